@@ -1,0 +1,5 @@
+//! Simulator, coordinator and privacy accountant of smolfed.
+#![forbid(unsafe_code)]
+
+pub mod data;
+pub mod privacy;

@@ -1,0 +1,2 @@
+//! The `smolfed` command.
+fn main() {}
