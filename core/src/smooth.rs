@@ -1,1 +1,8 @@
-//! Placeholder.
+//! Placeholder until the branch `smooth` is merged.
+/// Placeholder.
+#[derive(Clone, Copy, Debug)]
+pub struct LaplacianSmoothing;
+impl LaplacianSmoothing {
+    /// Placeholder.
+    pub fn apply(&self, _v: &mut [f32]) {}
+}
