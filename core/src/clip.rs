@@ -97,6 +97,52 @@ mod tests {
     }
 
     #[test]
+    fn golden_values_agree() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/clip.json");
+        let file: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let number = |v: &serde_json::Value| match v.as_str() {
+            Some(text) => text.replace("Infinity", "inf").parse().unwrap(),
+            None => v.as_f64().unwrap(),
+        };
+        let vector = |v: &serde_json::Value| -> Vec<f32> {
+            v.as_array()
+                .unwrap()
+                .iter()
+                .map(|x| number(x) as f32)
+                .collect()
+        };
+        let mut compared = 0;
+        for case in file["cases"].as_array().unwrap() {
+            let norm = case["norm"].as_f64().unwrap();
+            // The file is f64: magnitudes beyond f32 are covered by the test on huge entries.
+            if norm != 0.0 && !(1e-37..1e37).contains(&norm) {
+                continue;
+            }
+            let mut v = vector(&case["v"]);
+            let before = clip_l2(&mut v, number(&case["L"]) as f32).unwrap();
+            // Inputs, norm and factor are rounded to f32 once each: four half-ulps of 6e-8.
+            assert!((f64::from(before) - norm).abs() <= 2.4e-7 * norm);
+            for (found, expected) in v.iter().zip(vector(&case["output"])) {
+                assert!(
+                    (found - expected).abs() <= 2.4e-7 * expected.abs(),
+                    "{}",
+                    case["name"]
+                );
+            }
+            compared += 1;
+        }
+        assert_eq!(compared, 10);
+        for case in file["rejects"].as_array().unwrap() {
+            let mut v = vector(&case["v"]);
+            assert!(
+                clip_l2(&mut v, number(&case["L"]) as f32).is_err(),
+                "{case}"
+            );
+        }
+    }
+
+    #[test]
     fn a_bad_bound_is_refused_and_the_vector_kept() {
         for bound in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e-40] {
             let mut v = [3.0, 4.0];

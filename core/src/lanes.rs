@@ -49,6 +49,31 @@ pub fn squared_norm(v: &[f32]) -> f32 {
     reduce(v, |x| x * x)
 }
 
+/// `v[i] ← f(v[i], a[i], b[i])` over the common length; returns the sum of squares of the result,
+/// in lane order and in the same pass.
+#[inline(always)]
+pub fn rewrite(v: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let (v_blocks, v_rest) = v.as_chunks_mut::<LANES>();
+    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
+    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
+    for ((v, a), b) in v_blocks.iter_mut().zip(a_blocks).zip(b_blocks) {
+        let result: [f32; LANES] = core::array::from_fn(|l| f(v[l], a[l], b[l]));
+        for (lane, x) in lanes.iter_mut().zip(&result) {
+            *lane += x * x;
+        }
+        *v = result;
+    }
+    for (lane, ((v, a), b)) in lanes
+        .iter_mut()
+        .zip(v_rest.iter_mut().zip(a_rest).zip(b_rest))
+    {
+        *v = f(*v, *a, *b);
+        *lane += *v * *v;
+    }
+    tree(lanes)
+}
+
 /// L2 norm, safe against overflow and underflow of the squares; not finite if an entry is not.
 ///
 /// Cost: one pass, and two more when the plain sum of squares leaves the normal range.
@@ -91,34 +116,70 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 #[inline(always)]
 pub fn dots<const S: usize, const R: usize>(x: [&[f32]; S], w: [&[f32]; R]) -> [[f32; R]; S] {
     let length = x.iter().chain(&w).map(|v| v.len()).min().unwrap_or(0);
-    let x = x.map(|v| v.get(..length).unwrap_or(v).as_chunks::<LANES>());
-    let w = w.map(|v| v.get(..length).unwrap_or(v).as_chunks::<LANES>());
-    let count = length / LANES;
-    let x_blocks = x.map(|(blocks, _)| blocks.get(..count).unwrap_or(&[]));
-    let w_blocks = w.map(|(blocks, _)| blocks.get(..count).unwrap_or(&[]));
-
     let mut lanes = [[[0.0; LANES]; R]; S];
-    for block in 0..count {
-        for r in 0..R {
-            let row = w_blocks[r][block];
-            for s in 0..S {
-                let vector = x_blocks[s][block];
-                for l in 0..LANES {
-                    lanes[s][r][l] += vector[l] * row[l];
-                }
-            }
-        }
+    let mut start = 0;
+    // Long spans first: their inner loop has no bounds to check. The order is that of single
+    // blocks.
+    while start + SPAN <= length {
+        add_products::<S, R, SPAN>(&mut lanes, x, w, start);
+        start += SPAN;
+    }
+    while start + LANES <= length {
+        add_products::<S, R, LANES>(&mut lanes, x, w, start);
+        start += LANES;
     }
     let mut result = [[0.0; R]; S];
     for s in 0..S {
         for r in 0..R {
-            for (lane, (a, b)) in lanes[s][r].iter_mut().zip(x[s].1.iter().zip(w[r].1)) {
+            let rest = tail(x[s], start, length)
+                .iter()
+                .zip(tail(w[r], start, length));
+            for (lane, (a, b)) in lanes[s][r].iter_mut().zip(rest) {
                 *lane += a * b;
             }
             result[s][r] = tree(lanes[s][r]);
         }
     }
     result
+}
+
+/// Elements whose products are added without a bounds check in between.
+const SPAN: usize = 8 * LANES;
+
+/// Adds the products of elements `start..start + N` to the lanes; `N` is a multiple of [`LANES`].
+#[inline(always)]
+fn add_products<const S: usize, const R: usize, const N: usize>(
+    lanes: &mut [[[f32; LANES]; R]; S],
+    x: [&[f32]; S],
+    w: [&[f32]; R],
+    start: usize,
+) {
+    let x: [&[f32; N]; S] = x.map(|v| span(v, start));
+    let w: [&[f32; N]; R] = w.map(|v| span(v, start));
+    let mut sums = *lanes;
+    for block in 0..N / LANES {
+        for r in 0..R {
+            for s in 0..S {
+                for l in 0..LANES {
+                    sums[s][r][l] += x[s][block * LANES + l] * w[r][block * LANES + l];
+                }
+            }
+        }
+    }
+    *lanes = sums;
+}
+
+/// The `N` elements from `start`; the caller has checked that they exist.
+#[inline(always)]
+fn span<const N: usize>(v: &[f32], start: usize) -> &[f32; N] {
+    v.get(start..)
+        .and_then(|v| v.first_chunk())
+        .unwrap_or(&[0.0; N])
+}
+
+#[inline(always)]
+fn tail(v: &[f32], start: usize, end: usize) -> &[f32] {
+    v.get(start..end).unwrap_or_default()
 }
 
 /// `y += a₀·x₀ + a₁·x₁ + …`, added one after the other to each entry.

@@ -5,6 +5,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod client;
 pub mod clip;
 pub mod lanes;
 pub mod math;

@@ -237,12 +237,10 @@ fn descend(settings: &LocalTraining, global: &[f32], local: &[f32], update: &mut
     let rate = settings.learning_rate.get();
     let decay = settings.weight_decay.get();
     let proximal = settings.proximal.get();
-    for ((g, w), start) in update.iter_mut().zip(local).zip(global) {
+    lanes::rewrite(update, local, global, |gradient, w, start| {
         let moved = w - start;
-        let gradient = (*g + decay * w) + proximal * moved;
-        *g = moved - rate * gradient;
-    }
-    lanes::squared_norm(update)
+        moved - rate * ((gradient + decay * w) + proximal * moved)
+    })
 }
 
 /// Smooths each parameter tensor of a gradient by itself.

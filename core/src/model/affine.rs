@@ -1,5 +1,7 @@
 //! What the three models share: scores `Wx + b` of a batch, and the gradient from their residuals.
 
+use core::ops::Range;
+
 use super::{Model, ModelError};
 use crate::{
     lanes::{axpys, dots},
@@ -15,6 +17,9 @@ const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 /// Samples and rows of W side by side in [`dots`]: ten sums of eight lanes, or one.
 const TILE_SAMPLES: usize = if WIDE { 2 } else { 1 };
 const TILE_ROWS: usize = if WIDE { 5 } else { 1 };
+
+/// Most features of a block when a gradient is summed up.
+const BLOCK: usize = 320;
 
 /// Samples side by side when a gradient is summed up.
 const TILE_SUM: usize = 5;
@@ -157,6 +162,7 @@ pub(super) fn batch_scores<S: Samples>(
             outputs,
         };
         match biases.len() {
+            10 => tile.scores::<10, S>(samples, indices, scores),
             5 => tile.scores::<5, S>(samples, indices, scores),
             4 => tile.scores::<4, S>(samples, indices, scores),
             3 => tile.scores::<3, S>(samples, indices, scores),
@@ -212,6 +218,9 @@ impl Tile<'_> {
 }
 
 /// `gradient[c] += Σ_s residuals[s][c] · x_s`, one sample after the other.
+///
+/// Features are the outer loop: the samples' and the gradient's parts of one block of features fit
+/// into the first-level cache together.
 #[inline(always)]
 fn add_outer_products<S: Samples>(
     residuals: &[f32],
@@ -220,13 +229,26 @@ fn add_outer_products<S: Samples>(
     outputs: usize,
     gradient: &mut [f32],
 ) {
+    let features = gradient.len() / outputs;
+    let blocks = features.div_ceil(BLOCK).max(1);
+    let block = features.div_ceil(blocks).next_multiple_of(16);
     let (tiles, rest) = indices.as_chunks::<TILE_SUM>();
     let (tiled, last) = residuals.split_at(tiles.len() * TILE_SUM * outputs);
-    for (tile, residuals) in tiles.iter().zip(tiled.chunks_exact(TILE_SUM * outputs)) {
-        add_tile(residuals, samples, tile, outputs, gradient);
-    }
-    for (index, residuals) in rest.iter().zip(last.chunks_exact(outputs)) {
-        add_tile(residuals, samples, &[*index], outputs, gradient);
+    for start in (0..features).step_by(block) {
+        let block = start..features.min(start + block);
+        for (tile, residuals) in tiles.iter().zip(tiled.chunks_exact(TILE_SUM * outputs)) {
+            add_tile(residuals, samples, tile, outputs, gradient, block.clone());
+        }
+        for (index, residuals) in rest.iter().zip(last.chunks_exact(outputs)) {
+            add_tile(
+                residuals,
+                samples,
+                &[*index],
+                outputs,
+                gradient,
+                block.clone(),
+            );
+        }
     }
 }
 
@@ -237,11 +259,17 @@ fn add_tile<const T: usize, S: Samples>(
     indices: &[u32; T],
     outputs: usize,
     gradient: &mut [f32],
+    block: Range<usize>,
 ) {
-    let x = indices.map(|index| samples.features(index as usize));
+    let x = indices.map(|index| {
+        samples
+            .features(index as usize)
+            .get(block.clone())
+            .unwrap_or_default()
+    });
     let features = gradient.len() / outputs;
     for (c, row) in gradient.chunks_exact_mut(features).enumerate() {
         let a = core::array::from_fn(|s| residuals.get(s * outputs + c).copied().unwrap_or(0.0));
-        axpys(a, x, row);
+        axpys(a, x, row.get_mut(block.clone()).unwrap_or_default());
     }
 }
