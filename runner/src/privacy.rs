@@ -1,1 +1,10 @@
-//! Placeholder.
+//! The exact price of privacy: events, accountants, calibration and the statement.
+
+mod log_space;
+
+pub mod event;
+pub mod params;
+pub mod rdp;
+
+#[cfg(test)]
+mod golden;
