@@ -5,6 +5,7 @@ mod log_space;
 pub mod event;
 pub mod params;
 pub mod rdp;
+pub mod theorem;
 
 #[cfg(test)]
 mod golden;

@@ -461,6 +461,13 @@ impl Exposure {
         }
     }
 
+    /// Whether something was released without any noise: then no finite ε holds.
+    #[must_use]
+    pub fn is_unprotected(&self) -> bool {
+        let is_noisy = self.noise_to_sensitivity() > 0.0;
+        self.count() > 0 && !is_noisy
+    }
+
     /// Rounds.
     #[must_use]
     pub const fn count(&self) -> u64 {

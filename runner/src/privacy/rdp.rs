@@ -21,8 +21,8 @@ use super::params::Delta;
 use orders::{LAST_FRACTIONAL_ORDER, least_over_orders, poisson_orders, uniform_orders};
 
 /// What rounding errors of the sums below can cost, relative to ε: the quadrature and the sums are
-/// exact to 1e-12, so raising the result by this keeps it an upper bound.
-const ROUNDING: f64 = 4e-12;
+/// exact to a few 1e-13, so raising the result by this keeps it an upper bound.
+const ROUNDING: f64 = 1e-12;
 
 /// ε and the order at which it was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,10 +104,7 @@ impl Curve {
 ///   quasi-convex in the order, as (α - 1)·ρ(α) is convex); with uniform sampling all are.
 #[must_use]
 pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion) -> RdpEpsilon {
-    if exposures
-        .iter()
-        .any(|e| e.count() > 0 && !(e.noise_to_sensitivity() > 0.0))
-    {
+    if exposures.iter().any(Exposure::is_unprotected) {
         return RdpEpsilon {
             epsilon: f64::INFINITY,
             order: f64::INFINITY,

@@ -77,7 +77,8 @@ impl PoissonRdp {
     /// ρ(α); infinite (no claim) for orders it was not prepared for, and without noise.
     #[must_use]
     pub fn at(&self, order: f64) -> f64 {
-        if !(self.noise_multiplier > 0.0 && order > 1.0) {
+        let is_covered = self.noise_multiplier > 0.0 && order > 1.0;
+        if !is_covered {
             return f64::INFINITY;
         }
         if self.sampling_rate >= 1.0 {

@@ -21,7 +21,7 @@ fn poisson_divergence_is_exact_at_all_golden_orders() {
         let [q, z, order, expected] =
             ["q", "z", "alpha", "rdp"].map(|key| golden::number(&row, key));
         let found = poisson_rdp(q, z, order);
-        assert!(close(found, expected, 1e-12), "{row}: {found} {:e}", found/expected-1.0);
+        assert!(close(found, expected, 1e-12), "{row}: {found}");
         if let Some(add) = row["rdp_add_direction"].as_f64() {
             assert!(add <= found * (1.0 + 1e-9), "{row}");
         }
@@ -34,7 +34,7 @@ fn uniform_bound_is_theorem_9_at_all_golden_orders() {
         let [q, nu, order, expected] =
             ["q", "nu", "alpha", "rho_thm9"].map(|key| golden::number(&row, key));
         let found = uniform_rdp(q, nu, order as u32);
-        assert!(close(found, expected, 1e-12), "{row}: {found} {:e}", found/expected-1.0);
+        assert!(close(found, expected, 1e-12), "{row}: {found}");
     }
 }
 

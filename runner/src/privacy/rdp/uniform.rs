@@ -23,7 +23,8 @@ static LN_FACTORIALS: LazyLock<Vec<f64>> = LazyLock::new(|| ln_factorials(LAST_O
 #[must_use]
 pub fn uniform_rdp(sampling_rate: f64, noise_to_sensitivity: f64, order: u32) -> f64 {
     let order = order as usize;
-    if !(2..=LAST_ORDER).contains(&order) || !(noise_to_sensitivity > 0.0) {
+    let is_covered = (2..=LAST_ORDER).contains(&order) && noise_to_sensitivity > 0.0;
+    if !is_covered {
         return f64::INFINITY;
     }
     let half_inverse_variance = 0.5 / (noise_to_sensitivity * noise_to_sensitivity);
