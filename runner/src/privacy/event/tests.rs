@@ -1,4 +1,5 @@
 use super::*;
+use crate::privacy::params::SamplingRate;
 
 fn event(sampling: Sampling, trust: TrustModel) -> PrivacyEvent {
     let noise_multiplier = NoiseMultiplier::new(2.0).unwrap();
