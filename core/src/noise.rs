@@ -6,10 +6,11 @@
 //!
 //! **How.** Canonne, Kamath, Steinke 2020 (arXiv:2004.00010) draw a discrete Laplace value, made of
 //! exp(-rational) coins, and accept it with an exp(-rational) coin. Here the proposal lies closer
-//! to the Gaussian, so that 3.4 words make one value in place of 10. With s = ⌈σ/8⌉:
+//! to the Gaussian, and 3.2 random words make a value, on average, in place of about 10. With
+//! s = ⌈σ/8⌉:
 //!
-//! 1. Draw a strip k >= 0 with probability proportional to exp(-k²/128) (`strip.rs`), a sign, and an
-//!    offset 0 <= j < s, uniform. The magnitude is m = k·s + j. "Minus zero" is drawn again.
+//! 1. Draw a strip k >= 0 with probability proportional to exp(-k²/128) (`strip.rs`), a sign, and
+//!    an offset 0 <= j < s, uniform. The magnitude is m = k·s + j. "Minus zero" is drawn again.
 //! 2. Accept with probability e^-γ, γ = m²/(2σ²) - k²/128, by their Algorithm 1 (`coin.rs`);
 //!    otherwise go back to 1. Since s >= σ/8 and m >= k·s, γ is not negative.
 //!
@@ -53,7 +54,7 @@ pub const DENOMINATOR_LIMIT: u64 = 1 << 48;
 /// No value is as large: 1024 strips of at most 2^49 + 1 integers stay below 2^60.
 pub const MAGNITUDE_LIMIT: i64 = 1 << 60;
 
-/// Largest σ for [`DiscreteGaussian::add_to_i32`]: 2^31 is then 64 standard deviations away.
+/// Largest σ for [`DiscreteGaussian::add_to_i32`]: 2^31 is then 64 σ away.
 pub const I32_SIGMA_LIMIT: u64 = 1 << 25;
 
 /// Random bits that select a strip; the 32nd of the word is the sign.
@@ -122,8 +123,8 @@ pub struct DiscreteGaussian {
 impl DiscreteGaussian {
     /// The discrete Gaussian with σ = `numerator / denominator`.
     ///
-    /// * Units: integer steps, for updates on the grid of
-    ///   `clip_norm · 2^-b` the noise std divided by that step.
+    /// * Units: integer steps; for updates on the grid `clip_norm · 2^-b`, the noise std divided by
+    ///   that step, so noise_multiplier · 2^b.
     /// * Cost: a few divisions; `const`, so that firmware can have it computed by the compiler.
     /// * Limits: the numerator is at most 2^52 and the denominator at most 2^48, so that the exact
     ///   comparisons fit in 128 bits. From σ = 16 on a value costs the same for each σ; below 8 the
@@ -194,7 +195,8 @@ impl DiscreteGaussian {
 
     /// One value, below [`MAGNITUDE_LIMIT`] in magnitude.
     ///
-    /// Cost: 3.4 words of the generator on average for σ >= 16.
+    /// Cost: 3.2 words of the generator on average for a wide σ, at most 3.4 from σ = 100 on, one
+    /// more where a strip is wider than 2^32 integers.
     pub fn sample<R: CryptoRng>(&self, rng: &mut R) -> i64 {
         loop {
             if let Some(value) = self.attempt(rng) {
@@ -212,9 +214,9 @@ impl DiscreteGaussian {
 
     /// Adds a value of its own to each of `values`, in order: noise on a sum of updates.
     ///
-    /// Addition is modulo 2^64. That never happens if each |value| is at most 2^62, as
-    /// [`MAGNITUDE_LIMIT`] is 2^60 (a sum of 2^30 devices whose entries are 2^32 is 2^62). Even a
-    /// sum that wraps is private: what is released is a function of the exact sum with noise. A
+    /// Addition is modulo 2^64. It never wraps if each |value| is at most 2^62, as the noise stays
+    /// below [`MAGNITUDE_LIMIT`], 2^60 (and 2^30 devices with entries of 2^32 sum up to 2^62). Even
+    /// a sum that wraps is private: what is released is a function of the exact sum with noise. A
     /// check, in contrast, would answer a question about the sum without noise.
     pub fn add_to<R: CryptoRng>(&self, values: &mut [i64], rng: &mut R) {
         for value in values {
@@ -278,7 +280,7 @@ impl DiscreteGaussian {
     }
 }
 
-// The strip's share of sigma, the bound on values and the table fit each other.
+// The widest strips, as many as can be drawn, stay within the limit.
 const _: () = assert!(
     (STRIP_LIMIT as u64) * (NUMERATOR_LIMIT / STRIPS_PER_SIGMA as u64 + 1)
         <= MAGNITUDE_LIMIT as u64

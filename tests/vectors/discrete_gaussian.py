@@ -26,7 +26,7 @@ def chacha20_words(key, nonce):
 
     counter = 0
     while True:
-        start = [*struct.unpack("<4I", b"expand 32-byte k"), *struct.unpack("<8I", key), counter, *nonce]
+        start = [*struct.unpack("<12I", b"expand 32-byte k" + key), counter, *nonce]
         state = start[:]
         for _ in range(10):
             for i in range(4):
@@ -86,7 +86,7 @@ def strip(units):
             return k
         units -= width
     if units <= sum(UPPER) - sum(LOWER):
-        raise SystemExit("a window or the unit beyond the table, met once in millions: another seed")
+        raise SystemExit("a window, or the unit beyond the table: choose another seed")
     return None
 
 
@@ -123,9 +123,9 @@ def main():
             "numerator": numerator, "denominator": denominator, "values": values,
         })
     print(json.dumps({
-        "description": "First values of DiscreteGaussian::new(numerator, denominator) on the stream "
-        "(purpose, round, device) of the root from seed.",
-        "source": "discrete_gaussian.py beside this file: an independent reading in exact fractions.",
+        "description": "First values of DiscreteGaussian::new(numerator, denominator) on the "
+        "stream (purpose, round, device) of the root from seed.",
+        "source": "discrete_gaussian.py beside this file, an independent reading in fractions.",
         "version": 1,
         "cases": cases,
     }, indent=1))

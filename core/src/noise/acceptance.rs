@@ -128,15 +128,15 @@ mod tests {
     use super::super::{DENOMINATOR_LIMIT, NUMERATOR_LIMIT};
     use super::*;
 
-    /// With sigma = 8000, strip 0 and offset 500, γ = 1/512: 2^23 in units of 2^-32, without remainder.
+    /// With sigma = 8000, strip 0 and offset 500, γ = 1/512: exactly 2^23 units of 2^-32.
     #[test]
     fn a_word_between_the_bounds_is_decided_exactly() {
         let acceptance = Acceptance::new(8000, 1);
         assert_eq!(acceptance.gamma(0, 500), (4000 * 4000, 128 * 8000 * 8000));
         let least = acceptance.gamma_least(0, 500).unwrap();
         assert!(least < 1 << 23 && least + acceptance.slack > 1 << 23);
-        // A word of at least γ accepts at once (K = 1). One below leads to A_2, two coins γ and 1/2: if
-        // it fails, K = 2 rejects; if it holds and A_3 fails, K = 3 accepts.
+        // A word of at least γ accepts at once (K = 1). One below leads to A_2, two coins γ and
+        // 1/2: if it fails, K = 2 rejects; if it holds and A_3 fails, K = 3 accepts.
         let accepts = |words: &[u32]| {
             let mut rng = Script::new(words.iter().copied());
             (acceptance.accept(0, 500, &mut rng), rng.left())

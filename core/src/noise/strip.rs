@@ -7,7 +7,7 @@
 //! * The range [0, 2^BITS) of the word is cut into pieces of whole units. Strip k should own
 //!   A_k = A_0·w_k units, which is no integer. It gets `lower[k]` <= A_k units *for sure*, and a
 //!   *window* of `upper[k] - lower[k]` units, `upper[k]` >= A_k, in which k is taken with
-//!   probability F_k = (A_k - lower[k]) / (upper[k] - lower[k]).
+//!   probability `F_k = (A_k - lower[k]) / (upper[k] - lower[k])`.
 //! * F_k is drawn by going down the strips ([`Strips::inside_window`]): A_k = A_{k-1}·e^-y with the
 //!   rational y = (2k - 1)/128 < 1, and e^-y lies between two partial sums of its series, the rest
 //!   being one more exact coin ([`coin::exp_minus_from`]). All that remains are rational coins.
@@ -192,10 +192,10 @@ impl<const BITS: u32> Strips<BITS> {
             && (BITS..STRIP_COUNT / 2).all(|_| coin::exp_minus_one(rng))
     }
 
-    /// True with probability F_k = (A_k - lower[k]) / (upper[k] - lower[k]).
+    /// True with probability `F_k = (A_k - lower[k]) / (upper[k] - lower[k])`.
     ///
     /// With e^-y = S + s·θ (S the lower partial sum, s the next term, θ an exact coin) and
-    /// A_{k-1} = lower[k-1] + width[k-1]·F_{k-1}, where width = upper - lower,
+    /// `A_{k-1} = lower[k-1] + width[k-1]·F_{k-1}`, where width = upper - lower,
     ///
     /// ```text
     /// A_k - lower[k] = (lower[k-1]·S - lower[k])  +  lower[k-1]·s·θ
@@ -203,7 +203,7 @@ impl<const BITS: u32> Strips<BITS> {
     /// ```
     ///
     /// Every factor before the coins is rational and, by the rounding in [`Strips::new`], none is
-    /// negative and their sum is at most width[k]. So F_k is a mixture: one of the four terms, or
+    /// negative and their sum is at most `width[k]`. So F_k is a mixture: one of the four terms, or
     /// "no", is chosen with its rational probability, then its coins are thrown. The last two lead
     /// one strip down, and end at strip 0, where lower = upper and they have no weight.
     fn inside_window<R: CryptoRng>(&self, k: u32, rng: &mut R) -> bool {

@@ -167,7 +167,7 @@ fn too_wide_a_sigma_for_32_bits_is_refused_and_leaves_the_update() {
 #[test]
 fn a_value_is_sign_strip_and_offset() {
     let noise = DiscreteGaussian::new(8000, 1).unwrap();
-    // Word 1 of strip 0 is negative; the middle of the range of the second word is offset 500 of 1000.
+    // Word 1 is strip 0, negative; the middle of the range of the next one is offset 500 of 1000.
     let mut rng = Script::new([1, (1 << 31) + 1, u32::MAX]);
     assert_eq!((noise.sample(&mut rng), rng.left()), (-500, 0));
     // Minus zero is drawn again, before a word is spent on accepting it; then plus zero.
