@@ -34,6 +34,7 @@ mod segments;
 mod wide;
 
 use core::fmt;
+use core::num::NonZeroUsize;
 
 pub use dimension::bias_squared;
 use recursion::Recursion;
@@ -151,7 +152,7 @@ impl LaplacianSmoothing {
             return;
         }
         if self.sigma > NARROW_SIGMA {
-            self.wide.apply(v, 1);
+            self.wide.apply(v, NonZeroUsize::MIN);
         } else if let Some(plan) = Plan::new(v.len(), self.narrow.reach) {
             segments::apply(&self.narrow, v, plan);
         } else {
@@ -204,22 +205,25 @@ impl LaplacianSmoothing {
         if !found.is_multiple_of(cells) {
             return Err(SmoothingError::Grid { cells, found });
         }
+        // Elements from one step along the axis before to the next, then along this one.
         let mut slab = cells;
-        for &axis in axes.iter().filter(|_| found > 0) {
-            let stride = slab / axis;
-            if !self.is_identity(axis) {
-                for grid in v.chunks_exact_mut(slab) {
+        for axis in axes.iter().filter_map(|axis| NonZeroUsize::new(*axis)) {
+            let Some(stride) = NonZeroUsize::new(slab / axis) else {
+                break;
+            };
+            if !self.is_identity(axis.get()) {
+                for grid in v.chunks_exact_mut(slab.max(1)) {
                     self.apply_axis(grid, stride);
                 }
             }
-            slab = stride;
+            slab = stride.get();
         }
         Ok(())
     }
 
     /// Smooths `slab` along its outermost axis, whose elements lie `stride` apart.
-    fn apply_axis(&self, slab: &mut [f32], stride: usize) {
-        if stride == 1 {
+    fn apply_axis(&self, slab: &mut [f32], stride: NonZeroUsize) {
+        if stride == NonZeroUsize::MIN {
             self.apply(slab);
         } else if self.sigma > NARROW_SIGMA {
             self.wide.apply(slab, stride);

@@ -4,11 +4,10 @@
 //! a store forward, one less backward. Both passes are one chain of dependent operations, which
 //! costs a microcontroller nothing and a desktop processor most of its speed; hence `segments`.
 
-use super::wide::one_minus_power;
+use super::wide::{one_minus_power, reach};
 
-/// Terms of a start value per unit of q: `-ln r = 2 artanh(1/q) >= 2/q`, so after
-/// `q * 27 ln 2 / 2` of them the next weighs less than `2^-27`, a quarter of the last bit.
-const REACH_PER_ROOT: f64 = 9.357_486_937_559_6;
+/// Weight at which a start value stops counting: half of the rounding error of the largest entry.
+const LOG_FORGOTTEN: f64 = 26.0 * core::f64::consts::LN_2;
 
 /// Elements that a pass handles between two looks at its loop counter.
 const UNROLL: usize = 8;
@@ -20,7 +19,7 @@ pub(super) struct Recursion {
     pub decay: f32,
     /// s = (1 - r)^2, squared from the rounded r: a constant vector stays one to the last bit or so.
     pub gain: f32,
-    /// Steps after which a value is forgotten: `r^reach < 2^-27`.
+    /// Steps after which a value is forgotten: `r^reach < 2^-26`.
     pub reach: usize,
 }
 
@@ -33,7 +32,7 @@ impl Recursion {
         Self {
             decay,
             gain: (gap * gap) as f32,
-            reach: (root * REACH_PER_ROOT + 1.0) as usize,
+            reach: reach(root, LOG_FORGOTTEN),
         }
     }
 

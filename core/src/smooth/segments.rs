@@ -90,11 +90,11 @@ pub(super) fn apply(recursion: &Recursion, v: &mut [f32], plan: Plan) {
     let unseen = v.len().saturating_sub(recursion.reach);
     let mut y = recursion.weigh(v.iter().skip(unseen).map(|x| recursion.gain * x));
 
-    let (mut block, mut rest) = v.split_at_mut(plan.block_length(0));
+    let (mut block, mut rest) = v.split_at_mut(plan.block_length(0).min(v.len()));
     let mut heads = passes.forward(block, &mut y);
     let seam = heads[0][0];
     for index in 1..plan.blocks {
-        let (next, after) = rest.split_at_mut(plan.block_length(index));
+        let (next, after) = rest.split_at_mut(plan.block_length(index).min(rest.len()));
         let next_heads = passes.forward(next, &mut y);
         passes.backward(block, heads, next_heads[0][0]);
         (block, rest, heads) = (next, after, next_heads);
@@ -222,19 +222,15 @@ fn tiles<'a>(
     rows: &'a [Row],
     places: impl SliceIndex<[Row], Output = [Row]> + Clone,
 ) -> impl DoubleEndedIterator<Item = ([Row; LANES], [Row; LANES])> {
-    let (low, high) = rows.split_at(rows.len() / 2);
-    let quad = |rows: &'a [Row]| {
-        let (ab, cd) = rows.split_at(rows.len() / 2);
-        let (a, b) = ab.split_at(ab.len() / 2);
-        let (c, d) = cd.split_at(cd.len() / 2);
-        let some = |segment: &'a [Row]| segment.get(places.clone()).unwrap_or_default().iter();
-        some(a)
-            .zip(some(b))
-            .zip(some(c))
-            .zip(some(d))
-            .map(|(((a, b), c), d)| [*a, *b, *c, *d])
+    let mut segments = rows.chunks_exact((rows.len() / SEGMENTS).max(1));
+    let mut next = || {
+        let segment: &'a [Row] = segments.next().unwrap_or_default();
+        segment.get(places.clone()).unwrap_or_default().iter()
     };
-    quad(low).zip(quad(high))
+    let low = next().zip(next()).zip(next()).zip(next());
+    let high = next().zip(next()).zip(next()).zip(next());
+    low.zip(high)
+        .map(|((((a, b), c), d), (((e, f), g), h))| ([*a, *b, *c, *d], [*e, *f, *g, *h]))
 }
 
 /// All tiles of a block, to be changed.
@@ -242,20 +238,12 @@ fn tiles<'a>(
 fn tiles_mut(
     rows: &mut [Row],
 ) -> impl DoubleEndedIterator<Item = ([&mut Row; LANES], [&mut Row; LANES])> {
-    fn quad(
-        rows: &mut [Row],
-    ) -> impl DoubleEndedIterator<Item = [&mut Row; LANES]> + ExactSizeIterator {
-        let (ab, cd) = rows.split_at_mut(rows.len() / 2);
-        let (a, b) = ab.split_at_mut(ab.len() / 2);
-        let (c, d) = cd.split_at_mut(cd.len() / 2);
-        a.iter_mut()
-            .zip(b)
-            .zip(c)
-            .zip(d)
-            .map(|(((a, b), c), d)| [a, b, c, d])
-    }
-    let (low, high) = rows.split_at_mut(rows.len() / 2);
-    quad(low).zip(quad(high))
+    let mut segments = rows.chunks_exact_mut((rows.len() / SEGMENTS).max(1));
+    let mut next = || segments.next().unwrap_or_default().iter_mut();
+    let low = next().zip(next()).zip(next()).zip(next());
+    let high = next().zip(next()).zip(next()).zip(next());
+    low.zip(high)
+        .map(|((((a, b), c), d), (((e, f), g), h))| ([a, b, c, d], [e, f, g, h]))
 }
 
 #[inline(always)]

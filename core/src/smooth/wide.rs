@@ -5,10 +5,13 @@
 //! Each pass takes half of the gain, so that both results have the size of the input whatever
 //! sigma is. In software on most microcontrollers, and rarely wanted there.
 
+use core::num::NonZeroUsize;
 use core::ops::{Add, Mul, Sub};
 
-/// `30 ln 2 / 2`: as `recursion::REACH_PER_ROOT`, to a weight of `2^-30`.
-const REACH_PER_ROOT: f64 = 10.397_207_708_399_2;
+use super::grid::{column, column_mut};
+
+/// As in `recursion`, for a running value that is worth more: to a weight of `2^-30`.
+const LOG_FORGOTTEN: f64 = 30.0 * core::f64::consts::LN_2;
 
 /// Coefficients of `y = g v + r y` and `u = g y + r u`, g = 1 - r.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,27 +43,27 @@ impl WideRecursion {
     }
 
     /// Both passes along the outermost axis of `slab`, whose elements lie `stride` apart.
-    pub fn apply(&self, slab: &mut [f32], stride: usize) {
+    pub fn apply(&self, slab: &mut [f32], stride: NonZeroUsize) {
         let d = slab.len() / stride;
         let gap = self.gap();
         let decay = 1.0 - gap;
-        let terms = d.min((self.root * REACH_PER_ROOT) as usize);
+        let terms = d.min(reach(self.root, LOG_FORGOTTEN));
         // What the elements across the seam add, counted once or as a geometric series.
         let start = if terms < d { gap } else { gap / self.fading(d) };
         let step = |state: &mut f64, x: f32| {
             *state = gap * f64::from(x) + decay * *state;
             *state as f32
         };
-        for column in 0..stride {
-            let weigh = |sum: f64, x: &f32| f64::from(*x) + decay * sum;
-            let elements = slab.iter().skip(column).step_by(stride);
+        let weigh = |sum: f64, x: f32| f64::from(x) + decay * sum;
+        for index in 0..stride.get() {
+            let elements = column(slab, index, stride);
             let mut y = start * elements.skip(d - terms).fold(0.0, weigh);
-            for x in slab.iter_mut().skip(column).step_by(stride) {
+            for x in column_mut(slab, index, stride) {
                 *x = step(&mut y, *x);
             }
-            let elements = slab.iter().skip(column).step_by(stride);
+            let elements = column(slab, index, stride);
             let mut u = start * elements.take(terms).rev().fold(0.0, weigh);
-            for x in slab.iter_mut().skip(column).step_by(stride).rev() {
+            for x in column_mut(slab, index, stride).rev() {
                 *x = step(&mut u, *x);
             }
         }
@@ -82,6 +85,13 @@ where
         }
     }
     result
+}
+
+/// Steps after which `r^k` has fallen to `exp(-log)`, rounded up: `-ln r = 2 artanh(1 / q)`, of whose
+/// series `1/q + 1/(3 q^3) + ..` two terms are a good bound. Saturates.
+pub(super) const fn reach(root: f64, log: f64) -> usize {
+    let x = 1.0 / root;
+    (0.5 * log / (x + x * x * x / 3.0) + 1.0) as usize
 }
 
 /// Square root of a normal number by Heron's rule, in constants as well as at run time.
