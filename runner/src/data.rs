@@ -1,1 +1,55 @@
-//! Placeholder.
+//! Data for simulated federations: where samples come from and who holds them.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | what a run sees of its data | [`federation`] |
+//! | the `[data]` table of an experiment | [`config`] |
+//! | samples in memory, views of rows | [`dataset`] |
+//! | formats, pure functions over bytes | [`archive`], [`idx`], [`csv`], [`leaf`] |
+//! | sets that are known by name | [`digits`], `mnist`, `femnist` |
+//! | devices without files | [`synthetic`] |
+//! | training, validation and test parts | [`split`] |
+//! | missing values; scaling | [`missing`], [`scale`] |
+//! | rows to devices | [`partition`] |
+//! | where files are looked for | [`folders`] |
+//!
+//! ```
+//! use smolfed::data::{DataConfig, DataFolders, DeviceBuffer, Federation};
+//!
+//! let config: DataConfig = toml::from_str("source = \"digits\"\ndevices = 100")?;
+//! let federation = Federation::new(&config, &DataFolders::of_experiment(None), 42)?;
+//! let mut buffer = DeviceBuffer::default();
+//! let samples = federation.device(7, &mut buffer);
+//! assert_eq!((federation.device_count(), samples.len(), samples.features(0).len()), (100, 14, 64));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod archive;
+pub mod config;
+pub mod csv;
+pub mod dataset;
+pub mod digits;
+mod draw;
+mod error;
+pub mod federation;
+mod femnist;
+pub mod folders;
+pub mod idx;
+pub mod leaf;
+pub mod missing;
+mod mnist;
+pub mod partition;
+#[cfg(test)]
+mod real_data;
+pub mod scale;
+pub mod source;
+pub mod split;
+pub mod synthetic;
+mod vocabulary;
+
+pub use config::{DataConfig, DataConfigError};
+pub use dataset::{Dataset, DatasetView, Targets};
+pub use error::DataError;
+pub use federation::Federation;
+pub use folders::DataFolders;
+pub use synthetic::DeviceBuffer;

@@ -1,0 +1,277 @@
+//! The table round-trips, names what is wrong, and refuses keys without meaning.
+
+use super::*;
+use crate::data::scale::Affine;
+use crate::data::synthetic::SyntheticKind;
+
+fn read(text: &str) -> Result<DataConfig, String> {
+    toml::from_str(text).map_err(|error: toml::de::Error| error.to_string())
+}
+
+/// Asserts that reading fails and the message has every part.
+fn refused(text: &str, parts: &[&str]) {
+    let message = read(text).unwrap_err();
+    for part in parts {
+        assert!(message.contains(part), "`{part}` is not in: {message}");
+    }
+}
+
+fn stored(text: &str) -> StoredConfig {
+    match read(text).unwrap().source {
+        SourceConfig::Stored(stored) => stored,
+        SourceConfig::Synthetic(_) => panic!("synthetic"),
+    }
+}
+
+const COMPLETE: [&str; 12] = [
+    "source = \"digits\"\ndevices = 10",
+    "source = \"digits\"\ndevices = 10\npartition = \"shards\"\nshards_per_device = 3",
+    "source = \"digits\"\ndevices = 10\npartition = \"dirichlet\"\nalpha = 0.1\nmin_samples = 4",
+    "source = \"digits\"\ndevices = 10\npartition = \"dirichlet\"\nsamples_per_device = 20",
+    "source = \"mnist\"\ndevices = 1000\nsamples_per_device = 50\nvalidation = 10000",
+    "source = \"mnist\"\ndevices = 500\nscale = { mean = 0.1307, std = 0.3081 }",
+    "source = \"femnist\"\nscale = \"unit\"\ntest = 0.3\nvalidation = 0.1",
+    "source = \"idx\"\npath = \"a\"\nlabel_path = \"b\"\ndevice_path = \"c\"\nclasses = 5",
+    "source = \"idx\"\npath = \"a\"\nlabel_path = \"b\"\ntest_path = \"c\"\ntest_label_path = \"d\"\n\
+     devices = 3",
+    "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\nignore = [\"id\"]\n\
+     task = \"regression\"\ntarget_scale = \"standardise\"",
+    "source = \"leaf\"\npath = \"a\"\naxes = [28, 28]\nmaximum = 1.0\ntest_path = \"b\"",
+    "source = \"synthetic\"\nkind = \"windows\"\ndevices = 5000000\ndrift = 0.5\nvalidation = 100",
+];
+
+#[test]
+fn what_is_written_back_reads_the_same() {
+    for text in COMPLETE {
+        let config = read(text).unwrap();
+        let written = toml::to_string(&config).unwrap();
+        assert_eq!(read(&written).unwrap(), config, "{written}");
+        let json = serde_json::to_string(&config).unwrap();
+        assert_eq!(
+            serde_json::from_str::<DataConfig>(&json).unwrap(),
+            config,
+            "{json}"
+        );
+        // Complete: a second writing adds nothing.
+        assert_eq!(toml::to_string(&read(&written).unwrap()).unwrap(), written);
+    }
+}
+
+#[test]
+fn defaults_are_written_out() {
+    let written = toml::to_string(&read(COMPLETE[0]).unwrap()).unwrap();
+    for line in [
+        "partition = \"iid\"",
+        "validation = 0",
+        "test = 0.2",
+        "scale = \"standardise-set\"",
+    ] {
+        assert!(written.contains(line), "{line}: {written}");
+    }
+    let written = toml::to_string(&read("source = \"synthetic\"").unwrap()).unwrap();
+    for line in [
+        "kind = \"tasks\"",
+        "devices = 1000",
+        "features = 60",
+        "heterogeneity = 0.5",
+    ] {
+        assert!(written.contains(line), "{line}: {written}");
+    }
+}
+
+#[test]
+fn defaults_follow_the_source() {
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\n";
+    assert_eq!(
+        stored(&format!("{csv}devices = 2")).scale,
+        Scale::StandardiseFeatures
+    );
+    assert_eq!(
+        stored(&format!("{csv}devices = 2\naxes = [2, 2]")).scale,
+        Scale::StandardiseSet
+    );
+    assert_eq!(
+        stored(&format!("{csv}device_column = \"w\"")).dealing,
+        Dealing::Natural
+    );
+    assert_eq!(stored("source = \"femnist\"").dealing, Dealing::Natural);
+    assert_eq!(
+        stored("source = \"femnist\"").set,
+        StoredSet::Femnist {
+            path: "femnist".into()
+        }
+    );
+    let shards = stored("source = \"mnist\"\ndevices = 9\npartition = \"shards\"").dealing;
+    assert_eq!(
+        shards,
+        Dealing::Shards {
+            devices: 9,
+            shards_per_device: 2
+        }
+    );
+}
+
+#[test]
+fn standardise_means_the_usual_one_of_the_source() {
+    for (source, expected) in [
+        ("source = \"digits\"", Scale::StandardiseSet),
+        (
+            "source = \"csv\"\npath = \"a\"\nlabel = \"y\"",
+            Scale::StandardiseFeatures,
+        ),
+    ] {
+        let text = format!("{source}\ndevices = 2\nscale = \"standardise\"");
+        assert_eq!(stored(&text).scale, expected);
+    }
+    let text = "source = \"digits\"\ndevices = 2\nscale = { mean = 0.5, std = 2 }";
+    assert_eq!(
+        stored(text).scale,
+        Scale::Constants(Affine::new(0.5, 2.0).unwrap())
+    );
+}
+
+#[test]
+fn needed_keys_are_asked_for() {
+    refused("source = \"digits\"", &["data.devices", "missing"]);
+    refused(
+        "source = \"csv\"\nlabel = \"y\"",
+        &["data.path", "CSV file"],
+    );
+    refused("source = \"csv\"\npath = \"a\"", &["data.label"]);
+    refused("source = \"idx\"\npath = \"a\"", &["data.label_path"]);
+    refused("source = \"leaf\"", &["data.path", "LEAF"]);
+    refused("devices = 3", &["missing field `source`"]);
+}
+
+#[test]
+fn keys_without_meaning_are_refused() {
+    refused(
+        "source = \"digits\"\ndevices = 2\nalpha = 1",
+        &["data.alpha", "\"digits\""],
+    );
+    let text = "source = \"digits\"\ndevices = 2\npartition = \"shards\"\nsamples_per_device = 3";
+    refused(text, &["data.samples_per_device", "partition = \"shards\""]);
+    refused(
+        "source = \"mnist\"\ndevices = 2\ntest = 0.1",
+        &["data.test", "\"mnist\""],
+    );
+    refused("source = \"femnist\"\ndevices = 2", &["data.devices"]);
+    refused(
+        "source = \"synthetic\"\nscale = \"unit\"",
+        &["data.scale", "\"synthetic\""],
+    );
+    refused("source = \"synthetic\"\ndrift = 0.5", &["data.drift"]);
+    refused(
+        "source = \"synthetic\"\npartition = \"iid\"",
+        &["data.partition"],
+    );
+    refused(
+        "source = \"digits\"\ndevices = 2\ntarget_scale = \"none\"",
+        &["data.target_scale"],
+    );
+    let text = "source = \"digits\"\ndevices = 9\npartition = \"dirichlet\"\nmin_samples = 1\n\
+                samples_per_device = 5";
+    refused(text, &["data.min_samples"]);
+}
+
+#[test]
+fn unknown_keys_and_values_list_what_is_known() {
+    refused(
+        "source = \"digits\"\ndevicess = 2",
+        &["devicess", "devices"],
+    );
+    refused("source = \"digit\"", &["digit", "mnist", "synthetic"]);
+    refused(
+        "source = \"digits\"\npartition = \"even\"",
+        &["even", "dirichlet"],
+    );
+    refused(
+        "source = \"digits\"\nscale = \"zscore\"",
+        &["standardise-features", "mean"],
+    );
+    refused(
+        "source = \"digits\"\nscale = { mean = 0, std = 0 }",
+        &["std above 0"],
+    );
+    refused("source = \"digits\"\ndevices = \"two\"", &["expected u32"]);
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    refused(
+        "source = \"digits\"\ndevices = 0",
+        &["data.devices", "is 0"],
+    );
+    refused(
+        "source = \"digits\"\ndevices = 2\nsamples_per_device = 0",
+        &["samples_per_device"],
+    );
+    refused("source = \"digits\"\ndevices = -1", &["-1"]);
+    let dirichlet = "source = \"digits\"\ndevices = 2\npartition = \"dirichlet\"";
+    for alpha in ["0.0", "-1.0", "nan", "inf"] {
+        refused(
+            &format!("{dirichlet}\nalpha = {alpha}"),
+            &["data.alpha", "above 0"],
+        );
+    }
+    let idx = "source = \"idx\"\npath = \"a\"\nlabel_path = \"b\"\ndevices = 2";
+    refused(&format!("{idx}\nclasses = 1"), &["data.classes"]);
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2";
+    refused(&format!("{csv}\nmaximum = 0.0"), &["data.maximum"]);
+    refused(
+        "source = \"synthetic\"\nheterogeneity = nan",
+        &["data.heterogeneity"],
+    );
+    refused(
+        "source = \"synthetic\"\nnoise = -0.5",
+        &["data.noise", "from 0"],
+    );
+    refused(
+        "source = \"synthetic\"\nfeatures = 0",
+        &["data.features", "is 0"],
+    );
+    refused(
+        "source = \"synthetic\"\nkind = \"windows\"\nwindow = 1",
+        &["data.window"],
+    );
+    refused(
+        "source = \"digits\"\ndevices = 2\nvalidation = 1.5",
+        &["1.5", "below 1.0"],
+    );
+}
+
+#[test]
+fn keys_that_contradict_each_other_are_refused() {
+    refused(
+        "source = \"digits\"\npartition = \"natural\"",
+        &["data.partition", "device_column"],
+    );
+    let idx = "source = \"idx\"\npath = \"a\"\nlabel_path = \"b\"\ndevices = 2";
+    refused(
+        &format!("{idx}\ntest_path = \"c\""),
+        &["test_path", "test_label_path"],
+    );
+    refused(
+        &format!("{idx}\ntest_label_path = \"c\""),
+        &["test_path", "test_label_path"],
+    );
+    refused(
+        "source = \"synthetic\"\ntest = 0.2",
+        &["data.test", "whole number"],
+    );
+    refused(
+        "source = \"synthetic\"\nvalidation = 0.2",
+        &["data.validation"],
+    );
+}
+
+#[test]
+fn synthetic_devices_may_be_as_many_as_numbers() {
+    let config = read("source = \"synthetic\"\ndevices = 4294967295").unwrap();
+    let SourceConfig::Synthetic(synthetic) = config.source else {
+        panic!("stored")
+    };
+    assert_eq!(synthetic.devices, u32::MAX);
+    assert!(matches!(synthetic.kind, SyntheticKind::Tasks(_)));
+    assert_eq!(config.test, HoldOut::Rows(2000));
+}

@@ -1,0 +1,82 @@
+//! The built-in set: 1,797 handwritten digits of 8 × 8 pixels from 0 to 16.
+//!
+//! Source: Alpaydin, Kaynak 1998, "Optical Recognition of Handwritten Digits", UCI Machine
+//! Learning Repository, doi:10.24432/C50P49, CC BY 4.0; the test part, as scikit-learn ships it.
+
+use super::archive;
+use super::csv::{self, Columns, Task};
+use super::error::DataError;
+use super::source::Loaded;
+
+const PACKED: &[u8] = include_bytes!("../../assets/digits/optdigits_8x8.csv.gz");
+const ORIGIN: &str = "built-in digits";
+const SIDE: usize = 8;
+const MAXIMUM: f32 = 16.0;
+
+/// All digits, in the order of the set.
+///
+/// # Errors
+/// None as built; the type is that of every source.
+pub fn load() -> Result<Loaded, DataError> {
+    let origin = || ORIGIN.to_owned();
+    let columns = Columns {
+        label: "digit".into(),
+        device: None,
+        ignore: Vec::new(),
+        task: Task::Classification,
+    };
+    let contents = archive::unpack(PACKED, "csv").map_err(|reason| DataError::Archive {
+        origin: origin(),
+        reason,
+    })?;
+    let table = csv::parse(&contents.concat(), &columns).map_err(|reason| DataError::Csv {
+        origin: origin(),
+        reason,
+    })?;
+    let data = table
+        .into_dataset()
+        .and_then(|data| data.with_axes(vec![SIDE, SIDE]))
+        .map_err(|reason| DataError::Content {
+            origin: origin(),
+            reason,
+        })?
+        .with_maximum(Some(MAXIMUM));
+    Ok(Loaded {
+        data,
+        test_rows: 0,
+        origin: origin(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::dataset::Targets;
+
+    #[test]
+    fn all_digits_are_there() {
+        let data = load().unwrap().data;
+        assert_eq!(
+            (data.len(), data.feature_count(), data.axes()),
+            (1797, 64, &[8, 8][..])
+        );
+        let Targets::Classes {
+            labels,
+            class_count: 10,
+        } = data.targets()
+        else {
+            unreachable!()
+        };
+        let count = |digit| labels.iter().filter(|&&label| label == digit).count();
+        let counts: Vec<usize> = (0..10).map(count).collect();
+        // As in the set's own description.
+        assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
+        assert_eq!(data.row(0)[..8], [0.0, 0.0, 5.0, 13.0, 9.0, 1.0, 0.0, 0.0]);
+        assert!(
+            data.features()
+                .iter()
+                .all(|pixel| (0.0..=MAXIMUM).contains(pixel))
+        );
+        assert!(data.missing().is_empty());
+    }
+}

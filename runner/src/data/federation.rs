@@ -1,0 +1,333 @@
+//! A federation: devices with their samples, and the parts held out, as the round loop sees them.
+//!
+//! Read from files, all devices share one data set and own ranges of row numbers, so that memory
+//! is that of the data; synthetic devices are generated when they are asked for.
+
+mod fingerprint;
+
+use super::config::{DataConfig, SourceConfig, StoredConfig};
+use super::dataset::{Dataset, DatasetView, Names};
+use super::error::DataError;
+use super::folders::DataFolders;
+use super::missing;
+use super::partition::{Dealing, Partition};
+use super::scale::{self, Affine};
+use super::source::{self, Loaded};
+use super::split::{HoldOut, Split};
+use super::synthetic::{DeviceBuffer, Part, Synthetic};
+
+/// Devices with their samples, and held-out samples.
+#[derive(Clone, Debug)]
+pub struct Federation(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Stored(Box<Stored>),
+    Generated(Box<Generated>),
+}
+
+/// One data set in memory, and who owns which row.
+#[derive(Clone, Debug)]
+struct Stored {
+    data: Dataset,
+    devices: Partition,
+    validation: HeldOut,
+    test: HeldOut,
+    target_scale: Affine,
+}
+
+/// Rows held out; by device as well where devices are natural.
+#[derive(Clone, Debug)]
+struct HeldOut {
+    rows: Vec<u32>,
+    by_device: Option<Partition>,
+}
+
+/// Devices on demand, and held-out samples of many of them in memory.
+#[derive(Clone, Debug)]
+struct Generated {
+    synthetic: Synthetic,
+    validation: Option<Drawn>,
+    test: Option<Drawn>,
+}
+
+#[derive(Clone, Debug)]
+struct Drawn {
+    data: Dataset,
+    rows: Vec<u32>,
+}
+
+impl Federation {
+    /// Reads, splits, fills, scales and deals the data of a checked configuration.
+    ///
+    /// Missing values and scaling look at the training part only. The same configuration, files
+    /// and seed give the same federation on every machine.
+    ///
+    /// # Errors
+    /// [`DataError`] for files that are missing or malformed, and for data that do not suffice for
+    /// the configuration.
+    pub fn new(config: &DataConfig, folders: &DataFolders, seed: u64) -> Result<Self, DataError> {
+        Ok(Self(match &config.source {
+            SourceConfig::Stored(stored) => {
+                let loaded = source::load(&stored.set, folders)?;
+                Kind::Stored(Box::new(Stored::new(loaded, stored, config, seed)?))
+            }
+            SourceConfig::Synthetic(synthetic) => {
+                let synthetic = Synthetic::new(*synthetic, seed);
+                Kind::Generated(Box::new(Generated::new(synthetic, config)?))
+            }
+        }))
+    }
+
+    /// Number of devices N, at least 1.
+    pub fn device_count(&self) -> u32 {
+        match &self.0 {
+            Kind::Stored(stored) => stored.devices.device_count(),
+            Kind::Generated(generated) => generated.synthetic.config().devices,
+        }
+    }
+
+    /// Samples that device `device` trains on, at least 1.
+    ///
+    /// # Panics
+    /// If `device` is not below [`device_count`](Self::device_count).
+    pub fn sample_count(&self, device: u32) -> usize {
+        match &self.0 {
+            Kind::Stored(stored) => stored.devices.rows(device).len(),
+            Kind::Generated(generated) => generated.synthetic.config().samples_per_device as usize,
+        }
+    }
+
+    /// The samples that device `device` trains on: rows of the shared data, without a copy, or
+    /// generated into `buffer`.
+    ///
+    /// # Panics
+    /// If `device` is not below [`device_count`](Self::device_count).
+    pub fn device<'a>(&'a self, device: u32, buffer: &'a mut DeviceBuffer) -> DatasetView<'a> {
+        match &self.0 {
+            Kind::Stored(stored) => stored.data.view(stored.devices.rows(device)),
+            Kind::Generated(generated) => {
+                let count = generated.synthetic.config().samples_per_device;
+                generated
+                    .synthetic
+                    .device(device, Part::Train, count, buffer)
+            }
+        }
+    }
+
+    /// Samples to choose settings by; may be empty.
+    pub fn validation(&self) -> DatasetView<'_> {
+        match &self.0 {
+            Kind::Stored(stored) => stored.data.view(&stored.validation.rows),
+            Kind::Generated(generated) => generated.drawn(generated.validation.as_ref()),
+        }
+    }
+
+    /// Samples to report on; may be empty.
+    pub fn test(&self) -> DatasetView<'_> {
+        match &self.0 {
+            Kind::Stored(stored) => stored.data.view(&stored.test.rows),
+            Kind::Generated(generated) => generated.drawn(generated.test.as_ref()),
+        }
+    }
+
+    /// Held-out samples of one device, for models of its own: its rows of the test part where
+    /// devices are natural, as many as it trains on where it is synthetic. `None` where rows were
+    /// dealt, so that held-out rows belong to nobody.
+    ///
+    /// # Panics
+    /// If `device` is not below [`device_count`](Self::device_count).
+    pub fn device_test<'a>(
+        &'a self,
+        device: u32,
+        buffer: &'a mut DeviceBuffer,
+    ) -> Option<DatasetView<'a>> {
+        self.device_held_out(device, Part::Test, buffer)
+    }
+
+    /// As [`device_test`](Self::device_test), of the validation part.
+    ///
+    /// # Panics
+    /// If `device` is not below [`device_count`](Self::device_count).
+    pub fn device_validation<'a>(
+        &'a self,
+        device: u32,
+        buffer: &'a mut DeviceBuffer,
+    ) -> Option<DatasetView<'a>> {
+        self.device_held_out(device, Part::Validation, buffer)
+    }
+
+    fn device_held_out<'a>(
+        &'a self,
+        device: u32,
+        part: Part,
+        buffer: &'a mut DeviceBuffer,
+    ) -> Option<DatasetView<'a>> {
+        match &self.0 {
+            Kind::Stored(stored) => {
+                let held_out = if part == Part::Test {
+                    &stored.test
+                } else {
+                    &stored.validation
+                };
+                held_out
+                    .by_device
+                    .as_ref()
+                    .map(|rows| stored.data.view(rows.rows(device)))
+            }
+            Kind::Generated(generated) => {
+                let count = generated.synthetic.config().samples_per_device;
+                Some(generated.synthetic.device(device, part, count, buffer))
+            }
+        }
+    }
+
+    /// Name of a device: as in the file where devices are natural, else its number.
+    pub fn device_name(&self, device: u32) -> String {
+        let natural = match &self.0 {
+            Kind::Stored(stored) if stored.test.by_device.is_some() => stored.data.groups(),
+            _ => None,
+        };
+        match natural.and_then(|groups| groups.names().get(device as usize)) {
+            Some(name) => name.clone(),
+            None => device.to_string(),
+        }
+    }
+
+    /// Number of classes; `None` for regression.
+    pub fn class_count(&self) -> Option<usize> {
+        match &self.0 {
+            Kind::Stored(stored) => stored.data.class_count(),
+            Kind::Generated(generated) => Some(usize::from(generated.synthetic.config().classes)),
+        }
+    }
+
+    /// Features a sample.
+    pub fn feature_count(&self) -> usize {
+        match &self.0 {
+            Kind::Stored(stored) => stored.data.feature_count(),
+            Kind::Generated(generated) => generated.synthetic.feature_count(),
+        }
+    }
+
+    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    pub fn axes(&self) -> Vec<usize> {
+        match &self.0 {
+            Kind::Stored(stored) => stored.data.axes().to_vec(),
+            Kind::Generated(generated) => generated.synthetic.axes(),
+        }
+    }
+
+    /// Names of features and classes, where known.
+    pub fn names(&self) -> Names {
+        match &self.0 {
+            Kind::Stored(stored) => stored.data.names().clone(),
+            Kind::Generated(_) => Names::default(),
+        }
+    }
+
+    /// How regression targets were scaled: an error times its `std` is one in the target's unit.
+    pub fn target_scale(&self) -> Affine {
+        match &self.0 {
+            Kind::Stored(stored) => stored.target_scale,
+            Kind::Generated(_) => Affine::IDENTITY,
+        }
+    }
+}
+
+impl Stored {
+    fn new(
+        loaded: Loaded,
+        stored: &StoredConfig,
+        config: &DataConfig,
+        seed: u64,
+    ) -> Result<Self, DataError> {
+        let Loaded {
+            mut data,
+            test_rows,
+            origin,
+        } = loaded;
+        let name = || origin.clone();
+        let natural = stored.dealing == Dealing::Natural;
+        let split = Split::new(
+            &data,
+            test_rows,
+            config.validation,
+            config.test,
+            natural,
+            seed,
+        )
+        .map_err(|reason| DataError::Split {
+            origin: name(),
+            reason,
+        })?;
+        missing::impute(&mut data, &split.train).map_err(|reason| DataError::Impute {
+            origin: name(),
+            reason,
+        })?;
+        scale::scale_features(&mut data, &split.train, stored.scale).map_err(|reason| {
+            DataError::Scale {
+                origin: name(),
+                reason,
+            }
+        })?;
+        let target_scale = scale::scale_targets(&mut data, &split.train, stored.target_scale);
+        let devices =
+            Partition::new(&data, &split.train, stored.dealing, seed).map_err(|reason| {
+                DataError::Partition {
+                    origin: name(),
+                    reason,
+                }
+            })?;
+        let held_out = |rows: Vec<u32>| {
+            let groups = data.groups().filter(|_| natural);
+            HeldOut {
+                by_device: groups.map(|groups| Partition::natural(groups, &rows)),
+                rows,
+            }
+        };
+        let (validation, test) = (held_out(split.validation), held_out(split.test));
+        Ok(Self {
+            data,
+            devices,
+            validation,
+            test,
+            target_scale,
+        })
+    }
+}
+
+impl Generated {
+    fn new(synthetic: Synthetic, config: &DataConfig) -> Result<Self, DataError> {
+        let draw = |part, hold_out| match hold_out {
+            HoldOut::Rows(0) | HoldOut::Fraction(_) => Ok(None),
+            HoldOut::Rows(rows) => match synthetic.sample(part, rows) {
+                Ok(data) => Ok(Some(Drawn {
+                    data,
+                    rows: (0..rows).collect(),
+                })),
+                Err(reason) => Err(DataError::Content {
+                    origin: "synthetic data".into(),
+                    reason,
+                }),
+            },
+        };
+        let validation = draw(Part::Validation, config.validation)?;
+        let test = draw(Part::Test, config.test)?;
+        Ok(Self {
+            synthetic,
+            validation,
+            test,
+        })
+    }
+
+    fn drawn<'a>(&self, drawn: Option<&'a Drawn>) -> DatasetView<'a> {
+        match drawn {
+            Some(drawn) => drawn.data.view(&drawn.rows),
+            None => DatasetView::empty(self.synthetic.feature_count()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! A fingerprint of everything that a run reads from its data.
+//!
+//! Two CRC-32: over the content (features, targets, settings of synthetic devices), and over who
+//! owns which row. A change by accident stays unseen with probability 2⁻³² for either; it is no
+//! protection against one on purpose.
+
+use crc32fast::Hasher;
+
+use super::{Federation, Generated, Kind, Stored};
+use crate::data::dataset::{Dataset, Targets};
+
+impl Federation {
+    /// Stable number of the data, their scaling, split and partition: a run that is resumed
+    /// compares it with the one it stopped with.
+    ///
+    /// * Cost: one pass over the data.
+    pub fn fingerprint(&self) -> u64 {
+        let (content, dealing) = match &self.0 {
+            Kind::Stored(stored) => (dataset(&stored.data), stored.dealing()),
+            Kind::Generated(generated) => (generated.content(), Hasher::new()),
+        };
+        (u64::from(content.finalize()) << 32) | u64::from(dealing.finalize())
+    }
+}
+
+impl Stored {
+    fn dealing(&self) -> Hasher {
+        let mut hasher = Hasher::new();
+        for device in 0..self.devices.device_count() {
+            numbers(&mut hasher, self.devices.rows(device));
+        }
+        numbers(&mut hasher, &self.validation.rows);
+        numbers(&mut hasher, &self.test.rows);
+        hasher
+    }
+}
+
+impl Generated {
+    /// The first device stands for all: their streams share its seed.
+    fn content(&self) -> Hasher {
+        let mut hasher = Hasher::new();
+        hasher.update(format!("{:?}", self.synthetic.config()).as_bytes());
+        if let Ok(data) = self.synthetic.sample(super::Part::Train, 1) {
+            hasher.combine(&dataset(&data));
+        }
+        for drawn in [&self.validation, &self.test].into_iter().flatten() {
+            hasher.combine(&dataset(&drawn.data));
+        }
+        hasher
+    }
+}
+
+fn dataset(data: &Dataset) -> Hasher {
+    let mut hasher = Hasher::new();
+    hasher.update(&(data.feature_count() as u64).to_le_bytes());
+    floats(&mut hasher, data.features());
+    match data.targets() {
+        Targets::Values(values) => floats(&mut hasher, values),
+        Targets::Classes {
+            labels,
+            class_count,
+        } => {
+            hasher.update(&(*class_count as u64).to_le_bytes());
+            let bytes: Vec<u8> = labels
+                .iter()
+                .flat_map(|label| label.to_le_bytes())
+                .collect();
+            hasher.update(&bytes);
+        }
+    }
+    hasher
+}
+
+fn floats(hasher: &mut Hasher, values: &[f32]) {
+    let mut bytes = Vec::new();
+    for chunk in values.chunks(4096) {
+        bytes.clear();
+        bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
+        hasher.update(&bytes);
+    }
+}
+
+/// The length first, so that the same rows dealt in other portions differ.
+fn numbers(hasher: &mut Hasher, values: &[u32]) {
+    hasher.update(&(values.len() as u64).to_le_bytes());
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    hasher.update(&bytes);
+}

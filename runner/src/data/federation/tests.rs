@@ -1,0 +1,316 @@
+//! What a run sees: sizes, parts, scaling without a look at the test part, fingerprints.
+
+use super::*;
+use crate::data::dataset::Targets;
+use crate::data::real_data;
+
+fn federation(text: &str, folders: &DataFolders, seed: u64) -> Result<Federation, DataError> {
+    let config: DataConfig = toml::from_str(text).unwrap();
+    Federation::new(&config, folders, seed)
+}
+
+fn digits(more: &str, seed: u64) -> Federation {
+    let folders = DataFolders::new(Vec::new());
+    federation(&format!("source = \"digits\"\n{more}"), &folders, seed).unwrap()
+}
+
+fn sizes(federation: &Federation) -> Vec<usize> {
+    (0..federation.device_count())
+        .map(|device| federation.sample_count(device))
+        .collect()
+}
+
+/// A CSV file with two devices: `a` with 8 rows and `b` with 4.
+fn table(rows: &str) -> (tempfile::TempDir, DataFolders) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.csv"), format!("who,x,y\n{rows}")).unwrap();
+    let folders = DataFolders::new(vec![folder.path().to_path_buf()]);
+    (folder, folders)
+}
+
+const TABLE: &str = "source = \"csv\"\npath = \"a.csv\"\nlabel = \"y\"\n";
+
+#[test]
+fn digits_are_split_and_dealt() {
+    let federation = digits("devices = 100\nvalidation = 0.1\ntest = 0.2", 1);
+    assert_eq!(
+        (federation.test().len(), federation.validation().len()),
+        (359, 180)
+    );
+    assert_eq!(sizes(&federation), [12; 100]);
+    assert_eq!(federation.class_count(), Some(10));
+    assert_eq!(
+        (federation.feature_count(), federation.axes()),
+        (64, vec![8, 8])
+    );
+    let mut buffer = DeviceBuffer::default();
+    let device = federation.device(99, &mut buffer);
+    assert_eq!((device.len(), device.features(0).len()), (12, 64));
+    assert_eq!(federation.device_name(99), "99");
+    assert!(federation.device_test(0, &mut buffer).is_none());
+}
+
+#[test]
+fn training_pixels_have_mean_0_and_deviation_1() {
+    let federation = digits("devices = 1\ntest = 0.5", 1);
+    let mut buffer = DeviceBuffer::default();
+    let device = federation.device(0, &mut buffer);
+    let pixels = (0..device.len())
+        .flat_map(|i| device.features(i))
+        .map(|&pixel| f64::from(pixel));
+    let count = pixels.clone().count() as f64;
+    let mean = pixels.clone().sum::<f64>() / count;
+    let variance = pixels.map(|pixel| pixel * pixel).sum::<f64>() / count - mean * mean;
+    assert!(
+        mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-6,
+        "{mean} {variance}"
+    );
+    let test = federation.test();
+    let pixels = (0..test.len())
+        .flat_map(|i| test.features(i))
+        .map(|&pixel| f64::from(pixel));
+    let test_mean = pixels.sum::<f64>() / (test.len() * 64) as f64;
+    assert!(
+        test_mean.abs() > 1e-5,
+        "the test part was not looked at: {test_mean}"
+    );
+}
+
+#[test]
+fn natural_devices_keep_test_rows_of_their_own() {
+    let rows: String = (0..12)
+        .map(|row| format!("{},{row},{}\n", if row < 8 { "a" } else { "b" }, row % 2))
+        .collect();
+    let (_kept, folders) = table(&rows);
+    let text = format!("{TABLE}device_column = \"who\"\ntest = 0.25\nvalidation = 0.25");
+    let federation = federation(&text, &folders, 1).unwrap();
+    assert_eq!(sizes(&federation), [4, 2]);
+    assert_eq!(
+        (federation.device_name(0), federation.device_name(1)),
+        ("a".into(), "b".into())
+    );
+    let mut buffer = DeviceBuffer::default();
+    assert_eq!(federation.device_test(0, &mut buffer).unwrap().len(), 2);
+    assert_eq!(federation.device_test(1, &mut buffer).unwrap().len(), 1);
+    assert_eq!(
+        federation.device_validation(0, &mut buffer).unwrap().len(),
+        2
+    );
+    assert_eq!(
+        (federation.test().len(), federation.validation().len()),
+        (3, 3)
+    );
+    assert_eq!(federation.names().classes, ["0", "1"]);
+}
+
+#[test]
+fn missing_values_become_training_means_before_scaling() {
+    let (_kept, folders) = table("a,1,0\na,?,1\na,5,0\na,,1\n");
+    let text = format!("{TABLE}device_column = \"who\"\ntest = 1\nscale = \"none\"");
+    let federation = federation(&text, &folders, 1).unwrap();
+    let mut buffer = DeviceBuffer::default();
+    let device = federation.device(0, &mut buffer);
+    let features: Vec<f32> = (0..3).map(|i| device.features(i)[0]).collect();
+    assert_eq!(features, [1.0, 3.0, 5.0]);
+    assert_eq!(federation.test().features(0), [3.0]);
+}
+
+#[test]
+fn errors_of_every_step_name_the_file() {
+    let (_kept, folders) = table("a,?,0\na,?,1\nb,1,1\n");
+    for (more, expected) in [
+        (
+            "devices = 1\ntest = 1\nignore = [\"who\"]",
+            "`x` has no value",
+        ),
+        (
+            "devices = 9\ntest = 0\nignore = [\"who\"]\nscale = \"none\"",
+            "9 devices",
+        ),
+        (
+            "devices = 1\ntest = 3\nignore = [\"who\"]",
+            "none to train on",
+        ),
+        (
+            "devices = 1\ntest = 0\nignore = [\"who\"]\nscale = \"unit\"",
+            "`maximum`",
+        ),
+        ("devices = 1\ntest = 0", "`a` is not a number"),
+    ] {
+        let error = federation(&format!("{TABLE}{more}"), &folders, 1)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("a.csv") && error.contains(expected),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn synthetic_devices_are_made_on_demand() {
+    let text = "source = \"synthetic\"\ndevices = 4294967295\nfeatures = 6\nclasses = 3\ntest = 50";
+    let federation = federation(text, &DataFolders::new(Vec::new()), 1).unwrap();
+    assert_eq!(federation.device_count(), u32::MAX);
+    let mut buffer = DeviceBuffer::default();
+    let device = federation.device(u32::MAX - 1, &mut buffer);
+    assert_eq!((device.len(), device.features(49).len()), (50, 6));
+    assert_eq!(
+        (federation.test().len(), federation.validation().len()),
+        (50, 0)
+    );
+    assert_eq!(federation.device_test(3, &mut buffer).unwrap().len(), 50);
+    assert_eq!(
+        (federation.class_count(), federation.sample_count(0)),
+        (Some(3), 50)
+    );
+}
+
+#[test]
+fn fingerprint_follows_content_split_and_seed() {
+    let base = digits("devices = 10", 1).fingerprint();
+    assert_eq!(base, digits("devices = 10", 1).fingerprint());
+    for other in [
+        digits("devices = 10", 2),
+        digits("devices = 11", 1),
+        digits("devices = 10\nscale = \"unit\"", 1),
+        digits("devices = 10\nvalidation = 10", 1),
+        digits("devices = 10\npartition = \"shards\"", 1),
+    ] {
+        assert_ne!(base, other.fingerprint());
+    }
+    let synthetic = |more: &str, seed| {
+        let text = format!("source = \"synthetic\"\n{more}");
+        federation(&text, &DataFolders::new(Vec::new()), seed)
+            .unwrap()
+            .fingerprint()
+    };
+    assert_eq!(synthetic("", 1), synthetic("", 1));
+    assert_ne!(synthetic("", 1), synthetic("", 2));
+    assert_ne!(synthetic("test = 0", 1), synthetic("test = 0", 2));
+    assert_ne!(synthetic("", 1), synthetic("shift = 0.25", 1));
+    assert_ne!(synthetic("", 1), synthetic("devices = 999", 1));
+}
+
+#[test]
+fn mnist_in_the_setting_of_the_paper() {
+    let Some(folders) = real_data::folders("mnist") else {
+        return;
+    };
+    let text = "source = \"mnist\"\ndevices = 1000\nsamples_per_device = 50\nvalidation = 10000";
+    let federation = federation(text, &folders, 1).unwrap();
+    assert_eq!(sizes(&federation), [50; 1000]);
+    assert_eq!(
+        (federation.validation().len(), federation.test().len()),
+        (10_000, 10_000)
+    );
+    assert_eq!(federation.validation().row(0), 50_000);
+    // White on black: pixel 0 is 0, standardised by about (0 - 0.1307) / 0.3081.
+    let corner = federation.test().features(0)[0];
+    assert!((corner + 0.4242).abs() < 0.003, "{corner}");
+}
+
+#[test]
+fn femnist_has_a_device_for_each_writer() {
+    let Some(folders) = real_data::folders("femnist") else {
+        return;
+    };
+    let federation = federation("source = \"femnist\"\ntest = 0.2", &folders, 1).unwrap();
+    assert_eq!(federation.device_count(), 206);
+    let sizes = sizes(&federation);
+    assert_eq!(
+        (sizes.iter().min(), sizes.iter().max()),
+        (Some(&4), Some(&55))
+    );
+    assert_eq!(sizes.iter().sum::<usize>() + federation.test().len(), 6237);
+}
+
+#[test]
+fn wisdm_has_a_device_for_each_phone() {
+    let Some(folders) = real_data::folders("wisdm") else {
+        return;
+    };
+    let text = "source = \"csv\"\npath = \"wisdm/wisdm_ar_v1.1_transformed.csv.gz\"\n\
+                label = \"class\"\ndevice_column = \"user\"\nignore = [\"UNIQUE_ID\"]\ntest = 0.2";
+    let federation = federation(text, &folders, 1).unwrap();
+    assert_eq!(
+        (federation.device_count(), federation.feature_count()),
+        (36, 43)
+    );
+    assert_eq!(
+        sizes(&federation).iter().sum::<usize>() + federation.test().len(),
+        5418
+    );
+    assert_eq!(
+        federation.names().classes,
+        [
+            "Downstairs",
+            "Jogging",
+            "Sitting",
+            "Standing",
+            "Upstairs",
+            "Walking"
+        ]
+    );
+    // XAVG is constant.
+    let at = federation
+        .names()
+        .features
+        .iter()
+        .position(|name| name == "XAVG")
+        .unwrap();
+    let test = federation.test();
+    assert!((0..test.len()).all(|i| test.features(i)[at].to_bits() == 0));
+}
+
+#[test]
+fn schools_and_patients_are_regression() {
+    let sets = [
+        (
+            "school",
+            "school/school.csv.gz",
+            "score",
+            "school",
+            "",
+            139,
+            15_362,
+        ),
+        (
+            "parkinsons_telemonitoring",
+            "parkinsons_telemonitoring/parkinsons_updrs.csv.gz",
+            "motor_UPDRS",
+            "subject#",
+            "total_UPDRS",
+            42,
+            5875,
+        ),
+    ];
+    for (set, path, label, device, ignore, devices, rows) in sets {
+        let Some(folders) = real_data::folders(set) else {
+            return;
+        };
+        let ignore = if ignore.is_empty() {
+            String::new()
+        } else {
+            format!("\"{ignore}\"")
+        };
+        let text = format!(
+            "source = \"csv\"\npath = \"{path}\"\nlabel = \"{label}\"\ndevice_column = \"{device}\"\n\
+             ignore = [{ignore}]\ntask = \"regression\"\ntarget_scale = \"standardise\"\ntest = 0.25"
+        );
+        let federation = federation(&text, &folders, 1).unwrap();
+        assert_eq!(
+            (federation.device_count(), federation.class_count()),
+            (devices, None)
+        );
+        let total = sizes(&federation).iter().sum::<usize>() + federation.test().len();
+        assert_eq!(total, rows);
+        assert!(federation.target_scale().std() > 1.0);
+        let mut buffer = DeviceBuffer::default();
+        assert!(federation.device(0, &mut buffer).value(0).abs() < 10.0);
+        let Kind::Stored(stored) = &federation.0 else {
+            unreachable!()
+        };
+        assert!(matches!(stored.data.targets(), Targets::Values(_)));
+    }
+}

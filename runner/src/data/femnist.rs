@@ -1,0 +1,21 @@
+//! The folder of FEMNIST-206: 6,237 characters of 206 writers, 28 × 28 bytes, dark on white.
+//!
+//! Source: Caldas et al. 2018 (LEAF), arXiv:1812.01097; Cohen et al. 2017 (EMNIST),
+//! arXiv:1702.05373. It is a sample of FEMNIST: accuracies do not compare with the full set's.
+
+use std::path::Path;
+
+use super::config::IdxConfig;
+use super::mnist::packed_or_plain;
+
+/// The three files in `folder`, packed (`.gz`) or not; writers are the natural devices.
+pub(super) fn files(folder: &Path) -> IdxConfig {
+    let file = |name| packed_or_plain(folder, name);
+    IdxConfig {
+        path: file("femnist206-images-idx3-ubyte"),
+        label_path: file("femnist206-labels-idx1-ubyte"),
+        device_path: Some(file("femnist206-writers-idx1-ubyte")),
+        test: None,
+        classes: Some(62),
+    }
+}

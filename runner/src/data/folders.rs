@@ -1,0 +1,116 @@
+//! Where files are looked for: beside the experiment, then in the folders of data sets.
+
+use std::path::{Path, PathBuf};
+
+use super::config::{DataConfig, SourceConfig};
+use super::error::DataError;
+
+/// Environment variable that names the folder of data sets.
+pub const FOLDER_VARIABLE: &str = "SMOLFED_DATA";
+
+/// Folders in the order in which a relative path is tried in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataFolders(Vec<PathBuf>);
+
+impl DataFolders {
+    /// The folder of the experiment file (`None` for no file), the one named by
+    /// [`FOLDER_VARIABLE`], then `data` and `../shared/data` below the working directory.
+    pub fn of_experiment(file: Option<&Path>) -> Self {
+        let beside = file.map(|file| file.parent().unwrap_or(Path::new("")).to_path_buf());
+        let named = std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty());
+        let usual = ["data", "../shared/data"].map(PathBuf::from);
+        Self(
+            beside
+                .into_iter()
+                .chain(named.map(PathBuf::from))
+                .chain(usual)
+                .collect(),
+        )
+    }
+
+    /// Just these folders.
+    pub fn new(folders: Vec<PathBuf>) -> Self {
+        Self(folders)
+    }
+
+    /// The first place where `path` exists.
+    ///
+    /// # Errors
+    /// [`DataError::NotFound`] with the places that were tried.
+    pub fn find(&self, path: &Path) -> Result<PathBuf, DataError> {
+        let tried: Vec<PathBuf> = if path.is_absolute() {
+            vec![path.to_path_buf()]
+        } else {
+            self.0.iter().map(|folder| folder.join(path)).collect()
+        };
+        match tried.iter().find(|place| place.exists()) {
+            Some(place) => Ok(place.clone()),
+            None => Err(DataError::NotFound {
+                path: path.to_path_buf(),
+                tried,
+            }),
+        }
+    }
+
+    /// `config` with every path absolute, so that it means the same from any folder.
+    ///
+    /// # Errors
+    /// [`DataError::NotFound`] for the first path that is nowhere, [`DataError::Read`] if the
+    /// working directory is gone.
+    pub fn anchor(&self, mut config: DataConfig) -> Result<DataConfig, DataError> {
+        if let SourceConfig::Stored(stored) = &mut config.source {
+            for path in stored.set.paths_mut() {
+                let found = self.find(path)?;
+                *path = std::path::absolute(&found).map_err(|reason| DataError::Read {
+                    path: found,
+                    reason,
+                })?;
+            }
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_folder_that_has_the_file_wins() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let paths = [first.path().to_path_buf(), second.path().to_path_buf()];
+        let folders = DataFolders::new(paths.to_vec());
+        std::fs::write(second.path().join("a.csv"), "").unwrap();
+        assert_eq!(
+            folders.find(Path::new("a.csv")).unwrap(),
+            second.path().join("a.csv")
+        );
+        std::fs::write(first.path().join("a.csv"), "").unwrap();
+        assert_eq!(
+            folders.find(Path::new("a.csv")).unwrap(),
+            first.path().join("a.csv")
+        );
+        let absolute = second.path().join("a.csv");
+        assert_eq!(folders.find(&absolute).unwrap(), absolute);
+    }
+
+    #[test]
+    fn error_names_every_place_and_the_variable() {
+        let folders = DataFolders::new(vec!["here".into(), "there".into()]);
+        let text = folders
+            .find(Path::new("no/such.csv"))
+            .unwrap_err()
+            .to_string();
+        for part in ["here/no/such.csv", "there/no/such.csv", FOLDER_VARIABLE] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn folder_of_the_experiment_comes_first() {
+        let folders = DataFolders::of_experiment(Some(Path::new("some/where/run.toml")));
+        assert_eq!(folders.0[0], Path::new("some/where"));
+        let bare = DataFolders::of_experiment(Some(Path::new("run.toml")));
+        assert_eq!(bare.0[0], Path::new(""));
+    }
+}

@@ -1,0 +1,50 @@
+//! The folder of MNIST: 60,000 images to train on and 10,000 to test on, 28 × 28 bytes.
+//!
+//! Source: LeCun, Bottou, Bengio, Haffner 1998, "Gradient-based learning applied to document
+//! recognition". Sets of the same layout (Fashion-MNIST, KMNIST) work, too.
+
+use std::path::{Path, PathBuf};
+
+use super::config::IdxConfig;
+
+/// The four files in `folder`, packed (`.gz`) or not.
+pub(super) fn files(folder: &Path) -> IdxConfig {
+    let file = |name| packed_or_plain(folder, name);
+    IdxConfig {
+        path: file("train-images-idx3-ubyte"),
+        label_path: file("train-labels-idx1-ubyte"),
+        device_path: None,
+        test: Some((
+            file("t10k-images-idx3-ubyte"),
+            file("t10k-labels-idx1-ubyte"),
+        )),
+        classes: Some(10),
+    }
+}
+
+/// `name` if it is there, else `name.gz`.
+pub(super) fn packed_or_plain(folder: &Path, name: &str) -> PathBuf {
+    let plain = folder.join(name);
+    if plain.exists() {
+        plain
+    } else {
+        folder.join(format!("{name}.gz"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_file_wins_over_the_packed_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "train-images-idx3-ubyte";
+        assert_eq!(
+            files(folder.path()).path,
+            folder.path().join(format!("{name}.gz"))
+        );
+        std::fs::write(folder.path().join(name), "").unwrap();
+        assert_eq!(files(folder.path()).path, folder.path().join(name));
+    }
+}

@@ -1,0 +1,345 @@
+//! Deals training rows to devices: evenly, by label shards, by Dirichlet draws, or as they are.
+
+mod dirichlet;
+
+use super::dataset::{Dataset, Groups, Targets};
+use super::draw;
+
+/// How rows are dealt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Dealing {
+    /// At random, the same number to each device; rows that do not go round are left out.
+    Iid {
+        /// Number of devices N.
+        devices: u32,
+        /// Samples a device; `None` for as many as there are.
+        samples_per_device: Option<u32>,
+    },
+    /// Rows sorted by label are cut into shards of one length, and each device gets some at
+    /// random. Source: McMahan et al. 2017, arXiv:1602.05629, section 3.
+    Shards {
+        /// Number of devices N.
+        devices: u32,
+        /// Shards a device.
+        shards_per_device: u32,
+    },
+    /// Class shares from a symmetric Dirichlet distribution: the smaller `alpha`, the less alike.
+    ///
+    /// Without `samples_per_device`, each class is divided among the devices by a draw over
+    /// devices, so that sizes differ, too (Yurochkin et al. 2019, arXiv:1905.12022, section 4);
+    /// drawn again until every device has `min_samples`. With it, each device draws shares of
+    /// classes and then that many rows (Hsu et al. 2019, arXiv:1909.06335, section 3).
+    Dirichlet {
+        /// Number of devices N.
+        devices: u32,
+        /// Concentration α, finite and above 0.
+        alpha: f64,
+        /// Samples a device, if all are to have the same number.
+        samples_per_device: Option<u32>,
+        /// Fewest samples that a device may have, at least 1.
+        min_samples: u32,
+    },
+    /// One device for each natural one.
+    Natural,
+}
+
+/// The rows of each device. Every device has at least one, and no row belongs to two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Start of each device in `rows`, and the end of the last.
+    offsets: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+/// Why rows cannot be dealt.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartitionError {
+    /// There are no devices.
+    #[error("`devices` is 0, but data need at least one device to be dealt to")]
+    NoDevices,
+    /// Fewer rows than are to be dealt.
+    #[error(
+        "{devices} devices of {samples} sample(s) need {} training rows, but there are {rows}; \
+         lower `devices` or the samples of each",
+        u64::from(*devices) * u64::from(*samples)
+    )]
+    TooFewRows {
+        /// Number of devices.
+        devices: u32,
+        /// Samples (or shards) a device.
+        samples: u32,
+        /// Training rows.
+        rows: usize,
+    },
+    /// A device has no or too few training rows.
+    #[error("device {device} has {found} training sample(s), but needs at least {needed}")]
+    EmptyDevice {
+        /// Name or number of the device.
+        device: String,
+        /// Its training rows.
+        found: usize,
+        /// Fewest allowed.
+        needed: u32,
+    },
+    /// No Dirichlet draw gave every device enough.
+    #[error(
+        "in {draws} draws with `alpha` = {alpha}, some device (the last time device {device}, with \
+         {found}) always had fewer than {needed} samples; raise `alpha`, lower `devices`, or give \
+         `samples_per_device`"
+    )]
+    Starved {
+        /// Draws made.
+        draws: u32,
+        /// Concentration.
+        alpha: f64,
+        /// Device with the fewest samples of the last draw.
+        device: u32,
+        /// Its samples.
+        found: usize,
+        /// Fewest allowed.
+        needed: u32,
+    },
+    /// A partition by label of numbers.
+    #[error("`partition` = \"dirichlet\" deals classes, but this is regression; use another")]
+    NotClasses,
+    /// A natural partition of data without natural devices.
+    #[error("`partition` = \"natural\" needs data with natural devices (for CSV, `device_column`)")]
+    NotNatural,
+}
+
+/// What the rows are dealt by: first index of the stream's name.
+const PART_DEALING: u32 = 1;
+
+impl Partition {
+    /// Deals the rows `training` of `data`.
+    ///
+    /// * Each device's rows are ascending.
+    /// * Cost: O(rows · log rows); Dirichlet with a fixed size O(rows · classes).
+    ///
+    /// # Errors
+    /// [`PartitionError`] if rows do not suffice, a device would be empty, or the data do not have
+    /// what the dealing needs.
+    pub fn new(
+        data: &Dataset,
+        training: &[u32],
+        dealing: Dealing,
+        seed: u64,
+    ) -> Result<Self, PartitionError> {
+        let mut rng = draw::partition_stream(seed, PART_DEALING, 0);
+        let mut rows = training.to_vec();
+        match dealing {
+            Dealing::Natural => {
+                let groups = data.groups().ok_or(PartitionError::NotNatural)?;
+                let partition = Self::natural(groups, training);
+                partition.refuse_smaller_than(1, groups.names())?;
+                Ok(partition)
+            }
+            Dealing::Iid {
+                devices,
+                samples_per_device,
+            } => {
+                let samples = even_share(devices, samples_per_device, rows.len())?;
+                draw::shuffle(&mut rng, &mut rows);
+                Ok(Self::even(devices, samples, &rows))
+            }
+            Dealing::Shards {
+                devices,
+                shards_per_device,
+            } => {
+                let shards = devices.saturating_mul(shards_per_device);
+                let length = even_share(shards, None, rows.len()).map_err(|error| match error {
+                    PartitionError::NoDevices => error,
+                    _ => {
+                        let rows = rows.len();
+                        PartitionError::TooFewRows {
+                            devices,
+                            samples: shards_per_device,
+                            rows,
+                        }
+                    }
+                })?;
+                draw::shuffle(&mut rng, &mut rows);
+                sort_by_target(data, &mut rows);
+                let mut order: Vec<u32> = (0..shards).collect();
+                draw::shuffle(&mut rng, &mut order);
+                let rows = in_order(&order, length, &rows);
+                Ok(Self::even(devices, length * shards_per_device, &rows))
+            }
+            Dealing::Dirichlet {
+                devices,
+                alpha,
+                samples_per_device,
+                min_samples,
+            } => {
+                let classes = Classes::new(data, &mut rows, &mut rng)?;
+                match samples_per_device {
+                    Some(_) => {
+                        let samples = even_share(devices, samples_per_device, rows.len())?;
+                        Ok(dirichlet::even(&classes, devices, samples, alpha, &mut rng))
+                    }
+                    None => {
+                        even_share(devices, Some(min_samples.max(1)), rows.len())?;
+                        dirichlet::uneven(&classes, devices, min_samples.max(1), alpha, &mut rng)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The given rows by natural device; a device may be empty (so for test parts).
+    pub(super) fn natural(groups: &Groups, rows: &[u32]) -> Self {
+        let device_of_row = groups.device_of_row();
+        let mut offsets = vec![0u32; groups.names().len() + 1];
+        for &row in rows {
+            offsets[device_of_row[row as usize] as usize + 1] += 1;
+        }
+        for device in 1..offsets.len() {
+            offsets[device] += offsets[device - 1];
+        }
+        let mut next = offsets.clone();
+        let mut dealt = vec![0; rows.len()];
+        for &row in rows {
+            let place = &mut next[device_of_row[row as usize] as usize];
+            dealt[*place as usize] = row;
+            *place += 1;
+        }
+        Self {
+            offsets,
+            rows: dealt,
+        }
+    }
+
+    /// Consecutive runs of `samples` rows.
+    fn even(devices: u32, samples: u32, rows: &[u32]) -> Self {
+        let samples = samples as usize;
+        Self::from_devices(
+            rows.chunks_exact(samples)
+                .take(devices as usize)
+                .map(<[u32]>::to_vec),
+        )
+    }
+
+    fn from_devices(devices: impl Iterator<Item = Vec<u32>>) -> Self {
+        let mut partition = Self {
+            offsets: vec![0],
+            rows: Vec::new(),
+        };
+        for mut rows in devices {
+            rows.sort_unstable();
+            partition.rows.extend(rows);
+            // There are at most as many rows as u32 numbers.
+            partition.offsets.push(partition.rows.len() as u32);
+        }
+        partition
+    }
+
+    fn refuse_smaller_than(&self, needed: u32, names: &[String]) -> Result<(), PartitionError> {
+        let starved =
+            (0..self.device_count()).find(|&device| self.rows(device).len() < needed as usize);
+        match starved {
+            Some(device) => {
+                let found = self.rows(device).len();
+                let device = format!("`{}`", names[device as usize]);
+                Err(PartitionError::EmptyDevice {
+                    device,
+                    found,
+                    needed,
+                })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Number of devices N.
+    pub fn device_count(&self) -> u32 {
+        (self.offsets.len() - 1) as u32
+    }
+
+    /// Rows of device `device`, ascending.
+    ///
+    /// # Panics
+    /// If `device` is not below [`device_count`](Self::device_count).
+    #[inline]
+    pub fn rows(&self, device: u32) -> &[u32] {
+        let device = device as usize;
+        &self.rows[self.offsets[device] as usize..self.offsets[device + 1] as usize]
+    }
+
+    /// All dealt rows, device after device.
+    pub fn all_rows(&self) -> &[u32] {
+        &self.rows
+    }
+}
+
+/// Samples for each of `devices`, if there are enough rows for at least one each.
+fn even_share(
+    devices: u32,
+    samples_per_device: Option<u32>,
+    rows: usize,
+) -> Result<u32, PartitionError> {
+    if devices == 0 {
+        return Err(PartitionError::NoDevices);
+    }
+    let samples = samples_per_device
+        .unwrap_or((rows / devices as usize) as u32)
+        .max(1);
+    if u64::from(devices) * u64::from(samples) > rows as u64 {
+        return Err(PartitionError::TooFewRows {
+            devices,
+            samples,
+            rows,
+        });
+    }
+    Ok(samples)
+}
+
+/// Sorts rows by label, or by value for regression; rows of one label keep their order.
+fn sort_by_target(data: &Dataset, rows: &mut [u32]) {
+    match data.targets() {
+        Targets::Classes { labels, .. } => rows.sort_by_key(|&row| labels[row as usize]),
+        Targets::Values(values) => {
+            rows.sort_by(|&a, &b| values[a as usize].total_cmp(&values[b as usize]));
+        }
+    }
+}
+
+/// The shards of `length` rows in this order.
+fn in_order(order: &[u32], length: u32, rows: &[u32]) -> Vec<u32> {
+    let length = length as usize;
+    order
+        .iter()
+        .flat_map(|&shard| &rows[shard as usize * length..][..length])
+        .copied()
+        .collect()
+}
+
+/// Training rows by class, shuffled within each.
+struct Classes {
+    rows: Vec<Vec<u32>>,
+}
+
+impl Classes {
+    fn new(
+        data: &Dataset,
+        training: &mut [u32],
+        rng: &mut impl rand_core::Rng,
+    ) -> Result<Self, PartitionError> {
+        let Targets::Classes {
+            labels,
+            class_count,
+        } = data.targets()
+        else {
+            return Err(PartitionError::NotClasses);
+        };
+        draw::shuffle(rng, training);
+        let mut rows = vec![Vec::new(); *class_count];
+        for &row in training.iter() {
+            rows[usize::from(labels[row as usize])].push(row);
+        }
+        Ok(Self { rows })
+    }
+}
+
+#[cfg(test)]
+mod tests;
