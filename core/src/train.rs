@@ -113,12 +113,14 @@ pub struct Workspace<'a> {
 }
 
 /// What happened in local training. It describes private data: it must not leave the device.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrainReport {
     /// Local steps taken.
     pub steps: u32,
-    /// Steps whose difference from the global model was outside the ball.
+    /// Clippings that shrank something: of steps, or of the final update.
     pub clipped_steps: u32,
+    /// Clippings that were done: one a step, or one at the end, or none.
+    pub clipping_chances: u32,
     /// Mean loss over the first epoch's batches, each before its step.
     pub first_loss: f32,
     /// The same over the last epoch.
@@ -178,13 +180,7 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
     let step_clip = settings
         .clip_norm
         .filter(|_| settings.clipping == Clipping::EveryStep);
-    let mut report = TrainReport {
-        steps: 0,
-        clipped_steps: 0,
-        first_loss: 0.0,
-        last_loss: 0.0,
-        norm: 0.0,
-    };
+    let mut report = TrainReport::default();
     let mut pending = 1.0;
     for epoch in 0..settings.epochs {
         stream::shuffle(order, rng);
@@ -193,7 +189,8 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
             loss += model.loss_and_gradient(local, samples, batch, scratch, update)?;
             batches += 1.0;
             if let Some(smoothing) = settings.gradient_smoothing {
-                smooth_tensors(smoothing, model, update);
+                // The tensors add up to the update, whose length was checked above.
+                let _ = smoothing.apply_tensors(update, model.tensors().as_slice());
             }
             let squares = descend(settings, global, local, update);
             let norm = if squares.is_finite() {
@@ -213,6 +210,7 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
             report.norm = norm;
             report.steps += 1;
             report.clipped_steps += u32::from(shrink.is_some());
+            report.clipping_chances += u32::from(step_clip.is_some());
         }
         let mean = loss / batches;
         if epoch == 0 {
@@ -227,6 +225,7 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
             ClipError::NotFinite | ClipError::BadBound => TrainError::Diverged,
         })?;
         report.clipped_steps = u32::from(report.norm > bound.get());
+        report.clipping_chances = 1;
     }
     Ok(report)
 }
@@ -241,18 +240,6 @@ fn descend(settings: &LocalTraining, global: &[f32], local: &[f32], update: &mut
         let moved = w - start;
         moved - rate * ((gradient + decay * w) + proximal * moved)
     })
-}
-
-/// Smooths each parameter tensor of a gradient by itself.
-fn smooth_tensors<M: Model>(smoothing: LaplacianSmoothing, model: &M, gradient: &mut [f32]) {
-    let mut rest = gradient;
-    for length in model.tensors().as_slice() {
-        let Some((tensor, after)) = rest.split_at_mut_checked(*length) else {
-            return;
-        };
-        smoothing.apply(tensor);
-        rest = after;
-    }
 }
 
 #[cfg(test)]

@@ -146,6 +146,9 @@ checked_number!(
 );
 
 impl NoiseMultiplier {
+    /// No noise, and no privacy.
+    pub const NONE: Self = Self(0.0);
+
     /// ν = z · L: the noise std on the sum, in units of the parameters.
     #[must_use]
     pub fn noise_std(self, clip_norm: ClipNorm) -> f64 {
