@@ -4,6 +4,7 @@ mod demo;
 mod run;
 mod session;
 mod summary;
+mod text;
 
 use std::process::ExitCode;
 
