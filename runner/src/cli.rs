@@ -1,0 +1,3 @@
+//! The command line: one file a subcommand, thin over the library.
+
+pub mod data;
