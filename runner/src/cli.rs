@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, thin over the library.
 
+<<<<<<< HEAD
 mod demo;
 mod run;
 mod session;
@@ -88,3 +89,6 @@ impl Cli {
         }
     }
 }
+=======
+pub mod data;
+>>>>>>> data

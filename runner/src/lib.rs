@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+<<<<<<< HEAD
 pub mod config;
+=======
+>>>>>>> data
 pub mod data;
 pub mod experiment;
 pub mod privacy;
