@@ -75,6 +75,7 @@
 //! None at run time. Sizes that do not fit are errors, or do not compile.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
 #[cfg(test)]
 extern crate std;

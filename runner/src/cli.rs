@@ -1,6 +1,6 @@
 //! The command line: one file a subcommand, thin over the library.
 
-<<<<<<< HEAD
+mod data;
 mod demo;
 mod run;
 mod session;
@@ -34,6 +34,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Data(data::Args),
 }
 
 /// Why a command failed.
@@ -46,6 +47,9 @@ pub enum CliError {
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// `smolfed data`.
+    #[error(transparent)]
+    DataCommand(#[from] data::DataCommandError),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -71,6 +75,7 @@ impl CliError {
             Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
             Self::Run(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
+            Self::DataCommand(error) => !matches!(error, data::DataCommandError::Output(_)),
             Self::Stopped(_) | Self::Output(_) => false,
         };
         ExitCode::from(if bad_input { 2 } else { 1 })
@@ -86,9 +91,7 @@ impl Cli {
         match self.command {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
+            Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
         }
     }
 }
-=======
-pub mod data;
->>>>>>> data
