@@ -77,7 +77,7 @@ pub enum DatasetError {
         found: usize,
     },
     /// The axes do not multiply to the number of features.
-    #[error("`axes` = {axes:?} describe {} features, but a row has {feature_count}", axes.iter().product::<usize>())]
+    #[error("`axes` = {axes:?} do not multiply to the {feature_count} features of a row")]
     Axes {
         /// Lengths of the axes.
         axes: Vec<usize>,
