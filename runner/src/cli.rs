@@ -1,3 +1,97 @@
 //! The command line: one file a subcommand, thin over the library.
 
-pub mod data;
+mod data;
+mod demo;
+mod run;
+mod session;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::ConfigError;
+use crate::data::DataError;
+use crate::run::RunError;
+use crate::run_dir::RunDirError;
+use data::DataCommandError;
+
+/// Differentially private federated learning, simulated on a desktop with the code that
+/// microcontrollers run.
+///
+/// Without a command: trains on the built-in digits, with and without Laplacian smoothing at the
+/// same privacy, and prints both.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Example:\n  smolfed run experiment.toml --set privacy.epsilon=6"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+    Data(data::Args),
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    /// The experiment file or its overrides.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// `smolfed data`.
+    #[error(transparent)]
+    DataCommand(#[from] DataCommandError),
+    /// The run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The run directory.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// Bad usage that the parser of the command line cannot see.
+    #[error("{0}")]
+    Usage(String),
+    /// The run stopped before its end, as it was told to.
+    #[error("{0}")]
+    Stopped(String),
+    /// Standard output is gone.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl CliError {
+    /// 2 for bad usage or bad input, 1 for a failed run.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        let bad_input = match self {
+            Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
+            Self::DataCommand(error) => error.is_bad_input(),
+            Self::Run(error) => error.is_bad_input(),
+            Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
+            Self::Stopped(_) | Self::Output(_) => false,
+        };
+        ExitCode::from(if bad_input { 2 } else { 1 })
+    }
+}
+
+impl Cli {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// [`CliError`], one sentence.
+    pub fn run(self) -> Result<(), CliError> {
+        match self.command {
+            None => demo::run(),
+            Some(Command::Run(args)) => run::run(&args),
+            Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The client of a device: a model of fixed size with the memory that training needs, no heap.
+//!
+//! It owns two vectors of `P` parameters (local model, gradient and update) beside the global
+//! model that the caller holds: three in all. The sizes are checked when the firmware is built.
+
+use rand_core::Rng;
+
+use crate::{
+    model::FixedModel,
+    quantize::{Grid, QuantizeError, Quantizer},
+    samples::Samples,
+    train::{LocalTraining, TrainError, TrainReport, Workspace, local_update},
+};
+
+/// A model of `P` parameters that trains on up to `N` samples, `B` scores at a time.
+///
+/// `P` must be the model's number of parameters and `B` at least its number of outputs (a multiple
+/// is faster); anything else does not compile:
+///
+/// ```compile_fail
+/// use smolfed_core::{client::Client, model::{Const, Softmax}};
+/// // (64 + 1) · 10 = 650
+/// let client: Client<_, 640, 50, 10> = Client::new(Softmax::new(Const::<64>, Const::<10>));
+/// ```
+///
+/// ```
+/// use smolfed_core::{client::Client, model::{Const, Softmax}};
+/// let client: Client<_, 650, 50, 10> = Client::new(Softmax::new(Const::<64>, Const::<10>));
+/// ```
+pub struct Client<M: FixedModel, const P: usize, const N: usize, const B: usize> {
+    model: M,
+    local: [f32; P],
+    update: [f32; P],
+    order: [u32; N],
+    scratch: [f32; B],
+}
+
+impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P, N, B> {
+    /// A client without a past: it holds nothing between rounds but its memory.
+    pub const fn new(model: M) -> Self {
+        const {
+            assert!(
+                P == M::PARAMETERS,
+                "P must be the model's number of parameters"
+            );
+            assert!(
+                B >= M::OUTPUTS,
+                "B must be at least the model's number of outputs"
+            );
+        }
+        Self {
+            model,
+            local: [0.0; P],
+            update: [0.0; P],
+            order: [0; N],
+            scratch: [0.0; B],
+        }
+    }
+
+    /// The model.
+    pub const fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// Trains on `samples` from the global model; see [`local_update`].
+    ///
+    /// # Errors
+    /// [`TrainError`]; the update is then zero, and the device must sit the round out.
+    pub fn train<S: Samples<Target = M::Target>>(
+        &mut self,
+        samples: &S,
+        global: &[f32; P],
+        settings: &LocalTraining,
+        rng: &mut impl Rng,
+    ) -> Result<TrainReport, TrainError> {
+        let work = Workspace {
+            local: &mut self.local,
+            update: &mut self.update,
+            order: &mut self.order,
+            scratch: &mut self.scratch,
+        };
+        let result = local_update(&self.model, samples, global, settings, rng, work);
+        if result.is_err() {
+            self.update = [0.0; P];
+        }
+        result
+    }
+
+    /// The update of the last training, clipped but without noise: it must not leave the device
+    /// like this.
+    pub const fn update(&self) -> &[f32; P] {
+        &self.update
+    }
+
+    /// The map from the update to the integer grid, with `Σq² ≤ 4^b` guaranteed.
+    ///
+    /// # Errors
+    /// [`QuantizeError`] if training was not clipped to the grid's clip norm.
+    pub fn quantizer(&self, grid: &Grid) -> Result<Quantizer, QuantizeError> {
+        grid.quantizer(&self.update)
+    }
+}
+
+impl<M: FixedModel, const P: usize, const N: usize, const B: usize> core::fmt::Debug
+    for Client<M, P, N, B>
+{
+    /// Shape only: device data never reach a log.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Client({P} parameters, {N} samples)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::num::NonZeroU32;
+
+    use super::*;
+    use crate::{
+        model::{Const, Linear, Model},
+        params::{ClipNorm, LearningRate, Penalty},
+        samples::SampleSlice,
+        stream::{Purpose, Root, StreamId},
+        train::Clipping,
+    };
+
+    fn settings(rate: f32) -> LocalTraining {
+        LocalTraining {
+            epochs: 3,
+            batch_size: NonZeroU32::new(2).unwrap(),
+            learning_rate: LearningRate::new(rate).unwrap(),
+            weight_decay: Penalty::NONE,
+            proximal: Penalty::NONE,
+            clip_norm: ClipNorm::new(0.5).ok(),
+            clipping: Clipping::EveryStep,
+            gradient_smoothing: None,
+        }
+    }
+
+    #[test]
+    fn a_client_trains_and_its_update_fits_the_grid() {
+        let mut client: Client<_, 3, 4, 1> = Client::new(Linear::new(Const::<2>));
+        let features = [1.0, 0.5, -0.5, 2.0, 0.25, -1.0];
+        let samples = SampleSlice::new(&features, &[1.0f32, 2.0, -3.0], 2).unwrap();
+        let id = StreamId {
+            purpose: Purpose::BatchShuffle,
+            round: 0,
+            device: 0,
+        };
+        let mut rng = Root::from_seed(3).stream(id);
+        let report = client
+            .train(&samples, &[0.0; 3], &settings(0.1), &mut rng)
+            .unwrap();
+        assert_eq!(report.steps, 6);
+        let grid = Grid::new(ClipNorm::new(0.5).unwrap(), 16).unwrap();
+        let quantizer = client.quantizer(&grid).unwrap();
+        assert_eq!(
+            grid.check(&client.update().map(|x| quantizer.get(x))),
+            Ok(())
+        );
+        assert_eq!(
+            std::format!("{client:?}"),
+            "Client(3 parameters, 4 samples)"
+        );
+        assert_eq!(client.model().feature_count(), 2);
+
+        let error = client.train(&samples, &[f32::NAN; 3], &settings(0.1), &mut rng);
+        assert_eq!(error, Err(TrainError::Diverged));
+        assert_eq!(client.update(), &[0.0; 3], "nothing is left to be sent");
+    }
+}

@@ -1,0 +1,280 @@
+//! The only loops over parameters that reduce, in one fixed order.
+//!
+//! Floating-point addition is not associative, so an order of summation is part of a result. Here
+//! term `i` is added to lane `i mod 8`, each lane from its first term to its last, and the eight
+//! lanes are then summed as a tree:
+//! `((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7))`.
+//! Eight lanes are one AVX register, two SSE or NEON registers, or eight scalar registers of a
+//! Cortex-M4F; the bits are the same on all of them. Products are rounded before they are added:
+//! no fused multiply-add.
+//!
+//! How many dot products run side by side ([`dots`]) changes the speed and never the bits.
+
+use crate::math;
+
+/// Number of interleaved partial sums.
+pub const LANES: usize = 8;
+
+/// Sums the eight lanes as the fixed tree.
+#[inline(always)]
+fn tree(l: [f32; LANES]) -> f32 {
+    ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+}
+
+/// Σ f(aᵢ) in lane order.
+#[inline(always)]
+fn reduce(v: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let (blocks, rest) = v.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, x) in lanes.iter_mut().zip(block) {
+            *lane += f(*x);
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane += f(*x);
+    }
+    tree(lanes)
+}
+
+/// Sum of the entries.
+#[inline]
+pub fn sum(v: &[f32]) -> f32 {
+    reduce(v, |x| x)
+}
+
+/// Sum of squares; infinite when it overflows.
+#[inline(always)]
+pub fn squared_norm(v: &[f32]) -> f32 {
+    reduce(v, |x| x * x)
+}
+
+/// `v[i] ← f(v[i], a[i], b[i])` over the common length; returns the sum of squares of the result,
+/// in lane order and in the same pass.
+#[inline(always)]
+pub fn rewrite(v: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let (v_blocks, v_rest) = v.as_chunks_mut::<LANES>();
+    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
+    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
+    for ((v, a), b) in v_blocks.iter_mut().zip(a_blocks).zip(b_blocks) {
+        let result: [f32; LANES] = core::array::from_fn(|l| f(v[l], a[l], b[l]));
+        for (lane, x) in lanes.iter_mut().zip(&result) {
+            *lane += x * x;
+        }
+        *v = result;
+    }
+    for (lane, ((v, a), b)) in lanes
+        .iter_mut()
+        .zip(v_rest.iter_mut().zip(a_rest).zip(b_rest))
+    {
+        *v = f(*v, *a, *b);
+        *lane += *v * *v;
+    }
+    tree(lanes)
+}
+
+/// L2 norm, safe against overflow and underflow of the squares; not finite if an entry is not.
+///
+/// Cost: one pass, and two more when the plain sum of squares leaves the normal range.
+#[inline]
+pub fn norm(v: &[f32]) -> f32 {
+    let squares = squared_norm(v);
+    // Below 2⁻¹⁰⁰ single squares may have been lost to underflow.
+    if squares.is_finite() && squares > f32::from_bits(0x0d80_0000) {
+        return math::sqrt(squares);
+    }
+    let mut largest = 0.0;
+    for x in v {
+        let magnitude = math::abs(*x);
+        // The negation lets NaN through, which then stays.
+        if !(magnitude <= largest) {
+            largest = magnitude;
+        }
+    }
+    if !(largest.is_finite() && largest > 0.0) {
+        return largest;
+    }
+    // 2^−exponent of the largest entry, kept in the normal range, scales without rounding.
+    let exponent = (largest.to_bits() >> 23).clamp(1, 253);
+    let down = f32::from_bits((254 - exponent) << 23);
+    let up = f32::from_bits(exponent << 23);
+    math::sqrt(reduce(v, |x| (x * down) * (x * down))) * up
+}
+
+/// Dot product over the common length.
+#[inline(always)]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let [[value]] = dots([a], [b]);
+    value
+}
+
+/// All dot products of `S` vectors with `R` rows over their common length: `result[s][r] = xₛ·wᵣ`.
+///
+/// Each product is summed in lane order on its own, so the shape of the tile cannot be seen in the
+/// result; it only decides how often memory is read.
+#[inline(always)]
+pub fn dots<const S: usize, const R: usize>(x: [&[f32]; S], w: [&[f32]; R]) -> [[f32; R]; S] {
+    let length = x.iter().chain(&w).map(|v| v.len()).min().unwrap_or(0);
+    let mut lanes = [[[0.0; LANES]; R]; S];
+    let mut start = 0;
+    // Long spans first: their inner loop has no bounds to check. The order is that of single
+    // blocks.
+    while start + SPAN <= length {
+        add_products::<S, R, SPAN>(&mut lanes, x, w, start);
+        start += SPAN;
+    }
+    while start + LANES <= length {
+        add_products::<S, R, LANES>(&mut lanes, x, w, start);
+        start += LANES;
+    }
+    let mut result = [[0.0; R]; S];
+    for s in 0..S {
+        for r in 0..R {
+            let rest = tail(x[s], start, length)
+                .iter()
+                .zip(tail(w[r], start, length));
+            for (lane, (a, b)) in lanes[s][r].iter_mut().zip(rest) {
+                *lane += a * b;
+            }
+            result[s][r] = tree(lanes[s][r]);
+        }
+    }
+    result
+}
+
+/// Elements whose products are added without a bounds check in between.
+const SPAN: usize = 8 * LANES;
+
+/// Adds the products of elements `start..start + N` to the lanes; `N` is a multiple of [`LANES`].
+#[inline(always)]
+fn add_products<const S: usize, const R: usize, const N: usize>(
+    lanes: &mut [[[f32; LANES]; R]; S],
+    x: [&[f32]; S],
+    w: [&[f32]; R],
+    start: usize,
+) {
+    let x: [&[f32; N]; S] = x.map(|v| span(v, start));
+    let w: [&[f32; N]; R] = w.map(|v| span(v, start));
+    let mut sums = *lanes;
+    for block in 0..N / LANES {
+        for r in 0..R {
+            for s in 0..S {
+                for l in 0..LANES {
+                    sums[s][r][l] += x[s][block * LANES + l] * w[r][block * LANES + l];
+                }
+            }
+        }
+    }
+    *lanes = sums;
+}
+
+/// The `N` elements from `start`; the caller has checked that they exist.
+#[inline(always)]
+fn span<const N: usize>(v: &[f32], start: usize) -> &[f32; N] {
+    v.get(start..)
+        .and_then(|v| v.first_chunk())
+        .unwrap_or(&[0.0; N])
+}
+
+#[inline(always)]
+fn tail(v: &[f32], start: usize, end: usize) -> &[f32] {
+    v.get(start..end).unwrap_or_default()
+}
+
+/// `y += a₀·x₀ + a₁·x₁ + …`, added one after the other to each entry.
+///
+/// Nothing is reduced across entries, so any vector width gives the same bits; several vectors at
+/// once only save passes over `y`.
+#[inline(always)]
+pub fn axpys<const S: usize>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
+    let length = x.iter().map(|v| v.len()).min().unwrap_or(0).min(y.len());
+    let x = x.map(|v| v.get(..length).unwrap_or(v));
+    let y = y.get_mut(..length).unwrap_or_default();
+    for i in 0..length {
+        let mut value = y[i];
+        for s in 0..S {
+            value += a[s] * x[s][i];
+        }
+        y[i] = value;
+    }
+}
+
+/// `v *= factor`.
+#[inline(always)]
+pub fn scale(v: &mut [f32], factor: f32) {
+    for x in v {
+        *x *= factor;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{collection::vec, prelude::*};
+
+    /// The definition, term by term.
+    fn dot_by_definition(a: &[f32], b: &[f32]) -> f32 {
+        let mut lanes = [0.0f32; LANES];
+        for (i, (x, y)) in a.iter().zip(b).enumerate() {
+            lanes[i % LANES] += x * y;
+        }
+        tree(lanes)
+    }
+
+    proptest! {
+        #[test]
+        fn tiles_of_every_shape_give_the_bits_of_the_definition(
+            v in vec(-1e3f32..1e3, 0..100), w in vec(-1e3f32..1e3, 0..100),
+        ) {
+            let expected = dot_by_definition(&v, &w).to_bits();
+            prop_assert_eq!(dot(&v, &w).to_bits(), expected);
+            let tile = dots([&v, &w, &v], [&w, &v]);
+            prop_assert_eq!(tile[0][0].to_bits(), expected);
+            prop_assert_eq!(tile[2][0].to_bits(), expected);
+            prop_assert_eq!(tile[1][1].to_bits(), expected);
+        }
+
+        #[test]
+        fn axpys_is_axpy_repeated(x in vec(-1e3f32..1e3, 0..40), a in -2f32..2.0, b in -2f32..2.0) {
+            let y: std::vec::Vec<f32> = x.iter().map(|v| v * 0.3 + 1.0).collect();
+            let (mut once, mut twice) = (y.clone(), y.clone());
+            axpys([a, b], [&x, &y], &mut once);
+            axpys([a], [&x], &mut twice);
+            axpys([b], [&y], &mut twice);
+            prop_assert_eq!(once, twice);
+        }
+
+        #[test]
+        fn norm_is_homogeneous_for_powers_of_two(v in vec(-1f32..1.0, 1..50)) {
+            let huge: std::vec::Vec<f32> = v.iter().map(|x| x * 2f32.powi(100)).collect();
+            let expected = norm(&v) as f64 * 2f64.powi(100);
+            prop_assert!((norm(&huge) as f64 - expected).abs() <= 1e-6 * expected);
+        }
+    }
+
+    #[test]
+    fn norm_survives_squares_that_overflow_or_vanish() {
+        assert_eq!(norm(&[3e30, -4e30]), 5e30);
+        assert!((norm(&[3e-30, 4e-30]) / 5e-30 - 1.0).abs() < 1e-6);
+        assert!(
+            (norm(&[3e-44, 4e-44]) / 5e-44 - 1.0).abs() < 0.02,
+            "subnormals are coarse"
+        );
+        assert_eq!(norm(&[]), 0.0);
+        assert_eq!(norm(&[0.0, -0.0]), 0.0);
+        assert!(norm(&[1.0, f32::NAN]).is_nan());
+        assert!(!norm(&[1.0, f32::NEG_INFINITY]).is_finite());
+        assert!(!norm(&[f32::INFINITY, f32::NAN, 1.0]).is_finite());
+        assert!(norm(&[f32::MAX, 1.0]).is_finite());
+    }
+
+    #[test]
+    fn rest_terms_go_to_the_first_lanes() {
+        let v: std::vec::Vec<f32> = (0..11).map(|i| 1.0 + i as f32 * 1e-3).collect();
+        assert_eq!(
+            sum(&v).to_bits(),
+            dot_by_definition(&v, &[1.0; 11]).to_bits()
+        );
+    }
+}

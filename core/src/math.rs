@@ -1,0 +1,93 @@
+//! Elementary functions: always `libm` in software, so that every target returns the same bits.
+//!
+//! `std`'s float functions call the platform's C library, whose last bits differ between systems,
+//! and are never used. With the feature `micromath`, [`exp`] is a small approximation; it serves
+//! the models only, the noise is drawn without any floating point.
+
+/// eˣ.
+#[inline]
+pub fn exp(x: f32) -> f32 {
+    #[cfg(not(feature = "micromath"))]
+    return libm::expf(x);
+    #[cfg(feature = "micromath")]
+    return micromath::F32Ext::exp(x);
+}
+
+/// Natural logarithm.
+#[inline]
+pub fn ln(x: f32) -> f32 {
+    libm::logf(x)
+}
+
+/// ln(1 + x), accurate near 0.
+#[inline]
+pub fn ln_1p(x: f32) -> f32 {
+    libm::log1pf(x)
+}
+
+/// Square root, correctly rounded.
+#[inline]
+pub fn sqrt(x: f32) -> f32 {
+    libm::sqrtf(x)
+}
+
+/// Absolute value.
+#[inline]
+pub fn abs(x: f32) -> f32 {
+    f32::from_bits(x.to_bits() & 0x7fff_ffff)
+}
+
+/// ln(1 + eˣ) without overflow: max(x, 0) + ln(1 + e^−|x|).
+#[inline]
+pub fn softplus(x: f32) -> f32 {
+    let positive = if x > 0.0 { x } else { 0.0 };
+    positive + ln_1p(exp(-abs(x)))
+}
+
+/// 1 / (1 + e⁻ˣ) without overflow.
+#[inline]
+pub fn sigmoid(x: f32) -> f32 {
+    let e = exp(-abs(x));
+    if x >= 0.0 {
+        1.0 / (1.0 + e)
+    } else {
+        e / (1.0 + e)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn softplus_and_sigmoid_are_finite_at_the_ends_of_the_range() {
+        for x in [-f32::MAX, -1e4, -100.0, 0.0, 100.0, 1e4, f32::MAX] {
+            assert!(softplus(x).is_finite(), "softplus({x})");
+            let p = sigmoid(x);
+            assert!((0.0..=1.0).contains(&p), "sigmoid({x}) = {p}");
+        }
+        assert_eq!(softplus(1e4).to_bits(), 1e4f32.to_bits());
+        assert_eq!(sigmoid(0.0).to_bits(), 0.5f32.to_bits());
+    }
+
+    #[test]
+    fn nan_stays_nan() {
+        assert!(softplus(f32::NAN).is_nan());
+        assert!(sigmoid(f32::NAN).is_nan());
+    }
+
+    #[cfg(not(feature = "micromath"))]
+    #[test]
+    fn exp_and_ln_keep_their_bits() {
+        // Pinned on x86-64; every other target must give the same.
+        let pins = [
+            (1.0f32, 0x402d_f854u32),
+            (-0.5, 0x3f1b_4598),
+            (-20.0, 0x310d_a433),
+        ];
+        for (x, bits) in pins {
+            assert_eq!(exp(x).to_bits(), bits, "exp({x}) = {:#x}", exp(x).to_bits());
+        }
+        assert_eq!(ln(10.0).to_bits(), 0x4013_5d8e);
+    }
+}

@@ -1,0 +1,275 @@
+//! What the three models share: scores `Wx + b` of a batch, and the gradient from their residuals.
+
+use core::ops::Range;
+
+use super::{Model, ModelError};
+use crate::{
+    lanes::{axpys, dots},
+    samples::Samples,
+};
+
+/// Samples whose scores are kept at once when `scratch` has room for them.
+pub const BATCH_GROUP: usize = 16;
+
+/// Whether there are vector registers for many sums side by side. The bits do not depend on it.
+const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
+/// Samples and rows of W side by side in [`dots`]: ten sums of eight lanes, or one.
+const TILE_SAMPLES: usize = if WIDE { 2 } else { 1 };
+const TILE_ROWS: usize = if WIDE { 5 } else { 1 };
+
+/// Most features of a block when a gradient is summed up.
+const BLOCK: usize = 320;
+
+/// Samples side by side when a gradient is summed up.
+const TILE_SUM: usize = 5;
+
+/// The parameters as weights and biases, once all lengths are known to fit.
+#[inline(always)]
+pub(super) fn split<'a, M: Model + ?Sized>(
+    model: &M,
+    parameters: &'a [f32],
+) -> Result<(&'a [f32], &'a [f32]), ModelError> {
+    let (features, outputs) = (model.feature_count(), model.output_count());
+    if features == 0 || outputs == 0 {
+        return Err(ModelError::Empty);
+    }
+    let expected = model.parameter_count();
+    let wrong = ModelError::Parameters {
+        expected,
+        found: parameters.len(),
+    };
+    if parameters.len() != expected {
+        return Err(wrong);
+    }
+    parameters
+        .split_at_checked(features.saturating_mul(outputs))
+        .ok_or(wrong)
+}
+
+/// Mean loss and mean gradient of a batch, for any loss on top of `Wx + b`.
+#[inline(always)]
+pub(super) fn loss_and_gradient<M: Model + ?Sized, S: Samples<Target = M::Target>>(
+    model: &M,
+    parameters: &[f32],
+    samples: &S,
+    batch: &[u32],
+    scratch: &mut [f32],
+    gradient: &mut [f32],
+) -> Result<f32, ModelError> {
+    let layer = split(model, parameters)?;
+    let outputs = model.output_count();
+    if gradient.len() != parameters.len() {
+        let (expected, found) = (parameters.len(), gradient.len());
+        return Err(ModelError::Parameters { expected, found });
+    }
+    let group = (scratch.len() / outputs).min(BATCH_GROUP);
+    if group == 0 {
+        return Err(ModelError::Scratch {
+            expected: outputs,
+            found: scratch.len(),
+        });
+    }
+    check_batch(model, samples, batch)?;
+
+    gradient.fill(0.0);
+    let (weight_gradient, bias_gradient) = gradient.split_at_mut(layer.0.len());
+    let mean = 1.0 / batch.len() as f32;
+    let mut loss = 0.0;
+    for indices in batch.chunks(group) {
+        let Some(scores) = scratch.get_mut(..indices.len() * outputs) else {
+            return Err(ModelError::Scratch {
+                expected: outputs,
+                found: 0,
+            });
+        };
+        batch_scores(layer, samples, indices, scores);
+        for (row, index) in scores.chunks_exact_mut(outputs).zip(indices) {
+            loss += model.loss_in_place(row, samples.target(*index as usize));
+            for (residual, sum) in row.iter_mut().zip(bias_gradient.iter_mut()) {
+                *residual *= mean;
+                *sum += *residual;
+            }
+        }
+        add_outer_products(scores, samples, indices, outputs, weight_gradient);
+    }
+    Ok(loss * mean)
+}
+
+/// Scores of a batch, after checking that all lengths fit.
+#[inline(always)]
+pub(super) fn checked_scores<M: Model + ?Sized, S: Samples>(
+    model: &M,
+    parameters: &[f32],
+    samples: &S,
+    batch: &[u32],
+    scores: &mut [f32],
+) -> Result<(), ModelError> {
+    let layer = split(model, parameters)?;
+    check_batch(model, samples, batch)?;
+    let (expected, found) = (batch.len() * model.output_count(), scores.len());
+    if found != expected {
+        return Err(ModelError::Scratch { expected, found });
+    }
+    batch_scores(layer, samples, batch, scores);
+    Ok(())
+}
+
+fn check_batch<M: Model + ?Sized, S: Samples>(
+    model: &M,
+    samples: &S,
+    batch: &[u32],
+) -> Result<(), ModelError> {
+    let (expected, count) = (model.feature_count(), samples.len());
+    if batch.is_empty() {
+        return Err(ModelError::Batch);
+    }
+    for index in batch {
+        let index = *index as usize;
+        if index >= count {
+            return Err(ModelError::Batch);
+        }
+        let found = samples.features(index).len();
+        if found != expected {
+            return Err(ModelError::Features { expected, found });
+        }
+    }
+    Ok(())
+}
+
+/// `scores[s][c] = b_c + w_c·x_s` for the samples that `indices` names.
+///
+/// Rows of W are the outer loop: a tile of them stays in the first-level cache for all samples.
+#[inline(always)]
+pub(super) fn batch_scores<S: Samples>(
+    (weights, biases): (&[f32], &[f32]),
+    samples: &S,
+    indices: &[u32],
+    scores: &mut [f32],
+) {
+    let outputs = biases.len();
+    let features = weights.len() / outputs.max(1);
+    let tiles = weights
+        .chunks(TILE_ROWS * features.max(1))
+        .zip(biases.chunks(TILE_ROWS));
+    for (tile, (rows, biases)) in tiles.enumerate() {
+        let first = tile * TILE_ROWS;
+        let tile = Tile {
+            rows,
+            biases,
+            features,
+            first,
+            outputs,
+        };
+        match biases.len() {
+            10 => tile.scores::<10, S>(samples, indices, scores),
+            5 => tile.scores::<5, S>(samples, indices, scores),
+            4 => tile.scores::<4, S>(samples, indices, scores),
+            3 => tile.scores::<3, S>(samples, indices, scores),
+            2 => tile.scores::<2, S>(samples, indices, scores),
+            _ => tile.scores::<1, S>(samples, indices, scores),
+        }
+    }
+}
+
+/// Some consecutive rows of W with their biases.
+struct Tile<'a> {
+    rows: &'a [f32],
+    biases: &'a [f32],
+    features: usize,
+    first: usize,
+    outputs: usize,
+}
+
+impl Tile<'_> {
+    /// The scores of `R` rows for all samples, [`TILE_SAMPLES`] at a time.
+    #[inline(always)]
+    fn scores<const R: usize, S: Samples>(&self, samples: &S, indices: &[u32], scores: &mut [f32]) {
+        let rows: [&[f32]; R] = core::array::from_fn(|r| {
+            self.rows
+                .get(r * self.features..(r + 1) * self.features)
+                .unwrap_or_default()
+        });
+        let (pairs, rest) = indices.as_chunks::<TILE_SAMPLES>();
+        let (paired, last) = scores.split_at_mut(pairs.len() * TILE_SAMPLES * self.outputs);
+        for (pair, scores) in pairs
+            .iter()
+            .zip(paired.chunks_exact_mut(TILE_SAMPLES * self.outputs))
+        {
+            self.write(
+                dots(pair.map(|i| samples.features(i as usize)), rows),
+                scores,
+            );
+        }
+        for (index, scores) in rest.iter().zip(last.chunks_exact_mut(self.outputs)) {
+            self.write(dots([samples.features(*index as usize)], rows), scores);
+        }
+    }
+
+    #[inline(always)]
+    fn write<const S: usize, const R: usize>(&self, products: [[f32; R]; S], scores: &mut [f32]) {
+        for (products, scores) in products.iter().zip(scores.chunks_exact_mut(self.outputs)) {
+            let scores = scores.get_mut(self.first..).unwrap_or_default();
+            for ((score, product), bias) in scores.iter_mut().zip(products).zip(self.biases) {
+                *score = product + bias;
+            }
+        }
+    }
+}
+
+/// `gradient[c] += Σ_s residuals[s][c] · x_s`, one sample after the other.
+///
+/// Features are the outer loop: the samples' and the gradient's parts of one block of features fit
+/// into the first-level cache together.
+#[inline(always)]
+fn add_outer_products<S: Samples>(
+    residuals: &[f32],
+    samples: &S,
+    indices: &[u32],
+    outputs: usize,
+    gradient: &mut [f32],
+) {
+    let features = gradient.len() / outputs;
+    let blocks = features.div_ceil(BLOCK).max(1);
+    let block = features.div_ceil(blocks).next_multiple_of(16);
+    let (tiles, rest) = indices.as_chunks::<TILE_SUM>();
+    let (tiled, last) = residuals.split_at(tiles.len() * TILE_SUM * outputs);
+    for start in (0..features).step_by(block) {
+        let block = start..features.min(start + block);
+        for (tile, residuals) in tiles.iter().zip(tiled.chunks_exact(TILE_SUM * outputs)) {
+            add_tile(residuals, samples, tile, outputs, gradient, block.clone());
+        }
+        for (index, residuals) in rest.iter().zip(last.chunks_exact(outputs)) {
+            add_tile(
+                residuals,
+                samples,
+                &[*index],
+                outputs,
+                gradient,
+                block.clone(),
+            );
+        }
+    }
+}
+
+#[inline(always)]
+fn add_tile<const T: usize, S: Samples>(
+    residuals: &[f32],
+    samples: &S,
+    indices: &[u32; T],
+    outputs: usize,
+    gradient: &mut [f32],
+    block: Range<usize>,
+) {
+    let x = indices.map(|index| {
+        samples
+            .features(index as usize)
+            .get(block.clone())
+            .unwrap_or_default()
+    });
+    let features = gradient.len() / outputs;
+    for (c, row) in gradient.chunks_exact_mut(features).enumerate() {
+        let a = core::array::from_fn(|s| residuals.get(s * outputs + c).copied().unwrap_or(0.0));
+        axpys(a, x, row.get_mut(block.clone()).unwrap_or_default());
+    }
+}

@@ -1,0 +1,54 @@
+//! Linear regression with the squared loss.
+
+use super::{Const, Dim, FixedModel, Model, Tensors};
+
+/// Linear regression: predicts `w·x + b`; loss (w·x + b − y)² / 2.
+#[derive(Clone, Copy, Debug)]
+pub struct Linear<D: Dim> {
+    features: D,
+}
+
+impl<D: Dim> Linear<D> {
+    /// A model of `features` features and one bias.
+    pub const fn new(features: D) -> Self {
+        Self { features }
+    }
+}
+
+impl<D: Dim> Model for Linear<D> {
+    type Target = f32;
+
+    #[inline(always)]
+    fn feature_count(&self) -> usize {
+        self.features.get()
+    }
+
+    #[inline(always)]
+    fn output_count(&self) -> usize {
+        1
+    }
+
+    fn tensors(&self) -> Tensors {
+        Tensors::affine(self.features.get(), 1)
+    }
+
+    #[inline(always)]
+    fn loss_in_place(&self, scores: &mut [f32], target: f32) -> f32 {
+        let mut loss = 0.0;
+        for score in scores {
+            *score -= target;
+            loss += 0.5 * *score * *score;
+        }
+        loss
+    }
+
+    #[inline]
+    fn predict(&self, scores: &[f32]) -> f32 {
+        scores.first().copied().unwrap_or(0.0)
+    }
+}
+
+impl<const N: usize> FixedModel for Linear<Const<N>> {
+    const PARAMETERS: usize = N + 1;
+    const OUTPUTS: usize = 1;
+}

@@ -1,0 +1,77 @@
+//! Softmax regression for C classes.
+
+use super::{Const, Dim, FixedModel, Model, Tensors};
+use crate::math::{exp, ln};
+
+/// Softmax regression: P(class c) ∝ e^(w_c·x + b_c); loss −ln P(class).
+///
+/// A target that is no class is never predicted: all classes are pushed away from.
+#[derive(Clone, Copy, Debug)]
+pub struct Softmax<D: Dim, C: Dim> {
+    features: D,
+    classes: C,
+}
+
+impl<D: Dim, C: Dim> Softmax<D, C> {
+    /// A model of `features` features for `classes` classes, with one bias a class.
+    pub const fn new(features: D, classes: C) -> Self {
+        Self { features, classes }
+    }
+}
+
+impl<D: Dim, C: Dim> Model for Softmax<D, C> {
+    type Target = u16;
+
+    #[inline(always)]
+    fn feature_count(&self) -> usize {
+        self.features.get()
+    }
+
+    #[inline(always)]
+    fn output_count(&self) -> usize {
+        self.classes.get()
+    }
+
+    fn tensors(&self) -> Tensors {
+        Tensors::affine(self.features.get(), self.classes.get())
+    }
+
+    #[inline(always)]
+    fn loss_in_place(&self, scores: &mut [f32], target: u16) -> f32 {
+        let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let own = scores
+            .get(usize::from(target))
+            .map_or(0.0, |score| score - largest);
+        // log-sum-exp: shifted by the largest score, so nothing overflows. The sum runs over the
+        // classes in order.
+        let mut sum = 0.0;
+        for score in scores.iter_mut() {
+            *score = exp(*score - largest);
+            sum += *score;
+        }
+        let factor = 1.0 / sum;
+        for score in scores.iter_mut() {
+            *score *= factor;
+        }
+        if let Some(probability) = scores.get_mut(usize::from(target)) {
+            *probability -= 1.0;
+        }
+        ln(sum) - own
+    }
+
+    #[inline]
+    fn predict(&self, scores: &[f32]) -> u16 {
+        let mut best = (0, f32::NEG_INFINITY);
+        for (class, score) in (0..).zip(scores) {
+            if *score > best.1 {
+                best = (class, *score);
+            }
+        }
+        best.0
+    }
+}
+
+impl<const N: usize, const C: usize> FixedModel for Softmax<Const<N>, Const<C>> {
+    const PARAMETERS: usize = (N + 1) * C;
+    const OUTPUTS: usize = C;
+}

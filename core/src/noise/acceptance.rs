@@ -1,0 +1,190 @@
+//! Acceptance of a proposal: a coin of probability e^-γ, exact, yet mostly in 32 bits.
+//!
+//! The proposal is the integer m = k·s + offset in the strip k, and γ = m²/(2σ²) - k²/128 is a
+//! ratio of integers of up to 128 bits. It is needed only against random words, so two bounds on it
+//! from 32-bit multiplications decide; a word that falls between them, one in some ten millions, is
+//! decided by the ratio itself.
+
+use rand_core::CryptoRng;
+
+use super::coin;
+use super::strip::{STRIP_COUNT, STRIPS_PER_SIGMA};
+
+/// σ, the width of the strips, and what the bounds on γ need of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Acceptance {
+    /// σ = numerator / denominator.
+    pub(super) numerator: u64,
+    pub(super) denominator: u64,
+    /// s, the integers in a strip: σ/8 rounded up.
+    pub(super) width: u64,
+    /// 8s/σ - 1, how much each strip is too wide, in units of 2^-32 of a strip; at most 1.
+    excess_per_strip: u64,
+    /// 8/σ, the share of one integer in a strip, in units of 2^-64.
+    share_per_integer: u64,
+    /// Bound on the error of [`Self::gamma_least`].
+    slack: u32,
+}
+
+impl Acceptance {
+    /// For 1 <= `numerator` <= 2^52 and 1 <= `denominator` <= 2^48.
+    pub(super) const fn new(numerator: u64, denominator: u64) -> Self {
+        // σ/8 = numerator/parts: an integer is `parts` parts if σ/8 is `numerator` of them.
+        let parts = denominator * STRIPS_PER_SIGMA as u64;
+        let width = numerator.div_ceil(parts);
+        let excess_parts = width * parts - numerator;
+        let excess_per_strip = if excess_parts >= numerator {
+            1 << 32
+        } else {
+            ((excess_parts as u128) << 32) / numerator as u128
+        };
+        // With one integer in a strip the offset is 0, and its share does not matter.
+        let share_per_integer = if width == 1 {
+            0
+        } else {
+            ((parts as u128) << 64) / numerator as u128
+        };
+        Self {
+            numerator,
+            denominator,
+            width,
+            excess_per_strip: excess_per_strip as u64,
+            share_per_integer: share_per_integer as u64,
+            slack: 72 + 2 * (width >> 32) as u32,
+        }
+    }
+
+    /// True with probability e^-γ, γ = m²/(2σ²) - k²/128 for k = `strip` and m = k·s + `offset`.
+    #[inline]
+    pub(super) fn accept<R: CryptoRng>(&self, strip: u32, offset: u64, rng: &mut R) -> bool {
+        let Some(least) = self.gamma_least(strip, offset) else {
+            return self.accept_far(strip, offset, rng);
+        };
+        coin::exp_minus(rng, |rng| {
+            let word = rng.next_u32();
+            if word < least {
+                true
+            } else if word > least + self.slack {
+                false
+            } else {
+                let (numerator, denominator) = self.gamma(strip, offset);
+                coin::rational_from(word, numerator, denominator, rng)
+            }
+        })
+    }
+
+    /// A lower bound on 2^32·γ that is short by less than `slack`; `None` where γ may reach 1.
+    ///
+    /// With φ = 8m/σ - k >= 0, γ = φ (φ + 2k) / 128. For φ < 1 and k < 64, 2^32·φ exceeds `phi` by
+    /// less than δ = 66 + s/2^32: k·excess loses less than k, offset·share less than offset/2^32
+    /// and the shift less than 1. Then 2^25·(φ + 2k), below 2^32, exceeds `phi_2k` by less than
+    /// 1 + δ/128, and 2^32·γ exceeds the result by less than δ + (1 + δ/128) + 1 < `slack`.
+    #[inline]
+    fn gamma_least(&self, strip: u32, offset: u64) -> Option<u32> {
+        let phi =
+            u64::from(strip) * self.excess_per_strip + ((offset * self.share_per_integer) >> 32);
+        let phi = u32::try_from(phi).ok().filter(|_| strip < STRIP_COUNT)?;
+        let phi_2k = (strip << 26) + (phi >> 7);
+        // 2^32·φ times 2^25·(φ + 2k), over 128: that is 2^64·γ. γ stays below 1 - 2^-7 + 2^-24.
+        Some(((u64::from(phi) * u64::from(phi_2k)) >> 32) as u32)
+    }
+
+    /// [`Self::accept`] in exact arithmetic for every γ: e^-γ is a product of coins e^-1 and one
+    /// for the rest.
+    #[inline(never)]
+    fn accept_far<R: CryptoRng>(&self, strip: u32, offset: u64, rng: &mut R) -> bool {
+        let (mut numerator, denominator) = self.gamma(strip, offset);
+        while numerator >= denominator {
+            if !coin::exp_minus_one(rng) {
+                return false;
+            }
+            numerator -= denominator;
+        }
+        coin::exp_minus(rng, |rng| coin::rational(numerator, denominator, rng))
+    }
+
+    /// γ as numerator and denominator: with σ = n/d and p = 8md - kn, γ = p (p + 2kn) / (128 n²).
+    ///
+    /// With k <= 2^10, n <= 2^52 and 8d <= 2^51: 8sd - n < 8d, so p < k·8d + n < 2^61 + 2^52 and
+    /// the numerator is below 2^62 · 2^64.
+    #[cold]
+    #[inline(never)]
+    fn gamma(&self, strip: u32, offset: u64) -> (u128, u128) {
+        let parts = self.denominator * u64::from(STRIPS_PER_SIGMA);
+        let excess = self.width * parts - self.numerator;
+        let p = u128::from(u64::from(strip) * excess + offset * parts);
+        let n = u128::from(self.numerator);
+        let numerator = p * (p + 2 * u128::from(strip) * n);
+        (numerator, u128::from(2 * STRIP_COUNT) * n * n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::strip::STRIP_LIMIT;
+    use super::super::tests::statistics::Script;
+    use super::super::{DENOMINATOR_LIMIT, NUMERATOR_LIMIT};
+    use super::*;
+
+    /// With sigma = 8000, strip 0 and offset 500, γ = 1/512: exactly 2^23 units of 2^-32.
+    #[test]
+    fn a_word_between_the_bounds_is_decided_exactly() {
+        let acceptance = Acceptance::new(8000, 1);
+        assert_eq!(acceptance.gamma(0, 500), (4000 * 4000, 128 * 8000 * 8000));
+        let least = acceptance.gamma_least(0, 500).unwrap();
+        assert!(least < 1 << 23 && least + acceptance.slack > 1 << 23);
+        // A word of at least γ accepts at once (K = 1). One below leads to A_2, two coins γ and
+        // 1/2: if it fails, K = 2 rejects; if it holds and A_3 fails, K = 3 accepts.
+        let accepts = |words: &[u32]| {
+            let mut rng = Script::new(words.iter().copied());
+            (acceptance.accept(0, 500, &mut rng), rng.left())
+        };
+        assert_eq!(accepts(&[(1 << 23) + 1]), (true, 0));
+        assert_eq!(accepts(&[1 << 23]), (true, 0));
+        assert_eq!(accepts(&[(1 << 23) - 1, u32::MAX]), (false, 0));
+        assert_eq!(accepts(&[(1 << 23) - 1, 0, 1 << 31]), (false, 0));
+        assert_eq!(accepts(&[(1 << 23) - 1, 0, 0, u32::MAX]), (true, 0));
+    }
+
+    #[test]
+    fn exact_arithmetic_is_left_out_for_wide_sigmas() {
+        let acceptance = Acceptance::new((1 << 20) + 1, 1);
+        let in_table = (0..STRIP_COUNT).all(|strip| {
+            acceptance
+                .gamma_least(strip, acceptance.width / 2)
+                .is_some()
+        });
+        assert!(in_table && acceptance.gamma_least(STRIP_COUNT, 0).is_none());
+    }
+
+    proptest! {
+        /// The bounds of `gamma_least` enclose γ for every sigma, strip and offset.
+        #[test]
+        fn bounds_enclose_gamma(
+            (numerator_bits, denominator_bits) in (0_u32..=52, 0_u32..=48),
+            (numerator, denominator) in (1_u64..=NUMERATOR_LIMIT, 1_u64..=DENOMINATOR_LIMIT),
+            strip in 0..STRIP_LIMIT,
+            position in any::<u64>(),
+        ) {
+            let numerator = (numerator >> numerator_bits).max(1);
+            let denominator = (denominator >> denominator_bits).max(1);
+            let acceptance = Acceptance::new(numerator, denominator);
+            let strip = if position % 4 == 0 { strip } else { strip % 64 };
+            let offset = ((u128::from(position) * u128::from(acceptance.width)) >> 64) as u64;
+            let (mut remainder, denominator) = acceptance.gamma(strip, offset);
+            if let Some(least) = acceptance.gamma_least(strip, offset) {
+                prop_assert!(remainder < denominator);
+                let mut floor = 0_u64;
+                for _ in 0..32 {
+                    remainder *= 2;
+                    floor = 2 * floor + u64::from(remainder >= denominator);
+                    remainder -= if remainder >= denominator { denominator } else { 0 };
+                }
+                let most = u64::from(least) + u64::from(acceptance.slack);
+                prop_assert!(u64::from(least) <= floor && floor < most);
+            }
+        }
+    }
+}

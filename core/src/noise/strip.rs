@@ -1,0 +1,282 @@
+//! Strips: the integer k >= 0 with probability proportional to w_k = exp(-k² / 128), exactly.
+//!
+//! The half line is cut into strips of an eighth of sigma; k is the strip and w_k the height of
+//! the Gaussian at its inner edge. The law of k does not depend on sigma, so it is a table, and one
+//! word finds k. The w_k are irrational, yet no probability is rounded:
+//!
+//! * The range [0, 2^BITS) of the word is cut into pieces of whole units. Strip k should own
+//!   A_k = A_0·w_k units, which is no integer. It gets `lower[k]` <= A_k units *for sure*, and a
+//!   *window* of `upper[k] - lower[k]` units, `upper[k]` >= A_k, in which k is taken with
+//!   probability `F_k = (A_k - lower[k]) / (upper[k] - lower[k])`.
+//! * F_k is drawn by going down the strips ([`Strips::inside_window`]): A_k = A_{k-1}·e^-y with the
+//!   rational y = (2k - 1)/128 < 1, and e^-y lies between two partial sums of its series, the rest
+//!   being one more exact coin ([`coin::exp_minus_from`]). All that remains are rational coins.
+//! * One unit stands for all k >= 64 ([`Strips::beyond`]): exp(-(64 + j)²/128) = e^-32·w_j·e^-j,
+//!   that is 32 coins, the strip j again from the start, and j coins 1/e.
+//! * The few units left over mean: nothing drawn, start again.
+//!
+//! With 31 bits a window or the last unit is met once in millions of words; the tests make them
+//! frequent with a coarse table of the same code.
+//!
+//! Source: the idea of strips is Karney 2016, "Sampling exactly from the normal distribution",
+//! Algorithm D, there with strips of one sigma drawn by coins; the table and its windows are ours.
+
+use rand_core::CryptoRng;
+
+use super::coin;
+
+#[cfg(test)]
+mod tests;
+
+/// Strips in one sigma. More of them mean fewer rejections (4.7 % at 8) and a larger table.
+pub(super) const STRIPS_PER_SIGMA: u32 = 8;
+
+/// Strips in the table: 8 sigma. That it is [`STRIPS_PER_SIGMA`] squared makes `beyond` simple.
+pub(super) const STRIP_COUNT: u32 = STRIPS_PER_SIGMA * STRIPS_PER_SIGMA;
+
+/// 2·8², the denominator of the exponent of w_k.
+const EXPONENT_DENOMINATOR: u32 = 2 * STRIP_COUNT;
+
+/// Strips from here on (128 sigma, probability below e^-8192) are drawn again.
+pub(super) const STRIP_LIMIT: u32 = 1024;
+
+/// Terms of the series of e^-y in the lower partial sum; the upper one has one more.
+const TERMS: u32 = 8;
+
+/// 128^8 · 8!, the common denominator of the partial sums: below 2^72.
+const SERIES_DENOMINATOR: u128 = series_denominator();
+
+const LENGTH: usize = STRIP_COUNT as usize;
+/// Cells of the guide, each 2^(BITS - 8) units: below it the search for k starts.
+const CELL_BITS: u32 = 8;
+
+/// The table for words of `BITS` bits, 8 to 31.
+pub(super) struct Strips<const BITS: u32> {
+    /// Where the sure units of strip k end; they begin where those of k - 1 end.
+    end: [u32; LENGTH],
+    /// The strip in which a cell of units begins.
+    guide: [u8; 1 << CELL_BITS],
+    /// Sure units of each strip.
+    lower: [u32; LENGTH],
+    /// Sure units and window of each strip.
+    upper: [u32; LENGTH],
+}
+
+impl<const BITS: u32> Strips<BITS> {
+    /// The table in which strip 0 owns `units` units, A_0.
+    ///
+    /// Evaluated by the compiler: a number of units that does not fit fails the build.
+    pub(super) const fn new(units: u32) -> Self {
+        let mut lower = [units; LENGTH];
+        let mut upper = [units; LENGTH];
+        let mut end = [units; LENGTH];
+        let mut window_units = 0;
+        let mut k = 1;
+        while k < LENGTH {
+            let (sum, next_term) = partial_sum(k as u32);
+            lower[k] = (lower[k - 1] as u128 * sum / SERIES_DENOMINATOR) as u32;
+            upper[k] =
+                (upper[k - 1] as u128 * (sum + next_term)).div_ceil(SERIES_DENOMINATOR) as u32;
+            end[k] = end[k - 1] + lower[k];
+            window_units += upper[k] - lower[k];
+            k += 1;
+        }
+        assert!(BITS >= CELL_BITS && BITS < u32::BITS);
+        assert!(end[LENGTH - 1] + window_units < 1 << BITS);
+        // The last strip has no sure units, so that its place in the search can stand for "none".
+        assert!(lower[LENGTH - 1] == 0);
+        end[LENGTH - 1] = u32::MAX;
+
+        let mut guide = [0; 1 << CELL_BITS];
+        let mut cell = 0;
+        let mut k = 0;
+        while cell < guide.len() {
+            while end[k] <= (cell as u32) << (BITS - CELL_BITS) {
+                k += 1;
+            }
+            guide[cell] = k as u8;
+            cell += 1;
+        }
+        Self {
+            end,
+            guide,
+            lower,
+            upper,
+        }
+    }
+
+    /// The strip that the uniform `word` of `BITS` bits selects; more words only in rare cases.
+    ///
+    /// Each k below [`STRIP_LIMIT`] has probability A_k / 2^BITS; the rest is `None`.
+    #[inline]
+    pub(super) fn draw<R: CryptoRng>(&self, word: u32, rng: &mut R) -> Option<u32> {
+        let k = self.search(word);
+        if k < LENGTH - 1 {
+            Some(k as u32)
+        } else {
+            self.draw_rare(word, rng)
+        }
+    }
+
+    /// The strip whose sure units hold `word`, or the last one if none does.
+    #[inline]
+    fn search(&self, word: u32) -> usize {
+        const CELL_MASK: usize = (1 << CELL_BITS) - 1;
+        let mut k = usize::from(self.guide[(word >> (BITS - CELL_BITS)) as usize & CELL_MASK]);
+        // Ends at the latest at the last strip, whose end is above every word.
+        while word >= self.end[k % LENGTH] {
+            k += 1;
+        }
+        k
+    }
+
+    /// [`Strips::draw`] for a word behind all sure units: the last unit, a window or nothing.
+    #[cold]
+    #[inline(never)]
+    fn draw_rare<R: CryptoRng>(&self, word: u32, rng: &mut R) -> Option<u32> {
+        let mut word = word;
+        let mut beyond = 0;
+        // What a word selects in the table; a word on the last unit sends us back for another.
+        let mut k = loop {
+            let k = self.search(word);
+            if k < LENGTH - 1 {
+                break k as u32;
+            }
+            let [.., sure, _] = self.end;
+            match self.rare_piece(word - sure)? {
+                Rare::Window(k) if self.inside_window(k, rng) => break k,
+                Rare::Window(_) => return None,
+                Rare::Beyond => {
+                    if !Self::beyond(rng) {
+                        return None;
+                    }
+                    beyond += 1;
+                    word = rng.next_u32() >> (u32::BITS - BITS);
+                }
+            }
+        };
+        for _ in 0..beyond {
+            // j = k: accepted with e^-j, it becomes 64 + j.
+            for _ in 0..k {
+                if !coin::exp_minus_one(rng) {
+                    return None;
+                }
+            }
+            k += STRIP_COUNT;
+            if k >= STRIP_LIMIT {
+                return None;
+            }
+        }
+        Some(k)
+    }
+
+    /// What lies `offset` units behind the last sure unit: one unit for the strips beyond the
+    /// table, then the windows in order, then nothing.
+    fn rare_piece(&self, offset: u32) -> Option<Rare> {
+        let Some(mut offset) = offset.checked_sub(1) else {
+            return Some(Rare::Beyond);
+        };
+        for (k, (lower, upper)) in (0..).zip(self.lower.iter().zip(&self.upper)) {
+            match offset.checked_sub(upper - lower) {
+                None => return Some(Rare::Window(k)),
+                Some(rest) => offset = rest,
+            }
+        }
+        None
+    }
+
+    /// True with probability 2^BITS·e^-32, the share that the strips beyond the table have in their
+    /// unit.
+    fn beyond<R: CryptoRng>(rng: &mut R) -> bool {
+        (0..BITS).all(|_| coin::two_exp_minus_one(rng))
+            && (BITS..STRIP_COUNT / 2).all(|_| coin::exp_minus_one(rng))
+    }
+
+    /// True with probability `F_k = (A_k - lower[k]) / (upper[k] - lower[k])`.
+    ///
+    /// With e^-y = S + s·θ (S the lower partial sum, s the next term, θ an exact coin) and
+    /// `A_{k-1} = lower[k-1] + width[k-1]·F_{k-1}`, where width = upper - lower,
+    ///
+    /// ```text
+    /// A_k - lower[k] = (lower[k-1]·S - lower[k])  +  lower[k-1]·s·θ
+    ///                +  width[k-1]·S·F_{k-1}      +  width[k-1]·s·θ·F_{k-1}
+    /// ```
+    ///
+    /// Every factor before the coins is rational and, by the rounding in [`Strips::new`], none is
+    /// negative and their sum is at most `width[k]`. So F_k is a mixture: one of the four terms, or
+    /// "no", is chosen with its rational probability, then its coins are thrown. The last two lead
+    /// one strip down, and end at strip 0, where lower = upper and they have no weight.
+    fn inside_window<R: CryptoRng>(&self, k: u32, rng: &mut R) -> bool {
+        for k in (1..=k).rev() {
+            let (lower, width) = self.bounds(k);
+            let (lower_before, width_before) = self.bounds(k - 1);
+            let (sum, next_term) = partial_sum(k);
+            let theta = |rng: &mut R| {
+                coin::exp_minus_from(TERMS + 1, rng, |rng| {
+                    let y = u128::from(2 * k - 1);
+                    coin::rational(y, u128::from(EXPONENT_DENOMINATOR), rng)
+                })
+            };
+            // Cumulative weights over width·128^8·8!; all stay below 2^31·2^72.
+            let sure = lower_before * sum - lower * SERIES_DENOMINATOR;
+            let rest = sure + lower_before * next_term;
+            let sure_before = rest + width_before * sum;
+            let rest_before = sure_before + width_before * next_term;
+            let choice = coin::below(width * SERIES_DENOMINATOR, rng);
+            if choice < sure {
+                return true;
+            } else if choice < rest {
+                return theta(rng);
+            } else if choice >= rest_before || (choice >= sure_before && !theta(rng)) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// `lower[k]` and the width of the window of strip k.
+    fn bounds(&self, k: u32) -> (u128, u128) {
+        let (lower, upper) = (
+            self.lower[k as usize % LENGTH],
+            self.upper[k as usize % LENGTH],
+        );
+        (u128::from(lower), u128::from(upper - lower))
+    }
+}
+
+/// A piece of the word's range behind the sure units.
+enum Rare {
+    /// The window of this strip.
+    Window(u32),
+    /// The unit of all strips beyond the table.
+    Beyond,
+}
+
+/// For y = (2k - 1)/128, 1 <= k < 64, times 128^8·8!: the sum of the first 8 terms of e^-y, which
+/// is below e^-y, and the ninth term y^8/8!, which lifts it above.
+const fn partial_sum(k: u32) -> (u128, u128) {
+    let y = 2 * k as u128 - 1;
+    // Horner's rule without division: 1 - y/1 (1 - y/2 (... (1 - y/7))).
+    let mut scale = 1;
+    let mut sum = 1;
+    let mut next_term = y;
+    let mut term = TERMS - 1;
+    while term > 0 {
+        scale *= (EXPONENT_DENOMINATOR * term) as u128;
+        sum = scale - y * sum;
+        next_term *= y;
+        term -= 1;
+    }
+    (sum * (EXPONENT_DENOMINATOR * TERMS) as u128, next_term)
+}
+
+/// The product of 128·i for i = 1, ..., 8.
+const fn series_denominator() -> u128 {
+    let mut product = 1;
+    let mut term = 1;
+    while term <= TERMS {
+        product *= (EXPONENT_DENOMINATOR * term) as u128;
+        term += 1;
+    }
+    product
+}

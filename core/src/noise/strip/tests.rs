@@ -1,0 +1,186 @@
+//! The strips have their weights, also where a word meets a window or the unit beyond the table.
+
+extern crate std;
+use std::vec;
+use std::vec::Vec;
+
+use rand_core::Rng;
+
+use super::super::STRIPS;
+use super::super::tests::statistics::{Script, assert_frequency, assert_law, stream};
+use super::*;
+
+/// A table so coarse that about every sixth word meets a window.
+static COARSE: Strips<10> = Strips::new(80);
+
+/// exp(-k²/128).
+fn weight(k: u32) -> f64 {
+    (-f64::from(k * k) / 128.0).exp()
+}
+
+/// Words that make `exp_minus_one` true: K = 3.
+const SUCCESS: [u32; 2] = [0, u32::MAX];
+
+#[test]
+fn bounds_enclose_the_weights_and_are_close() {
+    let units = f64::from(STRIPS.lower[0]);
+    for k in 0..STRIP_COUNT {
+        let (lower, upper) = (STRIPS.lower[k as usize], STRIPS.upper[k as usize]);
+        let exact = units * weight(k);
+        // 1e-7: what the float may be off.
+        assert!(
+            f64::from(lower) <= exact + 1e-7 && exact <= f64::from(upper) + 1e-7,
+            "strip {k}"
+        );
+        assert!(
+            upper - lower <= 12,
+            "strip {k} has a window of {}",
+            upper - lower
+        );
+    }
+}
+
+#[test]
+fn pieces_fill_the_range_of_the_word_with_little_left() {
+    let sure: u32 = STRIPS.lower.iter().sum();
+    let windows: u32 = STRIPS
+        .lower
+        .iter()
+        .zip(&STRIPS.upper)
+        .map(|(lower, upper)| upper - lower)
+        .sum();
+    assert_eq!(STRIPS.end[LENGTH - 2], sure);
+    let left = (1_u32 << 31) - sure - windows - 1;
+    assert!(
+        windows < 500 && left < 1 << 17,
+        "windows {windows}, left {left}"
+    );
+}
+
+#[test]
+fn search_finds_the_strip_at_both_ends_of_its_units() {
+    let mut start = 0;
+    for (k, end) in STRIPS.end.iter().copied().enumerate().take(LENGTH - 1) {
+        if start < end {
+            assert_eq!((STRIPS.search(start), STRIPS.search(end - 1)), (k, k));
+        }
+        start = end;
+    }
+    assert_eq!(
+        (STRIPS.search(start), STRIPS.search((1 << 31) - 1)),
+        (LENGTH - 1, LENGTH - 1)
+    );
+}
+
+#[test]
+fn rare_pieces_are_one_unit_beyond_then_the_windows_then_nothing() {
+    let mut owned = [0; LENGTH];
+    let mut offset = 1;
+    while let Some(Rare::Window(k)) = STRIPS.rare_piece(offset) {
+        owned[k as usize] += 1;
+        offset += 1;
+    }
+    assert!(matches!(STRIPS.rare_piece(0), Some(Rare::Beyond)));
+    assert!(STRIPS.rare_piece(offset).is_none() && STRIPS.rare_piece(u32::MAX).is_none());
+    for (k, owned) in owned.iter().enumerate() {
+        assert_eq!(*owned, STRIPS.upper[k] - STRIPS.lower[k]);
+    }
+}
+
+/// The law over k, "nothing" included, of a table that meets its windows all the time: lower and
+/// upper differ by a seventh of the range there. False alarm 4e-8.
+#[test]
+fn coarse_table_has_the_exact_weights() {
+    let windows: u32 = COARSE
+        .lower
+        .iter()
+        .zip(&COARSE.upper)
+        .map(|(lower, upper)| upper - lower)
+        .sum();
+    assert!(windows > 1024 / 8, "only {windows} units in windows");
+    let draws = 1_000_000;
+    let mut rng = stream(300);
+    let mut counts = vec![0; LENGTH + 1];
+    for _ in 0..draws {
+        let word = rng.next_u32() >> 22;
+        let k = COARSE.draw(word, &mut rng).map_or(LENGTH, |k| k as usize);
+        counts[k] += 1;
+    }
+    let mut law: Vec<f64> = (0..STRIP_COUNT)
+        .map(|k| 80.0 / 1024.0 * weight(k))
+        .collect();
+    law.push(1.0 - law.iter().sum::<f64>());
+    assert_law(&counts, &law);
+}
+
+/// Each window of the real table by itself; F_k is known to 1e-7 here. False alarm 1e-6 in all: ten
+/// windows with the false alarm of one comparison.
+#[test]
+fn windows_have_their_probability() {
+    let mut rng = stream(301);
+    for k in [1, 2, 3, 5, 8, 13, 21, 34, 50, 63] {
+        let (lower, width) = STRIPS.bounds(k);
+        let share = (f64::from(STRIPS.lower[0]) * weight(k) - lower as f64) / width as f64;
+        let draws = 50_000;
+        let hits = (0..draws)
+            .filter(|_| STRIPS.inside_window(k, &mut rng))
+            .count();
+        assert_frequency(hits as u64, draws, share);
+    }
+}
+
+#[test]
+fn strip_zero_has_no_window() {
+    assert_eq!(STRIPS.bounds(0), (u128::from(STRIPS.lower[0]), 0));
+    assert!(!STRIPS.inside_window(0, &mut Script::new([])));
+}
+
+/// The unit beyond the table: 31 coins 2/e, one coin 1/e, a strip j and j coins 1/e.
+#[test]
+fn unit_beyond_the_table_leads_to_strips_from_64_on() {
+    let beyond = STRIPS.end[LENGTH - 2];
+    let passed = [vec![0; 31], SUCCESS.to_vec()].concat();
+    let (strip_0, strip_2) = (0, STRIPS.end[1] << 1);
+
+    let draw = |words: Vec<u32>| {
+        let mut rng = Script::new(words);
+        (STRIPS.draw(beyond, &mut rng), rng.left())
+    };
+    assert_eq!(draw(vec![u32::MAX, u32::MAX]), (None, 0));
+    assert_eq!(draw([&passed[..], &[strip_0]].concat()), (Some(64), 0));
+    let two = [&passed[..], &[strip_2], &SUCCESS, &SUCCESS].concat();
+    assert_eq!(draw(two), (Some(66), 0));
+    let one_of_two = [&passed[..], &[strip_2], &SUCCESS, &[u32::MAX]].concat();
+    assert_eq!(draw(one_of_two), (None, 0));
+    // Twice beyond: 64 + (64 + 0), the outer step accepted with e^-64.
+    let twice = [
+        &passed[..],
+        &[beyond << 1],
+        &passed,
+        &[strip_0],
+        &SUCCESS.repeat(64),
+    ]
+    .concat();
+    assert_eq!(draw(twice), (Some(128), 0));
+    // A word on no piece ends the pass also there.
+    assert_eq!(draw([&passed[..], &[u32::MAX]].concat()), (None, 0));
+}
+
+#[test]
+fn strips_from_the_limit_on_are_not_drawn() {
+    let beyond = STRIPS.end[LENGTH - 2];
+    let passed = [vec![0; 31], SUCCESS.to_vec()].concat();
+    let again = [&passed[..], &[beyond << 1]].concat();
+    let coins: usize = (0..16).map(|step| 64 * step).sum();
+    let words = [&again.repeat(15)[..], &passed, &[0], &SUCCESS.repeat(coins)].concat();
+    let mut rng = Script::new(words);
+    assert_eq!((STRIPS.draw(beyond, &mut rng), rng.left()), (None, 0));
+}
+
+/// The coarse table has 10 coins 2/e and 22 coins 1/e for the same share e^-32 of the whole.
+#[test]
+fn unit_beyond_scales_with_the_table() {
+    let words = [vec![0; 10], SUCCESS.repeat(22)].concat();
+    let mut rng = Script::new(words);
+    assert!(Strips::<10>::beyond(&mut rng) && rng.left() == 0);
+}

@@ -1,0 +1,144 @@
+//! Checked numbers: a value is checked once, when it becomes one of these types.
+//!
+//! All constructors are `const`, so that a wrong constant in firmware fails the build.
+
+/// Why a number was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParamError {
+    /// NaN or infinite.
+    NotFinite,
+    /// Below zero.
+    Negative,
+    /// Zero where a positive number is needed.
+    Zero,
+    /// So close to zero that its precision is reduced (a subnormal number).
+    Subnormal,
+    /// Above the largest value that makes sense.
+    TooLarge,
+}
+
+impl core::fmt::Display for ParamError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NotFinite => "must be a finite number",
+            Self::Negative => "must not be negative",
+            Self::Zero => "must be above 0",
+            Self::Subnormal => "is too close to 0",
+            Self::TooLarge => "is too large",
+        })
+    }
+}
+
+impl core::error::Error for ParamError {}
+
+const fn check_non_negative(value: f32) -> Result<f32, ParamError> {
+    if !value.is_finite() {
+        return Err(ParamError::NotFinite);
+    }
+    if value < 0.0 {
+        return Err(ParamError::Negative);
+    }
+    Ok(value)
+}
+
+const fn check_positive(value: f32) -> Result<f32, ParamError> {
+    match check_non_negative(value) {
+        Ok(0.0) => Err(ParamError::Zero),
+        other => other,
+    }
+}
+
+/// Bound L on the L2 norm of an update, in units of the parameters: finite, normal, above 0.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct ClipNorm(f32);
+
+impl ClipNorm {
+    /// Checks the bound.
+    ///
+    /// # Errors
+    /// [`ParamError`] unless `value` is finite, normal and above 0.
+    pub const fn new(value: f32) -> Result<Self, ParamError> {
+        match check_positive(value) {
+            Ok(value) if value < f32::MIN_POSITIVE => Err(ParamError::Subnormal),
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The bound.
+    pub const fn get(self) -> f32 {
+        self.0
+    }
+}
+
+/// Step size of local training (η) or of the server (η_g): finite, above 0.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct LearningRate(f32);
+
+impl LearningRate {
+    /// Checks the step size.
+    ///
+    /// # Errors
+    /// [`ParamError`] unless `value` is finite and above 0.
+    pub const fn new(value: f32) -> Result<Self, ParamError> {
+        match check_positive(value) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The step size.
+    pub const fn get(self) -> f32 {
+        self.0
+    }
+}
+
+/// Strength of a quadratic penalty (weight decay, proximal term): finite, 0 or more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Penalty(f32);
+
+impl Penalty {
+    /// No penalty.
+    pub const NONE: Self = Self(0.0);
+
+    /// Checks the strength.
+    ///
+    /// # Errors
+    /// [`ParamError`] unless `value` is finite and not negative.
+    pub const fn new(value: f32) -> Result<Self, ParamError> {
+        match check_non_negative(value) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The strength.
+    pub const fn get(self) -> f32 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_names_its_reason() {
+        assert_eq!(ClipNorm::new(f32::NAN), Err(ParamError::NotFinite));
+        assert_eq!(ClipNorm::new(-0.5), Err(ParamError::Negative));
+        assert_eq!(ClipNorm::new(0.0), Err(ParamError::Zero));
+        assert_eq!(ClipNorm::new(-0.0), Err(ParamError::Zero));
+        assert_eq!(ClipNorm::new(1e-39), Err(ParamError::Subnormal));
+        assert_eq!(LearningRate::new(f32::INFINITY), Err(ParamError::NotFinite));
+        assert_eq!(LearningRate::new(0.0), Err(ParamError::Zero));
+        assert_eq!(Penalty::new(-1e-9), Err(ParamError::Negative));
+    }
+
+    #[test]
+    fn good_values_pass_unchanged() {
+        assert_eq!(ClipNorm::new(0.3).map(ClipNorm::get), Ok(0.3));
+        assert_eq!(Penalty::new(0.0), Ok(Penalty::NONE));
+        assert_eq!(LearningRate::new(0.1).map(LearningRate::get), Ok(0.1));
+    }
+}

@@ -1,0 +1,360 @@
+//! The integer grid: from a clipped update to integers, exactly, and back after the noise.
+//!
+//! The grid has the step `clip_norm · 2^-b`. Each entry is rounded **toward zero**, so rounding
+//! never raises the norm, and an update inside the L2 ball of radius `clip_norm` satisfies
+//! `Σq² ≤ 4^b`. That bound is what privacy rests on. It is computed and enforced in integers: by
+//! the device here ([`Grid::quantizer`]) and again by the server ([`Grid::check`]); the rounding of
+//! the floating-point clipping before it cannot matter.
+//!
+//! From here to the noise there are integers only, which closes the attacks on floating-point
+//! Gaussian noise and makes sums independent of order. [`Grid::value`] is the way back; it is
+//! post-processing and free.
+
+use crate::params::ClipNorm;
+
+/// Fewest and most bits of a [`Grid`].
+pub const BITS: core::ops::RangeInclusive<u32> = 4..=24;
+
+/// Bits of a grid unless said otherwise.
+pub const DEFAULT_BITS: u32 = 20;
+
+/// Why an update has no place on the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuantizeError {
+    /// The number of bits is outside [`BITS`].
+    Bits(u32),
+    /// An entry is NaN or infinite.
+    NotFinite,
+    /// The update was not clipped: an entry is more than twice the clip norm.
+    NotClipped,
+    /// Integers whose squares sum to more than 4^b: not a clipped update, whoever sent it.
+    OutOfBound,
+    /// The buffer has another length than the update.
+    Length {
+        /// Entries of the update.
+        expected: usize,
+        /// Entries of the buffer.
+        found: usize,
+    },
+}
+
+impl core::fmt::Display for QuantizeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Bits(bits) => {
+                write!(
+                    f,
+                    "a grid of {bits} bits: must be {} to {}",
+                    BITS.start(),
+                    BITS.end()
+                )
+            }
+            Self::NotFinite => f.write_str("the update has an entry that is not finite"),
+            Self::NotClipped => f.write_str("the update is not clipped to the clip norm"),
+            Self::OutOfBound => f.write_str("the integers exceed the bound of a clipped update"),
+            Self::Length { expected, found } => {
+                write!(f, "the buffer has {found} entries, the update {expected}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for QuantizeError {}
+
+/// The grid of step `clip_norm · 2^-bits`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grid {
+    clip_norm: ClipNorm,
+    bits: u32,
+    /// Significand of `clip_norm`, 2²³ ≤ m < 2²⁴.
+    significand: u64,
+    /// ⌊2⁶³ / significand⌋, to divide by multiplying.
+    reciprocal: u64,
+    /// Biased exponent of `clip_norm`.
+    exponent: u32,
+}
+
+impl Grid {
+    /// A grid for updates clipped to `clip_norm`.
+    ///
+    /// # Errors
+    /// [`QuantizeError::Bits`] unless `bits` is in [`BITS`].
+    pub const fn new(clip_norm: ClipNorm, bits: u32) -> Result<Self, QuantizeError> {
+        if bits < *BITS.start() || bits > *BITS.end() {
+            return Err(QuantizeError::Bits(bits));
+        }
+        // `ClipNorm` is normal and positive, so the hidden bit is there and the sign is not.
+        let pattern = clip_norm.get().to_bits();
+        let significand = ((pattern & 0x007f_ffff) | 0x0080_0000) as u64;
+        Ok(Self {
+            clip_norm,
+            bits,
+            significand,
+            reciprocal: (1 << 63) / significand,
+            exponent: pattern >> 23,
+        })
+    }
+
+    /// The clip norm.
+    pub const fn clip_norm(&self) -> ClipNorm {
+        self.clip_norm
+    }
+
+    /// The number of bits b.
+    pub const fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The bound 4^b on the sum of squares of a quantised update.
+    pub const fn bound(&self) -> u64 {
+        1 << (2 * self.bits)
+    }
+
+    /// One step of the grid, in units of the parameters: `clip_norm · 2^-b`, exact.
+    pub const fn step(&self) -> f64 {
+        self.clip_norm.get() as f64 / (1u64 << self.bits) as f64
+    }
+
+    /// Back to floating point, **after** the noise: `sum · step / divisor`.
+    pub fn value(&self, sum: i64, divisor: f64) -> f32 {
+        (sum as f64 * self.step() / divisor) as f32
+    }
+
+    /// ⌊|x| / step⌋ with the sign of `x`; exact for |x| ≤ 2 · clip norm.
+    #[inline(always)]
+    fn round_toward_zero(&self, x: f32) -> i32 {
+        let pattern = x.to_bits();
+        let exponent = (pattern >> 23) & 0xff;
+        // |x| / step = (m_x / m_L) · 2^shift with 1/2 < m_x / m_L < 2.
+        let shift = exponent as i32 - self.exponent as i32 + self.bits as i32;
+        if shift < 0 {
+            // Below one step; so are zero and subnormal numbers, whose exponent field is 0 and for
+            // which the hidden bit below would be wrong: L·2^-b ≥ 2^-126-24 is only reached when
+            // clip_norm < 2^-100, and then rounding them to zero is still toward zero.
+            return 0;
+        }
+        if exponent == 0 {
+            return 0;
+        }
+        let significand = u64::from((pattern & 0x007f_ffff) | 0x0080_0000);
+        // shift ≤ bits + 1 ≤ 25, so nothing below exceeds 2^49; and the reciprocal is short by
+        // less than one part in 2⁴⁰, so the estimate is the quotient or one less.
+        let shift = shift as u32;
+        let estimate = (significand * self.reciprocal) >> (63 - shift);
+        let short = (estimate + 1) * self.significand <= significand << shift;
+        let magnitude = (estimate + u64::from(short)) as i32;
+        if pattern >> 31 == 0 {
+            magnitude
+        } else {
+            -magnitude
+        }
+    }
+
+    /// Checks a clipped update and returns the map from its entries to integers, which guarantees
+    /// `Σq² ≤ 4^b` over the whole update.
+    ///
+    /// The map is applied entry by entry, so a device can send an update without a second buffer.
+    ///
+    /// # Errors
+    /// [`QuantizeError::NotFinite`] or [`QuantizeError::NotClipped`] for an update that did not
+    /// come out of clipping; the device must then sit the round out.
+    pub fn quantizer(&self, update: &[f32]) -> Result<Quantizer, QuantizeError> {
+        let limit = 2.0 * self.clip_norm.get();
+        let mut inside = true;
+        let mut finite = true;
+        for x in update {
+            inside &= crate::math::abs(*x) <= limit;
+            finite &= x.is_finite();
+        }
+        if !finite {
+            return Err(QuantizeError::NotFinite);
+        }
+        // An infinite `limit` (clip norm near f32::MAX) leaves finite entries only: still exact.
+        if !inside {
+            return Err(QuantizeError::NotClipped);
+        }
+        let mut squares = 0u64;
+        for x in update {
+            // |q| ≤ 2^(b+1) ≤ 2^25: 2^14 entries could already overflow at that size, hence the
+            // saturation; a saturated sum is above the bound and is shrunk like any other.
+            let q = i64::from(self.round_toward_zero(*x));
+            squares = squares.saturating_add((q * q) as u64);
+        }
+        let shrink = (squares > self.bound()).then(|| {
+            // f ≤ 2^30 · 2^b / √Σq², so that Σ⌊|q| f / 2^30⌋² ≤ Σq² f² / 2^60 ≤ 4^b.
+            let root = squares.isqrt() + 1;
+            (1u64 << (30 + self.bits)) / root
+        });
+        Ok(Quantizer {
+            grid: *self,
+            shrink,
+        })
+    }
+
+    /// Writes the quantised update to `integers`.
+    ///
+    /// # Errors
+    /// Those of [`Self::quantizer`], and [`QuantizeError::Length`]; `integers` is then unchanged.
+    pub fn quantize_into(&self, update: &[f32], integers: &mut [i32]) -> Result<(), QuantizeError> {
+        if update.len() != integers.len() {
+            return Err(QuantizeError::Length {
+                expected: update.len(),
+                found: integers.len(),
+            });
+        }
+        let quantizer = self.quantizer(update)?;
+        for (q, x) in integers.iter_mut().zip(update) {
+            *q = quantizer.get(*x);
+        }
+        Ok(())
+    }
+
+    /// The server's check of what a device sent: `Σq² ≤ 4^b`, exactly.
+    ///
+    /// # Errors
+    /// [`QuantizeError::OutOfBound`] if the bound does not hold.
+    pub fn check(&self, integers: &[i32]) -> Result<(), QuantizeError> {
+        let mut squares = 0u64;
+        for q in integers {
+            // |q| ≤ 2³¹, q² ≤ 2⁶²: the product is exact and the sum saturates above the bound.
+            let q = i64::from(*q);
+            squares = squares.saturating_add((q * q) as u64);
+        }
+        if squares <= self.bound() {
+            Ok(())
+        } else {
+            Err(QuantizeError::OutOfBound)
+        }
+    }
+}
+
+/// The map from the entries of one checked update to integers; see [`Grid::quantizer`].
+#[derive(Clone, Copy, Debug)]
+pub struct Quantizer {
+    grid: Grid,
+    /// Factor in units of 2⁻³⁰ that repairs an update which rounding left outside the ball.
+    shrink: Option<u64>,
+}
+
+impl Quantizer {
+    /// The integer for one entry of the update that this quantizer was made from.
+    #[inline(always)]
+    pub fn get(&self, x: f32) -> i32 {
+        let q = self.grid.round_toward_zero(x);
+        match self.shrink {
+            None => q,
+            Some(factor) => {
+                let magnitude = ((u64::from(q.unsigned_abs()) * factor) >> 30) as i32;
+                if q < 0 { -magnitude } else { magnitude }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clip::clip_l2;
+    use proptest::{collection::vec, prelude::*};
+    use std::vec;
+
+    fn grid(clip_norm: f32, bits: u32) -> Grid {
+        Grid::new(ClipNorm::new(clip_norm).unwrap(), bits).unwrap()
+    }
+
+    fn squares(q: &[i32]) -> u128 {
+        q.iter().map(|q| u128::from(q.unsigned_abs()).pow(2)).sum()
+    }
+
+    proptest! {
+        /// The quotient of two f32 in f64 is never rounded up across an integer here: a quotient
+        /// below 2²⁵ with a denominator below 2²⁴ that is no integer is at least 2⁻⁴⁹ below it.
+        #[test]
+        fn rounding_is_exact_and_toward_zero(
+            x in -1f32..1.0, clip_norm in 0.5f32..3.0, scale in -60i32..60, bits in 4u32..=24,
+        ) {
+            let factor = 2f32.powi(scale);
+            let grid = grid(clip_norm * factor, bits);
+            let exact = f64::from(x * factor) / grid.step();
+            prop_assert_eq!(f64::from(grid.round_toward_zero(x * factor)), exact.trunc());
+        }
+
+        /// The integer bound holds exactly for whatever clipping returns.
+        #[test]
+        fn the_integer_bound_holds_exactly(
+            mut v in vec(-1f32..1.0, 1..200), clip_norm in 1e-3f32..10.0, bits in 4u32..=24,
+        ) {
+            clip_l2(&mut v, clip_norm).unwrap();
+            let grid = grid(clip_norm, bits);
+            let mut q = vec![0; v.len()];
+            grid.quantize_into(&v, &mut q).unwrap();
+            prop_assert!(squares(&q) <= u128::from(grid.bound()));
+            prop_assert_eq!(grid.check(&q), Ok(()));
+            for (q, x) in q.iter().zip(&v) {
+                let back = grid.value(i64::from(*q), 1.0);
+                // One step, and the repair of at most a few ulps.
+                prop_assert!(f64::from((back - x).abs()) <= grid.step() * 1.001 + 1e-5 * f64::from(x.abs()));
+                prop_assert!(back.abs() <= x.abs());
+            }
+        }
+
+        /// Updates that are outside the ball by more than rounding are shrunk onto it.
+        #[test]
+        fn an_update_outside_the_ball_is_shrunk_onto_it(v in vec(-2f32..2.0, 1..300)) {
+            let grid = grid(1.0, 20);
+            let mut q = vec![0; v.len()];
+            grid.quantize_into(&v, &mut q).unwrap();
+            prop_assert!(squares(&q) <= u128::from(grid.bound()));
+        }
+    }
+
+    #[test]
+    fn one_coordinate_at_the_bound_is_the_largest_integer() {
+        let grid = grid(0.3, 20);
+        let mut q = [0];
+        grid.quantize_into(&[-0.3], &mut q).unwrap();
+        assert_eq!(q, [-(1 << 20)]);
+        assert_eq!(grid.check(&q), Ok(()));
+        assert_eq!(grid.check(&[1 << 20, 1]), Err(QuantizeError::OutOfBound));
+        assert_eq!(grid.check(&[i32::MIN; 3]), Err(QuantizeError::OutOfBound));
+    }
+
+    #[test]
+    fn tiny_entries_and_signed_zeros_are_zero() {
+        let grid = grid(1.0, 20);
+        let mut q = [7; 5];
+        grid.quantize_into(&[1e-7, -1e-7, -0.0, 1e-40, 0.0], &mut q)
+            .unwrap();
+        assert_eq!(q, [0; 5]);
+    }
+
+    #[test]
+    fn updates_that_were_not_clipped_are_refused() {
+        let grid = grid(1.0, 20);
+        let mut q = [7];
+        assert_eq!(
+            grid.quantize_into(&[f32::NAN], &mut q),
+            Err(QuantizeError::NotFinite)
+        );
+        assert_eq!(
+            grid.quantize_into(&[2.5], &mut q),
+            Err(QuantizeError::NotClipped)
+        );
+        let length = QuantizeError::Length {
+            expected: 2,
+            found: 1,
+        };
+        assert_eq!(grid.quantize_into(&[0.0, 0.0], &mut q), Err(length));
+        assert_eq!(q, [7]);
+        let bound = ClipNorm::new(1.0).unwrap();
+        assert_eq!(Grid::new(bound, 3), Err(QuantizeError::Bits(3)));
+        assert_eq!(Grid::new(bound, 25), Err(QuantizeError::Bits(25)));
+    }
+
+    #[test]
+    fn empty_update_is_fine() {
+        let grid = grid(1.0, 8);
+        assert_eq!(grid.quantize_into(&[], &mut []), Ok(()));
+    }
+}

@@ -1,0 +1,141 @@
+//! A device's local data: feature rows with their targets.
+
+/// Labelled samples of one device, wherever they live: arrays in flash, a ring buffer of sensor
+/// windows, or rows of a data set that many simulated devices share.
+pub trait Samples {
+    /// What a model learns to predict: a class (`u16`) or a value (`f32`).
+    type Target: Copy;
+
+    /// Number of samples.
+    fn len(&self) -> usize;
+
+    /// Whether there are no samples.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The features of sample `index < len()`. All samples have as many.
+    fn features(&self, index: usize) -> &[f32];
+
+    /// The target of sample `index < len()`.
+    fn target(&self, index: usize) -> Self::Target;
+}
+
+/// Samples in two slices: features row after row, and targets.
+#[derive(Clone, Copy)]
+pub struct SampleSlice<'a, T> {
+    features: &'a [f32],
+    targets: &'a [T],
+    feature_count: usize,
+}
+
+/// The two slices of a [`SampleSlice`] do not fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeError {
+    /// `feature_count` times the number of targets.
+    pub expected: usize,
+    /// Number of feature values given.
+    pub found: usize,
+}
+
+impl core::fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            f,
+            "{} feature values, where the targets need {}",
+            self.found, self.expected
+        )
+    }
+}
+
+impl core::error::Error for ShapeError {}
+
+impl<'a, T: Copy> SampleSlice<'a, T> {
+    /// `targets.len()` samples of `feature_count` features each.
+    ///
+    /// # Errors
+    /// [`ShapeError`] unless there are `feature_count · targets.len()` features.
+    pub const fn new(
+        features: &'a [f32],
+        targets: &'a [T],
+        feature_count: usize,
+    ) -> Result<Self, ShapeError> {
+        match feature_count.checked_mul(targets.len()) {
+            Some(expected) if expected == features.len() => Ok(Self {
+                features,
+                targets,
+                feature_count,
+            }),
+            Some(expected) => Err(ShapeError {
+                expected,
+                found: features.len(),
+            }),
+            None => Err(ShapeError {
+                expected: usize::MAX,
+                found: features.len(),
+            }),
+        }
+    }
+}
+
+impl<T: Copy + Default> Samples for SampleSlice<'_, T> {
+    type Target = T;
+
+    fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    #[inline(always)]
+    fn features(&self, index: usize) -> &[f32] {
+        let start = index * self.feature_count;
+        self.features
+            .get(start..start + self.feature_count)
+            .unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn target(&self, index: usize) -> T {
+        self.targets.get(index).copied().unwrap_or_default()
+    }
+}
+
+impl<T> core::fmt::Debug for SampleSlice<'_, T> {
+    /// Shape only: device data never reach a log.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            f,
+            "SampleSlice({} x {})",
+            self.targets.len(),
+            self.feature_count
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_targets_go_together() {
+        let samples = SampleSlice::new(&[1.0, 2.0, 3.0, 4.0], &[0u16, 1], 2).unwrap();
+        assert_eq!(samples.features(1), [3.0, 4.0]);
+        assert_eq!(samples.target(1), 1);
+        assert_eq!(samples.len(), 2);
+        assert!(!samples.is_empty());
+        assert!(samples.features(2).is_empty(), "outside: no panic");
+        assert_eq!(std::format!("{samples:?}"), "SampleSlice(2 x 2)");
+    }
+
+    #[test]
+    fn slices_that_do_not_fit_are_refused() {
+        let error = SampleSlice::new(&[1.0; 3], &[0u16; 2], 2).unwrap_err();
+        assert_eq!(
+            error,
+            ShapeError {
+                expected: 4,
+                found: 3
+            }
+        );
+        assert!(SampleSlice::new(&[], &[0u16; 2], usize::MAX).is_err());
+    }
+}

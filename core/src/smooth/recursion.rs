@@ -1,0 +1,129 @@
+//! The two cyclic recursions in `f32`, one plain pass each: the path of short vectors.
+//!
+//! Five flops an element and no division: on a Cortex-M4F a load, a multiply, a multiply-add and
+//! a store forward, one less backward. Both passes are one chain of dependent operations, which
+//! costs a microcontroller nothing and a desktop processor most of its speed; hence `segments`.
+
+use super::wide::{one_minus_power, reach};
+
+/// Weight at which a start value stops counting: half of the rounding error of the largest entry.
+const LOG_FORGOTTEN: f64 = 26.0 * core::f64::consts::LN_2;
+
+/// Elements that a pass handles between two looks at its loop counter.
+const UNROLL: usize = 8;
+
+/// Coefficients of `y = s v + r y` and `u = y + r u`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Recursion {
+    /// r, what a step keeps of the value before.
+    pub decay: f32,
+    /// s = (1 - r)^2, squared from the rounded r: a constant vector stays one to the last bit or so.
+    pub gain: f32,
+    /// Steps after which a value is forgotten: `r^reach < 2^-26`.
+    pub reach: usize,
+}
+
+impl Recursion {
+    /// From sigma and `root` = q.
+    pub const fn new(sigma: f32, root: f64) -> Self {
+        // r = sigma s = 4 sigma / (q + 1)^2: no cancellation however small or large sigma is.
+        let decay = (4.0 * sigma as f64 / (root + 1.0) / (root + 1.0)) as f32;
+        let gap = 1.0 - decay as f64;
+        Self {
+            decay,
+            gain: (gap * gap) as f32,
+            reach: reach(root, LOG_FORGOTTEN),
+        }
+    }
+
+    /// Both passes over a whole tensor of two elements or more.
+    pub fn apply(&self, v: &mut [f32]) {
+        let wrap = Wrap::new(self, v.len());
+        let y = wrap.before_first(self, v.iter().copied());
+        self.forward(v, y);
+        let u = wrap.after_last(self, v.iter().copied());
+        self.backward(v, u);
+    }
+
+    /// The forward pass from `y`, the value before the first; returns the last value.
+    #[inline(always)]
+    pub fn forward(&self, v: &mut [f32], mut y: f32) -> f32 {
+        let mut step = |x: &mut f32| {
+            y = self.gain * *x + self.decay * y;
+            *x = y;
+        };
+        let (chunks, rest) = v.as_chunks_mut::<UNROLL>();
+        for chunk in chunks {
+            chunk.iter_mut().for_each(&mut step);
+        }
+        rest.iter_mut().for_each(step);
+        y
+    }
+
+    /// The backward pass from `u`, the value after the last; returns the first value.
+    #[inline(always)]
+    pub fn backward(&self, v: &mut [f32], mut u: f32) -> f32 {
+        let mut step = |x: &mut f32| {
+            u = *x + self.decay * u;
+            *x = u;
+        };
+        let (chunks, rest) = v.as_chunks_mut::<UNROLL>();
+        rest.iter_mut().rev().for_each(&mut step);
+        for chunk in chunks.iter_mut().rev() {
+            chunk.iter_mut().rev().for_each(&mut step);
+        }
+        u
+    }
+
+    /// `sum_k r^k x[k]` by Horner's rule, for elements given from the farthest to the nearest.
+    #[inline(always)]
+    pub fn weigh(&self, farthest_first: impl Iterator<Item = f32>) -> f32 {
+        farthest_first.fold(0.0, |sum, x| x + self.decay * sum)
+    }
+}
+
+/// How the passes over a cycle of d elements find their start values: from the elements across
+/// the seam, of which only the nearest `reach` count. A cycle shorter than that is met again and
+/// again, each time weaker by `r^d`: a geometric series.
+#[derive(Clone, Copy)]
+pub(super) struct Wrap {
+    /// Elements that count.
+    terms: usize,
+    /// Elements that do not.
+    skipped: usize,
+    /// The sum of the series, `1 / (1 - r^d)`.
+    series: f32,
+}
+
+impl Wrap {
+    /// For a cycle of `d` elements.
+    pub fn new(recursion: &Recursion, d: usize) -> Self {
+        let terms = recursion.reach.min(d);
+        let series = if terms < d {
+            1.0
+        } else {
+            1.0 / one_minus_power(1.0 - recursion.decay, d)
+        };
+        Self {
+            terms,
+            skipped: d - terms,
+            series,
+        }
+    }
+
+    /// y before the first element, from the elements of the cycle before the forward pass.
+    #[inline(always)]
+    pub fn before_first(&self, recursion: &Recursion, v: impl Iterator<Item = f32>) -> f32 {
+        self.series * recursion.weigh(v.skip(self.skipped).map(|x| recursion.gain * x))
+    }
+
+    /// u after the last element, from the elements of the cycle after the forward pass.
+    #[inline(always)]
+    pub fn after_last(
+        &self,
+        recursion: &Recursion,
+        y: impl DoubleEndedIterator<Item = f32> + ExactSizeIterator,
+    ) -> f32 {
+        self.series * recursion.weigh(y.take(self.terms).rev())
+    }
+}

@@ -1,0 +1,107 @@
+//! The two cyclic recursions with an `f64` running value: the path of a large sigma.
+//!
+//! There `1 - r` is small, and an `f32` that moves by `1 - r` of itself a step would lose it. The
+//! elements between the passes stay `f32`: their roundings are averaged like any other noise.
+//! Each pass takes half of the gain, so that both results have the size of the input whatever
+//! sigma is. In software on most microcontrollers, and rarely wanted there.
+
+use core::num::NonZeroUsize;
+use core::ops::{Add, Mul, Sub};
+
+use super::grid::{column, column_mut};
+
+/// As in `recursion`, for a running value that is worth more: to a weight of `2^-30`.
+const LOG_FORGOTTEN: f64 = 30.0 * core::f64::consts::LN_2;
+
+/// Coefficients of `y = g v + r y` and `u = g y + r u`, g = 1 - r.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct WideRecursion {
+    /// q = sqrt(1 + 4 sigma).
+    root: f64,
+}
+
+impl WideRecursion {
+    pub const fn new(sigma: f32) -> Self {
+        Self {
+            root: sqrt(1.0 + 4.0 * sigma as f64),
+        }
+    }
+
+    /// q = sqrt(1 + 4 sigma), at least 1.
+    pub const fn root(&self) -> f64 {
+        self.root
+    }
+
+    /// g = 1 - r = 2 / (q + 1), without the cancellation.
+    pub const fn gap(&self) -> f64 {
+        2.0 / (self.root + 1.0)
+    }
+
+    /// `1 - r^d`, in (0, 1] for d > 0.
+    pub fn fading(&self, d: usize) -> f64 {
+        one_minus_power(self.gap(), d)
+    }
+
+    /// Both passes along the outermost axis of `slab`, whose elements lie `stride` apart.
+    pub fn apply(&self, slab: &mut [f32], stride: NonZeroUsize) {
+        let d = slab.len() / stride;
+        let gap = self.gap();
+        let decay = 1.0 - gap;
+        let terms = d.min(reach(self.root, LOG_FORGOTTEN));
+        // What the elements across the seam add, counted once or as a geometric series.
+        let start = if terms < d { gap } else { gap / self.fading(d) };
+        let step = |state: &mut f64, x: f32| {
+            *state = gap * f64::from(x) + decay * *state;
+            *state as f32
+        };
+        let weigh = |sum: f64, x: f32| f64::from(x) + decay * sum;
+        for index in 0..stride.get() {
+            let elements = column(slab, index, stride);
+            let mut y = start * elements.skip(d - terms).fold(0.0, weigh);
+            for x in column_mut(slab, index, stride) {
+                *x = step(&mut y, *x);
+            }
+            let elements = column(slab, index, stride);
+            let mut u = start * elements.take(terms).rev().fold(0.0, weigh);
+            for x in column_mut(slab, index, stride).rev() {
+                *x = step(&mut u, *x);
+            }
+        }
+    }
+}
+
+/// `1 - (1 - gap)^d` for d > 0 by repeated squaring; exact to a few ulps, since what is squared is
+/// the difference from 1: `1 - (1 - a)(1 - b) = a + b - ab` has nothing to cancel.
+pub(super) fn one_minus_power<T>(gap: T, d: usize) -> T
+where
+    T: Copy + Add<Output = T> + Sub<Output = T> + Mul<Output = T>,
+{
+    let join = |a: T, b: T| a + b - a * b;
+    let mut result = gap;
+    for bit in (0..d.checked_ilog2().unwrap_or(0)).rev() {
+        result = join(result, result);
+        if (d >> bit) & 1 == 1 {
+            result = join(result, gap);
+        }
+    }
+    result
+}
+
+/// Steps after which `r^k` has fallen to `exp(-log)`, rounded up: `-ln r = 2 artanh(1 / q)`, of whose
+/// series `1/q + 1/(3 q^3) + ..` two terms are a good bound. Saturates.
+pub(super) const fn reach(root: f64, log: f64) -> usize {
+    let x = 1.0 / root;
+    (0.5 * log / (x + x * x * x / 3.0) + 1.0) as usize
+}
+
+/// Square root of a normal number by Heron's rule, in constants as well as at run time.
+const fn sqrt(x: f64) -> f64 {
+    // Half of the exponent gives a first guess within 7 %; every step squares its error.
+    let mut root = f64::from_bits((x.to_bits() + 1.0_f64.to_bits()) / 2);
+    let mut step = 0;
+    while step < 5 {
+        root = 0.5 * (root + x / root);
+        step += 1;
+    }
+    root
+}

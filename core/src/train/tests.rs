@@ -1,0 +1,309 @@
+//! Local training against golden values, and what must hold for every device.
+
+use std::{string::String, vec, vec::Vec};
+
+use serde_json::Value;
+
+use super::*;
+use crate::{
+    model::{Linear, Logistic, Softmax},
+    samples::SampleSlice,
+    stream::{Purpose, Root, Stream, StreamId},
+};
+
+fn settings(rate: f32, clip_norm: Option<f32>) -> LocalTraining {
+    LocalTraining {
+        epochs: 1,
+        batch_size: NonZeroU32::new(2).unwrap(),
+        learning_rate: LearningRate::new(rate).unwrap(),
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clip_norm: clip_norm.map(|bound| ClipNorm::new(bound).unwrap()),
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
+    }
+}
+
+fn stream(device: u32) -> Stream {
+    Root::from_seed(1).stream(StreamId {
+        purpose: Purpose::BatchShuffle,
+        round: 0,
+        device,
+    })
+}
+
+fn run<M: Model<Target = T>, T: Copy + Default>(
+    model: &M,
+    features: &[f32],
+    targets: &[T],
+    global: &[f32],
+    settings: &LocalTraining,
+) -> Result<(Vec<f32>, TrainReport), TrainError> {
+    let samples = SampleSlice::new(features, targets, model.feature_count()).unwrap();
+    let (mut local, mut update) = (vec![0.0; global.len()], vec![0.0; global.len()]);
+    let work = Workspace {
+        local: &mut local,
+        update: &mut update,
+        order: &mut vec![0; targets.len()],
+        scratch: &mut vec![0.0; 4 * model.output_count()],
+    };
+    let report = local_update(model, &samples, global, settings, &mut stream(0), work)?;
+    Ok((update, report))
+}
+
+fn numbers(value: &Value) -> Vec<f32> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        other => vec![other.as_f64().unwrap() as f32],
+    }
+}
+
+/// One golden case: the batches come in the file's order, so each is a training of its own that
+/// starts where the last one ended, with the global model fixed by hand.
+fn golden_case<M: Model<Target = T>, T: Copy + Default>(
+    model: &M,
+    case: &Value,
+    features: &[f32],
+    targets: &[T],
+) {
+    let global = [numbers(&case["W"]), numbers(&case["b"])].concat();
+    let clip_norm = ClipNorm::new(case["L"].as_f64().unwrap() as f32).unwrap();
+    let mut settings = settings(case["lr"].as_f64().unwrap() as f32, Some(clip_norm.get()));
+    settings.weight_decay = Penalty::new(case["weight_decay"].as_f64().unwrap() as f32).unwrap();
+    let samples = SampleSlice::new(features, targets, model.feature_count()).unwrap();
+    let (mut local, mut update) = (global.clone(), vec![0.0; global.len()]);
+    let mut scratch = vec![0.0; 8 * model.output_count()];
+    for (index, step) in case["steps"].as_array().unwrap().iter().enumerate() {
+        let name = std::format!("{} L {} step {index}", case["model"], case["L"]);
+        let batch: Vec<u32> = numbers(&step["batch"]).iter().map(|i| *i as u32).collect();
+        let loss = model
+            .loss_and_gradient(&local, &samples, &batch, &mut scratch, &mut update)
+            .unwrap();
+        let squares = descend(&settings, &global, &local, &mut update);
+        let norm = math::sqrt(squares);
+        let shrink = clip::shrink_factor(norm, clip_norm);
+        for ((w, start), difference) in local.iter_mut().zip(&global).zip(&update) {
+            *w = start + shrink.unwrap_or(1.0) * difference;
+        }
+        // f32 against f64: a few ulps (6e-8) of values near 1, grown over six steps.
+        let close = |found: f32, key: &str| {
+            let expected = step[key].as_f64().unwrap();
+            assert!(
+                (f64::from(found) - expected).abs() < 2e-6 * expected.abs().max(1.0),
+                "{name} {key}: {found} {expected}"
+            );
+        };
+        close(loss, "batch_mean_loss_before");
+        close(norm, "norm_before_projection");
+        assert_eq!(
+            shrink.is_some(),
+            step["projected"].as_bool().unwrap(),
+            "{name}"
+        );
+        let expected = [numbers(&step["weight"]), numbers(&step["bias"])].concat();
+        for (found, expected) in local.iter().zip(&expected) {
+            assert!(
+                (found - expected).abs() < 2e-6,
+                "{name}: {found} {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn steps_agree_with_the_golden_values() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/vectors/local_update.json"
+    );
+    let text: String = std::fs::read_to_string(path).unwrap();
+    let file: Value = serde_json::from_str(&text).unwrap();
+    let features = numbers(&file["X"]);
+    let cases = file["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 12);
+    for case in cases {
+        let targets = numbers(&case["labels"]);
+        let classes: Vec<u16> = targets.iter().map(|y| *y as u16).collect();
+        match case["model"].as_str().unwrap() {
+            "softmax" => golden_case(&Softmax::new(3usize, 3usize), case, &features, &classes),
+            "logistic" => golden_case(&Logistic::new(3usize), case, &features, &classes),
+            "linear" => golden_case(&Linear::new(3usize), case, &features, &targets),
+            other => panic!("unknown model {other}"),
+        }
+    }
+}
+
+const FEATURES: [f32; 8] = [1.0, 0.5, -0.5, 2.0, 0.25, -1.0, 1.5, 1.0];
+const TARGETS: [f32; 4] = [1.0, -2.0, 0.5, 3.0];
+
+#[test]
+fn an_update_stays_in_the_ball_and_reports_its_clipping() {
+    let (update, report) = run(
+        &Linear::new(2usize),
+        &FEATURES,
+        &TARGETS,
+        &[0.0; 3],
+        &settings(0.5, Some(0.1)),
+    )
+    .unwrap();
+    assert!(lanes::norm(&update) <= 0.1 * (1.0 + 1e-6));
+    assert_eq!((report.steps, report.clipped_steps), (2, 2));
+    assert!(report.norm > 0.1);
+}
+
+#[test]
+fn a_loose_bound_changes_nothing() {
+    let model = Linear::new(2usize);
+    let free = run(&model, &FEATURES, &TARGETS, &[0.1; 3], &settings(0.1, None))
+        .unwrap()
+        .0;
+    let loose = run(
+        &model,
+        &FEATURES,
+        &TARGETS,
+        &[0.1; 3],
+        &settings(0.1, Some(1e3)),
+    )
+    .unwrap()
+    .0;
+    assert_eq!(free, loose);
+}
+
+#[test]
+fn final_clipping_is_clipping_of_the_free_update() {
+    let model = Linear::new(2usize);
+    let mut expected = run(&model, &FEATURES, &TARGETS, &[0.1; 3], &settings(0.1, None))
+        .unwrap()
+        .0;
+    clip::clip_l2(&mut expected, 0.05).unwrap();
+    let settings = LocalTraining {
+        clipping: Clipping::Final,
+        ..settings(0.1, Some(0.05))
+    };
+    let (update, report) = run(&model, &FEATURES, &TARGETS, &[0.1; 3], &settings).unwrap();
+    assert_eq!(update, expected);
+    assert_eq!(report.clipped_steps, 1);
+}
+
+#[test]
+fn the_proximal_term_pulls_towards_the_global_model() {
+    let model = Linear::new(2usize);
+    let train = |strength: f32| {
+        let proximal = Penalty::new(strength).unwrap();
+        let settings = LocalTraining {
+            epochs: 20,
+            proximal,
+            ..settings(0.05, None)
+        };
+        lanes::norm(
+            &run(&model, &FEATURES, &TARGETS, &[0.0; 3], &settings)
+                .unwrap()
+                .0,
+        )
+    };
+    assert!(train(5.0) < 0.7 * train(0.0));
+}
+
+#[test]
+fn smoothing_the_gradient_is_smoothing_of_a_single_step() {
+    let model = Linear::new(2usize);
+    let smoothing = LaplacianSmoothing::new(1.0).unwrap();
+    let one_batch = LocalTraining {
+        batch_size: NonZeroU32::new(4).unwrap(),
+        ..settings(1.0, None)
+    };
+    let mut expected = run(&model, &FEATURES, &TARGETS, &[0.0; 3], &one_batch)
+        .unwrap()
+        .0;
+    smoothing.apply(&mut expected[..2]);
+    let smoothed = LocalTraining {
+        gradient_smoothing: Some(smoothing),
+        ..one_batch
+    };
+    let update = run(&model, &FEATURES, &TARGETS, &[0.0; 3], &smoothed)
+        .unwrap()
+        .0;
+    for (found, expected) in update.iter().zip(&expected) {
+        assert!((found - expected).abs() < 1e-6, "{update:?} {expected:?}");
+    }
+}
+
+#[test]
+fn the_same_stream_gives_the_same_bits_and_another_one_other_bits() {
+    let model = Linear::new(2usize);
+    let samples = SampleSlice::new(&FEATURES, &TARGETS, 2).unwrap();
+    let train = |device| {
+        let (mut local, mut update, mut order) = ([0.0; 3], [0.0; 3], [0; 4]);
+        let work = Workspace {
+            local: &mut local,
+            update: &mut update,
+            order: &mut order,
+            scratch: &mut [0.0; 1],
+        };
+        let mut rng = stream(device);
+        local_update(
+            &model,
+            &samples,
+            &[0.0; 3],
+            &settings(0.1, None),
+            &mut rng,
+            work,
+        )
+        .unwrap();
+        update.map(f32::to_bits)
+    };
+    assert_eq!(train(1), train(1));
+    assert_ne!(train(1), train(2));
+}
+
+#[test]
+fn a_device_that_cannot_train_says_why() {
+    let model = Linear::new(2usize);
+    let none: [f32; 0] = [];
+    let error = run(&model, &[], &none, &[0.0; 3], &settings(0.1, None)).unwrap_err();
+    assert_eq!(error, TrainError::NoSamples);
+    let wild = LocalTraining {
+        epochs: 200,
+        ..settings(1e20, None)
+    };
+    let error = run(&model, &FEATURES, &TARGETS, &[0.0; 3], &wild).unwrap_err();
+    assert_eq!(error, TrainError::Diverged);
+    let clipped = LocalTraining {
+        clipping: Clipping::Final,
+        clip_norm: ClipNorm::new(1.0).ok(),
+        ..wild
+    };
+    let error = run(&model, &FEATURES, &TARGETS, &[0.0; 3], &clipped).unwrap_err();
+    assert_eq!(error, TrainError::Diverged);
+    let error = run(&model, &FEATURES, &TARGETS, &[0.0; 2], &settings(0.1, None)).unwrap_err();
+    assert_eq!(
+        error,
+        TrainError::Workspace {
+            expected: 3,
+            found: 2
+        }
+    );
+
+    let samples = SampleSlice::new(&FEATURES, &TARGETS, 2).unwrap();
+    let work = Workspace {
+        local: &mut [0.0; 3],
+        update: &mut [0.0; 3],
+        order: &mut [0; 3],
+        scratch: &mut [0.0; 1],
+    };
+    let error = local_update(
+        &model,
+        &samples,
+        &[0.0; 3],
+        &settings(0.1, None),
+        &mut stream(0),
+        work,
+    );
+    assert_eq!(
+        error,
+        Err(TrainError::Workspace {
+            expected: 4,
+            found: 3
+        })
+    );
+}

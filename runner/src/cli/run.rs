@@ -1,0 +1,147 @@
+//! `smolfed run`: one experiment.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::CliError;
+use super::session::{in_pool, progress_bar, stop_on_ctrl_c};
+use super::summary::Summary;
+use crate::config::{Config, Override};
+use crate::data::DataFolders;
+use crate::rounds::RoundRecord;
+use crate::run::{self, Control, Ending, RunError};
+use crate::run_dir::RunDir;
+
+/// Train one experiment and write its run directory.
+///
+/// Without FILE the built-in experiment runs: DP-Fed-LS on the built-in digits. Every key of the
+/// file can be set by its dotted name with `--set`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed run
+  smolfed run experiment.toml --set privacy.epsilon=6 --set server.smoothing_factor=2
+  smolfed run --resume runs/digits-1700000000")]
+pub(super) struct Args {
+    /// The experiment, a TOML file.
+    file: Option<PathBuf>,
+    /// Set a key of the experiment, for example privacy.epsilon=6; can be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    overrides: Vec<Override>,
+    /// The run directory to write; by default runs/<name>-<time>.
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    out: Option<PathBuf>,
+    /// The seed; the same as --set seed=N.
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    seed: Option<i64>,
+    /// Threads; by default one a core. The result is the same with any number.
+    #[arg(long, value_name = "N")]
+    threads: Option<std::num::NonZeroUsize>,
+    /// Print one JSON document to standard output and nothing else.
+    #[arg(long)]
+    json: bool,
+    /// Go on with a run that was stopped, from its last checkpoint.
+    #[arg(long, value_name = "DIR", conflicts_with = "file")]
+    resume: Option<PathBuf>,
+    /// Seconds between checkpoints.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    checkpoint_every: u64,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    let (config, folders) = match &args.resume {
+        Some(dir) => {
+            let config = RunDir::open(dir)?.config()?;
+            (
+                config,
+                DataFolders::of_experiment(Some(&dir.join("config.toml"))),
+            )
+        }
+        None => {
+            let mut overrides = args.overrides.clone();
+            overrides.extend(args.seed.map(|seed| Override::new("seed", seed.into())));
+            let config = Config::load(args.file.as_deref(), &overrides)?;
+            (config, DataFolders::of_experiment(args.file.as_deref()))
+        }
+    };
+    in_pool(args.threads, || train(args, config, &folders))?
+}
+
+fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliError> {
+    let started = Instant::now();
+    let (experiment, federation) = run::prepare(config, folders)?;
+    let dir = match &args.resume {
+        Some(dir) => RunDir::open(dir)?,
+        None => {
+            let out = args
+                .out
+                .clone()
+                .unwrap_or_else(|| default_out(&experiment.config.name));
+            RunDir::create(&out, &experiment.config)?
+        }
+    };
+    let bar = progress_bar(u64::from(experiment.config.rounds), "round");
+    let control = Control {
+        stop: stop_on_ctrl_c()?,
+        checkpoint_every: Duration::from_secs(args.checkpoint_every),
+        on_round: &mut |record| {
+            bar.set_message(progress_line(record));
+            bar.set_position(u64::from(record.round) + 1);
+        },
+    };
+    let result = run::execute(&experiment, &federation, Some(&dir), control);
+    bar.finish_and_clear();
+    let result = result.map_err(|error| explain(error, dir.path()))?;
+    let summary = Summary::new(&experiment, &result, dir.path(), started.elapsed());
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", summary.to_json())?;
+    } else {
+        write!(out, "{}", summary.to_text(out.is_terminal()))?;
+    }
+    match result.ending {
+        Ending::Done => Ok(()),
+        Ending::Interrupted => Err(CliError::Stopped(format!(
+            "stopped after {} of {} rounds; resume with: smolfed run --resume {}",
+            result.records.len(),
+            experiment.config.rounds,
+            dir.path().display()
+        ))),
+        Ending::OverBudget(error) => Err(CliError::Stopped(error.to_string())),
+    }
+}
+
+/// A run that broke down can be resumed if it came to a checkpoint.
+fn explain(error: RunError, dir: &Path) -> CliError {
+    if dir.join("checkpoint").is_dir() && !error.is_bad_input() {
+        let dir = dir.display();
+        CliError::Stopped(format!("{error}; resume with: smolfed run --resume {dir}"))
+    } else {
+        error.into()
+    }
+}
+
+fn default_out(name: &str) -> PathBuf {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    // Two runs of one second get directories of their own.
+    let first = PathBuf::from("runs").join(format!("{name}-{}", now.as_secs()));
+    let mut out = first.clone();
+    let mut number = 2;
+    while out.exists() {
+        out = first.with_file_name(format!("{name}-{}-{number}", now.as_secs()));
+        number += 1;
+    }
+    out
+}
+
+fn progress_line(record: &RoundRecord) -> String {
+    let quality = record.test.or(record.simulation_only.validation);
+    let quality = quality.map_or(String::new(), |evaluation| evaluation.to_string() + ", ");
+    match record.epsilon {
+        Some(epsilon) => format!("{quality}epsilon {epsilon:.3}"),
+        None => format!("{quality}no privacy"),
+    }
+}

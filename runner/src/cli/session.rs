@@ -1,0 +1,41 @@
+//! What commands that train share: threads, Ctrl-C, progress.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::CliError;
+
+/// Does `work` on a pool of so many threads; by default one a core.
+pub(super) fn in_pool<T: Send>(
+    threads: Option<NonZeroUsize>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, CliError> {
+    let threads = threads.map_or(0, NonZeroUsize::get);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| CliError::Usage(format!("`--threads {threads}`: {error}")))?;
+    Ok(pool.install(work))
+}
+
+/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once.
+pub(super) fn stop_on_ctrl_c() -> Result<&'static AtomicBool, CliError> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(|error| CliError::Usage(format!("cannot listen for Ctrl-C: {error}")))?;
+    Ok(&STOP)
+}
+
+/// A bar of `length` steps on a terminal, nothing elsewhere.
+pub(super) fn progress_bar(length: u64, step: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    let template = format!("{step} {{pos}}/{{len}} {{bar:30}} {{msg}} [{{elapsed}}]");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    bar
+}

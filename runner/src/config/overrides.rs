@@ -1,0 +1,130 @@
+//! `--set key=value`: any key of an experiment by its dotted name.
+
+use std::str::FromStr;
+
+use toml::{Table, Value};
+
+use super::ConfigError;
+
+/// One `--set key=value`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Override {
+    key: String,
+    value: Value,
+}
+
+impl Override {
+    /// An override of `key` by a value.
+    #[must_use]
+    pub fn new(key: &str, value: Value) -> Self {
+        Self {
+            key: key.to_owned(),
+            value,
+        }
+    }
+
+    /// The dotted key.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Sets the key in `table`; tables on the way are made where they are missing.
+    ///
+    /// # Errors
+    /// [`ConfigError::NotATable`] if the key reaches into a value.
+    pub fn apply(&self, table: &mut Table) -> Result<(), ConfigError> {
+        let mut parts = self.key.split('.').peekable();
+        let mut table = table;
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                table.insert(part.to_owned(), self.value.clone());
+                break;
+            }
+            let entry = table
+                .entry(part)
+                .or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(inner) = entry else {
+                return Err(ConfigError::NotATable {
+                    key: self.key.clone(),
+                    part: part.to_owned(),
+                });
+            };
+            table = inner;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Override {
+    type Err = ConfigError;
+
+    /// The value is TOML (`6`, `0.5`, `true`, `[28, 28]`, `"text"`); anything else is taken as text,
+    /// so that `--set method=dp-fed` needs no quotes.
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let wrong = || ConfigError::Override {
+            text: text.to_owned(),
+        };
+        let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+        let (key, value) = (key.trim(), value.trim());
+        if key.is_empty() || key.split('.').any(str::is_empty) || value.is_empty() {
+            return Err(wrong());
+        }
+        let parsed = toml::from_str::<Table>(&format!("value = {value}"))
+            .ok()
+            .filter(|table| table.len() == 1)
+            .and_then(|mut table| table.remove("value"));
+        let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+        Ok(Self {
+            key: key.to_owned(),
+            value,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> Override {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn values_are_toml_or_plain_text() {
+        assert_eq!(set("rounds=3").value, Value::Integer(3));
+        assert_eq!(set("privacy.epsilon = 0.5").value, Value::Float(0.5));
+        assert_eq!(
+            set("server.axes=[28, 28]").value.as_array().unwrap().len(),
+            2
+        );
+        assert_eq!(set("method=dp-fed").value, Value::String("dp-fed".into()));
+        assert_eq!(
+            set("privacy.delta=1/N^1.1").value,
+            Value::String("1/N^1.1".into())
+        );
+        assert_eq!(set("name=\"a=b\"").value, Value::String("a=b".into()));
+    }
+
+    #[test]
+    fn text_without_key_or_value_is_refused() {
+        for text in ["rounds", "=3", "rounds=", "a..b=1", ".=1"] {
+            assert!(
+                matches!(text.parse::<Override>(), Err(ConfigError::Override { .. })),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn tables_are_made_on_the_way_and_values_are_not_entered() {
+        let mut table: Table = toml::from_str("rounds = 1").unwrap();
+        set("privacy.epsilon=2").apply(&mut table).unwrap();
+        assert_eq!(table["privacy"]["epsilon"], Value::Integer(2));
+        let error = set("rounds.of=2").apply(&mut table).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`--set rounds.of=..`: `rounds` is a value, not a table"
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! Noise and accounting of a run, settled before it starts.
+
+use smolfed_core::noise::DiscreteGaussian;
+
+use super::ExperimentError;
+use crate::config::{Config, Denominator, SamplingScheme, Trust};
+use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
+use crate::privacy::calibrate::Plan;
+use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use crate::privacy::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier, ParamError};
+use crate::privacy::statement::PrivacyStatement;
+use crate::simulate::Encoding;
+
+/// Noise and accounting of a run.
+#[derive(Clone, Debug)]
+pub struct PrivacyPlan {
+    /// What one round really does; its `count` is 1.
+    pub event: PrivacyEvent,
+    /// δ.
+    pub delta: Delta,
+    /// Who counts.
+    pub accountant: Accountant,
+    /// ε that no round may exceed.
+    pub budget: Option<Epsilon>,
+    /// The sampler of the noise, in steps of the grid; `None` for no noise.
+    pub noise: Option<DiscreteGaussian>,
+    clip_norm: Option<ClipNorm>,
+    notes: Vec<String>,
+}
+
+impl PrivacyPlan {
+    pub(super) fn new(
+        config: &Config,
+        sampling: Sampling,
+        encoding: Encoding,
+    ) -> Result<Self, ExperimentError> {
+        let privacy = &config.privacy;
+        let delta = privacy.delta.resolve(sampling.device_count());
+        let delta = delta.map_err(refuse("privacy.delta", privacy.delta))?;
+        let clip_norm = match privacy.clip_norm {
+            None => None,
+            Some(value) => Some(ClipNorm::new(value).map_err(refuse("privacy.clip_norm", value))?),
+        };
+        let event = PrivacyEvent {
+            mechanism: mechanism(NoiseMultiplier::NONE, encoding),
+            sampling,
+            trust: match privacy.trust {
+                Trust::Central => TrustModel::Central,
+                Trust::Local => TrustModel::Local,
+            },
+            unit: PrivacyUnit::Device,
+            count: 1,
+        };
+        let accountant = privacy.accountant.unwrap_or(Accountant::Rdp);
+        let notes = notes(config);
+        let mut plan = Self {
+            event,
+            delta,
+            accountant,
+            budget: None,
+            noise: None,
+            clip_norm,
+            notes,
+        };
+        let noise_multiplier = plan.noise_multiplier(config)?;
+        plan.event.mechanism = mechanism(noise_multiplier, encoding);
+        if let Encoding::Clipped(grid) = encoding {
+            plan.noise = grid_noise(noise_multiplier, grid.bits())?;
+        }
+        // The last round is the dearest: what the accountant refuses, it refuses before the start.
+        plan.estimate(u64::from(config.rounds))
+            .map_err(|reason| ExperimentError::Accounting {
+                accountant: accountant.name(),
+                reason,
+            })?;
+        Ok(plan)
+    }
+
+    /// z from whichever key gives it; sets the budget.
+    fn noise_multiplier(&mut self, config: &Config) -> Result<NoiseMultiplier, ExperimentError> {
+        let privacy = &config.privacy;
+        if let Some(value) = privacy.max_epsilon {
+            let budget = Epsilon::new(value).map_err(refuse("privacy.max_epsilon", value))?;
+            self.budget = Some(budget);
+        }
+        let contradiction = |first, second| {
+            let advice = "say in one way how much noise there is";
+            Err(ExperimentError::Contradiction {
+                first,
+                second,
+                advice,
+            })
+        };
+        match (privacy.epsilon, privacy.noise_multiplier, privacy.noise_std) {
+            (None, None, None) => Ok(NoiseMultiplier::NONE),
+            (Some(value), None, None) => self.calibrated(config, value),
+            (None, Some(value), None) => {
+                let multiplier = NoiseMultiplier::new(value)
+                    .map_err(refuse("privacy.noise_multiplier", value))?;
+                if value > 0.0 {
+                    self.clip_norm_for_noise()?;
+                }
+                Ok(multiplier)
+            }
+            (None, None, Some(value)) => {
+                NoiseMultiplier::from_noise_std(value, self.clip_norm_for_noise()?)
+                    .map_err(refuse("privacy.noise_std", value))
+            }
+            (Some(_), Some(_), _) => contradiction("privacy.epsilon", "privacy.noise_multiplier"),
+            (Some(_), None, Some(_)) => contradiction("privacy.epsilon", "privacy.noise_std"),
+            (None, Some(_), Some(_)) => {
+                contradiction("privacy.noise_multiplier", "privacy.noise_std")
+            }
+        }
+    }
+
+    /// The least z that keeps all rounds within a target ε, which becomes the budget.
+    fn calibrated(
+        &mut self,
+        config: &Config,
+        epsilon: f64,
+    ) -> Result<NoiseMultiplier, ExperimentError> {
+        if self.budget.is_some() {
+            return Err(ExperimentError::Contradiction {
+                first: "privacy.epsilon",
+                second: "privacy.max_epsilon",
+                advice: "a target is also the limit",
+            });
+        }
+        let target = Epsilon::new(epsilon).map_err(refuse("privacy.epsilon", epsilon))?;
+        if target.get().is_infinite() {
+            return Ok(NoiseMultiplier::NONE);
+        }
+        self.clip_norm_for_noise()?;
+        self.budget = Some(target);
+        let plan = Plan {
+            accountant: self.accountant,
+            event: self.event.with_count(u64::from(config.rounds)),
+            spent: &[],
+            target,
+            delta: self.delta,
+        };
+        let calibrated = plan.noise_multiplier();
+        Ok(calibrated
+            .map_err(|reason| ExperimentError::Calibration { epsilon, reason })?
+            .value)
+    }
+
+    fn clip_norm_for_noise(&self) -> Result<ClipNorm, ExperimentError> {
+        self.clip_norm.ok_or(ExperimentError::Missing {
+            key: "privacy.clip_norm",
+            purpose: "noise protects nothing unless every update is clipped",
+        })
+    }
+
+    /// z: noise std over clip norm.
+    #[must_use]
+    pub const fn multiplier(&self) -> NoiseMultiplier {
+        self.event.mechanism.noise_multiplier()
+    }
+
+    /// Noise std ν on the sum (on each update with local trust), in units of the parameters.
+    #[must_use]
+    pub fn noise_std(&self) -> f64 {
+        self.clip_norm
+            .map_or(0.0, |clip_norm| self.multiplier().noise_std(clip_norm))
+    }
+
+    /// Whether devices add the noise themselves.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.event.trust == TrustModel::Local
+    }
+
+    /// What `rounds` rounds cost by the accountant of this run.
+    ///
+    /// # Errors
+    /// [`AccountingError`] if it has no figure; not for up to the planned number of rounds.
+    pub fn estimate(&self, rounds: u64) -> Result<Estimate, AccountingError> {
+        self.accountant
+            .epsilon(&[self.event.with_count(rounds)], self.delta)
+    }
+
+    /// The statements for `rounds` rounds: the accountant's own and, if that is no upper bound, the
+    /// sound one beside it.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn statements(&self, rounds: u64) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let events = [self.event.with_count(rounds)];
+        let mut estimates = vec![self.estimate(rounds)?];
+        if !estimates.iter().any(Estimate::is_upper_bound) {
+            estimates.push(Accountant::Rdp.epsilon(&events, self.delta)?);
+        }
+        let statements = estimates
+            .iter()
+            .filter_map(|estimate| PrivacyStatement::new(estimate, &events, self.clip_norm));
+        Ok(statements
+            .map(|mut statement| {
+                statement.notes.extend(self.notes.iter().cloned());
+                statement
+            })
+            .collect())
+    }
+}
+
+/// An error that names the key and its value.
+fn refuse(key: &'static str, value: impl ToString) -> impl FnOnce(ParamError) -> ExperimentError {
+    let value = value.to_string();
+    move |reason| ExperimentError::Privacy { key, value, reason }
+}
+
+fn mechanism(noise_multiplier: NoiseMultiplier, encoding: Encoding) -> Mechanism {
+    match encoding {
+        Encoding::Clipped(grid) => Mechanism::DiscreteGaussian {
+            noise_multiplier,
+            grid_bits: grid.bits() as u8,
+        },
+        // Never with noise: that needs a clip norm.
+        Encoding::Unbounded => Mechanism::Gaussian { noise_multiplier },
+    }
+}
+
+/// The sampler of std `z · 2^bits` steps, as a fraction rounded up: never less noise than z.
+fn grid_noise(
+    noise_multiplier: NoiseMultiplier,
+    bits: u32,
+) -> Result<Option<DiscreteGaussian>, ExperimentError> {
+    /// The std is a multiple of this part of a step.
+    const DENOMINATOR: u64 = 1 << 10;
+    let value = noise_multiplier.get();
+    if value <= 0.0 {
+        return Ok(None);
+    }
+    let steps = value * f64::from(bits).exp2() * DENOMINATOR as f64;
+    DiscreteGaussian::new(steps.ceil() as u64, DENOMINATOR)
+        .map(Some)
+        .map_err(|reason| ExperimentError::Range {
+            key: "privacy.noise_multiplier",
+            value: value.to_string(),
+            expected: format!("one that a grid of {bits} bits can carry ({reason})"),
+        })
+}
+
+/// What a reader of the statement must know beside the numbers.
+fn notes(config: &Config) -> Vec<String> {
+    let mut notes = vec![format!(
+        "This was a simulation with the known seed {}: who knows the seed can subtract the noise. \
+         The statement holds for a run with secret randomness.",
+        config.seed
+    )];
+    if config.cohort.denominator == Denominator::Realised
+        && config.cohort.sampling == SamplingScheme::Poisson
+    {
+        notes.push(
+            "The sum is divided by the number of devices drawn, as the paper prints it. That \
+             reveals the size of each cohort, which this epsilon does not cover."
+                .to_owned(),
+        );
+    }
+    notes
+}

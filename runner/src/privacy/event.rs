@@ -1,0 +1,213 @@
+//! What really happened: one [`PrivacyEvent`] says which mechanism looked at the devices, how they
+//! were sampled, who is trusted and how often. It is a value apart from how it is counted (an
+//! accountant), and its [`Sampling`] is the very value that draws the cohorts, so that the
+//! sampler and the accounting cannot disagree.
+//!
+//! What the accountants see is the event's [`Exposure`]: the noise over the sensitivity, the
+//! sampling that amplifies (if any does against this adversary) and the number of rounds.
+
+mod mechanism;
+mod sampling;
+
+pub use mechanism::Mechanism;
+pub use sampling::Sampling;
+
+use serde::{Deserialize, Serialize};
+
+use super::params::{HonestFraction, NoiseMultiplier};
+
+/// Which two federations an adversary tries to tell apart. Epsilons under different relations are
+/// not comparable and are never added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adjacency {
+    /// One device takes part or not (its update is replaced by zero). Sensitivity of the sum: L.
+    AddRemove,
+    /// One device's data are replaced by any other data. Sensitivity of the sum: 2L.
+    ReplaceOne,
+}
+
+/// What one unit of the guarantee is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrivacyUnit {
+    /// Everything that one device holds.
+    Device,
+    /// One example of one device; weaker, as a device holds many.
+    Example,
+}
+
+/// Who is trusted with what, that is, against whom the guarantee holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrustModel {
+    /// The server sees the updates and the cohorts, adds the noise, and keeps both to itself.
+    Central,
+    /// Each device adds all of its own noise; the server sees each noisy update and who sent it.
+    /// The noise multiplier is that of one device's upload.
+    Local,
+    /// Each device adds a share of the noise and the server sees the masked sum and the cohort.
+    Distributed {
+        /// The part of the noise variance that the guarantee counts on.
+        honest: HonestFraction,
+    },
+}
+
+/// `count` rounds of one mechanism under one sampling scheme: the unit of composition.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivacyEvent {
+    /// What was added to the sum.
+    pub mechanism: Mechanism,
+    /// How devices came to take part.
+    pub sampling: Sampling,
+    /// Who is trusted.
+    pub trust: TrustModel,
+    /// What is protected.
+    pub unit: PrivacyUnit,
+    /// How many rounds of this kind there were. `max_participations` bounds the participations
+    /// within these rounds, so the rounds of one run belong into one event.
+    pub count: u64,
+}
+
+/// What one unit is exposed to in an event, as an accountant needs it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Exposure {
+    /// A Gaussian that sees the unit in each of `count` rounds.
+    Gaussian {
+        /// Noise std over sensitivity.
+        noise_to_sensitivity: f64,
+        /// Rounds in which the unit may take part.
+        count: u64,
+    },
+    /// A Gaussian on a Poisson sample; the adversary does not know the sample. Add-remove.
+    Poisson {
+        /// τ, below 1.
+        sampling_rate: f64,
+        /// Noise std over sensitivity.
+        noise_to_sensitivity: f64,
+        /// Rounds.
+        count: u64,
+    },
+    /// A Gaussian on a sample of fixed size without replacement, unknown to the adversary.
+    /// Replace-one.
+    Uniform {
+        /// τ = S / N, below 1.
+        sampling_rate: f64,
+        /// Noise std over sensitivity (2L: half the noise multiplier).
+        noise_to_sensitivity: f64,
+        /// Rounds.
+        count: u64,
+    },
+}
+
+impl PrivacyEvent {
+    /// The relation under which this event is accounted.
+    #[must_use]
+    pub const fn adjacency(&self) -> Adjacency {
+        self.sampling.adjacency()
+    }
+
+    /// The same event for another number of rounds.
+    #[must_use]
+    pub const fn with_count(self, count: u64) -> Self {
+        Self { count, ..self }
+    }
+
+    /// The same event with another amount of noise.
+    #[must_use]
+    pub const fn with_noise_multiplier(self, noise_multiplier: NoiseMultiplier) -> Self {
+        Self {
+            mechanism: self.mechanism.with_noise_multiplier(noise_multiplier),
+            ..self
+        }
+    }
+
+    /// What one unit is exposed to.
+    ///
+    /// Sampling amplifies only against those who do not learn the cohort. The server of the local
+    /// and the distributed model learns it, so there each round counts in full. Of distributed
+    /// noise only the honest part counts: with a fraction h of the variance, std ν√h.
+    #[must_use]
+    pub fn exposure(&self) -> Exposure {
+        let sensitivity = self.mechanism.sensitivity(self.adjacency());
+        let honest = match self.trust {
+            TrustModel::Central | TrustModel::Local => 1.0,
+            TrustModel::Distributed { honest } => honest.get(),
+        };
+        let noise_to_sensitivity =
+            self.mechanism.continuous_multiplier() * honest.sqrt() / sensitivity;
+        let hides_cohort = matches!(self.trust, TrustModel::Central);
+        let count = match self.sampling {
+            Sampling::Unsampled {
+                max_participations, ..
+            } => self.count.min(u64::from(max_participations)),
+            _ => self.count,
+        };
+        match (self.sampling, self.sampling.sampling_rate()) {
+            (Sampling::Poisson { .. }, Some(sampling_rate))
+                if hides_cohort && sampling_rate < 1.0 =>
+            {
+                Exposure::Poisson {
+                    sampling_rate,
+                    noise_to_sensitivity,
+                    count,
+                }
+            }
+            (Sampling::Uniform { .. }, Some(sampling_rate))
+                if hides_cohort && sampling_rate < 1.0 =>
+            {
+                Exposure::Uniform {
+                    sampling_rate,
+                    noise_to_sensitivity,
+                    count,
+                }
+            }
+            _ => Exposure::Gaussian {
+                noise_to_sensitivity,
+                count,
+            },
+        }
+    }
+}
+
+impl Exposure {
+    /// Noise std over sensitivity.
+    #[must_use]
+    pub const fn noise_to_sensitivity(&self) -> f64 {
+        match *self {
+            Self::Gaussian {
+                noise_to_sensitivity,
+                ..
+            }
+            | Self::Poisson {
+                noise_to_sensitivity,
+                ..
+            }
+            | Self::Uniform {
+                noise_to_sensitivity,
+                ..
+            } => noise_to_sensitivity,
+        }
+    }
+
+    /// Whether something was released without any noise: then no finite ε holds.
+    #[must_use]
+    pub fn is_unprotected(&self) -> bool {
+        let is_noisy = self.noise_to_sensitivity() > 0.0;
+        self.count() > 0 && !is_noisy
+    }
+
+    /// Rounds.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        match *self {
+            Self::Gaussian { count, .. }
+            | Self::Poisson { count, .. }
+            | Self::Uniform { count, .. } => count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The privacy statement: ε with its δ, unit, adjacency, trust model, sampling and accountant, in
+//! a form for machines ([`PrivacyStatement`], the content of `privacy.json`) and in plain words
+//! ([`PrivacyStatement::in_words`]). No ε leaves smolfed without it.
+
+mod words;
+
+use serde::{Deserialize, Serialize};
+
+use super::accountant::{Accountant, Estimate, EstimateKind};
+use super::event::{Adjacency, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use super::params::{ClipNorm, Delta};
+use super::trade_off::TradeOff;
+
+/// Everything that a printed ε must name. The field names are those of `--json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PrivacyStatement {
+    /// ε; `null` in JSON means infinite: no guarantee at all.
+    #[serde(with = "infinite_as_null")]
+    pub epsilon: f64,
+    /// δ.
+    pub delta: Delta,
+    /// Who counted.
+    pub accountant: Accountant,
+    /// Bound, approximation, or a paper's figure.
+    pub kind: EstimateKind,
+    /// Whether `epsilon` is proved.
+    pub is_upper_bound: bool,
+    /// A proved lower bound on the true ε, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon_low: Option<f64>,
+    /// z of the last event.
+    pub noise_multiplier: f64,
+    /// ν = z · L, the noise std on the sum; absent without a clip norm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_std: Option<f64>,
+    /// L; absent if the statement is about noise multipliers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<ClipNorm>,
+    /// What two neighbouring federations differ in.
+    pub adjacency: Adjacency,
+    /// The scheme of the last event by its name: uniform, poisson, full or unsampled.
+    pub sampling: String,
+    /// τ; absent for `unsampled`, which claims none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_rate: Option<f64>,
+    /// N.
+    pub devices: u32,
+    /// The largest number of participations, for `unsampled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_participations: Option<u32>,
+    /// Rounds of all events.
+    pub rounds: u64,
+    /// What is protected.
+    pub unit: PrivacyUnit,
+    /// Against whom.
+    pub trust: TrustModel,
+    /// The largest gap between hit rate and false-alarm rate of any attack.
+    pub advantage: f64,
+    /// The largest hit rate of any attack with a false-alarm rate of 1 %.
+    pub hit_rate_at_1_percent: f64,
+    /// What else must be known; each a sentence.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl PrivacyStatement {
+    /// The statement for `estimate` of `events`; the last event names the mechanism. `None` for an
+    /// empty list: without an event there is nothing to state.
+    ///
+    /// Warnings that follow from the numbers (a δ of 1/N or more, noise from rounds of several
+    /// kinds) join the estimate's notes.
+    #[must_use]
+    pub fn new(
+        estimate: &Estimate,
+        events: &[PrivacyEvent],
+        clip_norm: Option<ClipNorm>,
+    ) -> Option<Self> {
+        let event = events.last()?;
+        let noise_multiplier = event.mechanism.noise_multiplier();
+        let max_participations = match event.sampling {
+            Sampling::Unsampled {
+                max_participations, ..
+            } => Some(max_participations),
+            _ => None,
+        };
+        let trade_off = TradeOff::new(estimate.epsilon, estimate.delta);
+        Some(Self {
+            epsilon: estimate.epsilon,
+            delta: estimate.delta,
+            accountant: estimate.accountant,
+            kind: estimate.kind,
+            is_upper_bound: estimate.is_upper_bound(),
+            epsilon_low: estimate.epsilon_low,
+            noise_multiplier: noise_multiplier.get(),
+            noise_std: clip_norm.map(|clip_norm| noise_multiplier.noise_std(clip_norm)),
+            clip_norm,
+            adjacency: event.adjacency(),
+            sampling: event.sampling.name().to_owned(),
+            sampling_rate: event.sampling.sampling_rate(),
+            devices: event.sampling.device_count(),
+            max_participations,
+            rounds: events.iter().map(|event| event.count).sum(),
+            unit: event.unit,
+            trust: event.trust,
+            advantage: trade_off.advantage(),
+            hit_rate_at_1_percent: trade_off.hit_rate(0.01),
+            notes: notes(estimate, events, event),
+        })
+    }
+}
+
+fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> Vec<String> {
+    let mut notes = estimate.notes.clone();
+    let device_count = last.sampling.device_count();
+    if estimate.delta.is_dangerous(device_count) {
+        notes.push(format!(
+            "Delta is {:e}, not below 1/N = {:e}: a mechanism that publishes one random device \
+             would pass. Choose 1/N^1.1 or less.",
+            estimate.delta.get(),
+            1.0 / f64::from(device_count)
+        ));
+    }
+    if events.iter().any(|event| event.mechanism != last.mechanism) {
+        notes
+            .push("The rounds differ in their noise; the multiplier is the last one's.".to_owned());
+    }
+    notes
+}
+
+/// JSON has no infinity: `null` stands for it.
+mod infinite_as_null {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        value.is_finite().then_some(*value).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The statement in plain words.
+
+use std::fmt::Write;
+
+use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, TrustModel};
+
+impl PrivacyStatement {
+    /// The statement as a few sentences for a reader who knows no formulas.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let mut text = self.figure();
+        text.push(' ');
+        text.push_str(&self.meaning());
+        text.push(' ');
+        text.push_str(&self.assumptions());
+        for note in &self.notes {
+            text.push(' ');
+            text.push_str(note);
+        }
+        text
+    }
+
+    /// ε, δ, and what the figure is worth.
+    fn figure(&self) -> String {
+        let Self {
+            delta, accountant, ..
+        } = self;
+        let worth = match self.kind {
+            EstimateKind::UpperBound => "a proved upper bound",
+            EstimateKind::Approximation => "an approximation and NOT a guarantee",
+            EstimateKind::AsPublished => "a figure as published and NOT a guarantee",
+        };
+        if self.epsilon.is_infinite() {
+            return format!(
+                "No finite epsilon holds at delta = {:e} (`{accountant}`).",
+                delta.get()
+            );
+        }
+        let mut text = format!(
+            "epsilon = {:.4} at delta = {:e}, {worth} (`{accountant}`",
+            self.epsilon,
+            delta.get()
+        );
+        if let Some(low) = self.epsilon_low {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "; the true value is at least {low:.4}");
+        }
+        text.push_str(").");
+        text
+    }
+
+    /// What an attacker can and cannot do.
+    fn meaning(&self) -> String {
+        let seen = match self.trust {
+            TrustModel::Central => "Someone who sees every released model",
+            TrustModel::Local => "Someone who sees every upload, the server included,",
+            TrustModel::Distributed { .. } => {
+                "Someone who sees every masked sum and every cohort, the server included,"
+            }
+        };
+        let unit = match self.unit {
+            PrivacyUnit::Device => "device",
+            PrivacyUnit::Example => "example",
+        };
+        let question = match self.adjacency {
+            Adjacency::AddRemove => format!("whether one {unit} took part"),
+            Adjacency::ReplaceOne => {
+                format!("which of two given versions of one {unit}'s data was used")
+            }
+        };
+        if self.epsilon.is_infinite() {
+            return format!("{seen} may be able to tell {question} with certainty.");
+        }
+        format!(
+            "{seen} and knows everyone else's data can tell {question} with advantage at most \
+             {:.1} % (hit rate less false-alarm rate); at a false-alarm rate of 1 % they catch at \
+             most {:.1} %.",
+            percent_up(self.advantage),
+            percent_up(self.hit_rate_at_1_percent)
+        )
+    }
+
+    /// Under which assumptions.
+    fn assumptions(&self) -> String {
+        let rate = self.sampling_rate.unwrap_or(1.0);
+        let (devices, rounds) = (self.devices, self.rounds);
+        let sampling = match (self.sampling.as_str(), self.max_participations) {
+            ("uniform", _) => format!(
+                "each of {rounds} rounds draws a fixed share {rate} of {devices} devices without \
+                 replacement, at random and in secret"
+            ),
+            ("poisson", _) => format!(
+                "in each of {rounds} rounds each of {devices} devices joins with probability \
+                 {rate}, at random and in secret"
+            ),
+            (_, Some(most)) => format!(
+                "no device takes part in more than {most} of {rounds} rounds; its coming need not \
+                 be random, but does not depend on its data"
+            ),
+            _ => format!("all of {devices} devices take part in each of {rounds} rounds"),
+        };
+        let sampling = if matches!(self.trust, TrustModel::Central) {
+            sampling
+        } else {
+            format!(
+                "{sampling} (which hides nothing from the server, so each round counts in full)"
+            )
+        };
+        let trust = match self.trust {
+            TrustModel::Central => "the server is trusted to add the noise and to keep the \
+                                    updates and the cohorts to itself"
+                .to_owned(),
+            TrustModel::Local => {
+                "each device adds all of its own noise and trusts nobody".to_owned()
+            }
+            TrustModel::Distributed { honest } => format!(
+                "the server sees masked sums only, and at least {:.0} % of the noise shares are \
+                 honest",
+                100.0 * honest.get()
+            ),
+        };
+        format!(
+            "This holds if {sampling}; {trust}; and the noise multiplier is {} of the clip norm on \
+             the sum.",
+            self.noise_multiplier
+        )
+    }
+}
+
+/// A share in percent, rounded up to a tenth, so that the words never promise more than is proved.
+fn percent_up(share: f64) -> f64 {
+    (share * 1000.0).ceil().min(1000.0) / 10.0
+}

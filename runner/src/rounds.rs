@@ -1,0 +1,210 @@
+//! The round loop: cohort, local training, exact sum, noise, denoising, step, record.
+//!
+//! A round depends on the global model before it and on its own number, on nothing else: all
+//! randomness is named by the round. So a run can stop after any round and go on from the model
+//! alone, with the same bits.
+
+mod record;
+mod spectrum;
+
+use std::time::Instant;
+
+use smolfed_core::model::ModelError;
+use smolfed_core::stream::Root;
+
+use crate::data::federation::Federation;
+use crate::experiment::Experiment;
+use crate::privacy::accountant::AccountingError;
+use crate::sampling::draw_cohort;
+use crate::server::{NoisySum, add_noise};
+use crate::simulate::{RoundPlan, evaluate, train_cohort};
+
+pub use record::{Quantiles, RoundRecord, SimulationOnly};
+pub use spectrum::Spectrum;
+
+/// Why a round could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RoundError {
+    /// The next round would cost more than the budget.
+    #[error(
+        "round {round} would raise epsilon to {epsilon:.4}, above the limit of {budget}: the run \
+         stops before it"
+    )]
+    Budget {
+        /// The round.
+        round: u32,
+        /// ε after it.
+        epsilon: f64,
+        /// The limit.
+        budget: f64,
+    },
+    /// The accountant has no figure.
+    #[error(transparent)]
+    Accounting(#[from] AccountingError),
+    /// The model does not fit the data.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// No device of a cohort could train.
+    #[error("round {round}: every device of the cohort was left out; the first because {reason}")]
+    NobodyTrained {
+        /// The round.
+        round: u32,
+        /// What came of the first device.
+        reason: String,
+    },
+}
+
+/// A federation in training.
+pub struct Training<'a> {
+    experiment: &'a Experiment,
+    federation: &'a Federation,
+    root: Root,
+    global: Vec<f32>,
+    round: u32,
+    spectrum: Option<Spectrum>,
+}
+
+impl<'a> Training<'a> {
+    /// Before the first round: all parameters are zero.
+    #[must_use]
+    pub fn new(experiment: &'a Experiment, federation: &'a Federation) -> Self {
+        let global = vec![0.0; experiment.task.parameter_count()];
+        Self::resume(experiment, federation, global, 0)
+    }
+
+    /// Before round `round`, with the model that the earlier rounds gave.
+    #[must_use]
+    pub fn resume(
+        experiment: &'a Experiment,
+        federation: &'a Federation,
+        global: Vec<f32>,
+        round: u32,
+    ) -> Self {
+        let root = Root::from_seed(experiment.config.seed);
+        Self {
+            experiment,
+            federation,
+            root,
+            global,
+            round,
+            spectrum: None,
+        }
+    }
+
+    /// The global model.
+    #[must_use]
+    pub fn global(&self) -> &[f32] {
+        &self.global
+    }
+
+    /// Rounds that are done; the number of the next one.
+    #[must_use]
+    pub const fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// Whether all rounds are done.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.round >= self.experiment.config.rounds
+    }
+
+    /// The spectrum of the last round's averaged update; known after the last round.
+    #[must_use]
+    pub const fn spectrum(&self) -> Option<&Spectrum> {
+        self.spectrum.as_ref()
+    }
+
+    /// Runs one round on the threads of the current pool.
+    ///
+    /// # Errors
+    /// [`RoundError`]; the global model is then that of the round before.
+    pub fn step(&mut self) -> Result<RoundRecord, RoundError> {
+        let started = Instant::now();
+        let round = self.round;
+        let experiment = self.experiment;
+        let privacy = &experiment.privacy;
+        let epsilon = privacy.estimate(u64::from(round) + 1)?.epsilon;
+        if let Some(budget) = privacy.budget.filter(|budget| epsilon > budget.get()) {
+            return Err(RoundError::Budget {
+                round,
+                epsilon,
+                budget: budget.get(),
+            });
+        }
+
+        let cohort = draw_cohort(&experiment.sampling, &self.root, round);
+        let plan = RoundPlan {
+            task: experiment.task,
+            training: experiment.training_in(round),
+            encoding: experiment.encoding,
+            device_noise: privacy.noise.as_ref().filter(|_| privacy.is_local()),
+            round,
+        };
+        let trained = train_cohort(&plan, self.federation, &self.root, &self.global, &cohort);
+        let only = SimulationOnly::new(&trained.outcomes);
+        if let (0, Some((reason, _))) = (only.trained, only.left_out.first_key_value()) {
+            return Err(RoundError::NobodyTrained {
+                round,
+                reason: reason.clone(),
+            });
+        }
+
+        // The sum is private until the noise is in it.
+        let mut integers = trained.sum;
+        let is_last = round + 1 == experiment.config.rounds;
+        let clean = (is_last && !privacy.is_local()).then(|| integers.clone());
+        if let Some(noise) = privacy.noise.as_ref().filter(|_| !privacy.is_local()) {
+            add_noise(&mut integers, noise, &self.root, round);
+        }
+
+        // From here on everything is post-processing.
+        let noises = if privacy.is_local() {
+            cohort.len() as f64
+        } else {
+            1.0
+        };
+        let noisy = NoisySum {
+            integers: &integers,
+            step: experiment.encoding.step(),
+            noise_std: privacy.noise_std() * noises.sqrt(),
+            cohort_size: cohort.len(),
+        };
+        let mut average = experiment.server.average(&noisy);
+        let before = is_last.then(|| average.clone());
+        let tensors = experiment.task.tensors();
+        experiment
+            .server
+            .apply(&mut self.global, &mut average, &noisy, &tensors);
+        if let Some(before) = before {
+            let clean = clean.map(|integers| {
+                experiment.server.average(&NoisySum {
+                    integers: &integers,
+                    ..noisy
+                })
+            });
+            let weights = tensors.as_slice().first().copied().unwrap_or(0);
+            self.spectrum = Some(Spectrum::new(clean.as_deref(), &before, &average, weights));
+        }
+        self.round += 1;
+
+        let every = experiment.config.evaluate_every;
+        let is_due = is_last || (every > 0 && self.round.is_multiple_of(every));
+        let evaluated = |samples| match is_due {
+            true => evaluate(&experiment.task, &self.global, samples),
+            false => Ok(None),
+        };
+        let test = evaluated(self.federation.test())?;
+        let validation = evaluated(self.federation.validation())?;
+        Ok(RoundRecord {
+            round,
+            cohort: cohort.len(),
+            epsilon: epsilon.is_finite().then_some(epsilon),
+            learning_rate: plan.training.learning_rate.get(),
+            test,
+            simulation_only: SimulationOnly { validation, ..only },
+            seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+}

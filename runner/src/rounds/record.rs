@@ -1,0 +1,157 @@
+//! What is written down about a round: one line of `metrics.jsonl`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::simulate::{Evaluation, Outcome};
+
+/// One round. All but `seconds` is the same on every machine and thread count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundRecord {
+    /// The round, from 0.
+    pub round: u32,
+    /// Devices drawn. Under Poisson sampling a deployment keeps this to itself.
+    pub cohort: usize,
+    /// ε spent after this round; `null` is infinite.
+    pub epsilon: Option<f64>,
+    /// Local learning rate.
+    pub learning_rate: f32,
+    /// The model after this round on the test samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Evaluation>,
+    /// What only a simulation can know.
+    pub simulation_only: SimulationOnly,
+    /// Wall time of the round.
+    pub seconds: f64,
+}
+
+/// Figures that read private data without noise: a federation of real devices has none of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SimulationOnly {
+    /// Devices that trained.
+    pub trained: usize,
+    /// Devices that were left out, counted by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, usize>,
+    /// Mean loss over devices in their last local epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train_loss: Option<f64>,
+    /// L2 norms of the updates before (the last) clipping.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_norm: Option<Quantiles>,
+    /// Part of the local steps (or of the final updates) that were clipped.
+    pub clipped_share: f64,
+    /// The model after this round on the validation samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Evaluation>,
+}
+
+/// How a quantity spreads over devices.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Smallest.
+    pub min: f64,
+    /// One in ten is below.
+    pub p10: f64,
+    /// Half are below.
+    pub median: f64,
+    /// Nine in ten are below.
+    pub p90: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Quantiles {
+    /// Quantiles of `values` by the nearest rank; `None` without values.
+    #[must_use]
+    pub fn new(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let rank = |part: f64| {
+            let index = (part * values.len() as f64).ceil() as usize;
+            values.get(index.saturating_sub(1)).copied()
+        };
+        Some(Self {
+            min: rank(0.0)?,
+            p10: rank(0.1)?,
+            median: rank(0.5)?,
+            p90: rank(0.9)?,
+            max: rank(1.0)?,
+        })
+    }
+}
+
+impl SimulationOnly {
+    /// Sums up the outcomes of a cohort, in its order.
+    #[must_use]
+    pub fn new(outcomes: &[Outcome]) -> Self {
+        let mut left_out = BTreeMap::new();
+        let (mut norms, mut loss) = (Vec::with_capacity(outcomes.len()), 0.0);
+        // With final clipping there is one chance to clip; with projection, one a step.
+        let (mut clipped, mut chances) = (0.0, 0.0);
+        for outcome in outcomes {
+            match outcome {
+                Outcome::LeftOut { reason } => *left_out.entry(reason.clone()).or_insert(0) += 1,
+                Outcome::Trained(report) => {
+                    norms.push(f64::from(report.norm));
+                    loss += f64::from(report.last_loss);
+                    clipped += f64::from(report.clipped_steps);
+                    chances += f64::from(report.clipping_chances);
+                }
+            }
+        }
+        let trained = norms.len();
+        Self {
+            trained,
+            left_out,
+            train_loss: (trained > 0).then(|| loss / trained as f64),
+            update_norm: Quantiles::new(norms),
+            clipped_share: if chances > 0.0 {
+                clipped / chances
+            } else {
+                0.0
+            },
+            validation: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smolfed_core::train::TrainReport;
+
+    #[test]
+    fn quantiles_are_nearest_ranks() {
+        let quantiles = Quantiles::new((1..=10).rev().map(f64::from).collect()).unwrap();
+        assert_eq!(
+            (quantiles.min, quantiles.p10, quantiles.median),
+            (1.0, 1.0, 5.0)
+        );
+        assert_eq!((quantiles.p90, quantiles.max), (9.0, 10.0));
+        assert_eq!(Quantiles::new(vec![]), None);
+    }
+
+    #[test]
+    fn outcomes_are_counted_by_reason() {
+        let report = TrainReport {
+            steps: 4,
+            clipped_steps: 1,
+            clipping_chances: 4,
+            first_loss: 2.0,
+            last_loss: 1.0,
+            norm: 0.5,
+        };
+        let left_out = |reason: &str| Outcome::LeftOut {
+            reason: reason.to_owned(),
+        };
+        let only = SimulationOnly::new(&[left_out("a"), Outcome::Trained(report), left_out("a")]);
+        assert_eq!((only.trained, only.left_out["a"]), (1, 2));
+        assert_eq!((only.train_loss, only.clipped_share), (Some(1.0), 0.25));
+        let nobody = SimulationOnly::new(&[]);
+        assert_eq!(
+            (nobody.trained, nobody.train_loss, nobody.update_norm),
+            (0, None, None)
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! A run from its configuration to its directory: prepare, train with checkpoints, finish.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::config::Config;
+use crate::data::DataError;
+use crate::data::DataFolders;
+use crate::data::Federation;
+use crate::experiment::{Experiment, ExperimentError};
+use crate::privacy::accountant::AccountingError;
+use crate::privacy::statement::PrivacyStatement;
+use crate::rounds::{RoundError, RoundRecord, Spectrum, Training};
+use crate::run_dir::{Checkpoint, RunDir, RunDirError};
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The experiment.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// A round.
+    #[error(transparent)]
+    Round(#[from] RoundError),
+    /// The accountant.
+    #[error(transparent)]
+    Accounting(#[from] AccountingError),
+    /// The run directory.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+}
+
+impl RunError {
+    /// Whether the input is to blame, not the run.
+    #[must_use]
+    pub const fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Data(_) | Self::Experiment(_) => true,
+            Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
+            Self::Round(_) | Self::Accounting(_) => false,
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// All rounds are done.
+    Done,
+    /// It was asked to stop.
+    Interrupted,
+    /// The next round would have exceeded the limit on ε.
+    OverBudget(RoundError),
+}
+
+/// What a run leaves in memory.
+#[derive(Debug)]
+pub struct RunResult {
+    /// One record a round.
+    pub records: Vec<RoundRecord>,
+    /// The global model.
+    pub model: Vec<f32>,
+    /// The privacy statements for the rounds that were run; empty before the first.
+    pub statements: Vec<PrivacyStatement>,
+    /// Spectra of the last round; `None` if it was not reached in this session.
+    pub spectrum: Option<Spectrum>,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// How a run is watched and stopped.
+pub struct Control<'a> {
+    /// Set to stop after the round.
+    pub stop: &'a AtomicBool,
+    /// Time between checkpoints; the last round of a session always has one.
+    pub checkpoint_every: Duration,
+    /// Called after each round.
+    pub on_round: &'a mut dyn FnMut(&RoundRecord),
+}
+
+/// Reads the data and settles the experiment. Writes nothing.
+///
+/// # Errors
+/// [`RunError::Data`] and [`RunError::Experiment`].
+pub fn prepare(
+    mut config: Config,
+    folders: &DataFolders,
+) -> Result<(Experiment, Federation), RunError> {
+    config.data = folders.anchor(config.data)?;
+    let federation = Federation::new(&config.data, folders, config.seed)?;
+    let experiment = Experiment::new(config, &federation)?;
+    Ok((experiment, federation))
+}
+
+/// Names an experiment with its data: a checkpoint is only continued under the same name.
+///
+/// # Errors
+/// [`RunDirError::Config`] if the configuration has no text form.
+pub fn fingerprint(
+    experiment: &Experiment,
+    federation: &Federation,
+) -> Result<String, RunDirError> {
+    let config = crc32fast::hash(experiment.config.to_toml()?.as_bytes());
+    Ok(format!("{config:08x}-{:016x}", federation.fingerprint()))
+}
+
+/// Trains to the end, from the last checkpoint in `dir` if there is one.
+///
+/// # Errors
+/// [`RunError`]; `dir` then holds the last checkpoint, from which the run can be resumed.
+pub fn execute(
+    experiment: &Experiment,
+    federation: &Federation,
+    dir: Option<&RunDir>,
+    control: Control<'_>,
+) -> Result<RunResult, RunError> {
+    let mut books = dir
+        .map(|dir| Books::open(dir, experiment, federation))
+        .transpose()?;
+    let resumed = books.as_mut().and_then(|books| books.resumed.take());
+    let mut training = match resumed {
+        Some(Checkpoint {
+            round, parameters, ..
+        }) => Training::resume(experiment, federation, parameters, round),
+        None => Training::new(experiment, federation),
+    };
+    let mut records = match dir {
+        Some(dir) => dir.records()?,
+        None => Vec::new(),
+    };
+    let mut saved = Instant::now();
+    let mut ending = Ending::Done;
+    while !training.is_done() {
+        if control.stop.load(Ordering::Relaxed) {
+            ending = Ending::Interrupted;
+            break;
+        }
+        let record = match training.step() {
+            Ok(record) => record,
+            Err(error @ RoundError::Budget { .. }) => {
+                ending = Ending::OverBudget(error);
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(books) = &mut books {
+            books.metrics.append(&record)?;
+            if saved.elapsed() >= control.checkpoint_every && !training.is_done() {
+                books.save(&training)?;
+                saved = Instant::now();
+            }
+        }
+        (control.on_round)(&record);
+        records.push(record);
+    }
+    let rounds = u64::from(training.round());
+    let statements = if rounds == 0 {
+        Vec::new()
+    } else {
+        experiment.privacy.statements(rounds)?
+    };
+    if let Some(books) = &books {
+        books.save(&training)?;
+        books.dir.write_privacy(&statements)?;
+        books.dir.write_model(&experiment.task, training.global())?;
+        if let Some(spectrum) = training.spectrum() {
+            books.dir.write_diagnostics(spectrum)?;
+        }
+    }
+    Ok(RunResult {
+        records,
+        model: training.global().to_vec(),
+        statements,
+        spectrum: training.spectrum().cloned(),
+        ending,
+    })
+}
+
+/// The run directory while a run writes to it.
+struct Books<'a> {
+    dir: &'a RunDir,
+    metrics: crate::run_dir::MetricsFile,
+    fingerprint: String,
+    resumed: Option<Checkpoint>,
+}
+
+impl<'a> Books<'a> {
+    fn open(
+        dir: &'a RunDir,
+        experiment: &Experiment,
+        federation: &Federation,
+    ) -> Result<Self, RunDirError> {
+        let fingerprint = fingerprint(experiment, federation)?;
+        let resumed = dir.load_checkpoint(&fingerprint, experiment.task.parameter_count())?;
+        let rounds = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
+        let metrics = dir.metrics(rounds)?;
+        Ok(Self {
+            dir,
+            metrics,
+            fingerprint,
+            resumed,
+        })
+    }
+
+    /// Saves the state; the records it counts on are on the disk first.
+    fn save(&self, training: &Training<'_>) -> Result<(), RunDirError> {
+        self.metrics.sync()?;
+        self.dir.save_checkpoint(&Checkpoint {
+            round: training.round(),
+            parameters: training.global().to_vec(),
+            fingerprint: self.fingerprint.clone(),
+        })
+    }
+}

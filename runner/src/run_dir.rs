@@ -1,0 +1,307 @@
+//! The run directory: everything that a run leaves behind.
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `config.toml` | the complete experiment; `smolfed run config.toml` repeats it |
+//! | `metrics.jsonl` | one object a round |
+//! | `privacy.json` | the privacy statements |
+//! | `diagnostics.json` | spectra of the last round, for the report |
+//! | `model.safetensors` | the model |
+//! | `report.html` | the report, self-contained |
+//! | `checkpoint/` | the state to resume from |
+//!
+//! Files that must not be lost are written beside their place, synced and renamed: a crash or a
+//! full disk leaves the earlier ones as they were.
+
+mod checkpoint;
+mod metrics;
+mod model_file;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::config::{Config, ConfigError};
+use crate::privacy::statement::PrivacyStatement;
+use crate::rounds::{RoundRecord, Spectrum};
+use crate::task::Task;
+
+pub use checkpoint::Checkpoint;
+pub use metrics::MetricsFile;
+pub use model_file::ModelFile;
+
+/// What can go wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunDirError {
+    /// The directory of a new run is taken.
+    #[error("{path} is there already: choose another --out, or --resume {path}")]
+    Exists {
+        /// The directory.
+        path: String,
+    },
+    /// A directory without a run.
+    #[error("{path} is no run directory: it has no {file}")]
+    NotARun {
+        /// The directory.
+        path: String,
+        /// What is missing.
+        file: &'static str,
+    },
+    /// Reading or writing failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// read, write or create.
+        action: &'static str,
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the run is damaged.
+    #[error("{path} is damaged: {reason}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The checkpoint belongs to other data or another experiment.
+    #[error("{path} was made with other data or another experiment: {reason}")]
+    Foreign {
+        /// The checkpoint.
+        path: String,
+        /// What differs.
+        reason: String,
+    },
+    /// The configuration of the run.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// A run directory.
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+impl RunDir {
+    const CONFIG: &'static str = "config.toml";
+    const METRICS: &'static str = "metrics.jsonl";
+    const PRIVACY: &'static str = "privacy.json";
+    const DIAGNOSTICS: &'static str = "diagnostics.json";
+    const MODEL: &'static str = "model.safetensors";
+    const REPORT: &'static str = "report.html";
+    const CHECKPOINT: &'static str = "checkpoint";
+
+    /// Makes the directory of a new run and writes its configuration.
+    ///
+    /// # Errors
+    /// [`RunDirError::Exists`] if there is something in it; [`RunDirError::Io`] if it cannot be
+    /// made.
+    pub fn create(path: &Path, config: &Config) -> Result<Self, RunDirError> {
+        let text = config.to_toml()?;
+        let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if taken || path.is_file() {
+            return Err(RunDirError::Exists {
+                path: path.display().to_string(),
+            });
+        }
+        fs::create_dir_all(path).map_err(io("create", path))?;
+        let dir = Self {
+            path: path.to_path_buf(),
+        };
+        dir.write(Self::CONFIG, text.as_bytes())?;
+        Ok(dir)
+    }
+
+    /// Opens the directory of an earlier run.
+    ///
+    /// # Errors
+    /// [`RunDirError::NotARun`] if it holds no configuration.
+    pub fn open(path: &Path) -> Result<Self, RunDirError> {
+        if !path.join(Self::CONFIG).is_file() {
+            let path = path.display().to_string();
+            return Err(RunDirError::NotARun {
+                path,
+                file: Self::CONFIG,
+            });
+        }
+        Ok(Self {
+            path: path.to_path_buf(),
+        })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The complete configuration.
+    ///
+    /// # Errors
+    /// [`RunDirError::Config`] if it cannot be read.
+    pub fn config(&self) -> Result<Config, RunDirError> {
+        Ok(Config::load(Some(&self.path.join(Self::CONFIG)), &[])?)
+    }
+
+    /// Opens `metrics.jsonl` to append, keeping the records of the first `rounds` rounds.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it cannot be read or written, or does not hold these rounds.
+    pub fn metrics(&self, rounds: u32) -> Result<MetricsFile, RunDirError> {
+        MetricsFile::open(&self.path.join(Self::METRICS), rounds)
+    }
+
+    /// All records so far.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they cannot be read.
+    pub fn records(&self) -> Result<Vec<RoundRecord>, RunDirError> {
+        metrics::read(&self.path.join(Self::METRICS))
+    }
+
+    /// Writes the privacy statements.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_privacy(&self, statements: &[PrivacyStatement]) -> Result<(), RunDirError> {
+        self.write_json(Self::PRIVACY, statements)
+    }
+
+    /// The privacy statements; the run's accountant first.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn privacy(&self) -> Result<Vec<PrivacyStatement>, RunDirError> {
+        self.read_json(Self::PRIVACY)
+    }
+
+    /// Writes the spectra of the last round.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_diagnostics(&self, spectrum: &Spectrum) -> Result<(), RunDirError> {
+        self.write_json(Self::DIAGNOSTICS, spectrum)
+    }
+
+    /// The spectra of the last round.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn diagnostics(&self) -> Result<Spectrum, RunDirError> {
+        self.read_json(Self::DIAGNOSTICS)
+    }
+
+    /// Writes the model.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_model(&self, task: &Task, parameters: &[f32]) -> Result<(), RunDirError> {
+        let bytes = model_file::encode(task, parameters)
+            .map_err(|reason| damaged(&self.path.join(Self::MODEL), reason))?;
+        self.write(Self::MODEL, &bytes)
+    }
+
+    /// The model.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is missing or damaged.
+    pub fn model(&self) -> Result<ModelFile, RunDirError> {
+        let path = self.path.join(Self::MODEL);
+        let bytes = fs::read(&path).map_err(io("read", &path))?;
+        ModelFile::decode(&bytes).map_err(|reason| damaged(&path, reason))
+    }
+
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_report(&self, html: &str) -> Result<PathBuf, RunDirError> {
+        self.write(Self::REPORT, html.as_bytes())?;
+        Ok(self.path.join(Self::REPORT))
+    }
+
+    /// Saves the state after a round; the one before stays until this one is safe.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), RunDirError> {
+        checkpoint.save(&self.path.join(Self::CHECKPOINT))
+    }
+
+    /// The last checkpoint of a run with this fingerprint; `None` if it stopped before its first.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is damaged or of other data.
+    pub fn load_checkpoint(
+        &self,
+        fingerprint: &str,
+        parameter_count: usize,
+    ) -> Result<Option<Checkpoint>, RunDirError> {
+        Checkpoint::load(
+            &self.path.join(Self::CHECKPOINT),
+            fingerprint,
+            parameter_count,
+        )
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
+        write_atomically(&self.path.join(name), bytes)
+    }
+
+    fn write_json<T: Serialize + ?Sized>(&self, name: &str, value: &T) -> Result<(), RunDirError> {
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| damaged(&self.path.join(name), error.to_string()))?;
+        self.write(name, text.as_bytes())
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunDirError> {
+        let path = self.path.join(name);
+        let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+        serde_json::from_str(&text).map_err(|error| damaged(&path, error.to_string()))
+    }
+}
+
+/// Writes a file so that it is there in full or as it was: beside its place, synced, renamed.
+fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".partial");
+    let partial = path.with_file_name(name);
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&partial, path)
+    };
+    write().map_err(|source| {
+        // What was written of it is of no use; that it may stay behind does no harm.
+        let _ = fs::remove_file(&partial);
+        io("write", path)(source)
+    })
+}
+
+/// An error about the content of a file.
+fn damaged(path: &Path, reason: String) -> RunDirError {
+    RunDirError::Damaged {
+        path: path.display().to_string(),
+        reason,
+    }
+}
+
+/// An error about a file.
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunDirError {
+    let path = path.display().to_string();
+    move |source| RunDirError::Io {
+        action,
+        path,
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The state after a round. All randomness is named by the round, so the model and the round's
+//! number are the whole of it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+
+use super::{RunDirError, damaged, io, write_atomically};
+
+/// The state after a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// Rounds that are done.
+    pub round: u32,
+    /// The global model.
+    pub parameters: Vec<f32>,
+    /// Names the experiment and its data; see [`crate::run::fingerprint`].
+    pub fingerprint: String,
+}
+
+const FILE: &str = "state.safetensors";
+const PARAMETERS: &str = "parameters";
+
+impl Checkpoint {
+    pub(super) fn save(&self, folder: &Path) -> Result<(), RunDirError> {
+        fs::create_dir_all(folder).map_err(io("create", folder))?;
+        let path = folder.join(FILE);
+        let bytes = self.encode().map_err(|reason| damaged(&path, reason))?;
+        write_atomically(&path, &bytes)
+    }
+
+    pub(super) fn load(
+        folder: &Path,
+        fingerprint: &str,
+        parameter_count: usize,
+    ) -> Result<Option<Self>, RunDirError> {
+        let path = folder.join(FILE);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let bytes = fs::read(&path).map_err(io("read", &path))?;
+        let checkpoint = Self::decode(&bytes).map_err(|reason| damaged(&path, reason))?;
+        let foreign = |reason: String| {
+            let path = path.display().to_string();
+            Err(RunDirError::Foreign { path, reason })
+        };
+        if checkpoint.fingerprint != fingerprint {
+            return foreign("the fingerprint differs".to_owned());
+        }
+        let found = checkpoint.parameters.len();
+        if found != parameter_count {
+            return foreign(format!(
+                "{found} parameters, where the model has {parameter_count}"
+            ));
+        }
+        Ok(Some(checkpoint))
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, String> {
+        let bytes = floats_to_bytes(&self.parameters);
+        let view = TensorView::new(Dtype::F32, vec![self.parameters.len()], &bytes)
+            .map_err(|error| error.to_string())?;
+        let metadata = HashMap::from([
+            ("round".to_owned(), self.round.to_string()),
+            ("fingerprint".to_owned(), self.fingerprint.clone()),
+        ]);
+        serialize([(PARAMETERS, view)], Some(metadata)).map_err(|error| error.to_string())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+        let entries = header.metadata().clone().unwrap_or_default();
+        let entry = |key: &str| {
+            entries
+                .get(key)
+                .cloned()
+                .ok_or(format!("it has no `{key}`"))
+        };
+        let round = entry("round")?
+            .parse()
+            .map_err(|_| "`round` is no number".to_owned())?;
+        let view = tensors
+            .tensor(PARAMETERS)
+            .map_err(|error| error.to_string())?;
+        let parameters = bytes_to_floats(&view)?;
+        Ok(Self {
+            round,
+            parameters,
+            fingerprint: entry("fingerprint")?,
+        })
+    }
+}
+
+/// Little-endian, as safetensors has it.
+pub(super) fn floats_to_bytes(values: &[f32]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
+}
+
+/// The finite `f32` values of a tensor.
+pub(super) fn bytes_to_floats(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
+    if view.dtype() != Dtype::F32 {
+        return Err(format!("its numbers are {:?}, not F32", view.dtype()));
+    }
+    let (words, _) = view.data().as_chunks::<4>();
+    let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+    if values.iter().all(|value| value.is_finite()) {
+        Ok(values)
+    } else {
+        Err("it holds a parameter that is not finite".to_owned())
+    }
+}

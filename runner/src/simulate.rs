@@ -1,0 +1,126 @@
+//! Simulated devices: the cohort of a round trains in parallel, over the code that boards run.
+//!
+//! Devices read the shared data through their row numbers; each worker thread has one working
+//! memory and one partial sum. Sums are integers, so their order cannot matter, and every random
+//! draw comes from the device's own stream: one thread and eight give the same bits.
+
+mod evaluate;
+mod samples;
+mod worker;
+
+use rayon::prelude::*;
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::quantize::Grid;
+use smolfed_core::stream::Root;
+use smolfed_core::train::{LocalTraining, TrainReport};
+
+use crate::data::federation::Federation;
+use crate::task::Task;
+
+pub use evaluate::{Evaluation, evaluate};
+use worker::Worker;
+
+/// What every device of a cohort is asked to do in one round.
+#[derive(Clone, Copy)]
+pub struct RoundPlan<'a> {
+    /// The model.
+    pub task: Task,
+    /// Local training, with this round's learning rate.
+    pub training: LocalTraining,
+    /// How updates become integers.
+    pub encoding: Encoding,
+    /// Noise that each device adds to its own update (local trust).
+    pub device_noise: Option<&'a DiscreteGaussian>,
+    /// The round.
+    pub round: u32,
+}
+
+/// How updates become integers that can be summed exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Encoding {
+    /// Clipped updates on the grid of their clip norm, `Σq² ≤ 4^b` checked.
+    Clipped(Grid),
+    /// Updates without a bound, in steps of 2⁻³⁰: for runs that promise nothing.
+    Unbounded,
+}
+
+impl Encoding {
+    /// One step of an unbounded update.
+    const UNBOUNDED_STEP: f64 = 1.0 / (1u64 << 30) as f64;
+    /// Largest entry of an unbounded update: 2²⁰ of them fit into an `i64`.
+    const UNBOUNDED_LIMIT: f32 = 8192.0;
+
+    /// One step of the integers, in units of the parameters.
+    #[must_use]
+    pub fn step(&self) -> f64 {
+        match self {
+            Self::Clipped(grid) => grid.step(),
+            Self::Unbounded => Self::UNBOUNDED_STEP,
+        }
+    }
+}
+
+/// What came of one device of the cohort.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It trained; the report describes private data and exists in simulations only.
+    Trained(TrainReport),
+    /// It sat the round out: a zero update.
+    LeftOut {
+        /// Why, in a sentence.
+        reason: String,
+    },
+}
+
+/// The exact sum of a cohort's updates and what came of each device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CohortSum {
+    /// Sum of the integers, one entry a parameter. Without central noise yet: private.
+    pub sum: Vec<i64>,
+    /// Outcomes in the order of the cohort.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Trains the devices of `cohort` from `global`, on the threads of the current pool.
+///
+/// * Shape: `global` and the sum have one entry a parameter.
+/// * Memory: a few vectors of parameters a thread; nothing grows with the federation.
+#[must_use]
+pub fn train_cohort(
+    plan: &RoundPlan<'_>,
+    federation: &Federation,
+    root: &Root,
+    global: &[f32],
+    cohort: &[u32],
+) -> CohortSum {
+    // Four pieces a thread even out devices of different size without a sum for each device.
+    let piece = cohort
+        .len()
+        .div_ceil(4 * rayon::current_num_threads())
+        .max(1);
+    let pieces: Vec<(Worker, Vec<Outcome>)> = cohort
+        .par_chunks(piece)
+        .map(|devices| {
+            let mut worker = Worker::new(plan);
+            let outcomes = devices
+                .iter()
+                .map(|device| worker.train(plan, federation, root, global, *device))
+                .collect();
+            (worker, outcomes)
+        })
+        .collect();
+    let mut total = CohortSum {
+        sum: vec![0; global.len()],
+        outcomes: Vec::with_capacity(cohort.len()),
+    };
+    for (worker, outcomes) in pieces {
+        for (entry, part) in total.sum.iter_mut().zip(worker.sum()) {
+            *entry += part;
+        }
+        total.outcomes.extend(outcomes);
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! Loss and accuracy of a model on held-out samples, in parallel and with the same bits on any
+//! number of threads.
+
+use pulp::NullaryFnOnce;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use smolfed_core::model::{Model, ModelError};
+use smolfed_core::samples::Samples;
+
+use super::samples::{Classes, Values};
+use crate::data::dataset::DatasetView;
+use crate::task::Task;
+
+/// Samples that one task of the thread pool scores.
+const PIECE: usize = 512;
+
+/// How good a model is on some samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Mean loss.
+    pub loss: f64,
+    /// Part of the samples whose class is predicted; `None` for regression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// Root of the mean squared error, in the units of the (scaled) targets; `None` for classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rmse: Option<f64>,
+}
+
+/// Evaluates `parameters` on `samples`; `None` if there are no samples.
+///
+/// # Errors
+/// [`ModelError`] if the model does not fit the samples.
+pub fn evaluate(
+    task: &Task,
+    parameters: &[f32],
+    samples: DatasetView<'_>,
+) -> Result<Option<Evaluation>, ModelError> {
+    if samples.is_empty() {
+        return Ok(None);
+    }
+    let count = samples.len() as f64;
+    let classes = |tally: Tally| Evaluation {
+        loss: tally.loss / count,
+        accuracy: Some(tally.correct as f64 / count),
+        rmse: None,
+    };
+    Ok(Some(match task {
+        Task::Linear(model) => {
+            let tally = total(model, parameters, &Values(samples), |_, _| false)?;
+            // The loss is half the squared error.
+            let rmse = (2.0 * tally.loss / count).sqrt();
+            Evaluation {
+                loss: tally.loss / count,
+                accuracy: None,
+                rmse: Some(rmse),
+            }
+        }
+        Task::Logistic(model) => classes(total(model, parameters, &Classes(samples), equal)?),
+        Task::Softmax(model) => classes(total(model, parameters, &Classes(samples), equal)?),
+    }))
+}
+
+fn equal(predicted: u16, class: u16) -> bool {
+    predicted == class
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    loss: f64,
+    correct: u64,
+}
+
+fn total<M: Model + Sync, S: Samples<Target = M::Target> + Sync>(
+    model: &M,
+    parameters: &[f32],
+    samples: &S,
+    is_correct: impl Fn(M::Target, M::Target) -> bool + Sync,
+) -> Result<Tally, ModelError> {
+    let indices: Vec<u32> = (0..samples.len() as u32).collect();
+    let pieces: Vec<Result<Tally, ModelError>> = indices
+        .par_chunks(PIECE)
+        .map(|batch| {
+            let mut scores = vec![0.0; batch.len() * model.output_count()];
+            pulp::Arch::new().dispatch(Scores {
+                model,
+                parameters,
+                samples,
+                batch,
+                scores: &mut scores,
+            })?;
+            let mut tally = Tally::default();
+            for (scores, index) in scores.chunks_exact_mut(model.output_count()).zip(batch) {
+                let target = samples.target(*index as usize);
+                tally.correct += u64::from(is_correct(model.predict(scores), target));
+                tally.loss += f64::from(model.loss_in_place(scores, target));
+            }
+            Ok(tally)
+        })
+        .collect();
+    // In the order of the samples, whichever thread came first.
+    let mut tally = Tally::default();
+    for piece in pieces {
+        let piece = piece?;
+        tally.loss += piece.loss;
+        tally.correct += piece.correct;
+    }
+    Ok(tally)
+}
+
+/// The arguments of [`Model::batch_scores`], to be inlined into vectorised code.
+struct Scores<'a, M, S> {
+    model: &'a M,
+    parameters: &'a [f32],
+    samples: &'a S,
+    batch: &'a [u32],
+    scores: &'a mut [f32],
+}
+
+impl<M: Model, S: Samples> NullaryFnOnce for Scores<'_, M, S> {
+    type Output = Result<(), ModelError>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        self.model
+            .batch_scores(self.parameters, self.samples, self.batch, self.scores)
+    }
+}
+
+impl std::fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(accuracy) = self.accuracy {
+            write!(f, "accuracy {:.2} %, ", 100.0 * accuracy)?;
+        }
+        if let Some(rmse) = self.rmse {
+            write!(f, "rmse {rmse:.4}, ")?;
+        }
+        write!(f, "loss {:.4}", self.loss)
+    }
+}
