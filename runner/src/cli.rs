@@ -15,6 +15,7 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
+use data::DataCommandError;
 
 /// Differentially private federated learning, simulated on a desktop with the code that
 /// microcontrollers run.
@@ -49,7 +50,7 @@ pub enum CliError {
     Data(#[from] DataError),
     /// `smolfed data`.
     #[error(transparent)]
-    DataCommand(#[from] data::DataCommandError),
+    DataCommand(#[from] DataCommandError),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -73,9 +74,9 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         let bad_input = match self {
             Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
+            Self::DataCommand(error) => error.is_bad_input(),
             Self::Run(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
-            Self::DataCommand(error) => !matches!(error, data::DataCommandError::Output(_)),
             Self::Stopped(_) | Self::Output(_) => false,
         };
         ExitCode::from(if bad_input { 2 } else { 1 })
