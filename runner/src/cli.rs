@@ -4,6 +4,7 @@ mod demo;
 mod run;
 mod session;
 mod summary;
+mod sweep;
 
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
+use crate::sweep::SweepError;
 
 /// Differentially private federated learning, simulated on a desktop with the code that
 /// microcontrollers run.
@@ -32,6 +34,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Sweep(sweep::Args),
 }
 
 /// Why a command failed.
@@ -50,6 +53,9 @@ pub enum CliError {
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// The sweep.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
     /// Bad usage that the parser of the command line cannot see.
     #[error("{0}")]
     Usage(String),
@@ -68,6 +74,7 @@ impl CliError {
         let bad_input = match self {
             Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
             Self::Run(error) => error.is_bad_input(),
+            Self::Sweep(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Stopped(_) | Self::Output(_) => false,
         };
@@ -84,6 +91,7 @@ impl Cli {
         match self.command {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
+            Some(Command::Sweep(args)) => sweep::run(&args),
         }
     }
 }
