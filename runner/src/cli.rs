@@ -5,6 +5,7 @@ mod demo;
 mod run;
 mod session;
 mod summary;
+mod sweep;
 mod text;
 
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
+use crate::sweep::SweepError;
+use data::DataCommandError;
 
 /// Differentially private federated learning, simulated on a desktop with the code that
 /// microcontrollers run.
@@ -35,6 +38,7 @@ pub struct Cli {
 enum Command {
     Run(run::Args),
     Data(data::Args),
+    Sweep(sweep::Args),
 }
 
 /// Why a command failed.
@@ -49,13 +53,16 @@ pub enum CliError {
     Data(#[from] DataError),
     /// `smolfed data`.
     #[error(transparent)]
-    DataCommand(#[from] data::DataCommandError),
+    DataCommand(#[from] DataCommandError),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// The sweep.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
     /// Bad usage that the parser of the command line cannot see.
     #[error("{0}")]
     Usage(String),
@@ -73,9 +80,10 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         let bad_input = match self {
             Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
+            Self::DataCommand(error) => error.is_bad_input(),
             Self::Run(error) => error.is_bad_input(),
+            Self::Sweep(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
-            Self::DataCommand(error) => !matches!(error, data::DataCommandError::Output(_)),
             Self::Stopped(_) | Self::Output(_) => false,
         };
         ExitCode::from(if bad_input { 2 } else { 1 })
@@ -92,6 +100,7 @@ impl Cli {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
+            Some(Command::Sweep(args)) => sweep::run(&args),
         }
     }
 }

@@ -43,4 +43,5 @@ pub mod run_dir;
 pub mod sampling;
 pub mod server;
 pub mod simulate;
+pub mod sweep;
 pub mod task;

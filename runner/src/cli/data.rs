@@ -14,7 +14,7 @@ use crate::data::folders::DataFolders;
 use crate::data::inspection::Inspection;
 use subject::SubjectError;
 
-/// Looks at data sets: which are known, and what is in one.
+/// List the data sets that are known by name, or look at what is in one.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  smolfed data list\n  smolfed data inspect digits")]
 pub struct Args {
@@ -24,14 +24,14 @@ pub struct Args {
 
 #[derive(Clone, Debug, Subcommand)]
 enum DataCommand {
-    /// Lists the data sets that are known by name, and where they are
+    /// List the data sets that are known by name, and where they are.
     #[command(after_help = "Example:\n  smolfed data list")]
     List {
-        /// Print one JSON document
+        /// Print one JSON document to standard output and nothing else.
         #[arg(long)]
         json: bool,
     },
-    /// Shows what is in a data set, and a [data] table for it
+    /// Show what is in a data set, and a [data] table for it.
     #[command(after_help = "Examples:\n  smolfed data inspect digits\n  \
         smolfed data inspect table.csv --set label=class --set device_column=user\n  \
         smolfed data inspect mnist --set partition=dirichlet --set alpha=0.1 --set devices=100\n  \
@@ -52,6 +52,13 @@ pub enum DataCommandError {
     /// The result cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
+}
+
+impl DataCommandError {
+    /// Whether the input is to blame, and not the output.
+    pub(super) fn is_bad_input(&self) -> bool {
+        !matches!(self, Self::Output(_))
+    }
 }
 
 /// Lists or inspects data sets; writes the answer to `out`.

@@ -230,7 +230,7 @@ fn evaluation_does_not_depend_on_threads() {
     let parameters: Vec<f32> = (0..18u8).map(|i| f32::from(i % 5) - 2.0).collect();
     let score = |threads| {
         let samples = federation.test();
-        with_threads(threads, || evaluate(&task, &parameters, samples)).unwrap()
+        with_threads(threads, || evaluate(&task, &parameters, samples, 1.0)).unwrap()
     };
     let one = score(1).unwrap();
     assert_eq!(score(8), Some(one));
@@ -244,8 +244,8 @@ fn nothing_is_evaluated_without_samples() {
         toml::from_str("source = \"synthetic\"\ndevices = 4\nfeatures = 5\nclasses = 3\ntest = 0")
             .unwrap();
     let federation = Federation::new(&config, &DataFolders::new(Vec::new()), SEED).unwrap();
-    let score = evaluate(&plan().task, &[0.0; 18], federation.test());
+    let score = evaluate(&plan().task, &[0.0; 18], federation.test(), 1.0);
     assert_eq!(score.unwrap(), None);
-    let wrong = evaluate(&plan().task, &[0.0; 17], self::federation().test());
+    let wrong = evaluate(&plan().task, &[0.0; 17], self::federation().test(), 1.0);
     assert!(wrong.is_err(), "a model of another length is refused");
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use crate::config::{ConfigError, Override};
 use crate::data::archive::{self, ArchiveError};
 use crate::data::catalogue::{KNOWN_SETS, KnownSet};
 use crate::data::config::DataConfig;
@@ -16,15 +17,15 @@ use crate::data::folders::DataFolders;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Name of a known set (`smolfed data list`), a CSV, IDX or LEAF file, a folder with the files
-    /// of MNIST, or an experiment (.toml)
+    /// of MNIST, or an experiment (.toml).
     subject: String,
-    /// Sets a key of the [data] table
+    /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; can be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
-    /// Seed of splits and partitions
-    #[arg(long)]
+    overrides: Vec<Override>,
+    /// Seed of splits and partitions; by default that of the experiment, or 0.
+    #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print one JSON document
+    /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -65,7 +66,10 @@ pub enum SubjectError {
         reason: ArchiveError,
     },
     /// A folder without the files of a known set.
-    #[error("{}: holds neither the files of MNIST nor those of FEMNIST-206; name one file", path.display())]
+    #[error(
+        "{}: holds neither the files of MNIST nor those of FEMNIST-206; name one file",
+        path.display()
+    )]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -89,12 +93,9 @@ pub enum SubjectError {
         /// What is wrong.
         message: String,
     },
-    /// `--set` without a key and a value.
-    #[error("`--set {text}`: expected KEY=VALUE, for example `--set devices=100`")]
-    Override {
-        /// What was given.
-        text: String,
-    },
+    /// `--set` of something that is no key.
+    #[error(transparent)]
+    Override(#[from] ConfigError),
 }
 
 /// Devices to deal to where nothing says how many.
@@ -122,9 +123,8 @@ impl Args {
                 return Err(SubjectError::Unknown { subject, known });
             }
         };
-        for text in &self.overrides {
-            let (key, value) = override_of(text)?;
-            table.insert(key, value);
+        for item in &self.overrides {
+            apply(item, &mut table)?;
         }
         if !is_experiment {
             complete_devices(&mut table);
@@ -145,8 +145,9 @@ impl Args {
     }
 
     fn has_label(&self) -> bool {
-        let key = |text: &String| override_of(text).is_ok_and(|(key, _)| key == "label");
-        self.overrides.iter().any(key)
+        self.overrides
+            .iter()
+            .any(|item| matches!(item.key(), "label" | "data.label"))
     }
 }
 
@@ -270,19 +271,16 @@ fn complete_devices(table: &mut Table) {
     }
 }
 
-/// `KEY=VALUE`; a value that is no TOML is text.
-fn override_of(text: &str) -> Result<(String, Value), SubjectError> {
-    let Some((key, value)) = text
-        .split_once('=')
-        .filter(|(key, _)| !key.trim().is_empty())
-    else {
-        return Err(SubjectError::Override {
-            text: text.to_owned(),
-        });
-    };
-    // `data.devices` is the key's full name in an experiment.
-    let key = key.trim().trim_start_matches("data.").to_owned();
-    let parsed = format!("value = {value}").parse::<Table>().ok();
-    let parsed = parsed.and_then(|mut table| table.remove("value"));
-    Ok((key, parsed.unwrap_or_else(|| value.trim().into())))
+/// A key of the table by its own name, or by its full one (`data.devices`) as in an experiment.
+fn apply(item: &Override, table: &mut Table) -> Result<(), ConfigError> {
+    if !item.key().starts_with("data.") {
+        return item.apply(table);
+    }
+    let mut experiment = Table::new();
+    experiment.insert("data".into(), Value::Table(std::mem::take(table)));
+    item.apply(&mut experiment)?;
+    if let Some(Value::Table(data)) = experiment.remove("data") {
+        *table = data;
+    }
+    Ok(())
 }

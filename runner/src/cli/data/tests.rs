@@ -197,7 +197,8 @@ fn bad_subjects_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     assert!(refused(&["inspect", folder.path().to_str().unwrap()]).contains("MNIST"));
     assert!(refused(&["inspect", "no-such.toml"]).contains("cannot be read"));
-    assert!(refused(&["inspect", "digits", "--set", "devices"]).contains("KEY=VALUE"));
+    assert!(refused(&["inspect", "digits", "--set", "devices.x.y=1"]).contains("devices"));
+    assert!(Command::try_parse_from(["data", "inspect", "digits", "--set", "devices"]).is_err());
     assert!(refused(&["inspect", "digits", "--set", "alpha=1"]).contains("data.alpha"));
     assert!(refused(&["inspect", "digits", "--set", "devices=5000"]).contains("5000 devices"));
 }

@@ -47,7 +47,10 @@ pub enum DatasetError {
         value: f32,
     },
     /// A label is not one of the classes.
-    #[error("row {row} has label {label}, but labels go from 0 to {}", class_count.saturating_sub(1))]
+    #[error(
+        "row {row} has label {label}, but labels go from 0 to {}",
+        class_count.saturating_sub(1)
+    )]
     Label {
         /// Row, from 0.
         row: usize,
@@ -77,7 +80,7 @@ pub enum DatasetError {
         found: usize,
     },
     /// The axes do not multiply to the number of features.
-    #[error("`axes` = {axes:?} do not multiply to the {feature_count} features of a row")]
+    #[error("the product of `axes` = {axes:?} is not {feature_count}, the features of a row")]
     Axes {
         /// Lengths of the axes.
         axes: Vec<usize>,

@@ -57,7 +57,8 @@ pub enum LeafError {
     },
     /// A sample has another number of features than the first.
     #[error(
-        "sample {sample} of the device `{device}` has {found} features, but the first sample has {expected}"
+        "sample {sample} of the device `{device}` has {found} features, but the first sample \
+         has {expected}"
     )]
     Ragged {
         /// Name of the device.
@@ -71,7 +72,8 @@ pub enum LeafError {
     },
     /// A label of a classification task is no whole number from 0.
     #[error(
-        "sample {sample} of the device `{device}` has label {value}, but labels are whole numbers from 0 to 65535"
+        "sample {sample} of the device `{device}` has label {value}, but labels are whole numbers \
+         from 0 to 65535"
     )]
     Label {
         /// Name of the device.
