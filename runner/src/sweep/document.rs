@@ -13,7 +13,7 @@ use crate::privacy::statement::PrivacyStatement;
 use crate::run_dir::{RunDirError, damaged, write_atomically};
 
 /// A finished sweep, ready to be written in any form.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Document<'a> {
     /// The sweep.
     pub sweep: &'a Sweep,
