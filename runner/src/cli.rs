@@ -1,10 +1,12 @@
 //! The command line: one file a subcommand, thin over the library.
 
+mod data;
 mod demo;
 mod run;
 mod session;
 mod summary;
 mod sweep;
+mod text;
 
 use std::process::ExitCode;
 
@@ -15,6 +17,7 @@ use crate::data::DataError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
 use crate::sweep::SweepError;
+use data::DataCommandError;
 
 /// Differentially private federated learning, simulated on a desktop with the code that
 /// microcontrollers run.
@@ -34,6 +37,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Data(data::Args),
     Sweep(sweep::Args),
 }
 
@@ -47,6 +51,9 @@ pub enum CliError {
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// `smolfed data`.
+    #[error(transparent)]
+    DataCommand(#[from] DataCommandError),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -73,6 +80,7 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         let bad_input = match self {
             Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
+            Self::DataCommand(error) => error.is_bad_input(),
             Self::Run(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
@@ -91,6 +99,7 @@ impl Cli {
         match self.command {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
+            Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Sweep(args)) => sweep::run(&args),
         }
     }
