@@ -21,7 +21,7 @@
 //! | --- | --- | --- |
 //! | 0 | any | none: the input keeps its bits |
 //! | up to [`NARROW_SIGMA`] | short | `recursion`: two plain passes |
-//! | up to [`NARROW_SIGMA`] | long | `segments`: eight interleaved chains, one pass over memory |
+//! | up to [`NARROW_SIGMA`] | long | `segments`: twelve interleaved chains, one pass over memory |
 //! | above | any | `wide`: two plain passes whose running value is an `f64` |
 //!
 //! Not here: the refusal of NaN and infinity, which spread through the vector. The caller refuses

@@ -1,9 +1,12 @@
 //! The command line: one file a subcommand, thin over the library.
 
+mod data;
 mod demo;
 mod run;
 mod session;
 mod summary;
+mod sweep;
+mod text;
 
 use std::process::ExitCode;
 
@@ -13,6 +16,8 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
+use crate::sweep::SweepError;
+use data::DataCommandError;
 
 /// Differentially private federated learning, simulated on a desktop with the code that
 /// microcontrollers run.
@@ -32,6 +37,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Data(data::Args),
+    Sweep(sweep::Args),
 }
 
 /// Why a command failed.
@@ -44,12 +51,18 @@ pub enum CliError {
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// `smolfed data`.
+    #[error(transparent)]
+    DataCommand(#[from] DataCommandError),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// The sweep.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
     /// Bad usage that the parser of the command line cannot see.
     #[error("{0}")]
     Usage(String),
@@ -67,7 +80,9 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         let bad_input = match self {
             Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
+            Self::DataCommand(error) => error.is_bad_input(),
             Self::Run(error) => error.is_bad_input(),
+            Self::Sweep(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Stopped(_) | Self::Output(_) => false,
         };
@@ -84,6 +99,8 @@ impl Cli {
         match self.command {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
+            Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
+            Some(Command::Sweep(args)) => sweep::run(&args),
         }
     }
 }

@@ -6,12 +6,13 @@
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`idx`], [`csv`], [`leaf`] |
-//! | sets that are known by name | [`digits`], `mnist`, `femnist` |
+//! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`] |
 //! | missing values; scaling | [`missing`], [`scale`] |
 //! | rows to devices | [`partition`] |
 //! | where files are looked for | [`folders`] |
+//! | what is in a data set | [`inspection`] |
 //!
 //! ```
 //! use smolfed::data::{DataConfig, DataFolders, DeviceBuffer, Federation};
@@ -25,16 +26,18 @@
 //! ```
 
 pub mod archive;
+pub mod catalogue;
 pub mod config;
 pub mod csv;
 pub mod dataset;
 pub mod digits;
 mod draw;
-mod error;
+pub mod error;
 pub mod federation;
 mod femnist;
 pub mod folders;
 pub mod idx;
+pub mod inspection;
 pub mod leaf;
 pub mod missing;
 mod mnist;

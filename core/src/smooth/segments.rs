@@ -1,13 +1,13 @@
-//! Long vectors: eight interleaved chains, and one pass over memory.
+//! Long vectors: twelve interleaved chains, and one pass over memory.
 //!
 //! A recursion is one chain of dependent operations; a desktop processor would wait for most of
 //! its time. But it forgets its start after `reach` steps, so it can be entered anywhere: a warm-up
 //! over the `reach` elements before (forward) or after (backward) gives the running value there to
-//! within a quarter of the last bit. The vector is cut twice:
+//! within half of a rounding error. The vector is cut twice:
 //!
 //! ```text
-//! vector    block | block | ... | block | tail          a block fits the cache, the tail is < 32
-//! block     segment 0 | segment 1 | ... | segment 7     eight chains, advanced together
+//! vector    block | block | ... | block | tail          two blocks fit the cache, the tail is < 48
+//! block     segment 0 | segment 1 | ... | segment 11    twelve chains, advanced together
 //! segment   row | row | ... | row                       four elements each
 //! ```
 //!
@@ -23,28 +23,34 @@
 //! transposed; the backward pass walks it as it lies and turns it back. The arithmetic is that of
 //! `recursion` but for the warm-ups, whatever the width of the machine.
 
+use core::iter;
 use core::slice::SliceIndex;
 
 use super::recursion::Recursion;
 
-/// Shortest vector that is worth its warm-ups on a desktop.
-const MIN_LENGTH: usize = 1_000;
+/// Longest vector that is left to the plain passes. A microcontroller gains nothing from the
+/// chains and pays for the warm-ups; up to here its vectors are, and a desktop waits 5 us at most.
+const MAX_PLAIN: usize = 1_024;
 
-/// Chains advanced together.
-const SEGMENTS: usize = 8;
+/// Chains advanced together: three registers hide most of the 8 cycles that a step takes on x86-64,
+/// and the addresses of twelve segments still fit its integer registers.
+const SEGMENTS: usize = 12;
 
 /// Elements in a row, lanes in a register.
 const LANES: usize = 4;
 
-/// Longest segment in rows. Two blocks of `32 * 127` floats fill a first-level cache of 32 KiB;
-/// an odd number keeps the eight segments from competing for the same cache sets.
-const MAX_ROWS: usize = 127;
+/// Longest segment in rows. Two blocks of `48 * 341` floats take 128 KiB of second-level cache; an
+/// odd number keeps the segments from competing for the same sets of it.
+const MAX_ROWS: usize = 341;
 
 /// Four elements: neighbours in memory, or one step of four chains.
 type Row = [f32; LANES];
 
-/// The running values of the eight chains.
-type Chains = [Row; 2];
+/// Four rows of equal place in four segments, as they lie or transposed.
+type Tile = [Row; LANES];
+
+/// The running values of all chains.
+type Chains = [Row; SEGMENTS / LANES];
 
 /// How a vector is cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +77,7 @@ impl Plan {
             longer: rows % blocks,
             warm_up: reach.div_ceil(LANES),
         };
-        (d >= MIN_LENGTH && plan.warm_up <= plan.rows).then_some(plan)
+        (d > MAX_PLAIN && plan.warm_up <= plan.rows).then_some(plan)
     }
 
     /// Elements in block `index`.
@@ -120,66 +126,70 @@ impl Passes {
     /// pass of the segment before it.
     fn forward(&self, block: &mut [f32], y: &mut f32) -> Chains {
         let (rows, _) = block.as_chunks_mut();
-        let [[a, b, c, d], [e, f, g, _]] = self.ends(rows);
-        let mut chains = [[*y, a, b, c], [d, e, f, g]];
+        let ends = self.ends(rows);
+        let mut chains = gather(iter::once(*y).chain(ends.into_iter().flatten()));
         self.run_forward(rows, &mut chains);
-        *y = chains[1][LANES - 1];
+        *y = chains[2][LANES - 1];
         self.heads(rows)
     }
 
     /// Runs a block backward from `u`, the value after it, and turns the tiles back.
     fn backward(&self, block: &mut [f32], heads: Chains, u: f32) {
         let (rows, _) = block.as_chunks_mut();
-        let [[_, b, c, d], [e, f, g, h]] = heads;
-        self.run_backward(rows, &mut [[b, c, d, e], [f, g, h, u]]);
+        let mut chains = gather(heads.into_iter().flatten().skip(1).chain(iter::once(u)));
+        self.run_backward(rows, &mut chains);
     }
 
     /// Forward value at the end of each segment, from its last rows.
     #[inline(never)]
     fn ends(&self, rows: &[Row]) -> Chains {
-        let [mut low, mut high] = Chains::default();
+        let [mut low, mut mid, mut high] = Chains::default();
         let unseen = (rows.len() / SEGMENTS).saturating_sub(self.warm_up);
-        for (a, b) in tiles(rows, unseen..) {
+        for (a, b, c) in tiles(rows, unseen..) {
             self.forward_tile(&mut low, a);
-            self.forward_tile(&mut high, b);
+            self.forward_tile(&mut mid, b);
+            self.forward_tile(&mut high, c);
         }
-        [low, high]
+        [low, mid, high]
     }
 
     #[inline(never)]
     fn run_forward(&self, rows: &mut [Row], chains: &mut Chains) {
-        let [mut low, mut high] = *chains;
-        for (a, b) in tiles_mut(rows) {
+        let [mut low, mut mid, mut high] = *chains;
+        for (a, b, c) in tiles_mut(rows) {
             store(self.forward_tile(&mut low, load(&a)), a);
-            store(self.forward_tile(&mut high, load(&b)), b);
+            store(self.forward_tile(&mut mid, load(&b)), b);
+            store(self.forward_tile(&mut high, load(&c)), c);
         }
-        *chains = [low, high];
+        *chains = [low, mid, high];
     }
 
     /// Backward value at the start of each segment, from its first rows, transposed.
     #[inline(never)]
     fn heads(&self, rows: &[Row]) -> Chains {
-        let [mut low, mut high] = Chains::default();
-        for (a, b) in tiles(rows, ..self.warm_up).rev() {
+        let [mut low, mut mid, mut high] = Chains::default();
+        for (a, b, c) in tiles(rows, ..self.warm_up).rev() {
             self.backward_tile(&mut low, a);
-            self.backward_tile(&mut high, b);
+            self.backward_tile(&mut mid, b);
+            self.backward_tile(&mut high, c);
         }
-        [low, high]
+        [low, mid, high]
     }
 
     #[inline(never)]
     fn run_backward(&self, rows: &mut [Row], chains: &mut Chains) {
-        let [mut low, mut high] = *chains;
-        for (a, b) in tiles_mut(rows).rev() {
+        let [mut low, mut mid, mut high] = *chains;
+        for (a, b, c) in tiles_mut(rows).rev() {
             store(transpose(self.backward_tile(&mut low, load(&a))), a);
-            store(transpose(self.backward_tile(&mut high, load(&b))), b);
+            store(transpose(self.backward_tile(&mut mid, load(&b))), b);
+            store(transpose(self.backward_tile(&mut high, load(&c))), c);
         }
-        *chains = [low, high];
+        *chains = [low, mid, high];
     }
 
     /// Four steps of four chains, on a tile as it lies in memory; the result is transposed.
     #[inline(always)]
-    fn forward_tile(&self, y: &mut Row, tile: [Row; LANES]) -> [Row; LANES] {
+    fn forward_tile(&self, y: &mut Row, tile: Tile) -> Tile {
         let [a, b, c, d] = transpose(tile);
         [
             self.forward_step(y, a),
@@ -191,7 +201,7 @@ impl Passes {
 
     /// Four steps back of four chains, on a transposed tile; the result is transposed as well.
     #[inline(always)]
-    fn backward_tile(&self, u: &mut Row, [a, b, c, d]: [Row; LANES]) -> [Row; LANES] {
+    fn backward_tile(&self, u: &mut Row, [a, b, c, d]: Tile) -> Tile {
         let d = self.backward_step(u, d);
         let c = self.backward_step(u, c);
         let b = self.backward_step(u, b);
@@ -215,50 +225,70 @@ impl Passes {
     }
 }
 
-/// Some tiles of a block by their place in the segments: those of the four lower segments and those
-/// of the four upper ones, side by side.
+/// Running values for the segments in their order.
+fn gather(values: impl Iterator<Item = f32>) -> Chains {
+    let mut chains = Chains::default();
+    for (chain, value) in chains.as_flattened_mut().iter_mut().zip(values) {
+        *chain = value;
+    }
+    chains
+}
+
+/// Some tiles of a block by their place in the segments: those of the four lower, middle and upper
+/// segments, side by side.
 #[inline(always)]
 fn tiles<'a>(
     rows: &'a [Row],
     places: impl SliceIndex<[Row], Output = [Row]> + Clone,
-) -> impl DoubleEndedIterator<Item = ([Row; LANES], [Row; LANES])> {
+) -> impl DoubleEndedIterator<Item = (Tile, Tile, Tile)> {
     let mut segments = rows.chunks_exact((rows.len() / SEGMENTS).max(1));
     let mut next = || {
         let segment: &'a [Row] = segments.next().unwrap_or_default();
         segment.get(places.clone()).unwrap_or_default().iter()
     };
-    let low = next().zip(next()).zip(next()).zip(next());
-    let high = next().zip(next()).zip(next()).zip(next());
-    low.zip(high)
-        .map(|((((a, b), c), d), (((e, f), g), h))| ([*a, *b, *c, *d], [*e, *f, *g, *h]))
+    let mut quad = || {
+        let rows = next().zip(next()).zip(next()).zip(next());
+        rows.map(|(((a, b), c), d)| [*a, *b, *c, *d])
+    };
+    quad()
+        .zip(quad())
+        .zip(quad())
+        .map(|((low, mid), high)| (low, mid, high))
 }
+
+/// A tile in its place.
+type TileMut<'a> = [&'a mut Row; LANES];
 
 /// All tiles of a block, to be changed.
 #[inline(always)]
 fn tiles_mut(
     rows: &mut [Row],
-) -> impl DoubleEndedIterator<Item = ([&mut Row; LANES], [&mut Row; LANES])> {
+) -> impl DoubleEndedIterator<Item = (TileMut<'_>, TileMut<'_>, TileMut<'_>)> {
     let mut segments = rows.chunks_exact_mut((rows.len() / SEGMENTS).max(1));
     let mut next = || segments.next().unwrap_or_default().iter_mut();
-    let low = next().zip(next()).zip(next()).zip(next());
-    let high = next().zip(next()).zip(next()).zip(next());
-    low.zip(high)
-        .map(|((((a, b), c), d), (((e, f), g), h))| ([a, b, c, d], [e, f, g, h]))
+    let mut quad = || {
+        let rows = next().zip(next()).zip(next()).zip(next());
+        rows.map(|(((a, b), c), d)| [a, b, c, d])
+    };
+    quad()
+        .zip(quad())
+        .zip(quad())
+        .map(|((low, mid), high)| (low, mid, high))
 }
 
 #[inline(always)]
-fn load([a, b, c, d]: &[&mut Row; LANES]) -> [Row; LANES] {
+fn load([a, b, c, d]: &TileMut<'_>) -> Tile {
     [**a, **b, **c, **d]
 }
 
 #[inline(always)]
-fn store(rows: [Row; LANES], [a, b, c, d]: [&mut Row; LANES]) {
+fn store(rows: Tile, [a, b, c, d]: TileMut<'_>) {
     [*a, *b, *c, *d] = rows;
 }
 
 /// From four elements of each of four chains to four steps of all of them, and back.
 #[inline(always)]
-fn transpose([a, b, c, d]: [Row; LANES]) -> [Row; LANES] {
+fn transpose([a, b, c, d]: Tile) -> Tile {
     [
         [a[0], b[0], c[0], d[0]],
         [a[1], b[1], c[1], d[1]],

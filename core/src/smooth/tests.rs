@@ -2,6 +2,7 @@
 
 extern crate std;
 
+mod bits;
 mod cost;
 mod laws;
 mod oracle;
@@ -87,7 +88,7 @@ fn golden_vectors_are_met() {
 }
 
 #[test]
-fn golden_entries_of_a_segmented_vector_are_met() {
+fn golden_entries_of_a_longer_vector_are_met() {
     let mut state = 20_230_101_u64;
     let v: Vec<f32> = (0..1000)
         .map(|_| {
@@ -215,7 +216,7 @@ fn nothing_is_smoothed_into_nothing() {
 
 #[test]
 fn not_a_number_spreads() {
-    for d in [5, 2000] {
+    for d in [5, 2_000] {
         let mut v = pattern(d);
         v[d / 2] = f32::NAN;
         smoothing(1.0).apply(&mut v);

@@ -3,6 +3,7 @@
 //! Every key is either used by the chosen source and partition or refused, and a checked
 //! configuration names every value in force: reading back what was written gives the same.
 
+mod checked;
 mod raw;
 mod written;
 
@@ -10,7 +11,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::csv::{Columns, Task};
+use super::csv::Columns;
+use super::dataset::Task;
 use super::partition::Dealing;
 use super::scale::{Scale, TargetScale};
 use super::split::HoldOut;

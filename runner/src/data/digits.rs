@@ -4,7 +4,8 @@
 //! Learning Repository, doi:10.24432/C50P49, CC BY 4.0; the test part, as scikit-learn ships it.
 
 use super::archive;
-use super::csv::{self, Columns, Task};
+use super::csv::{self, Columns};
+use super::dataset::Task;
 use super::error::DataError;
 use super::source::Loaded;
 

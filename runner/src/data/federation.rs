@@ -67,16 +67,27 @@ impl Federation {
     /// [`DataError`] for files that are missing or malformed, and for data that do not suffice for
     /// the configuration.
     pub fn new(config: &DataConfig, folders: &DataFolders, seed: u64) -> Result<Self, DataError> {
-        Ok(Self(match &config.source {
+        match &config.source {
             SourceConfig::Stored(stored) => {
-                let loaded = source::load(&stored.set, folders)?;
-                Kind::Stored(Box::new(Stored::new(loaded, stored, config, seed)?))
+                Self::of_loaded(source::load(&stored.set, folders)?, stored, config, seed)
             }
             SourceConfig::Synthetic(synthetic) => {
-                let synthetic = Synthetic::new(*synthetic, seed);
-                Kind::Generated(Box::new(Generated::new(synthetic, config)?))
+                let generated = Generated::new(Synthetic::new(*synthetic, seed), config)?;
+                Ok(Self(Kind::Generated(Box::new(generated))))
             }
-        }))
+        }
+    }
+
+    /// As [`new`](Self::new), of samples that have been read.
+    pub(super) fn of_loaded(
+        loaded: Loaded,
+        stored: &StoredConfig,
+        config: &DataConfig,
+        seed: u64,
+    ) -> Result<Self, DataError> {
+        Ok(Self(Kind::Stored(Box::new(Stored::new(
+            loaded, stored, config, seed,
+        )?))))
     }
 
     /// Number of devices N, at least 1.
@@ -95,6 +106,16 @@ impl Federation {
         match &self.0 {
             Kind::Stored(stored) => stored.devices.rows(device).len(),
             Kind::Generated(generated) => generated.synthetic.config().samples_per_device as usize,
+        }
+    }
+
+    /// Samples of every device where they are generated, the same for all.
+    pub(super) fn common_sample_count(&self) -> Option<usize> {
+        match &self.0 {
+            Kind::Stored(_) => None,
+            Kind::Generated(generated) => {
+                Some(generated.synthetic.config().samples_per_device as usize)
+            }
         }
     }
 

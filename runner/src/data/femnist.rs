@@ -8,6 +8,15 @@ use std::path::Path;
 use super::config::IdxConfig;
 use super::mnist::packed_or_plain;
 
+/// Names of the classes: digits, capital letters, small letters.
+pub(super) fn class_names() -> Vec<String> {
+    ('0'..='9')
+        .chain('A'..='Z')
+        .chain('a'..='z')
+        .map(String::from)
+        .collect()
+}
+
 /// The three files in `folder`, packed (`.gz`) or not; writers are the natural devices.
 pub(super) fn files(folder: &Path) -> IdxConfig {
     let file = |name| packed_or_plain(folder, name);

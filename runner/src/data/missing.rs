@@ -36,7 +36,7 @@ pub fn impute(data: &mut Dataset, training: &[u32]) -> Result<(), ImputeError> {
     for (feature, mean) in means.iter_mut().enumerate() {
         if incomplete[feature] {
             *mean = present_mean(data, training, feature).ok_or_else(|| ImputeError::NoValue {
-                feature: name(data, feature),
+                feature: data.feature_name(feature),
             })?;
         }
     }
@@ -58,14 +58,6 @@ fn present_mean(data: &Dataset, training: &[u32], feature: usize) -> Option<f32>
         }
     }
     (count > 0).then(|| (sum / f64::from(count)) as f32)
-}
-
-fn name(data: &Dataset, feature: usize) -> String {
-    data.names()
-        .features
-        .get(feature)
-        .cloned()
-        .unwrap_or_else(|| feature.to_string())
 }
 
 #[cfg(test)]

@@ -134,20 +134,23 @@ pub fn scale_features(
                 .for_each(|value| *value = map.apply(*value));
         }
         Scale::StandardiseSet => {
-            let width = data.feature_count();
-            let map = moments(training.iter().flat_map(|&row| {
-                data.features[row as usize * width..][..width]
+            let map = moments(
+                training
                     .iter()
-                    .copied()
-            }));
-            apply_or_zero(data.features.iter_mut(), map);
+                    .flat_map(|&row| data.row(row as usize))
+                    .copied(),
+            );
+            data.features
+                .iter_mut()
+                .for_each(|value| *value = apply_or_zero(map, *value));
         }
         Scale::StandardiseFeatures => {
             let width = data.feature_count();
-            for feature in 0..width {
-                let values = training.iter().map(|&row| row as usize * width + feature);
-                let map = moments(values.map(|place| data.features[place]));
-                apply_or_zero(data.features.iter_mut().skip(feature).step_by(width), map);
+            let maps = feature_moments(data, training);
+            for row in data.features.chunks_exact_mut(width) {
+                for (value, map) in row.iter_mut().zip(&maps) {
+                    *value = apply_or_zero(*map, *value);
+                }
             }
         }
     }
@@ -215,10 +218,37 @@ fn moments(values: impl Iterator<Item = f32> + Clone) -> Option<Affine> {
     Affine::new(mean, libm::sqrt(squares / count as f64)).ok()
 }
 
-fn apply_or_zero<'a>(values: impl Iterator<Item = &'a mut f32>, map: Option<Affine>) {
-    for value in values {
-        *value = map.map_or(0.0, |map| map.apply(*value));
+/// As [`moments`], for every feature at once, so that rows are read in the order of memory.
+fn feature_moments(data: &Dataset, training: &[u32]) -> Vec<Option<Affine>> {
+    let width = data.feature_count();
+    let rows = || training.iter().map(|&row| data.row(row as usize));
+    let count = training.len() as f64;
+    let mut means = vec![0.0f64; width];
+    for row in rows() {
+        for (sum, &value) in means.iter_mut().zip(row) {
+            *sum += f64::from(value);
+        }
     }
+    means.iter_mut().for_each(|sum| *sum /= count);
+    let mut squares = vec![0.0f64; width];
+    let mut constant = vec![true; width];
+    let mut first: Option<&[f32]> = None;
+    for row in rows() {
+        let first = *first.get_or_insert(row);
+        for (at, &value) in row.iter().enumerate() {
+            let difference = f64::from(value) - means[at];
+            squares[at] += difference * difference;
+            constant[at] &= value.to_bits() == first[at].to_bits();
+        }
+    }
+    let map = |at: usize| Affine::new(means[at], libm::sqrt(squares[at] / count)).ok();
+    (0..width)
+        .map(|at| if constant[at] { None } else { map(at) })
+        .collect()
+}
+
+fn apply_or_zero(map: Option<Affine>, value: f32) -> f32 {
+    map.map_or(0.0, |map| map.apply(value))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::archive;
 use super::config::{CsvConfig, IdxConfig, LeafConfig, StoredSet};
 use super::csv;
-use super::dataset::{Dataset, DatasetError, Groups, Targets};
+use super::dataset::{Dataset, DatasetError, Groups, Names, Targets};
 use super::digits;
 use super::error::DataError;
 use super::femnist;
@@ -35,7 +35,17 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
     match set {
         StoredSet::Digits => digits::load(),
         StoredSet::Mnist { path } => load_idx(&mnist::files(&folders.find(path)?), folders),
-        StoredSet::Femnist { path } => load_idx(&femnist::files(&folders.find(path)?), folders),
+        StoredSet::Femnist { path } => {
+            let loaded = load_idx(&femnist::files(&folders.find(path)?), folders)?;
+            let names = Names {
+                classes: femnist::class_names(),
+                ..Names::default()
+            };
+            Ok(Loaded {
+                data: loaded.data.with_names(names),
+                ..loaded
+            })
+        }
         StoredSet::Idx(idx) => load_idx(idx, folders),
         StoredSet::Csv(csv) => load_csv(csv, folders),
         StoredSet::Leaf(leaf) => load_leaf(leaf, folders),

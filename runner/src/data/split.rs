@@ -49,7 +49,7 @@ impl HoldOut {
     pub const NONE: Self = Self::Rows(0);
 
     /// Rows to hold out of `rows`, to the nearest.
-    fn count(self, rows: usize) -> u64 {
+    pub(super) fn count(self, rows: usize) -> u64 {
         match self {
             Self::Rows(count) => u64::from(count),
             Self::Fraction(fraction) => libm::round(fraction * rows as f64) as u64,

@@ -85,9 +85,9 @@ fn written_set(set: StoredSet) -> RawData {
                 test_path,
                 label: Some(label),
                 device_column: device,
-                ignore: Some(ignore),
+                ignore: unless_empty(ignore),
                 task: Some(task),
-                axes: Some(axes),
+                axes: unless_empty(axes),
                 maximum,
                 ..RawData::new(RawSource::Csv)
             }
@@ -104,7 +104,7 @@ fn written_set(set: StoredSet) -> RawData {
             test_path,
             task: Some(task),
             classes,
-            axes: Some(axes),
+            axes: unless_empty(axes),
             maximum,
             ..RawData::new(RawSource::Leaf)
         },
@@ -193,4 +193,9 @@ fn written_target_scale(scale: TargetScale) -> RawTargetScale {
         TargetScale::None => TargetScaleName::None,
         TargetScale::Standardise => TargetScaleName::Standardise,
     })
+}
+
+/// No list at all reads the same as an empty one.
+fn unless_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
 }

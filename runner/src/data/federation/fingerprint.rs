@@ -17,7 +17,7 @@ impl Federation {
     pub fn fingerprint(&self) -> u64 {
         let (content, dealing) = match &self.0 {
             Kind::Stored(stored) => (dataset(&stored.data), stored.dealing()),
-            Kind::Generated(generated) => (generated.content(), Hasher::new()),
+            Kind::Generated(generated) => (generated.content(), generated.held_out()),
         };
         (u64::from(content.finalize()) << 32) | u64::from(dealing.finalize())
     }
@@ -43,6 +43,11 @@ impl Generated {
         if let Ok(data) = self.synthetic.sample(super::Part::Train, 1) {
             hasher.combine(&dataset(&data));
         }
+        hasher
+    }
+
+    fn held_out(&self) -> Hasher {
+        let mut hasher = Hasher::new();
         for drawn in [&self.validation, &self.test].into_iter().flatten() {
             hasher.combine(&dataset(&drawn.data));
         }

@@ -8,7 +8,8 @@ use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
 use super::*;
-use crate::data::csv::{Columns, Task};
+use crate::data::csv::Columns;
+use crate::data::dataset::Task;
 use crate::data::real_data;
 
 fn idx_file(code: u8, dimensions: &[u32], values: &[u8]) -> Vec<u8> {
@@ -376,6 +377,10 @@ fn femnist_is_the_same_as_leaf_and_as_idx() {
     assert_eq!(
         (idx.len(), idx.class_count(), idx.axes()),
         (6237, Some(62), &[28, 28][..])
+    );
+    assert_eq!(
+        (idx.names().classes.len(), idx.names().classes[43].as_str()),
+        (62, "h")
     );
     assert!(leaf.targets() == idx.targets());
     let (of_leaf, of_idx) = (leaf.groups().unwrap(), idx.groups().unwrap());

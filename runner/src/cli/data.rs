@@ -1,0 +1,123 @@
+//! `smolfed data`: which data sets there are, and what is in one.
+
+mod picture;
+mod subject;
+mod text;
+
+use std::io::{self, Write};
+
+use clap::Subcommand;
+
+use crate::data::catalogue::KNOWN_SETS;
+use crate::data::error::DataError;
+use crate::data::folders::DataFolders;
+use crate::data::inspection::Inspection;
+use subject::SubjectError;
+
+/// List the data sets that are known by name, or look at what is in one.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  smolfed data list\n  smolfed data inspect digits")]
+pub struct Args {
+    #[command(subcommand)]
+    command: DataCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum DataCommand {
+    /// List the data sets that are known by name, and where they are.
+    #[command(after_help = "Example:\n  smolfed data list")]
+    List {
+        /// Print one JSON document to standard output and nothing else.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what is in a data set, and a [data] table for it.
+    #[command(after_help = "Examples:\n  smolfed data inspect digits\n  \
+        smolfed data inspect table.csv --set label=class --set device_column=user\n  \
+        smolfed data inspect mnist --set partition=dirichlet --set alpha=0.1 --set devices=100\n  \
+        smolfed data inspect experiment.toml")]
+    Inspect(subject::Args),
+}
+
+/// Why `smolfed data` failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataCommandError {
+    /// What was asked for makes no sense.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The result cannot be written.
+    #[error("cannot write the result: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl DataCommandError {
+    /// Whether the input is to blame, and not the output.
+    pub(super) fn is_bad_input(&self) -> bool {
+        !matches!(self, Self::Output(_))
+    }
+}
+
+/// Lists or inspects data sets; writes the answer to `out`.
+///
+/// # Errors
+/// [`DataCommandError`]: bad input, or an output that takes nothing.
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
+    match &args.command {
+        DataCommand::List { json } => Ok(list(*json, &DataFolders::of_experiment(None), out)?),
+        DataCommand::Inspect(args) => {
+            let subject = args.subject()?;
+            let found = Inspection::new(&subject.config, &subject.folders, subject.seed)?;
+            if args.json {
+                serde_json::to_writer_pretty(&mut *out, &found).map_err(io::Error::from)?;
+                Ok(writeln!(out)?)
+            } else {
+                Ok(text::write(&found, out)?)
+            }
+        }
+    }
+}
+
+fn list(json: bool, folders: &DataFolders, out: &mut dyn Write) -> io::Result<()> {
+    if json {
+        let sets: Vec<_> = KNOWN_SETS
+            .iter()
+            .map(|set| {
+                serde_json::json!({
+                    "name": set.name, "about": set.about, "cite": set.cite, "table": set.table,
+                    "needs_files": set.path.is_some(), "path": set.place(folders),
+                })
+            })
+            .collect();
+        serde_json::to_writer_pretty(&mut *out, &sets)?;
+        return writeln!(out);
+    }
+    for set in &KNOWN_SETS {
+        let place = match (set.path, set.place(folders)) {
+            (None, _) => "built in".to_owned(),
+            (Some(_), Some(place)) => place.display().to_string(),
+            (Some(path), None) => format!("not found: needs {path} in the folder of data sets"),
+        };
+        writeln!(out, "{:<11} {}", set.name, set.about)?;
+        writeln!(out, "{:<11} {place}", "")?;
+        writeln!(out, "{:<11} cite {}\n", "", set.cite)?;
+    }
+    writeln!(
+        out,
+        "The folder of data sets is named by SMOLFED_DATA; otherwise it is data or"
+    )?;
+    writeln!(
+        out,
+        "../shared/data. `smolfed data inspect NAME` shows what is in one; your own"
+    )?;
+    writeln!(
+        out,
+        "CSV, IDX and LEAF files work, too: `smolfed data inspect FILE`."
+    )
+}
+
+#[cfg(test)]
+mod tests;

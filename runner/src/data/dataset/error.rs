@@ -1,0 +1,90 @@
+//! What makes samples useless, whatever file they come from.
+
+use super::{MAX_CLASSES, MAX_ROWS};
+
+/// What can be wrong with the content of a data set.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatasetError {
+    /// There is no sample.
+    #[error("holds no sample")]
+    NoSamples,
+    /// There is no feature.
+    #[error("holds no feature column: every column is the label, the device or ignored")]
+    NoFeatures,
+    /// More rows than can be numbered.
+    #[error("holds {found} rows; at most {MAX_ROWS} can be numbered")]
+    TooManyRows {
+        /// Number of rows.
+        found: usize,
+    },
+    /// Parts that must have one entry a row do not.
+    #[error("has {found} {part} for {expected} rows")]
+    Length {
+        /// Which part.
+        part: &'static str,
+        /// Rows of the data set.
+        expected: usize,
+        /// Entries of the part.
+        found: usize,
+    },
+    /// A feature is NaN or infinite.
+    #[error("row {row}, feature {feature} is {value}, but every feature must be finite")]
+    FeatureNotFinite {
+        /// Row, from 0.
+        row: usize,
+        /// Feature, from 0.
+        feature: usize,
+        /// The value.
+        value: f32,
+    },
+    /// A regression target is NaN or infinite.
+    #[error("the target of row {row} is {value}, but must be finite")]
+    TargetNotFinite {
+        /// Row, from 0.
+        row: usize,
+        /// The value.
+        value: f32,
+    },
+    /// A label is not one of the classes.
+    #[error(
+        "row {row} has label {label}, but labels go from 0 to {}",
+        class_count.saturating_sub(1)
+    )]
+    Label {
+        /// Row, from 0.
+        row: usize,
+        /// The label.
+        label: u32,
+        /// Number of classes.
+        class_count: usize,
+    },
+    /// More classes than a label can number.
+    #[error("has {found} classes; at most {MAX_CLASSES} are possible (is this regression?)")]
+    TooManyClasses {
+        /// Number of classes.
+        found: usize,
+    },
+    /// All samples have one label.
+    #[error("all samples have the label `{label}`; classification needs at least two classes")]
+    OneClass {
+        /// Name or number of the only class.
+        label: String,
+    },
+    /// Two parts that must describe the same features do not.
+    #[error("the test part has {found} features a row, but the training part has {expected}")]
+    FeatureCount {
+        /// Features of the training part.
+        expected: usize,
+        /// Features of the test part.
+        found: usize,
+    },
+    /// The axes do not multiply to the number of features.
+    #[error("the product of `axes` = {axes:?} is not {feature_count}, the features of a row")]
+    Axes {
+        /// Lengths of the axes.
+        axes: Vec<usize>,
+        /// Features a row.
+        feature_count: usize,
+    },
+}

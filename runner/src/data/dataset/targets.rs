@@ -1,0 +1,97 @@
+//! What is to be predicted: a class or a number for each row.
+
+use std::fmt;
+
+use super::DatasetError;
+
+/// Most classes of a data set: labels are `u16`.
+pub const MAX_CLASSES: usize = 1 << 16;
+
+/// What is to be predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// One of several classes.
+    Classification,
+    /// A number.
+    Regression,
+}
+
+/// What is to be predicted, one entry a row.
+#[derive(Clone, PartialEq)]
+pub enum Targets {
+    /// Classification.
+    Classes {
+        /// Label of each row, below `class_count`.
+        labels: Vec<u16>,
+        /// Number of classes C, at least 2.
+        class_count: usize,
+    },
+    /// Regression: one finite value a row.
+    Values(Vec<f32>),
+}
+
+impl Targets {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Classes { labels, .. } => labels.len(),
+            Self::Values(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Classification targets from labels of any size.
+    ///
+    /// # Errors
+    /// [`DatasetError::TooManyClasses`], [`DatasetError::Label`] if a label is not below
+    /// `class_count`, [`DatasetError::OneClass`] if all rows have the same label.
+    pub fn classes(labels: &[u32], class_count: usize) -> Result<Self, DatasetError> {
+        if class_count > MAX_CLASSES {
+            return Err(DatasetError::TooManyClasses { found: class_count });
+        }
+        let mut narrow = Vec::with_capacity(labels.len());
+        for (row, &label) in labels.iter().enumerate() {
+            match u16::try_from(label) {
+                Ok(small) if usize::from(small) < class_count => narrow.push(small),
+                _ => {
+                    return Err(DatasetError::Label {
+                        row,
+                        label,
+                        class_count,
+                    });
+                }
+            }
+        }
+        match narrow.split_first() {
+            Some((first, rest)) if rest.iter().all(|label| label == first) => {
+                Err(DatasetError::OneClass {
+                    label: first.to_string(),
+                })
+            }
+            _ => Ok(Self::Classes {
+                labels: narrow,
+                class_count,
+            }),
+        }
+    }
+}
+
+/// Shape only: device data never reach a log.
+impl fmt::Debug for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Classes {
+                labels,
+                class_count,
+            } => {
+                write!(f, "Classes({} rows, {class_count} classes)", labels.len())
+            }
+            Self::Values(values) => write!(f, "Values({} rows)", values.len()),
+        }
+    }
+}

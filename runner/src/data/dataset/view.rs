@@ -1,0 +1,126 @@
+//! Some rows of a data set, without a copy.
+
+use std::fmt;
+
+use super::Targets;
+
+#[derive(Clone, Copy)]
+enum TargetsView<'a> {
+    Classes(&'a [u16]),
+    Values(&'a [f32]),
+}
+
+impl<'a> TargetsView<'a> {
+    fn of(targets: &'a Targets) -> Self {
+        match targets {
+            Targets::Classes { labels, .. } => Self::Classes(labels),
+            Targets::Values(values) => Self::Values(values),
+        }
+    }
+}
+
+/// Some rows of shared data, in their own order, without a copy: what one device holds, or what a
+/// model is tested on.
+#[derive(Clone, Copy)]
+pub struct DatasetView<'a> {
+    features: &'a [f32],
+    feature_count: usize,
+    targets: TargetsView<'a>,
+    rows: &'a [u32],
+}
+
+impl<'a> DatasetView<'a> {
+    /// The given rows of data whose parts agree in length.
+    pub(in crate::data) fn new(
+        features: &'a [f32],
+        feature_count: usize,
+        targets: &'a Targets,
+        rows: &'a [u32],
+    ) -> Self {
+        Self {
+            features,
+            feature_count,
+            targets: TargetsView::of(targets),
+            rows,
+        }
+    }
+
+    /// No sample of any kind.
+    pub(in crate::data) fn empty(feature_count: usize) -> Self {
+        Self {
+            features: &[],
+            feature_count,
+            targets: TargetsView::Values(&[]),
+            rows: &[],
+        }
+    }
+
+    /// Number of samples; 0 is possible.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Features a sample.
+    pub fn feature_count(&self) -> usize {
+        self.feature_count
+    }
+
+    /// Features of sample `i`.
+    ///
+    /// # Panics
+    /// If `i` is not below [`len`](Self::len).
+    #[inline]
+    pub fn features(&self, i: usize) -> &'a [f32] {
+        let start = self.rows[i] as usize * self.feature_count;
+        &self.features[start..start + self.feature_count]
+    }
+
+    /// Label of sample `i`, 0 where the task is regression.
+    ///
+    /// # Panics
+    /// If `i` is not below [`len`](Self::len).
+    #[inline]
+    pub fn label(&self, i: usize) -> u16 {
+        match self.targets {
+            TargetsView::Classes(labels) => labels[self.rows[i] as usize],
+            TargetsView::Values(_) => 0,
+        }
+    }
+
+    /// Regression target of sample `i`; where the task is classification, its label as a number.
+    ///
+    /// # Panics
+    /// If `i` is not below [`len`](Self::len).
+    #[inline]
+    pub fn value(&self, i: usize) -> f32 {
+        match self.targets {
+            TargetsView::Classes(labels) => f32::from(labels[self.rows[i] as usize]),
+            TargetsView::Values(values) => values[self.rows[i] as usize],
+        }
+    }
+
+    /// Row of sample `i` in the shared data.
+    ///
+    /// # Panics
+    /// If `i` is not below [`len`](Self::len).
+    pub fn row(&self, i: usize) -> u32 {
+        self.rows[i]
+    }
+}
+
+/// Shape only: device data never reach a log.
+impl fmt::Debug for DatasetView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "DatasetView({} samples of {} features)",
+            self.len(),
+            self.feature_count
+        )
+    }
+}

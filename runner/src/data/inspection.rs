@@ -1,0 +1,314 @@
+//! What is in a data set: shape, classes, devices, missing values; for `smolfed data inspect`.
+
+use serde::Serialize;
+
+use super::config::{DataConfig, SourceConfig};
+use super::dataset::{Dataset, Targets};
+use super::error::DataError;
+use super::federation::Federation;
+use super::folders::DataFolders;
+use super::source::{self, Loaded};
+use super::synthetic::{Part, Synthetic};
+
+/// Facts about the data of a configuration, before scaling, and about their devices.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Inspection {
+    /// The file, as errors name it.
+    pub origin: String,
+    /// Samples over all parts and devices.
+    pub samples: u64,
+    /// Features a sample.
+    pub feature_count: usize,
+    /// Lengths of the axes of a sample that is a grid; empty otherwise.
+    pub axes: Vec<usize>,
+    /// Smallest and largest feature.
+    pub feature_range: [f32; 2],
+    /// Features that have one value throughout; they say nothing.
+    pub constant_features: usize,
+    /// Features with missing values.
+    pub missing: Vec<MissingValues>,
+    /// What is predicted.
+    pub targets: TargetFacts,
+    /// Samples that devices train on.
+    pub devices: DeviceSizes,
+    /// Samples in the validation part.
+    pub validation: usize,
+    /// Samples in the test part.
+    pub test: usize,
+    /// Fingerprint of the federation, in hexadecimal.
+    pub fingerprint: String,
+    /// The complete `[data]` table.
+    pub config: DataConfig,
+    /// One sample, for a picture.
+    #[serde(skip)]
+    pub example: Example,
+}
+
+/// A feature with missing values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingValues {
+    /// Its name, or number from 0.
+    pub feature: String,
+    /// How many are missing.
+    pub count: usize,
+}
+
+/// What is predicted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TargetFacts {
+    /// Classes, with the number of samples of each.
+    Classes(Vec<ClassSize>),
+    /// Numbers.
+    Values {
+        /// Smallest.
+        min: f32,
+        /// Largest.
+        max: f32,
+        /// Mean.
+        mean: f64,
+    },
+}
+
+/// A class and its size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassSize {
+    /// Name, or number from 0.
+    pub class: String,
+    /// Samples.
+    pub samples: usize,
+}
+
+/// How training samples are spread over devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceSizes {
+    /// Number of devices N.
+    pub devices: u32,
+    /// Fewest samples of a device.
+    pub min: usize,
+    /// Median of the samples of a device (the lower one).
+    pub median: usize,
+    /// Most samples of a device.
+    pub max: usize,
+}
+
+/// A sample as it is in the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Example {
+    /// Its features.
+    pub features: Vec<f32>,
+    /// Its class or value, as text.
+    pub target: String,
+}
+
+/// Samples of a synthetic federation that are looked at.
+const SYNTHETIC_SAMPLES: u32 = 10_000;
+
+impl Inspection {
+    /// Reads the data and looks at them.
+    ///
+    /// # Errors
+    /// [`DataError`] as for a run with this configuration.
+    pub fn new(config: &DataConfig, folders: &DataFolders, seed: u64) -> Result<Self, DataError> {
+        match &config.source {
+            SourceConfig::Stored(stored) => {
+                let loaded = source::load(&stored.set, folders)?;
+                let (data, origin) = (&loaded.data, loaded.origin.clone());
+                let facts = Facts::of(data, origin, data.len() as u64);
+                Ok(facts.complete(
+                    &Federation::of_loaded(loaded, stored, config, seed)?,
+                    config,
+                ))
+            }
+            SourceConfig::Synthetic(synthetic) => {
+                let devices = u64::from(synthetic.devices);
+                let held_out = [config.validation, config.test].map(|part| part.count(0));
+                let samples = devices * u64::from(synthetic.samples_per_device)
+                    + held_out.iter().sum::<u64>();
+                let origin = "synthetic".to_owned();
+                let data = Synthetic::new(*synthetic, seed)
+                    .sample(Part::Train, SYNTHETIC_SAMPLES)
+                    .map_err(|reason| DataError::Content {
+                        origin: origin.clone(),
+                        reason,
+                    })?;
+                let loaded = Loaded {
+                    data,
+                    test_rows: 0,
+                    origin,
+                };
+                let facts = Facts::of(&loaded.data, loaded.origin.clone(), samples);
+                Ok(facts.complete(&Federation::new(config, folders, seed)?, config))
+            }
+        }
+    }
+}
+
+/// What the data say by themselves.
+struct Facts {
+    origin: String,
+    samples: u64,
+    feature_count: usize,
+    axes: Vec<usize>,
+    feature_range: [f32; 2],
+    constant_features: usize,
+    missing: Vec<MissingValues>,
+    targets: TargetFacts,
+    example: Example,
+}
+
+impl Facts {
+    fn of(data: &Dataset, origin: String, samples: u64) -> Self {
+        let (feature_range, constant_features) = ranges(data);
+        Self {
+            origin,
+            samples,
+            feature_count: data.feature_count(),
+            axes: data.axes().to_vec(),
+            feature_range,
+            constant_features,
+            missing: missing(data),
+            targets: targets(data),
+            example: Example {
+                features: data.row(0).to_vec(),
+                target: target(data, 0),
+            },
+        }
+    }
+
+    fn complete(self, federation: &Federation, config: &DataConfig) -> Inspection {
+        Inspection {
+            origin: self.origin,
+            samples: self.samples,
+            feature_count: self.feature_count,
+            axes: self.axes,
+            feature_range: self.feature_range,
+            constant_features: self.constant_features,
+            missing: self.missing,
+            targets: self.targets,
+            devices: DeviceSizes::of(federation),
+            validation: federation.validation().len(),
+            test: federation.test().len(),
+            fingerprint: format!("{:016x}", federation.fingerprint()),
+            config: config.clone(),
+            example: self.example,
+        }
+    }
+}
+
+impl DeviceSizes {
+    fn of(federation: &Federation) -> Self {
+        let devices = federation.device_count();
+        if let Some(samples) = federation.common_sample_count() {
+            return Self {
+                devices,
+                min: samples,
+                median: samples,
+                max: samples,
+            };
+        }
+        let mut sizes: Vec<usize> = (0..devices)
+            .map(|device| federation.sample_count(device))
+            .collect();
+        sizes.sort_unstable();
+        let at = |index: usize| sizes.get(index).copied().unwrap_or(0);
+        let last = sizes.len().saturating_sub(1);
+        Self {
+            devices,
+            min: at(0),
+            median: at(last / 2),
+            max: at(last),
+        }
+    }
+}
+
+/// Smallest and largest present feature, and how many features never change.
+fn ranges(data: &Dataset) -> ([f32; 2], usize) {
+    let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; data.feature_count()];
+    let mut missing = data.missing().iter().peekable();
+    for (row, features) in data
+        .features()
+        .chunks_exact(data.feature_count())
+        .enumerate()
+    {
+        for (at, (&value, [min, max])) in features.iter().zip(&mut ranges).enumerate() {
+            if missing
+                .next_if_eq(&&(row * data.feature_count() + at))
+                .is_none()
+            {
+                *min = min.min(value);
+                *max = max.max(value);
+            }
+        }
+    }
+    let constant = ranges.iter().filter(|[min, max]| max <= min).count();
+    let all = ranges
+        .iter()
+        .fold([f32::INFINITY, f32::NEG_INFINITY], |all, range| {
+            [all[0].min(range[0]), all[1].max(range[1])]
+        });
+    (all, constant)
+}
+
+fn missing(data: &Dataset) -> Vec<MissingValues> {
+    let mut counts = vec![0; data.feature_count()];
+    data.missing()
+        .iter()
+        .for_each(|place| counts[place % data.feature_count()] += 1);
+    let named = counts
+        .into_iter()
+        .enumerate()
+        .filter(|&(_, count)| count > 0);
+    named
+        .map(|(at, count)| MissingValues {
+            feature: data.feature_name(at),
+            count,
+        })
+        .collect()
+}
+
+fn targets(data: &Dataset) -> TargetFacts {
+    match data.targets() {
+        Targets::Classes {
+            labels,
+            class_count,
+        } => {
+            let mut counts = vec![0; *class_count];
+            labels
+                .iter()
+                .for_each(|&label| counts[usize::from(label)] += 1);
+            let sizes = counts.into_iter().enumerate();
+            TargetFacts::Classes(
+                sizes
+                    .map(|(at, samples)| ClassSize {
+                        class: class(data, at),
+                        samples,
+                    })
+                    .collect(),
+            )
+        }
+        Targets::Values(values) => TargetFacts::Values {
+            min: values.iter().copied().fold(f32::INFINITY, f32::min),
+            max: values.iter().copied().fold(f32::NEG_INFINITY, f32::max),
+            mean: values.iter().map(|&value| f64::from(value)).sum::<f64>() / values.len() as f64,
+        },
+    }
+}
+
+fn target(data: &Dataset, row: usize) -> String {
+    match data.targets() {
+        Targets::Classes { labels, .. } => class(data, usize::from(labels[row])),
+        Targets::Values(values) => values[row].to_string(),
+    }
+}
+
+fn class(data: &Dataset, at: usize) -> String {
+    data.names()
+        .classes
+        .get(at)
+        .cloned()
+        .unwrap_or_else(|| at.to_string())
+}
+
+#[cfg(test)]
+mod tests;
