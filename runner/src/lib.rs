@@ -37,6 +37,7 @@ pub mod config;
 pub mod data;
 pub mod experiment;
 pub mod privacy;
+pub mod report;
 pub mod rounds;
 pub mod run;
 pub mod run_dir;
