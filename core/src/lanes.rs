@@ -87,8 +87,8 @@ pub fn norm(v: &[f32]) -> f32 {
     let mut largest = 0.0;
     for x in v {
         let magnitude = math::abs(*x);
-        // The negation lets NaN through, which then stays.
-        if !(magnitude <= largest) {
+        // NaN compares with nothing: it is kept as soon as it comes, and then stays.
+        if magnitude > largest || magnitude.is_nan() {
             largest = magnitude;
         }
     }

@@ -179,6 +179,44 @@ mod tests {
     }
 
     #[test]
+    fn streams_agree_with_an_independent_reading() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/streams.json");
+        let file: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        for case in file["cases"].as_array().unwrap() {
+            let number = |key: &str| case[key].as_u64().unwrap();
+            let purposes = [
+                Purpose::CohortSampling,
+                Purpose::BatchShuffle,
+                Purpose::ServerNoise,
+                Purpose::DeviceNoise,
+                Purpose::Initialisation,
+                Purpose::Partition,
+                Purpose::Synthesis,
+            ];
+            let named = |purpose: &&Purpose| **purpose as u64 == number("purpose");
+            let name = StreamId {
+                purpose: *purposes.iter().find(named).unwrap(),
+                round: number("round") as u32,
+                device: number("device") as u32,
+            };
+            let root = Root::from_seed(number("seed"));
+            let mut stream = root.stream(name);
+            for word in case["words"].as_array().unwrap() {
+                assert_eq!(
+                    u64::from(stream.next_u32()),
+                    word.as_u64().unwrap(),
+                    "{name:?}"
+                );
+            }
+            let mut items: [u64; 10] = core::array::from_fn(|i| i as u64);
+            shuffle(&mut items, &mut root.stream(name));
+            let expected = case["shuffle_of_10"].as_array().unwrap().iter();
+            assert!(expected.map(|x| x.as_u64().unwrap()).eq(items), "{name:?}");
+        }
+    }
+
+    #[test]
     fn every_field_of_the_name_changes_the_stream() {
         let root = Root::from_seed(1);
         let word = |id| root.stream(id).next_u64();

@@ -5,6 +5,8 @@ mod demo;
 mod run;
 mod session;
 mod summary;
+mod sweep;
+mod text;
 
 use std::process::ExitCode;
 
@@ -14,6 +16,7 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
+use crate::sweep::SweepError;
 use data::DataCommandError;
 
 /// Differentially private federated learning, simulated on a desktop with the code that
@@ -35,6 +38,7 @@ pub struct Cli {
 enum Command {
     Run(run::Args),
     Data(data::Args),
+    Sweep(sweep::Args),
 }
 
 /// Why a command failed.
@@ -56,6 +60,9 @@ pub enum CliError {
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// The sweep.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
     /// Bad usage that the parser of the command line cannot see.
     #[error("{0}")]
     Usage(String),
@@ -75,6 +82,7 @@ impl CliError {
             Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
             Self::DataCommand(error) => error.is_bad_input(),
             Self::Run(error) => error.is_bad_input(),
+            Self::Sweep(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Stopped(_) | Self::Output(_) => false,
         };
@@ -92,6 +100,7 @@ impl Cli {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
+            Some(Command::Sweep(args)) => sweep::run(&args),
         }
     }
 }

@@ -191,8 +191,9 @@ impl<'a> Training<'a> {
 
         let every = experiment.config.evaluate_every;
         let is_due = is_last || (every > 0 && self.round.is_multiple_of(every));
+        let target_unit = self.federation.target_scale().std();
         let evaluated = |samples| match is_due {
-            true => evaluate(&experiment.task, &self.global, samples),
+            true => evaluate(&experiment.task, &self.global, samples, target_unit),
             false => Ok(None),
         };
         let test = evaluated(self.federation.test())?;

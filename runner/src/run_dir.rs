@@ -69,10 +69,10 @@ pub enum RunDirError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The checkpoint belongs to other data or another experiment.
+    /// A checkpoint or results that belong to other data or another experiment.
     #[error("{path} was made with other data or another experiment: {reason}")]
     Foreign {
-        /// The checkpoint.
+        /// The file.
         path: String,
         /// What differs.
         reason: String,
@@ -268,7 +268,7 @@ impl RunDir {
 }
 
 /// Writes a file so that it is there in full or as it was: beside its place, synced, renamed.
-fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".partial");
     let partial = path.with_file_name(name);
@@ -286,7 +286,7 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
 }
 
 /// An error about the content of a file.
-fn damaged(path: &Path, reason: String) -> RunDirError {
+pub(crate) fn damaged(path: &Path, reason: String) -> RunDirError {
     RunDirError::Damaged {
         path: path.display().to_string(),
         reason,
@@ -294,7 +294,7 @@ fn damaged(path: &Path, reason: String) -> RunDirError {
 }
 
 /// An error about a file.
-fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunDirError {
+pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunDirError {
     let path = path.display().to_string();
     move |source| RunDirError::Io {
         action,

@@ -1,67 +1,84 @@
 //! `smolfed` without a command: the main job on built-in data, in a few seconds.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use super::CliError;
+use super::text::wrapped;
 use crate::config::{Config, DEFAULT, Override};
 use crate::data::DataFolders;
-use crate::run::{self, Control, RunError, RunResult};
+use crate::run::{self, Control, RunResult};
 
-/// Seeds that are averaged: data split, cohorts and noise differ in each.
+/// Seeds that are averaged: the split of the data, the cohorts and the noise differ in each.
 const SEEDS: i64 = 8;
+
+/// Much noise, some, little.
+const EPSILONS: [f64; 3] = [0.5, 1.0, 4.0];
 
 /// Trains with and without Laplacian smoothing at the same privacy, and prints both.
 pub(super) fn run() -> Result<(), CliError> {
     let started = Instant::now();
-    let rows = [
-        ("DP-Fed", "dp-fed", 0.0),
-        ("DP-Fed-LS, smoothing factor 1", "dp-fed-ls", 1.0),
-        ("DP-Fed-LS, smoothing factor 2", "dp-fed-ls", 2.0),
-    ];
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
-        "Training on the built-in digits, {SEEDS} seeds of each method.\n"
+        "Private federated learning on the built-in digits: 280 devices of 5 images each.\n\
+         Test accuracy in percent, mean of {SEEDS} seeds ± standard error, at the same privacy:\n"
+    )?;
+    writeln!(
+        out,
+        "  epsilon       DP-Fed    DP-Fed-LS     gain by smoothing (paired)"
     )?;
     let mut words = String::new();
-    writeln!(
-        out,
-        "  {:<32} {:>9}  {:>14}",
-        "method", "epsilon", "test accuracy"
-    )?;
-    for (title, method, factor) in rows {
-        let results = (1..=SEEDS)
+    for epsilon in EPSILONS {
+        let pairs = (1..=SEEDS)
             .into_par_iter()
-            .map(|seed| one(method, factor, seed))
-            .collect::<Result<Vec<_>, _>>()?;
-        let accuracies: Vec<f64> = results.iter().filter_map(accuracy).collect();
-        let (mean, error) = mean_and_standard_error(&accuracies);
-        if let Some(statement) = results.first().and_then(|result| result.statements.first()) {
+            .map(|seed| {
+                Ok((
+                    one(epsilon, "dp-fed", 0.0, seed)?,
+                    one(epsilon, "dp-fed-ls", 1.0, seed)?,
+                ))
+            })
+            .collect::<Result<Vec<_>, CliError>>()?;
+        let plain: Vec<f64> = pairs
+            .iter()
+            .filter_map(|(plain, _)| accuracy(plain))
+            .collect();
+        let smooth: Vec<f64> = pairs
+            .iter()
+            .filter_map(|(_, smooth)| accuracy(smooth))
+            .collect();
+        let gain: Vec<f64> = smooth.iter().zip(&plain).map(|(s, p)| s - p).collect();
+        writeln!(
+            out,
+            "  {epsilon:>7} {:>12} {:>12} {:>17}",
+            spread(&plain),
+            spread(&smooth),
+            spread(&gain)
+        )?;
+        if let Some(statement) = pairs.first().and_then(|(_, run)| run.statements.first()) {
             words = statement.in_words();
-            writeln!(
-                out,
-                "  {title:<32} {:>9.3}  {:>6.2} ± {:.2} %",
-                statement.epsilon,
-                100.0 * mean,
-                100.0 * error
-            )?;
         }
     }
-    writeln!(out, "\n{words}\n")?;
     writeln!(
         out,
-        "Took {:.1} s. Next: `smolfed run` writes one such run with its report; `smolfed --help`.",
+        "\nSmoothing helps where the noise dominates and blurs where it does not. The last row in\n\
+         full:\n"
+    )?;
+    writeln!(out, "{}\n", wrapped(&words, out.is_terminal()))?;
+    writeln!(
+        out,
+        "Took {:.1} s. Next: `smolfed run` trains once and writes a report, `smolfed --help`.",
         started.elapsed().as_secs_f64()
     )?;
     Ok(())
 }
 
-fn one(method: &str, factor: f64, seed: i64) -> Result<RunResult, CliError> {
+fn one(epsilon: f64, method: &str, factor: f64, seed: i64) -> Result<RunResult, CliError> {
     let overrides = [
+        Override::new("privacy.epsilon", epsilon.into()),
         Override::new("method", method.into()),
         Override::new("server.smoothing_factor", factor.into()),
         Override::new("seed", seed.into()),
@@ -74,20 +91,24 @@ fn one(method: &str, factor: f64, seed: i64) -> Result<RunResult, CliError> {
         checkpoint_every: Duration::MAX,
         on_round: &mut |_| {},
     };
-    run::execute(&experiment, &federation, None, control).map_err(|error: RunError| error.into())
+    Ok(run::execute(&experiment, &federation, None, control)?)
 }
 
+/// Test accuracy in percent.
 fn accuracy(result: &RunResult) -> Option<f64> {
-    result.records.last()?.test?.accuracy
+    Some(100.0 * result.records.last()?.test?.accuracy?)
 }
 
-/// Mean, and the standard error of the mean.
-fn mean_and_standard_error(values: &[f64]) -> (f64, f64) {
+/// Mean ± standard error of the mean.
+fn spread(values: &[f64]) -> String {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values
         .iter()
         .map(|value| (value - mean) * (value - mean))
         .sum();
-    (mean, (squares / (count - 1.0) / count).sqrt())
+    format!(
+        "{mean:.1} ± {:.1}",
+        (squares / (count - 1.0) / count).sqrt()
+    )
 }

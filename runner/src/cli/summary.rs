@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::text::wrapped;
 use crate::config::Method;
 use crate::experiment::Experiment;
 use crate::privacy::statement::PrivacyStatement;
@@ -127,7 +128,7 @@ impl Summary {
             }
         }
         for statement in &self.statements {
-            let _ = writeln!(text, "\n{}", statement.in_words());
+            let _ = writeln!(text, "\n{}", wrapped(&statement.in_words(), is_terminal));
         }
         let _ = writeln!(text, "\nwritten to {}", self.out.display());
         text

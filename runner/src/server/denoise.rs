@@ -102,9 +102,7 @@ mod tests {
         assert_eq!(cases.len(), 6);
         for case in cases {
             let noise_std = case["nu"].as_f64().unwrap();
-            let denoisers: [(fn(&mut [f32], f64), &str); 2] =
-                [(james_stein, "js_positive_part"), (soft_threshold, "soft")];
-            for (denoise, key) in denoisers {
+            let check = |denoise: fn(&mut [f32], f64), key: &str| {
                 let mut y = vector(&case["y"]);
                 denoise(&mut y, noise_std);
                 for (found, expected) in y.iter().zip(vector(&case[key])) {
@@ -114,7 +112,9 @@ mod tests {
                         "{case}"
                     );
                 }
-            }
+            };
+            check(james_stein, "js_positive_part");
+            check(soft_threshold, "soft");
         }
     }
 

@@ -22,12 +22,15 @@ pub struct Evaluation {
     /// Part of the samples whose class is predicted; `None` for regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
-    /// Root of the mean squared error, in the units of the (scaled) targets; `None` for classes.
+    /// Root of the mean squared error, in the target's own unit; `None` for classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rmse: Option<f64>,
 }
 
 /// Evaluates `parameters` on `samples`; `None` if there are no samples.
+///
+/// `target_unit` is what an error of 1 stands for in the target's own unit: the std that targets
+/// were divided by.
 ///
 /// # Errors
 /// [`ModelError`] if the model does not fit the samples.
@@ -35,6 +38,7 @@ pub fn evaluate(
     task: &Task,
     parameters: &[f32],
     samples: DatasetView<'_>,
+    target_unit: f64,
 ) -> Result<Option<Evaluation>, ModelError> {
     if samples.is_empty() {
         return Ok(None);
@@ -49,7 +53,7 @@ pub fn evaluate(
         Task::Linear(model) => {
             let tally = total(model, parameters, &Values(samples), |_, _| false)?;
             // The loss is half the squared error.
-            let rmse = (2.0 * tally.loss / count).sqrt();
+            let rmse = (2.0 * tally.loss / count).sqrt() * target_unit;
             Evaluation {
                 loss: tally.loss / count,
                 accuracy: None,

@@ -1,0 +1,169 @@
+//! `smolfed sweep`: a grid of experiments from one file, to one table.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use indicatif::{HumanDuration, ProgressBar};
+
+use super::CliError;
+use super::session::{progress_bar, stop_on_ctrl_c};
+use crate::config::Override;
+use crate::data::DataFolders;
+use crate::sweep::{self, Document, Results, RunOutcome, Summaries, Sweep, Watch};
+
+/// Run a grid of experiments and write one table.
+///
+/// FILE is an experiment with a table [sweep]: every combination of its variants, the values of
+/// its grid and its seeds is one run. Results are kept as they come; a sweep that was stopped, or
+/// given more values or seeds, goes on where it was. Writes results.jsonl, table.md, table.csv and
+/// plot.svg.
+#[derive(Debug, clap::Args)]
+#[command(after_help = r#"Example:
+  smolfed sweep sweep.toml --seeds 5
+
+with, in sweep.toml, after the keys of an experiment (see `smolfed run --help`):
+  [sweep]
+  seeds = 10                        # seed, seed + 1, ..; or a list
+  metric = "test_accuracy"          # or test_rmse, validation_accuracy, ..
+  rows = "server.smoothing_factor"  # down the table; the rest goes across
+  [sweep.grid]
+  "privacy.epsilon" = [6, 7, 8, 9]
+  "server.smoothing_factor" = [0, 1, 2, 3]
+
+or, one change a row:
+  [sweep]
+  cumulative = true                 # a variant keeps what those above it set
+  [[sweep.variants]]
+  label = "as in the file"
+  [[sweep.variants]]
+  label = "clip once"
+  set = { "train.clip" = "final" }"#)]
+pub(super) struct Args {
+    /// The sweep, a TOML file.
+    file: PathBuf,
+    /// Set a key of the file, for example rounds=10 or sweep.metric=test_loss; can be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// The folder for results and tables; by default sweeps/<name>.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Use so many seeds, whatever the file says.
+    #[arg(long, value_name = "N")]
+    seeds: Option<u32>,
+    /// Threads; by default one a core. The results are the same with any number.
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Start over: drop the results that are there.
+    #[arg(long)]
+    fresh: bool,
+    /// Print one JSON document to standard output and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    let overrides = args.overrides.iter().map(|text| text.parse());
+    let overrides = overrides.collect::<Result<Vec<Override>, _>>()?;
+    let sweep = Sweep::load(&args.file, &overrides, args.seeds)?;
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => Path::new("sweeps").join(&sweep.name),
+    };
+    let mut results = if args.fresh {
+        Results::fresh(&out)
+    } else {
+        Results::open(&out, &sweep.fingerprint).map_err(sweep::SweepError::from)?
+    };
+    let folders = DataFolders::of_experiment(Some(&args.file));
+    let outcome = run_missing(args, &sweep, &mut results, &folders, stop_on_ctrl_c()?)?;
+    if outcome.left > 0 {
+        return Err(CliError::Stopped(format!(
+            "stopped with {} runs left; what is done is in {}: the same command goes on from there",
+            outcome.left,
+            out.display()
+        )));
+    }
+    let summaries = Summaries::new(&sweep, &results, &outcome.refusals)?;
+    let command = command(args);
+    let document = Document {
+        sweep: &sweep,
+        summaries: &summaries,
+        command: &command,
+    };
+    document.write(&out).map_err(sweep::SweepError::from)?;
+    let mut stdout = std::io::stdout().lock();
+    if args.json {
+        writeln!(stdout, "{}", document.to_json(&out))?;
+    } else {
+        write!(
+            stdout,
+            "{}\nwritten to {}\n",
+            document.to_text(),
+            out.display()
+        )?;
+    }
+    Ok(())
+}
+
+fn run_missing(
+    args: &Args,
+    sweep: &Sweep,
+    results: &mut Results,
+    folders: &DataFolders,
+    stop: &AtomicBool,
+) -> Result<RunOutcome, CliError> {
+    let all = sweep.cells.len() * sweep.seeds.len();
+    let bar = progress_bar(all as u64, "run");
+    let threads = match args.threads {
+        Some(threads) => threads,
+        None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+    };
+    let watch = Watch {
+        stop,
+        on_start: &|missing| {
+            let found = (all - missing) as u64;
+            bar.set_position(found);
+            bar.reset_eta();
+            if found > 0 {
+                bar.println(format!("{found} of {all} runs are there already"));
+            }
+        },
+        on_run: &|| advance(&bar),
+    };
+    let outcome = sweep::execute(sweep, results, folders, threads, &watch);
+    bar.finish_and_clear();
+    Ok(outcome?)
+}
+
+fn advance(bar: &ProgressBar) {
+    bar.inc(1);
+    bar.set_message(format!("{} left", HumanDuration(bar.eta())));
+}
+
+/// The command as it was given, without what changes no figure.
+fn command(args: &Args) -> String {
+    let quoted = |text: &str| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+".contains(c);
+        if text.chars().all(is_plain) {
+            text.to_owned()
+        } else {
+            format!("'{text}'")
+        }
+    };
+    let mut words = vec![
+        "smolfed sweep".to_owned(),
+        quoted(&args.file.display().to_string()),
+    ];
+    words.extend(
+        args.overrides
+            .iter()
+            .map(|text| format!("--set {}", quoted(text))),
+    );
+    words.extend(args.seeds.map(|seeds| format!("--seeds {seeds}")));
+    let out = args.out.as_ref();
+    words.extend(out.map(|out| format!("--out {}", quoted(&out.display().to_string()))));
+    words.join(" ")
+}

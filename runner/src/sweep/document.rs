@@ -1,0 +1,301 @@
+//! What a sweep leaves for readers: `table.md`, `table.csv`, the terminal's table and `--json`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::file::Sweep;
+use super::plot;
+use super::summary::{CellSummary, Summaries};
+use super::table::{self, Table};
+use crate::privacy::event::{Adjacency, PrivacyUnit, TrustModel};
+use crate::privacy::statement::PrivacyStatement;
+use crate::run_dir::{RunDirError, damaged, write_atomically};
+
+/// A finished sweep, ready to be written in any form.
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    /// The sweep.
+    pub sweep: &'a Sweep,
+    /// Its cells.
+    pub summaries: &'a Summaries,
+    /// The command that makes it again.
+    pub command: &'a str,
+}
+
+impl Document<'_> {
+    /// Writes `table.md`, `table.csv` and, if anything changes from cell to cell, `plot.svg` into
+    /// `dir`.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write(&self, dir: &Path) -> Result<(), RunDirError> {
+        write_atomically(&dir.join("table.md"), self.to_markdown().as_bytes())?;
+        let path = dir.join("table.csv");
+        let csv = self
+            .to_csv()
+            .map_err(|error| damaged(&path, error.to_string()))?;
+        write_atomically(&path, &csv)?;
+        match plot::plot(self.sweep, self.summaries) {
+            Some(plot) => write_atomically(&dir.join("plot.svg"), plot.to_svg_file().as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// The tables for a terminal.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}: {}\n", self.sweep.name, self.what());
+        for table in table::tables(self.sweep, self.summaries) {
+            let title = table.title.as_ref();
+            let title = title.map_or_else(String::new, |title| format!("{title}\n"));
+            let _ = write!(text, "\n{title}{}", table.to_text());
+        }
+        for line in self.privacy_lines(Table::to_text) {
+            let _ = write!(text, "\n{}\n", line.trim_end());
+        }
+        text
+    }
+
+    /// `table.md`.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("# {}\n\n{}.\n", self.sweep.name, self.what());
+        let _ = write!(text, "\nMade by `{}`.\n", self.command);
+        let _ = write!(text, "\nData: `{}`.\n", self.sweep.data_in_words());
+        for table in table::tables(self.sweep, self.summaries) {
+            if let Some(title) = &table.title {
+                let _ = write!(text, "\n## {title}\n");
+            }
+            let _ = write!(text, "\n{}", table.to_markdown());
+        }
+        let _ = write!(text, "\n## Privacy\n");
+        for line in self.privacy_lines(Table::to_markdown) {
+            let _ = write!(text, "\n{}\n", line.trim_end());
+        }
+        text
+    }
+
+    /// The metric, its spread and the seeds.
+    fn what(&self) -> String {
+        let title = self.summaries.metric.title();
+        let seeds = &self.sweep.seeds;
+        match seeds.as_slice() {
+            [seed] => format!("{title}, seed {seed}"),
+            seeds => {
+                let names: Vec<_> = seeds.iter().map(u64::to_string).collect();
+                format!(
+                    "{title}, mean ± standard error over {} seeds ({})",
+                    seeds.len(),
+                    names.join(", ")
+                )
+            }
+        }
+    }
+
+    /// What every ε in the tables means; the reasons of cells without a figure.
+    fn privacy_lines(&self, render: impl Fn(&Table) -> String) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.sweep.layout.columns.is_some() {
+            lines.push(render(&table::noise(self.summaries)));
+        }
+        lines.extend(meaning(self.summaries));
+        if self.sweep.seeds.len() > 1 {
+            lines.push(
+                "These were simulations with known seeds: who knows a seed can subtract the \
+                 noise. The figures hold for runs with secret randomness."
+                    .to_owned(),
+            );
+        }
+        for cell in &self.summaries.cells {
+            if let Some((seed, reason)) = cell.refusals.first_key_value() {
+                let seeds = cell.refusals.len();
+                let others = match seeds {
+                    1 => String::new(),
+                    _ => format!(" and {} more", seeds - 1),
+                };
+                let labels = cell.labels.join(", ");
+                lines.push(format!(
+                    "No figure for {labels} (seed {seed}{others}): {reason}."
+                ));
+            }
+        }
+        lines
+    }
+
+    /// `table.csv`: one line a cell, shares as fractions of 1.
+    fn to_csv(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let names = self
+            .sweep
+            .dimensions
+            .iter()
+            .map(|dimension| dimension.name.as_str());
+        writer.write_record(names.chain(CSV_HEADER))?;
+        for cell in &self.summaries.cells {
+            let own = self.csv_fields(cell);
+            writer.write_record(cell.labels.iter().chain(&own))?;
+        }
+        writer
+            .into_inner()
+            .map_err(|error| error.into_error().into())
+    }
+
+    fn csv_fields(&self, cell: &CellSummary) -> [String; 13] {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let statement = cell.statement();
+        [
+            self.summaries.metric.name().to_owned(),
+            number(cell.mean.map(|mean| mean.mean)),
+            number(cell.mean.and_then(|mean| mean.standard_error)),
+            cell.values.len().to_string(),
+            number(statement.map(|s| s.epsilon)),
+            number(statement.map(|s| s.delta.get())),
+            statement.map_or("", |s| s.accountant.name()).to_owned(),
+            statement.map_or_else(String::new, |s| s.is_upper_bound.to_string()),
+            number(cell.sound_statement().map(|s| s.epsilon)),
+            number(statement.map(|s| s.noise_multiplier)),
+            number(statement.and_then(|s| s.noise_std)),
+            cell.seconds.to_string(),
+            cell.refusals.values().next().cloned().unwrap_or_default(),
+        ]
+    }
+
+    /// One JSON document with all cells.
+    #[must_use]
+    pub fn to_json(&self, out: &Path) -> Value {
+        let cells: Vec<Value> = (self.sweep.cells.iter().zip(&self.summaries.cells))
+            .map(|(cell, summary)| {
+                let statement = summary.statement();
+                json!({
+                    "labels": summary.labels,
+                    "settings": cell.to_json(),
+                    "values": summary.values,
+                    "mean": summary.mean.map(|mean| mean.mean),
+                    "standard_error": summary.mean.and_then(|mean| mean.standard_error),
+                    "n": summary.values.len(),
+                    "epsilon": statement.map(|s| s.epsilon).filter(|epsilon| epsilon.is_finite()),
+                    "delta": statement.map(|s| s.delta),
+                    "noise_multiplier": statement.map(|s| s.noise_multiplier),
+                    "noise_std": statement.and_then(|s| s.noise_std),
+                    "privacy": summary.privacy,
+                    "refusals": summary.refusals,
+                    "seconds": summary.seconds,
+                })
+            })
+            .collect();
+        let names = self
+            .sweep
+            .dimensions
+            .iter()
+            .map(|dimension| &dimension.name);
+        json!({
+            "name": self.sweep.name,
+            "metric": self.summaries.metric,
+            "seeds": self.sweep.seeds,
+            "dimensions": names.collect::<Vec<_>>(),
+            "devices": self.summaries.devices,
+            "command": self.command,
+            "out": out,
+            "cells": cells,
+        })
+    }
+}
+
+const CSV_HEADER: [&str; 13] = [
+    "metric",
+    "mean",
+    "standard_error",
+    "n",
+    "epsilon",
+    "delta",
+    "accountant",
+    "is_upper_bound",
+    "epsilon_upper",
+    "noise_multiplier",
+    "noise_std",
+    "seconds",
+    "refused",
+];
+
+/// The statement of what is protected, for all cells at once.
+fn meaning(summaries: &Summaries) -> Vec<String> {
+    let statements = || summaries.cells.iter().filter_map(CellSummary::statement);
+    let Some(first) = statements().next() else {
+        return Vec::new();
+    };
+    let each = |words: fn(&PrivacyStatement) -> String| {
+        let mut all: Vec<String> = Vec::new();
+        for found in statements().map(words) {
+            if !all.contains(&found) {
+                all.push(found);
+            }
+        }
+        all.join(" or ")
+    };
+    let mut lines = vec![format!(
+        "Unit of privacy: one {}; adjacency: {}; trust: {}; sampling: {}; delta = {}.",
+        match first.unit {
+            PrivacyUnit::Device => "device",
+            PrivacyUnit::Example => "example",
+        },
+        each(|s| match s.adjacency {
+            Adjacency::AddRemove => "add-remove".to_owned(),
+            Adjacency::ReplaceOne => "replace-one".to_owned(),
+        }),
+        each(|s| match s.trust {
+            TrustModel::Central => "central".to_owned(),
+            TrustModel::Local => "local".to_owned(),
+            TrustModel::Distributed { .. } => "distributed".to_owned(),
+        }),
+        each(sampling),
+        each(|s| format!("{:.3e}", s.delta.get())),
+    )];
+    if statements().any(|statement| !statement.is_upper_bound) {
+        lines.push(
+            "\"epsilon\" is what the named accountant says; where that is no proof, the column \
+             \"upper bound\" has the epsilon that is proved for the same noise."
+                .to_owned(),
+        );
+    } else {
+        lines.push("Every epsilon is a proved upper bound.".to_owned());
+    }
+    let cells = || {
+        summaries
+            .cells
+            .iter()
+            .filter(|cell| cell.statement().is_some())
+    };
+    let mut known: Vec<&String> = Vec::new();
+    for note in cells().flat_map(|cell| &cell.notes) {
+        if known.contains(&note) {
+            continue;
+        }
+        known.push(note);
+        if cells().all(|cell| cell.notes.contains(note)) {
+            lines.push(note.clone());
+        } else {
+            lines.push(format!("In some cells: {note}"));
+        }
+    }
+    lines
+}
+
+fn sampling(statement: &PrivacyStatement) -> String {
+    let devices = statement.devices;
+    let rounds = statement.rounds;
+    match statement.sampling_rate {
+        Some(rate) => format!(
+            "{} at rate {rate} of {devices} devices over {rounds} rounds",
+            statement.sampling
+        ),
+        None => format!(
+            "{} of {devices} devices over {rounds} rounds",
+            statement.sampling
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Data for many runs: each federation is built once and dropped after its last run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::SweepError;
+use crate::config::Config;
+use crate::data::config::DataConfig;
+use crate::data::{DataFolders, Federation};
+
+/// The federations of a sweep, one for each pair of `[data]` and seed.
+pub(super) struct Federations<'a> {
+    folders: &'a DataFolders,
+    shelves: Vec<Shelf>,
+}
+
+struct Shelf {
+    data: DataConfig,
+    seed: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    federation: Option<Arc<Federation>>,
+    /// Runs that have not asked for it yet.
+    waiting: usize,
+}
+
+impl<'a> Federations<'a> {
+    pub(super) const fn new(folders: &'a DataFolders) -> Self {
+        Self {
+            folders,
+            shelves: Vec::new(),
+        }
+    }
+
+    /// Announces a run: anchors the paths of its data and returns the number of its federation.
+    pub(super) fn announce(&mut self, config: &mut Config) -> Result<usize, SweepError> {
+        config.data = self.folders.anchor(config.data.clone())?;
+        let known = |shelf: &Shelf| shelf.seed == config.seed && shelf.data == config.data;
+        let number = self.shelves.iter().position(known).unwrap_or_else(|| {
+            self.shelves.push(Shelf {
+                data: config.data.clone(),
+                seed: config.seed,
+                state: Mutex::default(),
+            });
+            self.shelves.len() - 1
+        });
+        let state = self.shelves[number].state.get_mut();
+        state.unwrap_or_else(PoisonError::into_inner).waiting += 1;
+        Ok(number)
+    }
+
+    /// The federation of a run that was announced; the last such run takes it away with it.
+    pub(super) fn take(&self, number: usize) -> Result<Arc<Federation>, SweepError> {
+        let shelf = &self.shelves[number];
+        // Who comes while it is built waits for it: two would need twice the memory.
+        let mut state = shelf.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let federation = match state.federation.take() {
+            Some(federation) => federation,
+            None => Arc::new(Federation::new(&shelf.data, self.folders, shelf.seed)?),
+        };
+        state.waiting = state.waiting.saturating_sub(1);
+        if state.waiting > 0 {
+            state.federation = Some(Arc::clone(&federation));
+        }
+        Ok(federation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DEFAULT;
+
+    fn config(seed: u64, extra: &str) -> Config {
+        let overrides = [extra.parse().unwrap()];
+        let config = Config::parse(DEFAULT, "the built-in experiment", &overrides).unwrap();
+        Config { seed, ..config }
+    }
+
+    #[test]
+    fn equal_data_and_seed_share_a_federation_until_the_last_run() {
+        let folders = DataFolders::new(Vec::new());
+        let mut federations = Federations::new(&folders);
+        let mut numbers = Vec::new();
+        for (seed, extra) in [
+            (1, "rounds=3"),
+            (1, "rounds=4"),
+            (2, "rounds=3"),
+            (1, "data.devices=9"),
+        ] {
+            numbers.push(federations.announce(&mut config(seed, extra)).unwrap());
+        }
+        assert_eq!(numbers, [0, 0, 1, 2]);
+        let first = federations.take(0).unwrap();
+        let second = federations.take(0).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        drop(first);
+        assert_eq!(
+            Arc::strong_count(&second),
+            1,
+            "the last run has it to itself"
+        );
+        assert_eq!(federations.take(2).unwrap().device_count(), 9);
+    }
+}

@@ -1,0 +1,320 @@
+//! The sweep file: an experiment and its table `[sweep]`, read and checked once.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::SweepError;
+use super::grid::{self, Cell, Dimension, Level};
+use super::layout::Layout;
+use super::metric::Metric;
+use crate::config::{Config, ConfigError, Override};
+
+/// More runs than anybody means to start.
+const MOST_RUNS: usize = 1_000_000;
+
+/// `[sweep]` as it is written.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawSweep {
+    seeds: RawSeeds,
+    metric: Option<Metric>,
+    rows: Option<String>,
+    columns: Option<String>,
+    cumulative: bool,
+    evaluate_every: u32,
+    grid: Table,
+    variants: Vec<RawVariant>,
+}
+
+impl Default for RawSweep {
+    fn default() -> Self {
+        Self {
+            seeds: RawSeeds::Count(1),
+            metric: None,
+            rows: None,
+            columns: None,
+            cumulative: false,
+            evaluate_every: 0,
+            grid: Table::new(),
+            variants: Vec::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a number of seeds or a list of seeds")]
+enum RawSeeds {
+    Count(u32),
+    List(Vec<u64>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawVariant {
+    label: String,
+    #[serde(default)]
+    set: Table,
+}
+
+/// A sweep that can be expanded: cells times seeds.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The name of the experiment.
+    pub name: String,
+    /// Names the experiment below the sweep: results are only continued under the same name.
+    pub fingerprint: String,
+    /// The seeds, at least one, all different.
+    pub seeds: Vec<u64>,
+    /// What the table shows; `None` for the first figure there is.
+    pub metric: Option<Metric>,
+    /// What changes from cell to cell.
+    pub dimensions: Vec<Dimension>,
+    /// Every combination.
+    pub cells: Vec<Cell>,
+    /// Whether each variant has the settings of those before it, too.
+    pub is_cumulative: bool,
+    pub(super) layout: Layout,
+    base: Table,
+    evaluate_every: u32,
+}
+
+impl Sweep {
+    /// Reads a sweep file and applies overrides in order; `seeds` replaces `sweep.seeds`.
+    ///
+    /// # Errors
+    /// [`SweepError`] naming the file and the key or line.
+    pub fn load(
+        path: &Path,
+        overrides: &[Override],
+        seeds: Option<u32>,
+    ) -> Result<Self, SweepError> {
+        let origin = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: origin.clone(),
+            source,
+        })?;
+        Self::parse(&text, &origin, overrides, seeds)
+    }
+
+    /// Parses the text of a sweep file; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn parse(
+        text: &str,
+        origin: &str,
+        overrides: &[Override],
+        seeds: Option<u32>,
+    ) -> Result<Self, SweepError> {
+        let mut base: Table = toml::from_str(text).map_err(|error| ConfigError::Parse {
+            origin: origin.to_owned(),
+            message: error.to_string(),
+        })?;
+        for item in overrides {
+            item.apply(&mut base)?;
+        }
+        let refuse = |key: &str, reason: String| SweepError::Table {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            reason,
+        };
+        let table = base.remove("sweep").ok_or_else(|| SweepError::NoSweep {
+            origin: origin.to_owned(),
+        })?;
+        let raw: RawSweep = table
+            .try_into()
+            .map_err(|error: toml::de::Error| refuse("sweep", error.to_string()))?;
+        let dimensions = dimensions(&raw).map_err(|(key, reason)| refuse(&key, reason))?;
+        let layout = Layout::new(&dimensions, raw.rows.as_deref(), raw.columns.as_deref());
+        let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
+        let raw_seeds = seeds.map_or(raw.seeds, RawSeeds::Count);
+        let seeds = numbers(raw_seeds, &base).map_err(|reason| refuse("sweep.seeds", reason))?;
+        let levels = dimensions.iter().map(|dimension| dimension.levels.len());
+        let runs = levels.fold(seeds.len(), usize::saturating_mul);
+        if runs > MOST_RUNS {
+            let reason =
+                format!("makes more than {MOST_RUNS} runs: start with fewer values or seeds");
+            return Err(refuse("sweep", reason));
+        }
+        let sweep = Self {
+            name: String::new(),
+            fingerprint: fingerprint(&base),
+            seeds,
+            metric: raw.metric,
+            cells: grid::cells(&dimensions),
+            dimensions,
+            is_cumulative: raw.cumulative,
+            layout,
+            base,
+            evaluate_every: raw.evaluate_every,
+        };
+        // Whatever can be seen without the data is seen before the first run.
+        for cell in &sweep.cells {
+            sweep.config(cell, 0)?;
+        }
+        let name = sweep.config(&sweep.cells[0], 0)?.name;
+        Ok(Self { name, ..sweep })
+    }
+
+    /// The experiment of a cell under one seed.
+    ///
+    /// # Errors
+    /// [`SweepError::Setting`] if a key is unknown or of the wrong type; not after
+    /// [`Self::parse`].
+    pub fn config(&self, cell: &Cell, seed: u64) -> Result<Config, SweepError> {
+        let setting = |reason| SweepError::Setting {
+            settings: cell.describe(),
+            reason,
+        };
+        let table = cell.apply(&self.base).map_err(setting)?;
+        let config: Result<Config, toml::de::Error> = table.try_into();
+        let config = config.map_err(|error| {
+            setting(ConfigError::Parse {
+                origin: "the experiment".to_owned(),
+                message: error.to_string().trim_end().to_owned(),
+            })
+        })?;
+        Ok(Config {
+            seed,
+            evaluate_every: self.evaluate_every,
+            ..config
+        })
+    }
+
+    /// The `[data]` table as it is written, in one line.
+    #[must_use]
+    pub fn data_in_words(&self) -> String {
+        let Some(Value::Table(data)) = self.base.get("data") else {
+            return String::new();
+        };
+        let pairs = data.iter().map(|(key, value)| format!("{key} = {value}"));
+        pairs.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A key and what is wrong with it.
+type Wrong = (String, String);
+
+/// The variants first, then the grid in the order of the file.
+fn dimensions(raw: &RawSweep) -> Result<Vec<Dimension>, Wrong> {
+    let mut dimensions = Vec::new();
+    if !raw.variants.is_empty() {
+        dimensions.push(variants(raw)?);
+    } else if raw.cumulative {
+        let reason = "adds up variants, but there are none".to_owned();
+        return Err(("sweep.cumulative".to_owned(), reason));
+    }
+    for (key, value) in dotted(&raw.grid) {
+        let wrong = |reason: &str| (format!("sweep.grid.{key}"), reason.to_owned());
+        let Value::Array(values) = value else {
+            return Err(wrong("is one value: give a list, like [1, 2]"));
+        };
+        if values.is_empty() {
+            return Err(wrong("is empty: give at least one value"));
+        }
+        let taken = dimensions.iter().flat_map(|d: &Dimension| &d.levels);
+        if taken
+            .flat_map(|l| &l.settings)
+            .any(|(other, _)| *other == key)
+        {
+            return Err(wrong(
+                "is set by a variant as well: leave it to one of them",
+            ));
+        }
+        let dimension = Dimension::of_key(&key, &values);
+        unique(&dimension).map_err(|label| wrong(&format!("has {label} twice")))?;
+        dimensions.push(dimension);
+    }
+    let keys = dimensions.iter().flat_map(|d| &d.levels);
+    let mut keys = keys.flat_map(|level| &level.settings).map(|(key, _)| key);
+    match keys.find(|key| *key == "seed" || *key == "name" || *key == "evaluate_every") {
+        None => Ok(dimensions),
+        Some(key) => Err((key.clone(), "cannot be swept: see `sweep.seeds`".to_owned())),
+    }
+}
+
+fn variants(raw: &RawSweep) -> Result<Dimension, Wrong> {
+    let mut sum = Vec::new();
+    let levels = raw.variants.iter().map(|variant| {
+        let own: Vec<(String, Value)> = dotted(&variant.set);
+        if raw.cumulative {
+            sum.extend(own.iter().cloned());
+        }
+        Level {
+            label: variant.label.clone(),
+            settings: if raw.cumulative { sum.clone() } else { own },
+        }
+    });
+    let dimension = Dimension {
+        name: Dimension::VARIANTS.to_owned(),
+        levels: levels.collect(),
+    };
+    unique(&dimension).map_err(|label| {
+        (
+            "sweep.variants".to_owned(),
+            format!("has the label {label} twice"),
+        )
+    })?;
+    Ok(dimension)
+}
+
+/// Tables must name their rows apart.
+fn unique(dimension: &Dimension) -> Result<(), String> {
+    let labels: Vec<&String> = dimension.levels.iter().map(|level| &level.label).collect();
+    let twice = (1..labels.len()).find(|index| labels[..*index].contains(&labels[*index]));
+    twice.map_or(Ok(()), |index| Err(labels[index].clone()))
+}
+
+/// Keys with dots and their values. `"a.b" = ..` and `a.b = ..` mean the same, although TOML
+/// makes tables of the second; under a quoted key with a dot, a table is a value.
+fn dotted(table: &Table) -> Vec<(String, Value)> {
+    let mut pairs = Vec::new();
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) if !key.contains('.') => {
+                let inner = dotted(inner).into_iter();
+                pairs.extend(inner.map(|(rest, value)| (format!("{key}.{rest}"), value)));
+            }
+            other => pairs.push((key.clone(), other.clone())),
+        }
+    }
+    pairs
+}
+
+/// The seeds; a number of them counts up from the experiment's own.
+fn numbers(seeds: RawSeeds, base: &Table) -> Result<Vec<u64>, String> {
+    let first = base.get("seed").and_then(Value::as_integer).unwrap_or(0);
+    let first = u64::try_from(first).unwrap_or(0);
+    let seeds: Vec<u64> = match seeds {
+        RawSeeds::Count(count) => (first..)
+            .take((count as usize).min(MOST_RUNS + 1))
+            .collect(),
+        RawSeeds::List(seeds) => seeds,
+    };
+    let mut known = HashSet::new();
+    match seeds.iter().find(|seed| !known.insert(**seed)) {
+        Some(seed) => Err(format!("has {seed} twice")),
+        None if seeds.is_empty() => Err("names no seed: give at least one".to_owned()),
+        None => Ok(seeds),
+    }
+}
+
+/// A name for what all runs share, the same for any order of its keys.
+fn fingerprint(base: &Table) -> String {
+    let mut base = base.clone();
+    for key in ["name", "seed", "evaluate_every"] {
+        base.remove(key);
+    }
+    // JSON sorts its keys.
+    let text = serde_json::to_string(&serde_json::to_value(&base).unwrap_or_default());
+    format!(
+        "{:08x}",
+        crc32fast::hash(text.unwrap_or_default().as_bytes())
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! What a table shows: one figure of the last evaluation of a run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::rounds::RoundRecord;
+use crate::simulate::Evaluation;
+
+/// A part of the held-out samples and a figure on it, named as in `smolfed run --json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Part of the test samples whose class is predicted.
+    TestAccuracy,
+    /// Root mean squared error on the test samples, in units of the scaled targets.
+    TestRmse,
+    /// Mean loss on the test samples.
+    TestLoss,
+    /// As [`Self::TestAccuracy`], on the samples to choose settings by.
+    ValidationAccuracy,
+    /// As [`Self::TestRmse`], on the samples to choose settings by.
+    ValidationRmse,
+    /// As [`Self::TestLoss`], on the samples to choose settings by.
+    ValidationLoss,
+}
+
+impl Metric {
+    /// All of them, in the order in which a table that names none takes the first there is.
+    pub const ALL: [Self; 6] = [
+        Self::TestAccuracy,
+        Self::TestRmse,
+        Self::ValidationAccuracy,
+        Self::ValidationRmse,
+        Self::TestLoss,
+        Self::ValidationLoss,
+    ];
+
+    /// The name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TestAccuracy => "test_accuracy",
+            Self::TestRmse => "test_rmse",
+            Self::TestLoss => "test_loss",
+            Self::ValidationAccuracy => "validation_accuracy",
+            Self::ValidationRmse => "validation_rmse",
+            Self::ValidationLoss => "validation_loss",
+        }
+    }
+
+    /// The name in a table, with its unit.
+    #[must_use]
+    pub fn title(self) -> String {
+        let words = self.name().replace('_', " ").replace("rmse", "RMSE");
+        if self.is_share() {
+            words + " (%)"
+        } else {
+            words
+        }
+    }
+
+    /// Digits after the point in a table.
+    #[must_use]
+    pub const fn digits(self) -> usize {
+        if self.is_share() { 2 } else { 4 }
+    }
+
+    /// What a table shows for `value`: shares in percent.
+    #[must_use]
+    pub const fn shown(self, value: f64) -> f64 {
+        if self.is_share() {
+            100.0 * value
+        } else {
+            value
+        }
+    }
+
+    const fn is_share(self) -> bool {
+        matches!(self, Self::TestAccuracy | Self::ValidationAccuracy)
+    }
+
+    /// Every figure that a round was evaluated to; what is not finite is no figure.
+    #[must_use]
+    pub fn of_round(record: &RoundRecord) -> BTreeMap<Self, f64> {
+        let part = |evaluation: Option<Evaluation>, [accuracy, rmse, loss]: [Self; 3]| {
+            let found = evaluation.map(|evaluation| {
+                [
+                    (accuracy, evaluation.accuracy),
+                    (rmse, evaluation.rmse),
+                    (loss, Some(evaluation.loss)),
+                ]
+            });
+            found.into_iter().flatten()
+        };
+        let test = [Self::TestAccuracy, Self::TestRmse, Self::TestLoss];
+        let validation = [
+            Self::ValidationAccuracy,
+            Self::ValidationRmse,
+            Self::ValidationLoss,
+        ];
+        part(record.test, test)
+            .chain(part(record.simulation_only.validation, validation))
+            .filter_map(|(metric, value)| Some((metric, value.filter(|v| v.is_finite())?)))
+            .collect()
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_files_are_those_of_the_command_line() {
+        for metric in Metric::ALL {
+            let json = serde_json::to_string(&metric).unwrap();
+            assert_eq!(json, format!("\"{metric}\""));
+        }
+    }
+
+    #[test]
+    fn accuracy_is_shown_in_percent_and_rmse_as_it_is() {
+        assert_eq!(Metric::TestAccuracy.title(), "test accuracy (%)");
+        assert_eq!(Metric::TestRmse.title(), "test RMSE");
+        assert_eq!(Metric::TestAccuracy.shown(0.5).to_bits(), 50f64.to_bits());
+        assert_eq!(Metric::TestRmse.shown(0.5).to_bits(), 0.5f64.to_bits());
+    }
+
+    #[test]
+    fn figures_that_are_not_finite_are_none() {
+        let evaluation = Evaluation {
+            loss: f64::INFINITY,
+            accuracy: Some(0.1),
+            rmse: None,
+        };
+        let record = RoundRecord {
+            round: 0,
+            cohort: 1,
+            epsilon: None,
+            learning_rate: 0.1,
+            test: Some(evaluation),
+            simulation_only: crate::rounds::SimulationOnly::default(),
+            seconds: 0.0,
+        };
+        let figures = Metric::of_round(&record);
+        assert_eq!(
+            figures.into_iter().collect::<Vec<_>>(),
+            [(Metric::TestAccuracy, 0.1)]
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! Cells as tables of text, for the terminal and for Markdown.
+
+use super::file::Sweep;
+use super::grid::Dimension;
+use super::layout::{cell_number, with};
+use super::metric::Metric;
+use super::summary::{CellSummary, Mean, Summaries};
+use crate::privacy::statement::PrivacyStatement;
+
+/// A table of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    /// What all of it has in common, if it is one of several.
+    pub(super) title: Option<String>,
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Columns padded to one width, the first to the left and the others to the right.
+    pub(super) fn to_text(&self) -> String {
+        self.render("  ", "", |_| String::new())
+    }
+
+    /// The same columns as a Markdown table.
+    pub(super) fn to_markdown(&self) -> String {
+        let rule = |widths: &[usize]| {
+            let dashes = widths.iter().enumerate().map(|(index, width)| match index {
+                0 => "-".repeat(*width),
+                _ => "-".repeat(width.saturating_sub(1)) + ":",
+            });
+            format!("| {} |\n", dashes.collect::<Vec<_>>().join(" | "))
+        };
+        self.render(" | ", "|", rule)
+    }
+
+    fn render(&self, gap: &str, edge: &str, rule: impl Fn(&[usize]) -> String) -> String {
+        let width = |column: usize| {
+            let rows = self.rows.iter().chain([&self.header]);
+            let cells = rows.filter_map(|row| row.get(column));
+            cells
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+                .max(3)
+        };
+        let widths: Vec<usize> = (0..self.header.len()).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&widths).enumerate();
+            let cells = cells.map(|(index, (cell, &width))| match index {
+                0 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            });
+            let text = cells.collect::<Vec<_>>().join(gap);
+            let pad = if edge.is_empty() { "" } else { " " };
+            format!("{edge}{pad}{text}{pad}{edge}")
+                .trim_end()
+                .to_owned()
+                + "\n"
+        };
+        let rows = self.rows.iter().map(line);
+        line(&self.header) + &rule(&widths) + &rows.collect::<String>()
+    }
+}
+
+/// The tables of a sweep: rows by columns if there are two dimensions, else one row a cell with
+/// what it costs.
+pub(super) fn tables(sweep: &Sweep, summaries: &Summaries) -> Vec<Table> {
+    let dimensions = &sweep.dimensions;
+    let make = |levels: Vec<usize>| {
+        let rest = sweep.layout.rest.iter();
+        let parts = rest.map(|index| {
+            let dimension = &dimensions[*index];
+            format!(
+                "{} = {}",
+                dimension.name, dimension.levels[levels[*index]].label
+            )
+        });
+        let title = parts.collect::<Vec<_>>().join(", ");
+        let (header, rows) = match sweep.layout.columns {
+            Some(columns) => crossed(sweep, summaries, columns, &levels),
+            None => listed(sweep, summaries),
+        };
+        Table {
+            title: (!title.is_empty()).then_some(title),
+            header,
+            rows,
+        }
+    };
+    let tables = sweep.layout.tables(dimensions).into_iter();
+    tables.map(make).collect()
+}
+
+type Lines = (Vec<String>, Vec<Vec<String>>);
+
+fn crossed(sweep: &Sweep, summaries: &Summaries, columns: usize, levels: &[usize]) -> Lines {
+    let across = &sweep.dimensions[columns];
+    let down = sweep.layout.rows.map(|index| &sweep.dimensions[index]);
+    let cell = |row: usize, column: usize| {
+        let levels = with(&with(levels, sweep.layout.rows, row), Some(columns), column);
+        let cell = &summaries.cells[cell_number(&sweep.dimensions, &levels)];
+        figure(cell, summaries.metric)
+    };
+    let row = |(index, label): (usize, String)| {
+        let cells = (0..across.levels.len()).map(|column| cell(index, column));
+        std::iter::once(label).chain(cells).collect()
+    };
+    let header = across
+        .levels
+        .iter()
+        .map(|level| match across.name.as_str() {
+            Dimension::VARIANTS => level.label.clone(),
+            _ => format!("{} {}", across.short_name(), level.label),
+        });
+    let corner = down.map_or("", Dimension::short_name).to_owned();
+    let labels = down.into_iter().flat_map(|dimension| &dimension.levels);
+    let labels = labels.map(|level| level.label.clone()).enumerate();
+    (
+        std::iter::once(corner).chain(header).collect(),
+        labels.map(row).collect(),
+    )
+}
+
+fn listed(sweep: &Sweep, summaries: &Summaries) -> Lines {
+    let metric = summaries.metric;
+    let down = sweep.layout.rows.map(|index| &sweep.dimensions[index]);
+    let corner = down.map_or("sweep", Dimension::short_name).to_owned();
+    let mut header = vec![corner, metric.title()];
+    if sweep.is_cumulative {
+        header.push("change".to_owned());
+    }
+    header.extend(PRIVACY_HEADER.map(str::to_owned));
+    let mut rows = Vec::new();
+    for (number, cell) in summaries.cells.iter().enumerate() {
+        let label = cell.labels.first().unwrap_or(&sweep.name).clone();
+        let mut row = vec![label, figure(cell, metric)];
+        if sweep.is_cumulative {
+            let before = number
+                .checked_sub(1)
+                .and_then(|above| summaries.cells.get(above));
+            let gain = before.and_then(|before| cell.gain_over(before));
+            row.push(gain.map_or_else(String::new, |gain| {
+                let text = plus_minus(gain, metric);
+                if gain.mean < 0.0 {
+                    text
+                } else {
+                    format!("+{text}")
+                }
+            }));
+        }
+        row.extend(privacy(cell));
+        rows.push(row);
+    }
+    (header, rows)
+}
+
+/// What noise there is, one line for each that occurs.
+pub(super) fn noise(summaries: &Summaries) -> Table {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for cell in summaries
+        .cells
+        .iter()
+        .filter(|cell| cell.statement().is_some())
+    {
+        let row = privacy(cell).to_vec();
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    Table {
+        title: None,
+        header: PRIVACY_HEADER.map(str::to_owned).to_vec(),
+        rows,
+    }
+}
+
+const PRIVACY_HEADER: [&str; 5] = [
+    "epsilon",
+    "accountant",
+    "upper bound",
+    "noise multiplier",
+    "noise std",
+];
+
+/// ε of the runs' own accountant, its name, the proved ε, z and ν.
+fn privacy(cell: &CellSummary) -> [String; 5] {
+    let Some(statement) = cell.statement() else {
+        return ["", "", "", "", ""].map(str::to_owned);
+    };
+    let epsilon = |statement: &PrivacyStatement| match statement.epsilon.is_finite() {
+        true => format!("{:.3}", statement.epsilon),
+        false => "infinite".to_owned(),
+    };
+    [
+        epsilon(statement),
+        statement.accountant.name().to_owned(),
+        cell.sound_statement()
+            .map_or_else(|| "unknown".to_owned(), epsilon),
+        format!("{:.4}", statement.noise_multiplier),
+        format!("{:.4}", statement.noise_std.unwrap_or(0.0)),
+    ]
+}
+
+/// "84.29 ± 0.12", or why there is no such figure.
+fn figure(cell: &CellSummary, metric: Metric) -> String {
+    match (cell.mean, cell.refusals.is_empty()) {
+        (Some(mean), true) => plus_minus(mean, metric),
+        (Some(mean), false) => {
+            let all = cell.values.len() + cell.refusals.len();
+            format!(
+                "{} ({} of {all})",
+                plus_minus(mean, metric),
+                cell.values.len()
+            )
+        }
+        (None, false) => "infeasible".to_owned(),
+        (None, true) => String::new(),
+    }
+}
+
+fn plus_minus(mean: Mean, metric: Metric) -> String {
+    let digits = metric.digits();
+    let shown = |value| format!("{:.digits$}", metric.shown(value));
+    match mean.standard_error {
+        Some(error) => format!("{} ± {}", shown(mean.mean), shown(error)),
+        None => shown(mean.mean),
+    }
+}
+
+#[cfg(test)]
+mod tests;
