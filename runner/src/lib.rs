@@ -27,6 +27,7 @@
 //! | [`sampling`], [`simulate`], [`server`], [`rounds`] | a round, from the cohort to the step |
 //! | [`run`], [`run_dir`] | a run with its directory and checkpoints |
 //! | [`privacy`] | events, accountants, calibration, statements |
+//! | [`report`] | the page about a run, and its plots |
 //! | [`task`] | the model that is trained |
 //! | [`cli`] | the command line |
 #![forbid(unsafe_code)]
