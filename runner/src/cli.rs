@@ -2,6 +2,7 @@
 
 mod data;
 mod demo;
+mod report;
 mod run;
 mod session;
 mod summary;
@@ -38,6 +39,7 @@ pub struct Cli {
 enum Command {
     Run(run::Args),
     Data(data::Args),
+    Report(report::Args),
     Sweep(sweep::Args),
 }
 
@@ -100,6 +102,7 @@ impl Cli {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
+            Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Sweep(args)) => sweep::run(&args),
         }
     }

@@ -27,6 +27,7 @@
 //! | [`sampling`], [`simulate`], [`server`], [`rounds`] | a round, from the cohort to the step |
 //! | [`run`], [`run_dir`] | a run with its directory and checkpoints |
 //! | [`privacy`] | events, accountants, calibration, statements |
+//! | [`report`] | the page about a run, and its plots |
 //! | [`task`] | the model that is trained |
 //! | [`cli`] | the command line |
 #![forbid(unsafe_code)]
@@ -37,6 +38,7 @@ pub mod config;
 pub mod data;
 pub mod experiment;
 pub mod privacy;
+pub mod report;
 pub mod rounds;
 pub mod run;
 pub mod run_dir;

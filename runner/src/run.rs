@@ -11,7 +11,7 @@ use crate::experiment::{Experiment, ExperimentError};
 use crate::privacy::accountant::AccountingError;
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundError, RoundRecord, Spectrum, Training};
-use crate::run_dir::{Checkpoint, RunDir, RunDirError};
+use crate::run_dir::{Checkpoint, InputLayout, RunDir, RunDirError};
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -166,7 +166,13 @@ pub fn execute(
     if let Some(books) = &books {
         books.save(&training)?;
         books.dir.write_privacy(&statements)?;
-        books.dir.write_model(&experiment.task, training.global())?;
+        let layout = InputLayout {
+            axes: federation.axes(),
+            names: federation.names(),
+        };
+        books
+            .dir
+            .write_model(&experiment.task, &layout, training.global())?;
         if let Some(spectrum) = training.spectrum() {
             books.dir.write_diagnostics(spectrum)?;
         }

@@ -31,7 +31,7 @@ use crate::task::Task;
 
 pub use checkpoint::Checkpoint;
 pub use metrics::MetricsFile;
-pub use model_file::ModelFile;
+pub use model_file::{InputLayout, ModelFile};
 
 /// What can go wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
@@ -201,8 +201,13 @@ impl RunDir {
     ///
     /// # Errors
     /// [`RunDirError::Io`].
-    pub fn write_model(&self, task: &Task, parameters: &[f32]) -> Result<(), RunDirError> {
-        let bytes = model_file::encode(task, parameters)
+    pub fn write_model(
+        &self,
+        task: &Task,
+        layout: &InputLayout,
+        parameters: &[f32],
+    ) -> Result<(), RunDirError> {
+        let bytes = model_file::encode(task, layout, parameters)
             .map_err(|reason| damaged(&self.path.join(Self::MODEL), reason))?;
         self.write(Self::MODEL, &bytes)
     }

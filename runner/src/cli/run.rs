@@ -9,6 +9,7 @@ use super::session::{in_pool, progress_bar, stop_on_ctrl_c};
 use super::summary::Summary;
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
+use crate::report;
 use crate::rounds::RoundRecord;
 use crate::run::{self, Control, Ending, RunError};
 use crate::run_dir::RunDir;
@@ -93,6 +94,7 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
     let result = run::execute(&experiment, &federation, Some(&dir), control);
     bar.finish_and_clear();
     let result = result.map_err(|error| explain(error, dir.path()))?;
+    report::write(&dir)?;
     let summary = Summary::new(&experiment, &result, dir.path(), started.elapsed());
     let mut out = std::io::stdout().lock();
     if args.json {

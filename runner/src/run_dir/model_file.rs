@@ -1,14 +1,30 @@
-//! `model.safetensors`: `weights` (outputs × features) and `biases` (outputs).
+//! `model.safetensors`: `weights` (outputs × features) and `biases` (outputs), and under `smolfed`
+//! in its metadata, as JSON, what they mean.
 
 use std::collections::HashMap;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{bytes_to_floats, floats_to_bytes};
+use crate::data::dataset::Names;
 use crate::task::Task;
 
+/// The key of our metadata. Only one: the format writes several in no fixed order, and the same
+/// model must be the same bytes.
+const METADATA: &str = "smolfed";
+
+/// How the features of a sample lie, and what features and classes are called.
+#[derive(Clone, Debug, Default)]
+pub struct InputLayout {
+    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    pub axes: Vec<usize>,
+    /// Names of features and classes, where known.
+    pub names: Names,
+}
+
 /// A trained model as it stands in its file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelFile {
     /// Rows of W, one an output, as a flat slice.
     pub weights: Vec<f32>,
@@ -16,9 +32,31 @@ pub struct ModelFile {
     pub biases: Vec<f32>,
     /// Number of features.
     pub features: usize,
+    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    pub axes: Vec<usize>,
+    /// Name of each feature; empty where not known.
+    pub feature_names: Vec<String>,
+    /// Name of each class; empty where not known.
+    pub class_names: Vec<String>,
 }
 
-pub(super) fn encode(task: &Task, parameters: &[f32]) -> Result<Vec<u8>, String> {
+/// What our metadata holds.
+#[derive(Serialize, Deserialize)]
+struct Meaning {
+    model: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    axes: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    feature_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    class_names: Vec<String>,
+}
+
+pub(super) fn encode(
+    task: &Task,
+    layout: &InputLayout,
+    parameters: &[f32],
+) -> Result<Vec<u8>, String> {
     let (features, outputs) = (task.feature_count(), task.output_count());
     let (weights, biases) = parameters
         .split_at_checked(features * outputs)
@@ -30,7 +68,14 @@ pub(super) fn encode(task: &Task, parameters: &[f32]) -> Result<Vec<u8>, String>
         ("weights", view(vec![outputs, features], &weights)?),
         ("biases", view(vec![outputs], &biases)?),
     ];
-    let metadata = HashMap::from([("model".to_owned(), task.kind().name().to_owned())]);
+    let meaning = Meaning {
+        model: task.kind().name().to_owned(),
+        axes: layout.axes.clone(),
+        feature_names: layout.names.features.clone(),
+        class_names: layout.names.classes.clone(),
+    };
+    let meaning = serde_json::to_string(&meaning).map_err(|error| error.to_string())?;
+    let metadata = HashMap::from([(METADATA.to_owned(), meaning)]);
     serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
 }
 
@@ -46,10 +91,20 @@ impl ModelFile {
         let &[_, features] = weights.shape() else {
             return Err("`weights` is no matrix".to_owned());
         };
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+        let meaning = header.metadata().as_ref().and_then(|all| all.get(METADATA));
+        let meaning = match meaning {
+            None => return Err(format!("it has no `{METADATA}` in its metadata")),
+            Some(text) => serde_json::from_str::<Meaning>(text)
+                .map_err(|error| format!("`{METADATA}` in its metadata: {error}"))?,
+        };
         Ok(Self {
             weights: bytes_to_floats(&weights)?,
             biases: bytes_to_floats(&tensor("biases")?)?,
             features,
+            axes: meaning.axes,
+            feature_names: meaning.feature_names,
+            class_names: meaning.class_names,
         })
     }
 }

@@ -1,0 +1,156 @@
+//! What was spent, in full: ε over rounds, every accountant's figure, every field of the statement.
+
+use serde_json::Value;
+
+use super::ReportInput;
+use super::curves;
+use super::number::{grouped, significant};
+use super::page::{Column, details, grid, paragraph, section, table};
+use crate::privacy::statement::PrivacyStatement;
+
+/// Fields of a statement in the order of reading, with what they mean; a field that is not here
+/// follows under its own name.
+const FIELDS: [(&str, &str); 19] = [
+    ("epsilon", "ε"),
+    ("delta", "δ"),
+    ("accountant", "accountant"),
+    ("kind", "what the figure is worth"),
+    ("is_upper_bound", "proved"),
+    ("epsilon_low", "the true ε is at least"),
+    ("unit", "protects"),
+    ("adjacency", "neighbouring federations"),
+    ("trust", "trust model"),
+    ("sampling", "sampling"),
+    ("sampling_rate", "sampling rate τ"),
+    ("devices", "devices N"),
+    ("max_participations", "most participations of a device"),
+    ("rounds", "rounds T"),
+    ("clip_norm", "clip norm L"),
+    ("noise_multiplier", "noise multiplier z = ν / L"),
+    ("noise_std", "noise std ν on the sum"),
+    ("advantage", "largest advantage of any attack"),
+    (
+        "hit_rate_at_1_percent",
+        "largest hit rate at 1 % false alarms",
+    ),
+];
+
+/// The section.
+pub(super) fn section_of(input: &ReportInput) -> String {
+    let mut content = match curves::epsilon(input) {
+        Some(figure) => grid(&[figure]),
+        None => paragraph("No finite epsilon holds for any round: there is no curve to show."),
+    };
+    if !input.statements.is_empty() {
+        content.push_str(&figures(&input.statements));
+    }
+    for (index, statement) in input.statements.iter().enumerate() {
+        let summary = match index {
+            0 => format!("The statement in full ({})", statement.accountant.name()),
+            _ => format!("The same by {}", statement.accountant.name()),
+        };
+        let fields = fields(statement);
+        // The run's own statement is open; the others are for comparison.
+        content.push_str(&match index {
+            0 => format!("<h3>{}</h3>\n{fields}", super::html::escape(&summary)),
+            _ => details(&summary, &(paragraph(&statement.in_words()) + &fields)),
+        });
+    }
+    section("What was spent", &content)
+}
+
+/// One row an accountant.
+fn figures(statements: &[PrivacyStatement]) -> String {
+    let rows: Vec<Vec<String>> = statements
+        .iter()
+        .map(|statement| {
+            vec![
+                statement.accountant.name().to_owned(),
+                significant(statement.epsilon, 5),
+                statement
+                    .epsilon_low
+                    .map_or("–".to_owned(), |low| significant(low, 5)),
+                significant(statement.delta.get(), 3),
+                match statement.is_upper_bound {
+                    true => "upper bound, proved".to_owned(),
+                    false => format!("{}, no guarantee", statement.kind.words()),
+                },
+            ]
+        })
+        .collect();
+    let head = [
+        ("accountant", Column::Words),
+        ("ε", Column::Number),
+        ("at least", Column::Number),
+        ("δ", Column::Number),
+        ("worth", Column::Words),
+    ];
+    table("figures", &head, &rows)
+}
+
+/// One row a field, straight from what `privacy.json` holds, so that none is forgotten.
+fn fields(statement: &PrivacyStatement) -> String {
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(statement) else {
+        return String::new();
+    };
+    let mut rows = Vec::new();
+    for (key, name) in FIELDS {
+        if let Some(value) = fields.remove(key) {
+            rows.push(vec![name.to_owned(), words(key, &value), key.to_owned()]);
+        }
+    }
+    for (key, value) in &fields {
+        rows.push(vec![key.replace('_', " "), words(key, value), key.clone()]);
+    }
+    let head = [
+        ("field", Column::Words),
+        ("value", Column::Words),
+        ("in privacy.json", Column::Words),
+    ];
+    table("fields", &head, &rows)
+}
+
+/// A value for readers.
+fn words(key: &str, value: &Value) -> String {
+    match value {
+        Value::Null => "∞".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => meaning(text),
+        Value::Number(number) => match (number.as_u64(), number.as_f64()) {
+            (Some(whole), _) => grouped(whole),
+            (None, Some(number)) => significant(number, 6),
+            (None, None) => number.to_string(),
+        },
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| words(key, item)).collect();
+            items.join(" ")
+        }
+        Value::Object(fields) => {
+            let parts = fields.iter().map(|(key, value)| match value {
+                Value::Object(_) => format!("{key}: {}", words(key, value)),
+                _ => format!("{key} {}", words(key, value)),
+            });
+            parts.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// The words of the statement that need one.
+fn meaning(word: &str) -> String {
+    let meaning = match word {
+        "add-remove" => "one device takes part or not",
+        "replace-one" => "one device's data are replaced by any other data",
+        "device" => "everything that one device holds",
+        "example" => "one example of one device",
+        "central" => "the server adds the noise and keeps updates and cohorts to itself",
+        "local" => "each device adds all of its own noise",
+        "uniform" => "a fixed number of devices, without replacement",
+        "poisson" => "each device by itself, with the same probability",
+        "full" => "every device in every round",
+        "unsampled" => "no random choice is claimed",
+        _ => return word.to_owned(),
+    };
+    format!("{word}: {meaning}")
+}

@@ -1,0 +1,266 @@
+//! Curves over rounds: quality, ε, update norms.
+
+use super::ReportInput;
+use super::number::{fixed, significant};
+use super::page::{Figure, grid, paragraph, section};
+use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
+use crate::config::ClipTime;
+use crate::rounds::{Quantiles, RoundRecord};
+use crate::simulate::Evaluation;
+
+/// How well the model does, and how that is written.
+struct Measure {
+    title: &'static str,
+    axis: &'static str,
+    get: fn(&Evaluation) -> Option<f64>,
+    words: fn(f64) -> String,
+}
+
+const ACCURACY: Measure = Measure {
+    title: "Accuracy",
+    axis: "accuracy, %",
+    get: |evaluation| evaluation.accuracy.map(|share| 100.0 * share),
+    words: |percent| format!("{} %", fixed(percent, 2)),
+};
+const RMSE: Measure = Measure {
+    title: "Root mean squared error",
+    axis: "rmse, in units of the scaled target",
+    get: |evaluation| evaluation.rmse,
+    words: |rmse| significant(rmse, 4),
+};
+const LOSS: Measure = Measure {
+    title: "Loss",
+    axis: "mean loss",
+    get: |evaluation| Some(evaluation.loss),
+    words: |loss| significant(loss, 4),
+};
+
+/// Accuracy (or rmse) and loss over rounds.
+pub(super) fn learning(input: &ReportInput) -> String {
+    let records = &input.records;
+    let mut figures: Vec<String> = [ACCURACY, RMSE]
+        .iter()
+        .filter_map(|measure| quality(records, measure, None))
+        .collect();
+    let train = curve(records, |record| record.simulation_only.train_loss);
+    let train = Series {
+        label: "training".to_owned(),
+        end: train.last().map_or(String::new(), |p| (LOSS.words)(p.y)),
+        points: train,
+        tone: Tone::Purple,
+        dashed: true,
+    };
+    figures.extend(quality(records, &LOSS, Some(train)));
+    let content = if figures.is_empty() {
+        paragraph("The model was never evaluated, and no device trained.")
+    } else {
+        grid(&figures)
+    };
+    section("Learning", &content)
+}
+
+/// One measure on test and validation samples; `None` without a single value.
+fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> Option<String> {
+    let part = |label: &str, tone, dashed, of: fn(&RoundRecord) -> Option<Evaluation>| {
+        let points = curve(records, |record| of(record).and_then(|e| (measure.get)(&e)));
+        Series {
+            label: label.to_owned(),
+            end: points
+                .last()
+                .map_or(String::new(), |p| (measure.words)(p.y)),
+            points,
+            tone,
+            dashed,
+        }
+    };
+    let validation = part("validation", Tone::Orange, true, |record| {
+        record.simulation_only.validation
+    });
+    let test = part("test", Tone::Blue, false, |record| record.test);
+    let mut series: Vec<Series> = more.into_iter().collect();
+    series.extend([validation, test]);
+    series.retain(|series| !series.points.is_empty());
+    if series.is_empty() {
+        return None;
+    }
+    let private: Vec<&str> = series
+        .iter()
+        .rev()
+        .filter(|series| series.dashed)
+        .map(|series| series.label.as_str())
+        .collect();
+    let caption = match private.as_slice() {
+        [] => "On samples held out for testing, which belong to no device.".to_owned(),
+        names => format!(
+            "Dashed: on private samples of devices ({}), so in a simulation only.{}",
+            names.join(" and "),
+            if names.contains(&"training") {
+                " The training loss is the cohort's mean over its last local epoch."
+            } else {
+                ""
+            }
+        ),
+    };
+    let figure = Figure {
+        title: measure.title,
+        caption: &caption,
+        simulation_only: !private.is_empty(),
+    };
+    Some(figure.of(Plot {
+        x_label: "round".to_owned(),
+        y_label: measure.axis.to_owned(),
+        x_scale: Scale::Whole,
+        series,
+        ..Plot::default()
+    }))
+}
+
+/// ε over rounds; `None` where it is infinite.
+pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
+    let points = curve(&input.records, |record| record.epsilon);
+    let last = points.last()?;
+    let privacy = &input.config.privacy;
+    let limit = privacy.epsilon.or(privacy.max_epsilon);
+    let caption = "What all rounds up to this one have spent together. No round starts that would \
+                   exceed the limit.";
+    let figure = Figure {
+        title: "Privacy spent",
+        caption: if limit.is_some() {
+            caption
+        } else {
+            "What all rounds up to this one have spent together."
+        },
+        simulation_only: false,
+    };
+    Some(
+        figure.of(Plot {
+            x_label: "round".to_owned(),
+            y_label: "epsilon".to_owned(),
+            x_scale: Scale::Whole,
+            y_reach: vec![0.0],
+            rules: limit
+                .map(|limit| Rule {
+                    label: format!("limit {}", significant(limit, 4)),
+                    y: limit,
+                })
+                .into_iter()
+                .collect(),
+            series: vec![Series {
+                label: "spent".to_owned(),
+                end: significant(last.y, 4),
+                points,
+                ..Series::default()
+            }],
+            ..Plot::default()
+        }),
+    )
+}
+
+/// Update norms and the share of clipped steps over rounds.
+pub(super) fn updates(input: &ReportInput) -> Vec<String> {
+    [norms(input), clipped(input)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn norms(input: &ReportInput) -> Option<String> {
+    let points = curve(&input.records, |record| {
+        record.simulation_only.update_norm.map(|norm| norm.median)
+    });
+    let last = points.last()?;
+    let band = |low: fn(&Quantiles) -> f64, high: fn(&Quantiles) -> f64| Band {
+        spans: input
+            .records
+            .iter()
+            .filter_map(|record| {
+                let norm = record.simulation_only.update_norm?;
+                Some(Span {
+                    x: number(record),
+                    low: low(&norm),
+                    high: high(&norm),
+                })
+            })
+            .collect(),
+        tone: Tone::Blue,
+    };
+    let figure = Figure {
+        title: "Norms of the updates",
+        caption: "L2 norms before the last clipping: the median of the cohort, the middle 80 % \
+                  (dark band) and the whole range (light band).",
+        simulation_only: true,
+    };
+    let clip_norm = input.config.privacy.clip_norm;
+    Some(
+        figure.of(Plot {
+            x_label: "round".to_owned(),
+            y_label: "L2 norm".to_owned(),
+            x_scale: Scale::Whole,
+            y_reach: vec![0.0],
+            bands: vec![band(|q| q.min, |q| q.max), band(|q| q.p10, |q| q.p90)],
+            rules: clip_norm
+                .map(|clip_norm| Rule {
+                    label: format!("clip norm {}", significant(clip_norm, 3)),
+                    y: clip_norm,
+                })
+                .into_iter()
+                .collect(),
+            series: vec![Series {
+                label: "median".to_owned(),
+                end: significant(last.y, 3),
+                points,
+                ..Series::default()
+            }],
+            ..Plot::default()
+        }),
+    )
+}
+
+fn clipped(input: &ReportInput) -> Option<String> {
+    input.config.privacy.clip_norm?;
+    let points = curve(&input.records, |record| {
+        Some(100.0 * record.simulation_only.clipped_share)
+    });
+    let last = points.last()?;
+    let (axis, caption) = match input.config.train.clip {
+        ClipTime::EveryStep => (
+            "clipped local steps, %",
+            "Share of local steps that left the ball around the global model and were pulled back.",
+        ),
+        ClipTime::Final => (
+            "clipped updates, %",
+            "Share of the cohort's updates whose norm was above the clip norm.",
+        ),
+    };
+    let figure = Figure {
+        title: "Clipping",
+        caption,
+        simulation_only: true,
+    };
+    Some(figure.of(Plot {
+        x_label: "round".to_owned(),
+        y_label: axis.to_owned(),
+        x_scale: Scale::Whole,
+        y_reach: vec![0.0],
+        series: vec![Series {
+            label: String::new(),
+            end: format!("{} %", fixed(last.y, 1)),
+            points,
+            ..Series::default()
+        }],
+        ..Plot::default()
+    }))
+}
+
+/// The number of a round for readers, from 1.
+fn number(record: &RoundRecord) -> f64 {
+    f64::from(record.round) + 1.0
+}
+
+/// One value a round where there is one.
+fn curve(records: &[RoundRecord], get: impl Fn(&RoundRecord) -> Option<f64>) -> Vec<Point> {
+    records
+        .iter()
+        .filter_map(|record| Some(Point::new(number(record), get(record)?)))
+        .collect()
+}

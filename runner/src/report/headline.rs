@@ -1,0 +1,165 @@
+//! The top of the page: what ran, how good it is, what it spent.
+
+use super::ReportInput;
+use super::html::escape;
+use super::number::{fixed, grouped, significant};
+use super::page::{BADGE, section};
+use crate::config::{DenoiserKind, Method, SamplingScheme, Trust};
+use crate::privacy::accountant::EstimateKind;
+use crate::privacy::statement::PrivacyStatement;
+
+/// Name, method, the figures that count, and the privacy statement in words.
+pub(super) fn headline(input: &ReportInput) -> String {
+    let config = &input.config;
+    let mut text = format!(
+        "<header>\n<p class=\"kicker\">smolfed report</p>\n<h1>{}</h1>\n\
+         <p class=\"lead\">{}</p>\n</header>\n",
+        escape(&config.name),
+        escape(&method(input))
+    );
+    let done = input.records.len();
+    if done < config.rounds as usize {
+        text.push_str(&format!(
+            "<p class=\"notice\">This run stopped after {done} of {} rounds. \
+             <code>smolfed run --resume</code> with this directory goes on with it.</p>\n",
+            config.rounds
+        ));
+    }
+    let tiles = [quality(input), epsilon(input), cohort(input)];
+    text.push_str(&format!(
+        "<div class=\"tiles\">\n{}</div>\n",
+        tiles.concat()
+    ));
+    let words = match input.statements.first() {
+        Some(statement) => statement.in_words(),
+        None => {
+            "There is no privacy statement: it is written when the run ends or stops.".to_owned()
+        }
+    };
+    let is_sound = input.statements.first().is_some_and(is_guarantee);
+    let content = format!(
+        "<div class=\"card statement{}\"><p>{}</p></div>\n",
+        if is_sound { "" } else { " open" },
+        escape(&words)
+    );
+    text + &section("The privacy statement", &content)
+}
+
+fn method(input: &ReportInput) -> String {
+    let config = &input.config;
+    let mut words = match config.method {
+        Method::DpFed => "DP-Fed: private federated averaging".to_owned(),
+        Method::DpFedLs => {
+            "DP-Fed-LS: private federated averaging with Laplacian smoothing, \
+                            factor "
+                .to_owned()
+                + &significant(config.server.smoothing_factor, 4)
+        }
+    };
+    words.push_str(match config.server.denoiser {
+        DenoiserKind::None => "",
+        DenoiserKind::JamesStein => ", with James–Stein shrinkage",
+        DenoiserKind::SoftThreshold => ", with soft thresholding",
+    });
+    words.push_str(match config.privacy.trust {
+        Trust::Central => "",
+        Trust::Local => ", each device adding its own noise",
+    });
+    words
+}
+
+/// A figure with its name and what belongs to it; `more` is markup.
+fn tile(name: &str, value: &str, more: &str) -> String {
+    format!(
+        "<div class=\"card tile\"><span class=\"name\">{}</span>\
+         <span class=\"value\">{}</span><span class=\"more\">{more}</span></div>\n",
+        escape(name),
+        escape(value)
+    )
+}
+
+fn quality(input: &ReportInput) -> String {
+    let newest_first = || input.records.iter().rev();
+    let test = newest_first().find_map(|record| Some((record.round, record.test?)));
+    let validation =
+        newest_first().find_map(|record| Some((record.round, record.simulation_only.validation?)));
+    let (part, note, round, evaluation) = match (test, validation) {
+        (Some((round, test)), _) => ("Test", "", round, test),
+        (None, Some((round, validation))) => ("Validation", BADGE, round, validation),
+        (None, None) => return tile("Quality", "–", "the model was not evaluated"),
+    };
+    let (name, value) = match (evaluation.accuracy, evaluation.rmse) {
+        (Some(accuracy), _) => ("accuracy", format!("{} %", fixed(100.0 * accuracy, 2))),
+        (None, Some(rmse)) => ("rmse", significant(rmse, 4)),
+        (None, None) => ("loss", significant(evaluation.loss, 4)),
+    };
+    let loss = significant(evaluation.loss, 4);
+    let rounds = grouped(u64::from(round) + 1);
+    let more = format!("after round {rounds}, loss {loss} {note}");
+    tile(&format!("{part} {name}"), &value, more.trim_end())
+}
+
+fn epsilon(input: &ReportInput) -> String {
+    let name = "Privacy spent";
+    let Some(statement) = input.statements.first() else {
+        let last = input.records.last();
+        let value = last.map_or("–".to_owned(), |record| {
+            format!(
+                "ε {}",
+                significant(record.epsilon.unwrap_or(f64::INFINITY), 4)
+            )
+        });
+        return tile(name, &value, "so far; the statement is not written yet");
+    };
+    let delta = significant(statement.delta.get(), 3);
+    if statement.epsilon.is_infinite() {
+        return tile(
+            name,
+            "ε ∞",
+            &format!("at δ = {delta}: no privacy guarantee at all"),
+        );
+    }
+    let worth = match statement.kind {
+        EstimateKind::UpperBound => "a proved upper bound",
+        EstimateKind::Approximation => "an approximation, no guarantee",
+        EstimateKind::AsPublished => "as published, no guarantee",
+    };
+    let more = format!(
+        "at δ = {delta}: {worth} (<code>{}</code>)",
+        escape(statement.accountant.name())
+    );
+    tile(
+        name,
+        &format!("ε {}", significant(statement.epsilon, 4)),
+        &more,
+    )
+}
+
+fn cohort(input: &ReportInput) -> String {
+    let config = &input.config;
+    let scheme = match config.cohort.sampling {
+        SamplingScheme::Uniform => "a fixed number, drawn at random",
+        SamplingScheme::Poisson => "each one by chance (Poisson)",
+        SamplingScheme::Full => "all of them in every round",
+    };
+    let devices = input.statements.first().map(|statement| statement.devices);
+    let drawn = input.records.iter().map(|record| record.cohort as u64);
+    let mean = drawn.clone().sum::<u64>() as f64 / input.records.len().max(1) as f64;
+    let size = match config.cohort.sampling {
+        SamplingScheme::Poisson => fixed(mean, 1),
+        _ => grouped(drawn.max().unwrap_or(0)),
+    };
+    let value = match devices {
+        Some(devices) => format!("{size} of {}", grouped(u64::from(devices))),
+        None => size,
+    };
+    let rounds = grouped(input.records.len() as u64);
+    let seconds: f64 = input.records.iter().map(|record| record.seconds).sum();
+    let more = format!("{scheme}; {rounds} rounds in {} s", significant(seconds, 3));
+    tile("Devices a round", &value, &more)
+}
+
+/// Whether an ε is proved and finite.
+fn is_guarantee(statement: &PrivacyStatement) -> bool {
+    statement.is_upper_bound && statement.epsilon.is_finite()
+}

@@ -1,0 +1,463 @@
+//! Plots as SVG: lines with error bars, bands and reference lines over linear or logarithmic axes.
+//!
+//! A plot takes its colours from the variables of [`STYLE`], so that it follows the reader's choice
+//! of light or dark. Within a page that has this style, use [`Plot::to_svg`]; for a file of its own,
+//! [`Plot::to_svg_file`]. Curves are labelled at their ends instead of in a legend.
+//!
+//! ```
+//! use smolfed::report::plot::{Plot, Point, Scale, Series, Tone};
+//!
+//! let plot = Plot {
+//!     title: "Test accuracy".to_owned(),
+//!     x_label: "epsilon".to_owned(),
+//!     y_label: "accuracy, %".to_owned(),
+//!     series: vec![Series {
+//!         label: "smoothing 1".to_owned(),
+//!         points: vec![Point::with_error(6.0, 84.3, 0.2), Point::with_error(7.0, 85.9, 0.1)],
+//!         ..Series::default()
+//!     }],
+//!     ..Plot::default()
+//! };
+//! assert!(plot.to_svg().starts_with("<svg"));
+//! ```
+
+mod axis;
+mod labels;
+mod thin;
+
+use std::fmt::Write;
+
+use self::axis::Axis;
+use self::labels::LINE;
+use super::html::escape;
+
+pub use axis::Scale;
+
+/// Style sheet of all plots: the palette, light, dark and for print, and the classes of the marks.
+pub const STYLE: &str = include_str!("plot/style.css");
+
+/// Size in the units of the drawing; it scales to the width of its place.
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 264.0;
+/// Room for the name of the vertical axis, and for ticks and name of the horizontal one.
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 44.0;
+/// More points than this are a curve; fewer get a dot each.
+const DOTTED: usize = 12;
+/// More curves than this have labels of one line.
+const TALL_LABELS: usize = 3;
+
+/// A colour of the palette: told apart by colour-blind readers, 4.5 : 1 on the paper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// The main curve.
+    #[default]
+    Blue,
+    /// What it is compared with.
+    Orange,
+    /// A third.
+    Green,
+    /// A fourth.
+    Purple,
+    /// A fifth.
+    Ochre,
+    /// Context: limits, reference lines.
+    Grey,
+}
+
+impl Tone {
+    /// The tone of curve number `index`, from 0; they repeat after the sixth.
+    #[must_use]
+    pub const fn nth(index: usize) -> Self {
+        match index % 6 {
+            0 => Self::Blue,
+            1 => Self::Orange,
+            2 => Self::Green,
+            3 => Self::Purple,
+            4 => Self::Ochre,
+            _ => Self::Grey,
+        }
+    }
+
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Blue => "blue",
+            Self::Orange => "orange",
+            Self::Green => "green",
+            Self::Purple => "purple",
+            Self::Ochre => "ochre",
+            Self::Grey => "grey",
+        }
+    }
+}
+
+/// A point of a curve. Values that are not finite interrupt the curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Across.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+    /// Half the length of an error bar, in the units of `y`; 0 draws none.
+    pub error: f64,
+}
+
+impl Point {
+    /// A point without an error bar.
+    #[must_use]
+    pub const fn new(x: f64, y: f64) -> Self {
+        Self { x, y, error: 0.0 }
+    }
+
+    /// A point with an error bar from `y - error` to `y + error`.
+    #[must_use]
+    pub const fn with_error(x: f64, y: f64, error: f64) -> Self {
+        Self { x, y, error }
+    }
+}
+
+/// A curve: its points from left to right.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Its name, shown at its end; empty for none.
+    pub label: String,
+    /// The value at its end in words, for example `84.3 %`; empty for none.
+    pub end: String,
+    /// The points; long curves are thinned without losing a peak.
+    pub points: Vec<Point>,
+    /// The colour.
+    pub tone: Tone,
+    /// Whether the line is dashed.
+    pub dashed: bool,
+}
+
+/// The vertical extent of a band at one place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Across.
+    pub x: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// A filled band behind the curves; what it shows belongs into the caption.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Band {
+    /// The spans from left to right.
+    pub spans: Vec<Span>,
+    /// The colour.
+    pub tone: Tone,
+}
+
+/// A horizontal line at a value of its own meaning, such as a limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    /// Its name, shown at its right end.
+    pub label: String,
+    /// The value; a rule whose value has no place on the axis is not drawn.
+    pub y: f64,
+}
+
+/// A plot: what is drawn, without how. Only `series` or `bands` need content.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plot {
+    /// Read out by screen readers; the page has a heading of its own.
+    pub title: String,
+    /// What the plot shows, in a sentence, for readers who cannot see it.
+    pub description: String,
+    /// Name of the horizontal axis, with its unit.
+    pub x_label: String,
+    /// Name of the vertical axis, with its unit.
+    pub y_label: String,
+    /// Horizontal scale.
+    pub x_scale: Scale,
+    /// Vertical scale.
+    pub y_scale: Scale,
+    /// Values that the vertical axis must reach, for example 0.
+    pub y_reach: Vec<f64>,
+    /// The curves, the last one on top.
+    pub series: Vec<Series>,
+    /// The bands, behind all curves.
+    pub bands: Vec<Band>,
+    /// Reference lines.
+    pub rules: Vec<Rule>,
+}
+
+/// The axes and the rectangle they span.
+struct Frame {
+    x: Axis,
+    y: Axis,
+    left: f64,
+    right: f64,
+}
+
+impl Frame {
+    const BASE: f64 = HEIGHT - BOTTOM;
+
+    fn x(&self, part: f64) -> f64 {
+        self.left + part * (self.right - self.left)
+    }
+
+    fn y(part: f64) -> f64 {
+        Self::BASE - part * (Self::BASE - TOP)
+    }
+
+    /// Where a point goes, unless it has no place.
+    fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
+        Some((self.x(self.x.place(x)?), Self::y(self.y.place(y)?)))
+    }
+}
+
+/// What stands beside the right end of a curve or a rule.
+struct Label {
+    x: f64,
+    y: f64,
+    lines: Vec<String>,
+    tone: Tone,
+}
+
+impl Plot {
+    /// The plot as an `<svg>` element for a page that has [`STYLE`]. The same plot gives the same
+    /// text everywhere. Title, labels and names are escaped.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        let mut svg = String::new();
+        self.write(&mut svg);
+        svg
+    }
+
+    /// The plot as a file of its own, with its style.
+    #[must_use]
+    pub fn to_svg_file(&self) -> String {
+        let style = format!("<style>{STYLE}svg {{ background: var(--paper); }}</style></svg>\n");
+        let svg = self.to_svg();
+        svg.strip_suffix("</svg>").unwrap_or(&svg).to_owned() + &style
+    }
+
+    fn write(&self, svg: &mut String) {
+        let frame = self.frame();
+        let _ = write!(
+            svg,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             role=\"img\"><title>{}</title><desc>{}</desc>",
+            escape(&self.title),
+            escape(&self.description)
+        );
+        self.write_axes(svg, &frame);
+        for band in &self.bands {
+            write_band(svg, &frame, band);
+        }
+        let mut labels = self.write_rules(svg, &frame);
+        for series in &self.series {
+            labels.extend(self.write_series(svg, &frame, series));
+        }
+        write_labels(svg, &frame, &labels);
+        svg.push_str("</svg>");
+    }
+
+    fn frame(&self) -> Frame {
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let spans = || self.bands.iter().flat_map(|band| &band.spans);
+        let xs = points().map(|p| p.x).chain(spans().map(|span| span.x));
+        let ys = points()
+            .flat_map(|p| [p.y, p.y - p.error, p.y + p.error])
+            .chain(spans().flat_map(|span| [span.low, span.high]))
+            .chain(self.rules.iter().map(|rule| rule.y))
+            .chain(self.y_reach.iter().copied());
+        let x = Axis::new(self.x_scale, xs, 6, false);
+        let y = Axis::new(self.y_scale, ys, 5, true);
+        let ticks = y.ticks.iter().map(|tick| labels::width(&tick.text));
+        let ends = self
+            .series
+            .iter()
+            .flat_map(|series| self.end_lines(series))
+            .chain(self.rules.iter().map(|rule| rule.label.clone()))
+            .map(|line| labels::width(&line));
+        Frame {
+            left: ticks.fold(22.0, f64::max) + 10.0,
+            right: WIDTH - ends.fold(4.0, f64::max).min(WIDTH / 3.0) - 12.0,
+            x,
+            y,
+        }
+    }
+
+    /// The lines of the label at the end of a curve.
+    fn end_lines(&self, series: &Series) -> Vec<String> {
+        let parts = [&series.label, &series.end];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        if self.series.len() <= TALL_LABELS {
+            parts.cloned().collect()
+        } else {
+            let words: Vec<&str> = parts.map(String::as_str).collect();
+            Some(words.join(" "))
+                .filter(|line| !line.is_empty())
+                .into_iter()
+                .collect()
+        }
+    }
+
+    fn write_axes(&self, svg: &mut String, frame: &Frame) {
+        let (left, right, base) = (frame.left, frame.right, Frame::BASE);
+        for tick in &frame.y.ticks {
+            let y = Frame::y(frame.y.tick_place(tick));
+            let _ = write!(
+                svg,
+                "<path class=\"grid\" d=\"M{left:.1} {y:.1}H{right:.1}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                left - 8.0,
+                y + 4.0,
+                tick.text
+            );
+        }
+        let _ = write!(
+            svg,
+            "<path class=\"base\" d=\"M{left:.1} {base:.1}H{right:.1}\"/>"
+        );
+        for tick in &frame.x.ticks {
+            let x = frame.x(frame.x.tick_place(tick));
+            let _ = write!(
+                svg,
+                "<path class=\"base\" d=\"M{x:.1} {base:.1}v4\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                base + 18.0,
+                tick.text
+            );
+        }
+        let _ = write!(
+            svg,
+            "<text x=\"0\" y=\"14\">{}</text>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            escape(&self.y_label),
+            f64::midpoint(left, right),
+            HEIGHT - 6.0,
+            escape(&self.x_label)
+        );
+    }
+
+    fn write_rules(&self, svg: &mut String, frame: &Frame) -> Vec<Label> {
+        let mut labels = Vec::new();
+        for rule in &self.rules {
+            let Some(y) = frame.y.place(rule.y).map(Frame::y) else {
+                continue;
+            };
+            let _ = write!(
+                svg,
+                "<path class=\"rule grey\" d=\"M{:.1} {y:.1}H{:.1}\"/>",
+                frame.left, frame.right
+            );
+            labels.push(Label {
+                x: frame.right,
+                y,
+                lines: vec![rule.label.clone()],
+                tone: Tone::Grey,
+            });
+        }
+        labels
+    }
+
+    fn write_series(&self, svg: &mut String, frame: &Frame, series: &Series) -> Option<Label> {
+        let tone = series.tone.class();
+        let points = thin::points(&series.points);
+        let mut path = String::new();
+        let mut pen_down = false;
+        let mut end = None;
+        for point in &points {
+            let Some((x, y)) = frame.place(point.x, point.y) else {
+                pen_down = false;
+                continue;
+            };
+            let _ = write!(path, "{}{x:.1} {y:.1}", if pen_down { 'L' } else { 'M' });
+            pen_down = true;
+            end = Some((x, y));
+            let error = point.error.abs();
+            let low = frame.y.place(point.y - error).map(Frame::y);
+            let high = frame.y.place(point.y + error).map(Frame::y);
+            if let (true, Some(low), Some(high)) = (error > 0.0, low, high) {
+                let _ = write!(
+                    svg,
+                    "<path class=\"error {tone}\" d=\"M{x:.1} {low:.1}V{high:.1}\
+                     M{:.1} {low:.1}h6M{:.1} {high:.1}h6\"/>",
+                    x - 3.0,
+                    x - 3.0
+                );
+            }
+        }
+        let (x, y) = end?;
+        let dashed = if series.dashed { " dashed" } else { "" };
+        let _ = write!(svg, "<path class=\"line {tone}{dashed}\" d=\"{path}\"/>");
+        let dots = if points.len() <= DOTTED {
+            points.len()
+        } else {
+            0
+        };
+        let dots = points.iter().take(dots);
+        for (x, y) in dots.filter_map(|p| frame.place(p.x, p.y)).chain([(x, y)]) {
+            let _ = write!(
+                svg,
+                "<circle class=\"dot {tone}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>"
+            );
+        }
+        let lines = self.end_lines(series);
+        (!lines.is_empty()).then_some(Label {
+            x,
+            y,
+            lines,
+            tone: series.tone,
+        })
+    }
+}
+
+fn write_band(svg: &mut String, frame: &Frame, band: &Band) {
+    let spans = thin::spans(&band.spans);
+    let highs = spans.iter().map(|span| (span.x, span.high));
+    let lows = spans.iter().rev().map(|span| (span.x, span.low));
+    let corners: Vec<String> = highs
+        .chain(lows)
+        .filter_map(|(x, y)| frame.place(x, y))
+        .map(|(x, y)| format!("{x:.1} {y:.1}"))
+        .collect();
+    if !corners.is_empty() {
+        let _ = write!(
+            svg,
+            "<path class=\"band {}\" d=\"M{}Z\"/>",
+            band.tone.class(),
+            corners.join("L")
+        );
+    }
+}
+
+fn write_labels(svg: &mut String, frame: &Frame, labels: &[Label]) {
+    let wanted: Vec<(f64, f64)> = labels
+        .iter()
+        .map(|label| (label.y, LINE * label.lines.len() as f64 + 2.0))
+        .collect();
+    let middles = labels::spread(&wanted, 4.0, HEIGHT - 4.0);
+    for (label, middle) in labels.iter().zip(middles) {
+        let tone = label.tone.class();
+        // A label that had to move, or whose curve ends early, is tied to the end of its curve.
+        if (middle - label.y).abs() > LINE || frame.right - label.x > LINE {
+            let _ = write!(
+                svg,
+                "<path class=\"leader {tone}\" d=\"M{:.1} {:.1}L{:.1} {middle:.1}\"/>",
+                label.x + 4.0,
+                label.y,
+                frame.right + 5.0
+            );
+        }
+        let first = middle - LINE * (label.lines.len() as f64 - 1.0) / 2.0 + 4.0;
+        for (index, line) in label.lines.iter().enumerate() {
+            let _ = write!(
+                svg,
+                "<text class=\"end {tone}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                frame.right + 8.0,
+                first + LINE * index as f64,
+                escape(line)
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

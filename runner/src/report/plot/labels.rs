@@ -1,0 +1,63 @@
+//! Labels beside the ends of curves, moved apart so that none hides another.
+
+/// Height of a line of text.
+pub(super) const LINE: f64 = 14.0;
+
+/// Where labels go: `wanted` holds the middle and the height of each. Returns the middles, between
+/// `top` and `bottom` where all fit, in the order of the input.
+pub(super) fn spread(wanted: &[(f64, f64)], top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|&a, &b| wanted[a].0.total_cmp(&wanted[b].0));
+    let mut middles: Vec<f64> = wanted.iter().map(|label| label.0).collect();
+    // Down from the top: no label above the end of the one before it.
+    let mut free = top;
+    for &index in &order {
+        let half = wanted[index].1 / 2.0;
+        middles[index] = middles[index].max(free + half);
+        free = middles[index] + half;
+    }
+    // Back up from the bottom, where the first pass pushed them out.
+    let mut free = bottom;
+    for &index in order.iter().rev() {
+        let half = wanted[index].1 / 2.0;
+        middles[index] = middles[index].min(free - half);
+        free = middles[index] - half;
+    }
+    middles
+}
+
+/// Estimated width of a text at the size of the plot's labels on a narrow screen.
+pub(super) fn width(text: &str) -> f64 {
+    7.4 * text.chars().count() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_fit_stay() {
+        assert_eq!(
+            spread(&[(50.0, 14.0), (100.0, 14.0)], 0.0, 200.0),
+            [50.0, 100.0]
+        );
+        assert!(spread(&[], 0.0, 1.0).is_empty());
+    }
+
+    #[test]
+    fn labels_move_apart_and_stay_inside() {
+        let wanted = [(198.0, 28.0), (199.0, 28.0), (10.0, 14.0), (197.0, 14.0)];
+        let middles = spread(&wanted, 0.0, 200.0);
+        let mut ends: Vec<(f64, f64)> = middles
+            .iter()
+            .zip(&wanted)
+            .map(|(middle, (_, height))| (middle - height / 2.0, middle + height / 2.0))
+            .collect();
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(
+            ends.windows(2).all(|pair| pair[0].1 <= pair[1].0 + 1e-9),
+            "{ends:?}"
+        );
+        assert!(ends[3].1 <= 200.0 && (ends[0].0 - 3.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,30 @@
+//! How to repeat the run, and its complete configuration.
+
+use super::ReportInput;
+use super::page::{details, paragraph, preformatted, section};
+
+/// The section.
+pub(super) fn section_of(input: &ReportInput) -> String {
+    let next_seed = input.config.seed.wrapping_add(1);
+    let commands = format!(
+        "smolfed run config.toml                   # this run, bit for bit\n\
+         smolfed run config.toml --set seed={next_seed}{:pad$}# other cohorts, other noise\n\
+         smolfed report .                          # this page again",
+        "",
+        pad = 7usize.saturating_sub(next_seed.to_string().len())
+    );
+    let config = match input.config.to_toml() {
+        Ok(text) => preformatted(&text),
+        Err(error) => paragraph(&error.to_string()),
+    };
+    let explanation = format!(
+        "In the directory of this page, with smolfed {}. The result does not depend on the machine \
+         or the number of threads. Whoever knows the seed can subtract the noise: a known seed is \
+         for simulations only.",
+        env!("CARGO_PKG_VERSION")
+    );
+    let content = paragraph(&explanation)
+        + &preformatted(&commands)
+        + &details("The complete configuration, config.toml", &config);
+    section("How to repeat this run", &content)
+}
