@@ -362,33 +362,45 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] naming the origin and the key or line.
     pub fn parse(text: &str, origin: &str, overrides: &[Override]) -> Result<Self, ConfigError> {
-        let refuse = |message: String| ConfigError::Parse {
+        let refuse = |error: toml::de::Error| ConfigError::Parse {
             origin: origin.to_owned(),
-            message,
+            message: sentence(&error, text),
         };
         if overrides.is_empty() {
-            // Straight from the text: errors then show the line.
-            return toml::from_str(text).map_err(|error| refuse(error.to_string()));
+            // Straight from the text: errors then name the line.
+            return toml::from_str(text).map_err(refuse);
         }
-        let mut table: toml::Table =
-            toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        let mut table: toml::Table = toml::from_str(text).map_err(refuse)?;
         for item in overrides {
             item.apply(&mut table)?;
         }
-        table
-            .try_into()
-            .map_err(|error: toml::de::Error| refuse(error.to_string()))
+        table.try_into().map_err(refuse)
     }
 
     /// The complete file, every default written out: reading it back gives the same.
     ///
     /// # Errors
-    /// [`ConfigError::Parse`] if a value has no form in TOML (a seed above 2⁶³ − 1).
+    /// [`ConfigError::Parse`] if a value has no form in TOML (a path that is not UTF-8).
     pub fn to_toml(&self) -> Result<String, ConfigError> {
         toml::to_string(self).map_err(|error| ConfigError::Parse {
             origin: "the complete experiment".to_owned(),
             message: error.to_string(),
         })
+    }
+}
+
+/// What a parser's error says, in one line: where it stands in `text`, or below which key.
+fn sentence(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message().trim_end().replace('\n', ", ");
+    if let Some(before) = error.span().and_then(|span| text.get(..span.start)) {
+        let line = before.matches('\n').count() + 1;
+        return format!("line {line}: {message}");
+    }
+    // A table has no lines; its errors end with the key that they are about.
+    let whole = error.to_string();
+    match whole.trim_end().rsplit_once("\nin ") {
+        Some((_, key)) => format!("{key}: {message}"),
+        None => message,
     }
 }
 

@@ -68,7 +68,7 @@ pub enum ExperimentError {
         purpose: &'static str,
     },
     /// A number of the privacy settings or the cohort.
-    #[error("`{key}` is {value}: {reason}")]
+    #[error("`{key}` is {value}: {}", without_value(value, reason))]
     Privacy {
         /// The key.
         key: &'static str,
@@ -130,6 +130,7 @@ impl Experiment {
             federation.feature_count(),
             federation.class_count(),
         )?;
+        names_a_directory(&config.name)?;
         at_least_one("rounds", config.rounds)?;
         let sampling = sampling(&config.cohort, federation.device_count())?;
         let clip_norm = config
@@ -182,6 +183,37 @@ impl Experiment {
             ..self.training
         }
     }
+}
+
+/// What is wrong with a number whose value the sentence already has.
+fn without_value(value: &str, reason: &privacy_params::ParamError) -> String {
+    let text = reason.to_string();
+    match text.split_once(&format!(" is {value}: ")) {
+        Some((_, advice)) => advice.to_owned(),
+        None => text,
+    }
+}
+
+/// The name becomes a part of the run directory's: it must not lead elsewhere.
+fn names_a_directory(name: &str) -> Result<(), ExperimentError> {
+    /// Leaves room for the time below the 255 bytes of common file systems.
+    const LONGEST: usize = 100;
+    let is_plain = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+    if name.is_empty()
+        || name.len() > LONGEST
+        || name.starts_with(['.', ' '])
+        || !name.chars().all(is_plain)
+    {
+        return Err(ExperimentError::Range {
+            key: "name",
+            value: format!("{name:?}"),
+            expected: format!(
+                "up to {LONGEST} bytes of letters, digits, `-`, `_`, `.` and blanks, and begin \
+                 with none of the last two"
+            ),
+        });
+    }
+    Ok(())
 }
 
 fn at_least_one(key: &'static str, value: u32) -> Result<(), ExperimentError> {

@@ -21,6 +21,7 @@
 //! | mean and standard error of a cell | `summary`, `metric` |
 //! | rows and columns | `layout`, `table` |
 //! | `table.md`, `table.csv`, `--json` | `document` |
+//! | `plot.svg` | `plot` |
 
 mod document;
 mod federations;
@@ -30,6 +31,7 @@ mod fixture;
 mod grid;
 mod layout;
 mod metric;
+mod plot;
 mod results;
 mod summary;
 mod table;

@@ -66,6 +66,14 @@ impl DataCommandError {
 /// # Errors
 /// [`DataCommandError`]: bad input, or an output that takes nothing.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
+    match answer(args, out) {
+        // A reader that has seen enough, such as `head`, is no failure.
+        Err(DataCommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+fn answer(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
     match &args.command {
         DataCommand::List { json } => Ok(list(*json, &DataFolders::of_experiment(None), out)?),
         DataCommand::Inspect(args) => {

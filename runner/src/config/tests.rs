@@ -1,1 +1,146 @@
+//! Reading, refusing and writing back experiment files.
 
+use super::*;
+
+/// The least that an experiment must say.
+const LEAST: &str = "method = \"dp-fed\"\nrounds = 3\n[data]\nsource = \"digits\"\ndevices = 10\n";
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, "a.toml", &[])
+}
+
+fn refusal(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+fn set(text: &str) -> Override {
+    text.parse().unwrap()
+}
+
+#[test]
+fn the_least_file_gets_the_documented_defaults() {
+    let config = parse(LEAST).unwrap();
+    assert_eq!(config.name, "experiment");
+    assert_eq!((config.seed, config.evaluate_every), (0, 1));
+    assert_eq!(config.method.name(), "dp-fed");
+    assert_eq!(config.model.kind, None);
+    assert_eq!(config.cohort, CohortConfig::default());
+    assert_eq!(config.train, TrainConfig::default());
+    assert_eq!(config.server, ServerConfig::default());
+    assert_eq!(config.privacy, PrivacyConfig::default());
+    assert_eq!(config.privacy.delta.to_string(), "1/N^1.1");
+}
+
+#[test]
+fn the_built_in_experiment_is_read_without_a_file() {
+    let config = Config::load(None, &[]).unwrap();
+    assert_eq!(config.name, "digits");
+    let changed = Config::load(None, &[set("rounds=2"), set("method=dp-fed")]).unwrap();
+    assert_eq!((changed.rounds, changed.method), (2, Method::DpFed));
+}
+
+#[test]
+fn what_is_written_reads_back_the_same() {
+    let full = format!(
+        "{LEAST}partition = \"dirichlet\"\nalpha = 0.3\n[model]\nkind = \"softmax\"\n\
+         [cohort]\nsampling = \"poisson\"\nsampling_rate = 0.25\ndenominator = \"realised\"\n\
+         [train]\nclip = \"final\"\nlearning_rate = 0.01\n[server]\naxes = [8, 8]\n\
+         denoiser = \"james-stein\"\n[privacy]\nnoise_std = 0.25\nmax_epsilon = 3.5\n\
+         delta = 1e-5\nclip_norm = 0.5\naccountant = \"theorem-2\"\ntrust = \"local\"\n"
+    );
+    for text in [LEAST, DEFAULT, &full] {
+        let config = parse(text).unwrap();
+        let written = config.to_toml().unwrap();
+        assert_eq!(parse(&written).unwrap(), config, "{written}");
+        assert_eq!(parse(&written).unwrap().to_toml().unwrap(), written);
+    }
+}
+
+#[test]
+fn unknown_keys_are_refused_in_every_table() {
+    for table in ["data", "model", "cohort", "train", "server", "privacy"] {
+        let error = Config::parse(LEAST, "a.toml", &[set(&format!("{table}.nope=1"))]);
+        let text = error.unwrap_err().to_string();
+        assert!(
+            text.contains("`nope`") && text.contains(table),
+            "{table}: {text}"
+        );
+    }
+    assert!(refusal(&format!("nope = 1\n{LEAST}")).starts_with("a.toml: line 1: "));
+}
+
+#[test]
+fn errors_in_a_file_are_one_line_with_its_number() {
+    let cases = [
+        ("rounds = 3", "rounds = \"x\"", "a.toml: line 2: "),
+        ("rounds = 3", "rounds = [", "a.toml: line "),
+        ("\"digits\"", "\"digit\"", "a.toml: line 4: "),
+        ("devices = 10", "devices = 0", "a.toml: line "),
+        ("rounds = 3\n", "", "a.toml: line "),
+    ];
+    for (from, to, start) in cases {
+        let text = refusal(&LEAST.replace(from, to));
+        assert!(text.starts_with(start), "{text}");
+        assert!(!text.contains('\n'), "{text}");
+    }
+}
+
+#[test]
+fn errors_in_an_override_are_one_line_with_the_key() {
+    let cases = [
+        ("rounds=x", "a.toml: `rounds`: invalid type"),
+        ("privacy.delta=2", "a.toml: `privacy.delta`: the delta is 2"),
+        (
+            "privacy.accountant=nobody",
+            "a.toml: `privacy.accountant`: `nobody`",
+        ),
+        ("data.devices=0", "a.toml: `data`: `data.devices` is 0"),
+        ("nope=1", "a.toml: unknown field `nope`"),
+    ];
+    for (text, start) in cases {
+        let error = Config::parse(LEAST, "a.toml", &[set(text)]).unwrap_err();
+        let sentence = error.to_string();
+        assert!(sentence.starts_with(start), "{sentence}");
+        assert!(!sentence.contains('\n'), "{sentence}");
+    }
+}
+
+#[test]
+fn overrides_apply_in_their_order_and_fail_with_their_own_errors() {
+    let overrides = [set("rounds=5"), set("rounds=6"), set("seed=7")];
+    let config = Config::parse(LEAST, "a.toml", &overrides).unwrap();
+    assert_eq!((config.rounds, config.seed), (6, 7));
+    let into_a_value = Config::parse(LEAST, "a.toml", &[set("rounds.x=5")]);
+    assert!(matches!(into_a_value, Err(ConfigError::NotATable { .. })));
+    let no_value = "rounds".parse::<Override>();
+    assert!(matches!(no_value, Err(ConfigError::Override { .. })));
+    // The file itself is read first: its errors keep their line.
+    let broken = Config::parse("rounds = [", "a.toml", &overrides).unwrap_err();
+    assert!(broken.to_string().starts_with("a.toml: line 1"), "{broken}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let error = Config::load(Some(Path::new("no/such.toml")), &[]).unwrap_err();
+    assert!(matches!(error, ConfigError::Read { .. }));
+    assert!(error.to_string().contains("no/such.toml"), "{error}");
+}
+
+#[test]
+fn the_largest_seed_survives_its_file() {
+    let mut config = parse(LEAST).unwrap();
+    config.seed = u64::MAX;
+    assert_eq!(parse(&config.to_toml().unwrap()).unwrap(), config);
+}
+
+#[test]
+fn names_are_those_of_the_file() {
+    for kind in [ModelKind::Linear, ModelKind::Logistic, ModelKind::Softmax] {
+        let text = format!("{LEAST}[model]\nkind = \"{}\"\n", kind.name());
+        assert_eq!(parse(&text).unwrap().model.kind, Some(kind));
+    }
+    for method in [Method::DpFed, Method::DpFedLs] {
+        let text = LEAST.replace("dp-fed", method.name());
+        assert_eq!(parse(&text).unwrap().method, method);
+    }
+}

@@ -151,7 +151,7 @@ pub enum DataConfigError {
         /// Its value.
         value: String,
         /// What would be right.
-        expected: &'static str,
+        expected: String,
     },
     /// Files that only make sense together.
     #[error("`data.{present}` is given without `data.{absent}`; give both or none")]

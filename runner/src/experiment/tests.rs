@@ -1,1 +1,392 @@
+//! What an experiment refuses, and what it settles.
 
+use super::*;
+use crate::config::Override;
+use crate::data::DataFolders;
+use crate::privacy::accountant::Accountant;
+
+/// A sound experiment on 100 devices with 64 features and ten classes.
+const SOUND: &str = "method = \"dp-fed-ls\"\nrounds = 3\n[data]\nsource = \"digits\"\n\
+                     devices = 100\n[cohort]\ncohort_size = 20\n[server]\nsmoothing_factor = 1.0\n\
+                     [privacy]\nepsilon = 8.0\nclip_norm = 0.5\n";
+
+fn settle_text(text: &str, settings: &[&str]) -> Result<Experiment, ExperimentError> {
+    let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
+    let config = Config::parse(text, "test", &overrides).unwrap();
+    let folders = DataFolders::of_experiment(None);
+    let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
+    Experiment::new(config, &federation)
+}
+
+fn settle(settings: &[&str]) -> Result<Experiment, ExperimentError> {
+    settle_text(SOUND, settings)
+}
+
+/// The sentence that refuses the sound experiment with these settings.
+#[track_caller]
+fn refusal(settings: &[&str]) -> String {
+    let error = settle(settings).unwrap_err();
+    let sentence = error.to_string();
+    assert!(!sentence.contains('\n'), "{sentence}");
+    sentence
+}
+
+#[track_caller]
+fn refused(settings: &[&str], start: &str) {
+    let sentence = refusal(settings);
+    assert!(sentence.starts_with(start), "{sentence}");
+}
+
+#[test]
+fn numbers_of_the_core_are_refused_with_key_and_value() {
+    for (setting, start) in [
+        (
+            "privacy.clip_norm=0",
+            "`privacy.clip_norm` is 0: it must be",
+        ),
+        (
+            "privacy.clip_norm=nan",
+            "`privacy.clip_norm` is NaN: it must be",
+        ),
+        ("privacy.clip_norm=1e99", "`privacy.clip_norm` is 1"),
+        (
+            "train.learning_rate=0",
+            "`train.learning_rate` is 0: it must be",
+        ),
+        (
+            "train.weight_decay=-1",
+            "`train.weight_decay` is -1: it must",
+        ),
+        ("train.proximal=inf", "`train.proximal` is inf: it must be"),
+        (
+            "server.learning_rate=-2",
+            "`server.learning_rate` is -2: it must",
+        ),
+    ] {
+        let error = settle(&[setting]).unwrap_err();
+        assert!(matches!(error, ExperimentError::Value { .. }), "{error:?}");
+        refused(&[setting], start);
+    }
+}
+
+#[test]
+fn numbers_out_of_a_range_of_their_own_are_refused() {
+    for (setting, start) in [
+        ("rounds=0", "`rounds` is 0: it must be at least 1"),
+        ("train.epochs=0", "`train.epochs` is 0"),
+        ("train.batch_size=0", "`train.batch_size` is 0"),
+        (
+            "train.learning_rate_decay=0",
+            "`train.learning_rate_decay` is 0",
+        ),
+        (
+            "train.learning_rate_decay=1.1",
+            "`train.learning_rate_decay` is 1.1",
+        ),
+        (
+            "train.gradient_smoothing=-1",
+            "`train.gradient_smoothing` is -1",
+        ),
+        (
+            "server.smoothing_factor=nan",
+            "`server.smoothing_factor` is NaN",
+        ),
+        (
+            "privacy.grid_bits=3",
+            "`privacy.grid_bits` is 3: it must be from 4 to 24",
+        ),
+        (
+            "server.axes=[8]",
+            "`server.axes` is [8]: it must be lengths whose product is the 64",
+        ),
+        ("server.axes=[9223372036854775807, 3]", "`server.axes` is ["),
+        ("name=\"a/b\"", "`name` is \"a/b\""),
+        ("name=\"..\"", "`name` is \"..\""),
+        ("name=\"\"", "`name` is \"\""),
+    ] {
+        let error = settle(&[setting]).unwrap_err();
+        assert!(matches!(error, ExperimentError::Range { .. }), "{error:?}");
+        refused(&[setting], start);
+    }
+    let too_much = SOUND.replace("epsilon = 8.0", "noise_multiplier = 1e300");
+    let error = settle_text(&too_much, &[]).unwrap_err().to_string();
+    assert!(error.contains("`privacy.noise_multiplier`"), "{error}");
+}
+
+#[test]
+fn contradictions_name_both_keys() {
+    let cases: [(&[&str], [&str; 2]); 8] = [
+        (
+            &["cohort.sampling_rate=0.2"],
+            ["cohort.cohort_size", "cohort.sampling_rate"],
+        ),
+        (
+            &["cohort.sampling=full"],
+            ["cohort.sampling", "cohort.cohort_size"],
+        ),
+        (
+            &["cohort={sampling=\"full\", sampling_rate=0.5}"],
+            ["cohort.sampling", "cohort.sampling_rate"],
+        ),
+        (
+            &["privacy.noise_multiplier=1"],
+            ["privacy.epsilon", "privacy.noise_multiplier"],
+        ),
+        (
+            &["privacy.noise_std=1"],
+            ["privacy.epsilon", "privacy.noise_std"],
+        ),
+        (
+            &["privacy.max_epsilon=1"],
+            ["privacy.epsilon", "privacy.max_epsilon"],
+        ),
+        (&["method=dp-fed"], ["method", "server.smoothing_factor"]),
+        (
+            &["server.denoiser=james-stein"],
+            ["server.denoiser", "server.smoothing_factor"],
+        ),
+    ];
+    for (settings, keys) in cases {
+        let error = settle(settings).unwrap_err();
+        assert!(
+            matches!(error, ExperimentError::Contradiction { first, second, .. }
+                if [first, second] == keys),
+            "{error:?}"
+        );
+    }
+    let both = SOUND.replace("epsilon = 8.0", "noise_multiplier = 1.0\nnoise_std = 1.0");
+    let error = settle_text(&both, &[]).unwrap_err();
+    assert!(
+        matches!(error, ExperimentError::Contradiction { .. }),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn missing_keys_are_named() {
+    let no_cohort = settle(&["cohort={}"]).unwrap_err();
+    assert!(
+        matches!(
+            no_cohort,
+            ExperimentError::Missing {
+                key: "cohort.cohort_size",
+                ..
+            }
+        ),
+        "{no_cohort:?}"
+    );
+    for noise in ["epsilon = 8.0", "noise_multiplier = 1.0", "noise_std = 1.0"] {
+        let text = SOUND
+            .replace("epsilon = 8.0", noise)
+            .replace("clip_norm = 0.5", "");
+        let error = settle_text(&text, &[]).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                ExperimentError::Missing {
+                    key: "privacy.clip_norm",
+                    ..
+                }
+            ),
+            "{noise}: {error:?}"
+        );
+    }
+}
+
+#[test]
+fn privacy_numbers_are_refused_once_and_clearly() {
+    for (setting, sentence) in [
+        (
+            "privacy.epsilon=0",
+            "`privacy.epsilon` is 0: it must be above 0",
+        ),
+        (
+            "privacy.epsilon=nan",
+            "`privacy.epsilon` is NaN: it must be above 0",
+        ),
+        (
+            "cohort.cohort_size=0",
+            "`cohort.cohort_size` is 0: it must be from 1 to the device count 100",
+        ),
+        (
+            "cohort.cohort_size=101",
+            "`cohort.cohort_size` is 101: it must be from 1 to the device count 100",
+        ),
+    ] {
+        let error = settle(&[setting]).unwrap_err();
+        assert!(
+            matches!(error, ExperimentError::Privacy { .. }),
+            "{error:?}"
+        );
+        assert_eq!(refusal(&[setting]), sentence);
+    }
+    let poisson = ["cohort.sampling=poisson", "cohort.cohort_size=101"];
+    refused(&poisson, "`cohort.cohort_size` is 101");
+    for rate in ["0", "1.5", "nan"] {
+        let cohort = format!("cohort={{sampling=\"poisson\", sampling_rate={rate}}}");
+        refused(&[&cohort], "`cohort.sampling_rate` is");
+    }
+    // 1/N is no probability below 1 for a single device.
+    let alone = ["data.devices=1", "cohort={sampling=\"full\"}"];
+    assert_eq!(
+        refusal(&alone),
+        "`privacy.delta` is 1/N^1.1: the delta is 1: it must be above 0 and below 1"
+    );
+    for (noise, start) in [
+        (
+            "noise_multiplier = -1.0",
+            "`privacy.noise_multiplier` is -1",
+        ),
+        ("noise_std = -1.0", "`privacy.noise_std` is -1"),
+        (
+            "noise_multiplier = 1.0\nmax_epsilon = 0.0",
+            "`privacy.max_epsilon` is 0",
+        ),
+    ] {
+        let text = SOUND.replace("epsilon = 8.0", noise);
+        let error = settle_text(&text, &[]).unwrap_err().to_string();
+        assert!(error.starts_with(start), "{error}");
+    }
+}
+
+#[test]
+fn a_model_that_does_not_fit_is_refused() {
+    for (kind, start) in [
+        (
+            "linear",
+            "`model.kind` is \"linear\", but the data have classes",
+        ),
+        (
+            "logistic",
+            "`model.kind` is \"logistic\", but the data have 10 classes",
+        ),
+    ] {
+        let setting = format!("model.kind={kind}");
+        let error = settle(&[&setting]).unwrap_err();
+        assert!(matches!(error, ExperimentError::Task(_)), "{error:?}");
+        refused(&[&setting], start);
+    }
+}
+
+#[test]
+fn targets_and_accountants_that_cannot_be_are_refused_before_the_start() {
+    let infeasible = settle(&["privacy.epsilon=0.001", "privacy.accountant=theorem-1"]);
+    let error = infeasible.unwrap_err();
+    assert!(
+        matches!(error, ExperimentError::Calibration { .. }),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("infeasible"), "{error}");
+    // Theorem 2 is about Poisson sampling.
+    let given = SOUND.replace("epsilon = 8.0", "noise_multiplier = 1.0");
+    let error = settle_text(&given, &["privacy.accountant=theorem-2"]).unwrap_err();
+    assert!(
+        matches!(error, ExperimentError::Accounting { .. }),
+        "{error:?}"
+    );
+    assert!(
+        error
+            .to_string()
+            .starts_with("`privacy.accountant` is \"theorem-2\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_target_becomes_noise_and_budget() {
+    let experiment = settle(&[]).unwrap();
+    let plan = &experiment.privacy;
+    assert_eq!(plan.budget.unwrap().get().to_bits(), 8f64.to_bits());
+    assert_eq!(plan.accountant, Accountant::Rdp);
+    let spent = |rounds| plan.estimate(rounds).unwrap().epsilon;
+    assert!(spent(3) <= 8.0 && spent(3) > 7.99, "{}", spent(3));
+    assert!(spent(4) > 8.0);
+    assert!(spent(1) < spent(2) && spent(2) < spent(3));
+    assert!(plan.noise.is_some() && !plan.is_local());
+    let z = plan.multiplier().get();
+    assert!((plan.noise_std() - 0.5 * z).abs() < 1e-12);
+}
+
+#[test]
+fn an_infinite_target_needs_no_noise() {
+    let experiment = settle(&["privacy.epsilon=inf"]).unwrap();
+    assert!(experiment.privacy.noise.is_none());
+    assert!(experiment.privacy.budget.is_none());
+    assert!(
+        experiment
+            .privacy
+            .estimate(3)
+            .unwrap()
+            .epsilon
+            .is_infinite()
+    );
+}
+
+/// The sampler's std is a fraction of a step of the grid, rounded up.
+#[test]
+fn the_noise_is_never_less_than_was_asked_for() {
+    for z in [1e-3, 0.3, 1.0, 7.77] {
+        let text = SOUND.replace("epsilon = 8.0", &format!("noise_multiplier = {z}"));
+        let experiment = settle_text(&text, &[]).unwrap();
+        let (numerator, denominator) = experiment.privacy.noise.unwrap().sigma();
+        let std = numerator as f64 / denominator as f64;
+        let asked = z * f64::from(1 << 20);
+        assert!(std >= asked && std < asked + 1e-2, "{std} for {asked}");
+    }
+}
+
+#[test]
+fn a_theorem_is_never_stated_alone() {
+    // The side conditions hold for many devices, small cohorts and some rounds.
+    let experiment = settle(&[
+        "privacy.accountant=theorem-1",
+        "data.devices=1000",
+        "cohort.cohort_size=50",
+        "rounds=30",
+    ])
+    .unwrap();
+    let statements = experiment.privacy.statements(30).unwrap();
+    assert!(statements.iter().any(|statement| statement.is_upper_bound));
+    assert_eq!(statements[0].accountant, Accountant::Theorem1);
+    // What the sampling reveals is said where it is revealed.
+    let realised = settle(&["cohort.sampling=poisson", "cohort.denominator=realised"]);
+    let statement = &realised.unwrap().privacy.statements(3).unwrap()[0];
+    assert!(
+        statement
+            .notes
+            .iter()
+            .any(|note| note.contains("size of each cohort")),
+        "{statement:?}"
+    );
+}
+
+#[test]
+fn the_learning_rate_decays_from_round_to_round_and_never_vanishes() {
+    let experiment = settle(&["train.learning_rate=0.5", "train.learning_rate_decay=0.5"]).unwrap();
+    let rate = |round| experiment.training_in(round).learning_rate.get();
+    assert_eq!([rate(0), rate(1), rate(3)], [0.5, 0.25, 0.0625]);
+    assert_eq!(rate(10_000).to_bits(), f32::MIN_POSITIVE.to_bits());
+}
+
+#[test]
+fn cohorts_are_settled_for_the_federation() {
+    let size = |settings: &[&str]| {
+        let sampling = settle(settings).unwrap().sampling;
+        (
+            sampling.device_count(),
+            sampling.sampling_rate().unwrap_or(1.0),
+        )
+    };
+    assert_eq!(size(&[]), (100, 0.2));
+    // A rate becomes a whole number of devices, at least one.
+    assert_eq!(size(&["cohort={sampling_rate=0.256}"]), (100, 0.26));
+    assert_eq!(size(&["cohort={sampling_rate=1e-9}"]), (100, 0.01));
+    assert_eq!(
+        size(&["cohort={sampling=\"poisson\", sampling_rate=0.256}"]),
+        (100, 0.256)
+    );
+    assert_eq!(size(&["cohort={sampling=\"full\"}"]), (100, 1.0));
+    let expected = |settings: &[&str]| settle(settings).unwrap().server.fixed_denominator;
+    assert_eq!(expected(&[]), Some(20.0));
+    assert_eq!(expected(&["cohort.denominator=realised"]), None);
+}

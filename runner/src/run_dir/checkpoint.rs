@@ -69,7 +69,11 @@ impl Checkpoint {
         serialize([(PARAMETERS, view)], Some(metadata)).map_err(|error| error.to_string())
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, String> {
+    /// Reads the bytes of a checkpoint's file.
+    ///
+    /// # Errors
+    /// What is wrong with them, to follow "the file is damaged: ".
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
         let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
         let entries = header.metadata().clone().unwrap_or_default();

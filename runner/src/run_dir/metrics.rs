@@ -16,19 +16,24 @@ pub struct MetricsFile {
 
 impl MetricsFile {
     /// Opens the file with the records of the first `rounds` rounds and nothing after them: what a
-    /// broken run wrote beyond its checkpoint, whole or torn, is written again.
+    /// broken run wrote beyond its checkpoint, whole, torn or damaged, is written again.
     pub(super) fn open(path: &Path, rounds: u32) -> Result<Self, RunDirError> {
-        let records = read(path)?;
-        let kept: Vec<&RoundRecord> = records.iter().filter(|r| r.round < rounds).collect();
-        if kept.len() != rounds as usize {
-            let reason = format!("it holds {} of the first {rounds} rounds", kept.len());
+        let bytes = bytes(path)?;
+        let (mut kept, mut found) = (Vec::new(), 0);
+        for (index, line) in lines(&bytes).take(rounds as usize).enumerate() {
+            let record = parse(path, index, line)?;
+            if record.round != found {
+                let reason = format!("line {} is of round {}", index + 1, record.round);
+                return Err(damaged(path, reason));
+            }
+            kept.extend_from_slice(line);
+            found += 1;
+        }
+        if found != rounds {
+            let reason = format!("it holds {found} of the first {rounds} rounds");
             return Err(damaged(path, reason));
         }
-        let mut text = String::new();
-        for record in kept {
-            text.push_str(&line(path, record)?);
-        }
-        write_atomically(path, text.as_bytes())?;
+        write_atomically(path, &kept)?;
         let file = OpenOptions::new()
             .append(true)
             .open(path)
@@ -66,15 +71,28 @@ fn line(path: &Path, record: &RoundRecord) -> Result<String, RunDirError> {
 
 /// All whole records, in order; a torn last line is left out, and so is a missing file.
 pub(super) fn read(path: &Path) -> Result<Vec<RoundRecord>, RunDirError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(io("read", path)(error)),
-    };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let parse = |(index, line): (usize, &str)| {
-        serde_json::from_str(line)
-            .map_err(|error| damaged(path, format!("line {}: {error}", index + 1)))
-    };
-    whole.lines().enumerate().map(parse).collect()
+    lines(&bytes(path)?)
+        .enumerate()
+        .map(|(index, line)| parse(path, index, line))
+        .collect()
+}
+
+/// Nothing where there is no file yet.
+fn bytes(path: &Path) -> Result<Vec<u8>, RunDirError> {
+    match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(io("read", path)),
+    }
+}
+
+/// The whole lines, each with its end: a crash can tear the last one inside of a character.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| line.ends_with(b"\n"))
+}
+
+fn parse(path: &Path, index: usize, line: &[u8]) -> Result<RoundRecord, RunDirError> {
+    serde_json::from_slice(line)
+        .map_err(|error| damaged(path, format!("line {}: {error}", index + 1)))
 }

@@ -80,7 +80,11 @@ pub(super) fn encode(
 }
 
 impl ModelFile {
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
+    /// Reads the bytes of a model's file.
+    ///
+    /// # Errors
+    /// What is wrong with them, to follow "the file is damaged: ".
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
         let tensor = |name| tensors.tensor(name).map_err(|error| error.to_string());
         let weights = tensor("weights")?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::file::Sweep;
+use super::plot;
 use super::summary::{CellSummary, Summaries};
 use super::table::{self, Table};
 use crate::privacy::event::{Adjacency, PrivacyUnit, TrustModel};
@@ -13,7 +14,7 @@ use crate::privacy::statement::PrivacyStatement;
 use crate::run_dir::{RunDirError, damaged, write_atomically};
 
 /// A finished sweep, ready to be written in any form.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Document<'a> {
     /// The sweep.
     pub sweep: &'a Sweep,
@@ -24,7 +25,8 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// Writes `table.md`, `table.csv` and `plot.svg` into `dir`.
+    /// Writes `table.md`, `table.csv` and, if anything changes from cell to cell, `plot.svg` into
+    /// `dir`.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
@@ -34,7 +36,11 @@ impl Document<'_> {
         let csv = self
             .to_csv()
             .map_err(|error| damaged(&path, error.to_string()))?;
-        write_atomically(&path, &csv)
+        write_atomically(&path, &csv)?;
+        match plot::plot(self.sweep, self.summaries) {
+            Some(plot) => write_atomically(&dir.join("plot.svg"), plot.to_svg_file().as_bytes()),
+            None => Ok(()),
+        }
     }
 
     /// The tables for a terminal.
@@ -47,7 +53,7 @@ impl Document<'_> {
             let _ = write!(text, "\n{title}{}", table.to_text());
         }
         for line in self.privacy_lines(Table::to_text) {
-            let _ = write!(text, "\n{line}\n");
+            let _ = write!(text, "\n{}\n", line.trim_end());
         }
         text
     }
@@ -95,6 +101,13 @@ impl Document<'_> {
             lines.push(render(&table::noise(self.summaries)));
         }
         lines.extend(meaning(self.summaries));
+        if self.sweep.seeds.len() > 1 {
+            lines.push(
+                "These were simulations with known seeds: who knows a seed can subtract the \
+                 noise. The figures hold for runs with secret randomness."
+                    .to_owned(),
+            );
+        }
         for cell in &self.summaries.cells {
             if let Some((seed, reason)) = cell.refusals.first_key_value() {
                 let seeds = cell.refusals.len();
@@ -248,7 +261,24 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
     } else {
         lines.push("Every epsilon is a proved upper bound.".to_owned());
     }
-    lines.extend(summaries.notes());
+    let cells = || {
+        summaries
+            .cells
+            .iter()
+            .filter(|cell| cell.statement().is_some())
+    };
+    let mut known: Vec<&String> = Vec::new();
+    for note in cells().flat_map(|cell| &cell.notes) {
+        if known.contains(&note) {
+            continue;
+        }
+        known.push(note);
+        if cells().all(|cell| cell.notes.contains(note)) {
+            lines.push(note.clone());
+        } else {
+            lines.push(format!("In some cells: {note}"));
+        }
+    }
     lines
 }
 

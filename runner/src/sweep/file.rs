@@ -1,5 +1,6 @@
 //! The sweep file: an experiment and its table `[sweep]`, read and checked once.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -134,7 +135,8 @@ impl Sweep {
         let levels = dimensions.iter().map(|dimension| dimension.levels.len());
         let runs = levels.fold(seeds.len(), usize::saturating_mul);
         if runs > MOST_RUNS {
-            let reason = format!("makes {runs} runs; at most {MOST_RUNS} are done");
+            let reason =
+                format!("makes more than {MOST_RUNS} runs: start with fewer values or seeds");
             return Err(refuse("sweep", reason));
         }
         let sweep = Self {
@@ -282,16 +284,19 @@ fn dotted(table: &Table) -> Vec<(String, Value)> {
     pairs
 }
 
+/// The seeds; a number of them counts up from the experiment's own.
 fn numbers(seeds: RawSeeds, base: &Table) -> Result<Vec<u64>, String> {
     let first = base.get("seed").and_then(Value::as_integer).unwrap_or(0);
     let first = u64::try_from(first).unwrap_or(0);
     let seeds: Vec<u64> = match seeds {
-        RawSeeds::Count(count) => (first..).take(count as usize).collect(),
+        RawSeeds::Count(count) => (first..)
+            .take((count as usize).min(MOST_RUNS + 1))
+            .collect(),
         RawSeeds::List(seeds) => seeds,
     };
-    let twice = (1..seeds.len()).find(|index| seeds[..*index].contains(&seeds[*index]));
-    match twice {
-        Some(index) => Err(format!("has {} twice", seeds[index])),
+    let mut known = HashSet::new();
+    match seeds.iter().find(|seed| !known.insert(**seed)) {
+        Some(seed) => Err(format!("has {seed} twice")),
         None if seeds.is_empty() => Err("names no seed: give at least one".to_owned()),
         None => Ok(seeds),
     }

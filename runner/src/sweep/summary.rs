@@ -52,6 +52,8 @@ pub struct CellSummary {
     /// The privacy statements of the first seed, the runs' own accountant first; empty if nothing
     /// was run.
     pub privacy: Vec<PrivacyStatement>,
+    /// What must be known beside ε: the notes of the runs' own accountant that all seeds share.
+    pub notes: Vec<String>,
     /// Wall time of all runs together.
     pub seconds: f64,
 }
@@ -90,8 +92,6 @@ pub struct Summaries {
     pub cells: Vec<CellSummary>,
     /// Devices of the first run.
     pub devices: u32,
-    /// Rounds of the first run.
-    pub rounds: u32,
 }
 
 impl Summaries {
@@ -138,20 +138,7 @@ impl Summaries {
             metric,
             cells: cells.collect(),
             devices: first.devices,
-            rounds: first.evaluations.last().map_or(0, |last| last.rounds),
         })
-    }
-
-    /// What must be known beside every ε: the notes that all statements have in common.
-    #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        let all = |note: &&String| {
-            let mut statements = self.cells.iter().flat_map(|cell| &cell.privacy);
-            statements.all(|statement| statement.notes.contains(note))
-        };
-        let first = self.cells.iter().find_map(CellSummary::statement);
-        let notes = first.into_iter().flat_map(|statement| &statement.notes);
-        notes.filter(all).cloned().collect()
     }
 }
 
@@ -176,6 +163,7 @@ fn cell(
             .map(|refusal| (refusal.run.seed, refusal.reason.clone()))
             .collect(),
         privacy: Vec::new(),
+        notes: Vec::new(),
         seconds: 0.0,
     };
     let records = sweep
@@ -183,17 +171,16 @@ fn cell(
         .iter()
         .filter_map(|seed| results.get(cell, *seed));
     for RunRecord {
-        seed,
-        privacy,
-        seconds,
-        ..
+        privacy, seconds, ..
     } in records.clone()
     {
         summary.seconds += seconds;
+        let notes = privacy.first().map_or(&[][..], |own| &own.notes);
         if summary.privacy.is_empty() {
             summary.privacy.clone_from(privacy);
+            summary.notes = notes.to_vec();
         }
-        summary.refusals.remove(seed);
+        summary.notes.retain(|note| notes.contains(note));
     }
     for record in records {
         match record.figure(metric) {
@@ -233,6 +220,7 @@ mod tests {
             mean: None,
             refusals: BTreeMap::new(),
             privacy: Vec::new(),
+            notes: Vec::new(),
             seconds: 0.0,
         };
         let before = summary(&[(1, 0.5), (2, 0.9), (3, 0.1)]);

@@ -202,3 +202,24 @@ fn bad_subjects_are_refused() {
     assert!(refused(&["inspect", "digits", "--set", "alpha=1"]).contains("data.alpha"));
     assert!(refused(&["inspect", "digits", "--set", "devices=5000"]).contains("5000 devices"));
 }
+
+/// An output that fails in one way.
+struct Broken(io::ErrorKind);
+
+impl Write for Broken {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(self.0.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn reader_that_leaves_is_no_failure_but_a_full_disk_is() {
+    let args = Command::try_parse_from(["data", "list"]).unwrap().args;
+    assert!(run(&args, &mut Broken(io::ErrorKind::BrokenPipe)).is_ok());
+    let error = run(&args, &mut Broken(io::ErrorKind::StorageFull)).unwrap_err();
+    assert!(!error.is_bad_input(), "{error}");
+}

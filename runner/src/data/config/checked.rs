@@ -318,7 +318,11 @@ fn in_range(key: &'static str, value: u32, least: u32, most: u32) -> Result<u32,
     if (least..=most).contains(&value) {
         Ok(value)
     } else {
-        let expected = if value < least { "larger" } else { "smaller" };
+        let expected = if value < least {
+            format!("at least {least}")
+        } else {
+            format!("at most {most}")
+        };
         Err(wrong(key, value, expected))
     }
 }
@@ -343,11 +347,11 @@ fn refuse_share(key: &'static str, hold_out: HoldOut) -> Result<(), DataConfigEr
     }
 }
 
-fn wrong(key: &'static str, value: impl ToString, expected: &'static str) -> DataConfigError {
+fn wrong(key: &'static str, value: impl ToString, expected: impl Into<String>) -> DataConfigError {
     DataConfigError::Value {
         key,
         value: value.to_string(),
-        expected,
+        expected: expected.into(),
     }
 }
 

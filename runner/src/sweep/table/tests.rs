@@ -85,5 +85,5 @@ fn a_sweep_over_seeds_alone_is_one_row() {
     let sweep = sweep("[sweep]\nseeds = 2");
     let summaries = summaries(&sweep, &[&[Some(0.5), Some(0.6)]]);
     let text = tables(&sweep, &summaries)[0].to_text();
-    assert!(text.contains("small        55.00 ± 5.00"), "{text}");
+    assert!(text.contains("small       55.00 ± 5.00"), "{text}");
 }

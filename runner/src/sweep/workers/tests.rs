@@ -156,7 +156,9 @@ fn a_sweep_of_which_nothing_can_run_writes_nothing() {
 
 #[test]
 fn data_that_are_not_there_end_the_sweep() {
-    let text = EXPERIMENT.replace("\"digits\"", "\"mnist\"\npath = \"no/such/folder\"");
+    let text = EXPERIMENT
+        .replace("\"digits\"", "\"mnist\"\npath = \"no/such/folder\"")
+        .replace("test = 0.2\n", "");
     let sweep = Sweep::parse(&format!("{text}[sweep]"), "small.toml", &[], None).unwrap();
     let mut results = Results::fresh(tempfile::tempdir().unwrap().path());
     let error = run(&sweep, &mut results, 1).unwrap_err();

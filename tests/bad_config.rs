@@ -1,0 +1,352 @@
+//! Experiments that cannot be: one sentence that names the key, exit code 2, nothing written.
+
+use crate::program::Place;
+
+/// A sound experiment; the tests spoil one thing of it.
+const SOUND: &str = r#"
+name = "sound"
+method = "dp-fed-ls"
+rounds = 3
+
+[data]
+source = "digits"
+devices = 100
+
+[cohort]
+cohort_size = 20
+
+[server]
+smoothing_factor = 1.0
+
+[privacy]
+epsilon = 8.0
+clip_norm = 0.5
+"#;
+
+/// Replaces `from` by `to` in [`SOUND`] and expects a refusal with all of `words`.
+#[track_caller]
+fn refused(from: &str, to: &str, words: &[&str]) {
+    assert_eq!(SOUND.matches(from).count(), 1, "{from}");
+    let place = Place::new();
+    place.write("experiment.toml", SOUND.replace(from, to));
+    let outcome = place.smolfed("run experiment.toml --json");
+    let sentence = outcome.refusal(2);
+    for word in words {
+        assert!(sentence.contains(word), "no `{word}` in: {sentence}");
+    }
+    assert_eq!(place.names(), ["experiment.toml"], "nothing is written");
+}
+
+#[test]
+fn the_sound_experiment_runs() {
+    let place = Place::new();
+    place.write("experiment.toml", SOUND);
+    place.smolfed("run experiment.toml --json").success();
+}
+
+#[test]
+fn unknown_keys_and_values_are_named_with_their_line() {
+    let file = "experiment.toml: line ";
+    refused(
+        "rounds = 3",
+        "round = 3",
+        &[file, "4", "`round`", "`rounds`"],
+    );
+    refused(
+        "epsilon = 8.0",
+        "eps = 8.0",
+        &[file, "17", "`eps`", "`epsilon`"],
+    );
+    refused("[server]", "[sever]", &[file, "`sever`", "`server`"]);
+    refused(
+        "\"dp-fed-ls\"",
+        "\"dp\"",
+        &[file, "3", "`dp`", "`dp-fed-ls`"],
+    );
+    refused(
+        "\"digits\"",
+        "\"digit\"",
+        &[file, "7", "`digit`", "`digits`"],
+    );
+}
+
+#[test]
+fn wrong_types_and_missing_keys_are_named() {
+    let file = "experiment.toml: line ";
+    refused(
+        "rounds = 3",
+        "rounds = \"three\"",
+        &[file, "4", "three", "u32"],
+    );
+    refused("rounds = 3", "rounds = -3", &[file, "4", "-3", "u32"]);
+    refused("rounds = 3", "rounds = 3.5", &[file, "4", "3.5", "u32"]);
+    refused("rounds = 3", "", &["experiment.toml", "`rounds`"]);
+    refused("method = \"dp-fed-ls\"", "", &["`method`"]);
+    refused("source = \"digits\"", "", &["`source`"]);
+    refused("rounds = 3", "rounds = [", &[file]);
+    refused(
+        "rounds = 3",
+        "rounds = 3\nrounds = 4",
+        &[file, "5", "duplicate"],
+    );
+}
+
+#[test]
+fn an_experiment_that_is_no_text_or_not_there_is_named() {
+    let place = Place::new();
+    place.write("bytes.toml", [0xff, 0xfe, 0x00]);
+    for file in ["bytes.toml", "missing.toml", "."] {
+        let outcome = place.smolfed(&format!("run {file}"));
+        assert!(outcome.refusal(2).contains(file), "{outcome}");
+    }
+    assert_eq!(place.names(), ["bytes.toml"]);
+}
+
+#[test]
+fn numbers_out_of_range_are_named_with_their_value() {
+    for value in ["0", "-1.0", "nan"] {
+        let text = format!("epsilon = {value}");
+        refused("epsilon = 8.0", &text, &["`privacy.epsilon`", "above 0"]);
+    }
+    for value in [
+        "0",
+        "0.0",
+        "1",
+        "1.0",
+        "-0.1",
+        "7",
+        "nan",
+        "\"1/N^-2\"",
+        "\"x\"",
+    ] {
+        let text = format!("epsilon = 8.0\ndelta = {value}");
+        refused("epsilon = 8.0", &text, &["delta"]);
+    }
+    for value in ["0", "-0.5", "nan", "inf", "1e300", "1e-300"] {
+        let text = format!("clip_norm = {value}");
+        refused("clip_norm = 0.5", &text, &["`privacy.clip_norm`"]);
+    }
+    refused("rounds = 3", "rounds = 0", &["`rounds` is 0", "at least 1"]);
+    for (key, value) in [
+        ("epochs", "0"),
+        ("batch_size", "0"),
+        ("learning_rate", "0"),
+        ("learning_rate", "-0.1"),
+        ("learning_rate", "nan"),
+        ("learning_rate_decay", "0"),
+        ("learning_rate_decay", "1.5"),
+        ("weight_decay", "-1"),
+        ("proximal", "inf"),
+        ("gradient_smoothing", "-1"),
+        ("gradient_smoothing", "nan"),
+    ] {
+        let text = format!("[train]\n{key} = {value}\n[server]");
+        refused("[server]", &text, &[&format!("`train.{key}`")]);
+    }
+    refused(
+        "factor = 1.0",
+        "factor = -1.0",
+        &["`server.smoothing_factor`"],
+    );
+    refused(
+        "factor = 1.0",
+        "factor = inf",
+        &["`server.smoothing_factor`"],
+    );
+    refused(
+        "factor = 1.0",
+        "factor = 1.0\nlearning_rate = 0",
+        &["`server.learning_rate`"],
+    );
+    refused(
+        "clip_norm = 0.5",
+        "clip_norm = 0.5\ngrid_bits = 99",
+        &["`privacy.grid_bits` is 99"],
+    );
+    refused(
+        "devices = 100",
+        "devices = 0",
+        &["`data.devices` is 0", "at least 1"],
+    );
+    refused(
+        "devices = 100",
+        "devices = 100\ntest = 2.0",
+        &["line ", "2"],
+    );
+}
+
+#[test]
+fn cohorts_must_fit_the_federation() {
+    refused(
+        "cohort_size = 20",
+        "cohort_size = 101",
+        &["`cohort.cohort_size` is 101", "100"],
+    );
+    refused(
+        "cohort_size = 20",
+        "cohort_size = 0",
+        &["`cohort.cohort_size` is 0"],
+    );
+    refused(
+        "cohort_size = 20",
+        "cohort_size = 101\nsampling = \"poisson\"",
+        &["`cohort.cohort_size` is 101", "100"],
+    );
+    for rate in ["0", "1.5", "-1", "nan"] {
+        let text = format!("sampling_rate = {rate}");
+        refused("cohort_size = 20", &text, &["`cohort.sampling_rate`"]);
+    }
+    refused("cohort_size = 20", "", &["`cohort.cohort_size` is missing"]);
+    refused(
+        "cohort_size = 20",
+        "cohort_size = 20\nsampling_rate = 0.2",
+        &[
+            "`cohort.cohort_size`",
+            "`cohort.sampling_rate`",
+            "contradict",
+        ],
+    );
+    refused(
+        "cohort_size = 20",
+        "cohort_size = 20\nsampling = \"full\"",
+        &["`cohort.sampling`", "contradict"],
+    );
+}
+
+#[test]
+fn contradictory_noise_settings_are_named() {
+    for other in [
+        "noise_multiplier = 1.0",
+        "noise_std = 0.5",
+        "max_epsilon = 9.0",
+    ] {
+        let key = other.split(' ').next().unwrap();
+        refused(
+            "epsilon = 8.0",
+            &format!("epsilon = 8.0\n{other}"),
+            &[
+                "`privacy.epsilon`",
+                &format!("`privacy.{key}`"),
+                "contradict",
+            ],
+        );
+    }
+    refused(
+        "epsilon = 8.0",
+        "noise_multiplier = 1.0\nnoise_std = 0.5",
+        &[
+            "`privacy.noise_multiplier`",
+            "`privacy.noise_std`",
+            "contradict",
+        ],
+    );
+    refused("clip_norm = 0.5", "", &["`privacy.clip_norm` is missing"]);
+    refused(
+        "epsilon = 8.0",
+        "noise_multiplier = -1.0",
+        &["`privacy.noise_multiplier`"],
+    );
+    refused("epsilon = 8.0", "noise_std = nan", &["`privacy.noise_std`"]);
+    refused(
+        "epsilon = 8.0",
+        "noise_multiplier = 1e300",
+        &["`privacy.noise_multiplier`"],
+    );
+    refused(
+        "\"dp-fed-ls\"",
+        "\"dp-fed\"",
+        &["`method`", "`server.smoothing_factor`", "contradict"],
+    );
+    refused(
+        "factor = 1.0",
+        "factor = 1.0\ndenoiser = \"james-stein\"",
+        &[
+            "`server.denoiser`",
+            "`server.smoothing_factor`",
+            "contradict",
+        ],
+    );
+}
+
+#[test]
+fn a_theorem_whose_side_conditions_cannot_hold_is_refused_before_the_start() {
+    refused(
+        "epsilon = 8.0",
+        "epsilon = 0.001\naccountant = \"theorem-1\"",
+        &["`privacy.epsilon` is 0.001", "infeasible", "theorem-1"],
+    );
+    // The theorem for the other sampling scheme.
+    refused(
+        "epsilon = 8.0",
+        "epsilon = 8.0\naccountant = \"theorem-2\"",
+        &["theorem-2"],
+    );
+    refused(
+        "epsilon = 8.0",
+        "epsilon = 8.0\naccountant = \"theorem-9\"",
+        &["`theorem-9`", "rdp"],
+    );
+}
+
+#[test]
+fn a_model_that_does_not_fit_the_data_is_refused() {
+    refused(
+        "[cohort]",
+        "[model]\nkind = \"linear\"\n[cohort]",
+        &["`model.kind` is \"linear\""],
+    );
+    refused(
+        "[cohort]",
+        "[model]\nkind = \"logistic\"\n[cohort]",
+        &["10 classes", "\"softmax\""],
+    );
+    refused(
+        "factor = 1.0",
+        "factor = 1.0\naxes = [7, 9]",
+        &["`server.axes` is [7, 9]", "64"],
+    );
+    refused(
+        "factor = 1.0",
+        "factor = 1.0\naxes = [9223372036854775807, 4]",
+        &["`server.axes`", "64"],
+    );
+}
+
+#[test]
+fn a_name_cannot_lead_out_of_the_folder_of_runs() {
+    for name in [
+        "../../elsewhere",
+        "/tmp/elsewhere",
+        "a/b",
+        "..",
+        "",
+        ".hidden",
+        "a\\\\b",
+    ] {
+        refused("\"sound\"", &format!("\"{name}\""), &["`name` is"]);
+    }
+    refused(
+        "\"sound\"",
+        &format!("\"{}\"", "x".repeat(300)),
+        &["`name` is"],
+    );
+}
+
+#[test]
+fn settings_of_the_command_line_are_refused_like_those_of_the_file() {
+    let place = Place::new();
+    for (call, words) in [
+        ("--set nope=1", "`nope`"),
+        ("--set privacy.nope=1", "`privacy`: unknown field `nope`"),
+        ("--set rounds=abc", "`rounds`: "),
+        ("--set privacy.delta=2", "`privacy.delta`: "),
+        ("--set rounds.of=1", "`rounds` is a value, not a table"),
+        ("--set privacy.epsilon=0", "`privacy.epsilon`"),
+        ("--set seed=-1", "`seed`: "),
+        ("--set cohort.cohort_size=5", "`cohort.sampling_rate`"),
+    ] {
+        let outcome = place.smolfed(&format!("run {call}"));
+        assert!(outcome.refusal(2).contains(words), "{outcome}");
+    }
+    assert_eq!(place.names(), [""; 0]);
+}

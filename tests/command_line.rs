@@ -1,0 +1,220 @@
+//! The contract of the command line: exit codes, what goes to stdout and what to stderr.
+
+use serde_json::{Value, json};
+
+use crate::program::Place;
+use crate::run_dir::rounds_done;
+
+#[test]
+fn json_is_one_document_with_the_keys_of_the_contract() {
+    let place = Place::new();
+    let outcome = place
+        .smolfed("run --json --out run --set rounds=2")
+        .success();
+    assert_eq!(outcome.stderr, "", "no progress bar without a terminal");
+    assert_eq!(outcome.stdout.lines().count(), 1);
+    let document = outcome.json();
+    assert_eq!(document["method"], "dp-fed-ls");
+    assert_eq!(document["rounds"], 2);
+    assert_eq!(document["devices"], 280);
+    assert_eq!(document["out"], "run");
+    for key in ["test_accuracy", "epsilon", "delta", "seconds"] {
+        assert!(document[key].is_f64(), "{key}: {document}");
+    }
+    assert!(document["epsilon"].as_f64().unwrap() <= 8.0);
+    // The statement names what the contract asks of every epsilon.
+    for key in [
+        "delta",
+        "unit",
+        "adjacency",
+        "trust",
+        "sampling",
+        "accountant",
+    ] {
+        assert!(!document["privacy"][0][key].is_null(), "{key}: {document}");
+    }
+    assert_eq!(document["privacy"][0]["is_upper_bound"], true);
+}
+
+#[test]
+fn regression_reports_an_error_in_place_of_an_accuracy() {
+    let place = Place::new();
+    let rows: String = (0..200).map(|i| format!("{},{}\n", i % 7, i % 5)).collect();
+    place.write("table.csv", format!("x,y\n{rows}"));
+    place.write(
+        "experiment.toml",
+        "method = \"dp-fed\"\nrounds = 2\n[data]\nsource = \"csv\"\npath = \"table.csv\"\n\
+         label = \"y\"\ntask = \"regression\"\ndevices = 10\n[cohort]\ncohort_size = 5\n",
+    );
+    let outcome = place
+        .smolfed("run experiment.toml --json --out run")
+        .success();
+    let document = outcome.json();
+    assert!(document["test_rmse"].is_f64(), "{document}");
+    assert_eq!(document["test_accuracy"], Value::Null);
+    assert_eq!(
+        document["epsilon"],
+        Value::Null,
+        "no noise, no finite epsilon"
+    );
+}
+
+#[test]
+fn text_is_for_people() {
+    let place = Place::new();
+    let outcome = place.smolfed("run --out run --set rounds=2").success();
+    assert!(outcome.stdout.contains("test accuracy"), "{outcome}");
+    assert!(outcome.stdout.contains("written to run"), "{outcome}");
+    assert!(
+        !outcome.stdout.contains('\x1b'),
+        "no colour without a terminal"
+    );
+}
+
+#[test]
+fn set_reaches_every_key_by_its_dotted_name() {
+    let place = Place::new();
+    let settings = [
+        ("name", json!("other")),
+        ("method", json!("dp-fed")),
+        ("seed", json!(9)),
+        ("rounds", json!(1)),
+        ("evaluate_every", json!(3)),
+        ("data.devices", json!(40)),
+        ("data.samples_per_device", json!(7)),
+        ("data.validation", json!(0.25)),
+        ("data.test", json!(0.3)),
+        ("model.kind", json!("softmax")),
+        ("cohort.sampling", json!("uniform")),
+        ("cohort.sampling_rate", json!(0.5)),
+        ("cohort.denominator", json!("realised")),
+        ("train.epochs", json!(2)),
+        ("train.batch_size", json!(3)),
+        ("train.learning_rate", json!(0.05)),
+        ("train.learning_rate_decay", json!(0.9)),
+        ("train.weight_decay", json!(0.001)),
+        ("train.proximal", json!(0.25)),
+        ("train.clip", json!("every-step")),
+        ("train.gradient_smoothing", json!(0.5)),
+        ("server.learning_rate", json!(0.75)),
+        ("server.smoothing_factor", json!(0.0)),
+        ("server.denoiser", json!("james-stein")),
+        ("privacy.epsilon", json!(9.5)),
+        ("privacy.delta", json!(0.01)),
+        ("privacy.clip_norm", json!(0.7)),
+        ("privacy.accountant", json!("rdp")),
+        ("privacy.trust", json!("local")),
+        ("privacy.grid_bits", json!(18)),
+    ];
+    let arguments: String = settings
+        .iter()
+        .map(|(key, value)| format!(" --set {key}={value}"))
+        .collect();
+    place
+        .smolfed(&format!("run --json --out run{arguments}"))
+        .success();
+    let written = std::fs::read_to_string(place.path("run/config.toml")).unwrap();
+    let mut table = "";
+    let mut values = std::collections::BTreeMap::new();
+    for line in written.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_end_matches(']');
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            let dot = if table.is_empty() { "" } else { "." };
+            values.insert(format!("{table}{dot}{key}"), value.to_owned());
+        }
+    }
+    for (key, value) in settings {
+        assert_eq!(
+            values.get(key),
+            Some(&value.to_string()),
+            "{key}:\n{written}"
+        );
+    }
+}
+
+#[test]
+fn the_last_setting_of_a_key_counts() {
+    let place = Place::new();
+    place
+        .smolfed("run --out run --set rounds=5 --set rounds=2 --json")
+        .success();
+    assert_eq!(rounds_done(&place.path("run")), 2);
+}
+
+#[test]
+fn a_run_without_a_name_for_its_directory_makes_one_below_runs() {
+    let place = Place::new();
+    let outcome = place.smolfed("run --json --set rounds=1").success();
+    let document = outcome.json();
+    let out = document["out"].as_str().unwrap();
+    assert!(out.starts_with("runs/digits-"), "{out}");
+    assert_eq!(rounds_done(&place.path(out)), 1);
+}
+
+#[test]
+fn the_budget_ends_a_run_before_the_round_that_would_exceed_it() {
+    let place = Place::new();
+    place.write(
+        "experiment.toml",
+        "method = \"dp-fed\"\nrounds = 50\n[data]\nsource = \"digits\"\ndevices = 100\n\
+         [cohort]\ncohort_size = 20\n[privacy]\nnoise_multiplier = 1.0\nclip_norm = 0.5\n\
+         max_epsilon = 6.0\n",
+    );
+    let outcome = place.smolfed("run experiment.toml --json --out run");
+    assert_eq!(outcome.code, Some(1), "{outcome}");
+    let document = outcome.json();
+    let rounds = document["rounds"].as_u64().unwrap();
+    assert!((1..50).contains(&rounds), "{document}");
+    assert!(document["epsilon"].as_f64().unwrap() <= 6.0, "{document}");
+    assert!(outcome.stderr.contains("above the limit of 6"), "{outcome}");
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    let place = Place::new();
+    let help = place.smolfed("--help").success();
+    let commands = help
+        .stdout
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with("  "))
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
+        .filter(|command| *command != "help");
+    let mut count = 0;
+    for command in commands {
+        let help = place.smolfed(&format!("{command} --help")).success();
+        assert!(
+            help.stdout.contains("Example"),
+            "{command}: {}",
+            help.stdout
+        );
+        count += 1;
+    }
+    assert!(count >= 1, "{}", help.stdout);
+    place.smolfed("--version").success();
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn bad_usage_ends_with_code_2() {
+    let place = Place::new();
+    for call in [
+        "walk",
+        "run --fly",
+        "run a.toml b.toml",
+        "run --threads 0",
+        "run --threads many",
+        "run --seed one",
+        "run --set rounds",
+        "run --resume run --seed 1",
+        "run experiment.toml --resume run",
+    ] {
+        let outcome = place.smolfed(call);
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        assert_eq!(outcome.stdout, "");
+        assert!(outcome.stderr.starts_with("error: "), "{outcome}");
+    }
+    assert_eq!(place.names(), [""; 0]);
+}

@@ -1,0 +1,26 @@
+//! End-to-end tests: the real program, in processes of its own, on files of its own.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | how a test runs the program and reads what it wrote | [`program`], [`run_dir`] |
+//! | same bits for any number of threads, same seed, re-run from `config.toml` | [`same_bits`] |
+//! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
+//! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
+//! | experiments that cannot be | [`bad_config`] |
+//! | data that cannot be read or learned from | [`bad_data`] |
+//! | a directory or disk that cannot be written | [`full_disk`] |
+//! | inputs that fuzzing found | [`fuzzed_inputs`] |
+//! | MNIST | [`mnist`] |
+//! | memory of a large federation | [`memory`] |
+
+mod bad_config;
+mod bad_data;
+mod command_line;
+mod full_disk;
+mod fuzzed_inputs;
+mod memory;
+mod mnist;
+mod program;
+mod resume;
+mod run_dir;
+mod same_bits;

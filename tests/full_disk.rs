@@ -1,0 +1,117 @@
+//! Places that cannot be written: exit code 1, and what was safe before stays as it was.
+
+use std::process::Output;
+
+use crate::program::{Outcome, Place, program};
+use crate::run_dir::{Traces, rounds_done};
+
+/// Runs `smolfed` where no file may grow beyond `kibibytes`: a stand-in for a full disk that needs
+/// no rights. Writes beyond it fail, as the signal that would end the process is ignored.
+fn with_small_files(place: &Place, kibibytes: u32, arguments: &str) -> Outcome {
+    let script = format!(
+        "trap '' XFSZ; ulimit -f {}; exec \"$0\" {arguments}",
+        2 * kibibytes
+    );
+    // POSIX counts in 512 bytes; dash, Debian's sh, does so.
+    let output: Output = place
+        .command("sh")
+        .args(["-c", &script])
+        .arg(program())
+        .output()
+        .unwrap();
+    Outcome::of(output, arguments)
+}
+
+#[test]
+fn an_out_that_cannot_be_made_is_named() {
+    let place = Place::new();
+    place.write("file", "");
+    for out in ["file/run", "/proc/run", "/dev/null/run"] {
+        let outcome = place.smolfed(&format!("run --out {out} --set rounds=1"));
+        assert!(outcome.refusal(1).contains(out), "{outcome}");
+    }
+    assert_eq!(place.names(), ["file"]);
+}
+
+#[test]
+fn an_out_that_is_taken_is_left_alone() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("taken")).unwrap();
+    place.write("taken/thesis.txt", "important");
+    let outcome = place.smolfed("run --out taken --set rounds=1");
+    assert!(outcome.refusal(2).contains("taken is there already"));
+    let content = std::fs::read_to_string(place.path("taken/thesis.txt")).unwrap();
+    assert_eq!(content, "important");
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_the_run_and_resume_ends_with_the_same_bits() {
+    let place = Place::new();
+    let settings = "--checkpoint-every 0 --set rounds=30 --seed 4 --json";
+    place
+        .smolfed(&format!("run --out whole {settings}"))
+        .success();
+    let whole = Traces::read(&place.path("whole"));
+
+    // A record has some 400 bytes, the checkpoint less than 3 KiB: the records hit the limit.
+    let call = format!("run --out full {settings}");
+    let outcome = with_small_files(&place, 4, &call);
+    let sentence = outcome.refusal(1);
+    assert!(
+        sentence.contains("cannot write full/metrics.jsonl"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("--resume full"), "{sentence}");
+    let done = rounds_done(&place.path("full"));
+    assert!((2..30).contains(&done), "{done}");
+
+    // Still full: the records cannot be written again, the checkpoint stays.
+    let state = || std::fs::read(place.path("full/checkpoint/state.safetensors")).unwrap();
+    let before = state();
+    let outcome = with_small_files(&place, 1, "run --resume full --json");
+    assert!(
+        outcome.refusal(1).contains("cannot write full/"),
+        "{outcome}"
+    );
+    assert_eq!(state(), before);
+    assert_eq!(rounds_done(&place.path("full")), done);
+
+    place.smolfed("run --resume full --json").success();
+    assert_eq!(Traces::read(&place.path("full")), whole);
+}
+
+#[test]
+fn a_checkpoint_that_does_not_fit_leaves_the_one_before() {
+    let place = Place::new();
+    place
+        .smolfed("run --out run --set rounds=4 --json")
+        .success();
+    let state = || std::fs::read(place.path("run/checkpoint/state.safetensors")).unwrap();
+    let before = state();
+    // 650 parameters are 2.6 kB: the records fit into 2 KiB, the checkpoint does not.
+    let outcome = with_small_files(&place, 2, "run --resume run --json");
+    assert!(
+        outcome.refusal(1).contains("state.safetensors"),
+        "{outcome}"
+    );
+    assert_eq!(state(), before);
+    assert!(
+        !place
+            .path("run/checkpoint/state.safetensors.partial")
+            .exists()
+    );
+}
+
+#[test]
+fn a_closed_output_is_an_error_and_not_a_panic() {
+    let place = Place::new();
+    let script = "exec \"$0\" run --out run --set rounds=1 --json >/dev/full";
+    let output = place
+        .command("sh")
+        .args(["-c", script])
+        .arg(program())
+        .output()
+        .unwrap();
+    let outcome = Outcome::of(output, script);
+    assert!(outcome.refusal(1).contains("standard output"), "{outcome}");
+}

@@ -1,0 +1,69 @@
+//! The main job on MNIST, which the repository does not hold.
+
+use std::path::PathBuf;
+
+use crate::program::{Outcome, Place, program};
+
+/// The folder with the data sets if it has MNIST; otherwise says that the test is skipped, or fails
+/// where the data must be there (the variable `CI` is set).
+fn data_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("SMOLFED_DATA").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data")),
+        PathBuf::from,
+    );
+    let place = folder.join("mnist");
+    if place.is_dir() {
+        return Some(folder);
+    }
+    let place = place.display();
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "in CI the data must be at {place}"
+    );
+    println!("skipped: no data at {place}; SMOLFED_DATA names the folder of the data sets");
+    None
+}
+
+/// Ten rounds of logistic regression on 1,000 devices of 50 images, in cohorts of about 50.
+fn train(settings: &str) -> Option<Outcome> {
+    let folder = data_folder()?;
+    let place = Place::new();
+    place.write(
+        "mnist.toml",
+        "name = \"mnist\"\nmethod = \"dp-fed-ls\"\nrounds = 10\nevaluate_every = 0\n\
+         [data]\nsource = \"mnist\"\nscale = \"standardise\"\ndevices = 1000\n\
+         samples_per_device = 50\n[cohort]\nsampling_rate = 0.05\n[train]\nclip = \"final\"\n",
+    );
+    let mut command = place.command(program());
+    command.env("SMOLFED_DATA", folder);
+    command.args(["run", "mnist.toml", "--json"]);
+    command.args(settings.split_whitespace());
+    Some(Outcome::of(command.output().unwrap(), settings).success())
+}
+
+#[test]
+fn mnist_is_learned_with_both_ways_to_sample() {
+    for sampling in ["uniform", "poisson"] {
+        let Some(outcome) = train(&format!("--set cohort.sampling={sampling}")) else {
+            return;
+        };
+        let document = outcome.json();
+        let accuracy = document["test_accuracy"].as_f64().unwrap();
+        assert!(accuracy > 0.80, "{sampling}: {accuracy}");
+        assert_eq!(document["devices"], 1000);
+    }
+}
+
+/// At epsilon = 8 ten rounds of so small a federation still learn something: chance is 10 %.
+#[test]
+fn mnist_is_learned_under_a_target_epsilon() {
+    let settings = "--set privacy.epsilon=8 --set privacy.clip_norm=0.5 \
+                    --set server.smoothing_factor=1";
+    let Some(outcome) = train(settings) else {
+        return;
+    };
+    let document = outcome.json();
+    assert!(document["epsilon"].as_f64().unwrap() <= 8.0, "{document}");
+    let accuracy = document["test_accuracy"].as_f64().unwrap();
+    assert!(accuracy > 0.5, "{accuracy}");
+}

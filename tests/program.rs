@@ -1,0 +1,158 @@
+//! How a test runs the program: in an empty directory of its own, as a user would.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program under test: the one that `SMOLFED_BIN` names, else this workspace's, built now if
+/// need be. Neither `cargo test` nor nextest builds the programs of other crates by themselves.
+pub(crate) fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| match std::env::var_os("SMOLFED_BIN") {
+        Some(path) => PathBuf::from(path),
+        None => build(),
+    })
+}
+
+fn build() -> PathBuf {
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--package", "smolfed", "--bin", "smolfed"])
+        .args(["--message-format", "json", "--locked"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()
+        .expect("cargo starts");
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let built = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.unwrap_or_else(|| {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        panic!("cargo built no program:\n{errors}")
+    })
+}
+
+/// An empty directory in which the program runs; removed with the value.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let dir = TempDir::new().expect("a temporary directory");
+        Self { dir }
+    }
+
+    /// A path in it.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file into it.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).expect("the test's file is written");
+    }
+
+    /// Names of everything in it, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.path()).expect("the test's directory is read");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// A command in this directory that knows of no data sets but its own.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.dir.path())
+            .env_remove("SMOLFED_DATA")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `smolfed` with arguments given in one line, separated by blanks.
+    pub(crate) fn smolfed(&self, arguments: &str) -> Outcome {
+        let mut command = self.command(program());
+        command.args(arguments.split_whitespace());
+        Outcome::of(command.output().expect("smolfed starts"), arguments)
+    }
+
+    /// Starts `smolfed` and does not wait for it.
+    pub(crate) fn start(&self, arguments: &str) -> Child {
+        self.command(program())
+            .args(arguments.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("smolfed starts")
+    }
+}
+
+/// What came of one call of the program.
+pub(crate) struct Outcome {
+    /// What was asked.
+    arguments: String,
+    /// The exit code; `None` when a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    pub(crate) fn of(output: Output, arguments: &str) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8 output");
+        Self {
+            arguments: arguments.to_owned(),
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// The outcome, which must be a success.
+    #[track_caller]
+    pub(crate) fn success(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self}");
+        self
+    }
+
+    /// The one JSON document on stdout.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("stdout is not one JSON document: {error}: {self}"))
+    }
+
+    /// The sentence of a refusal: exit code `code`, nothing on stdout, one line on stderr.
+    #[track_caller]
+    pub(crate) fn refusal(&self, code: i32) -> &str {
+        assert_eq!(self.code, Some(code), "{self}");
+        assert_eq!(self.stdout, "", "{self}");
+        assert_eq!(self.stderr.trim_end().lines().count(), 1, "{self}");
+        let sentence = self.stderr.strip_prefix("error: ");
+        sentence.unwrap_or_else(|| panic!("no `error: `: {self}"))
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            arguments,
+            code,
+            stdout,
+            stderr,
+        } = self;
+        write!(
+            f,
+            "smolfed {arguments}\nended with {code:?}\nstdout: {stdout}\nstderr: {stderr}"
+        )
+    }
+}

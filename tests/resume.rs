@@ -1,0 +1,180 @@
+//! A run that was stopped goes on as if it had not been.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use crate::program::{Outcome, Place};
+use crate::run_dir::{Traces, rounds_done};
+
+/// Long enough to be hit in the middle, short enough to be run whole.
+const SETTINGS: &str = "--set rounds=60 --seed 5 --set privacy.trust=local";
+
+/// The traces of an unbroken run of [`SETTINGS`].
+fn unbroken(place: &Place) -> Traces {
+    let call = format!("run --out unbroken --json {SETTINGS}");
+    place.smolfed(&call).success();
+    Traces::read(&place.path("unbroken"))
+}
+
+/// Waits until the run has written more than `rounds` rounds, or has ended.
+fn wait_for_rounds(child: &mut Child, dir: &Path, rounds: usize) {
+    let started = Instant::now();
+    while rounds_done(dir) <= rounds && child.try_wait().unwrap().is_none() {
+        assert!(started.elapsed() < Duration::from_secs(120), "no progress");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn interrupt(child: &Child) {
+    let kill = format!("kill -INT {}", child.id());
+    let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn ctrl_c_stops_after_the_round_and_resume_ends_with_the_same_bits() {
+    let place = Place::new();
+    let whole = unbroken(&place);
+    let dir = place.path("broken");
+    let mut child = place.start(&format!("run --out broken --json {SETTINGS}"));
+    wait_for_rounds(&mut child, &dir, 3);
+    interrupt(&child);
+    let stopped = Outcome::of(child.wait_with_output().unwrap(), "SIGINT");
+
+    assert_eq!(stopped.code, Some(1), "{stopped}");
+    let done = rounds_done(&dir);
+    assert!(done < 60, "it was stopped on its way");
+    assert_eq!(stopped.json()["rounds"], done);
+    let advice = format!(
+        "error: stopped after {done} of 60 rounds; resume with: smolfed run --resume broken\n"
+    );
+    assert_eq!(stopped.stderr, advice);
+    // What was spent so far is stated for so many rounds.
+    let privacy = std::fs::read_to_string(dir.join("privacy.json")).unwrap();
+    assert!(
+        privacy.contains(&format!("\"rounds\": {done}")),
+        "{privacy}"
+    );
+
+    let resumed = place.smolfed("run --resume broken --json").success();
+    assert_eq!(resumed.json()["rounds"], 60);
+    assert_eq!(Traces::read(&dir), whole);
+}
+
+/// Kills the run at a different moment each time: after some rounds and a delay from a fixed
+/// sequence, which hits training, the record, the checkpoint and its rename.
+#[test]
+fn kill_at_any_moment_and_resume_ends_with_the_same_bits() {
+    let place = Place::new();
+    let whole = unbroken(&place);
+    let dir = place.path("killed");
+    let mut state = 2020u32;
+    for attempt in 0..12 {
+        let call = if dir.join("config.toml").is_file() {
+            "run --resume killed --checkpoint-every 0".to_owned()
+        } else {
+            // The first kill may come before the directory is a run.
+            let _ = std::fs::remove_dir_all(&dir);
+            format!("run --out killed --checkpoint-every 0 {SETTINGS}")
+        };
+        let mut child = place.start(&call);
+        if attempt > 0 {
+            let before = rounds_done(&dir);
+            wait_for_rounds(&mut child, &dir, before);
+        }
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        std::thread::sleep(Duration::from_micros(u64::from(state >> 16) % 30_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    place.smolfed("run --resume killed --json").success();
+    assert_eq!(Traces::read(&dir), whole);
+}
+
+#[test]
+fn a_finished_run_is_resumed_without_a_change() {
+    let place = Place::new();
+    let first = place
+        .smolfed("run --out done --json --set rounds=3")
+        .success();
+    let traces = Traces::read(&place.path("done"));
+    let again = place.smolfed("run --resume done --json").success();
+    assert_eq!(Traces::read(&place.path("done")), traces);
+    let without_seconds = |outcome: &Outcome| {
+        let mut document = outcome.json();
+        document.as_object_mut().unwrap().remove("seconds");
+        document
+    };
+    assert_eq!(without_seconds(&first), without_seconds(&again));
+}
+
+#[test]
+fn a_run_is_not_continued_on_other_data() {
+    let place = Place::new();
+    let table = crate::bad_data::good_csv();
+    place.write("table.csv", &table);
+    place.write("experiment.toml", crate::bad_data::csv_experiment(""));
+    place
+        .smolfed("run experiment.toml --out run --json")
+        .success();
+    let model = Traces::read(&place.path("run"));
+
+    place.write("table.csv", table.replacen("0.5", "0.6", 1));
+    let refused = place.smolfed("run --resume run");
+    let sentence = refused.refusal(2);
+    assert!(sentence.contains("checkpoint"), "{sentence}");
+    assert!(sentence.contains("other data"), "{sentence}");
+    assert_eq!(
+        Traces::read(&place.path("run")),
+        model,
+        "nothing was touched"
+    );
+
+    place.write("table.csv", table);
+    place.smolfed("run --resume run").success();
+}
+
+#[test]
+fn a_run_is_not_continued_with_another_configuration() {
+    let place = Place::new();
+    place
+        .smolfed("run --out run --json --set rounds=2")
+        .success();
+    let config = std::fs::read_to_string(place.path("run/config.toml")).unwrap();
+    place.write(
+        "run/config.toml",
+        config.replace("rounds = 2", "rounds = 4"),
+    );
+    let refused = place.smolfed("run --resume run");
+    assert!(refused.refusal(2).contains("another experiment"));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named() {
+    let place = Place::new();
+    place
+        .smolfed("run --out run --json --set rounds=2")
+        .success();
+    let state = std::fs::read(place.path("run/checkpoint/state.safetensors")).unwrap();
+    place.write(
+        "run/checkpoint/state.safetensors",
+        &state[..state.len() / 2],
+    );
+    let refused = place.smolfed("run --resume run");
+    let sentence = refused.refusal(2);
+    assert!(
+        sentence.contains("run/checkpoint/state.safetensors is damaged"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn only_a_run_is_resumed() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    for dir in ["empty", "missing"] {
+        let refused = place.smolfed(&format!("run --resume {dir}"));
+        assert!(refused.refusal(2).contains("no run directory"), "{refused}");
+    }
+}

@@ -1,0 +1,93 @@
+//! The same experiment gives the same bits: on any number of threads, again, and from the
+//! configuration that it left behind.
+
+use crate::program::Place;
+use crate::run_dir::Traces;
+
+/// Six rounds of the built-in experiment with these settings.
+fn train(place: &Place, out: &str, settings: &str) -> Traces {
+    let common = "--json --set rounds=6 --set data.validation=0.1 --set data.devices=200";
+    let call = format!("run --out {out} {common} {settings}");
+    place.smolfed(&call).success();
+    Traces::read(&place.path(out))
+}
+
+/// Ways to draw cohorts, completing the built-in experiment, which has a sampling rate.
+const SAMPLING: [&str; 3] = [
+    "--set cohort.sampling=uniform",
+    "--set cohort.sampling=poisson",
+    "--set cohort={sampling=\"full\"}",
+];
+
+#[test]
+fn one_thread_and_eight_give_the_same_bits() {
+    let place = Place::new();
+    for (number, sampling) in SAMPLING.iter().enumerate() {
+        for trust in ["central", "local"] {
+            let settings = format!("{sampling} --set privacy.trust={trust}");
+            let traces = |threads: u32| {
+                let out = format!("{number}-{trust}-{threads}");
+                train(&place, &out, &format!("{settings} --threads {threads}"))
+            };
+            assert_eq!(traces(1), traces(8), "{settings}");
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_matter_without_noise_and_without_a_bound_either() {
+    let place = Place::new();
+    let settings = "--set method=dp-fed --set server={} --set privacy={} --set train.proximal=0.1 \
+                    --set train.gradient_smoothing=1 --set train.clip=every-step";
+    let one = train(&place, "one", &format!("{settings} --threads 1"));
+    let eight = train(&place, "eight", &format!("{settings} --threads 8"));
+    assert_eq!(one, eight);
+}
+
+#[test]
+fn the_seed_decides_and_nothing_else_does() {
+    let place = Place::new();
+    let first = train(&place, "first", "--seed 7");
+    assert_eq!(first, train(&place, "again", "--seed 7"));
+    assert_eq!(first, train(&place, "set", "--set seed=7"));
+    let other = train(&place, "other", "--seed 8");
+    assert_ne!(first.model, other.model);
+    assert_ne!(first.metrics, other.metrics);
+}
+
+#[test]
+fn the_configuration_of_a_run_repeats_it() {
+    let place = Place::new();
+    let first = train(&place, "first", "--seed 3 --set cohort.sampling=uniform");
+    place
+        .smolfed("run first/config.toml --out second --json")
+        .success();
+    assert_eq!(first, Traces::read(&place.path("second")));
+    let config = |dir: &str| std::fs::read_to_string(place.path(dir).join("config.toml")).unwrap();
+    assert_eq!(config("first"), config("second"));
+}
+
+#[test]
+fn a_run_on_files_is_repeated_from_anywhere() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("files")).unwrap();
+    place.write("files/table.csv", crate::bad_data::good_csv());
+    place.write("files/experiment.toml", crate::bad_data::csv_experiment(""));
+    place
+        .smolfed("run files/experiment.toml --out first --json")
+        .success();
+    // The copy stands elsewhere than the table, and the program runs elsewhere, too.
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
+    std::fs::copy(
+        place.path("first/config.toml"),
+        place.path("elsewhere/config.toml"),
+    )
+    .unwrap();
+    place
+        .smolfed("run elsewhere/config.toml --out second --json")
+        .success();
+    assert_eq!(
+        Traces::read(&place.path("first")),
+        Traces::read(&place.path("second"))
+    );
+}
