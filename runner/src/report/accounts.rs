@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::ReportInput;
 use super::curves;
-use super::number::{grouped, significant};
-use super::page::{Column, details, grid, paragraph, section, table};
+use super::number::{grouped, lower, significant, upper};
+use super::page::{Column, Figure, details, grid, paragraph, section, table};
 use crate::privacy::statement::PrivacyStatement;
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here
@@ -37,13 +37,15 @@ const FIELDS: [(&str, &str); 19] = [
 
 /// The section.
 pub(super) fn section_of(input: &ReportInput) -> String {
-    let mut content = match curves::epsilon(input) {
-        Some(figure) => grid(&[figure]),
-        None => paragraph("No finite epsilon holds for any round: there is no curve to show."),
-    };
+    let mut cards: Vec<String> = curves::epsilon(input).into_iter().collect();
     if !input.statements.is_empty() {
-        content.push_str(&figures(&input.statements));
+        cards.push(figures(&input.statements));
     }
+    let mut content = if cards.is_empty() {
+        paragraph("No finite epsilon holds for any round: there is no curve to show.")
+    } else {
+        grid(&cards)
+    };
     for (index, statement) in input.statements.iter().enumerate() {
         let summary = match index {
             0 => format!("The statement in full ({})", statement.accountant.name()),
@@ -66,10 +68,10 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         .map(|statement| {
             vec![
                 statement.accountant.name().to_owned(),
-                significant(statement.epsilon, 5),
+                upper(statement.epsilon, 5),
                 statement
                     .epsilon_low
-                    .map_or("–".to_owned(), |low| significant(low, 5)),
+                    .map_or("–".to_owned(), |low| lower(low, 5)),
                 significant(statement.delta.get(), 3),
                 match statement.is_upper_bound {
                     true => "upper bound, proved".to_owned(),
@@ -85,7 +87,13 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         ("δ", Column::Number),
         ("worth", Column::Words),
     ];
-    table("figures", &head, &rows)
+    let figure = Figure {
+        title: "The figure of every accountant",
+        caption: "Each figure is the ε of all rounds together at its δ. Only a proved upper bound \
+                  is a guarantee; the others are here to compare with papers.",
+        ..Figure::default()
+    };
+    figure.around(&table("figures", &head, &rows))
 }
 
 /// One row a field, straight from what `privacy.json` holds, so that none is forgotten.
@@ -119,7 +127,12 @@ fn words(key: &str, value: &Value) -> String {
         Value::String(text) => meaning(text),
         Value::Number(number) => match (number.as_u64(), number.as_f64()) {
             (Some(whole), _) => grouped(whole),
-            (None, Some(number)) => significant(number, 6),
+            // Rounded to the side on which what is said stays true.
+            (None, Some(number)) => match key {
+                "epsilon" | "advantage" | "hit_rate_at_1_percent" => upper(number, 6),
+                "epsilon_low" => lower(number, 6),
+                _ => significant(number, 6),
+            },
             (None, None) => number.to_string(),
         },
         Value::Array(items) if items.is_empty() => "none".to_owned(),

@@ -1,7 +1,7 @@
 //! Curves over rounds: quality, ε, update norms.
 
 use super::ReportInput;
-use super::number::{fixed, significant};
+use super::number::{fixed, significant, upper};
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
 use crate::config::ClipTime;
@@ -105,6 +105,7 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
         title: measure.title,
         caption: &caption,
         simulation_only: !private.is_empty(),
+        wide: false,
     };
     Some(figure.of(Plot {
         x_label: "round".to_owned(),
@@ -130,7 +131,7 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
         } else {
             "What all rounds up to this one have spent together."
         },
-        simulation_only: false,
+        ..Figure::default()
     };
     Some(
         figure.of(Plot {
@@ -147,7 +148,7 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
                 .collect(),
             series: vec![Series {
                 label: "spent".to_owned(),
-                end: significant(last.y, 4),
+                end: upper(last.y, 4),
                 points,
                 ..Series::default()
             }],
@@ -189,6 +190,7 @@ fn norms(input: &ReportInput) -> Option<String> {
         caption: "L2 norms before the last clipping: the median of the cohort, the middle 80 % \
                   (dark band) and the whole range (light band).",
         simulation_only: true,
+        wide: false,
     };
     let clip_norm = input.config.privacy.clip_norm;
     Some(
@@ -236,6 +238,7 @@ fn clipped(input: &ReportInput) -> Option<String> {
         title: "Clipping",
         caption,
         simulation_only: true,
+        wide: false,
     };
     Some(figure.of(Plot {
         x_label: "round".to_owned(),

@@ -1,7 +1,9 @@
 //! The spectrum of the averaged update: the picture of what smoothing does.
 
+use std::fmt::Write;
+
 use super::ReportInput;
-use super::page::{Figure, grid, paragraph, section};
+use super::page::{Figure, paragraph, section};
 use super::plot::{Plot, Point, Scale, Series, Tone};
 use crate::config::DenoiserKind;
 
@@ -42,11 +44,20 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     if spectrum.clean.is_some() {
         caption.push_str(" Dashed: the same average without noise, in a simulation only.");
     }
+    let axes = input.model.as_ref().map(|model| model.axes.as_slice());
+    if let Some(&[_, width]) = axes {
+        let _ = write!(
+            caption,
+            " An image that is read row by row repeats every {width} weights: hence peaks at \
+             multiples of 1/{width}."
+        );
+    }
     caption.push_str(" After Liang et al. 2020, Figure 1.");
     let figure = Figure {
         title: "Spectrum of the averaged update",
         caption: &caption,
         simulation_only: spectrum.clean.is_some(),
+        wide: true,
     };
     let plot = Plot {
         x_label: "frequency, cycles per weight".to_owned(),
@@ -55,7 +66,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         series,
         ..Plot::default()
     };
-    section(heading, &grid(&[figure.of(plot)]))
+    section(heading, &figure.of(plot))
 }
 
 fn line(name: &str, power: &[f64], tone: Tone, dashed: bool) -> Series {

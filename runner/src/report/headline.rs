@@ -2,8 +2,8 @@
 
 use super::ReportInput;
 use super::html::escape;
-use super::number::{fixed, grouped, significant};
-use super::page::{BADGE, section};
+use super::number::{fixed, grouped, significant, upper};
+use super::page::{BADGE, paragraph, section};
 use crate::config::{DenoiserKind, Method, SamplingScheme, Trust};
 use crate::privacy::accountant::EstimateKind;
 use crate::privacy::statement::PrivacyStatement;
@@ -21,7 +21,8 @@ pub(super) fn headline(input: &ReportInput) -> String {
     if done < config.rounds as usize {
         text.push_str(&format!(
             "<p class=\"notice\">This run stopped after {done} of {} rounds. \
-             <code>smolfed run --resume</code> with this directory goes on with it.</p>\n",
+             <code>smolfed run --resume</code> with this directory goes on with it, unless the next round \
+             would exceed its limit on ε.</p>\n",
             config.rounds
         ));
     }
@@ -38,9 +39,9 @@ pub(super) fn headline(input: &ReportInput) -> String {
     };
     let is_sound = input.statements.first().is_some_and(is_guarantee);
     let content = format!(
-        "<div class=\"card statement{}\"><p>{}</p></div>\n",
+        "<div class=\"card statement{}\">{}</div>\n",
         if is_sound { "" } else { " open" },
-        escape(&words)
+        paragraph(&words)
     );
     text + &section("The privacy statement", &content)
 }
@@ -104,10 +105,7 @@ fn epsilon(input: &ReportInput) -> String {
     let Some(statement) = input.statements.first() else {
         let last = input.records.last();
         let value = last.map_or("–".to_owned(), |record| {
-            format!(
-                "ε {}",
-                significant(record.epsilon.unwrap_or(f64::INFINITY), 4)
-            )
+            format!("ε {}", upper(record.epsilon.unwrap_or(f64::INFINITY), 4))
         });
         return tile(name, &value, "so far; the statement is not written yet");
     };
@@ -128,11 +126,7 @@ fn epsilon(input: &ReportInput) -> String {
         "at δ = {delta}: {worth} (<code>{}</code>)",
         escape(statement.accountant.name())
     );
-    tile(
-        name,
-        &format!("ε {}", significant(statement.epsilon, 4)),
-        &more,
-    )
+    tile(name, &format!("ε {}", upper(statement.epsilon, 4)), &more)
 }
 
 fn cohort(input: &ReportInput) -> String {

@@ -29,6 +29,31 @@ pub fn significant(value: f64, digits: usize) -> String {
     )
 }
 
+/// As [`significant`], rounded up: for upper bounds, which must not shrink when they are printed.
+#[must_use]
+pub fn upper(value: f64, digits: usize) -> String {
+    significant(rounded(value, digits, f64::ceil), digits)
+}
+
+/// As [`significant`], rounded down: for lower bounds.
+#[must_use]
+pub fn lower(value: f64, digits: usize) -> String {
+    significant(rounded(value, digits, f64::floor), digits)
+}
+
+/// `value` rounded to so many significant digits by `round`, but not for an error in its last bits.
+fn rounded(value: f64, digits: usize, round: impl Fn(f64) -> f64) -> f64 {
+    let exponent = libm::log10(value.abs()).floor();
+    let unit = libm::pow(10.0, exponent + 1.0 - digits.max(1) as f64);
+    let steps = value / unit;
+    if !steps.is_finite() {
+        return value;
+    }
+    let nearest = steps.round();
+    let is_exact = (steps - nearest).abs() < 1e-9 * nearest.abs();
+    unit * if is_exact { nearest } else { round(steps) }
+}
+
 /// `value` with exactly so many decimals and a real minus sign.
 #[must_use]
 pub fn fixed(value: f64, decimals: usize) -> String {
@@ -113,6 +138,17 @@ mod tests {
         ];
         for (value, text) in cases {
             assert_eq!(significant(value, 4), text);
+        }
+    }
+
+    #[test]
+    fn bounds_are_rounded_to_the_safe_side() {
+        assert_eq!(upper(5.99947, 4), "6");
+        assert_eq!(upper(5.9911, 4), "5.992");
+        assert_eq!(lower(5.9999, 4), "5.999");
+        for value in [6.0, 0.3, 5.012, 1e-5, 0.0, f64::INFINITY] {
+            assert_eq!(upper(value, 4), significant(value, 4));
+            assert_eq!(lower(value, 4), significant(value, 4));
         }
     }
 

@@ -38,9 +38,19 @@ pub(super) fn section(heading: &str, content: &str) -> String {
     )
 }
 
+/// Plain text with `names` between backticks set as code.
+pub(super) fn prose(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(index, part)| match index % 2 {
+        0 => escape(part).into_owned(),
+        _ => format!("<code>{}</code>", escape(part)),
+    });
+    parts.collect()
+}
+
 /// A paragraph of plain text.
 pub(super) fn paragraph(text: &str) -> String {
-    format!("<p>{}</p>\n", escape(text))
+    format!("<p>{}</p>\n", prose(text))
 }
 
 /// Figures side by side where there is room.
@@ -59,14 +69,17 @@ pub(super) struct Figure<'a> {
     pub(super) caption: &'a str,
     /// Whether it reads private data without noise.
     pub(super) simulation_only: bool,
+    /// Whether its caption stands beside it where there is room.
+    pub(super) wide: bool,
 }
 
 impl Figure<'_> {
     /// The figure around its content, which is markup.
     pub(super) fn around(&self, content: &str) -> String {
         format!(
-            "<figure class=\"card\">\n<div class=\"head\"><h3>{}</h3>{}</div>\n{content}\n\
+            "<figure class=\"card{}\">\n<div class=\"head\"><h3>{}</h3>{}</div>\n{content}\n\
              <figcaption class=\"caption\">{}</figcaption>\n</figure>\n",
+            if self.wide { " wide" } else { "" },
             escape(self.title),
             if self.simulation_only { BADGE } else { "" },
             escape(self.caption)

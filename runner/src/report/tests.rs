@@ -1,1 +1,306 @@
+use std::collections::BTreeMap;
 
+use super::markup::assert_well_formed;
+use super::*;
+use crate::config::{DEFAULT, Override};
+use crate::privacy::accountant::Accountant;
+use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use crate::privacy::params::{ClipNorm, Delta, NoiseMultiplier};
+use crate::rounds::{Quantiles, SimulationOnly};
+use crate::simulate::Evaluation;
+
+/// A run of `rounds` rounds with everything that a run can have.
+fn complete(rounds: u32) -> ReportInput {
+    let rounds_key = Override::new("rounds", i64::from(rounds).into());
+    ReportInput {
+        config: Config::parse(DEFAULT, "the default", &[rounds_key]).unwrap(),
+        records: (0..rounds).map(record).collect(),
+        statements: vec![statement(1.4, rounds)],
+        spectrum: Some(Spectrum {
+            clean: Some(vec![1e-4, 1e-5, 1e-7, 0.0]),
+            noisy: vec![1e-3; 4],
+            denoised: vec![1e-3, 1e-4, 1e-4, 1e-5],
+        }),
+        model: Some(ModelFile {
+            weights: (0..640).map(|i| (i % 17) as f32 / 17.0 - 0.5).collect(),
+            biases: vec![0.0; 10],
+            features: 64,
+            axes: vec![8, 8],
+            ..ModelFile::default()
+        }),
+    }
+}
+
+fn record(round: u32) -> RoundRecord {
+    let part = f64::from(round + 1);
+    let quality = Some(Evaluation {
+        loss: 2.0 / part,
+        accuracy: Some(1.0 - 0.5 / part),
+        rmse: None,
+    });
+    RoundRecord {
+        round,
+        cohort: 50,
+        epsilon: Some(0.1 * part),
+        learning_rate: 0.1,
+        test: quality,
+        simulation_only: SimulationOnly {
+            trained: 49,
+            left_out: BTreeMap::new(),
+            train_loss: Some(1.5 / part),
+            update_norm: Quantiles::new(vec![0.1, 0.3, 0.5]),
+            clipped_share: 0.5,
+            validation: quality,
+        },
+        seconds: 0.01,
+    }
+}
+
+fn statement(noise_multiplier: f64, rounds: u32) -> PrivacyStatement {
+    let event = PrivacyEvent {
+        mechanism: Mechanism::Gaussian {
+            noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
+        },
+        sampling: Sampling::uniform(1000, 50).unwrap(),
+        trust: TrustModel::Central,
+        unit: PrivacyUnit::Device,
+        count: u64::from(rounds),
+    };
+    let delta = Delta::new(5e-4).unwrap();
+    let estimate = Accountant::Rdp.epsilon(&[event], delta).unwrap();
+    PrivacyStatement::new(&estimate, &[event], Some(ClipNorm::new(0.3).unwrap())).unwrap()
+}
+
+/// The page, checked as every page must be.
+fn page(input: &ReportInput) -> String {
+    let html = render(input);
+    assert_well_formed(&html);
+    assert_eq!(html, render(input), "the same input, another page");
+    let outside = html.replace("http://www.w3.org/2000/svg", "");
+    for mark in [
+        "http://", "https://", "<script", "<link", "@import", "url(", "NaN",
+    ] {
+        assert!(!outside.contains(mark), "the page has {mark}");
+    }
+    html
+}
+
+#[test]
+fn a_complete_run_has_every_section() {
+    let html = page(&complete(30));
+    let statement = statement(1.4, 30);
+    let marks = [
+        "98.33 %",
+        "Laplacian smoothing",
+        "Spectrum of the averaged update",
+        "Weights as images",
+        "clip norm",
+        "every device that was drawn trained",
+        "smolfed run config.toml",
+        "smoothing_factor",
+    ];
+    for mark in marks {
+        assert!(html.contains(mark), "`{mark}` is missing");
+    }
+    assert_eq!(html.matches("<img").count(), 10);
+    assert!(html.contains(&page::prose(&statement.in_words())));
+    for key in serde_json::to_value(&statement)
+        .unwrap()
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        assert!(html.contains(&format!(">{key}<")), "{key} is missing");
+    }
+}
+
+#[test]
+fn what_reads_private_data_is_marked() {
+    let with = page(&complete(30));
+    // Accuracy, loss, norms, clipping, spectrum, and the explanation.
+    assert_eq!(with.matches(page::BADGE).count(), 6);
+    assert!(with.contains(&*html::escape(page::BADGE_MEANING)));
+
+    let mut input = complete(30);
+    for record in &mut input.records {
+        record.simulation_only = SimulationOnly::default();
+    }
+    input.config.privacy.clip_norm = None;
+    input.spectrum.as_mut().unwrap().clean = None;
+    let without = page(&input);
+    assert_eq!(without.matches(page::BADGE).count(), 1);
+    assert!(!without.contains("un-noised") && !without.contains("validation<"));
+}
+
+#[test]
+fn text_from_outside_is_escaped() {
+    let attack = "<img src=x onerror=\"alert('1')\">&";
+    let mut input = complete(2);
+    input.config.name = attack.to_owned();
+    let reasons = &mut input.records[0].simulation_only.left_out;
+    reasons.insert(attack.to_owned(), 3);
+    let model = input.model.as_mut().unwrap();
+    model.class_names = vec![attack.to_owned(); 10];
+    input.statements[0].notes.push(attack.to_owned());
+    let html = page(&input);
+    assert!(!html.contains("<img src=x"));
+    assert!(html.matches("&lt;img src=x").count() >= 12);
+
+    let model = input.model.as_mut().unwrap();
+    (model.axes, model.features) = (vec![], 640);
+    model.feature_names = vec![attack.to_owned(); 640];
+    assert!(!page(&input).contains("<img src=x"));
+}
+
+#[test]
+fn one_round_is_a_run() {
+    let html = page(&complete(1));
+    assert!(html.contains("50.00 %") && html.contains("<circle"));
+}
+
+#[test]
+fn ten_thousand_rounds_stay_a_small_file() {
+    let html = page(&complete(10_000));
+    assert!(html.len() < 400_000, "{} bytes", html.len());
+}
+
+#[test]
+fn a_run_without_evaluation_says_so() {
+    let mut input = complete(5);
+    for record in &mut input.records {
+        record.test = None;
+        record.simulation_only.validation = None;
+        record.simulation_only.train_loss = None;
+    }
+    let html = page(&input);
+    assert!(html.contains("the model was not evaluated") && html.contains("never evaluated"));
+}
+
+#[test]
+fn regression_shows_its_error_and_bars() {
+    let mut input = complete(5);
+    for record in &mut input.records {
+        record.test = Some(Evaluation {
+            loss: 0.3,
+            accuracy: None,
+            rmse: Some(0.7746),
+        });
+        record.simulation_only.validation = None;
+    }
+    input.model = Some(ModelFile {
+        weights: vec![0.5, -2.0, 0.0],
+        biases: vec![0.25],
+        features: 3,
+        feature_names: ["age", "size", "none"].map(str::to_owned).to_vec(),
+        ..ModelFile::default()
+    });
+    let html = page(&input);
+    assert!(
+        html.contains("Test rmse") && html.contains(">0.7746<") && !html.contains("accuracy, %")
+    );
+    let place = |name: &str| html.find(&format!(">{name}</th>")).unwrap();
+    assert!(
+        place("size") < place("age"),
+        "the largest weight comes first"
+    );
+}
+
+#[test]
+fn no_noise_is_no_guarantee() {
+    let mut input = complete(5);
+    input.statements = vec![statement(0.0, 5)];
+    input.config.privacy.clip_norm = None;
+    for record in &mut input.records {
+        record.epsilon = None;
+    }
+    let html = page(&input);
+    assert!(html.contains("ε ∞") && html.contains("no privacy guarantee at all"));
+    assert!(html.contains("card statement open") && !html.contains("clip norm 0"));
+}
+
+#[test]
+fn a_run_that_has_not_ended_says_what_is_missing() {
+    let mut input = complete(9);
+    input.records.truncate(4);
+    (input.statements, input.spectrum, input.model) = (vec![], None, None);
+    let html = page(&input);
+    for mark in [
+        "stopped after 4 of 9 rounds",
+        "no privacy statement",
+        "no spectrum",
+        "no model yet",
+    ] {
+        assert!(html.contains(mark), "`{mark}` is missing");
+    }
+    input.records.clear();
+    page(&input);
+}
+
+#[test]
+fn sensor_windows_and_tables_have_pictures_of_weights_too() {
+    let mut input = complete(2);
+    let model = input.model.as_mut().unwrap();
+    model.axes = vec![4, 16];
+    assert!(page(&input).contains("images wide"));
+    input.model.as_mut().unwrap().axes = vec![];
+    assert!(page(&input).contains("class=\"rows\""));
+    // A damaged shape is not believed.
+    input.model.as_mut().unwrap().axes = vec![7, 9];
+    assert!(page(&input).contains("class=\"rows\""));
+}
+
+#[test]
+fn left_out_devices_are_counted_by_reason() {
+    let mut input = complete(3);
+    for record in &mut input.records[1..] {
+        let reasons = &mut record.simulation_only.left_out;
+        reasons.insert("loss is not finite".to_owned(), 2);
+    }
+    let html = page(&input);
+    let row = "loss is not finite</th><td class=\"number\">4</td><td class=\"number\">2</td>";
+    assert!(html.contains(row));
+}
+
+#[test]
+fn every_accountant_has_its_row() {
+    let mut input = complete(3);
+    let mut other = input.statements[0].clone();
+    (other.accountant, other.is_upper_bound) = (Accountant::Theorem1, false);
+    other.epsilon_low = Some(0.123_456);
+    input.statements.push(other);
+    let html = page(&input);
+    assert!(html.contains("theorem-1") && html.contains("no guarantee"));
+    assert!(html.contains(">0.12345<"), "a lower bound is rounded down");
+}
+
+#[test]
+fn a_directory_gives_the_same_page_twice() {
+    let place = tempfile::tempdir().unwrap();
+    let input = complete(3);
+    let dir = RunDir::create(&place.path().join("run"), &input.config).unwrap();
+    let bare = write(&dir).unwrap();
+    assert!(
+        std::fs::read_to_string(&bare)
+            .unwrap()
+            .contains("stopped after 0 of 3")
+    );
+    dir.write_privacy(&input.statements).unwrap();
+    dir.write_diagnostics(input.spectrum.as_ref().unwrap())
+        .unwrap();
+    let mut metrics = dir.metrics(0).unwrap();
+    for record in &input.records {
+        metrics.append(record).unwrap();
+    }
+    metrics.sync().unwrap();
+    let first = std::fs::read_to_string(write(&dir).unwrap()).unwrap();
+    let again = std::fs::read_to_string(write(&dir).unwrap()).unwrap();
+    assert_eq!(first, again);
+    let expected = render(&ReportInput {
+        model: None,
+        ..input
+    });
+    assert_eq!(first, expected);
+
+    std::fs::write(place.path().join("run/privacy.json"), "{").unwrap();
+    assert!(matches!(write(&dir), Err(RunDirError::Damaged { .. })));
+}

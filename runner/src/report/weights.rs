@@ -21,7 +21,11 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         let reason = "There is no model yet: it is written when the run ends or stops.";
         return section(heading, &paragraph(reason));
     };
-    let figure = match model.axes.as_slice() {
+    let axes = match model.axes.as_slice() {
+        [] => input.config.server.axes.as_slice(),
+        axes => axes,
+    };
+    let figure = match axes {
         &[height, width] if height > 1 && height.checked_mul(width) == Some(model.features) => {
             images(model, height, width)
         }
@@ -83,7 +87,7 @@ fn images(model: &ModelFile, height: usize, width: usize) -> String {
     Figure {
         title: "Weights as images",
         caption: &caption,
-        simulation_only: false,
+        ..Figure::default()
     }
     .around(&content)
 }
@@ -113,7 +117,7 @@ fn heat_map(model: &ModelFile) -> String {
     Figure {
         title: "Weights",
         caption: &caption,
-        simulation_only: false,
+        ..Figure::default()
     }
     .around(&content)
 }
@@ -170,7 +174,7 @@ fn bars(model: &ModelFile) -> String {
     Figure {
         title: "Weights",
         caption: &caption,
-        simulation_only: false,
+        ..Figure::default()
     }
     .around(&content)
 }
