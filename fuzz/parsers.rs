@@ -16,8 +16,11 @@ use smolfed::experiment::Experiment;
 use smolfed::privacy::params::DeltaSpec;
 use smolfed::run_dir::{Checkpoint, ModelFile};
 
+/// A fuzz target: its name, and what it does with the bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
 /// Every parser by the name of its target.
-pub const PARSERS: [(&str, fn(&[u8])); 11] = [
+pub const PARSERS: [Target; 11] = [
     ("archive", archive),
     ("checkpoint", checkpoint),
     ("config", config),

@@ -263,12 +263,15 @@ fn a_model_comes_back_with_its_shape() {
     let (_place, dir) = run_dir();
     let task = Task::new(Some(ModelKind::Softmax), 2, Some(3)).unwrap();
     let parameters: Vec<f32> = (0..9u8).map(f32::from).collect();
-    dir.write_model(&task, &parameters).unwrap();
+    let layout = InputLayout::default();
+    dir.write_model(&task, &layout, &parameters).unwrap();
     let model = dir.model().unwrap();
     assert_eq!(model.weights, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     assert_eq!(model.biases, [6.0, 7.0, 8.0]);
     assert_eq!(model.features, 2);
-    let short = dir.write_model(&task, &parameters[..5]).unwrap_err();
+    let short = dir
+        .write_model(&task, &layout, &parameters[..5])
+        .unwrap_err();
     assert!(matches!(short, RunDirError::Damaged { .. }), "{short:?}");
     assert_eq!(
         dir.model().unwrap(),
