@@ -73,8 +73,7 @@ impl Mechanism {
     /// (Peikert 2010, "An Efficient and Parallel Gaussian Sampler for Lattices", Theorem 3.1, with
     /// the smoothing bound of the integers). Rounding commutes with integer shifts, so every bound
     /// for the real Gaussian of that std holds, whatever the sampling and composition; the factor
-    /// adds less than 1e-58 to epsilon for 10¹⁰ parameters and 10⁷ rounds. `docs/accounting.md`
-    /// has the argument in full.
+    /// adds less than 1e-58 to epsilon for 10¹⁰ parameters and 10⁷ rounds.
     #[must_use]
     pub fn continuous_multiplier(&self) -> f64 {
         const ROUNDING_STD: f64 = 3.0;

@@ -66,11 +66,9 @@ impl Axis {
         let (low, high) = if high - low > 1e-9 * size {
             (low, high)
         } else {
-            let room = if size > 0.0 && scale != Scale::Whole {
-                0.1 * size
-            } else {
-                1.0
-            };
+            // Among whole numbers one is room enough, unless they are too large to tell apart.
+            let is_small = size == 0.0 || (scale == Scale::Whole && size < 1e9);
+            let room = if is_small { 1.0 } else { 0.1 * size };
             (low - room, high + room)
         };
         let mut step = round_step((high - low) / count.max(1) as f64);
