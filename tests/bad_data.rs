@@ -113,7 +113,7 @@ fn a_device_without_samples_is_refused() {
     place.write("test.csv", good_csv() + "1.0,1,9,1\n");
     let keys = "test_path = \"test.csv\"\n";
     place.write("experiment.toml", csv_experiment(keys));
-    refused(&place, &["table.csv", "device 9", "at least 1"]);
+    refused(&place, &["table.csv", "device `9`", "at least 1"]);
 }
 
 #[test]

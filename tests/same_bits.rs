@@ -14,7 +14,7 @@ fn train(place: &Place, out: &str, settings: &str) -> Traces {
 
 /// Ways to draw cohorts, completing the built-in experiment, which has a sampling rate.
 const SAMPLING: [&str; 3] = [
-    "--set cohort.sampling=uniform",
+    "--set cohort.sampling=uniform --set privacy.epsilon=8",
     "--set cohort.sampling=poisson",
     "--set cohort={sampling=\"full\"}",
 ];
@@ -58,7 +58,11 @@ fn the_seed_decides_and_nothing_else_does() {
 #[test]
 fn the_configuration_of_a_run_repeats_it() {
     let place = Place::new();
-    let first = train(&place, "first", "--seed 3 --set cohort.sampling=uniform");
+    let first = train(
+        &place,
+        "first",
+        "--seed 3 --set cohort.sampling=uniform --set privacy.epsilon=8",
+    );
     place
         .smolfed("run first/config.toml --out second --json")
         .success();
