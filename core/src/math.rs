@@ -9,8 +9,13 @@
 pub fn exp(x: f32) -> f32 {
     #[cfg(not(feature = "micromath"))]
     return libm::expf(x);
+    // micromath gives a number for NaN; what is not a number must stay visible.
     #[cfg(feature = "micromath")]
-    return micromath::F32Ext::exp(x);
+    return if x.is_nan() {
+        x
+    } else {
+        micromath::F32Ext::exp(x)
+    };
 }
 
 /// Natural logarithm.
