@@ -18,7 +18,7 @@ const NOISE_BLOCK: usize = 4096;
 
 /// Adds central noise to a sum: one exact discrete Gaussian a coordinate.
 ///
-/// The noise of block b of [`NOISE_BLOCK`] coordinates in round t comes from the server's stream
+/// The noise of block b of 4,096 coordinates in round t comes from the server's stream
 /// (ServerNoise, t, b); no stream serves twice.
 pub fn add_noise(sum: &mut [i64], noise: &DiscreteGaussian, root: &Root, round: u32) {
     sum.par_chunks_mut(NOISE_BLOCK)
