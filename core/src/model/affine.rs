@@ -149,26 +149,27 @@ pub(super) fn batch_scores<S: Samples>(
 ) {
     let outputs = biases.len();
     let features = weights.len() / outputs.max(1);
-    let tiles = weights
-        .chunks(TILE_ROWS * features.max(1))
-        .zip(biases.chunks(TILE_ROWS));
-    for (tile, (rows, biases)) in tiles.enumerate() {
-        let first = tile * TILE_ROWS;
+    let mut first = 0;
+    while first < outputs {
+        // Few widths, because each is compiled once a model: most rows come in full tiles.
+        let width = match outputs - first {
+            left if left >= TILE_ROWS => TILE_ROWS,
+            left if left >= 2 && WIDE => 2,
+            _ => 1,
+        };
         let tile = Tile {
-            rows,
-            biases,
+            rows: weights.get(first * features..).unwrap_or_default(),
+            biases: biases.get(first..first + width).unwrap_or_default(),
             features,
             first,
             outputs,
         };
-        match biases.len() {
-            10 => tile.scores::<10, S>(samples, indices, scores),
-            5 => tile.scores::<5, S>(samples, indices, scores),
-            4 => tile.scores::<4, S>(samples, indices, scores),
-            3 => tile.scores::<3, S>(samples, indices, scores),
+        match width {
+            TILE_ROWS => tile.scores::<TILE_ROWS, S>(samples, indices, scores),
             2 => tile.scores::<2, S>(samples, indices, scores),
             _ => tile.scores::<1, S>(samples, indices, scores),
         }
+        first += width;
     }
 }
 

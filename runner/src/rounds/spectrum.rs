@@ -2,8 +2,8 @@
 //!
 //! The signal sits in low frequencies, the noise in all; smoothing damps the high ones.
 
-use realfft::RealFftPlanner;
 use serde::{Deserialize, Serialize};
+use smolfed_fourier::Transform;
 
 /// Mean power of the weight tensor's Fourier coefficients in bands of equal width.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,12 +38,8 @@ fn power(v: &[f32]) -> Vec<f64> {
     if v.is_empty() {
         return Vec::new();
     }
-    let transform = RealFftPlanner::<f64>::new().plan_fft_forward(v.len());
     let mut input: Vec<f64> = v.iter().map(|x| f64::from(*x)).collect();
-    let mut output = transform.make_output_vec();
-    if transform.process(&mut input, &mut output).is_err() {
-        return Vec::new();
-    }
+    let output = Transform::new(v.len()).forward(&mut input);
     let bands = output.len().min(Spectrum::BANDS);
     let edge = |band: usize| band * output.len() / bands;
     (0..bands)
