@@ -24,7 +24,7 @@ const ACCURACY: Measure = Measure {
 };
 const RMSE: Measure = Measure {
     title: "Root mean squared error",
-    axis: "rmse, in units of the scaled target",
+    axis: "rmse, in units of the target",
     get: |evaluation| evaluation.rmse,
     words: |rmse| significant(rmse, 4),
 };
@@ -90,7 +90,7 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
         .map(|series| series.label.as_str())
         .collect();
     let caption = match private.as_slice() {
-        [] => "On samples held out for testing, which belong to no device.".to_owned(),
+        [] => "On samples held out for testing, which no device trains on.".to_owned(),
         names => format!(
             "Dashed: on private samples of devices ({}), so in a simulation only.{}",
             names.join(" and "),
@@ -105,12 +105,13 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
         title: measure.title,
         caption: &caption,
         simulation_only: !private.is_empty(),
-        wide: false,
+        caption_beside: false,
     };
     Some(figure.of(Plot {
         x_label: "round".to_owned(),
         y_label: measure.axis.to_owned(),
         x_scale: Scale::Whole,
+        x_reach: extent(records),
         series,
         ..Plot::default()
     }))
@@ -138,6 +139,7 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
             x_label: "round".to_owned(),
             y_label: "epsilon".to_owned(),
             x_scale: Scale::Whole,
+            x_reach: extent(&input.records),
             y_reach: vec![0.0],
             rules: limit
                 .map(|limit| Rule {
@@ -190,7 +192,7 @@ fn norms(input: &ReportInput) -> Option<String> {
         caption: "L2 norms before the last clipping: the median of the cohort, the middle 80 % \
                   (dark band) and the whole range (light band).",
         simulation_only: true,
-        wide: false,
+        caption_beside: false,
     };
     let clip_norm = input.config.privacy.clip_norm;
     Some(
@@ -198,6 +200,7 @@ fn norms(input: &ReportInput) -> Option<String> {
             x_label: "round".to_owned(),
             y_label: "L2 norm".to_owned(),
             x_scale: Scale::Whole,
+            x_reach: extent(&input.records),
             y_reach: vec![0.0],
             bands: vec![band(|q| q.min, |q| q.max), band(|q| q.p10, |q| q.p90)],
             rules: clip_norm
@@ -238,12 +241,13 @@ fn clipped(input: &ReportInput) -> Option<String> {
         title: "Clipping",
         caption,
         simulation_only: true,
-        wide: false,
+        caption_beside: false,
     };
     Some(figure.of(Plot {
         x_label: "round".to_owned(),
         y_label: axis.to_owned(),
         x_scale: Scale::Whole,
+        x_reach: extent(&input.records),
         y_reach: vec![0.0],
         series: vec![Series {
             label: String::new(),
@@ -253,6 +257,15 @@ fn clipped(input: &ReportInput) -> Option<String> {
         }],
         ..Plot::default()
     }))
+}
+
+/// First and last round: all curves share their horizontal axis.
+fn extent(records: &[RoundRecord]) -> Vec<f64> {
+    [records.first(), records.last()]
+        .into_iter()
+        .flatten()
+        .map(number)
+        .collect()
 }
 
 /// The number of a round for readers, from 1.

@@ -35,10 +35,10 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     let mut caption = String::from(
         "Power of the last round's averaged update by frequency over the flattened weights: slow \
          changes from weight to weight at the left, alternation at the right. Noise is equally \
-         strong at all frequencies, the signal is mostly slow",
+         strong at all frequencies",
     );
     caption.push_str(match denoised {
-        Some("smoothed") => ", so damping the fast ones removes more noise than signal.",
+        Some("smoothed") => "; where the signal is mostly slow, damping the fast ones removes more noise than signal.",
         _ => ".",
     });
     if spectrum.clean.is_some() {
@@ -57,7 +57,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         title: "Spectrum of the averaged update",
         caption: &caption,
         simulation_only: spectrum.clean.is_some(),
-        wide: true,
+        caption_beside: true,
     };
     let plot = Plot {
         x_label: "frequency, cycles per weight".to_owned(),

@@ -70,7 +70,7 @@ pub(super) struct Figure<'a> {
     /// Whether it reads private data without noise.
     pub(super) simulation_only: bool,
     /// Whether its caption stands beside it where there is room.
-    pub(super) wide: bool,
+    pub(super) caption_beside: bool,
 }
 
 impl Figure<'_> {
@@ -79,7 +79,7 @@ impl Figure<'_> {
         format!(
             "<figure class=\"card{}\">\n<div class=\"head\"><h3>{}</h3>{}</div>\n{content}\n\
              <figcaption class=\"caption\">{}</figcaption>\n</figure>\n",
-            if self.wide { " wide" } else { "" },
+            if self.caption_beside { " beside" } else { "" },
             escape(self.title),
             if self.simulation_only { BADGE } else { "" },
             escape(self.caption)

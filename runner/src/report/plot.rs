@@ -38,9 +38,9 @@ pub const STYLE: &str = include_str!("plot/style.css");
 
 /// Size in the units of the drawing; it scales to the width of its place.
 const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 264.0;
+const HEIGHT: f64 = 268.0;
 /// Room for the name of the vertical axis, and for ticks and name of the horizontal one.
-const TOP: f64 = 30.0;
+const TOP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
 /// More points than this are a curve; fewer get a dot each.
 const DOTTED: usize = 12;
@@ -175,6 +175,8 @@ pub struct Plot {
     pub x_scale: Scale,
     /// Vertical scale.
     pub y_scale: Scale,
+    /// Values that the horizontal axis must reach.
+    pub x_reach: Vec<f64>,
     /// Values that the vertical axis must reach, for example 0.
     pub y_reach: Vec<f64>,
     /// The curves, the last one on top.
@@ -260,7 +262,10 @@ impl Plot {
     fn frame(&self) -> Frame {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let spans = || self.bands.iter().flat_map(|band| &band.spans);
-        let xs = points().map(|p| p.x).chain(spans().map(|span| span.x));
+        let xs = points()
+            .map(|p| p.x)
+            .chain(spans().map(|span| span.x))
+            .chain(self.x_reach.iter().copied());
         let ys = points()
             .flat_map(|p| [p.y, p.y - p.error, p.y + p.error])
             .chain(spans().flat_map(|span| [span.low, span.high]))

@@ -41,7 +41,7 @@ pub struct ModelFile {
 }
 
 /// What our metadata holds.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Meaning {
     model: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -94,7 +94,8 @@ impl ModelFile {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
         let meaning = header.metadata().as_ref().and_then(|all| all.get(METADATA));
         let meaning = match meaning {
-            None => return Err(format!("it has no `{METADATA}` in its metadata")),
+            // A file of another tool: the numbers are enough.
+            None => Meaning::default(),
             Some(text) => serde_json::from_str::<Meaning>(text)
                 .map_err(|error| format!("`{METADATA}` in its metadata: {error}"))?,
         };

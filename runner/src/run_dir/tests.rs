@@ -4,6 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::ModelKind;
+use crate::data::dataset::Names;
 use crate::rounds::SimulationOnly;
 
 fn config() -> Config {
@@ -263,12 +264,23 @@ fn a_model_comes_back_with_its_shape() {
     let (_place, dir) = run_dir();
     let task = Task::new(Some(ModelKind::Softmax), 2, Some(3)).unwrap();
     let parameters: Vec<f32> = (0..9u8).map(f32::from).collect();
-    let layout = InputLayout::default();
+    let layout = InputLayout {
+        axes: vec![1, 2],
+        names: Names {
+            features: vec!["left".to_owned(), "right".to_owned()],
+            classes: vec![],
+        },
+    };
     dir.write_model(&task, &layout, &parameters).unwrap();
     let model = dir.model().unwrap();
     assert_eq!(model.weights, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     assert_eq!(model.biases, [6.0, 7.0, 8.0]);
-    assert_eq!(model.features, 2);
+    assert_eq!(
+        (model.features, model.axes.as_slice()),
+        (2, [1, 2].as_slice())
+    );
+    assert_eq!(model.feature_names, ["left", "right"]);
+    assert!(model.class_names.is_empty());
     let short = dir
         .write_model(&task, &layout, &parameters[..5])
         .unwrap_err();

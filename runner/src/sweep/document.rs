@@ -124,7 +124,7 @@ impl Document<'_> {
         lines
     }
 
-    /// `table.csv`: one line a cell, shares as fractions of 1.
+    /// `table.csv`: one line a cell, shares as fractions of 1; the same on every machine.
     fn to_csv(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let names = self
@@ -142,7 +142,7 @@ impl Document<'_> {
             .map_err(|error| error.into_error().into())
     }
 
-    fn csv_fields(&self, cell: &CellSummary) -> [String; 13] {
+    fn csv_fields(&self, cell: &CellSummary) -> [String; 12] {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let statement = cell.statement();
         [
@@ -157,7 +157,6 @@ impl Document<'_> {
             number(cell.sound_statement().map(|s| s.epsilon)),
             number(statement.map(|s| s.noise_multiplier)),
             number(statement.and_then(|s| s.noise_std)),
-            cell.seconds.to_string(),
             cell.refusals.values().next().cloned().unwrap_or_default(),
         ]
     }
@@ -203,7 +202,7 @@ impl Document<'_> {
     }
 }
 
-const CSV_HEADER: [&str; 13] = [
+const CSV_HEADER: [&str; 12] = [
     "metric",
     "mean",
     "standard_error",
@@ -215,7 +214,6 @@ const CSV_HEADER: [&str; 13] = [
     "epsilon_upper",
     "noise_multiplier",
     "noise_std",
-    "seconds",
     "refused",
 ];
 

@@ -1,7 +1,7 @@
 //! Labels beside the ends of curves, moved apart so that none hides another.
 
 /// Height of a line of text.
-pub(super) const LINE: f64 = 14.0;
+pub(super) const LINE: f64 = 15.0;
 
 /// Where labels go: `wanted` holds the middle and the height of each. Returns the middles, between
 /// `top` and `bottom` where all fit, in the order of the input.
@@ -28,7 +28,7 @@ pub(super) fn spread(wanted: &[(f64, f64)], top: f64, bottom: f64) -> Vec<f64> {
 
 /// Estimated width of a text at the size of the plot's labels on a narrow screen.
 pub(super) fn width(text: &str) -> f64 {
-    7.4 * text.chars().count() as f64
+    7.2 * text.chars().count() as f64
 }
 
 #[cfg(test)]

@@ -72,15 +72,15 @@ fn csv_has_a_line_a_cell_with_fractions() {
     assert_eq!(
         lines[0],
         "train.epochs,server.smoothing_factor,metric,mean,standard_error,n,epsilon,delta,\
-         accountant,is_upper_bound,epsilon_upper,noise_multiplier,noise_std,seconds,refused"
+         accountant,is_upper_bound,epsilon_upper,noise_multiplier,noise_std,refused"
     );
     assert_eq!(
         lines[2],
-        "1,1,test_accuracy,0.75,0,2,6,0.001,theorem-1,false,4.5,2,1,1,"
+        "1,1,test_accuracy,0.75,0,2,6,0.001,theorem-1,false,4.5,2,1,"
     );
     assert_eq!(
         lines[3],
-        "2,0,test_accuracy,,,0,,,,,,,,0,infeasible: too little noise"
+        "2,0,test_accuracy,,,0,,,,,,,,infeasible: too little noise"
     );
 }
 
