@@ -21,6 +21,7 @@ pub mod analytic_gaussian;
 pub mod calibrate;
 pub mod event;
 pub mod gdp;
+pub mod ledger;
 pub mod params;
 pub mod published;
 pub mod rdp;
@@ -31,6 +32,7 @@ pub mod trade_off;
 pub use accountant::{Accountant, AccountingError, Estimate, EstimateKind};
 pub use calibrate::{Calibrated, CalibrationError, Plan};
 pub use event::{Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+pub use ledger::{Charge, Ledger, LedgerError};
 pub use params::{
     ClipNorm, Delta, DeltaSpec, Epsilon, HonestFraction, NoiseMultiplier, ParamError, SamplingRate,
 };

@@ -1,0 +1,345 @@
+//! The privacy ledger: what was released, a line a round, on the disk before the result is used.
+//!
+//! A file of JSON lines that only grows. Each line names the run, the round and the
+//! [`PrivacyEvent`], and ends in a CRC-32 of what stands before it:
+//!
+//! ```text
+//! {"run":"5f0c..","round":0,"event":{"mechanism":..,"count":1},"crc32":"8d2f1a07"}
+//! ```
+//!
+//! * A round is charged, and synced to the disk, before its noisy sum leaves the round. A crash
+//!   can lose a result that was paid for, never a payment.
+//! * A run that is resumed repeats rounds with the same bits; the same round of the same run is
+//!   charged once. The same round with another event is refused: those would be two releases.
+//! * A last line that a crash tore is cut off: its round was never used, as the sync had not
+//!   returned. Any other damage is an error, as it may hide a payment.
+//! * Several runs on one population may share a file; it is locked while a round is charged, and
+//!   the budget of each counts the rounds of all.
+
+mod line;
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::accountant::{Accountant, AccountingError};
+use super::event::{PrivacyEvent, Sampling};
+use super::params::{Delta, Epsilon};
+
+/// One round of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Charge {
+    /// Names the run: the same name means the same released bits.
+    pub run: String,
+    /// The round, from 0.
+    pub round: u32,
+    /// What the round releases; its count is 1.
+    pub event: PrivacyEvent,
+}
+
+/// A limit on ε for everything in a ledger.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    /// Who counts.
+    pub accountant: Accountant,
+    /// δ.
+    pub delta: Delta,
+    /// The limit.
+    pub epsilon: Epsilon,
+}
+
+/// What can go wrong with a ledger.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// Reading or writing failed.
+    #[error("cannot {action} the privacy ledger {path}: {source}")]
+    Io {
+        /// open, read, write or lock.
+        action: &'static str,
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line that is not the last is damaged.
+    #[error(
+        "the privacy ledger {path} is damaged in line {line}: {reason}; a payment may be lost, so \
+         nothing more can be charged to it"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The same round of the same run, but another release.
+    #[error("the privacy ledger {path} has round {round} of this run with another event")]
+    Conflict {
+        /// The file.
+        path: String,
+        /// The round.
+        round: u32,
+    },
+    /// A checkpoint of a round that was never charged.
+    #[error("the privacy ledger {path} has no charge for round {round}, which is done already")]
+    Missing {
+        /// The file.
+        path: String,
+        /// The round.
+        round: u32,
+    },
+    /// The round would exceed the limit.
+    #[error(
+        "round {round} would raise epsilon of all that is in {path} to {epsilon:.4}, above the \
+         limit of {limit}"
+    )]
+    OverLimit {
+        /// The file.
+        path: String,
+        /// The round.
+        round: u32,
+        /// ε after it.
+        epsilon: f64,
+        /// The limit.
+        limit: f64,
+    },
+    /// The accountant has no figure for what is in the ledger.
+    #[error(transparent)]
+    Accounting(#[from] AccountingError),
+}
+
+/// A ledger, open to be charged.
+#[derive(Debug)]
+pub struct Ledger {
+    file: File,
+    path: PathBuf,
+    charges: Vec<Charge>,
+    /// Bytes that `charges` stand for.
+    read: u64,
+}
+
+impl Ledger {
+    /// Opens a ledger, or begins one. A torn last line is cut off.
+    ///
+    /// # Errors
+    /// [`LedgerError::Io`]; [`LedgerError::Damaged`] for any other damage.
+    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(io("open", path))?;
+        let mut ledger = Self {
+            file,
+            path: path.to_path_buf(),
+            charges: Vec::new(),
+            read: 0,
+        };
+        ledger.locked(|ledger| {
+            let size = ledger.catch_up()?;
+            if size > ledger.read {
+                let cut = ledger.file.set_len(ledger.read);
+                cut.map_err(io("write", &ledger.path))?;
+            }
+            // The entry in the folder is on the disk as well, before anything counts on the file.
+            sync_folder(&ledger.path)
+        })?;
+        Ok(ledger)
+    }
+
+    /// Reads a ledger without changing it. A torn last line is left out.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn read(path: &Path) -> Result<Vec<Charge>, LedgerError> {
+        let bytes = std::fs::read(path).map_err(io("read", path))?;
+        Ok(parse(path, &bytes, 0)?.0)
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All charges that are known so far, in the order of payment.
+    #[must_use]
+    pub fn charges(&self) -> &[Charge] {
+        &self.charges
+    }
+
+    /// The charges of other runs that were there before `run` began.
+    #[must_use]
+    pub fn before(&self, run: &str) -> Vec<PrivacyEvent> {
+        events(self.charges.iter().take_while(|charge| charge.run != run))
+    }
+
+    /// Checks that the first `rounds` rounds of `run` were charged, each as `event`.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`] or [`LedgerError::Conflict`].
+    pub fn expect(&self, run: &str, rounds: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
+        for round in 0..rounds {
+            let path = self.path.display().to_string();
+            match self.find(run, round) {
+                None => return Err(LedgerError::Missing { path, round }),
+                Some(found) if found.event != event.with_count(1) => {
+                    return Err(LedgerError::Conflict { path, round });
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Charges a round, unless it was charged already, and returns once it is on the disk.
+    ///
+    /// The limit is for ledgers that hold other runs as well; over its own rounds a run watches
+    /// itself, before it trains.
+    ///
+    /// # Errors
+    /// [`LedgerError::OverLimit`] if the events of all runs in the ledger and this one would exceed
+    /// the limit: nothing is written then. [`LedgerError::Conflict`] if the round was charged with
+    /// another event.
+    pub fn charge(&mut self, charge: Charge, limit: Option<&Limit>) -> Result<(), LedgerError> {
+        self.locked(|ledger| {
+            let size = ledger.catch_up()?;
+            if let Some(found) = ledger.find(&charge.run, charge.round) {
+                if found.event == charge.event {
+                    return Ok(());
+                }
+                return Err(LedgerError::Conflict {
+                    path: ledger.path.display().to_string(),
+                    round: charge.round,
+                });
+            }
+            let is_shared = ledger.charges.iter().any(|other| other.run != charge.run);
+            if let Some(limit) = limit.filter(|_| is_shared) {
+                ledger.check(&charge, limit)?;
+            }
+            if size > ledger.read {
+                // Another run was torn off while it wrote.
+                let cut = ledger.file.set_len(ledger.read);
+                cut.map_err(io("write", &ledger.path))?;
+            }
+            let line = line::encode(&charge);
+            let written = ledger.file.write_all(line.as_bytes());
+            written
+                .and_then(|()| ledger.file.sync_data())
+                .map_err(io("write", &ledger.path))?;
+            ledger.read += line.len() as u64;
+            ledger.charges.push(charge);
+            Ok(())
+        })
+    }
+
+    fn check(&self, charge: &Charge, limit: &Limit) -> Result<(), LedgerError> {
+        let all = events(self.charges.iter().chain([charge]));
+        let epsilon = limit.accountant.epsilon(&all, limit.delta)?.epsilon;
+        if epsilon > limit.epsilon.get() {
+            return Err(LedgerError::OverLimit {
+                path: self.path.display().to_string(),
+                round: charge.round,
+                epsilon,
+                limit: limit.epsilon.get(),
+            });
+        }
+        Ok(())
+    }
+
+    fn find(&self, run: &str, round: u32) -> Option<&Charge> {
+        let is_it = |charge: &&Charge| charge.round == round && charge.run == run;
+        self.charges.iter().rev().find(is_it)
+    }
+
+    /// Does something while no other process may change the file.
+    fn locked<T>(
+        &mut self,
+        action: impl FnOnce(&mut Self) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        self.file.lock().map_err(io("lock", &self.path))?;
+        let result = action(self);
+        let unlocked = self.file.unlock().map_err(io("lock", &self.path));
+        let value = result?;
+        unlocked.map(|()| value)
+    }
+
+    /// Reads what other runs have appended; returns the size of the file.
+    fn catch_up(&mut self) -> Result<u64, LedgerError> {
+        let mut bytes = Vec::new();
+        self.file
+            .seek(SeekFrom::Start(self.read))
+            .and_then(|_| self.file.read_to_end(&mut bytes))
+            .map_err(io("read", &self.path))?;
+        let (charges, used) = parse(&self.path, &bytes, self.charges.len())?;
+        self.charges.extend(charges);
+        let size = self.read + bytes.len() as u64;
+        self.read += used as u64;
+        Ok(size)
+    }
+}
+
+/// The events of charges: the rounds of one run and kind are one event, so that a bound on its
+/// participations counts once. Kinds without such a bound are merged across runs.
+pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyEvent> {
+    let mut events: Vec<(Option<&str>, PrivacyEvent)> = Vec::new();
+    for charge in charges {
+        let counts_apart = matches!(charge.event.sampling, Sampling::Unsampled { .. });
+        let run = counts_apart.then_some(charge.run.as_str());
+        let is_same = |(of, event): &&mut (Option<&str>, PrivacyEvent)| {
+            *of == run && event.with_count(1) == charge.event.with_count(1)
+        };
+        match events.iter_mut().find(is_same) {
+            Some((_, event)) => event.count = event.count.saturating_add(charge.event.count),
+            None => events.push((run, charge.event)),
+        }
+    }
+    events.into_iter().map(|(_, event)| event).collect()
+}
+
+/// The charges of whole lines, and the bytes that they take. `before` lines came earlier.
+fn parse(path: &Path, bytes: &[u8], before: usize) -> Result<(Vec<Charge>, usize), LedgerError> {
+    let mut charges = Vec::new();
+    let mut used = 0;
+    for text in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let Some(text) = text.strip_suffix(b"\n") else {
+            break;
+        };
+        let charge = line::decode(text).map_err(|reason| LedgerError::Damaged {
+            path: path.display().to_string(),
+            line: before + charges.len() + 1,
+            reason,
+        })?;
+        charges.push(charge);
+        used += text.len() + 1;
+    }
+    Ok((charges, used))
+}
+
+/// A new file survives a power loss only when its folder was synced, too.
+fn sync_folder(path: &Path) -> Result<(), LedgerError> {
+    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new("."));
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(io("write", path))
+}
+
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> LedgerError {
+    let path = path.display().to_string();
+    move |source| LedgerError::Io {
+        action,
+        path,
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

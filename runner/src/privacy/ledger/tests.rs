@@ -1,0 +1,175 @@
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::privacy::event::{Mechanism, PrivacyUnit, TrustModel};
+use crate::privacy::params::{NoiseMultiplier, SamplingRate};
+
+fn event(noise_multiplier: f64, sampling: Sampling) -> PrivacyEvent {
+    PrivacyEvent {
+        mechanism: Mechanism::DiscreteGaussian {
+            noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
+            grid_bits: 20,
+        },
+        sampling,
+        trust: TrustModel::Central,
+        unit: PrivacyUnit::Device,
+        count: 1,
+    }
+}
+
+fn poisson() -> Sampling {
+    Sampling::poisson(1_000, SamplingRate::new(0.05).unwrap()).unwrap()
+}
+
+fn charge(run: &str, round: u32) -> Charge {
+    Charge {
+        run: run.to_owned(),
+        round,
+        event: event(1.0, poisson()),
+    }
+}
+
+fn limit(epsilon: f64) -> Limit {
+    Limit {
+        accountant: Accountant::Rdp,
+        delta: Delta::new(1e-5).unwrap(),
+        epsilon: Epsilon::new(epsilon).unwrap(),
+    }
+}
+
+#[test]
+fn what_was_charged_is_there_after_opening_again() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let mut ledger = Ledger::open(&path).unwrap();
+    for round in 0..3 {
+        ledger.charge(charge("a", round), None).unwrap();
+    }
+    // The same release again costs nothing more.
+    ledger.charge(charge("a", 1), None).unwrap();
+    let ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.charges(), [0, 1, 2].map(|round| charge("a", round)));
+    assert_eq!(Ledger::read(&path).unwrap(), ledger.charges());
+    ledger.expect("a", 3, event(1.0, poisson())).unwrap();
+    let missing = ledger.expect("a", 4, event(1.0, poisson())).unwrap_err();
+    assert!(missing.to_string().contains("no charge for round 3"));
+}
+
+#[test]
+fn another_release_under_the_same_name_is_refused() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.charge(charge("a", 0), None).unwrap();
+    let other = Charge {
+        event: event(2.0, poisson()),
+        ..charge("a", 0)
+    };
+    let error = ledger.charge(other, None).unwrap_err().to_string();
+    assert!(error.contains("round 0 of this run with another event"));
+    let error = ledger.expect("a", 1, event(2.0, poisson())).unwrap_err();
+    assert!(matches!(error, LedgerError::Conflict { .. }));
+}
+
+#[test]
+fn a_file_torn_at_any_byte_keeps_all_whole_lines() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let mut ledger = Ledger::open(&path).unwrap();
+    for round in 0..3 {
+        ledger.charge(charge("a", round), None).unwrap();
+    }
+    let whole = std::fs::read(&path).unwrap();
+    // Each byte of the last line, and every seventeenth before it.
+    let last = whole.len() - whole.len() / 3 - 1;
+    for length in (0..last).step_by(17).chain(last..=whole.len()) {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let lines = whole[..length].iter().filter(|b| **b == b'\n').count();
+        let mut ledger = Ledger::open(&path).unwrap();
+        assert_eq!(ledger.charges().len(), lines);
+        if length % 10 == 0 {
+            ledger.charge(charge("a", 9), None).unwrap();
+            assert_eq!(Ledger::open(&path).unwrap().charges().len(), lines + 1);
+        }
+    }
+}
+
+#[test]
+fn damage_before_the_end_is_an_error_that_names_the_line() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let mut ledger = Ledger::open(&path).unwrap();
+    for round in 0..3 {
+        ledger.charge(charge("a", round), None).unwrap();
+    }
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let damaged = whole.replacen("\"round\":1", "\"round\":0", 1);
+    assert_ne!(whole, damaged);
+    std::fs::write(&path, damaged).unwrap();
+    let error = Ledger::open(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("line 2") && error.contains("checksum"),
+        "{error}"
+    );
+}
+
+#[test]
+fn runs_that_share_a_file_add_up_and_stop_at_the_limit() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let cost = |rounds| {
+        let all = event(1.0, poisson()).with_count(rounds);
+        Accountant::Rdp.epsilon(&[all], limit(1.0).delta).unwrap()
+    };
+    // Room for seven rounds of both together, whoever comes.
+    let limit = limit(cost(7).epsilon);
+    let (mut first, mut second) = (Ledger::open(&path).unwrap(), Ledger::open(&path).unwrap());
+    for round in 0..4 {
+        first.charge(charge("a", round), Some(&limit)).unwrap();
+    }
+    for round in 0..3 {
+        second.charge(charge("b", round), Some(&limit)).unwrap();
+    }
+    let before = std::fs::read(&path).unwrap();
+    for (ledger, run) in [(&mut first, "a"), (&mut second, "b")] {
+        let error = ledger.charge(charge(run, 4), Some(&limit)).unwrap_err();
+        assert!(matches!(error, LedgerError::OverLimit { .. }));
+    }
+    assert_eq!(before, std::fs::read(&path).unwrap());
+    assert_eq!(events(second.charges()), [event(1.0, poisson()).with_count(7)]);
+    assert_eq!(second.before("b"), [event(1.0, poisson()).with_count(4)]);
+    assert!(second.before("a").is_empty());
+}
+
+#[test]
+fn participations_are_bounded_run_by_run() {
+    let sampling = Sampling::unsampled(100, 2).unwrap();
+    let charges: Vec<Charge> = [("a", 0), ("a", 1), ("a", 2), ("b", 0)]
+        .map(|(run, round)| Charge {
+            event: event(4.0, sampling),
+            ..charge(run, round)
+        })
+        .to_vec();
+    let events = events(&charges);
+    assert_eq!(events.iter().map(|e| e.count).collect::<Vec<_>>(), [3, 1]);
+    let participations: u64 = events.iter().map(|e| e.exposure().count()).sum();
+    assert_eq!(participations, 3);
+}
+
+proptest! {
+    #[test]
+    fn no_line_of_any_bytes_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = line::decode(&bytes);
+    }
+
+    #[test]
+    fn one_changed_byte_is_seen(position in 0usize..150, to in any::<u8>()) {
+        let text = line::encode(&charge("a", 7));
+        let mut bytes = text.trim_end().as_bytes().to_vec();
+        let position = position % bytes.len();
+        prop_assume!(bytes[position] != to);
+        bytes[position] = to;
+        prop_assert!(line::decode(&bytes).is_err());
+    }
+}
