@@ -7,6 +7,7 @@
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | experiments that cannot be | [`bad_config`] |
+//! | what was released is paid for, once, and shared budgets hold | [`ledger`] |
 //! | data that cannot be read or learned from | [`bad_data`] |
 //! | a directory or disk that cannot be written | [`full_disk`] |
 //! | inputs that fuzzing found | [`fuzzed_inputs`] |
@@ -18,6 +19,7 @@ mod bad_data;
 mod command_line;
 mod full_disk;
 mod fuzzed_inputs;
+mod ledger;
 mod memory;
 mod mnist;
 mod program;

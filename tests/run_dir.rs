@@ -13,6 +13,8 @@ pub(crate) struct Traces {
     pub(crate) metrics: Vec<String>,
     /// `privacy.json`, byte for byte.
     pub(crate) privacy: Vec<u8>,
+    /// `ledger.jsonl`, byte for byte: however often a run was resumed, each round is paid once.
+    pub(crate) ledger: Vec<u8>,
     /// `diagnostics.json`, byte for byte.
     pub(crate) diagnostics: Vec<u8>,
 }
@@ -30,6 +32,7 @@ impl Traces {
             model: bytes("model.safetensors"),
             metrics: metrics.lines().map(without_seconds).collect(),
             privacy: bytes("privacy.json"),
+            ledger: bytes("ledger.jsonl"),
             diagnostics: bytes("diagnostics.json"),
         }
     }

@@ -6,7 +6,7 @@
 
 mod overrides;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -272,6 +272,10 @@ pub struct PrivacyConfig {
     /// Who counts ε and calibrates the noise; by default the tightest sound one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accountant: Option<Accountant>,
+    /// A ledger that is shared with other runs on the same population, whose costs then add; by
+    /// default each run has one of its own in its directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
     /// Who is trusted.
     pub trust: Trust,
     /// Bits b of the integer grid, whose step is clip_norm · 2^-b.
@@ -288,6 +292,7 @@ impl Default for PrivacyConfig {
             delta: DeltaSpec::PowerOfDevices { power: 1.1 },
             clip_norm: None,
             accountant: None,
+            ledger: None,
             trust: Trust::default(),
             grid_bits: smolfed_core::quantize::DEFAULT_BITS,
         }

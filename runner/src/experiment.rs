@@ -17,7 +17,7 @@ use crate::config::{
 use crate::data::federation::Federation;
 use crate::privacy::accountant::AccountingError;
 use crate::privacy::calibrate::CalibrationError;
-use crate::privacy::event::Sampling;
+use crate::privacy::event::{PrivacyEvent, Sampling};
 use crate::privacy::params as privacy_params;
 use crate::server::{Denoiser, ServerStep};
 use crate::simulate::Encoding;
@@ -125,6 +125,18 @@ impl Experiment {
     /// # Errors
     /// [`ExperimentError`] for the first key that cannot hold.
     pub fn new(config: Config, federation: &Federation) -> Result<Self, ExperimentError> {
+        Self::with_spent(config, federation, Vec::new())
+    }
+
+    /// The same for a population on which other runs have `spent` before.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; also if what was spent leaves no room for a round.
+    pub fn with_spent(
+        config: Config,
+        federation: &Federation,
+        spent: Vec<PrivacyEvent>,
+    ) -> Result<Self, ExperimentError> {
         let task = Task::new(
             config.model.kind,
             federation.feature_count(),
@@ -151,7 +163,7 @@ impl Experiment {
                 "above 0 and at most 1",
             ));
         }
-        let privacy = PrivacyPlan::new(&config, sampling, encoding)?;
+        let privacy = PrivacyPlan::new(&config, sampling, encoding, spent)?;
         let server = server_step(&config, &task, sampling)?;
         Ok(Self {
             config,

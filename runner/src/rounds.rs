@@ -15,6 +15,8 @@ use smolfed_core::stream::Root;
 use crate::data::federation::Federation;
 use crate::experiment::Experiment;
 use crate::privacy::accountant::AccountingError;
+use crate::privacy::event::PrivacyEvent;
+use crate::privacy::ledger::LedgerError;
 use crate::sampling::draw_cohort;
 use crate::server::{NoisySum, add_noise};
 use crate::simulate::{RoundPlan, evaluate, train_cohort};
@@ -42,6 +44,9 @@ pub enum RoundError {
     /// The accountant has no figure.
     #[error(transparent)]
     Accounting(#[from] AccountingError),
+    /// The round could not be paid for.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The model does not fit the data.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -53,6 +58,17 @@ pub enum RoundError {
         /// What came of the first device.
         reason: String,
     },
+}
+
+impl RoundError {
+    /// Whether the round was refused because it costs too much.
+    #[must_use]
+    pub const fn is_over_budget(&self) -> bool {
+        matches!(
+            self,
+            Self::Budget { .. } | Self::Ledger(LedgerError::OverLimit { .. })
+        )
+    }
 }
 
 /// A federation in training.
@@ -118,9 +134,15 @@ impl<'a> Training<'a> {
 
     /// Runs one round on the threads of the current pool.
     ///
+    /// `charge` is called with the round and what it releases, after the check of the budget and
+    /// before anything of the round is used; if it fails, nothing is.
+    ///
     /// # Errors
     /// [`RoundError`]; the global model is then that of the round before.
-    pub fn step(&mut self) -> Result<RoundRecord, RoundError> {
+    pub fn step(
+        &mut self,
+        charge: &mut dyn FnMut(u32, PrivacyEvent) -> Result<(), LedgerError>,
+    ) -> Result<RoundRecord, RoundError> {
         let started = Instant::now();
         let round = self.round;
         let experiment = self.experiment;
@@ -134,6 +156,7 @@ impl<'a> Training<'a> {
             });
         }
 
+        charge(round, privacy.event.with_count(1))?;
         let cohort = draw_cohort(&experiment.sampling, &self.root, round);
         let plan = RoundPlan {
             task: experiment.task,

@@ -9,6 +9,8 @@ use crate::data::DataFolders;
 use crate::data::Federation;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::privacy::accountant::AccountingError;
+use crate::privacy::event::PrivacyEvent;
+use crate::privacy::ledger::{Charge, Ledger, LedgerError, Limit, before};
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundError, RoundRecord, Spectrum, Training};
 use crate::run_dir::{Checkpoint, InputLayout, RunDir, RunDirError};
@@ -32,6 +34,9 @@ pub enum RunError {
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// The privacy ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
 }
 
 impl RunError {
@@ -41,6 +46,7 @@ impl RunError {
         match self {
             Self::Data(_) | Self::Experiment(_) => true,
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
+            Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
             Self::Round(_) | Self::Accounting(_) => false,
         }
     }
@@ -82,29 +88,40 @@ pub struct Control<'a> {
     pub on_round: &'a mut dyn FnMut(&RoundRecord),
 }
 
-/// Reads the data and settles the experiment. Writes nothing.
+/// Reads the data, and the ledger if it is shared, and settles the experiment. Writes nothing.
+///
+/// What other runs spent before this one began counts against its target and its limit.
 ///
 /// # Errors
-/// [`RunError::Data`] and [`RunError::Experiment`].
+/// [`RunError::Data`], [`RunError::Ledger`] and [`RunError::Experiment`].
 pub fn prepare(
     mut config: Config,
     folders: &DataFolders,
 ) -> Result<(Experiment, Federation), RunError> {
     config.data = folders.anchor(config.data)?;
     let federation = Federation::new(&config.data, folders, config.seed)?;
-    let experiment = Experiment::new(config, &federation)?;
+    let mut spent = Vec::new();
+    if let Some(path) = &mut config.privacy.ledger {
+        *path = std::path::absolute(&path).map_err(|source| LedgerError::Io {
+            action: "open",
+            path: path.display().to_string(),
+            source,
+        })?;
+    }
+    if let Some(path) = config.privacy.ledger.as_ref().filter(|path| path.exists()) {
+        spent = before(&Ledger::read(path)?, &fingerprint(&config, &federation)?);
+    }
+    let experiment = Experiment::with_spent(config, &federation, spent)?;
     Ok((experiment, federation))
 }
 
-/// Names an experiment with its data: a checkpoint is only continued under the same name.
+/// Names an experiment with its data: a checkpoint is only continued under the same name, and runs
+/// of the same name release the same bits.
 ///
 /// # Errors
 /// [`RunDirError::Config`] if the configuration has no text form.
-pub fn fingerprint(
-    experiment: &Experiment,
-    federation: &Federation,
-) -> Result<String, RunDirError> {
-    let config = crc32fast::hash(experiment.config.to_toml()?.as_bytes());
+pub fn fingerprint(config: &Config, federation: &Federation) -> Result<String, RunDirError> {
+    let config = crc32fast::hash(config.to_toml()?.as_bytes());
     Ok(format!("{config:08x}-{:016x}", federation.fingerprint()))
 }
 
@@ -139,9 +156,13 @@ pub fn execute(
             ending = Ending::Interrupted;
             break;
         }
-        let record = match training.step() {
+        let record = training.step(&mut |round, event| match &mut books {
+            Some(books) => books.charge(round, event),
+            None => Ok(()),
+        });
+        let record = match record {
             Ok(record) => record,
-            Err(error @ RoundError::Budget { .. }) => {
+            Err(error) if error.is_over_budget() => {
                 ending = Ending::OverBudget(error);
                 break;
             }
@@ -190,6 +211,8 @@ pub fn execute(
 struct Books<'a> {
     dir: &'a RunDir,
     metrics: crate::run_dir::MetricsFile,
+    ledger: Ledger,
+    limit: Option<Limit>,
     fingerprint: String,
     resumed: Option<Checkpoint>,
 }
@@ -199,17 +222,36 @@ impl<'a> Books<'a> {
         dir: &'a RunDir,
         experiment: &Experiment,
         federation: &Federation,
-    ) -> Result<Self, RunDirError> {
-        let fingerprint = fingerprint(experiment, federation)?;
+    ) -> Result<Self, RunError> {
+        let fingerprint = fingerprint(&experiment.config, federation)?;
         let resumed = dir.load_checkpoint(&fingerprint, experiment.task.parameter_count())?;
         let rounds = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
         let metrics = dir.metrics(rounds)?;
+        let privacy = &experiment.privacy;
+        let ledger = match &experiment.config.privacy.ledger {
+            Some(shared) => Ledger::open(shared)?,
+            None => Ledger::open(&dir.ledger())?,
+        };
+        ledger.expect(&fingerprint, rounds, privacy.event)?;
         Ok(Self {
             dir,
             metrics,
+            ledger,
+            limit: privacy.budget.map(|epsilon| Limit {
+                accountant: privacy.accountant,
+                delta: privacy.delta,
+                epsilon,
+            }),
             fingerprint,
             resumed,
         })
+    }
+
+    /// Pays for a round before its result is used.
+    fn charge(&mut self, round: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
+        let run = self.fingerprint.clone();
+        let charge = Charge { run, round, event };
+        self.ledger.charge(charge, self.limit.as_ref())
     }
 
     /// Saves the state; the records it counts on are on the disk first.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `config.toml` | the complete experiment; `smolfed run config.toml` repeats it |
 //! | `metrics.jsonl` | one object a round |
+//! | `ledger.jsonl` | what was released, a line a round ([`crate::privacy::ledger`]) |
 //! | `privacy.json` | the privacy statements |
 //! | `diagnostics.json` | spectra of the last round, for the report |
 //! | `model.safetensors` | the model |
@@ -91,6 +92,7 @@ pub struct RunDir {
 impl RunDir {
     const CONFIG: &'static str = "config.toml";
     const METRICS: &'static str = "metrics.jsonl";
+    const LEDGER: &'static str = "ledger.jsonl";
     const PRIVACY: &'static str = "privacy.json";
     const DIAGNOSTICS: &'static str = "diagnostics.json";
     const MODEL: &'static str = "model.safetensors";
@@ -147,6 +149,12 @@ impl RunDir {
     /// [`RunDirError::Config`] if it cannot be read.
     pub fn config(&self) -> Result<Config, RunDirError> {
         Ok(Config::load(Some(&self.path.join(Self::CONFIG)), &[])?)
+    }
+
+    /// The run's own privacy ledger.
+    #[must_use]
+    pub fn ledger(&self) -> PathBuf {
+        self.path.join(Self::LEDGER)
     }
 
     /// Opens `metrics.jsonl` to append, keeping the records of the first `rounds` rounds.

@@ -20,8 +20,10 @@ pub struct PrivacyPlan {
     pub delta: Delta,
     /// Who counts.
     pub accountant: Accountant,
-    /// ε that no round may exceed.
+    /// ε that no round may exceed, what other runs spent before included.
     pub budget: Option<Epsilon>,
+    /// What other runs on the same population had spent before this one.
+    pub spent: Vec<PrivacyEvent>,
     /// The sampler of the noise, in steps of the grid; `None` for no noise.
     pub noise: Option<DiscreteGaussian>,
     clip_norm: Option<ClipNorm>,
@@ -33,6 +35,7 @@ impl PrivacyPlan {
         config: &Config,
         sampling: Sampling,
         encoding: Encoding,
+        spent: Vec<PrivacyEvent>,
     ) -> Result<Self, ExperimentError> {
         let privacy = &config.privacy;
         let delta = privacy.delta.resolve(sampling.device_count());
@@ -52,12 +55,13 @@ impl PrivacyPlan {
             count: 1,
         };
         let accountant = privacy.accountant.unwrap_or(Accountant::Rdp);
-        let notes = notes(config);
+        let notes = notes(config, &spent);
         let mut plan = Self {
             event,
             delta,
             accountant,
             budget: None,
+            spent,
             noise: None,
             clip_norm,
             notes,
@@ -136,7 +140,7 @@ impl PrivacyPlan {
         let plan = Plan {
             accountant: self.accountant,
             event: self.event.with_count(u64::from(config.rounds)),
-            spent: &[],
+            spent: &self.spent,
             target,
             delta: self.delta,
         };
@@ -172,13 +176,19 @@ impl PrivacyPlan {
         self.event.trust == TrustModel::Local
     }
 
-    /// What `rounds` rounds cost by the accountant of this run.
+    /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
+    fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
+        let own = self.event.with_count(rounds);
+        self.spent.iter().copied().chain([own]).collect()
+    }
+
+    /// What `rounds` rounds cost by the accountant of this run, together with what was spent
+    /// before.
     ///
     /// # Errors
     /// [`AccountingError`] if it has no figure; not for up to the planned number of rounds.
     pub fn estimate(&self, rounds: u64) -> Result<Estimate, AccountingError> {
-        self.accountant
-            .epsilon(&[self.event.with_count(rounds)], self.delta)
+        self.accountant.epsilon(&self.events(rounds), self.delta)
     }
 
     /// The statements for `rounds` rounds: the accountant's own and, if that is no upper bound, the
@@ -187,7 +197,7 @@ impl PrivacyPlan {
     /// # Errors
     /// As [`Self::estimate`].
     pub fn statements(&self, rounds: u64) -> Result<Vec<PrivacyStatement>, AccountingError> {
-        let events = [self.event.with_count(rounds)];
+        let events = self.events(rounds);
         let mut estimates = vec![self.estimate(rounds)?];
         if !estimates.iter().any(Estimate::is_upper_bound) {
             estimates.push(Accountant::Rdp.epsilon(&events, self.delta)?);
@@ -243,7 +253,7 @@ fn grid_noise(
 }
 
 /// What a reader of the statement must know beside the numbers.
-fn notes(config: &Config) -> Vec<String> {
+fn notes(config: &Config, spent: &[PrivacyEvent]) -> Vec<String> {
     let mut notes = vec![format!(
         "This was a simulation with the known seed {}: who knows the seed can subtract the noise. \
          The statement holds for a run with secret randomness.",
@@ -257,6 +267,13 @@ fn notes(config: &Config) -> Vec<String> {
              reveals the size of each cohort, which this epsilon does not cover."
                 .to_owned(),
         );
+    }
+    let earlier: u64 = spent.iter().map(|event| event.count).sum();
+    if earlier > 0 {
+        notes.push(format!(
+            "{earlier} of the rounds were run by others and stand in the shared ledger: this is \
+             the cost of all together."
+        ));
     }
     notes
 }

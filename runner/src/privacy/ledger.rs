@@ -175,12 +175,6 @@ impl Ledger {
         &self.charges
     }
 
-    /// The charges of other runs that were there before `run` began.
-    #[must_use]
-    pub fn before(&self, run: &str) -> Vec<PrivacyEvent> {
-        events(self.charges.iter().take_while(|charge| charge.run != run))
-    }
-
     /// Checks that the first `rounds` rounds of `run` were charged, each as `event`.
     ///
     /// # Errors
@@ -286,6 +280,12 @@ impl Ledger {
     }
 }
 
+/// What other runs had spent before `run` began; what comes later does not change it.
+#[must_use]
+pub fn before(charges: &[Charge], run: &str) -> Vec<PrivacyEvent> {
+    events(charges.iter().take_while(|charge| charge.run != run))
+}
+
 /// The events of charges: the rounds of one run and kind are one event, so that a bound on its
 /// participations counts once. Kinds without such a bound are merged across runs.
 pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyEvent> {
@@ -325,7 +325,9 @@ fn parse(path: &Path, bytes: &[u8], before: usize) -> Result<(Vec<Charge>, usize
 
 /// A new file survives a power loss only when its folder was synced, too.
 fn sync_folder(path: &Path) -> Result<(), LedgerError> {
-    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new("."));
     File::open(folder)
         .and_then(|folder| folder.sync_all())

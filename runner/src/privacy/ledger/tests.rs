@@ -131,15 +131,21 @@ fn runs_that_share_a_file_add_up_and_stop_at_the_limit() {
     for round in 0..3 {
         second.charge(charge("b", round), Some(&limit)).unwrap();
     }
-    let before = std::fs::read(&path).unwrap();
+    let untouched = std::fs::read(&path).unwrap();
     for (ledger, run) in [(&mut first, "a"), (&mut second, "b")] {
         let error = ledger.charge(charge(run, 4), Some(&limit)).unwrap_err();
         assert!(matches!(error, LedgerError::OverLimit { .. }));
     }
-    assert_eq!(before, std::fs::read(&path).unwrap());
-    assert_eq!(events(second.charges()), [event(1.0, poisson()).with_count(7)]);
-    assert_eq!(second.before("b"), [event(1.0, poisson()).with_count(4)]);
-    assert!(second.before("a").is_empty());
+    assert_eq!(untouched, std::fs::read(&path).unwrap());
+    assert_eq!(
+        events(second.charges()),
+        [event(1.0, poisson()).with_count(7)]
+    );
+    assert_eq!(
+        before(second.charges(), "b"),
+        [event(1.0, poisson()).with_count(4)]
+    );
+    assert!(before(second.charges(), "a").is_empty());
 }
 
 #[test]

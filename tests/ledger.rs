@@ -1,0 +1,74 @@
+//! The privacy ledger of a run: paid before it is used, paid once, and shared between runs.
+
+use serde_json::Value;
+
+use crate::program::Place;
+
+const SHARED: &str = "--set privacy.ledger=fleet.jsonl --set rounds=5 --json";
+
+fn lines(place: &Place) -> usize {
+    let text = std::fs::read_to_string(place.path("fleet.jsonl")).unwrap();
+    text.lines().count()
+}
+
+#[test]
+fn runs_that_share_a_ledger_add_up_until_nothing_is_left() {
+    let place = Place::new();
+    let run = |call: &str| place.smolfed(&format!("run {call} {SHARED}"));
+    let first = run("--seed 1 --out first").success().json();
+    assert_eq!(lines(&place), 5);
+
+    // Twice the target leaves the second run less than half of its own: it needs more noise.
+    let second = run("--seed 2 --out second --set privacy.epsilon=2")
+        .success()
+        .json();
+    assert_eq!(lines(&place), 10);
+    let figure = |run: &Value, key: &str| run["privacy"][0][key].as_f64().unwrap();
+    assert!(figure(&second, "epsilon") <= 2.0);
+    assert_eq!(figure(&second, "rounds") as u32, 10);
+    let alone = "run --seed 2 --out alone --set privacy.epsilon=2 --set rounds=5 --json";
+    let alone = place.smolfed(alone).success().json();
+    let noise = |run: &Value| figure(run, "noise_multiplier");
+    assert!(noise(&second) > noise(&alone), "{second} {alone}");
+    assert!(noise(&first) > noise(&alone));
+
+    // Nothing is left of a target of 1: refused before anything is written.
+    let refused = run("--seed 3 --out third");
+    let sentence = refused.refusal(2);
+    assert!(sentence.contains("`privacy.epsilon` is 1"), "{sentence}");
+    assert!(!place.path("third").exists());
+    assert_eq!(lines(&place), 10);
+}
+
+#[test]
+fn the_same_run_again_releases_the_same_bits_and_costs_nothing() {
+    let place = Place::new();
+    let run = |out: &str| place.smolfed(&format!("run --out {out} {SHARED}"));
+    let (first, second) = (
+        run("first").success().json(),
+        run("second").success().json(),
+    );
+    assert_eq!(lines(&place), 5);
+    assert_eq!(first["epsilon"], second["epsilon"]);
+}
+
+#[test]
+fn a_ledger_that_lost_a_payment_stops_the_run() {
+    let place = Place::new();
+    place.smolfed("run --out run --set rounds=5").success();
+    let path = place.path("run/ledger.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+
+    let damaged = text.replacen("\"round\":2", "\"round\":9", 1);
+    std::fs::write(&path, &damaged).unwrap();
+    let sentence = place.smolfed("run --resume run").refusal(2).to_owned();
+    assert!(
+        sentence.contains("ledger.jsonl is damaged in line 3"),
+        "{sentence}"
+    );
+
+    let (first_four, _) = text.trim_end().rsplit_once('\n').unwrap();
+    std::fs::write(&path, format!("{first_four}\n")).unwrap();
+    let sentence = place.smolfed("run --resume run").refusal(2).to_owned();
+    assert!(sentence.contains("no charge for round 4"), "{sentence}");
+}
