@@ -6,6 +6,7 @@
 //! | same bits for any number of threads, same seed, re-run from `config.toml` | [`same_bits`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
+//! | `account` and `plan` | [`accounting`] |
 //! | experiments that cannot be | [`bad_config`] |
 //! | what was released is paid for, once, and shared budgets hold | [`ledger`] |
 //! | data that cannot be read or learned from | [`bad_data`] |
@@ -14,6 +15,7 @@
 //! | MNIST | [`mnist`] |
 //! | memory of a large federation | [`memory`] |
 
+mod accounting;
 mod bad_config;
 mod bad_data;
 mod command_line;

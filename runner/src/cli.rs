@@ -2,6 +2,7 @@
 
 mod data;
 mod demo;
+mod privacy;
 mod report;
 mod run;
 mod session;
@@ -15,6 +16,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::ConfigError;
 use crate::data::DataError;
+use crate::privacy::ledger::LedgerError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
 use crate::sweep::SweepError;
@@ -41,6 +43,8 @@ enum Command {
     Data(data::Args),
     Report(report::Args),
     Sweep(sweep::Args),
+    Plan(privacy::PlanArgs),
+    Account(privacy::AccountArgs),
 }
 
 /// Why a command failed.
@@ -62,6 +66,9 @@ pub enum CliError {
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// A privacy ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The sweep.
     #[error(transparent)]
     Sweep(#[from] SweepError),
@@ -86,6 +93,7 @@ impl CliError {
             Self::Run(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
+            Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
             Self::Stopped(_) | Self::Output(_) => false,
         };
         ExitCode::from(if bad_input { 2 } else { 1 })
@@ -104,6 +112,8 @@ impl Cli {
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Sweep(args)) => sweep::run(&args),
+            Some(Command::Plan(args)) => privacy::plan(&args, &mut std::io::stdout().lock()),
+            Some(Command::Account(args)) => privacy::account(&args, &mut std::io::stdout().lock()),
         }
     }
 }

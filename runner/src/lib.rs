@@ -37,6 +37,7 @@ pub mod cli;
 pub mod config;
 pub mod data;
 pub mod experiment;
+pub mod number;
 pub mod privacy;
 pub mod report;
 pub mod rounds;

@@ -11,6 +11,8 @@
 //! | what does it cost? | [`accountant`], over [`rdp`], [`gdp`], [`analytic_gaussian`] |
 //! | what do the papers say it costs? | [`theorem`], [`published`] |
 //! | how much noise, how many rounds, how large a cohort? | [`calibrate`] |
+//! | what do several accountants say? | [`comparison`] |
+//! | what was paid so far, by all runs? | [`ledger`] |
 //! | what does that mean? | [`statement`], [`trade_off`] |
 
 mod log_space;
@@ -19,6 +21,7 @@ mod normal;
 pub mod accountant;
 pub mod analytic_gaussian;
 pub mod calibrate;
+pub mod comparison;
 pub mod event;
 pub mod gdp;
 pub mod ledger;

@@ -12,7 +12,6 @@ mod headline;
 pub mod html;
 #[cfg(test)]
 mod markup;
-pub mod number;
 mod page;
 pub mod plot;
 mod png;

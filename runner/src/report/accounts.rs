@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::ReportInput;
 use super::curves;
-use super::number::{grouped, lower, significant, upper};
 use super::page::{Column, Figure, details, grid, paragraph, section, table};
+use crate::number::{grouped, lower, significant, upper};
 use crate::privacy::statement::PrivacyStatement;
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here

@@ -1,10 +1,10 @@
 //! Curves over rounds: quality, ε, update norms.
 
 use super::ReportInput;
-use super::number::{fixed, significant, upper};
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
 use crate::config::ClipTime;
+use crate::number::{fixed, significant, upper};
 use crate::rounds::{Quantiles, RoundRecord};
 use crate::simulate::Evaluation;
 

@@ -2,9 +2,9 @@
 
 use super::ReportInput;
 use super::html::escape;
-use super::number::{fixed, grouped, significant, upper};
 use super::page::{BADGE, paragraph, section};
 use crate::config::{DenoiserKind, Method, SamplingScheme, Trust};
+use crate::number::{fixed, grouped, significant, upper};
 use crate::privacy::accountant::EstimateKind;
 use crate::privacy::statement::PrivacyStatement;
 

@@ -220,6 +220,25 @@ struct Label {
     tone: Tone,
 }
 
+/// Several plots, one below the other, as a file of its own.
+#[must_use]
+pub fn stacked_file(plots: &[Plot]) -> String {
+    let height = HEIGHT * plots.len() as f64;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\">\
+         <style>{STYLE}svg {{ background: var(--paper); }}</style>"
+    );
+    for (index, plot) in plots.iter().enumerate() {
+        let y = HEIGHT * index as f64;
+        plot.write_at(
+            &mut svg,
+            &format!(" y=\"{y}\" width=\"{WIDTH}\" height=\"{HEIGHT}\""),
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
 impl Plot {
     /// The plot as an `<svg>` element for a page that has [`STYLE`]. The same plot gives the same
     /// text everywhere. Title, labels and names are escaped.
@@ -239,10 +258,15 @@ impl Plot {
     }
 
     fn write(&self, svg: &mut String) {
+        self.write_at(svg, "");
+    }
+
+    /// The element, with more attributes.
+    fn write_at(&self, svg: &mut String, attributes: &str) {
         let frame = self.frame();
         let _ = write!(
             svg,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\"{attributes} viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
              role=\"img\"><title>{}</title><desc>{}</desc>",
             escape(&self.title),
             escape(&self.description)

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::ReportInput;
-use super::number::{fixed, grouped, significant};
 use super::page::{BADGE, Column, details, paragraph, section, table};
+use crate::number::{fixed, grouped, significant};
 use crate::rounds::RoundRecord;
 use crate::simulate::Evaluation;
 

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use super::html::escape;
-use super::number::significant;
 use super::page::{Figure, paragraph, section};
 use super::{ReportInput, png};
+use crate::number::significant;
 use crate::run_dir::ModelFile;
 
 /// Most images or rows; a page with more is no longer read.

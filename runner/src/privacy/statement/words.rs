@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::number::{lower, upper};
+
 use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, TrustModel};
 
 impl PrivacyStatement {
@@ -32,18 +34,18 @@ impl PrivacyStatement {
         };
         if self.epsilon.is_infinite() {
             return format!(
-                "No finite epsilon holds at delta = {:e} (`{accountant}`).",
-                delta.get()
+                "No finite epsilon holds at delta = {} (`{accountant}`).",
+                upper(delta.get(), 4)
             );
         }
         let mut text = format!(
-            "epsilon = {:.4} at delta = {:e}, {worth} (`{accountant}`",
-            self.epsilon,
-            delta.get()
+            "epsilon = {} at delta = {}, {worth} (`{accountant}`",
+            upper(self.epsilon, 5),
+            upper(delta.get(), 4)
         );
         if let Some(low) = self.epsilon_low {
             // Writing to a String cannot fail.
-            let _ = write!(text, "; the true value is at least {low:.4}");
+            let _ = write!(text, "; the true value is at least {}", lower(low, 5));
         }
         text.push_str(").");
         text
@@ -122,7 +124,7 @@ impl PrivacyStatement {
         format!(
             "This holds if {sampling}; {trust}; and the noise multiplier is {} of the clip norm on \
              the sum.",
-            self.noise_multiplier
+            lower(self.noise_multiplier, 5)
         )
     }
 }

@@ -1,6 +1,6 @@
 //! Axes: from a range of values to round ticks and to places on the page.
 
-use super::super::number::{fixed, grouped, superscript};
+use crate::number::{fixed, grouped, superscript};
 
 /// How values become distances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,7 +175,7 @@ fn round_step(least: f64) -> f64 {
 fn tick_text(value: f64, step: f64) -> String {
     let exponent = libm::log10(step).floor();
     if exponent < -5.0 || value.abs() >= 1e7 {
-        return super::super::number::significant(value, 4);
+        return crate::number::significant(value, 4);
     }
     if value >= 10_000.0 && step >= 1.0 {
         return grouped(value as u64);
@@ -191,7 +191,7 @@ fn power_text(exponent: i32) -> String {
 }
 
 fn factor_text(factor: f64, exponent: i32) -> String {
-    super::super::number::significant(factor * libm::pow(10.0, f64::from(exponent)), 2)
+    crate::number::significant(factor * libm::pow(10.0, f64::from(exponent)), 2)
 }
 
 #[cfg(test)]

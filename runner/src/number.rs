@@ -93,7 +93,7 @@ fn not_finite(value: f64) -> String {
 }
 
 /// 10 to a power is written with these: `10⁻³`.
-pub(super) fn superscript(exponent: i32) -> String {
+pub(crate) fn superscript(exponent: i32) -> String {
     let digit = |c: char| match c {
         '-' => '⁻',
         '1' => '¹',

@@ -1,0 +1,85 @@
+//! `smolfed account`: what rounds cost, by every accountant that applies.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use super::document::{Document, cost_table};
+use super::mechanism::MechanismArgs;
+use crate::cli::CliError;
+use crate::privacy::comparison::Comparison;
+use crate::privacy::ledger::{self, Ledger};
+
+/// Say what rounds cost in privacy, by every accountant that applies.
+///
+/// The last lines are the privacy statement of the tightest proved figure: what it protects,
+/// against whom, and what an attacker can still do.
+#[derive(Debug, clap::Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  smolfed account --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200 \\
+      --noise-multiplier 1
+  smolfed account --devices 1000 --sampling uniform --cohort 50 --rounds 30 \\
+      --noise-std 0.808 --clip-norm 0.3 --svg cost.svg
+  smolfed account --devices 50 --sampling unsampled --max-participations 20 --rounds 400 \\
+      --noise-multiplier 8 --delta 1e-5
+  smolfed account --ledger runs/digits-1700000000/ledger.jsonl"
+)]
+pub(in crate::cli) struct Args {
+    #[command(flatten)]
+    mechanism: MechanismArgs,
+    /// Account what stands in a privacy ledger, of one run or of several, instead.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
+    ])]
+    ledger: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(in crate::cli) fn run(
+    args: &Args,
+    out: &mut (impl Write + IsTerminal),
+) -> Result<(), CliError> {
+    let flags = &args.mechanism;
+    let (events, delta, clip_norm) = match &args.ledger {
+        Some(path) => {
+            let events = ledger::events(&Ledger::read(path)?);
+            let devices = events.iter().map(|event| event.sampling.device_count());
+            let Some(devices) = devices.max() else {
+                let path = path.display();
+                return Err(CliError::Usage(format!(
+                    "{path} is empty: nothing was released"
+                )));
+            };
+            (events, flags.delta(devices)?, flags.clip_norm()?)
+        }
+        None => {
+            let settled = flags.settle()?;
+            if !settled.has_noise {
+                return Err(CliError::Usage(
+                    "how much noise is there? give --noise-multiplier, or --noise-std and \
+                     --clip-norm (`smolfed plan` finds the noise for an epsilon)"
+                        .to_owned(),
+                ));
+            }
+            if !settled.has_rounds || !settled.has_cohort {
+                return Err(CliError::Usage(
+                    "how much is released? give --rounds, and --cohort or --sampling-rate where \
+                     devices are drawn"
+                        .to_owned(),
+                ));
+            }
+            (vec![settled.event], settled.delta, settled.clip_norm)
+        }
+    };
+    let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);
+    let document = Document::new(&comparison, &events, clip_norm)?;
+    document.draw(flags.svg.as_deref())?;
+    if flags.json {
+        writeln!(out, "{}", document.to_json())?;
+    } else {
+        let table = cost_table(&comparison);
+        write!(out, "{}", document.to_text(&table, out.is_terminal()))?;
+    }
+    Ok(())
+}

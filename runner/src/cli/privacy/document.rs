@@ -1,0 +1,290 @@
+//! What both commands print: the table of accountants, what it means, and the curves.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::table::aligned;
+use crate::cli::CliError;
+use crate::cli::text::wrapped;
+use crate::number::{lower, upper};
+use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
+use crate::privacy::comparison::Comparison;
+use crate::privacy::event::PrivacyEvent;
+use crate::privacy::params::ClipNorm;
+use crate::privacy::statement::PrivacyStatement;
+use crate::privacy::trade_off::TradeOff;
+use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
+
+/// False-alarm rates of the terminal's table.
+const FALSE_ALARMS: [f64; 5] = [0.001, 0.01, 0.05, 0.1, 0.25];
+/// Points of a drawn trade-off curve.
+const CURVE_POINTS: u32 = 200;
+/// Places at which ε over rounds is computed.
+const ROUND_POINTS: u64 = 20;
+
+/// What is known of the best figure.
+pub(super) struct Document {
+    statement: PrivacyStatement,
+    trade_off: TradeOff,
+    /// ε after so many rounds; empty for events of several kinds.
+    over_rounds: Vec<(u64, f64)>,
+    answers: Vec<Value>,
+    /// What must be known of figures that are no bounds.
+    notes: Vec<String>,
+}
+
+impl Document {
+    /// Of what several accountants say on `events`.
+    ///
+    /// # Errors
+    /// What the first of them says, if none has a figure.
+    pub(super) fn new(
+        comparison: &Comparison<Estimate, AccountingError>,
+        events: &[PrivacyEvent],
+        clip_norm: Option<ClipNorm>,
+    ) -> Result<Self, CliError> {
+        let best = comparison.best();
+        let made = best.and_then(|best| {
+            let statement = PrivacyStatement::new(best, events, clip_norm)?;
+            Some((best, statement))
+        });
+        let Some((best, statement)) = made else {
+            let reason = comparison.refused().next();
+            return Err(CliError::Usage(reason.map_or_else(
+                || "nothing was released".to_owned(),
+                |(_, error)| error.to_string(),
+            )));
+        };
+        let notes = comparison.found().filter(|(_, e)| !e.is_upper_bound());
+        let notes = notes.flat_map(|(_, estimate)| {
+            let accountant = estimate.accountant;
+            let notes = estimate.notes.iter();
+            notes.map(move |note| format!("{accountant}: {note}"))
+        });
+        Ok(Self {
+            trade_off: TradeOff::new(best.epsilon, best.delta),
+            over_rounds: over_rounds(best.accountant, events, best),
+            answers: comparison.answers.iter().map(answer_json).collect(),
+            notes: notes.collect(),
+            statement,
+        })
+    }
+
+    /// The whole as text, below a table that the command makes.
+    pub(super) fn to_text(&self, table: &str, is_terminal: bool) -> String {
+        let mut text = format!("{table}\n");
+        for note in &self.notes {
+            let _ = writeln!(text, "{}", wrapped(note, is_terminal));
+        }
+        let _ = write!(
+            text,
+            "\n{}\n\n{}",
+            wrapped(&self.statement.in_words(), is_terminal),
+            aligned(&self.trade_off_rows())
+        );
+        let rows = self.round_rows();
+        if !rows.is_empty() {
+            let _ = write!(text, "\n{}", aligned(&rows));
+        }
+        text
+    }
+
+    fn trade_off_rows(&self) -> Vec<Vec<String>> {
+        let row = |title: &str, figure: &dyn Fn(f64) -> f64| {
+            let cells = FALSE_ALARMS.iter().map(|rate| percent(figure(*rate)));
+            [title.to_owned()].into_iter().chain(cells).collect()
+        };
+        vec![
+            row("At a false-alarm rate of", &|rate| rate),
+            row("an attack catches at most", &|rate| {
+                self.trade_off.hit_rate(rate)
+            }),
+        ]
+    }
+
+    fn round_rows(&self) -> Vec<Vec<String>> {
+        let chosen: Vec<&(u64, f64)> = self
+            .over_rounds
+            .iter()
+            .rev()
+            .step_by(self.over_rounds.len().div_ceil(5).max(1))
+            .collect();
+        if chosen.len() < 2 {
+            return Vec::new();
+        }
+        let row = |title: &str, cell: &dyn Fn(&(u64, f64)) -> String| {
+            let cells = chosen.iter().rev().map(|point| cell(point));
+            [title.to_owned()].into_iter().chain(cells).collect()
+        };
+        vec![
+            row("After rounds", &|(rounds, _)| rounds.to_string()),
+            row("epsilon is at most", &|(_, epsilon)| upper(*epsilon, 4)),
+        ]
+    }
+
+    /// The fields of the statement, the answers of all accountants, and the curves.
+    pub(super) fn to_json(&self) -> Value {
+        let mut value = json!(self.statement);
+        if let Some(fields) = value.as_object_mut() {
+            let curve = (0..=CURVE_POINTS).map(|index| self.miss_rate(index));
+            let curve: Vec<[f64; 2]> = curve.map(|point| [point.x, point.y]).collect();
+            fields.insert("accountants".to_owned(), json!(self.answers));
+            fields.insert("trade_off".to_owned(), json!(curve));
+            fields.insert("epsilon_over_rounds".to_owned(), json!(self.over_rounds));
+        }
+        value
+    }
+
+    /// Type I and type II error of the best attack.
+    fn miss_rate(&self, index: u32) -> Point {
+        let rate = f64::from(index) / f64::from(CURVE_POINTS);
+        Point::new(rate, self.trade_off.miss_rate(rate))
+    }
+
+    /// Writes the curves into a file.
+    pub(super) fn draw(&self, path: Option<&Path>) -> Result<(), CliError> {
+        let Some(path) = path else {
+            return Ok(());
+        };
+        let curve = |label: &str, points: Vec<Point>| Series {
+            label: label.to_owned(),
+            points,
+            ..Series::default()
+        };
+        let trade_off = Plot {
+            title: "What an attack can do".to_owned(),
+            description: format!(
+                "Least miss rate of any attack for each false-alarm rate, at epsilon {} and delta \
+                 {:e}, below the line of guessing.",
+                upper(self.statement.epsilon, 4),
+                self.statement.delta.get()
+            ),
+            x_label: "false-alarm rate (type I error)".to_owned(),
+            y_label: "miss rate (type II error)".to_owned(),
+            series: vec![
+                Series {
+                    dashed: true,
+                    tone: crate::report::plot::Tone::Grey,
+                    ..curve("guessing", vec![Point::new(0.0, 1.0), Point::new(1.0, 0.0)])
+                },
+                curve(
+                    "best attack",
+                    (0..=CURVE_POINTS)
+                        .map(|index| self.miss_rate(index))
+                        .collect(),
+                ),
+            ],
+            ..Plot::default()
+        };
+        let mut plots = vec![trade_off];
+        if self.over_rounds.len() > 1 {
+            let points = self.over_rounds.iter();
+            let points = points.map(|(rounds, epsilon)| Point::new(*rounds as f64, *epsilon));
+            plots.push(Plot {
+                title: "Epsilon over rounds".to_owned(),
+                description: format!("By `{}`.", self.statement.accountant),
+                x_label: "rounds".to_owned(),
+                y_label: "epsilon".to_owned(),
+                x_scale: Scale::Whole,
+                y_reach: vec![0.0],
+                series: vec![curve(self.statement.accountant.name(), points.collect())],
+                ..Plot::default()
+            });
+        }
+        std::fs::write(path, stacked_file(&plots))
+            .map_err(|error| CliError::Stopped(format!("cannot write {}: {error}", path.display())))
+    }
+}
+
+/// ε at up to [`ROUND_POINTS`] numbers of rounds, by one accountant.
+fn over_rounds(
+    accountant: Accountant,
+    events: &[PrivacyEvent],
+    last: &Estimate,
+) -> Vec<(u64, f64)> {
+    let [event] = events else {
+        return Vec::new();
+    };
+    let mut points = Vec::new();
+    let step = event.count.div_ceil(ROUND_POINTS).max(1);
+    let mut rounds = event.count % step;
+    while rounds < event.count {
+        let found = accountant.epsilon(&[event.with_count(rounds)], last.delta);
+        points.extend(found.map(|estimate| (rounds, estimate.epsilon)));
+        rounds += step;
+    }
+    points.push((event.count, last.epsilon));
+    points.retain(|(rounds, epsilon)| *rounds > 0 && epsilon.is_finite());
+    points
+}
+
+/// The names of those who have no figure, in a line below the table.
+pub(super) fn without_a_figure<T, E: std::fmt::Display>(comparison: &Comparison<T, E>) -> String {
+    let names: Vec<&str> = comparison
+        .refused()
+        .map(|(accountant, _)| accountant.name())
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nWithout a figure here: {} (--accountant NAME or --json says why)\n",
+        names.join(", ")
+    )
+}
+
+/// The table of `smolfed account`.
+pub(super) fn cost_table(comparison: &Comparison<Estimate, AccountingError>) -> String {
+    let head = ["accountant", "epsilon", "at least", "what it is", "time"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for (answer, estimate) in comparison.found() {
+        rows.push(vec![
+            estimate.accountant.to_string(),
+            figure(estimate.epsilon),
+            estimate
+                .epsilon_low
+                .map_or(String::new(), |low| lower(low, 5)),
+            estimate.kind.words().to_owned(),
+            milliseconds(answer.elapsed),
+        ]);
+    }
+    aligned(&rows) + &without_a_figure(comparison)
+}
+
+/// ε to five digits, never below itself.
+pub(super) fn figure(epsilon: f64) -> String {
+    if epsilon.is_infinite() {
+        "infinite".to_owned()
+    } else {
+        upper(epsilon, 5)
+    }
+}
+
+pub(super) fn milliseconds(elapsed: Duration) -> String {
+    format!("{:.2} ms", 1e3 * elapsed.as_secs_f64())
+}
+
+/// A rate in percent, never below itself.
+fn percent(rate: f64) -> String {
+    let tenths = (rate * 1e3 - 1e-9).ceil().min(1e3);
+    format!("{:.1} %", tenths / 10.0)
+}
+
+fn answer_json(answer: &crate::privacy::comparison::Answer<Estimate, AccountingError>) -> Value {
+    let name = answer.accountant.name();
+    match &answer.result {
+        Ok(estimate) => json!({
+            "accountant": name,
+            "epsilon": Some(estimate.epsilon).filter(|epsilon| epsilon.is_finite()),
+            "epsilon_low": estimate.epsilon_low,
+            "kind": estimate.kind,
+            "is_upper_bound": estimate.is_upper_bound(),
+            "notes": estimate.notes,
+            "seconds": answer.elapsed.as_secs_f64(),
+        }),
+        Err(error) => json!({ "accountant": name, "refused": error.to_string() }),
+    }
+}

@@ -1,0 +1,209 @@
+//! `smolfed plan`: the noise, the rounds or the cohort that an ε allows.
+
+use std::io::{IsTerminal, Write};
+
+use serde_json::{Value, json};
+
+use super::document::{Document, figure, milliseconds, without_a_figure};
+use super::mechanism::{MechanismArgs, Settled};
+use super::table::aligned;
+use crate::cli::CliError;
+use crate::privacy::accountant::{Accountant, Estimate};
+use crate::privacy::calibrate::{CalibrationError, Plan};
+use crate::privacy::comparison::{Answer, Comparison};
+use crate::privacy::event::PrivacyEvent;
+use crate::privacy::params::Epsilon;
+
+/// Find the noise, the rounds or the cohort that an epsilon allows.
+///
+/// Leave out one of the three, and it is searched for: --noise-multiplier (or --noise-std), --rounds,
+/// or --cohort (or --sampling-rate). The result never exceeds the epsilon.
+#[derive(Debug, clap::Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "Examples:
+  smolfed plan --epsilon 2 --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200
+  smolfed plan --epsilon 2 --devices 2000 --sampling poisson --cohort 100 --noise-multiplier 1
+  smolfed plan --epsilon 6 --devices 1000 --sampling uniform --rounds 30 --noise-multiplier 2"
+)]
+pub(in crate::cli) struct Args {
+    /// The epsilon that must not be exceeded.
+    #[arg(long, value_name = "E")]
+    epsilon: f64,
+    #[command(flatten)]
+    mechanism: MechanismArgs,
+}
+
+/// A setting that was searched for.
+struct Found {
+    /// The number, for machines.
+    value: f64,
+    /// The number, for people: never a less private one.
+    text: String,
+    /// With it.
+    event: PrivacyEvent,
+    estimate: Estimate,
+}
+
+/// What is searched for.
+#[derive(Clone, Copy)]
+enum Unknown {
+    Noise,
+    Rounds,
+    Cohort,
+}
+
+impl Unknown {
+    /// The one that is not given.
+    fn of(settled: &Settled) -> Result<Self, CliError> {
+        match (settled.has_noise, settled.has_rounds, settled.has_cohort) {
+            (false, true, true) => Ok(Self::Noise),
+            (true, false, true) => Ok(Self::Rounds),
+            (true, true, false) => Ok(Self::Cohort),
+            (true, true, true) => Err(CliError::Usage(
+                "nothing is left to search for: leave out --noise-multiplier, --rounds or \
+                 --cohort, or use `smolfed account`"
+                    .to_owned(),
+            )),
+            _ => Err(CliError::Usage(
+                "only one thing can be searched for: give two of noise (--noise-multiplier), \
+                 rounds (--rounds) and cohort (--cohort)"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Noise => "noise multiplier",
+            Self::Rounds => "rounds",
+            Self::Cohort => "cohort",
+        }
+    }
+
+    fn search(self, plan: &Plan<'_>) -> Result<Found, CalibrationError> {
+        let event = plan.event;
+        Ok(match self {
+            Self::Noise => {
+                let found = plan.noise_multiplier()?;
+                Found {
+                    value: found.value.get(),
+                    text: format!("{:.6}", (found.value.get() * 1e6).ceil() / 1e6),
+                    event: event.with_noise_multiplier(found.value),
+                    estimate: found.estimate,
+                }
+            }
+            Self::Rounds => {
+                let found = plan.rounds()?;
+                Found {
+                    value: found.value as f64,
+                    text: found.value.to_string(),
+                    event: event.with_count(found.value),
+                    estimate: found.estimate,
+                }
+            }
+            Self::Cohort => {
+                let found = plan.cohort()?;
+                let rate = found.value.sampling_rate().unwrap_or(1.0);
+                let cohort = (rate * f64::from(found.value.device_count())).round();
+                Found {
+                    value: cohort,
+                    text: cohort.to_string(),
+                    event: PrivacyEvent {
+                        sampling: found.value,
+                        ..event
+                    },
+                    estimate: found.estimate,
+                }
+            }
+        })
+    }
+}
+
+/// Runs the command.
+pub(in crate::cli) fn run(
+    args: &Args,
+    out: &mut (impl Write + IsTerminal),
+) -> Result<(), CliError> {
+    let flags = &args.mechanism;
+    let target = Epsilon::new(args.epsilon);
+    let target = target.map_err(|error| CliError::Usage(format!("--epsilon: {error}")))?;
+    let settled = flags.settle()?;
+    let unknown = Unknown::of(&settled)?;
+    let comparison = Comparison::of(&flags.accountants()?, |accountant: Accountant| {
+        unknown.search(&Plan {
+            accountant,
+            event: settled.event,
+            spent: &[],
+            target,
+            delta: settled.delta,
+        })
+    });
+    let Some(best) = best(&comparison) else {
+        let reason = comparison.refused().next();
+        let reason = reason.map_or(String::new(), |(_, error)| error.to_string());
+        return Err(CliError::Usage(reason));
+    };
+    // What the tightest setting costs, by whom it was found.
+    let cost = Comparison::of_events(&[best.estimate.accountant], &[best.event], settled.delta);
+    let document = Document::new(&cost, &[best.event], settled.clip_norm)?;
+    document.draw(flags.svg.as_deref())?;
+    if flags.json {
+        let mut value = document.to_json();
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("target_epsilon".to_owned(), json!(args.epsilon));
+            fields.insert("searched".to_owned(), json!(unknown.name()));
+            fields.insert("found".to_owned(), json!(best.value));
+            let answers: Vec<Value> = comparison.answers.iter().map(answer_json).collect();
+            fields.insert("accountants".to_owned(), json!(answers));
+        }
+        writeln!(out, "{value}")?;
+    } else {
+        let table = setting_table(unknown, &comparison);
+        write!(out, "{}", document.to_text(&table, out.is_terminal()))?;
+    }
+    Ok(())
+}
+
+/// The first that is proved, as the accountants are in the order of their tightness.
+fn best(comparison: &Comparison<Found, CalibrationError>) -> Option<&Found> {
+    let all = || comparison.found().map(|(_, found)| found);
+    let proved = all().find(|found| found.estimate.is_upper_bound());
+    proved.or_else(|| all().next())
+}
+
+fn setting_table(unknown: Unknown, comparison: &Comparison<Found, CalibrationError>) -> String {
+    let head = [
+        "accountant",
+        unknown.name(),
+        "epsilon",
+        "what it is",
+        "time",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for (answer, found) in comparison.found() {
+        rows.push(vec![
+            answer.accountant.to_string(),
+            found.text.clone(),
+            figure(found.estimate.epsilon),
+            found.estimate.kind.words().to_owned(),
+            milliseconds(answer.elapsed),
+        ]);
+    }
+    aligned(&rows) + &without_a_figure(comparison)
+}
+
+fn answer_json(answer: &Answer<Found, CalibrationError>) -> Value {
+    let name = answer.accountant.name();
+    match &answer.result {
+        Ok(found) => json!({
+            "accountant": name,
+            "found": found.value,
+            "epsilon": Some(found.estimate.epsilon).filter(|epsilon| epsilon.is_finite()),
+            "kind": found.estimate.kind,
+            "is_upper_bound": found.estimate.is_upper_bound(),
+            "seconds": answer.elapsed.as_secs_f64(),
+        }),
+        Err(error) => json!({ "accountant": name, "refused": error.to_string() }),
+    }
+}

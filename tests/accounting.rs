@@ -1,0 +1,192 @@
+//! `smolfed account` and `smolfed plan`: figures, statements, and what cannot be.
+
+use serde_json::Value;
+
+use crate::program::Place;
+
+const POISSON: &str = "--devices 2000 --sampling poisson --sampling-rate 0.05 --delta 1e-5";
+
+fn number(document: &Value, key: &str) -> f64 {
+    let value = document[key].as_f64();
+    value.unwrap_or_else(|| panic!("no number `{key}` in {document}"))
+}
+
+#[test]
+fn the_json_has_every_field_of_the_contract() {
+    let place = Place::new();
+    let call = format!(
+        "account {POISSON} --rounds 200 --noise-std 0.3 --clip-norm 0.3 --json --svg cost.svg"
+    );
+    let document = place.smolfed(&call).success().json();
+    for key in ["epsilon", "delta", "noise_multiplier", "noise_std"] {
+        assert!(number(&document, key) > 0.0);
+    }
+    for key in ["clip_norm", "sampling_rate", "rounds"] {
+        assert!(number(&document, key) > 0.0);
+    }
+    let words = ["accountant", "adjacency", "sampling", "unit", "trust"];
+    assert!(words.iter().all(|key| document[key].is_string()));
+    assert_eq!(document["is_upper_bound"], true);
+    assert_eq!(document["adjacency"], "add-remove");
+
+    // The best is the least that is proved, and curves go where they must.
+    let answers = document["accountants"].as_array().unwrap();
+    let proved = answers
+        .iter()
+        .filter(|answer| answer["is_upper_bound"] == true);
+    let least = proved.map(|answer| number(answer, "epsilon"));
+    assert_eq!(
+        least.fold(f64::INFINITY, f64::min),
+        number(&document, "epsilon")
+    );
+    let curve = document["trade_off"].as_array().unwrap();
+    assert!(
+        curve
+            .windows(2)
+            .all(|pair| pair[0][1].as_f64() >= pair[1][1].as_f64())
+    );
+    let rounds = document["epsilon_over_rounds"].as_array().unwrap();
+    assert!(
+        rounds
+            .windows(2)
+            .all(|pair| pair[0][1].as_f64() <= pair[1][1].as_f64())
+    );
+    let svg = std::fs::read_to_string(place.path("cost.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("false-alarm rate"));
+}
+
+#[test]
+fn the_text_compares_accountants_and_says_what_it_means() {
+    let place = Place::new();
+    let call = format!("account {POISSON} --rounds 200 --noise-multiplier 1");
+    let text = place.smolfed(&call).success().stdout;
+    for words in [
+        "rdp ",
+        "upper bound",
+        "approximation",
+        "as published",
+        "Without a figure here: ",
+        "with advantage at most",
+        "at a false-alarm rate of 1 % they catch at most",
+        "After rounds",
+    ] {
+        assert!(text.contains(words), "no `{words}` in\n{text}");
+    }
+}
+
+#[test]
+fn noise_rounds_and_cohort_are_found_and_stay_below_the_target() {
+    let place = Place::new();
+    let target = 2.0;
+    let plan = |call: &str| {
+        let call = format!("plan --epsilon {target} --delta 1e-5 --json {call}");
+        place.smolfed(&call).success().json()
+    };
+    let devices = "--devices 2000 --sampling poisson";
+    let noise = plan(&format!("{devices} --cohort 100 --rounds 200"));
+    assert_eq!(noise["searched"], "noise multiplier");
+    let epsilon = number(&noise, "epsilon");
+    assert!(
+        epsilon <= target && epsilon > target * (1.0 - 2e-4),
+        "{epsilon}"
+    );
+
+    let z = number(&noise, "found") * 1.001;
+    let rounds = plan(&format!("{devices} --cohort 100 --noise-multiplier {z}"));
+    assert!(
+        (200.0..210.0).contains(&number(&rounds, "found")),
+        "{rounds}"
+    );
+    let cohort = plan(&format!("{devices} --rounds 200 --noise-multiplier {z}"));
+    assert_eq!(number(&cohort, "found"), 100.0);
+
+    let again = format!("account {POISSON} --rounds 200 --noise-multiplier {z} --json");
+    let again = place.smolfed(&again).success().json();
+    assert!(number(&again, "epsilon") <= target);
+}
+
+#[test]
+fn a_ledger_is_accounted_as_the_run_was() {
+    let place = Place::new();
+    let run = place
+        .smolfed("run --out run --json --set rounds=5")
+        .success()
+        .json();
+    let call = "account --ledger run/ledger.jsonl --json";
+    let found = place.smolfed(call).success().json();
+    assert!(number(&found, "epsilon") <= number(&run, "epsilon") * (1.0 + 1e-9));
+    assert_eq!(found["rounds"], 5);
+}
+
+#[test]
+fn no_noise_is_a_sentence_and_not_a_crash() {
+    let place = Place::new();
+    let call = format!("account {POISSON} --rounds 200 --noise-multiplier 0");
+    let text = place.smolfed(&call).success().stdout;
+    assert!(text.contains("No finite epsilon holds"), "{text}");
+    let document = place.smolfed(&format!("{call} --json")).success().json();
+    assert!(document["epsilon"].is_null() && document["advantage"] == 1.0);
+}
+
+#[test]
+fn a_large_delta_is_warned_of() {
+    let place = Place::new();
+    let call = "account --devices 100 --sampling full --rounds 1 --noise-multiplier 5 --delta 0.01";
+    let text = place.smolfed(call).success().stdout;
+    assert!(text.contains("not below 1/N"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_a_sentence() {
+    let place = Place::new();
+    for (call, words) in [
+        (
+            "account --devices 100 --sampling full --rounds 1",
+            "--noise-multiplier",
+        ),
+        (
+            "account --devices 100 --sampling uniform --cohort 101 --rounds 1 --noise-multiplier 1",
+            "cohort size is 101",
+        ),
+        (
+            "account --devices 100 --sampling poisson --sampling-rate 1.5 --rounds 1 --noise-multiplier 1",
+            "--sampling-rate",
+        ),
+        (
+            "account --devices 100 --sampling full --rounds 1 --noise-multiplier -1",
+            "noise multiplier",
+        ),
+        (
+            "account --devices 100 --sampling unsampled --rounds 1 --noise-multiplier 1",
+            "--max-participations",
+        ),
+        (
+            "account --devices 100 --sampling full --rounds 0 --noise-multiplier 1",
+            "--rounds is 0",
+        ),
+        (
+            "account --devices 100 --sampling full --rounds 1 --noise-multiplier 1 --accountant best",
+            "`best` is no accountant",
+        ),
+        (
+            "account --devices 100 --sampling poisson --cohort 5 --rounds 1 --noise-multiplier 1 --accountant theorem-1",
+            "uniform sampling",
+        ),
+        (
+            "plan --epsilon 0 --devices 100 --sampling full --rounds 1",
+            "--epsilon",
+        ),
+        (
+            "plan --epsilon 1 --devices 100 --sampling full --rounds 1 --noise-multiplier 1",
+            "nothing is left to search for",
+        ),
+        (
+            "plan --epsilon 1 --devices 100 --sampling poisson --rounds 1",
+            "only one thing",
+        ),
+    ] {
+        let outcome = place.smolfed(call);
+        let sentence = outcome.refusal(2);
+        assert!(sentence.contains(words), "no `{words}` in: {sentence}");
+    }
+}
