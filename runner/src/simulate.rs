@@ -5,7 +5,6 @@
 //! draw comes from the device's own stream: one thread and eight give the same bits.
 
 mod evaluate;
-mod samples;
 mod worker;
 
 use rayon::prelude::*;

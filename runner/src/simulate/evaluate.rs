@@ -1,13 +1,12 @@
 //! Loss and accuracy of a model on held-out samples, in parallel and with the same bits on any
 //! number of threads.
 
-use pulp::NullaryFnOnce;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use smolfed_core::model::{Model, ModelError};
+use smolfed_core::model::ModelError;
 use smolfed_core::samples::Samples;
+use smolfed_simd::{Kernels, Rows};
 
-use super::samples::{Classes, Values};
 use crate::data::dataset::DatasetView;
 use crate::task::Task;
 
@@ -51,7 +50,7 @@ pub fn evaluate(
     };
     Ok(Some(match task {
         Task::Linear(model) => {
-            let tally = total(model, parameters, &Values(samples), |_, _| false)?;
+            let tally = total(model, parameters, &samples.values(), |_, _| false)?;
             // The loss is half the squared error.
             let rmse = (2.0 * tally.loss / count).sqrt() * target_unit;
             Evaluation {
@@ -60,8 +59,8 @@ pub fn evaluate(
                 rmse: Some(rmse),
             }
         }
-        Task::Logistic(model) => classes(total(model, parameters, &Classes(samples), equal)?),
-        Task::Softmax(model) => classes(total(model, parameters, &Classes(samples), equal)?),
+        Task::Logistic(model) => classes(total(model, parameters, &samples.classes(), equal)?),
+        Task::Softmax(model) => classes(total(model, parameters, &samples.classes(), equal)?),
     }))
 }
 
@@ -75,10 +74,10 @@ struct Tally {
     correct: u64,
 }
 
-fn total<M: Model + Sync, S: Samples<Target = M::Target> + Sync>(
+fn total<M: Kernels<Target: Default + Sync> + Sync>(
     model: &M,
     parameters: &[f32],
-    samples: &S,
+    samples: &Rows<'_, M::Target>,
     is_correct: impl Fn(M::Target, M::Target) -> bool + Sync,
 ) -> Result<Tally, ModelError> {
     let indices: Vec<u32> = (0..samples.len() as u32).collect();
@@ -86,13 +85,7 @@ fn total<M: Model + Sync, S: Samples<Target = M::Target> + Sync>(
         .par_chunks(PIECE)
         .map(|batch| {
             let mut scores = vec![0.0; batch.len() * model.output_count()];
-            pulp::Arch::new().dispatch(Scores {
-                model,
-                parameters,
-                samples,
-                batch,
-                scores: &mut scores,
-            })?;
+            model.row_scores(parameters, samples, batch, &mut scores)?;
             let mut tally = Tally::default();
             for (scores, index) in scores.chunks_exact_mut(model.output_count()).zip(batch) {
                 let target = samples.target(*index as usize);
@@ -110,25 +103,6 @@ fn total<M: Model + Sync, S: Samples<Target = M::Target> + Sync>(
         tally.correct += piece.correct;
     }
     Ok(tally)
-}
-
-/// The arguments of [`Model::batch_scores`], to be inlined into vectorised code.
-struct Scores<'a, M, S> {
-    model: &'a M,
-    parameters: &'a [f32],
-    samples: &'a S,
-    batch: &'a [u32],
-    scores: &'a mut [f32],
-}
-
-impl<M: Model, S: Samples> NullaryFnOnce for Scores<'_, M, S> {
-    type Output = Result<(), ModelError>;
-
-    #[inline(always)]
-    fn call(self) -> Self::Output {
-        self.model
-            .batch_scores(self.parameters, self.samples, self.batch, self.scores)
-    }
 }
 
 impl std::fmt::Display for Evaluation {

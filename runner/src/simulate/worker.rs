@@ -1,13 +1,11 @@
 //! One thread's working memory, and the way of one device through a round: train, clip, quantise,
 //! check, add its own noise if it must, add up.
 
-use pulp::NullaryFnOnce;
-use smolfed_core::model::{BATCH_GROUP, Model};
-use smolfed_core::samples::Samples;
+use smolfed_core::model::BATCH_GROUP;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
-use smolfed_core::train::{LocalTraining, TrainError, TrainReport, Workspace, local_update};
+use smolfed_core::train::{TrainError, TrainReport, Workspace};
+use smolfed_simd::Kernels;
 
-use super::samples::{Classes, Values};
 use super::{Encoding, Outcome, RoundPlan};
 use crate::data::federation::Federation;
 use crate::data::synthetic::DeviceBuffer;
@@ -61,13 +59,8 @@ impl Worker {
                 device,
             })
         };
-        let report = match self.update(
-            plan,
-            federation,
-            global,
-            device,
-            stream(Purpose::BatchShuffle),
-        ) {
+        let order = &mut stream(Purpose::BatchShuffle);
+        let report = match self.update(plan, federation, global, device, order) {
             Ok(report) => report,
             Err(error) => {
                 return Outcome::LeftOut {
@@ -124,7 +117,7 @@ impl Worker {
         federation: &Federation,
         global: &[f32],
         device: u32,
-        stream: Stream,
+        stream: &mut Stream,
     ) -> Result<TrainReport, TrainError> {
         let view = federation.device(device, &mut self.buffer);
         self.order.resize(self.order.len().max(view.len()), 0);
@@ -136,56 +129,15 @@ impl Worker {
         };
         let settings = &plan.training;
         match plan.task {
-            Task::Linear(model) => train(&model, &Values(view), global, settings, stream, work),
-            Task::Logistic(model) => train(&model, &Classes(view), global, settings, stream, work),
-            Task::Softmax(model) => train(&model, &Classes(view), global, settings, stream, work),
+            Task::Linear(model) => {
+                model.local_update(&view.values(), global, settings, stream, work)
+            }
+            Task::Logistic(model) => {
+                model.local_update(&view.classes(), global, settings, stream, work)
+            }
+            Task::Softmax(model) => {
+                model.local_update(&view.classes(), global, settings, stream, work)
+            }
         }
-    }
-}
-
-/// [`local_update`] with the widest vectors of this machine; the bits are the same with any.
-fn train<M: Model, S: Samples<Target = M::Target>>(
-    model: &M,
-    samples: &S,
-    global: &[f32],
-    settings: &LocalTraining,
-    stream: Stream,
-    work: Workspace<'_>,
-) -> Result<TrainReport, TrainError> {
-    pulp::Arch::new().dispatch(Vectorised {
-        model,
-        samples,
-        global,
-        settings,
-        stream,
-        work,
-    })
-}
-
-/// The arguments of [`local_update`]. A closure would not be inlined into the code that is compiled
-/// for wider vectors; a method marked to be inlined is.
-struct Vectorised<'a, M, S> {
-    model: &'a M,
-    samples: &'a S,
-    global: &'a [f32],
-    settings: &'a LocalTraining,
-    stream: Stream,
-    work: Workspace<'a>,
-}
-
-impl<M: Model, S: Samples<Target = M::Target>> NullaryFnOnce for Vectorised<'_, M, S> {
-    type Output = Result<TrainReport, TrainError>;
-
-    #[inline(always)]
-    fn call(mut self) -> Self::Output {
-        let rng = &mut self.stream;
-        local_update(
-            self.model,
-            self.samples,
-            self.global,
-            self.settings,
-            rng,
-            self.work,
-        )
     }
 }

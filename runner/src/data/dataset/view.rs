@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use smolfed_simd::Rows;
+
 use super::Targets;
 
 #[derive(Clone, Copy)]
@@ -102,6 +104,28 @@ impl<'a> DatasetView<'a> {
             TargetsView::Classes(labels) => f32::from(labels[self.rows[i] as usize]),
             TargetsView::Values(values) => values[self.rows[i] as usize],
         }
+    }
+
+    /// The samples with their classes, as models read them; none where the task is regression.
+    #[must_use]
+    pub fn classes(&self) -> Rows<'a, u16> {
+        match self.targets {
+            TargetsView::Classes(labels) => self.rows_with(labels),
+            TargetsView::Values(_) => Rows::new(&[], self.feature_count, &[], &[]),
+        }
+    }
+
+    /// The samples with their values, as models read them; none where the task is classification.
+    #[must_use]
+    pub fn values(&self) -> Rows<'a, f32> {
+        match self.targets {
+            TargetsView::Classes(_) => Rows::new(&[], self.feature_count, &[], &[]),
+            TargetsView::Values(values) => self.rows_with(values),
+        }
+    }
+
+    fn rows_with<T>(&self, targets: &'a [T]) -> Rows<'a, T> {
+        Rows::new(self.features, self.feature_count, targets, self.rows)
     }
 
     /// Row of sample `i` in the shared data.

@@ -1,0 +1,50 @@
+//! Whole rounds: the reference round on one thread, the large round on two.
+
+use std::error::Error;
+use std::path::Path;
+
+use criterion::{BatchSize, Criterion};
+use rayon::ThreadPoolBuilder;
+use smolfed::rounds::Training;
+use smolfed_benches::reference::{self, COHORT, LARGE_COHORT};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut criterion = smolfed_benches::criterion().configure_from_args();
+    round(&mut criterion, "reference", COHORT, 1)?;
+    round(&mut criterion, "reference", COHORT, 2)?;
+    round(&mut criterion, "large", LARGE_COHORT, 2)?;
+    criterion.final_summary();
+    Ok(())
+}
+
+fn round(
+    criterion: &mut Criterion,
+    name: &str,
+    cohort_size: u32,
+    threads: usize,
+) -> Result<(), Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (experiment, federation) = reference::prepare(folder, cohort_size)?;
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
+    // The third round of a run: the model is no longer zero, and every measured round is the same.
+    let mut global = Vec::new();
+    pool.install(|| {
+        let mut training = Training::new(&experiment, &federation);
+        for _ in 0..2 {
+            training.step()?;
+        }
+        global = training.global().to_vec();
+        Ok::<_, Box<dyn Error + Send + Sync>>(())
+    })
+    .map_err(|error| error.to_string())?;
+    criterion.bench_function(&format!("round/{name}/{threads} thread(s)"), |bencher| {
+        pool.install(|| {
+            bencher.iter_batched_ref(
+                || Training::resume(&experiment, &federation, global.clone(), 2),
+                |training| training.step(),
+                BatchSize::LargeInput,
+            );
+        });
+    });
+    Ok(())
+}

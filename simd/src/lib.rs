@@ -1,0 +1,19 @@
+//! The kernels of [`smolfed_core`] for desktops: the same source, compiled for AVX2 as well and
+//! chosen at run time. The bits are the same with either.
+//!
+//! A crate of its own, in one unit of compilation, because the kernels are generic: they are
+//! compiled where they are first named with all types, and must be inlined whole there. It changes
+//! rarely, so that a change of the runner does not compile them again.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`rows`] | a device's samples: some rows of data that many devices share |
+//! | [`kernels`] | local training and scores of each model on them |
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
+
+pub mod kernels;
+pub mod rows;
+
+pub use kernels::Kernels;
+pub use rows::Rows;
