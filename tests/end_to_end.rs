@@ -7,6 +7,7 @@
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | `account` and `plan` | [`accounting`] |
+//! | `audit` | [`audit`] |
 //! | experiments that cannot be | [`bad_config`] |
 //! | what was released is paid for, once, and shared budgets hold | [`ledger`] |
 //! | data that cannot be read or learned from | [`bad_data`] |
@@ -16,6 +17,7 @@
 //! | memory of a large federation | [`memory`] |
 
 mod accounting;
+mod audit;
 mod bad_config;
 mod bad_data;
 mod command_line;

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, thin over the library.
 
+mod audit;
 mod data;
 mod demo;
 mod privacy;
@@ -14,8 +15,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::audit::target::TargetError;
 use crate::config::ConfigError;
 use crate::data::DataError;
+use crate::privacy::accountant::AccountingError;
 use crate::privacy::ledger::LedgerError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
@@ -45,6 +48,7 @@ enum Command {
     Sweep(sweep::Args),
     Plan(privacy::PlanArgs),
     Account(privacy::AccountArgs),
+    Audit(audit::Args),
 }
 
 /// Why a command failed.
@@ -66,6 +70,12 @@ pub enum CliError {
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// An experiment that cannot be audited.
+    #[error(transparent)]
+    Audit(#[from] TargetError),
+    /// The accountant.
+    #[error(transparent)]
+    Accounting(#[from] AccountingError),
     /// A privacy ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -88,7 +98,11 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         let bad_input = match self {
-            Self::Config(_) | Self::Data(_) | Self::Usage(_) => true,
+            Self::Config(_)
+            | Self::Data(_)
+            | Self::Usage(_)
+            | Self::Audit(_)
+            | Self::Accounting(_) => true,
             Self::DataCommand(error) => error.is_bad_input(),
             Self::Run(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
@@ -113,6 +127,7 @@ impl Cli {
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Sweep(args)) => sweep::run(&args),
             Some(Command::Plan(args)) => privacy::plan(&args, &mut std::io::stdout().lock()),
+            Some(Command::Audit(args)) => audit::run(&args, &mut std::io::stdout()),
             Some(Command::Account(args)) => privacy::account(&args, &mut std::io::stdout().lock()),
         }
     }

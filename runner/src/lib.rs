@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
+pub mod audit;
 pub mod cli;
 pub mod config;
 pub mod data;

@@ -12,6 +12,7 @@ mod headline;
 pub mod html;
 #[cfg(test)]
 mod markup;
+mod membership;
 mod page;
 pub mod plot;
 mod png;
@@ -21,6 +22,9 @@ mod weights;
 
 use std::path::PathBuf;
 
+pub use membership::roc_plot;
+
+use crate::audit::membership::Roc;
 use crate::config::Config;
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundRecord, Spectrum};
@@ -39,6 +43,8 @@ pub struct ReportInput {
     pub spectrum: Option<Spectrum>,
     /// The model, if it was written.
     pub model: Option<ModelFile>,
+    /// The attack on membership, if examples were kept back for it.
+    pub membership: Option<Roc>,
 }
 
 impl ReportInput {
@@ -53,6 +59,7 @@ impl ReportInput {
             statements: if_there(dir.privacy())?.unwrap_or_default(),
             spectrum: if_there(dir.diagnostics())?,
             model: if_there(dir.model())?,
+            membership: if_there(dir.membership())?,
         })
     }
 }
@@ -69,6 +76,8 @@ pub fn write(dir: &RunDir) -> Result<PathBuf, RunDirError> {
 #[must_use]
 pub fn render(input: &ReportInput) -> String {
     let updates = page::grid(&curves::updates(input));
+    let attack = membership::figure_of(input)
+        .map(|figure| page::section("What the model gives away", &page::grid(&[figure])));
     let content = [
         headline::headline(input),
         curves::learning(input),
@@ -82,6 +91,7 @@ pub fn render(input: &ReportInput) -> String {
                 updates
             },
         ),
+        attack.unwrap_or_default(),
         frequencies::section_of(input),
         weights::section_of(input),
         rounds::left_out(input),

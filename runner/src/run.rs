@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::audit::membership::Roc;
 use crate::config::Config;
 use crate::data::DataError;
 use crate::data::DataFolders;
@@ -194,6 +195,12 @@ pub fn execute(
         books
             .dir
             .write_model(&experiment.task, &layout, training.global())?;
+        if training.is_done()
+            && let Some(roc) = Roc::of_model(&experiment.task, training.global(), federation)
+                .map_err(RoundError::Model)?
+        {
+            books.dir.write_membership(&roc)?;
+        }
         if let Some(spectrum) = training.spectrum() {
             books.dir.write_diagnostics(spectrum)?;
         }

@@ -7,6 +7,7 @@
 //! | `ledger.jsonl` | what was released, a line a round ([`crate::privacy::ledger`]) |
 //! | `privacy.json` | the privacy statements |
 //! | `diagnostics.json` | spectra of the last round, for the report |
+//! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
 //! | `model.safetensors` | the model |
 //! | `report.html` | the report, self-contained |
 //! | `checkpoint/` | the state to resume from |
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::audit::membership::Roc;
 use crate::config::{Config, ConfigError};
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundRecord, Spectrum};
@@ -95,6 +97,7 @@ impl RunDir {
     const LEDGER: &'static str = "ledger.jsonl";
     const PRIVACY: &'static str = "privacy.json";
     const DIAGNOSTICS: &'static str = "diagnostics.json";
+    const MEMBERSHIP: &'static str = "membership.json";
     const MODEL: &'static str = "model.safetensors";
     const REPORT: &'static str = "report.html";
     const CHECKPOINT: &'static str = "checkpoint";
@@ -203,6 +206,22 @@ impl RunDir {
     /// [`RunDirError`] if they are missing or damaged.
     pub fn diagnostics(&self) -> Result<Spectrum, RunDirError> {
         self.read_json(Self::DIAGNOSTICS)
+    }
+
+    /// Writes the curve of the attack on membership.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_membership(&self, roc: &Roc) -> Result<(), RunDirError> {
+        self.write_json(Self::MEMBERSHIP, roc)
+    }
+
+    /// The curve of the attack on membership.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is missing or damaged.
+    pub fn membership(&self) -> Result<Roc, RunDirError> {
+        self.read_json(Self::MEMBERSHIP)
     }
 
     /// Writes the model.

@@ -16,7 +16,7 @@ use smolfed_core::train::{LocalTraining, TrainReport};
 use crate::data::federation::Federation;
 use crate::task::Task;
 
-pub use evaluate::{Evaluation, evaluate};
+pub use evaluate::{Evaluation, evaluate, sample_losses};
 use worker::Worker;
 
 /// What every device of a cohort is asked to do in one round.

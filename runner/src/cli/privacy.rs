@@ -4,7 +4,6 @@ mod account;
 mod document;
 mod mechanism;
 mod plan;
-mod table;
 
 pub(super) use account::{Args as AccountArgs, run as account};
 pub(super) use plan::{Args as PlanArgs, run as plan};

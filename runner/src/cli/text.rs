@@ -25,9 +25,45 @@ pub(super) fn wrapped(text: &str, is_terminal: bool) -> String {
     lines
 }
 
+/// A table whose columns are as wide as their content: rows of cells, the first being the head.
+/// Columns of numbers stand right, others left.
+pub(super) fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let column = |index: usize| rows.iter().filter_map(move |row| row.get(index));
+    let is_number =
+        |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit());
+    let forms: Vec<(usize, bool)> = (0..columns)
+        .map(|index| {
+            let width = column(index).map(|cell| cell.chars().count()).max();
+            (width.unwrap_or(0), column(index).skip(1).all(is_number))
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&forms);
+        let line: Vec<String> = cells
+            .map(|(cell, (width, is_number))| match is_number {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            })
+            .collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_stand_right_and_words_left() {
+        let rows = [["name", "size"], ["a", "10"], ["long name", "9"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let expected = "name       size\na            10\nlong name     9\n";
+        assert_eq!(aligned(&rows), expected);
+    }
 
     #[test]
     fn lines_break_at_spaces_and_only_on_terminals() {

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::markup::assert_well_formed;
 use super::*;
+use crate::audit::membership::Roc;
 use crate::config::{DEFAULT, Override};
 use crate::privacy::accountant::Accountant;
 use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
@@ -28,6 +29,7 @@ fn complete(rounds: u32) -> ReportInput {
             axes: vec![8, 8],
             ..ModelFile::default()
         }),
+        membership: Roc::of_losses(&[0.1, 0.2, 0.4], &[0.3, 0.5]),
     }
 }
 
@@ -117,8 +119,8 @@ fn a_complete_run_has_every_section() {
 #[test]
 fn what_reads_private_data_is_marked() {
     let with = page(&complete(30));
-    // Accuracy, loss, norms, clipping, spectrum, and the explanation.
-    assert_eq!(with.matches(page::BADGE).count(), 6);
+    // Accuracy, loss, norms, clipping, membership, spectrum, and the explanation.
+    assert_eq!(with.matches(page::BADGE).count(), 7);
     assert!(with.contains(&*html::escape(page::BADGE_MEANING)));
 
     let mut input = complete(30);
@@ -127,6 +129,7 @@ fn what_reads_private_data_is_marked() {
     }
     input.config.privacy.clip_norm = None;
     input.spectrum.as_mut().unwrap().clean = None;
+    input.membership = None;
     let without = page(&input);
     assert_eq!(without.matches(page::BADGE).count(), 1);
     assert!(!without.contains("un-noised") && !without.contains("validation<"));
@@ -297,6 +300,7 @@ fn a_directory_gives_the_same_page_twice() {
     assert_eq!(first, again);
     let expected = render(&ReportInput {
         model: None,
+        membership: None,
         ..input
     });
     assert_eq!(first, expected);

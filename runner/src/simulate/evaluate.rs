@@ -64,6 +64,42 @@ pub fn evaluate(
     }))
 }
 
+/// The loss of each sample under `parameters`, in order.
+///
+/// # Errors
+/// [`ModelError`] if the model does not fit the samples.
+pub fn sample_losses(
+    task: &Task,
+    parameters: &[f32],
+    samples: DatasetView<'_>,
+) -> Result<Vec<f32>, ModelError> {
+    match task {
+        Task::Linear(model) => losses(model, parameters, &samples.values()),
+        Task::Logistic(model) => losses(model, parameters, &samples.classes()),
+        Task::Softmax(model) => losses(model, parameters, &samples.classes()),
+    }
+}
+
+fn losses<M: Kernels<Target: Default>>(
+    model: &M,
+    parameters: &[f32],
+    samples: &Rows<'_, M::Target>,
+) -> Result<Vec<f32>, ModelError> {
+    let outputs = model.output_count();
+    let mut losses = Vec::with_capacity(samples.len());
+    let indices: Vec<u32> = (0..samples.len() as u32).collect();
+    let mut scores = vec![0.0; PIECE * outputs];
+    for batch in indices.chunks(PIECE) {
+        let scores = scores.get_mut(..batch.len() * outputs).unwrap_or_default();
+        model.row_scores(parameters, samples, batch, scores)?;
+        let rows = scores.chunks_exact_mut(outputs).zip(batch);
+        losses.extend(
+            rows.map(|(row, index)| model.loss_in_place(row, samples.target(*index as usize))),
+        );
+    }
+    Ok(losses)
+}
+
 fn equal(predicted: u16, class: u16) -> bool {
     predicted == class
 }

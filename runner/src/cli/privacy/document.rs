@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::table::aligned;
 use crate::cli::CliError;
-use crate::cli::text::wrapped;
+use crate::cli::text::{aligned, wrapped};
 use crate::number::{lower, upper};
 use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
 use crate::privacy::comparison::Comparison;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::document::{Document, figure, milliseconds, without_a_figure};
 use super::mechanism::{MechanismArgs, Settled};
-use super::table::aligned;
 use crate::cli::CliError;
+use crate::cli::text::aligned;
 use crate::privacy::accountant::{Accountant, Estimate};
 use crate::privacy::calibrate::{CalibrationError, Plan};
 use crate::privacy::comparison::{Answer, Comparison};

@@ -1,0 +1,59 @@
+//! The attack on membership: its curve for one model or for several.
+
+use super::ReportInput;
+use super::page::Figure;
+use super::plot::{Plot, Point, Series, Tone};
+use crate::audit::membership::Roc;
+use crate::number::fixed;
+
+/// The curves of several models, each with its area.
+#[must_use]
+pub fn roc_plot<L: AsRef<str>>(curves: &[(L, Roc)]) -> Plot {
+    let guessing = Series {
+        label: "guessing".to_owned(),
+        points: vec![Point::new(0.0, 0.0), Point::new(1.0, 1.0)],
+        tone: Tone::Grey,
+        dashed: true,
+        ..Series::default()
+    };
+    let curve = |(index, (label, roc)): (usize, &(L, Roc))| Series {
+        label: label.as_ref().to_owned(),
+        end: fixed(roc.area, 3),
+        points: roc.points.iter().map(|[x, y]| Point::new(*x, *y)).collect(),
+        tone: Tone::nth(index),
+        dashed: false,
+    };
+    Plot {
+        title: "Membership inference".to_owned(),
+        description: "Hit rate over false-alarm rate of the threshold attack on the loss; beside \
+                      each name the area under its curve."
+            .to_owned(),
+        x_label: "false-alarm rate".to_owned(),
+        y_label: "hit rate".to_owned(),
+        series: [guessing]
+            .into_iter()
+            .chain(curves.iter().enumerate().map(curve))
+            .collect(),
+        ..Plot::default()
+    }
+}
+
+/// The figure of one run; empty where no examples were kept back.
+pub(super) fn figure_of(input: &ReportInput) -> Option<String> {
+    let roc = input.membership.as_ref()?;
+    let caption = format!(
+        "Calling an example with a small loss a training example. Area under the curve {}; 0.5 is \
+         guessing. {} training examples of devices against {} that no device held. What an attack \
+         reaches is no bound on what a better one can.",
+        fixed(roc.area, 3),
+        roc.members,
+        roc.others
+    );
+    let figure = Figure {
+        title: "Which examples were trained on?",
+        caption: &caption,
+        simulation_only: true,
+        caption_beside: false,
+    };
+    Some(figure.of(roc_plot(&[("this model", roc.clone())])))
+}

@@ -1,0 +1,46 @@
+//! `smolfed audit`: what is found, and what a refuted claim looks like.
+
+use crate::program::Place;
+
+#[test]
+fn the_default_experiment_passes_and_a_planted_bug_does_not() {
+    let place = Place::new();
+    let honest = place.smolfed("audit --runs 200 --json").success().json();
+    assert_eq!(honest["is_refuted"], false);
+    assert_eq!(honest["findings"].as_array().unwrap().len(), 5);
+
+    let call = "audit --set rounds=1 --fault noise-divided-twice --json";
+    let broken = place.smolfed(call);
+    assert_eq!(broken.code, Some(1), "{broken}");
+    assert!(broken.stderr.contains("the claim is refuted"), "{broken}");
+    assert_eq!(broken.json()["is_refuted"], true);
+}
+
+#[test]
+fn members_are_told_from_others_only_as_far_as_the_model_learned_them() {
+    let place = Place::new();
+    let call = "audit --membership --set data.validation=0.3 --set data.devices=100 \
+                --set rounds=10 --svg roc.svg --json";
+    let document = place.smolfed(call).success().json();
+    let models = document["models"].as_array().unwrap();
+    assert_eq!(models.len(), 3);
+    for model in models {
+        let area = model["roc"]["area"].as_f64().unwrap();
+        assert!((0.4..0.7).contains(&area), "{model}");
+    }
+    assert!(
+        std::fs::read_to_string(place.path("roc.svg"))
+            .unwrap()
+            .starts_with("<svg")
+    );
+}
+
+#[test]
+fn what_cannot_be_audited_is_refused() {
+    let place = Place::new();
+    let call = "audit --membership";
+    let outcome = place.smolfed(call);
+    assert!(outcome.refusal(2).contains("data.validation"));
+    let outcome = place.smolfed("audit --error 2");
+    assert!(outcome.refusal(2).contains("--error is 2"));
+}
