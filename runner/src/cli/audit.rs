@@ -33,7 +33,7 @@ use crate::run::{self, Control};
   smolfed audit
   smolfed audit experiment.toml --runs 5000
   smolfed audit --set rounds=1 --fault noise-divided-twice
-  smolfed audit mnist.toml --set data.validation=10000 --membership --svg roc.svg")]
+  smolfed audit mnist.toml --set data.validation=0.16 --membership --svg roc.svg")]
 pub(super) struct Args {
     /// The experiment, a TOML file; without one the built-in digits.
     file: Option<PathBuf>,
@@ -184,7 +184,8 @@ fn membership(
             .ok_or_else(|| {
                 CliError::Usage(
                     "no examples to compare with: keep some training examples back with, for \
-                     example, --set data.validation=0.2"
+                     example, --set data.validation=0.2 (a share is drawn at random, a number takes the last \
+                     rows)"
                         .to_owned(),
                 )
             })?;

@@ -53,7 +53,7 @@ pub(super) fn figure_of(input: &ReportInput) -> Option<String> {
         title: "Which examples were trained on?",
         caption: &caption,
         simulation_only: true,
-        caption_beside: false,
+        caption_beside: true,
     };
     Some(figure.of(roc_plot(&[("this model", roc.clone())])))
 }
