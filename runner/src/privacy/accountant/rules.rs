@@ -96,7 +96,7 @@ impl Books<'_> {
             .iter()
             .any(|e| matches!(e, Exposure::Uniform { .. }));
         let theorem = if is_uniform {
-            "Theorem 9 of Wang, Balle, Kasiviswanathan 2019"
+            "Theorem 9 of Wang, Balle, Kasiviswanathan 2019 or, if less, without sampling"
         } else {
             "Mironov, Talwar, Zhang 2019"
         };
