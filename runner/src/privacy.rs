@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | what is a noise multiplier, a δ, a sampling rate? | [`params`] |
 //! | what happened, against whom, under which relation? | [`event`] |
-//! | what does it cost? | [`accountant`], over [`rdp`], [`gdp`], [`analytic_gaussian`] |
+//! | what does it cost? | [`accountant`], over [`pld`], [`uniform_profile`], [`rdp`], [`gdp`], [`analytic_gaussian`] |
 //! | what do the papers say it costs? | [`theorem`], [`published`] |
 //! | how much noise, how many rounds, how large a cohort? | [`calibrate`] |
 //! | what do several accountants say? | [`comparison`] |
@@ -26,11 +26,13 @@ pub mod event;
 pub mod gdp;
 pub mod ledger;
 pub mod params;
+pub mod pld;
 pub mod published;
 pub mod rdp;
 pub mod statement;
 pub mod theorem;
 pub mod trade_off;
+pub mod uniform_profile;
 
 pub use accountant::{Accountant, AccountingError, Estimate, EstimateKind};
 pub use calibrate::{Calibrated, CalibrationError, Plan};
@@ -39,6 +41,7 @@ pub use ledger::{Charge, Ledger, LedgerError};
 pub use params::{
     ClipNorm, Delta, DeltaSpec, Epsilon, HonestFraction, NoiseMultiplier, ParamError, SamplingRate,
 };
+pub use pld::PrivacyLoss;
 pub use statement::PrivacyStatement;
 pub use trade_off::TradeOff;
 

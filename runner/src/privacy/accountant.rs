@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimate, EstimateKind};
 
-use super::event::PrivacyEvent;
+use super::event::{Exposure, PrivacyEvent};
 use super::params::Delta;
 use super::theorem::Infeasible;
 
@@ -71,6 +71,11 @@ pub enum AccountingError {
 #[serde(try_from = "String", into = "&'static str")]
 #[non_exhaustive]
 pub enum Accountant {
+    /// Privacy loss distributions: Poisson sampling and full participation to a fraction of a
+    /// percent, with a lower bound beside.
+    Pld,
+    /// The profile of sampling without replacement, composed: uniform sampling.
+    UniformProfile,
     /// Rényi divergences, improved conversion. A sound upper bound for every sampling scheme.
     Rdp,
     /// Rényi divergences, classic conversion, as most papers print it.
@@ -97,7 +102,9 @@ pub enum Accountant {
 
 impl Accountant {
     /// All accountants, the soundest and tightest first.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
+        Self::Pld,
+        Self::UniformProfile,
         Self::Rdp,
         Self::RdpClassic,
         Self::Gdp,
@@ -115,6 +122,8 @@ impl Accountant {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Pld => "pld",
+            Self::UniformProfile => "uniform-profile",
             Self::Rdp => "rdp",
             Self::RdpClassic => "rdp-classic",
             Self::Gdp => "gdp",
@@ -126,6 +135,19 @@ impl Accountant {
             Self::DpfedmtlGdpAsPrinted => "dpfedmtl-gdp-as-printed",
             Self::FedscProp66 => "fedsc-prop-6.6",
             Self::FedscProp66AsPrinted => "fedsc-prop-6.6-as-printed",
+        }
+    }
+
+    /// The sound accountant with the least ε for these events: [`Pld`](Self::Pld), or
+    /// [`UniformProfile`](Self::UniformProfile) as soon as a cohort of fixed size amplifies.
+    #[must_use]
+    pub fn tightest_for(events: &[PrivacyEvent]) -> Self {
+        let is_uniform =
+            |event: &PrivacyEvent| matches!(event.exposure(), Exposure::Uniform { .. });
+        if events.iter().any(is_uniform) {
+            Self::UniformProfile
+        } else {
+            Self::Pld
         }
     }
 

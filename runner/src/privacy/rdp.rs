@@ -14,7 +14,7 @@ mod uniform;
 
 pub use conversion::Conversion;
 pub use poisson::{PoissonRdp, poisson_rdp};
-pub use uniform::uniform_rdp;
+pub use uniform::{uniform_rdp, uniform_rdp_theorem_9};
 
 use super::event::Exposure;
 use super::params::Delta;
@@ -133,7 +133,7 @@ pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion)
         .iter()
         .any(|(curve, _)| matches!(curve, Curve::Uniform { .. }));
     let best = if integers_only {
-        // Theorem 9 is a bound, not the divergence: its curve need not be convex.
+        // A bound, not the divergence: its curve need not be convex.
         uniform_orders()
             .map(|order| (objective(order), order))
             .min_by(|a, b| a.0.total_cmp(&b.0))

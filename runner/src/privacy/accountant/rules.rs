@@ -4,9 +4,11 @@ use super::{Accountant, AccountingError, Estimate, EstimateKind};
 use crate::privacy::event::{Exposure, Mechanism, PrivacyEvent};
 use crate::privacy::gdp;
 use crate::privacy::params::{Delta, NoiseMultiplier, SamplingRate};
+use crate::privacy::pld::{PldEpsilon, PldError, pld_epsilon};
 use crate::privacy::published;
 use crate::privacy::rdp::{Conversion, rdp_epsilon};
 use crate::privacy::theorem::{Theorem, TheoremSetting};
+use crate::privacy::uniform_profile::uniform_profile_epsilon;
 
 /// The figure of `accountant` for events of the same guarantee, none of them of no rounds.
 pub(super) fn estimate(
@@ -27,6 +29,8 @@ pub(super) fn estimate(
         return Ok(books.bound(f64::INFINITY, vec![note]));
     }
     match accountant {
+        Accountant::Pld => books.composed(pld_epsilon),
+        Accountant::UniformProfile => books.composed(uniform_profile_epsilon),
         Accountant::Rdp => Ok(books.rdp(Conversion::Improved)),
         Accountant::RdpClassic => Ok(books.rdp(Conversion::Classic)),
         Accountant::Gdp => books.gdp(),
@@ -40,6 +44,9 @@ pub(super) fn estimate(
         Accountant::FedscProp66AsPrinted => books.fedsc(true),
     }
 }
+
+/// A composed loss, asked for its ε.
+type Ask = fn(&[Exposure], Delta) -> Result<PldEpsilon, PldError>;
 
 /// One question to one accountant.
 struct Books<'a> {
@@ -89,7 +96,7 @@ impl Books<'_> {
             .iter()
             .any(|e| matches!(e, Exposure::Uniform { .. }));
         let theorem = if is_uniform {
-            "Theorem 9 of Wang, Balle, Kasiviswanathan 2019"
+            "Theorem 9 of Wang, Balle, Kasiviswanathan 2019 or, if less, without sampling"
         } else {
             "Mironov, Talwar, Zhang 2019"
         };
@@ -97,6 +104,45 @@ impl Books<'_> {
             found.epsilon,
             vec![format!("At Rényi order {}, by {theorem}.", found.order)],
         )
+    }
+
+    /// The bracket of a composed loss; its upper end is the Rényi bound where that is less.
+    fn composed(&self, ask: Ask) -> Result<Estimate, AccountingError> {
+        let exposures = self.exposures();
+        let renyi = rdp_epsilon(&exposures, self.delta, Conversion::Improved).epsilon;
+        let (found, note) = match ask(&exposures, self.delta) {
+            Ok(found) => (found, self.width_note(&found)),
+            Err(error @ PldError::OutOfRange) => {
+                let none = PldEpsilon {
+                    epsilon: f64::INFINITY,
+                    epsilon_low: 0.0,
+                };
+                (none, format!("No bracket: {error}."))
+            }
+            Err(error) => return self.refuse(&error.to_string()),
+        };
+        let mut notes = vec![note];
+        if renyi < found.epsilon {
+            notes.push("The Rényi bound, which is less here, is given.".to_owned());
+        }
+        let mut estimate = self.bound(found.epsilon.min(renyi), notes);
+        estimate.epsilon_low = (found.epsilon.is_finite()).then_some(found.epsilon_low);
+        Ok(estimate)
+    }
+
+    fn width_note(&self, found: &PldEpsilon) -> String {
+        let low = found.epsilon_low;
+        if found.epsilon <= 0.0 {
+            return "Even epsilon 0 holds at this delta.".to_owned();
+        }
+        let percent = 100.0 * (found.epsilon - low) / found.epsilon;
+        match self.accountant {
+            Accountant::UniformProfile => format!(
+                "One concrete pair of federations attains {low:.6}: the bound is at most \
+                 {percent:.2} % above the true epsilon."
+            ),
+            _ => format!("The true epsilon is at least {low:.6}: within {percent:.3} % below."),
+        }
     }
 
     fn gdp(&self) -> Result<Estimate, AccountingError> {
@@ -156,7 +202,7 @@ impl Books<'_> {
                 self.refuse("it knows one release; `gdp` composes several exactly")
             }
             Exposure::Poisson { .. } | Exposure::Uniform { .. } => {
-                self.refuse("it knows no sampling; use `rdp`")
+                self.refuse("it knows no sampling; use `pld` or `uniform-profile`")
             }
         }
     }

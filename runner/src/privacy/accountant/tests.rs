@@ -102,11 +102,44 @@ fn each_formula_refuses_what_it_does_not_know() {
     assert!(refusal(Accountant::Theorem2, &[event(uniform(), 1.0, 1)]).contains("Poisson"));
     assert!(refusal(Accountant::Theorem2, &[event(poisson(), 0.1, 1)]).contains("infeasible"));
     assert!(refusal(Accountant::AnalyticGaussian, &[event(full(), 1.0, 2)]).contains("`gdp`"));
-    assert!(refusal(Accountant::AnalyticGaussian, &[event(poisson(), 1.0, 1)]).contains("`rdp`"));
+    assert!(refusal(Accountant::AnalyticGaussian, &[event(poisson(), 1.0, 1)]).contains("`pld`"));
     assert!(refusal(Accountant::PmtlTheorem1, &[event(poisson(), 1.0, 1)]).contains("full"));
     assert!(refusal(Accountant::PmtlTheorem1, &[event(full(), 0.5, 100)]).contains("2 ln"));
     assert!(refusal(Accountant::DpfedmtlGdp, &[event(full(), 1.0, 1)]).contains("Poisson"));
     assert!(refusal(Accountant::FedscProp66, &[event(full(), 1.0, 1)]).contains("correlation"));
+}
+
+#[test]
+fn the_tight_accountants_refuse_the_sampling_of_each_other() {
+    let refused = refusal(Accountant::Pld, &[event(uniform(), 1.0, 1)]);
+    assert!(refused.contains("`uniform-profile`"), "{refused}");
+    let refused = refusal(Accountant::UniformProfile, &[event(poisson(), 1.0, 1)]);
+    assert!(refused.contains("add-remove"), "{refused}");
+    assert_eq!(
+        Accountant::tightest_for(&[event(uniform(), 1.0, 1)]),
+        Accountant::UniformProfile
+    );
+    assert_eq!(
+        Accountant::tightest_for(&[event(full(), 1.0, 1)]),
+        Accountant::Pld
+    );
+}
+
+#[test]
+fn the_tight_accountants_are_the_tightest_and_say_how_tight() {
+    for sampling in [poisson(), uniform(), full()] {
+        let events = [event(sampling, 2.0, 300)];
+        let tight = Accountant::tightest_for(&events)
+            .epsilon(&events, delta())
+            .unwrap();
+        let renyi = Accountant::Rdp.epsilon(&events, delta()).unwrap();
+        assert!(
+            tight.is_upper_bound() && tight.epsilon < 0.95 * renyi.epsilon,
+            "{tight:?}"
+        );
+        assert!(tight.epsilon_low.unwrap() <= tight.epsilon);
+        assert!(tight.notes[0].contains('%'), "{tight:?}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn uniform_bound_is_theorem_9_at_all_golden_orders() {
     for row in rows("accounting_rdp_uniform.json", "uniform_rdp") {
         let [q, nu, order, expected] =
             ["q", "nu", "alpha", "rho_thm9"].map(|key| golden::number(&row, key));
-        let found = uniform_rdp(q, nu, order as u32);
+        let found = uniform_rdp_theorem_9(q, nu, order as u32);
         assert!(close(found, expected, 1e-12), "{row}: {found}");
     }
 }
@@ -51,12 +51,31 @@ fn epsilon_agrees_with_the_golden_values_on_the_stated_grids() {
     }
     for row in rows("accounting_epsilon.json", "uniform_eps") {
         let [q, nu, rounds] = ["q", "nu", "T"].map(|key| golden::number(&row, key));
-        let exposure = Exposure::Uniform {
-            sampling_rate: q,
-            noise_to_sensitivity: nu,
-            count: rounds as u64,
-        };
-        check(&row, exposure, "eps_thm9_classic", "eps_thm9_improved");
+        for (key, conversion) in [
+            ("eps_thm9_classic", Conversion::Classic),
+            ("eps_thm9_improved", Conversion::Improved),
+        ] {
+            // Theorem 9 alone, whatever the divergence without sampling is.
+            let at = |order: u32| {
+                let rdp = rounds * uniform_rdp_theorem_9(q, nu, order);
+                conversion.epsilon(rdp, f64::from(order), delta(&row))
+            };
+            let theorem_9 = (2..=256).map(at).fold(f64::INFINITY, f64::min);
+            let expected = golden::number(&row, key);
+            assert!((theorem_9 - expected).abs() <= 1e-8, "{key} of {row}");
+            let exposure = uniform(q, nu, rounds as u64);
+            let found = rdp_epsilon(&[exposure], delta(&row), conversion).epsilon;
+            assert!(
+                found <= theorem_9 * (1.0 + 1e-11),
+                "{key} of {row}: {found}"
+            );
+            if row["eps_attained"].is_number() {
+                assert!(
+                    found >= golden::number(&row, "eps_attained"),
+                    "{row}: {found}"
+                );
+            }
+        }
     }
 }
 
@@ -72,6 +91,21 @@ fn check(row: &Value, exposure: Exposure, classic: &str, improved: &str) {
             found >= expected * (1.0 - 1e-12),
             "below the exact value: {row}: {found}"
         );
+    }
+}
+
+/// Theorem 9 leaves an ε of 1.0 at rate .2 and of 6.2 at rate .5 however much noise there is.
+#[test]
+fn uniform_epsilon_vanishes_with_the_noise() {
+    for rate in [0.2, 0.5, 0.9] {
+        let found = rdp_epsilon(
+            &[uniform(rate, 1e4, 1)],
+            Delta::new(1e-5).unwrap(),
+            Conversion::Improved,
+        );
+        // The largest order leaves ln(1/δ) / 255.
+        assert!(found.epsilon < 0.05, "{rate}: {found:?}");
+        assert!(uniform_rdp_theorem_9(rate, 1e4, 256) > uniform_rdp(rate, 1e4, 256));
     }
 }
 
