@@ -165,13 +165,32 @@ impl Accountant {
         delta: Delta,
     ) -> Result<Estimate, AccountingError> {
         same_guarantee(events)?;
-        let events: Vec<PrivacyEvent> = events
-            .iter()
-            .filter(|event| event.count > 0)
-            .copied()
-            .collect();
-        rules::estimate(self, &events, delta)
+        rules::estimate(self, &released(events), delta)
     }
+
+    /// As [`epsilon`](Self::epsilon), without what a search needs not: the figure alone, which may
+    /// be a little above the estimate's, never below.
+    pub(super) fn quick_epsilon(
+        self,
+        events: &[PrivacyEvent],
+        delta: Delta,
+    ) -> Result<f64, AccountingError> {
+        same_guarantee(events)?;
+        rules::quick_epsilon(self, &released(events), delta)
+    }
+
+    /// The quick accountant whose bound is never below that of this one, where there is one.
+    pub(super) const fn rough(self) -> Option<Self> {
+        match self {
+            Self::Pld | Self::UniformProfile => Some(Self::Rdp),
+            _ => None,
+        }
+    }
+}
+
+fn released(events: &[PrivacyEvent]) -> Vec<PrivacyEvent> {
+    let released = events.iter().filter(|event| event.count > 0);
+    released.copied().collect()
 }
 
 /// Refuses lists whose events do not bound the same thing.

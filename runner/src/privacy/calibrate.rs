@@ -83,12 +83,33 @@ impl Plan<'_> {
     /// An estimate of a search step: where the accountant refuses (a theorem without enough noise)
     /// nothing can be promised.
     fn epsilon(&self, event: PrivacyEvent) -> f64 {
-        self.estimate(event)
-            .map_or(f64::INFINITY, |estimate| estimate.epsilon)
+        let mut events = self.spent.to_vec();
+        events.push(event);
+        let found = self.accountant.quick_epsilon(&events, self.delta);
+        found.unwrap_or(f64::INFINITY)
+    }
+
+    /// The same plan by quicker books whose figure is never below: where these have a solution the
+    /// search starts from it. None if there are none.
+    fn rough(&self) -> Option<Self> {
+        let accountant = self.accountant.rough()?;
+        Some(Self {
+            accountant,
+            ..*self
+        })
     }
 
     fn meets(&self, epsilon: f64) -> bool {
         epsilon <= self.target.get()
+    }
+
+    /// At most 0 where the target is met; a line in the logarithm of what is searched, nearly.
+    fn gap(&self, epsilon: f64) -> f64 {
+        if self.meets(epsilon) {
+            (epsilon / self.target.get()).ln().min(0.0)
+        } else {
+            (epsilon / self.target.get()).ln().max(f64::MIN_POSITIVE)
+        }
     }
 
     fn out_of_reach(
@@ -129,12 +150,27 @@ impl Plan<'_> {
             noise.map_err(AccountingError::from)?.noise_multiplier.get()
         } else {
             let (least, most) = NOISE_RANGE;
-            if !self.meets(self.epsilon(with(most)?)) {
-                let best = format!("noise multiplier {most:e}");
-                return Err(self.out_of_reach("noise multiplier", best, with(most)?));
+            let rough = self.rough().and_then(|plan| plan.noise_multiplier().ok());
+            let start = match rough {
+                Some(found) => Start::Near(found.value.get()),
+                None if self.meets(self.epsilon(with(most)?)) => Start::Anywhere,
+                None => {
+                    let best = format!("noise multiplier {most:e}");
+                    return Err(self.out_of_reach("noise multiplier", best, with(most)?));
+                }
+            };
+            let quick = |value: f64| with(value).map_or(f64::INFINITY, |e| self.epsilon(e));
+            let found = least_noise(self.target.get(), (least, most), start, quick);
+            let full = |value: f64| {
+                let estimate = with(value).map(|event| self.estimate(event));
+                estimate.map_or(f64::INFINITY, |e| e.map_or(f64::INFINITY, |e| e.epsilon))
+            };
+            // Where the estimate is refined after the first figure, it is less than that.
+            if full(found) < self.target.get() * (1.0 - TOLERANCE) && found > least {
+                least_noise(self.target.get(), (least, most), Start::Near(found), full)
+            } else {
+                found
             }
-            let epsilon = |value: f64| with(value).map_or(f64::INFINITY, |e| self.epsilon(e));
-            least_noise(self.target.get(), (least, most), epsilon)
         };
         let event = with(value)?;
         Ok(Calibrated {
@@ -167,8 +203,11 @@ impl Plan<'_> {
     /// # Errors
     /// [`CalibrationError::OutOfReach`] if not even one round fits.
     pub fn rounds(&self) -> Result<Calibrated<u64>, CalibrationError> {
-        let fits = |count: u64| self.meets(self.epsilon(self.event.with_count(count)));
-        let Some(count) = largest(1, MOST_ROUNDS, fits) else {
+        let start = self.rough().and_then(|plan| plan.rounds().ok());
+        let start = start.map_or(1, |found| found.value);
+        let gap = |count: u64| self.gap(self.epsilon(self.event.with_count(count)));
+        let Some(count) = largest(start, MOST_ROUNDS, gap).or_else(|| largest(1, start, gap))
+        else {
             let best = "one round".to_owned();
             return Err(self.out_of_reach("number of rounds", best, self.event.with_count(1)));
         };
@@ -206,8 +245,12 @@ impl Plan<'_> {
             })
         };
         let smallest = with(1)?;
-        let fits = |size: u64| with(size).is_ok_and(|event| self.meets(self.epsilon(event)));
-        let Some(size) = largest(1, u64::from(device_count), fits) else {
+        let start = self.rough().and_then(|plan| plan.cohort().ok());
+        let start = start.and_then(|found| found.value.sampling_rate());
+        let start = start.map_or(1, |rate| (rate * f64::from(device_count)).round() as u64);
+        let last = u64::from(device_count);
+        let gap = |size: u64| with(size).map_or(f64::INFINITY, |e| self.gap(self.epsilon(e)));
+        let Some(size) = largest(start, last, gap).or_else(|| largest(1, start, gap)) else {
             return Err(self.out_of_reach("cohort", "a cohort of one".to_owned(), smallest));
         };
         let event = with(size)?;
@@ -218,29 +261,55 @@ impl Plan<'_> {
     }
 }
 
-/// The largest integer in `first..=last` that `fits`, if a first stretch of them does.
-fn largest(first: u64, last: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
-    if !fits(first) {
+/// The largest integer in `first..=last` whose `gap` is at most 0, if that of the first is.
+///
+/// Doubles until the gap opens, then takes false positions and halves in turn.
+fn largest(first: u64, last: u64, gap: impl Fn(u64) -> f64) -> Option<u64> {
+    let mut low = (first, gap(first));
+    if low.1 > 0.0 {
         return None;
     }
-    let mut low = first;
-    let mut high = low.saturating_mul(2).min(last);
-    while fits(high) {
-        if high == last {
+    let mut step = first.div_ceil(4).max(1);
+    let mut high = loop {
+        if low.0 == last {
             return Some(last);
         }
-        low = high;
-        high = high.saturating_mul(2).min(last);
-    }
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        if fits(middle) {
-            low = middle
+        let next = low.0.saturating_add(step).min(last);
+        let found = gap(next);
+        if found > 0.0 {
+            break (next, found);
+        }
+        low = (next, found);
+        step = step.saturating_mul(2);
+    };
+    let mut is_half = false;
+    while high.0 - low.0 > 1 {
+        let share = low.1 / (low.1 - high.1);
+        let width = (high.0 - low.0) as f64;
+        let middle = if is_half || !share.is_finite() {
+            low.0.midpoint(high.0)
         } else {
-            high = middle
+            let ahead = (share * width) as u64;
+            low.0 + ahead.clamp(1, high.0 - low.0 - 1)
+        };
+        is_half = !is_half;
+        let found = gap(middle);
+        if found <= 0.0 {
+            low = (middle, found);
+        } else {
+            high = (middle, found);
         }
     }
-    Some(low)
+    Some(low.0)
+}
+
+/// Where a search for noise begins.
+#[derive(Clone, Copy)]
+enum Start {
+    /// At 1, by steps of two.
+    Anywhere,
+    /// At a value known to meet the target, not far above the least: by steps of a few percent.
+    Near(f64),
 }
 
 /// The least noise in `range` with `target (1 - TOLERANCE) <= epsilon(noise) <= target`, given that
@@ -248,10 +317,10 @@ fn largest(first: u64, last: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
 ///
 /// Works on logarithms, where ε is nearly a line: false position with the Illinois rule, and
 /// bisection wherever an end is infinite or a step does not shrink the bracket.
-fn least_noise(target: f64, range: (f64, f64), epsilon: impl Fn(f64) -> f64) -> f64 {
+fn least_noise(target: f64, range: (f64, f64), start: Start, epsilon: impl Fn(f64) -> f64) -> f64 {
     let gap = |noise: f64| (epsilon(noise) / target).ln();
     let wanted = (1.0 - 0.5 * TOLERANCE).ln();
-    let (mut low, mut high) = bracket(range, &gap);
+    let (mut low, mut high) = bracket(range, start, &gap);
     if low.1 <= 0.0 {
         return low.0;
     }
@@ -284,28 +353,33 @@ fn least_noise(target: f64, range: (f64, f64), epsilon: impl Fn(f64) -> f64) -> 
     high.0
 }
 
-/// Neighbouring points (noise, gap), by steps of two from 1: the gap is above 0 at the first and
+/// Neighbouring points (noise, gap), by steps from the start: the gap is above 0 at the first and
 /// not at the second, or the first is the end of the range.
-fn bracket(range: (f64, f64), gap: &impl Fn(f64) -> f64) -> ((f64, f64), (f64, f64)) {
+fn bracket(range: (f64, f64), start: Start, gap: &impl Fn(f64) -> f64) -> ((f64, f64), (f64, f64)) {
     let at = |noise: f64| (noise, gap(noise));
-    let start = at(1.0);
+    let (start, mut step) = match start {
+        Start::Anywhere => (at(1.0), 2.0),
+        Start::Near(noise) => (at(noise.clamp(range.0, range.1)), 1.08),
+    };
     if start.1 > 0.0 {
         let mut low = start;
         loop {
-            let high = at((2.0 * low.0).min(range.1));
+            let high = at((step * low.0).min(range.1));
             if high.1 <= 0.0 || high.0 >= range.1 {
                 return (low, high);
             }
             low = high;
+            step = (step * step).min(2.0);
         }
     }
     let mut high = start;
     loop {
-        let low = at((0.5 * high.0).max(range.0));
+        let low = at((high.0 / step).max(range.0));
         if low.1 > 0.0 || low.0 <= range.0 {
             return (low, high);
         }
         high = low;
+        step = (step * step).min(2.0);
     }
 }
 

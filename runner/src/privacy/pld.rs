@@ -220,7 +220,13 @@ impl Kinds {
         }
         let mut precision = PRECISION;
         let mut best = self.bracket_once(delta, upper, precision)?;
-        for _ in 0..REFINEMENTS {
+        // The bracket of a profile is wide for other reasons than the lattice.
+        let refinements = if upper.contains(&Direction::Profile) {
+            0
+        } else {
+            REFINEMENTS
+        };
+        for _ in 0..refinements {
             let width = best.width();
             if width <= WIDEST * best.epsilon {
                 break;
@@ -245,28 +251,34 @@ impl Kinds {
         upper: &[Direction],
         precision: f64,
     ) -> Result<PldEpsilon, PldError> {
-        let delta = delta.get();
-        let mut aim = Aim::new(precision);
-        let mut epsilon = 0.0_f64;
-        for &direction in upper {
-            let plan = self.plan(direction, delta, aim);
-            let composed = plan.compose(Bound::Upper).ok_or(PldError::OutOfRange)?;
-            epsilon = epsilon.max(composed.epsilon(delta));
-            // Adding a device costs less than removing it; about the same losses that is seen well.
-            aim.tilt = Some(plan.layout.tilt.at);
-            aim.widest = plan.layout.spacing;
-        }
-        if !epsilon.is_finite() {
-            return Err(PldError::OutOfRange);
-        }
-        let below = self.plan(Direction::Remove, delta, Aim::new(precision));
+        let epsilon = self.upper(delta, upper, precision)?;
+        let below = self.plan(Direction::Remove, delta.get(), Aim::new(precision));
         let epsilon_low = below
             .compose(Bound::Lower)
-            .map_or(0.0, |below| below.epsilon(delta).max(0.0));
+            .map_or(0.0, |below| below.epsilon(delta.get()).max(0.0));
         Ok(PldEpsilon {
             epsilon,
             epsilon_low: epsilon_low.min(epsilon),
         })
+    }
+
+    /// The largest of the upper bounds of all directions.
+    fn upper(&self, delta: Delta, which: &[Direction], precision: f64) -> Result<f64, PldError> {
+        let mut aim = Aim::new(precision);
+        let mut epsilon = 0.0_f64;
+        for &direction in which {
+            let plan = self.plan(direction, delta.get(), aim);
+            let composed = plan.compose(Bound::Upper).ok_or(PldError::OutOfRange)?;
+            epsilon = epsilon.max(composed.epsilon(delta.get()));
+            // Adding a device costs less than removing it; about the same losses that is seen well.
+            aim.tilt = Some(plan.layout.tilt.at);
+            aim.widest = plan.layout.spacing;
+        }
+        if epsilon.is_finite() {
+            Ok(epsilon)
+        } else {
+            Err(PldError::OutOfRange)
+        }
     }
 }
 
@@ -348,6 +360,25 @@ pub(super) fn profile_epsilon(
     delta: Delta,
 ) -> Result<PldEpsilon, PldError> {
     Kinds::new(exposures, true)?.bracket(delta, &[Direction::Profile])
+}
+
+/// The first upper bound that [`pld_epsilon`] or [`profile_epsilon`] finds, in half of the time: for
+/// searches, since the bound that they report is never above it.
+pub(super) fn upper_epsilon(
+    exposures: &[Exposure],
+    delta: Delta,
+    with_uniform: bool,
+) -> Result<f64, PldError> {
+    let kinds = Kinds::new(exposures, with_uniform)?;
+    if let Some(epsilon) = kinds.exact(delta) {
+        return Ok(epsilon * (1.0 + ROUNDING));
+    }
+    let which: &[Direction] = if with_uniform {
+        &[Direction::Profile]
+    } else {
+        &[Direction::Remove, Direction::Add]
+    };
+    kinds.upper(delta, which, PRECISION)
 }
 
 /// The composed privacy loss of a run: δ for every ε, and the trade-off curve.

@@ -4,7 +4,7 @@ use super::{Accountant, AccountingError, Estimate, EstimateKind};
 use crate::privacy::event::{Exposure, Mechanism, PrivacyEvent};
 use crate::privacy::gdp;
 use crate::privacy::params::{Delta, NoiseMultiplier, SamplingRate};
-use crate::privacy::pld::{PldEpsilon, PldError, pld_epsilon};
+use crate::privacy::pld::{PldEpsilon, PldError, pld_epsilon, upper_epsilon};
 use crate::privacy::published;
 use crate::privacy::rdp::{Conversion, rdp_epsilon};
 use crate::privacy::theorem::{Theorem, TheoremSetting};
@@ -42,6 +42,25 @@ pub(super) fn estimate(
         Accountant::DpfedmtlGdpAsPrinted => books.dpfedmtl(true),
         Accountant::FedscProp66 => books.fedsc(false),
         Accountant::FedscProp66AsPrinted => books.fedsc(true),
+    }
+}
+
+/// An ε that is at least that of [`estimate`], for searches: as quick as the accountant can.
+pub(super) fn quick_epsilon(
+    accountant: Accountant,
+    events: &[PrivacyEvent],
+    delta: Delta,
+) -> Result<f64, AccountingError> {
+    let with_uniform = match accountant {
+        Accountant::Pld => false,
+        Accountant::UniformProfile => true,
+        _ => return Ok(estimate(accountant, events, delta)?.epsilon),
+    };
+    let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
+    match upper_epsilon(&exposures, delta, with_uniform) {
+        // The Rényi bound is known only to searches that begin with it.
+        Ok(epsilon) => Ok(epsilon),
+        Err(_) => Ok(estimate(accountant, events, delta)?.epsilon),
     }
 }
 

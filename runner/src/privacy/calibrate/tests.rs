@@ -147,6 +147,69 @@ fn one_more_device_would_pass_the_target() {
     ));
 }
 
+#[test]
+fn the_tight_accountants_hit_the_target_from_below_with_less_noise() {
+    let uniform = Sampling::uniform(2000, 100).unwrap();
+    for (accountant, sampling, rounds, target) in [
+        (Accountant::Pld, poisson(0.05), 1000, 8.0),
+        (Accountant::Pld, poisson(0.01), 50, 0.3),
+        // Out of reach of the Rényi bound.
+        (Accountant::Pld, poisson(0.001), 20, 0.01),
+        (Accountant::Pld, Sampling::full(2000).unwrap(), 30, 2.0),
+        (Accountant::UniformProfile, uniform, 200, 5.0),
+    ] {
+        let plan = plan(accountant, event(sampling, 1.0, rounds), target);
+        let found = plan.noise_multiplier().unwrap();
+        assert!(found.estimate.epsilon <= target, "{found:?}");
+        assert!(
+            found.estimate.epsilon >= target * (1.0 - TOLERANCE),
+            "{found:?}"
+        );
+        let rough = Plan {
+            accountant: Accountant::Rdp,
+            ..plan
+        };
+        if let Ok(rough) = rough.noise_multiplier() {
+            assert!(found.value.get() < rough.value.get(), "{found:?} {rough:?}");
+        }
+    }
+}
+
+#[test]
+fn one_more_round_would_pass_the_target_of_a_tight_accountant() {
+    let event = event(poisson(0.05), 1.0, 1);
+    let plan = plan(Accountant::Pld, event, 4.0);
+    let rounds = plan.rounds().unwrap();
+    assert!(rounds.estimate.epsilon <= 4.0);
+    assert!(plan.epsilon(event.with_count(rounds.value + 1)) > 4.0);
+    let rough = Plan {
+        accountant: Accountant::Rdp,
+        ..plan
+    };
+    assert!(rounds.value > rough.rounds().unwrap().value);
+}
+
+#[test]
+fn the_largest_integer_is_found_from_any_start() {
+    for limit in [1u64, 2, 3, 17, 1000, 123_456] {
+        let gap = |n: u64| (n as f64).ln() - (limit as f64 + 0.5).ln();
+        for first in [1, limit.div_ceil(2), limit] {
+            assert_eq!(largest(first, 1_000_000, gap), Some(limit));
+            assert_eq!(largest(first, limit, gap), Some(limit));
+        }
+        assert_eq!(largest(limit + 1, 1_000_000, gap), None);
+        // A gap of two values only.
+        let step = |n: u64| {
+            if n <= limit {
+                f64::NEG_INFINITY
+            } else {
+                f64::INFINITY
+            }
+        };
+        assert_eq!(largest(1, 1_000_000, step), Some(limit));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     /// Never above the target, and not below it by more than the tolerance.
