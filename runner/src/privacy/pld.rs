@@ -19,8 +19,8 @@
 //! norm L against zeros), so it is a lower bound on the true ε of the mechanism.
 //!
 //! One sampled round alone has a closed form: `δ(ε) = τ·δ_Gauss(ε')` with
-//! `e^ε = 1 + τ(e^ε' - 1)` (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 9, tight for
-//! the Gaussian).
+//! `e^ε = 1 + τ(e^ε' - 1)` (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 8; removing a
+//! device attains it).
 //!
 //! Uniform sampling is refused. Its worst pair is not known to be worst when composed with itself,
 //! and for some mechanisms it is not (Lebeda, Regehr, Kamath, Steinke 2024, arXiv:2405.20769);
@@ -213,9 +213,12 @@ impl Kinds {
 
     fn bracket(&self, delta: Delta, upper: &[Direction]) -> Result<PldEpsilon, PldError> {
         if let Some(epsilon) = self.exact(delta) {
+            // ∂ε/∂μ at one δ is at most ε/μ + μ/2 + 1, of which μ was rounded up.
+            let mu = self.mu();
+            let rounded = 10.0 * ROUNDING * (epsilon + mu + mu * mu);
             return Ok(PldEpsilon {
                 epsilon: epsilon * (1.0 + ROUNDING),
-                epsilon_low: epsilon * (1.0 - ROUNDING),
+                epsilon_low: (epsilon - rounded).max(0.0),
             });
         }
         let mut precision = PRECISION;

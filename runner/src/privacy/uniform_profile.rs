@@ -2,7 +2,7 @@
 //!
 //! **One round.** For a mechanism with substitution profile δ_M, run on a uniform cohort of share γ,
 //! `δ(ε) ≤ γ·δ_M(ln(1 + (e^ε - 1)/γ))` for ε ≥ 0, for every two federations that differ in one
-//! device (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 10). Here δ_M is the Gaussian's,
+//! device (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 9). Here δ_M is the Gaussian's,
 //! with noise std ν over the sensitivity 2L.
 //!
 //! **A dominating pair.** With t = e^ε let h(t) be that bound for t ≥ 1. As replacing is symmetric,
@@ -10,7 +10,7 @@
 //! `h(t) = 1 - t + t·h(1/t)` is a bound. h is convex: above 1 as a convex function of a line, below
 //! as a perspective of one, and at 1 its slopes are in order, as
 //! `2Φ(-1/(2ν))(1 - γ) ≤ 1 - γ`. With h(0) = 1, falling, and h(t) ≥ max(0, 1 - t), it is the
-//! profile of a pair of distributions (Zhu, Dong, Wang 2022, arXiv:2106.08567, Proposition 8), which
+//! profile of a pair of distributions (Zhu, Dong, Wang 2022, arXiv:2106.08567, Section 3), which
 //! dominates the round. Above loss 0 the pair is (1-γ)·N(0, ν²) + γ·N(1, ν²) against N(0, ν²), below
 //! it is its mirror image, and the rest of the mass, `(1 - γ)(1 - 2Φ(-1/(2ν)))`, is an atom at 0.
 //!

@@ -204,7 +204,7 @@ struct Window {
     cumulant: f64,
     cumulant_above: f64,
     cumulant_below: f64,
-    /// Bound on the mass above.
+    /// Bound on the mass above, with room for rounding.
     above: f64,
 }
 
@@ -238,7 +238,7 @@ impl Window {
             cumulant,
             cumulant_above,
             cumulant_below,
-            above: above * (1.0 + 1e-9),
+            above: 1.001 * above,
         })
     }
 

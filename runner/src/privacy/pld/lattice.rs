@@ -52,8 +52,8 @@ impl Lattice {
             masses,
             infinite: 0.0,
             mass_error: 0.0,
-            // k·h is rounded, and the threshold of that loss is found to a few ulps of it.
-            loss_error: 8.0 * f64::EPSILON * (1.0 + largest),
+            // k·h is rounded, and the threshold of a loss is found to a few ulps of the largest.
+            loss_error: 16.0 * f64::EPSILON * (1.0 + largest),
         }
     }
 
@@ -89,6 +89,7 @@ pub(crate) fn upward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Latti
     let (first, last) = indices(pair, spacing, below, above);
     let split = split_index(pair, spacing);
     let mut lattice = Lattice::new(spacing, first, vec![0.0; (last - first) as usize + 1]);
+    lattice.loss_error += pair.threshold_error();
     let shrink = (-spacing).exp();
     let width = -(-spacing).exp_m1();
     let at = |index: i64, side| pair.tail(index as f64 * spacing, side);
@@ -208,6 +209,7 @@ pub(crate) fn downward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Lat
     let last = ((high / spacing).ceil() as i64).max(first + 1);
     let mut lattice = Lattice::new(spacing, first, vec![0.0; (last - first) as usize + 1]);
     lattice.offset = lowest - first as f64 * spacing;
+    lattice.loss_error += pair.threshold_error();
     lattice.masses[0] = mass.max(0.0);
     for index in first + 1..=last {
         let loss = index as f64 * spacing + lattice.offset;

@@ -169,6 +169,15 @@ impl Pair {
         }
     }
 
+    /// By how much more than some ulps of the largest loss a threshold may be off, as a loss: where
+    /// e^ε comes close to 1 - τ, an ulp of its distance from 1 is 1/(1 - τ) ulps of it.
+    pub fn threshold_error(&self) -> f64 {
+        match *self {
+            Self::Remove { rate, .. } | Self::Add { rate, .. } => 8.0 * f64::EPSILON / (1.0 - rate),
+            Self::Gaussian { .. } | Self::Profile { .. } => 0.0,
+        }
+    }
+
     /// The mass under P of an atom at loss 0.
     pub fn atom(&self) -> f64 {
         match self {
