@@ -71,6 +71,9 @@ impl RoundError {
     }
 }
 
+/// Places at most at which ε is computed in a run.
+const MILESTONES: u32 = 64;
+
 /// A federation in training.
 pub struct Training<'a> {
     experiment: &'a Experiment,
@@ -79,6 +82,8 @@ pub struct Training<'a> {
     global: Vec<f32>,
     round: u32,
     spectrum: Option<Spectrum>,
+    /// ε after so many rounds, the last one that was computed.
+    epsilon: Option<(u32, f64)>,
 }
 
 impl<'a> Training<'a> {
@@ -105,7 +110,27 @@ impl<'a> Training<'a> {
             global,
             round,
             spectrum: None,
+            epsilon: None,
         }
+    }
+
+    /// ε after `rounds` rounds: exact in short runs; in long ones that of the next of
+    /// [`MILESTONES`], which is no less, so that accounting does not slow the rounds down.
+    fn epsilon_after(&mut self, rounds: u32) -> Result<f64, AccountingError> {
+        let privacy = &self.experiment.privacy;
+        let planned = self.experiment.config.rounds;
+        let step = planned.div_ceil(MILESTONES).max(1);
+        let milestone = rounds.div_ceil(step).saturating_mul(step).min(planned);
+        let epsilon = match self.epsilon {
+            Some((at, epsilon)) if at == milestone => epsilon,
+            _ => privacy.estimate(u64::from(milestone))?.epsilon,
+        };
+        self.epsilon = Some((milestone, epsilon));
+        if privacy.budget.is_some_and(|budget| epsilon > budget.get()) {
+            // The next milestone is too far; this round may not be.
+            return Ok(privacy.estimate(u64::from(rounds))?.epsilon);
+        }
+        Ok(epsilon)
     }
 
     /// The global model.
@@ -147,7 +172,7 @@ impl<'a> Training<'a> {
         let round = self.round;
         let experiment = self.experiment;
         let privacy = &experiment.privacy;
-        let epsilon = privacy.estimate(u64::from(round) + 1)?.epsilon;
+        let epsilon = self.epsilon_after(round + 1)?;
         if let Some(budget) = privacy.budget.filter(|budget| epsilon > budget.get()) {
             return Err(RoundError::Budget {
                 round,

@@ -54,7 +54,9 @@ impl PrivacyPlan {
             unit: PrivacyUnit::Device,
             count: 1,
         };
-        let accountant = privacy.accountant.unwrap_or(Accountant::Rdp);
+        let accountant = privacy
+            .accountant
+            .unwrap_or_else(|| Accountant::tightest_for(&[event]));
         let notes = notes(config, &spent);
         let mut plan = Self {
             event,
@@ -200,7 +202,7 @@ impl PrivacyPlan {
         let events = self.events(rounds);
         let mut estimates = vec![self.estimate(rounds)?];
         if !estimates.iter().any(Estimate::is_upper_bound) {
-            estimates.push(Accountant::Rdp.epsilon(&events, self.delta)?);
+            estimates.push(Accountant::tightest_for(&events).epsilon(&events, self.delta)?);
         }
         let statements = estimates
             .iter()

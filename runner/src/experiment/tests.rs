@@ -297,7 +297,7 @@ fn a_target_becomes_noise_and_budget() {
     let experiment = settle(&[]).unwrap();
     let plan = &experiment.privacy;
     assert_eq!(plan.budget.unwrap().get().to_bits(), 8f64.to_bits());
-    assert_eq!(plan.accountant, Accountant::Rdp);
+    assert_eq!(plan.accountant, Accountant::UniformProfile);
     let spent = |rounds| plan.estimate(rounds).unwrap().epsilon;
     assert!(spent(3) <= 8.0 && spent(3) > 7.99, "{}", spent(3));
     assert!(spent(4) > 8.0);

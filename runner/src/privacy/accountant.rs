@@ -84,6 +84,8 @@ pub enum Accountant {
     Gdp,
     /// One Gaussian release, exactly.
     AnalyticGaussian,
+    /// The ε of DP-Fed-LS's Tables 3 and 6.
+    DpFedLsAsPrinted,
     /// DP-Fed-LS, Theorem 1.
     Theorem1,
     /// DP-Fed-LS, Theorem 2.
@@ -102,13 +104,14 @@ pub enum Accountant {
 
 impl Accountant {
     /// All accountants, the soundest and tightest first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Pld,
         Self::UniformProfile,
         Self::Rdp,
         Self::RdpClassic,
         Self::Gdp,
         Self::AnalyticGaussian,
+        Self::DpFedLsAsPrinted,
         Self::Theorem1,
         Self::Theorem2,
         Self::PmtlTheorem1,
@@ -128,6 +131,7 @@ impl Accountant {
             Self::RdpClassic => "rdp-classic",
             Self::Gdp => "gdp",
             Self::AnalyticGaussian => "analytic-gaussian",
+            Self::DpFedLsAsPrinted => "dp-fed-ls-as-printed",
             Self::Theorem1 => "theorem-1",
             Self::Theorem2 => "theorem-2",
             Self::PmtlTheorem1 => "pmtl-theorem-1",

@@ -83,7 +83,7 @@ impl PrivacyStatement {
             } => Some(max_participations),
             _ => None,
         };
-        let trade_off = TradeOff::new(estimate.epsilon, estimate.delta);
+        let trade_off = TradeOff::of_events(estimate, events);
         Some(Self {
             epsilon: estimate.epsilon,
             delta: estimate.delta,

@@ -64,7 +64,7 @@ impl Document {
             notes.map(move |note| format!("{accountant}: {note}"))
         });
         Ok(Self {
-            trade_off: TradeOff::new(best.epsilon, best.delta),
+            trade_off: TradeOff::of_events(best, events),
             over_rounds: over_rounds(best.accountant, events, best),
             answers: comparison.answers.iter().map(answer_json).collect(),
             notes: notes.collect(),

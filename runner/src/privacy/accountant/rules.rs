@@ -1,5 +1,7 @@
 //! Which accountant takes which events, and what its figure is worth.
 
+use crate::number::lower;
+
 use super::{Accountant, AccountingError, Estimate, EstimateKind};
 use crate::privacy::event::{Exposure, Mechanism, PrivacyEvent};
 use crate::privacy::gdp;
@@ -35,6 +37,7 @@ pub(super) fn estimate(
         Accountant::RdpClassic => Ok(books.rdp(Conversion::Classic)),
         Accountant::Gdp => books.gdp(),
         Accountant::AnalyticGaussian => books.analytic_gaussian(),
+        Accountant::DpFedLsAsPrinted => books.dp_fed_ls_as_printed(),
         Accountant::Theorem1 => books.theorem(Theorem::One),
         Accountant::Theorem2 => books.theorem(Theorem::Two),
         Accountant::PmtlTheorem1 => books.pmtl_theorem_1(),
@@ -224,6 +227,53 @@ impl Books<'_> {
                 self.refuse("it knows no sampling; use `pld` or `uniform-profile`")
             }
         }
+    }
+
+    /// Classic conversion, and for uniform sampling the noise over L where replacing a device moves
+    /// the sum by 2L.
+    fn dp_fed_ls_as_printed(&self) -> Result<Estimate, AccountingError> {
+        let event = self.single()?;
+        let printed = match event.exposure() {
+            Exposure::Uniform {
+                sampling_rate,
+                count,
+                ..
+            } => Exposure::Uniform {
+                sampling_rate,
+                noise_to_sensitivity: event.mechanism.continuous_multiplier(),
+                count,
+            },
+            exposure @ Exposure::Poisson { .. } => exposure,
+            Exposure::Gaussian { .. } => {
+                return self.refuse("its tables have uniform and Poisson sampling below 1 only");
+            }
+        };
+        let found = rdp_epsilon(&[printed], self.delta, Conversion::Classic);
+        let Exposure::Uniform {
+            sampling_rate,
+            noise_to_sensitivity,
+            count,
+        } = event.exposure()
+        else {
+            let note = "As `rdp-classic`, which is a bound.".to_owned();
+            return Ok(self.figure(found.epsilon, EstimateKind::AsPublished, vec![note]));
+        };
+        let mut note =
+            "It divides the noise by L, but replacing a device moves the sum by 2L".to_owned();
+        // One device at +L, the others at -L, against all at -L: Poisson sampling at that noise.
+        let attained = Exposure::Poisson {
+            sampling_rate,
+            noise_to_sensitivity,
+            count,
+        };
+        match pld_epsilon(&[attained], self.delta) {
+            Ok(attained) if attained.epsilon_low > found.epsilon => note.push_str(&format!(
+                "; one pair of federations costs at least {}.",
+                lower(attained.epsilon_low, 4)
+            )),
+            _ => note.push('.'),
+        }
+        Ok(self.figure(found.epsilon, EstimateKind::AsPublished, vec![note]))
     }
 
     fn theorem(&self, theorem: Theorem) -> Result<Estimate, AccountingError> {
