@@ -42,7 +42,7 @@ fn compare(
     let mut training = Training::new(&experiment, &federation);
     let mut step = || {
         let started = Instant::now();
-        let record = pool.install(|| training.step());
+        let record = pool.install(|| training.step(&mut |_, _| Ok(())));
         record.map(|_| started.elapsed().as_secs_f64() * 1e3)
     };
     for _ in 0..2 {
