@@ -31,7 +31,7 @@ fn round(
     pool.install(|| {
         let mut training = Training::new(&experiment, &federation);
         for _ in 0..2 {
-            training.step()?;
+            training.step(&mut |_, _| Ok(()))?;
         }
         global = training.global().to_vec();
         Ok::<_, Box<dyn Error + Send + Sync>>(())
@@ -41,7 +41,7 @@ fn round(
         pool.install(|| {
             bencher.iter_batched_ref(
                 || Training::resume(&experiment, &federation, global.clone(), 2),
-                |training| training.step(),
+                |training| training.step(&mut |_, _| Ok(())),
                 BatchSize::LargeInput,
             );
         });

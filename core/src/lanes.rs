@@ -109,12 +109,41 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     value
 }
 
+/// Most vectors, and most rows, of a tile.
+const MOST: usize = 5;
+
+/// The block for each number below a constant, at most [`MOST`].
+///
+/// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
+/// over them, and it gives up on large ones.
+macro_rules! unroll {
+    ($i:ident < $count:expr, $body:block) => {
+        unroll!($i = 0, $count, $body);
+        unroll!($i = 1, $count, $body);
+        unroll!($i = 2, $count, $body);
+        unroll!($i = 3, $count, $body);
+        unroll!($i = 4, $count, $body);
+    };
+    ($i:ident = $value:literal, $count:expr, $body:block) => {
+        if $value < $count {
+            let $i = $value;
+            $body
+        }
+    };
+}
+
 /// All dot products of `S` vectors with `R` rows over their common length: `result[s][r] = xₛ·wᵣ`.
 ///
 /// Each product is summed in lane order on its own, so the shape of the tile cannot be seen in the
 /// result; it only decides how often memory is read.
 #[inline(always)]
 pub fn dots<const S: usize, const R: usize>(x: [&[f32]; S], w: [&[f32]; R]) -> [[f32; R]; S] {
+    const {
+        assert!(
+            S <= MOST && R <= MOST,
+            "a tile of more vectors than are unrolled"
+        )
+    };
     let length = x.iter().chain(&w).map(|v| v.len()).min().unwrap_or(0);
     let mut lanes = [[[0.0; LANES]; R]; S];
     let mut start = 0;
@@ -143,8 +172,8 @@ pub fn dots<const S: usize, const R: usize>(x: [&[f32]; S], w: [&[f32]; R]) -> [
     result
 }
 
-/// Elements whose products are added without a bounds check in between.
-const SPAN: usize = 8 * LANES;
+/// Elements that are handled without a bounds check in between.
+pub(crate) const SPAN: usize = 8 * LANES;
 
 /// Adds the products of elements `start..start + N` to the lanes; `N` is a multiple of [`LANES`].
 #[inline(always)]
@@ -158,13 +187,13 @@ fn add_products<const S: usize, const R: usize, const N: usize>(
     let w: [&[f32; N]; R] = w.map(|v| span(v, start));
     let mut sums = *lanes;
     for block in 0..N / LANES {
-        for r in 0..R {
-            for s in 0..S {
+        unroll!(r < R, {
+            unroll!(s < S, {
                 for l in 0..LANES {
                     sums[s][r][l] += x[s][block * LANES + l] * w[r][block * LANES + l];
                 }
-            }
-        }
+            });
+        });
     }
     *lanes = sums;
 }
@@ -188,6 +217,35 @@ fn tail(v: &[f32], start: usize, end: usize) -> &[f32] {
 /// once only save passes over `y`.
 #[inline(always)]
 pub fn axpys<const S: usize>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
+    let length = x.iter().map(|v| v.len()).min().unwrap_or(0).min(y.len());
+    let mut start = 0;
+    while start + SPAN <= length {
+        let x: [&[f32; SPAN]; S] = x.map(|v| span(v, start));
+        if let Some(y) = y.get_mut(start..).and_then(|y| y.first_chunk_mut()) {
+            add_multiples::<S, SPAN>(a, x, y);
+        }
+        start += SPAN;
+    }
+    let rest = x.map(|v| tail(v, start, length));
+    add_rest(a, rest, y.get_mut(start..length).unwrap_or_default());
+}
+
+/// [`axpys`] on vectors whose length the compiler knows: no bounds to check, no rest.
+#[inline(always)]
+fn add_multiples<const S: usize, const N: usize>(a: [f32; S], x: [&[f32; N]; S], y: &mut [f32; N]) {
+    for i in 0..N {
+        let mut value = y[i];
+        for s in 0..S {
+            value += a[s] * x[s][i];
+        }
+        y[i] = value;
+    }
+}
+
+/// [`axpys`] on vectors of any length.
+#[inline(always)]
+fn add_rest<const S: usize>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
+    // Equal lengths, in a form that the compiler takes for a proof: no bounds to check.
     let length = x.iter().map(|v| v.len()).min().unwrap_or(0).min(y.len());
     let x = x.map(|v| v.get(..length).unwrap_or(v));
     let y = y.get_mut(..length).unwrap_or_default();

@@ -128,13 +128,10 @@ impl Grid {
         let exponent = (pattern >> 23) & 0xff;
         // |x| / step = (m_x / m_L) · 2^shift with 1/2 < m_x / m_L < 2.
         let shift = exponent as i32 - self.exponent as i32 + self.bits as i32;
-        if shift < 0 {
-            // Below one step; so are zero and subnormal numbers, whose exponent field is 0 and for
-            // which the hidden bit below would be wrong: L·2^-b ≥ 2^-126-24 is only reached when
-            // clip_norm < 2^-100, and then rounding them to zero is still toward zero.
-            return 0;
-        }
-        if exponent == 0 {
+        // A negative shift is below one step; so are zero and subnormal numbers, whose exponent
+        // field is 0 and for which the hidden bit below would be wrong: L·2^-b ≥ 2^-126-24 is only
+        // reached when clip_norm < 2^-100, and then rounding them to zero is still toward zero.
+        if shift < 0 || exponent == 0 {
             return 0;
         }
         let significand = u64::from((pattern & 0x007f_ffff) | 0x0080_0000);
@@ -144,11 +141,9 @@ impl Grid {
         let estimate = (significand * self.reciprocal) >> (63 - shift);
         let short = (estimate + 1) * self.significand <= significand << shift;
         let magnitude = (estimate + u64::from(short)) as i32;
-        if pattern >> 31 == 0 {
-            magnitude
-        } else {
-            -magnitude
-        }
+        // Negated without a branch, which no processor could predict: −m = !m + 1.
+        let sign = (pattern as i32) >> 31;
+        (magnitude ^ sign) - sign
     }
 
     /// Checks a clipped update and returns the map from its entries to integers, which guarantees
@@ -160,6 +155,13 @@ impl Grid {
     /// [`QuantizeError::NotFinite`] or [`QuantizeError::NotClipped`] for an update that did not
     /// come out of clipping; the device must then sit the round out.
     pub fn quantizer(&self, update: &[f32]) -> Result<Quantizer, QuantizeError> {
+        self.refuse_unclipped(update)?;
+        let squares = sum_of_squares(update.iter().map(|x| self.round_toward_zero(*x)));
+        Ok(self.quantizer_for(squares))
+    }
+
+    /// Refuses what cannot have come out of clipping.
+    fn refuse_unclipped(&self, update: &[f32]) -> Result<(), QuantizeError> {
         let limit = 2.0 * self.clip_norm.get();
         let mut inside = true;
         let mut finite = true;
@@ -174,22 +176,20 @@ impl Grid {
         if !inside {
             return Err(QuantizeError::NotClipped);
         }
-        let mut squares = 0u64;
-        for x in update {
-            // |q| ≤ 2^(b+1) ≤ 2^25: 2^14 entries could already overflow at that size, hence the
-            // saturation; a saturated sum is above the bound and is shrunk like any other.
-            let q = i64::from(self.round_toward_zero(*x));
-            squares = squares.saturating_add((q * q) as u64);
-        }
+        Ok(())
+    }
+
+    /// The quantizer of an update whose rounded entries have this sum of squares.
+    fn quantizer_for(&self, squares: u64) -> Quantizer {
         let shrink = (squares > self.bound()).then(|| {
             // f ≤ 2^30 · 2^b / √Σq², so that Σ⌊|q| f / 2^30⌋² ≤ Σq² f² / 2^60 ≤ 4^b.
             let root = squares.isqrt() + 1;
             (1u64 << (30 + self.bits)) / root
         });
-        Ok(Quantizer {
+        Quantizer {
             grid: *self,
             shrink,
-        })
+        }
     }
 
     /// Writes the quantised update to `integers`.
@@ -203,9 +203,17 @@ impl Grid {
                 found: integers.len(),
             });
         }
-        let quantizer = self.quantizer(update)?;
-        for (q, x) in integers.iter_mut().zip(update) {
-            *q = quantizer.get(*x);
+        self.refuse_unclipped(update)?;
+        // Rounded once here, where there is room for the result.
+        let squares = sum_of_squares(integers.iter_mut().zip(update).map(|(q, x)| {
+            *q = self.round_toward_zero(*x);
+            *q
+        }));
+        let quantizer = self.quantizer_for(squares);
+        if quantizer.shrink.is_some() {
+            for q in integers {
+                *q = quantizer.shrunk(*q);
+            }
         }
         Ok(())
     }
@@ -215,18 +223,22 @@ impl Grid {
     /// # Errors
     /// [`QuantizeError::OutOfBound`] if the bound does not hold.
     pub fn check(&self, integers: &[i32]) -> Result<(), QuantizeError> {
-        let mut squares = 0u64;
-        for q in integers {
-            // |q| ≤ 2³¹, q² ≤ 2⁶²: the product is exact and the sum saturates above the bound.
-            let q = i64::from(*q);
-            squares = squares.saturating_add((q * q) as u64);
-        }
-        if squares <= self.bound() {
+        if sum_of_squares(integers.iter().copied()) <= self.bound() {
             Ok(())
         } else {
             Err(QuantizeError::OutOfBound)
         }
     }
+}
+
+/// Σq², exact, or the largest number if it does not fit; that is above every bound.
+#[inline(always)]
+fn sum_of_squares(integers: impl Iterator<Item = i32>) -> u64 {
+    integers.fold(0, |sum: u64, q| {
+        // |q| ≤ 2³¹, q² ≤ 2⁶²: the product is exact.
+        let q = i64::from(q);
+        sum.saturating_add((q * q) as u64)
+    })
 }
 
 /// The map from the entries of one checked update to integers; see [`Grid::quantizer`].
@@ -241,7 +253,12 @@ impl Quantizer {
     /// The integer for one entry of the update that this quantizer was made from.
     #[inline(always)]
     pub fn get(&self, x: f32) -> i32 {
-        let q = self.grid.round_toward_zero(x);
+        self.shrunk(self.grid.round_toward_zero(x))
+    }
+
+    /// A rounded entry after the repair.
+    #[inline(always)]
+    fn shrunk(&self, q: i32) -> i32 {
         match self.shrink {
             None => q,
             Some(factor) => {

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::{Model, ModelError};
 use crate::{
-    lanes::{axpys, dots},
+    lanes::{SPAN, axpys, dots},
     samples::Samples,
 };
 
@@ -18,11 +18,11 @@ const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 const TILE_SAMPLES: usize = if WIDE { 2 } else { 1 };
 const TILE_ROWS: usize = if WIDE { 5 } else { 1 };
 
-/// Most features of a block when a gradient is summed up.
-const BLOCK: usize = 320;
+/// Most features of a block when a gradient is summed up; a multiple of [`SPAN`].
+const BLOCK: usize = 5 * SPAN;
 
 /// Samples side by side when a gradient is summed up.
-const TILE_SUM: usize = 5;
+const TILE_SUM: usize = if WIDE { 10 } else { 5 };
 
 /// The parameters as weights and biases, once all lengths are known to fit.
 #[inline(always)]
@@ -232,7 +232,7 @@ fn add_outer_products<S: Samples>(
 ) {
     let features = gradient.len() / outputs;
     let blocks = features.div_ceil(BLOCK).max(1);
-    let block = features.div_ceil(blocks).next_multiple_of(16);
+    let block = features.div_ceil(blocks).next_multiple_of(SPAN);
     let (tiles, rest) = indices.as_chunks::<TILE_SUM>();
     let (tiled, last) = residuals.split_at(tiles.len() * TILE_SUM * outputs);
     for start in (0..features).step_by(block) {
