@@ -18,6 +18,7 @@
 //! ```
 
 mod estimate;
+mod memo;
 mod rules;
 
 use std::fmt;
@@ -26,6 +27,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimate, EstimateKind};
+use memo::{Memo, Question};
 
 use super::event::{Exposure, PrivacyEvent};
 use super::params::Delta;
@@ -168,8 +170,14 @@ impl Accountant {
         events: &[PrivacyEvent],
         delta: Delta,
     ) -> Result<Estimate, AccountingError> {
+        static KNOWN: Memo<Result<Estimate, AccountingError>> = Memo::new();
         same_guarantee(events)?;
-        rules::estimate(self, &released(events), delta)
+        let events = released(events);
+        let compute = || rules::estimate(self, &events, delta);
+        match self.rough() {
+            Some(_) => KNOWN.answer(Question::new(self, &events, delta), compute),
+            None => compute(),
+        }
     }
 
     /// As [`epsilon`](Self::epsilon), without what a search needs not: the figure alone, which may
@@ -179,8 +187,14 @@ impl Accountant {
         events: &[PrivacyEvent],
         delta: Delta,
     ) -> Result<f64, AccountingError> {
+        static KNOWN: Memo<Result<f64, AccountingError>> = Memo::new();
         same_guarantee(events)?;
-        rules::quick_epsilon(self, &released(events), delta)
+        let events = released(events);
+        let compute = || rules::quick_epsilon(self, &events, delta);
+        match self.rough() {
+            Some(_) => KNOWN.answer(Question::new(self, &events, delta), compute),
+            None => compute(),
+        }
     }
 
     /// The quick accountant whose bound is never below that of this one, where there is one.
