@@ -11,8 +11,9 @@
 //!    removing and of adding a device (their Theorem 11); a run removes, or adds, the same device
 //!    in all rounds, so each direction is composed with itself and the larger ε holds. Gaussians
 //!    without sampling compose to one Gaussian (Dong, Roth, Su 2022, Corollary 2).
-//! 2. *Lattices* above and below each pair: [`lattice`], connecting the dots.
-//! 3. *Fourier transforms*, with aliasing and rounding errors bounded and added: [`compose`].
+//! 2. *Lattices* above and below each pair: `pld/lattice.rs`, connecting the dots.
+//! 3. *Fourier transforms*, with aliasing and rounding errors bounded and added:
+//!    `pld/compose.rs`.
 //! 4. Where too many points or rounds are asked for, there is no figure, rather than a wrong one.
 //!
 //! The lower bound is that of the direction "removed", which some device attains (an update of
@@ -29,7 +30,10 @@
 mod compose;
 mod lattice;
 mod pair;
+mod privacy_loss;
 mod sketch;
+
+pub use privacy_loss::PrivacyLoss;
 
 use super::event::Exposure;
 use super::gdp;
@@ -51,9 +55,6 @@ const INFINITE_SHARE: f64 = 1e-6;
 const LOWEST_MASS: f64 = 1e-10;
 /// What closed forms may be off by, relative.
 const ROUNDING: f64 = 1e-12;
-/// Values of ε behind a trade-off curve.
-const TANGENTS: u32 = 400;
-
 /// Why there is no privacy loss distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -258,10 +259,10 @@ impl Kinds {
         let below = self.plan(Direction::Remove, delta.get(), Aim::new(precision));
         let epsilon_low = below
             .compose(Bound::Lower)
-            .map_or(0.0, |below| below.epsilon(delta.get()).max(0.0));
+            .map_or(0.0, |below| below.epsilon(delta.get()) * (1.0 - ROUNDING));
         Ok(PldEpsilon {
             epsilon,
-            epsilon_low: epsilon_low.min(epsilon),
+            epsilon_low: epsilon_low.max(0.0).min(epsilon),
         })
     }
 
@@ -272,7 +273,7 @@ impl Kinds {
         for &direction in which {
             let plan = self.plan(direction, delta.get(), aim);
             let composed = plan.compose(Bound::Upper).ok_or(PldError::OutOfRange)?;
-            epsilon = epsilon.max(composed.epsilon(delta.get()));
+            epsilon = epsilon.max(composed.epsilon(delta.get()) * (1.0 + ROUNDING));
             // Adding a device costs less than removing it; about the same losses that is seen well.
             aim.tilt = Some(plan.layout.tilt.at);
             aim.widest = plan.layout.spacing;
@@ -382,118 +383,6 @@ pub(super) fn upper_epsilon(
         &[Direction::Remove, Direction::Add]
     };
     kinds.upper(delta, which, PRECISION)
-}
-
-/// The composed privacy loss of a run: δ for every ε, and the trade-off curve.
-#[derive(Debug, Clone)]
-pub struct PrivacyLoss {
-    /// For each direction, bounds that are sharp about different losses; all of them hold.
-    directions: Vec<Vec<Composed>>,
-    /// Without sampling the run is one Gaussian release.
-    gaussian: Option<f64>,
-}
-
-impl PrivacyLoss {
-    /// Composes `exposures`, sharply from δ of about one half down to `delta`.
-    ///
-    /// Uniform sampling enters by the pair of its profile, see
-    /// [`uniform_profile`](super::uniform_profile). Cost: about three times [`pld_epsilon`].
-    ///
-    /// # Errors
-    /// [`PldError`] for Poisson and uniform exposures together, for releases without noise, and
-    /// outside the range in which errors are bounded.
-    pub fn compose(exposures: &[Exposure], delta: Delta) -> Result<Self, PldError> {
-        let is_uniform = |exposure: &Exposure| matches!(exposure, Exposure::Uniform { .. });
-        let with_uniform = exposures.iter().any(is_uniform);
-        let kinds = Kinds::new(exposures, with_uniform)?;
-        if kinds.sampled.is_empty() {
-            return Ok(Self {
-                directions: Vec::new(),
-                gaussian: Some(kinds.mu()),
-            });
-        }
-        let which: &[Direction] = if with_uniform {
-            &[Direction::Profile]
-        } else {
-            &[Direction::Remove, Direction::Add]
-        };
-        let mut directions = Vec::with_capacity(which.len());
-        let mut aim = Aim::new(PRECISION);
-        for &direction in which {
-            let tail = kinds.plan(direction, delta.get(), aim);
-            let tilt = tail.layout.tilt.at;
-            let mut windows: Vec<Composed> = tail.compose(Bound::Upper).into_iter().collect();
-            for share in [0.5, 0.2, 0.0] {
-                aim.tilt = Some(share * tilt);
-                let plan = kinds.plan(direction, delta.get(), aim);
-                windows.extend(plan.compose(Bound::Upper));
-            }
-            if windows.is_empty() {
-                return Err(PldError::OutOfRange);
-            }
-            directions.push(windows);
-            aim.tilt = Some(tilt);
-            aim.widest = tail.layout.spacing;
-        }
-        Ok(Self {
-            directions,
-            gaussian: None,
-        })
-    }
-
-    /// An upper bound on δ(ε), for `epsilon` at least 0: exact without sampling.
-    #[must_use]
-    pub fn delta(&self, epsilon: f64) -> f64 {
-        if let Some(mu) = self.gaussian {
-            return (gdp::ln_delta(epsilon, mu).exp() * (1.0 + ROUNDING)).min(1.0);
-        }
-        let least = |windows: &Vec<Composed>| {
-            let deltas = windows.iter().map(|window| window.delta(epsilon));
-            deltas.fold(1.0, f64::min)
-        };
-        self.directions.iter().map(least).fold(0.0, f64::max)
-    }
-
-    /// An upper bound on the ε at `delta`; infinite if there is none.
-    #[must_use]
-    pub fn epsilon(&self, delta: Delta) -> f64 {
-        if let Some(mu) = self.gaussian {
-            return gdp::epsilon(mu, delta);
-        }
-        let least = |windows: &Vec<Composed>| {
-            let epsilons = windows.iter().map(|window| window.epsilon(delta.get()));
-            epsilons.fold(f64::INFINITY, f64::min)
-        };
-        self.directions.iter().map(least).fold(0.0, f64::max)
-    }
-
-    /// Points (type I error, type II error) of a trade-off curve below that of the run: no test of
-    /// "took part" with one of these false-alarm rates misses less often.
-    ///
-    /// The curve is the upper envelope of the lines `1 - δ(ε) - e^ε a` and `e^-ε (1 - δ(ε) - a)`
-    /// over 400 values of ε down to `delta`, each valid, so the envelope is, too; all ε would give
-    /// the curve of the dominating pairs itself. Source: Dong, Roth, Su 2022, Proposition 6.
-    #[must_use]
-    pub fn trade_off(&self, false_alarm_rates: &[f64], delta: Delta) -> Vec<(f64, f64)> {
-        let largest = self.epsilon(delta);
-        let end = if largest.is_finite() { largest } else { 0.0 };
-        let tangents: Vec<(f64, f64)> = (0..=TANGENTS)
-            .map(|index| end * f64::from(index) / f64::from(TANGENTS))
-            .map(|epsilon| (epsilon, self.delta(epsilon)))
-            .collect();
-        let miss = |rate: f64| {
-            let line = |&(epsilon, delta): &(f64, f64)| {
-                let steep = 1.0 - delta - epsilon.exp() * rate;
-                let flat = (-epsilon).exp() * (1.0 - delta - rate);
-                steep.max(flat)
-            };
-            tangents.iter().map(line).fold(0.0, f64::max)
-        };
-        false_alarm_rates
-            .iter()
-            .map(|&rate| (rate, miss(rate)))
-            .collect()
-    }
 }
 
 #[cfg(test)]

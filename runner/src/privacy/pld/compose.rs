@@ -44,6 +44,8 @@ const KEPT_PLAN: usize = 1 << 17;
 pub(super) const LN_OUTSIDE: f64 = -20.0;
 /// Coefficients below e^-this are taken as zero, within their bound.
 const NEGLIGIBLE: f64 = 60.0;
+/// More than all masses that are too small for an f64.
+const UNDERFLOW: f64 = 1e-280;
 /// Largest relative error for which the bounds above are meant.
 const LARGEST_ERROR: f64 = 0.1;
 
@@ -163,7 +165,7 @@ pub(super) fn compose(lattices: &[(Lattice, u64)], tilt: &Tilt, bound: Bound) ->
     let loss_error = sum_error(|lattice| lattice.loss_error);
     let (deltas, rest, first) = match bound {
         Bound::Upper => {
-            let rest = infinite + window.above;
+            let rest = infinite + window.above + UNDERFLOW;
             let factor = relative.exp();
             let deltas = window.profile(&masses, |mass| mass.max(0.0) + mass_error);
             let lifted = deltas

@@ -202,15 +202,16 @@ pub(crate) fn downward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Lat
     };
     let mut left = Edge::at(pair, low + spacing);
     let (mass, excess, error) = between(&nothing, &left, left.loss);
-    // P/Q = e^loss · P/(P - excess)
-    let lowest = left.loss - (-(excess - error) / mass).ln_1p();
-    let lowest = if lowest >= low { lowest } else { low };
+    // P/Q = e^loss · P/(P - excess), at least; mass that is all rounding is dropped.
+    let merged = left.loss - (-(excess - error) / (mass - error)).ln_1p();
+    let is_sure = mass > 2.0 * error && merged >= low && merged <= left.loss;
+    let (lowest, mass) = if is_sure { (merged, mass) } else { (low, 0.0) };
     let first = (lowest / spacing).floor() as i64;
     let last = ((high / spacing).ceil() as i64).max(first + 1);
     let mut lattice = Lattice::new(spacing, first, vec![0.0; (last - first) as usize + 1]);
     lattice.offset = lowest - first as f64 * spacing;
     lattice.loss_error += pair.threshold_error();
-    lattice.masses[0] = mass.max(0.0);
+    lattice.masses[0] = mass;
     for index in first + 1..=last {
         let loss = index as f64 * spacing + lattice.offset;
         if loss <= left.loss {
