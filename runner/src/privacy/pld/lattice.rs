@@ -204,7 +204,7 @@ pub(crate) fn downward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Lat
     let (mass, excess, error) = between(&nothing, &left, left.loss);
     // P/Q = e^loss · P/(P - excess), at least; mass that is all rounding is dropped.
     let merged = left.loss - (-(excess - error) / (mass - error)).ln_1p();
-    let is_sure = mass > 2.0 * error && merged >= low && merged <= left.loss;
+    let is_sure = mass > 2.0 * error && merged.is_finite() && merged <= left.loss;
     let (lowest, mass) = if is_sure { (merged, mass) } else { (low, 0.0) };
     let first = (lowest / spacing).floor() as i64;
     let last = ((high / spacing).ceil() as i64).max(first + 1);

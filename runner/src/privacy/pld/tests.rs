@@ -159,6 +159,22 @@ fn what_has_no_distribution_is_refused() {
     assert!(matches!(mixed, Err(PldError::Poisson)));
 }
 
+/// Little noise: the losses are two far heaps, or one and an atom.
+#[test]
+fn far_heaps_of_losses_are_bracketed() {
+    for (rate, noise, count) in [
+        (1e-9, 0.05, 10_000_000),
+        (0.5, 0.05, 1000),
+        (0.01, 0.35, 30),
+    ] {
+        let found = ask(&[poisson(rate, noise, count)], 1e-6);
+        assert!(
+            found.epsilon_low >= 0.995 * found.epsilon,
+            "{rate} {noise} {found:?}"
+        );
+    }
+}
+
 #[test]
 fn corners_of_the_domain_are_bounds_or_refused() {
     for rate in [1e-9, 1e-4, 0.3, 0.999_999] {
