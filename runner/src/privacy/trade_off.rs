@@ -33,6 +33,8 @@ impl TradeOff {
 
     /// The curve of a proved estimate for `events`: that of their whole privacy loss where it can be
     /// composed, and that of the estimate alone elsewhere.
+    ///
+    /// The upper envelope of valid curves is valid. Source: Dong, Roth, Su 2022, Proposition 6.
     #[must_use]
     pub fn of_events(estimate: &Estimate, events: &[PrivacyEvent]) -> Self {
         let mut curve = Self::new(estimate.epsilon, estimate.delta);

@@ -1,4 +1,4 @@
-//! The composed loss as a value: δ of every ε, and the trade-off curve.
+//! The composed loss as a value: δ of every ε.
 
 use super::compose::{Bound, Composed};
 use super::{Aim, Direction, Kinds, PRECISION, PldError, ROUNDING};
@@ -6,10 +6,7 @@ use crate::privacy::event::Exposure;
 use crate::privacy::gdp;
 use crate::privacy::params::Delta;
 
-/// Values of ε behind a trade-off curve.
-const TANGENTS: u32 = 400;
-
-/// The composed privacy loss of a run: δ for every ε, and the trade-off curve.
+/// The composed privacy loss of a run: δ for every ε, and the other way round.
 #[derive(Debug, Clone)]
 pub struct PrivacyLoss {
     /// For each direction, bounds that are sharp about different losses; all of them hold.
@@ -90,33 +87,5 @@ impl PrivacyLoss {
             epsilons.fold(f64::INFINITY, f64::min)
         };
         self.directions.iter().map(least).fold(0.0, f64::max)
-    }
-
-    /// Points (type I error, type II error) of a trade-off curve below that of the run: no test of
-    /// "took part" with one of these false-alarm rates misses less often.
-    ///
-    /// The curve is the upper envelope of the lines `1 - δ(ε) - e^ε a` and `e^-ε (1 - δ(ε) - a)`
-    /// over 400 values of ε down to `delta`, each valid, so the envelope is, too; all ε would give
-    /// the curve of the dominating pairs itself. Source: Dong, Roth, Su 2022, Proposition 6.
-    #[must_use]
-    pub fn trade_off(&self, false_alarm_rates: &[f64], delta: Delta) -> Vec<(f64, f64)> {
-        let largest = self.epsilon(delta);
-        let end = if largest.is_finite() { largest } else { 0.0 };
-        let tangents: Vec<(f64, f64)> = (0..=TANGENTS)
-            .map(|index| end * f64::from(index) / f64::from(TANGENTS))
-            .map(|epsilon| (epsilon, self.delta(epsilon)))
-            .collect();
-        let miss = |rate: f64| {
-            let line = |&(epsilon, delta): &(f64, f64)| {
-                let steep = 1.0 - delta - epsilon.exp() * rate;
-                let flat = (-epsilon).exp() * (1.0 - delta - rate);
-                steep.max(flat)
-            };
-            tangents.iter().map(line).fold(0.0, f64::max)
-        };
-        false_alarm_rates
-            .iter()
-            .map(|&rate| (rate, miss(rate)))
-            .collect()
     }
 }

@@ -199,7 +199,7 @@ fn corners_of_the_domain_are_bounds_or_refused() {
 }
 
 #[test]
-fn the_profile_of_a_run_agrees_with_its_epsilon_and_its_trade_off_curve() {
+fn the_profile_of_a_run_agrees_with_its_epsilon() {
     let exposure = [poisson(0.05, 1.0, 1000)];
     let loss = PrivacyLoss::compose(&exposure, delta(1e-8)).unwrap();
     for at in [1e-8, 1e-6, 1e-3, 0.1] {
@@ -212,17 +212,6 @@ fn the_profile_of_a_run_agrees_with_its_epsilon_and_its_trade_off_curve() {
         );
         assert!((loss.delta(found) / at - 1.0).abs() < 1e-6, "{at}");
     }
-    // Without sampling the curve is that of the Gaussian, Φ(Φ⁻¹(1 - a) - μ).
-    let gaussian = PrivacyLoss::compose(&[gaussian(1.0, 1)], delta(1e-8)).unwrap();
-    let curve = gaussian.trade_off(&[0.158_655_253_931_457_05, 0.5], delta(1e-8));
-    assert!(
-        (curve[0].1 - 0.5).abs() < 1e-3 && curve[0].1 <= 0.5,
-        "{curve:?}"
-    );
-    assert!(
-        (curve[1].1 - 0.158_655_253_931_457_05).abs() < 1e-3,
-        "{curve:?}"
-    );
 }
 
 /// A sampled run that is nearly a Gaussian, to test the bulk of its curve.
