@@ -94,8 +94,7 @@ impl Roc {
             area += (after[0] - before[0]) * f64::midpoint(after[1], before[1]);
             curve.push(after);
         }
-        let at_1_percent = curve.iter().take_while(|point| point[0] <= 0.01).last();
-        let hit_rate_at_1_percent = at_1_percent.map_or(0.0, |point| point[1]);
+        let hit_rate_at_1_percent = hit_rate(&curve, 0.01);
         let step = curve.len().div_ceil(POINTS);
         let last = curve.last().copied();
         let mut points: Vec<[f64; 2]> = curve.into_iter().step_by(step).collect();
@@ -112,6 +111,20 @@ impl Roc {
     }
 }
 
+/// The hit rate at a false-alarm rate: between two points, that of a test that tosses a coin.
+fn hit_rate(curve: &[[f64; 2]], false_alarm_rate: f64) -> f64 {
+    let below = curve.iter().rfind(|point| point[0] <= false_alarm_rate);
+    let above = curve.iter().find(|point| point[0] > false_alarm_rate);
+    match (below, above) {
+        (Some(below), Some(above)) => {
+            let share = (false_alarm_rate - below[0]) / (above[0] - below[0]);
+            below[1] + share * (above[1] - below[1])
+        }
+        (Some(last), None) => last[1],
+        (None, _) => 0.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +136,7 @@ mod tests {
         assert!((roc.area - 4.0 / 6.0).abs() < 1e-12);
         assert_eq!(roc.points.first(), Some(&[0.0, 0.0]));
         assert_eq!(roc.points.last(), Some(&[1.0, 1.0]));
+        // One of three hits before the first false alarm, and nothing more up to it.
         assert!((roc.hit_rate_at_1_percent - 1.0 / 3.0).abs() < 1e-12);
     }
 
@@ -130,6 +144,7 @@ mod tests {
     fn equal_losses_are_guessing() {
         let roc = Roc::of_losses(&[1.0; 5], &[1.0; 7]).unwrap();
         assert!((roc.area - 0.5).abs() < 1e-12);
+        assert!((roc.hit_rate_at_1_percent - 0.01).abs() < 1e-12);
         assert!(Roc::of_losses(&[], &[1.0]).is_none());
     }
 
