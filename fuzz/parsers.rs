@@ -13,6 +13,7 @@ use smolfed::data::csv::{self, Columns};
 use smolfed::data::dataset::Task;
 use smolfed::data::{DataFolders, Federation, archive, idx, leaf};
 use smolfed::experiment::Experiment;
+use smolfed::privacy::ledger::Charge;
 use smolfed::privacy::params::DeltaSpec;
 use smolfed::run_dir::{Checkpoint, ModelFile};
 
@@ -20,7 +21,7 @@ use smolfed::run_dir::{Checkpoint, ModelFile};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every parser by the name of its target.
-pub const PARSERS: [Target; 11] = [
+pub const PARSERS: [Target; 12] = [
     ("archive", archive),
     ("checkpoint", checkpoint),
     ("config", config),
@@ -30,9 +31,19 @@ pub const PARSERS: [Target; 11] = [
     ("experiment", experiment),
     ("idx", idx),
     ("leaf", leaf),
+    ("ledger", ledger),
     ("model", model),
     ("setting", setting),
 ];
+
+/// A line of a privacy ledger.
+pub fn ledger(bytes: &[u8]) {
+    if let Ok(charge) = Charge::from_line(bytes) {
+        let line = charge.to_line();
+        let again = Charge::from_line(line.trim_end().as_bytes()).expect("what was written");
+        assert_eq!(again, charge);
+    }
+}
 
 /// gzip, zip or plain.
 pub fn archive(bytes: &[u8]) {

@@ -40,6 +40,22 @@ pub struct Charge {
     pub event: PrivacyEvent,
 }
 
+impl Charge {
+    /// The charge of one line of a ledger, without its end.
+    ///
+    /// # Errors
+    /// What is wrong with the line, to follow "damaged: ".
+    pub fn from_line(line: &[u8]) -> Result<Self, String> {
+        line::decode(line)
+    }
+
+    /// The line that a ledger has for this charge, with its end.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        line::encode(self)
+    }
+}
+
 /// A limit on ε for everything in a ledger.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
@@ -223,7 +239,7 @@ impl Ledger {
                 let cut = ledger.file.set_len(ledger.read);
                 cut.map_err(io("write", &ledger.path))?;
             }
-            let line = line::encode(&charge);
+            let line = charge.to_line();
             let written = ledger.file.write_all(line.as_bytes());
             written
                 .and_then(|()| ledger.file.sync_data())
@@ -312,7 +328,7 @@ fn parse(path: &Path, bytes: &[u8], before: usize) -> Result<(Vec<Charge>, usize
         let Some(text) = text.strip_suffix(b"\n") else {
             break;
         };
-        let charge = line::decode(text).map_err(|reason| LedgerError::Damaged {
+        let charge = Charge::from_line(text).map_err(|reason| LedgerError::Damaged {
             path: path.display().to_string(),
             line: before + charges.len() + 1,
             reason,
