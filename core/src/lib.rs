@@ -57,6 +57,7 @@
 //! | [`lanes`] | the loops that reduce over parameters, in one fixed order |
 //! | [`math`] | elementary functions in software |
 //! | [`params`] | numbers that are checked once |
+//! | [`wire`] | messages and frames between device and coordinator |
 //!
 //! # Same bits everywhere
 //!
@@ -92,3 +93,4 @@ pub mod samples;
 pub mod smooth;
 pub mod stream;
 pub mod train;
+pub mod wire;
