@@ -57,6 +57,8 @@
 //! | [`lanes`] | the loops that reduce over parameters, in one fixed order |
 //! | [`math`] | elementary functions in software |
 //! | [`params`] | numbers that are checked once |
+//! | [`ledger`] | the device's own record of its participations, on flash |
+//! | [`wire`] | messages and frames between device and coordinator |
 //!
 //! # Same bits everywhere
 //!
@@ -83,6 +85,7 @@ extern crate std;
 pub mod client;
 pub mod clip;
 pub mod lanes;
+pub mod ledger;
 pub mod math;
 pub mod model;
 pub mod noise;
@@ -92,3 +95,4 @@ pub mod samples;
 pub mod smooth;
 pub mod stream;
 pub mod train;
+pub mod wire;

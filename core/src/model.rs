@@ -183,8 +183,43 @@ pub trait Model {
     fn predict(&self, scores: &[f32]) -> Self::Target;
 }
 
+/// Which model, as a closed choice that travels on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelKind {
+    /// [`Linear`].
+    Linear,
+    /// [`Logistic`].
+    Logistic,
+    /// [`Softmax`].
+    Softmax,
+}
+
+impl ModelKind {
+    /// The number of this kind in messages; never given again to another.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Linear => 1,
+            Self::Logistic => 2,
+            Self::Softmax => 3,
+        }
+    }
+
+    /// The kind with this number.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Linear),
+            2 => Some(Self::Logistic),
+            3 => Some(Self::Softmax),
+            _ => None,
+        }
+    }
+}
+
 /// A model whose size is known to the compiler, for clients that own their arrays.
 pub trait FixedModel: Model {
+    /// Which model.
+    const KIND: ModelKind;
     /// Number of parameters.
     const PARAMETERS: usize;
     /// Scores of a sample.

@@ -1,6 +1,6 @@
 //! Linear regression with the squared loss.
 
-use super::{Const, Dim, FixedModel, Model, Tensors};
+use super::{Const, Dim, FixedModel, Model, ModelKind, Tensors};
 
 /// Linear regression: predicts `w·x + b`; loss (w·x + b − y)² / 2.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,7 @@ impl<D: Dim> Model for Linear<D> {
 }
 
 impl<const N: usize> FixedModel for Linear<Const<N>> {
+    const KIND: ModelKind = ModelKind::Linear;
     const PARAMETERS: usize = N + 1;
     const OUTPUTS: usize = 1;
 }

@@ -1,6 +1,6 @@
 //! Logistic regression for two classes.
 
-use super::{Const, Dim, FixedModel, Model, Tensors};
+use super::{Const, Dim, FixedModel, Model, ModelKind, Tensors};
 use crate::math::{sigmoid, softplus};
 
 /// Logistic regression: P(class 1) = 1 / (1 + e^−(w·x + b)); loss −ln P(class).
@@ -55,6 +55,7 @@ impl<D: Dim> Model for Logistic<D> {
 }
 
 impl<const N: usize> FixedModel for Logistic<Const<N>> {
+    const KIND: ModelKind = ModelKind::Logistic;
     const PARAMETERS: usize = N + 1;
     const OUTPUTS: usize = 1;
 }

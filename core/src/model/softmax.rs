@@ -1,6 +1,6 @@
 //! Softmax regression for C classes.
 
-use super::{Const, Dim, FixedModel, Model, Tensors};
+use super::{Const, Dim, FixedModel, Model, ModelKind, Tensors};
 use crate::math::{exp, ln};
 
 /// Softmax regression: P(class c) ∝ e^(w_c·x + b_c); loss −ln P(class).
@@ -72,6 +72,7 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
 }
 
 impl<const N: usize, const C: usize> FixedModel for Softmax<Const<N>, Const<C>> {
+    const KIND: ModelKind = ModelKind::Softmax;
     const PARAMETERS: usize = (N + 1) * C;
     const OUTPUTS: usize = C;
 }

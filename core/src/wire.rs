@@ -1,0 +1,67 @@
+//! What a device and its coordinator say to each other, byte by byte: `docs/protocol.md`.
+//!
+//! A message is the body of a frame; a frame has a header, a keyed MAC and a CRC-32, and travels in
+//! COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and updates travel in
+//! chunks and neither side needs more memory for the link than one frame in each direction.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`cobs`] | frames in a byte stream, and back, one byte at a time |
+//! | [`crc32`] | the checksum that tells noise on the line from an attack |
+//! | [`mac`] | keys of devices and sessions, and the tags under them |
+//! | [`frame`] | header, body, tag and checksum |
+//! | [`message`] | the bodies |
+//! | [`pack`] | integers of a few bits, for updates |
+//! | [`link`] | one end of the link: keys, sequence numbers, refusals |
+//!
+//! The link is authenticated, not secret. An update without noise of its own (central trust) must
+//! travel over something that encrypts.
+
+pub mod cobs;
+pub mod crc32;
+pub mod frame;
+pub mod link;
+pub mod mac;
+pub mod message;
+pub mod pack;
+pub mod refusal;
+
+mod bytes;
+
+#[cfg(test)]
+mod tests;
+
+/// The version of the protocol that this crate speaks.
+pub const VERSION: u8 = 1;
+
+/// The version in the header of frames of the greeting, in which the versions meet: for ever.
+pub const GREETING_VERSION: u8 = 0;
+
+/// Most bytes of a frame on the line, with the zero that ends it.
+pub const FRAME_BYTES: usize = 256;
+
+/// Most bytes of a frame before COBS, which adds one byte to so many, and the zero.
+pub const RAW_BYTES: usize = FRAME_BYTES - 2;
+
+/// Most bytes of a message.
+pub const BODY_BYTES: usize = RAW_BYTES - frame::OVERHEAD_BYTES;
+
+/// Which way a frame travels. Part of what its tag covers, so that no frame can be sent back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Direction {
+    /// From the coordinator to a device.
+    ToDevice = 1,
+    /// From a device to the coordinator.
+    ToCoordinator = 2,
+}
+
+impl Direction {
+    /// The other way.
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::ToDevice => Self::ToCoordinator,
+            Self::ToCoordinator => Self::ToDevice,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! One end of a session: the key, the numbers of its frames, and what it lets in.
+
+use super::{
+    BODY_BYTES, Direction, GREETING_VERSION, VERSION,
+    frame::{Encoded, Frame, Header},
+    mac::Key,
+    message::{Message, is_greeting},
+    refusal::Refusal,
+};
+
+/// One end of a session, of either side.
+///
+/// Frames are numbered from 1 in each direction. A frame is let in if its tag is right and its number
+/// is above all that were let in before: what is replayed or overtaken is refused, what is lost is
+/// asked for again under a new number.
+#[derive(Clone, Debug)]
+pub struct Link {
+    key: Key,
+    outgoing: Direction,
+    sent: u32,
+    received: u32,
+}
+
+impl Link {
+    /// A session at its beginning.
+    pub const fn new(session: Key, outgoing: Direction) -> Self {
+        Self {
+            key: session,
+            outgoing,
+            sent: 0,
+            received: 0,
+        }
+    }
+
+    /// The message of an authentic new frame of this session.
+    ///
+    /// # Errors
+    /// [`Refusal`]; the session goes on as if the frame had not come. A frame whose number counts
+    /// but whose body is malformed uses the number up.
+    pub fn open<'a>(&mut self, frame: &Frame<'a>) -> Result<Message<'a>, Refusal> {
+        if is_greeting(frame.header.kind) {
+            return Err(Refusal::Unexpected);
+        }
+        if frame.header.version != VERSION {
+            return Err(Refusal::Version);
+        }
+        let incoming = self.outgoing.opposite();
+        if !frame.is_authentic(&self.key, incoming) {
+            return Err(Refusal::Tag);
+        }
+        if frame.header.sequence <= self.received {
+            return Err(Refusal::Replayed);
+        }
+        self.received = frame.header.sequence;
+        Message::parse(frame.header.kind, frame.body, incoming)
+    }
+
+    /// The next frame of this end, with this message.
+    ///
+    /// No bytes once 2³² − 1 frames were sent, so that no number comes twice: the session is over.
+    pub fn seal(&mut self, round: u32, message: &Message<'_>) -> Encoded {
+        let Some(sequence) = self.sent.checked_add(1) else {
+            return Encoded::empty();
+        };
+        self.sent = sequence;
+        seal(round, sequence, message, &self.key, self.outgoing)
+    }
+
+    /// As if so many frames had been sent.
+    #[cfg(test)]
+    pub(crate) const fn skip_to(&mut self, sent: u32) {
+        self.sent = sent;
+    }
+
+    /// Frames let in so far, or rather the number of the last one.
+    pub const fn received(&self) -> u32 {
+        self.received
+    }
+}
+
+/// A frame of the greeting: round 0, number 0, the same layout in every version.
+pub fn greet(message: &Message<'_>, key: &Key, outgoing: Direction) -> Encoded {
+    seal(0, 0, message, key, outgoing)
+}
+
+/// The message of a frame of the greeting. The caller checks its tag, when it knows the key.
+///
+/// # Errors
+/// [`Refusal::Unexpected`] if it is not of the greeting, [`Refusal::Version`] if it says to be of
+/// another version, and those of [`Message::parse`].
+pub fn open_greeting<'a>(frame: &Frame<'a>, incoming: Direction) -> Result<Message<'a>, Refusal> {
+    if !is_greeting(frame.header.kind) {
+        return Err(Refusal::Unexpected);
+    }
+    if frame.header.version != GREETING_VERSION {
+        return Err(Refusal::Version);
+    }
+    Message::parse(frame.header.kind, frame.body, incoming)
+}
+
+fn seal(round: u32, sequence: u32, message: &Message<'_>, key: &Key, way: Direction) -> Encoded {
+    let mut buffer = [0; BODY_BYTES];
+    let body = message
+        .write(&mut buffer)
+        .and_then(|length| buffer.get(..length));
+    let header = Header {
+        version: if is_greeting(message.kind()) {
+            GREETING_VERSION
+        } else {
+            VERSION
+        },
+        kind: message.kind(),
+        round,
+        sequence,
+    };
+    body.map_or_else(Encoded::empty, |body| Encoded::seal(header, body, key, way))
+}

@@ -1,0 +1,90 @@
+//! Keys and tags: keyed BLAKE2s (RFC 7693), 32-byte keys, 16-byte tags.
+//!
+//! Keyed BLAKE2s is a pseudo-random function: a tag of 128 bits is guessed with probability 2^-128,
+//! and nothing goes wrong when a nonce comes twice, unlike with Poly1305, where one repetition
+//! gives the key away; a microcontroller without a good source of entropy cannot rule that out.
+//! It works on 32-bit words and needs one pass, where HMAC-SHA256 hashes two blocks more a frame.
+//! The tag's length is a parameter of the function, so it is not a piece of a longer hash.
+//!
+//! A device and its coordinator share a **device key** for life. Every session has a key of its
+//! own, made of the device key and a nonce of each side, so that nothing recorded in one session
+//! is worth anything in another:
+//! `session key = BLAKE2s-256(device key; "smolfed session" ‖ device ‖ its nonce ‖ the other nonce)`.
+
+use blake2::{
+    Blake2sMac,
+    digest::{
+        FixedOutput, KeyInit, Mac,
+        consts::{U16, U32},
+    },
+};
+
+use super::Direction;
+
+/// Bytes of a tag.
+pub const TAG_BYTES: usize = 16;
+
+/// Bytes of a nonce.
+pub const NONCE_BYTES: usize = 16;
+
+/// What one side puts into the key of a session: random, or a counter that never goes back.
+pub type Nonce = [u8; NONCE_BYTES];
+
+/// Separates the key of a session from tags under the device key, whose first byte is 1 or 2.
+const SESSION_LABEL: &[u8] = b"smolfed session";
+
+/// A key under which frames are tagged: of a device, or of one session with it.
+#[derive(Clone)]
+#[cfg_attr(test, derive(PartialEq))]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// A device's key: 32 secret bytes that this device and the coordinator know, and nobody else.
+    ///
+    /// It is no root of random streams: those bytes must not leave the device.
+    pub const fn from_secret(secret: [u8; 32]) -> Self {
+        Self(secret)
+    }
+
+    /// The key of one session between this device key's owner and the coordinator.
+    pub fn session(&self, device: u32, device_nonce: &Nonce, coordinator_nonce: &Nonce) -> Self {
+        let mut session = [0; 32];
+        if let Ok(mut mac) = Blake2sMac::<U32>::new_from_slice(&self.0) {
+            mac.update(SESSION_LABEL);
+            mac.update(&device.to_le_bytes());
+            mac.update(device_nonce);
+            mac.update(coordinator_nonce);
+            mac.finalize_into((&mut session).into());
+        }
+        Self(session)
+    }
+
+    /// The tag of a frame's header and body.
+    pub(super) fn tag(&self, direction: Direction, bytes: &[u8]) -> [u8; TAG_BYTES] {
+        let mut tag = [0; TAG_BYTES];
+        if let Some(mac) = self.mac(direction, bytes) {
+            mac.finalize_into((&mut tag).into());
+        }
+        tag
+    }
+
+    /// Whether `tag` is the tag of these bytes; takes the same time wherever they differ.
+    pub(super) fn verify(&self, direction: Direction, bytes: &[u8], tag: &[u8]) -> bool {
+        self.mac(direction, bytes)
+            .is_some_and(|mac| mac.verify_slice(tag).is_ok())
+    }
+
+    /// Always there: a key of 32 bytes is as long as keys may be.
+    fn mac(&self, direction: Direction, bytes: &[u8]) -> Option<Blake2sMac<U16>> {
+        let mut mac = Blake2sMac::<U16>::new_from_slice(&self.0).ok()?;
+        mac.update(&[direction as u8]);
+        mac.update(bytes);
+        Some(mac)
+    }
+}
+
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Key(..)")
+    }
+}

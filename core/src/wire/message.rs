@@ -1,0 +1,348 @@
+//! What a frame says: its body, kind by kind. All numbers are little-endian.
+//!
+//! The greeting ([`Hello`], [`Welcome`], [`Refused`], [`Message::Call`]) has one layout in all
+//! versions of the protocol; all other kinds belong to the version that was agreed in it.
+
+use super::{
+    BODY_BYTES, Direction, VERSION,
+    bytes::{Reader, Writer},
+    mac::{NONCE_BYTES, Nonce},
+    pack,
+    refusal::Refusal,
+};
+
+mod invitation;
+mod reasons;
+
+pub use invitation::{Invitation, Shape};
+pub use reasons::{Abort, Decline, WhyRefused};
+
+/// Parameters in a full [`Message::ModelChunk`].
+pub const MODEL_CHUNK: usize = (BODY_BYTES - 2) / 4;
+
+/// Bytes of packed values in a full [`Message::UpdateChunk`].
+pub const UPDATE_CHUNK_BYTES: usize = BODY_BYTES - 3;
+
+/// A device asks for a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The device.
+    pub device: u32,
+    /// Never used before by this device.
+    pub nonce: Nonce,
+    /// Lowest version of the protocol that it speaks.
+    pub lowest_version: u8,
+    /// Highest version of the protocol that it speaks.
+    pub highest_version: u8,
+    /// The model that it can train.
+    pub shape: Shape,
+    /// Whether it answers only when it adds noise of its own.
+    pub needs_local_noise: bool,
+}
+
+impl Hello {
+    /// The highest version that both sides speak.
+    pub fn common_version(&self) -> Option<u8> {
+        (self.lowest_version..=self.highest_version)
+            .contains(&VERSION)
+            .then_some(VERSION)
+    }
+}
+
+/// The coordinator opens a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// Version of all frames that follow.
+    pub version: u8,
+    /// Fresh and random.
+    pub nonce: Nonce,
+}
+
+/// The coordinator knows the device and will not work with it. Trying again is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Fresh and random: the tag is under the key of the session that there will not be.
+    pub nonce: Nonce,
+    /// Lowest version of the protocol that the coordinator speaks.
+    pub lowest_version: u8,
+    /// Highest version of the protocol that the coordinator speaks.
+    pub highest_version: u8,
+    /// Why.
+    pub reason: WhyRefused,
+}
+
+/// A part of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpdateChunk<'a> {
+    /// Number of the chunk, from 0.
+    pub index: u16,
+    /// Whether all values of the update are to be negated, once they are unpacked.
+    ///
+    /// Only for an update whose one entry that is not 0 is +2^b: in b + 1 bits there is a −2^b, but
+    /// no +2^b.
+    pub negated: bool,
+    /// Values as in [`pack`], as many as fit in [`UPDATE_CHUNK_BYTES`], or what is left.
+    pub packed: &'a [u8],
+}
+
+/// A body.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    /// To the coordinator, under the device key.
+    Hello(Hello),
+    /// To the device.
+    Welcome(Welcome),
+    /// To the device.
+    Refused(Refused),
+    /// To the device, from a coordinator that has just started: say hello. Its tag means nothing.
+    Call,
+    /// To the coordinator: the session stands.
+    Ready,
+    /// To the device: take part in this round.
+    Invitation(Invitation),
+    /// To the coordinator: yes, and send this chunk of the model.
+    WantModel(u16),
+    /// To the device: [`MODEL_CHUNK`] parameters, or what is left.
+    ModelChunk {
+        /// Number of the chunk, from 0.
+        index: u16,
+        /// The parameters.
+        values: Values<'a>,
+    },
+    /// To the coordinator.
+    UpdateChunk(UpdateChunk<'a>),
+    /// To the device: send this chunk of the update.
+    WantUpdate(u16),
+    /// To the device: the whole update is there.
+    Done,
+    /// To the coordinator: the device sits the round out.
+    Decline(Decline),
+    /// To the device: the coordinator gives the round up.
+    Abort(Abort),
+}
+
+/// Parameters in a [`Message::ModelChunk`].
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'a> {
+    /// As received: four bytes each.
+    Bytes(&'a [u8]),
+    /// To be sent.
+    Floats(&'a [f32]),
+}
+
+impl Values<'_> {
+    /// Number of parameters.
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len() / 4,
+            Self::Floats(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the parameters to `target`; `None` if there are more or fewer.
+    pub fn copy_to(&self, target: &mut [f32]) -> Option<()> {
+        if target.len() != self.len() {
+            return None;
+        }
+        match self {
+            Self::Bytes(bytes) => {
+                let (chunks, _) = bytes.as_chunks();
+                for (value, bytes) in target.iter_mut().zip(chunks) {
+                    *value = f32::from_le_bytes(*bytes);
+                }
+            }
+            Self::Floats(values) => target.copy_from_slice(values),
+        }
+        Some(())
+    }
+}
+
+/// Numbers of the kinds; see [`Message::kind`].
+mod kind {
+    pub(super) const CALL: u8 = 1;
+    pub(super) const HELLO: u8 = 2;
+    pub(super) const WELCOME: u8 = 3;
+    pub(super) const REFUSED: u8 = 4;
+    pub(super) const READY: u8 = 16;
+    pub(super) const INVITATION: u8 = 17;
+    pub(super) const WANT_MODEL: u8 = 18;
+    pub(super) const MODEL_CHUNK: u8 = 19;
+    pub(super) const UPDATE_CHUNK: u8 = 20;
+    pub(super) const WANT_UPDATE: u8 = 21;
+    pub(super) const DONE: u8 = 22;
+    pub(super) const DECLINE: u8 = 23;
+    pub(super) const ABORT: u8 = 24;
+}
+
+/// Whether frames of this kind are part of the greeting, the same in all versions.
+pub const fn is_greeting(kind: u8) -> bool {
+    kind < kind::READY
+}
+
+impl<'a> Message<'a> {
+    /// The number in the header.
+    pub const fn kind(&self) -> u8 {
+        match self {
+            Self::Call => kind::CALL,
+            Self::Hello(_) => kind::HELLO,
+            Self::Welcome(_) => kind::WELCOME,
+            Self::Refused(_) => kind::REFUSED,
+            Self::Ready => kind::READY,
+            Self::Invitation(_) => kind::INVITATION,
+            Self::WantModel(_) => kind::WANT_MODEL,
+            Self::ModelChunk { .. } => kind::MODEL_CHUNK,
+            Self::UpdateChunk(_) => kind::UPDATE_CHUNK,
+            Self::WantUpdate(_) => kind::WANT_UPDATE,
+            Self::Done => kind::DONE,
+            Self::Decline(_) => kind::DECLINE,
+            Self::Abort(_) => kind::ABORT,
+        }
+    }
+
+    /// Reads the body of a frame that travels in `direction`.
+    ///
+    /// # Errors
+    /// [`Refusal::Kind`] if there is no such kind in this direction, [`Refusal::Body`] if the body has
+    /// another length or a value that cannot be.
+    pub fn parse(kind: u8, body: &'a [u8], direction: Direction) -> Result<Self, Refusal> {
+        if way(kind).is_none_or(|way| way != direction) {
+            return Err(Refusal::Kind);
+        }
+        Self::read(kind, &mut Reader(body)).ok_or(Refusal::Body)
+    }
+
+    fn read(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
+        let message = match kind {
+            kind::CALL => Self::Call,
+            kind::HELLO => Self::Hello(Hello {
+                device: reader.u32()?,
+                nonce: reader.array::<NONCE_BYTES>()?,
+                lowest_version: reader.u8()?,
+                highest_version: reader.u8()?,
+                shape: Shape::read(reader)?,
+                needs_local_noise: flag(reader.u8()?)?,
+            }),
+            kind::WELCOME => Self::Welcome(Welcome {
+                version: reader.u8()?,
+                nonce: reader.array()?,
+            }),
+            kind::REFUSED => Self::Refused(Refused {
+                nonce: reader.array()?,
+                lowest_version: reader.u8()?,
+                highest_version: reader.u8()?,
+                reason: WhyRefused::from_code(reader.u8()?),
+            }),
+            kind::READY => Self::Ready,
+            kind::INVITATION => Self::Invitation(Invitation::read(reader)?),
+            kind::WANT_MODEL => Self::WantModel(reader.u16()?),
+            kind::MODEL_CHUNK => {
+                let index = reader.u16()?;
+                let bytes = reader.rest();
+                if bytes.is_empty() || !bytes.len().is_multiple_of(4) {
+                    return None;
+                }
+                let values = Values::Bytes(bytes);
+                Self::ModelChunk { index, values }
+            }
+            kind::UPDATE_CHUNK => Self::UpdateChunk(UpdateChunk {
+                index: reader.u16()?,
+                negated: flag(reader.u8()?)?,
+                packed: reader.rest(),
+            }),
+            kind::WANT_UPDATE => Self::WantUpdate(reader.u16()?),
+            kind::DONE => Self::Done,
+            kind::DECLINE => Self::Decline(Decline::from_code(reader.u8()?)),
+            kind::ABORT => Self::Abort(Abort::from_code(reader.u8()?)),
+            _ => return None,
+        };
+        reader.end()?;
+        Some(message)
+    }
+
+    /// Writes the body to `buffer`; returns its length, or `None` if it does not fit, which only
+    /// chunks that are too long do not.
+    pub fn write(&self, buffer: &mut [u8; BODY_BYTES]) -> Option<usize> {
+        let mut writer = Writer::new(buffer);
+        match self {
+            Self::Call | Self::Ready | Self::Done => &mut writer,
+            Self::Hello(hello) => hello
+                .shape
+                .write(
+                    writer
+                        .u32(hello.device)
+                        .put(&hello.nonce)
+                        .u8(hello.lowest_version)
+                        .u8(hello.highest_version),
+                )
+                .u8(u8::from(hello.needs_local_noise)),
+            Self::Welcome(welcome) => writer.u8(welcome.version).put(&welcome.nonce),
+            Self::Refused(refused) => writer
+                .put(&refused.nonce)
+                .u8(refused.lowest_version)
+                .u8(refused.highest_version)
+                .u8(refused.reason.code()),
+            Self::Invitation(invitation) => invitation.write(&mut writer),
+            Self::WantModel(index) | Self::WantUpdate(index) => writer.u16(*index),
+            Self::ModelChunk { index, values } => {
+                writer.u16(*index);
+                match values {
+                    Values::Bytes(bytes) => writer.put(bytes),
+                    Values::Floats(values) => {
+                        values.iter().fold(&mut writer, |writer, x| writer.f32(*x))
+                    }
+                }
+            }
+            Self::UpdateChunk(chunk) => writer
+                .u16(chunk.index)
+                .u8(u8::from(chunk.negated))
+                .put(chunk.packed),
+            Self::Decline(reason) => writer.u8(reason.code()),
+            Self::Abort(reason) => writer.u8(reason.code()),
+        }
+        .finish()
+    }
+}
+
+/// The direction in which a kind travels, if there is such a kind.
+const fn way(kind: u8) -> Option<Direction> {
+    match kind {
+        kind::CALL
+        | kind::WELCOME
+        | kind::REFUSED
+        | kind::INVITATION
+        | kind::MODEL_CHUNK
+        | kind::WANT_UPDATE
+        | kind::DONE
+        | kind::ABORT => Some(Direction::ToDevice),
+        kind::HELLO | kind::READY | kind::WANT_MODEL | kind::UPDATE_CHUNK | kind::DECLINE => {
+            Some(Direction::ToCoordinator)
+        }
+        _ => None,
+    }
+}
+
+fn flag(byte: u8) -> Option<bool> {
+    match byte {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// Chunks of a model of `parameters` parameters.
+pub const fn model_chunks(parameters: usize) -> usize {
+    parameters.div_ceil(MODEL_CHUNK)
+}
+
+/// Chunks of an update of `parameters` entries of `width` bits.
+pub const fn update_chunks(parameters: usize, width: u32) -> usize {
+    match pack::capacity(width, UPDATE_CHUNK_BYTES) {
+        0 => 0,
+        capacity => parameters.div_ceil(capacity),
+    }
+}

@@ -1,0 +1,159 @@
+//! The invitation to a round: everything that a device needs to know but the model itself.
+
+use core::num::NonZeroU32;
+
+use super::super::{
+    bytes::{Reader, Writer},
+    pack,
+};
+use crate::{
+    model::{FixedModel, ModelKind},
+    noise::DiscreteGaussian,
+    params::{ClipNorm, LearningRate, Penalty},
+    quantize::Grid,
+    smooth::LaplacianSmoothing,
+    train::{Clipping, LocalTraining},
+};
+
+/// Kind and size of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Which model.
+    pub kind: ModelKind,
+    /// Features of a sample.
+    pub features: u16,
+    /// Scores of a sample.
+    pub outputs: u16,
+}
+
+impl Shape {
+    /// The shape of a model whose size the compiler knows; `None` if a number exceeds 65,535.
+    pub fn of<M: FixedModel>(model: &M) -> Option<Self> {
+        Some(Self {
+            kind: M::KIND,
+            features: u16::try_from(model.feature_count()).ok()?,
+            outputs: u16::try_from(model.output_count()).ok()?,
+        })
+    }
+
+    /// Number of parameters.
+    pub const fn parameters(&self) -> usize {
+        // At most 2^16 · 2^16: below a usize of 32 bits only by the saturation.
+        (self.features as usize + 1).saturating_mul(self.outputs as usize)
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            kind: ModelKind::from_code(reader.u8()?)?,
+            features: reader.u16()?,
+            outputs: reader.u16()?,
+        })
+    }
+
+    pub(super) fn write<'w, 'b>(&self, writer: &'w mut Writer<'b>) -> &'w mut Writer<'b> {
+        writer
+            .u8(self.kind.code())
+            .u16(self.features)
+            .u16(self.outputs)
+    }
+}
+
+/// How to take part in a round. The round's number stands in the header of the frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Invitation {
+    /// The model.
+    pub shape: Shape,
+    /// How to train.
+    pub epochs: u32,
+    /// Samples in a batch.
+    pub batch_size: NonZeroU32,
+    /// Step size.
+    pub learning_rate: LearningRate,
+    /// Weight decay.
+    pub weight_decay: Penalty,
+    /// Proximal term.
+    pub proximal: Penalty,
+    /// When the update is clipped.
+    pub clipping: Clipping,
+    /// Smoothing of the local gradient, 0 for none.
+    pub gradient_smoothing: Option<LaplacianSmoothing>,
+    /// Clip norm and bits of the update.
+    pub grid: Grid,
+    /// The noise that the device adds (local trust); `None` if the coordinator adds it.
+    pub noise: Option<DiscreteGaussian>,
+}
+
+impl Invitation {
+    /// How to train.
+    pub const fn training(&self) -> LocalTraining {
+        LocalTraining {
+            epochs: self.epochs,
+            batch_size: self.batch_size,
+            learning_rate: self.learning_rate,
+            weight_decay: self.weight_decay,
+            proximal: self.proximal,
+            clip_norm: Some(self.grid.clip_norm()),
+            clipping: self.clipping,
+            gradient_smoothing: self.gradient_smoothing,
+        }
+    }
+
+    /// Bits of an entry of the update on the line.
+    pub const fn width(&self) -> u32 {
+        pack::width(self.grid.bits(), self.noise.as_ref())
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            shape: Shape::read(reader)?,
+            epochs: reader.u32()?,
+            batch_size: NonZeroU32::new(reader.u32()?)?,
+            learning_rate: LearningRate::new(reader.f32()?).ok()?,
+            weight_decay: Penalty::new(reader.f32()?).ok()?,
+            proximal: Penalty::new(reader.f32()?).ok()?,
+            clipping: match reader.u8()? {
+                0 => Clipping::EveryStep,
+                1 => Clipping::Final,
+                _ => return None,
+            },
+            gradient_smoothing: match LaplacianSmoothing::new(reader.f32()?).ok()? {
+                none if none.sigma() <= 0.0 => None,
+                smoothing => Some(smoothing),
+            },
+            grid: {
+                let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
+                Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?
+            },
+            noise: match (reader.u64()?, reader.u64()?) {
+                (0, 0) => None,
+                (numerator, denominator) => {
+                    Some(DiscreteGaussian::new(numerator, denominator).ok()?)
+                }
+            },
+        })
+    }
+
+    pub(super) fn write<'w, 'b>(&self, writer: &'w mut Writer<'b>) -> &'w mut Writer<'b> {
+        let (numerator, denominator) = self.noise.map_or((0, 0), |noise| noise.sigma());
+        self.shape
+            .write(writer)
+            .u32(self.epochs)
+            .u32(self.batch_size.get())
+            .f32(self.learning_rate.get())
+            .f32(self.weight_decay.get())
+            .f32(self.proximal.get())
+            .u8(match self.clipping {
+                Clipping::EveryStep => 0,
+                Clipping::Final => 1,
+            })
+            .f32(
+                self.gradient_smoothing
+                    .map_or(0.0, |smoothing| smoothing.sigma()),
+            )
+            .f32(self.grid.clip_norm().get())
+            // At most 24.
+            .u8(self.grid.bits() as u8)
+            .u64(numerator)
+            .u64(denominator)
+    }
+}

@@ -1,0 +1,88 @@
+//! Why somebody will not: one byte each. A reason that this version does not know is `Other`.
+
+/// One byte on the line; see the variants.
+macro_rules! reasons {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$about])* $variant,)*
+            /// A reason that this version does not know.
+            Other(u8),
+        }
+
+        impl $name {
+            /// The reason with this code.
+            pub const fn from_code(code: u8) -> Self {
+                match code {
+                    $($code => Self::$variant,)*
+                    other => Self::Other(other),
+                }
+            }
+
+            /// The code of this reason.
+            pub const fn code(self) -> u8 {
+                match self {
+                    $(Self::$variant => $code,)*
+                    Self::Other(code) => code,
+                }
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(match self {
+                    $(Self::$variant => $text,)*
+                    Self::Other(_) => "a reason that this version does not know",
+                })
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why a device sits a round out.
+    Decline {
+        /// It has taken part as often as it will.
+        Budget = 1, "the device's own budget is spent";
+        /// It has used this round's random streams, or those of a later round.
+        RoundUsed = 2, "this round or a later one is in the device's ledger";
+        /// It trains another model.
+        Shape = 3, "the device trains another model";
+        /// It wants more noise of its own than it was asked for.
+        Noise = 4, "less noise than the device insists on";
+        /// It would take more local steps than the device is willing to do.
+        Work = 5, "more work than the device is willing to do";
+        /// It has no data.
+        NoSamples = 6, "the device has no samples";
+        /// Training ended in NaN or infinity.
+        Diverged = 7, "local training diverged";
+        /// The participation could not be recorded.
+        Storage = 8, "the device's ledger could not be written";
+    }
+}
+
+reasons! {
+    /// Why a coordinator gives a round up.
+    Abort {
+        /// The device took too long.
+        Late = 1, "the device took too long";
+        /// The values exceed the bound of a clipped update.
+        OutOfBound = 2, "the update exceeds its bound";
+        /// The coordinator stops.
+        Stopping = 3, "the coordinator stops";
+    }
+}
+
+reasons! {
+    /// Why a coordinator does not work with a device.
+    WhyRefused {
+        /// There is no version of the protocol that both speak.
+        Version = 1, "no common version of the protocol";
+        /// The federation trains another model.
+        Shape = 2, "the federation trains another model";
+        /// The federation has another trust model than the device insists on.
+        Trust = 3, "the federation's devices add no noise";
+    }
+}

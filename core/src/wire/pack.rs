@@ -1,0 +1,94 @@
+//! Integers of a few bits: an update on the line.
+//!
+//! Value i takes bits i·w to (i+1)·w − 1, in two's complement, lowest bit first within each byte; the
+//! last byte is filled with zeros. The width w follows from public numbers alone, never from the
+//! values: the length of an update must not tell anything about it.
+
+use crate::noise::DiscreteGaussian;
+
+/// Bits of an entry of an update on a grid of b bits, with or without the device's own noise.
+///
+/// Without noise b + 1: `Σq² ≤ 4^b` leaves −2^b to 2^b, and +2^b, the one value too many, only for an
+/// update whose other entries are 0; see [`super::message::UpdateChunk::negated`].
+///
+/// With noise, so many that 2^b + 12σ fits. Values wrap around beyond, like any sum of integers
+/// on a computer: that happens with probability 2·e^-72 an entry and costs no privacy.
+pub const fn width(grid_bits: u32, noise: Option<&DiscreteGaussian>) -> u32 {
+    match noise {
+        None => grid_bits + 1,
+        Some(noise) => {
+            let (numerator, denominator) = noise.sigma();
+            // σ < 2^53 and b ≤ 24: below 2^57.
+            let sigma = numerator / denominator + 1;
+            let largest = (1 << grid_bits) + 12 * sigma;
+            65 - largest.leading_zeros()
+        }
+    }
+}
+
+/// Values of `width` bits that fit in `bytes` bytes.
+pub const fn capacity(width: u32, bytes: usize) -> usize {
+    match (bytes * 8).checked_div(width as usize) {
+        Some(count) => count,
+        None => 0,
+    }
+}
+
+/// Bytes that `count` values of `width` bits take.
+pub const fn packed_bytes(width: u32, count: usize) -> usize {
+    (count * width as usize).div_ceil(8)
+}
+
+/// Packs values of `width` bits into `bytes`; returns the bytes used, or `None` if they do not fit.
+///
+/// Of each value the lowest `width` bits are kept, 1 to 57 of them.
+pub fn pack(values: impl Iterator<Item = i64>, width: u32, bytes: &mut [u8]) -> Option<usize> {
+    let mask = mask(width)?;
+    let mut used = 0;
+    let mut places = bytes.iter_mut();
+    let (mut waiting, mut bits) = (0_u64, 0);
+    for value in values {
+        // At most 7 bits wait: 64 in all.
+        waiting |= (value as u64 & mask) << bits;
+        bits += width;
+        while bits >= 8 {
+            *places.next()? = waiting as u8;
+            used += 1;
+            waiting >>= 8;
+            bits -= 8;
+        }
+    }
+    if bits > 0 {
+        *places.next()? = waiting as u8;
+        used += 1;
+    }
+    Some(used)
+}
+
+/// Unpacks as many values of `width` bits as `values` has places for.
+///
+/// `None` unless `bytes` has exactly the length that they take and ends in zeros.
+pub fn unpack(bytes: &[u8], width: u32, values: &mut [i64]) -> Option<()> {
+    let mask = mask(width)?;
+    if bytes.len() != packed_bytes(width, values.len()) {
+        return None;
+    }
+    let mut bytes = bytes.iter();
+    let (mut waiting, mut bits) = (0_u64, 0);
+    for value in values {
+        while bits < width {
+            waiting |= u64::from(*bytes.next()?) << bits;
+            bits += 8;
+        }
+        // The sign is the highest of the bits.
+        let unused = 64 - width;
+        *value = ((waiting & mask) << unused).cast_signed() >> unused;
+        waiting >>= width;
+        bits -= width;
+    }
+    (waiting == 0).then_some(())
+}
+
+fn mask(width: u32) -> Option<u64> {
+    (1..=57).contains(&width).then(|| (1 << width) - 1)
+}

@@ -1,0 +1,319 @@
+//! The format against an independent reading (`tests/vectors/wire.py`), and against bad input.
+
+use proptest::{collection::vec, prelude::*};
+use std::{format, string::String, vec, vec::Vec};
+
+use super::{
+    BODY_BYTES, Direction, FRAME_BYTES, RAW_BYTES,
+    cobs::{self, Decoder},
+    crc32::crc32,
+    frame::{Encoded, Frame, Header},
+    link::{Link, greet, open_greeting},
+    mac::Key,
+    message::{self, Message},
+    pack,
+    refusal::{Refusal, Refusals},
+};
+use crate::noise::DiscreteGaussian;
+
+mod vectors;
+
+/// Everything that comes out of a stream of bytes.
+pub(crate) fn frames(bytes: &[u8]) -> Vec<Result<Vec<u8>, Refusal>> {
+    let mut decoder = Decoder::new();
+    let mut found = vec![];
+    for byte in bytes {
+        if let Some(frame) = decoder.push(*byte) {
+            found.push(frame.map(<[u8]>::to_vec));
+        }
+    }
+    found
+}
+
+fn header(kind: u8, sequence: u32) -> Header {
+    Header {
+        version: 1,
+        kind,
+        round: 7,
+        sequence,
+    }
+}
+
+fn key(byte: u8) -> Key {
+    Key::from_secret([byte; 32])
+}
+
+proptest! {
+    #[test]
+    fn a_frame_survives_the_line(raw in vec(prop_oneof![Just(0u8), any::<u8>()], 1..=RAW_BYTES)) {
+        let mut encoded = [0; FRAME_BYTES];
+        let length = cobs::encode(&raw, &mut encoded).unwrap();
+        prop_assert_eq!(length, raw.len() + 2);
+        prop_assert_eq!(encoded[..length].iter().position(|byte| *byte == 0), Some(length - 1));
+        prop_assert_eq!(frames(&encoded[..length]), vec![Ok(raw)]);
+    }
+
+    #[test]
+    fn after_any_garbage_the_next_frame_is_found(
+        garbage in vec(any::<u8>(), 0..600), raw in vec(any::<u8>(), 1..=RAW_BYTES),
+    ) {
+        let mut encoded = [0; FRAME_BYTES];
+        let length = cobs::encode(&raw, &mut encoded).unwrap();
+        let mut bytes = garbage;
+        bytes.push(0);
+        bytes.extend(&encoded[..length]);
+        prop_assert_eq!(frames(&bytes).pop(), Some(Ok(raw)));
+    }
+
+    #[test]
+    fn no_damaged_frame_is_let_in(
+        body in vec(any::<u8>(), 0..=BODY_BYTES), at in any::<prop::sample::Index>(), flip in 1u8..,
+    ) {
+        let encoded = Encoded::seal(header(22, 1), &body, &key(1), Direction::ToDevice);
+        let mut bytes = encoded.as_slice().to_vec();
+        let at = at.index(bytes.len() - 1);
+        bytes[at] ^= flip;
+        for frame in frames(&bytes).into_iter().flatten() {
+            let refused = match Frame::parse(&frame) {
+                Err(_) => true,
+                Ok(frame) => !frame.is_authentic(&key(1), Direction::ToDevice),
+            };
+            prop_assert!(refused);
+        }
+    }
+
+    /// Also with a checksum and a tag that fit: whatever an owner of the key may say.
+    #[test]
+    fn no_body_makes_the_parser_panic(kind in 0u8..30, body in vec(any::<u8>(), 0..=BODY_BYTES)) {
+        for direction in [Direction::ToDevice, Direction::ToCoordinator] {
+            if let Ok(message) = Message::parse(kind, &body, direction) {
+                // What is accepted is exactly what this crate would have written.
+                prop_assert_eq!(message.kind(), kind);
+                let mut buffer = [0; BODY_BYTES];
+                let length = message.write(&mut buffer).unwrap();
+                let again = Message::parse(kind, &buffer[..length], direction).unwrap();
+                prop_assert_eq!(format!("{again:?}"), format!("{message:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn packed_values_come_back(
+        width in 1u32..=57, values in vec(any::<i64>(), 0..100), spare in 0usize..4,
+    ) {
+        let unused = 64 - width;
+        let values: Vec<i64> = values.into_iter().map(|x| x << unused >> unused).collect();
+        let mut bytes = vec![0xff; pack::packed_bytes(width, values.len()) + spare];
+        let used = pack::pack(values.iter().copied(), width, &mut bytes).unwrap();
+        prop_assert_eq!(used, pack::packed_bytes(width, values.len()));
+        let mut back = vec![0; values.len()];
+        prop_assert_eq!(pack::unpack(&bytes[..used], width, &mut back), Some(()));
+        prop_assert_eq!(&back, &values);
+        prop_assert_eq!(pack::unpack(&vec![0; used + 1], width, &mut back), None);
+        if used > 0 {
+            let short = pack::pack(values.iter().copied(), width, &mut bytes[..used - 1]);
+            prop_assert_eq!(short, None);
+        }
+    }
+}
+
+#[test]
+fn the_checksum_is_the_usual_one() {
+    assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    assert_eq!(crc32(b""), 0);
+}
+
+#[test]
+fn torn_frames_are_refused_by_name() {
+    assert_eq!(frames(&[5, 1, 2, 0]), [Err(Refusal::Stuffing)]);
+    assert_eq!(frames(&[0, 0, 0]), []);
+    assert_eq!(frames(&[1, 0]), [Ok(vec![])]);
+    assert_eq!(frames(&[1, 1, 0]), [Ok(vec![0])]);
+    assert_eq!(
+        frames(&[&[0xff; 300][..], &[0]].concat()),
+        [Err(Refusal::TooLong)]
+    );
+    assert_eq!(Frame::parse(&[0; 29]).unwrap_err(), Refusal::TooShort);
+    assert_eq!(Frame::parse(&[1; 30]).unwrap_err(), Refusal::Checksum);
+    assert_eq!(Frame::parse(&[0; 255]).unwrap_err(), Refusal::TooLong);
+    assert_eq!(
+        cobs::encode(&[1; RAW_BYTES + 1], &mut [0; FRAME_BYTES]),
+        None
+    );
+    let long = Encoded::seal(
+        header(22, 1),
+        &[1; BODY_BYTES + 1],
+        &key(1),
+        Direction::ToDevice,
+    );
+    assert_eq!(long.as_slice(), b"");
+    let full = Encoded::seal(
+        header(22, 1),
+        &[1; BODY_BYTES],
+        &key(1),
+        Direction::ToDevice,
+    );
+    assert_eq!(full.as_slice().len(), FRAME_BYTES);
+}
+
+/// What a link says of the frames that come in.
+fn opened(link: &mut Link, encoded: &Encoded) -> Result<u8, Refusal> {
+    let raw = frames(encoded.as_slice()).remove(0).unwrap();
+    let frame = Frame::parse(&raw).unwrap();
+    link.open(&frame).map(|message| message.kind())
+}
+
+#[test]
+fn strangers_replays_and_late_frames_stay_outside() {
+    let mut coordinator = Link::new(key(1), Direction::ToDevice);
+    let mut device = Link::new(key(1), Direction::ToCoordinator);
+    let first = coordinator.seal(7, &Message::Done);
+    let second = coordinator.seal(7, &Message::WantUpdate(3));
+    let third = coordinator.seal(8, &Message::Done);
+    assert_eq!(opened(&mut device, &second), Ok(21), "one was lost");
+    assert_eq!(opened(&mut device, &second), Err(Refusal::Replayed));
+    assert_eq!(opened(&mut device, &first), Err(Refusal::Replayed), "late");
+    assert_eq!(opened(&mut device, &third), Ok(22));
+    assert_eq!(device.received(), 3);
+
+    let mut other = Link::new(key(2), Direction::ToDevice);
+    for _ in 0..9 {
+        other.seal(7, &Message::Done);
+    }
+    let forged = other.seal(7, &Message::Done);
+    assert_eq!(opened(&mut device, &forged), Err(Refusal::Tag));
+    // Its own frame, thrown back.
+    let own = device.seal(7, &Message::Ready);
+    assert_eq!(opened(&mut device, &own), Err(Refusal::Tag));
+    // Nobody of this version speaks like that, not even with the right key.
+    let seal = |header, body: &[u8]| Encoded::seal(header, body, &key(1), Direction::ToDevice);
+    let other_version = Header {
+        version: 2,
+        ..header(22, 20)
+    };
+    assert_eq!(
+        opened(&mut device, &seal(other_version, &[])),
+        Err(Refusal::Version)
+    );
+    assert_eq!(
+        opened(&mut device, &seal(header(99, 20), &[])),
+        Err(Refusal::Kind)
+    );
+    assert_eq!(
+        opened(&mut device, &seal(header(22, 21), &[0])),
+        Err(Refusal::Body)
+    );
+    assert_eq!(
+        opened(&mut device, &seal(header(1, 22), &[])),
+        Err(Refusal::Unexpected)
+    );
+    assert_eq!(
+        opened(&mut device, &seal(header(22, u32::MAX), &[])),
+        Ok(22)
+    );
+}
+
+#[test]
+fn a_session_ends_before_its_numbers_do() {
+    let mut link = Link::new(key(1), Direction::ToDevice);
+    link.skip_to(u32::MAX - 1);
+    assert_ne!(link.seal(0, &Message::Done).as_slice(), b"");
+    assert_eq!(link.seal(0, &Message::Done).as_slice(), b"");
+}
+
+#[test]
+fn the_greeting_keeps_its_version() {
+    let call = greet(&Message::Call, &key(0), Direction::ToDevice);
+    let raw = frames(call.as_slice()).remove(0).unwrap();
+    let frame = Frame::parse(&raw).unwrap();
+    assert!(matches!(
+        open_greeting(&frame, Direction::ToDevice),
+        Ok(Message::Call)
+    ));
+    let wrong_way = open_greeting(&frame, Direction::ToCoordinator);
+    assert_eq!(wrong_way.unwrap_err(), Refusal::Kind);
+    let refused = |header| {
+        let frame = Encoded::seal(header, &[], &key(0), Direction::ToDevice);
+        let raw = frames(frame.as_slice()).remove(0).unwrap();
+        open_greeting(&Frame::parse(&raw).unwrap(), Direction::ToDevice).unwrap_err()
+    };
+    assert_eq!(refused(header(22, 0)), Refusal::Unexpected);
+    assert_eq!(refused(header(1, 0)), Refusal::Version);
+}
+
+#[test]
+fn sessions_have_keys_of_their_own() {
+    let session = key(1).session(5, &[1; 16], &[2; 16]);
+    assert_ne!(session, key(1));
+    assert_ne!(session, key(2).session(5, &[1; 16], &[2; 16]));
+    assert_ne!(session, key(1).session(6, &[1; 16], &[2; 16]));
+    assert_ne!(session, key(1).session(5, &[2; 16], &[1; 16]));
+    assert_eq!(format!("{session:?}"), "Key(..)");
+}
+
+/// The goal of the design: 650 parameters at b = 20 in less than 2 KiB.
+#[test]
+fn bytes_of_an_update_on_the_line() {
+    let line = |bits, multiplier: u64| {
+        let noise = (multiplier > 0).then(|| DiscreteGaussian::new(multiplier << bits, 1).unwrap());
+        let width = pack::width(bits, noise.as_ref());
+        let chunk = pack::capacity(width, message::UPDATE_CHUNK_BYTES);
+        let mut left = 650_usize;
+        let mut bytes = 0;
+        let mut chunks = 0;
+        while left > 0 {
+            let count = left.min(chunk);
+            let mut packed = [0; message::UPDATE_CHUNK_BYTES];
+            let length = pack::pack((0..count).map(|_| 0), width, &mut packed).unwrap();
+            let chunk = message::UpdateChunk {
+                index: chunks,
+                negated: false,
+                packed: &packed[..length],
+            };
+            let mut link = Link::new(key(1), Direction::ToCoordinator);
+            bytes += link.seal(1, &Message::UpdateChunk(chunk)).as_slice().len();
+            left -= count;
+            chunks += 1;
+        }
+        assert_eq!(usize::from(chunks), message::update_chunks(650, width));
+        bytes
+    };
+    let sizes: Vec<usize> = [8, 12, 16, 20].map(|bits| line(bits, 0)).to_vec();
+    assert_eq!(sizes, [873, 1232, 1627, 1990]);
+    assert_eq!([line(8, 1), line(16, 1), line(20, 1)], [1232, 1990, 2384]);
+}
+
+#[test]
+fn widths_hold_what_they_must() {
+    assert_eq!(pack::width(20, None), 21);
+    let noise = |numerator, denominator| DiscreteGaussian::new(numerator, denominator).unwrap();
+    // 2^20 + 12 · 2^20 < 2^24, and a sign.
+    assert_eq!(pack::width(20, Some(&noise(1 << 20, 1))), 25);
+    assert_eq!(pack::width(4, Some(&noise(1, 1 << 48))), 6);
+    assert_eq!(pack::width(24, Some(&noise(1 << 52, 1))), 57);
+    assert_eq!(pack::capacity(0, 10), 0);
+    assert_eq!(pack::pack([1].into_iter(), 58, &mut [0; 8]), None);
+    assert_eq!(pack::unpack(&[0; 8], 0, &mut [0]), None);
+    assert_eq!(
+        pack::unpack(&[0xe1], 5, &mut [0]),
+        None,
+        "bits behind the last value"
+    );
+}
+
+#[test]
+fn refusals_are_counted_and_named() {
+    let mut refusals = Refusals::new();
+    for refusal in Refusal::ALL {
+        refusals.count(refusal);
+        refusals.count(Refusal::Tag);
+    }
+    assert_eq!(refusals.get(Refusal::Tag), 12);
+    assert_eq!(refusals.get(Refusal::Round), 1);
+    assert_eq!(refusals.total(), 22);
+    let names: std::collections::BTreeSet<String> = refusals
+        .iter()
+        .map(|(refusal, _)| format!("{refusal}"))
+        .collect();
+    assert_eq!(names.len(), Refusal::ALL.len());
+}

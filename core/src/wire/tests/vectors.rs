@@ -1,0 +1,144 @@
+//! `tests/vectors/wire.json`: what an independent reading of `docs/protocol.md` puts on the line.
+
+use serde_json::Value;
+use std::{format, string::String, vec::Vec};
+
+use super::*;
+use crate::{
+    model::ModelKind,
+    wire::message::{Abort, Decline, Invitation, WhyRefused},
+};
+
+fn hex(value: &Value) -> Vec<u8> {
+    let text = value.as_str().unwrap();
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+        .collect()
+}
+
+fn array<const N: usize>(value: &Value) -> [u8; N] {
+    hex(value).try_into().unwrap()
+}
+
+fn file() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/wire.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn session(file: &Value) -> Key {
+    let device = u32::try_from(file["device"].as_u64().unwrap()).unwrap();
+    let nonce = |name: &str| array::<16>(&file[name]);
+    Key::from_secret(array(&file["device_key"])).session(
+        device,
+        &nonce("device_nonce"),
+        &nonce("coordinator_nonce"),
+    )
+}
+
+#[test]
+fn frames_agree_with_an_independent_reading() {
+    let file = file();
+    let session = session(&file);
+    assert_eq!(session, Key::from_secret(array(&file["session_key"])));
+    let mut kinds = Vec::new();
+    for case in file["cases"].as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        let direction = match case["direction"].as_u64() {
+            Some(1) => Direction::ToDevice,
+            _ => Direction::ToCoordinator,
+        };
+        let line = hex(&case["frame"]);
+        let raw = frames(&line).remove(0).unwrap();
+        let frame = Frame::parse(&raw).unwrap();
+        let message = Message::parse(frame.header.kind, frame.body, direction).unwrap();
+        check(name, &message);
+        let key = match message {
+            Message::Call => Key::from_secret([0; 32]),
+            Message::Hello(_) => Key::from_secret(array(&file["device_key"])),
+            _ => session.clone(),
+        };
+        assert!(frame.is_authentic(&key, direction), "{name}");
+        // The other way: what this crate says is the same bytes.
+        let ours = if message::is_greeting(message.kind()) {
+            greet(&message, &key, direction)
+        } else {
+            let mut link = Link::new(key, direction);
+            link.skip_to(frame.header.sequence - 1);
+            link.seal(frame.header.round, &message)
+        };
+        assert_eq!(ours.as_slice(), line, "{name}");
+        kinds.push(message.kind());
+    }
+    kinds.dedup();
+    assert_eq!(kinds, [1, 2, 3, 4, 16, 17, 18, 19, 20, 21, 22, 23, 24]);
+}
+
+/// That the fields are where they belong, and not only as many bytes.
+fn check(name: &str, message: &Message<'_>) {
+    match message {
+        Message::Call | Message::Ready | Message::Done => {}
+        Message::Hello(hello) => {
+            assert_eq!(hello.device, 42);
+            assert_eq!(hello.nonce[0], 100);
+            assert_eq!(hello.common_version(), Some(1));
+            assert_eq!(hello.shape.kind, ModelKind::Softmax);
+            assert_eq!(hello.shape.parameters(), 650);
+            assert!(hello.needs_local_noise);
+        }
+        Message::Welcome(welcome) => assert_eq!((welcome.version, welcome.nonce[15]), (1, 215)),
+        Message::Refused(refused) => {
+            assert_eq!((refused.lowest_version, refused.highest_version), (2, 3));
+            assert_eq!(refused.reason, WhyRefused::Version);
+        }
+        Message::Invitation(invitation) => check_invitation(name, invitation),
+        Message::WantModel(index) => assert_eq!(*index, 2),
+        Message::ModelChunk { index, values } => {
+            let mut copied = [9.0; 3];
+            values.copy_to(&mut copied).unwrap();
+            assert_eq!((*index, copied), (2, [1.0, -0.5, 0.0]));
+            assert_eq!(values.copy_to(&mut [0.0; 2]), None);
+        }
+        Message::UpdateChunk(chunk) => {
+            let mut values = [0; 6];
+            pack::unpack(chunk.packed, 21, &mut values).unwrap();
+            assert_eq!(values, [1, -1, 0, (1 << 20) - 1, -(1 << 20), 12_345]);
+            assert_eq!((chunk.index, chunk.negated), (3, false));
+        }
+        Message::WantUpdate(index) => assert_eq!(*index, 4),
+        Message::Decline(reason) => assert_eq!(*reason, Decline::Budget),
+        Message::Abort(reason) => assert_eq!(*reason, Abort::OutOfBound),
+    }
+}
+
+fn check_invitation(name: &str, invitation: &Invitation) {
+    let training = invitation.training();
+    if name.ends_with("local trust") {
+        assert_eq!((training.epochs, training.batch_size.get()), (5, 10));
+        assert_eq!(training.gradient_smoothing.unwrap().sigma(), 2.0);
+        assert_eq!(invitation.grid.clip_norm().get(), 0.5);
+        assert_eq!(invitation.grid.bits(), 20);
+        assert_eq!(invitation.noise.unwrap().sigma(), (11 << 20, 10));
+        assert_eq!(training.clipping, crate::train::Clipping::Final);
+        assert_eq!(training.learning_rate.get(), 0.125);
+    } else {
+        assert!(invitation.noise.is_none() && training.gradient_smoothing.is_none());
+        assert_eq!(training.weight_decay.get(), 0.25);
+        assert_eq!(training.proximal.get(), 1.0);
+        assert_eq!(invitation.width(), 9);
+    }
+}
+
+#[test]
+fn reasons_that_are_unknown_keep_their_number() {
+    assert_eq!(Decline::from_code(200), Decline::Other(200));
+    assert_eq!(Abort::from_code(1).code(), 1);
+    let names: std::collections::BTreeSet<String> = (1..=9)
+        .map(|code| format!("{}", Decline::from_code(code)))
+        .collect();
+    assert_eq!(names.len(), 9);
+    assert_eq!(
+        format!("{}", WhyRefused::from_code(9)),
+        "a reason that this version does not know"
+    );
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Writes wire.json: frames as docs/protocol.md describes them, read independently.
+
+Usage: wire.py > wire.json
+"""
+
+import hashlib
+import json
+import struct
+import zlib
+
+TO_DEVICE, TO_COORDINATOR = 1, 2
+DEVICE_KEY = bytes(range(32))
+DEVICE = 42
+DEVICE_NONCE = bytes(range(100, 116))
+COORDINATOR_NONCE = bytes(range(200, 216))
+
+
+def cobs(raw):
+    """Cheshire, Baker 1999; frames are shorter than 255 bytes."""
+    assert len(raw) < 255
+    return b"".join(bytes([len(piece) + 1]) + piece for piece in raw.split(b"\0")) + b"\0"
+
+
+def frame(key, direction, kind, body, round=0, sequence=0, version=1):
+    tagged = struct.pack("<BBII", version, kind, round, sequence) + body
+    tag = hashlib.blake2s(bytes([direction]) + tagged, key=key, digest_size=16).digest()
+    return cobs(tagged + tag + struct.pack("<I", zlib.crc32(tagged + tag)))
+
+
+def session_key():
+    text = b"smolfed session" + struct.pack("<I", DEVICE) + DEVICE_NONCE + COORDINATOR_NONCE
+    return hashlib.blake2s(text, key=DEVICE_KEY, digest_size=32).digest()
+
+
+def packed(values, width):
+    number = sum((value % 2**width) << (i * width) for i, value in enumerate(values))
+    return number.to_bytes((len(values) * width + 7) // 8, "little")
+
+
+SHAPE = struct.pack("<BHH", 3, 64, 10)
+SESSION = session_key()
+HELLO = struct.pack("<I", DEVICE) + DEVICE_NONCE + bytes([1, 1]) + SHAPE + bytes([1])
+INVITATION = SHAPE + struct.pack(
+    "<IIfffBffBQQ", 5, 10, 0.125, 0.0, 0.0, 1, 2.0, 0.5, 20, 11 << 20, 10
+)
+CENTRAL = SHAPE + struct.pack("<IIfffBffBQQ", 1, 1, 0.5, 0.25, 1.0, 0, 0.0, 1.0, 8, 0, 0)
+MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
+VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
+UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
+
+cases = [
+    ("call", TO_DEVICE, frame(bytes(32), TO_DEVICE, 1, b"", version=0)),
+    ("hello", TO_COORDINATOR, frame(DEVICE_KEY, TO_COORDINATOR, 2, HELLO, version=0)),
+    (
+        "welcome",
+        TO_DEVICE,
+        frame(SESSION, TO_DEVICE, 3, bytes([1]) + COORDINATOR_NONCE, version=0),
+    ),
+    (
+        "refused",
+        TO_DEVICE,
+        frame(SESSION, TO_DEVICE, 4, COORDINATOR_NONCE + bytes([2, 3, 1]), version=0),
+    ),
+    ("ready", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 16, b"", 0, 1)),
+    ("invitation, local trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, INVITATION, 7, 1)),
+    ("invitation, central trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, CENTRAL, 8, 2)),
+    ("want model", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 18, b"\2\0", 7, 2)),
+    ("model chunk", TO_DEVICE, frame(SESSION, TO_DEVICE, 19, MODEL, 7, 3)),
+    ("update chunk", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 20, UPDATE, 7, 3)),
+    ("want update", TO_DEVICE, frame(SESSION, TO_DEVICE, 21, b"\4\0", 7, 4)),
+    ("done", TO_DEVICE, frame(SESSION, TO_DEVICE, 22, b"", 7, 5)),
+    ("decline", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\1", 8, 4)),
+    ("abort", TO_DEVICE, frame(SESSION, TO_DEVICE, 24, b"\2", 8, 6)),
+]
+
+if __name__ == "__main__":
+    print(
+        json.dumps(
+            {
+                "description": "Frames on the line, one of each kind: bytes in hexadecimal, "
+                "direction 1 to the device and 2 to the coordinator.",
+                "source": "wire.py beside this file, from docs/protocol.md; RFC 7693 and the CRC-32 of "
+                "IEEE 802.3 as Python's hashlib and zlib have them.",
+                "version": 1,
+                "device": DEVICE,
+                "device_key": DEVICE_KEY.hex(),
+                "device_nonce": DEVICE_NONCE.hex(),
+                "coordinator_nonce": COORDINATOR_NONCE.hex(),
+                "session_key": SESSION.hex(),
+                "packed": {"width": 21, "values": VALUES, "bytes": packed(VALUES, 21).hex()},
+                "cases": [
+                    {"name": name, "direction": direction, "frame": frame.hex()}
+                    for name, direction, frame in cases
+                ],
+            },
+            indent=1,
+        )
+    )
