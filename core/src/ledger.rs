@@ -19,7 +19,7 @@ use embedded_storage::nor_flash::NorFlash;
 use crate::wire::crc32::crc32;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Bytes of a record, a multiple of the write size of usual flash.
 pub const RECORD_BYTES: usize = 32;

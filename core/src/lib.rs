@@ -58,6 +58,7 @@
 //! | [`math`] | elementary functions in software |
 //! | [`params`] | numbers that are checked once |
 //! | [`ledger`] | the device's own record of its participations, on flash |
+//! | [`session`] | the device's side of the protocol: bytes in, bytes out |
 //! | [`wire`] | messages and frames between device and coordinator |
 //!
 //! # Same bits everywhere
@@ -92,6 +93,7 @@ pub mod noise;
 pub mod params;
 pub mod quantize;
 pub mod samples;
+pub mod session;
 pub mod smooth;
 pub mod stream;
 pub mod train;

@@ -72,6 +72,7 @@ cases = [
     ("done", TO_DEVICE, frame(SESSION, TO_DEVICE, 22, b"", 7, 5)),
     ("decline", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\1", 8, 4)),
     ("abort", TO_DEVICE, frame(SESSION, TO_DEVICE, 24, b"\2", 8, 6)),
+    ("wait", TO_DEVICE, frame(SESSION, TO_DEVICE, 25, b"", 0, 7)),
 ]
 
 if __name__ == "__main__":

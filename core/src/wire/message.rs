@@ -119,6 +119,8 @@ pub enum Message<'a> {
     Decline(Decline),
     /// To the device: the coordinator gives the round up.
     Abort(Abort),
+    /// To the device, the answer to [`Message::Ready`] while there is no invitation: wait for one.
+    Wait,
 }
 
 /// Parameters in a [`Message::ModelChunk`].
@@ -177,6 +179,7 @@ mod kind {
     pub(super) const DONE: u8 = 22;
     pub(super) const DECLINE: u8 = 23;
     pub(super) const ABORT: u8 = 24;
+    pub(super) const WAIT: u8 = 25;
 }
 
 /// Whether frames of this kind are part of the greeting, the same in all versions.
@@ -201,6 +204,7 @@ impl<'a> Message<'a> {
             Self::Done => kind::DONE,
             Self::Decline(_) => kind::DECLINE,
             Self::Abort(_) => kind::ABORT,
+            Self::Wait => kind::WAIT,
         }
     }
 
@@ -258,6 +262,7 @@ impl<'a> Message<'a> {
             kind::DONE => Self::Done,
             kind::DECLINE => Self::Decline(Decline::from_code(reader.u8()?)),
             kind::ABORT => Self::Abort(Abort::from_code(reader.u8()?)),
+            kind::WAIT => Self::Wait,
             _ => return None,
         };
         reader.end()?;
@@ -269,7 +274,7 @@ impl<'a> Message<'a> {
     pub fn write(&self, buffer: &mut [u8; BODY_BYTES]) -> Option<usize> {
         let mut writer = Writer::new(buffer);
         match self {
-            Self::Call | Self::Ready | Self::Done => &mut writer,
+            Self::Call | Self::Ready | Self::Done | Self::Wait => &mut writer,
             Self::Hello(hello) => hello
                 .shape
                 .write(
@@ -318,7 +323,8 @@ const fn way(kind: u8) -> Option<Direction> {
         | kind::MODEL_CHUNK
         | kind::WANT_UPDATE
         | kind::DONE
-        | kind::ABORT => Some(Direction::ToDevice),
+        | kind::ABORT
+        | kind::WAIT => Some(Direction::ToDevice),
         kind::HELLO | kind::READY | kind::WANT_MODEL | kind::UPDATE_CHUNK | kind::DECLINE => {
             Some(Direction::ToCoordinator)
         }

@@ -71,13 +71,13 @@ fn frames_agree_with_an_independent_reading() {
         kinds.push(message.kind());
     }
     kinds.dedup();
-    assert_eq!(kinds, [1, 2, 3, 4, 16, 17, 18, 19, 20, 21, 22, 23, 24]);
+    assert_eq!(kinds, [1, 2, 3, 4, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25]);
 }
 
 /// That the fields are where they belong, and not only as many bytes.
 fn check(name: &str, message: &Message<'_>) {
     match message {
-        Message::Call | Message::Ready | Message::Done => {}
+        Message::Call | Message::Ready | Message::Done | Message::Wait => {}
         Message::Hello(hello) => {
             assert_eq!(hello.device, 42);
             assert_eq!(hello.nonce[0], 100);

@@ -1,0 +1,509 @@
+//! Whole rounds over lines that lose, damage, repeat and reorder, and against hostile peers.
+
+use core::num::NonZeroU32;
+use proptest::{collection::vec, prelude::*};
+use std::{format, vec, vec::Vec};
+
+use super::*;
+use crate::{
+    ledger::tests::Ram,
+    model::{Const, Linear, ModelKind, Softmax},
+    params::{ClipNorm, LearningRate, Penalty},
+    quantize::Grid,
+    samples::SampleSlice,
+    train::Clipping,
+    wire::message::Abort,
+};
+
+mod coordinator;
+
+use coordinator::Coordinator;
+
+const KEY: [u8; 32] = [3; 32];
+const FEATURES: usize = 20;
+const PARAMETERS: usize = (FEATURES + 1) * 6;
+
+type Board = Session<Softmax<Const<FEATURES>, Const<6>>, PARAMETERS, 10, 6, Ram, Stream>;
+
+fn stream(purpose: Purpose, round: u32) -> Stream {
+    Root::from_seed(11).stream(StreamId {
+        purpose,
+        round,
+        device: 42,
+    })
+}
+
+fn policy() -> Policy {
+    Policy {
+        budget: Budget(5),
+        least_noise_multiplier: 0,
+        most_epochs: 10,
+    }
+}
+
+fn identity() -> Identity {
+    Identity {
+        device: 42,
+        key: Key::from_secret(KEY),
+        root: Root::from_seed(11),
+    }
+}
+
+fn board(policy: Policy, ledger: Ledger<Ram>, start: u32) -> Board {
+    let client = Client::new(Softmax::new(Const::<FEATURES>, Const::<6>));
+    let nonces = stream(Purpose::Initialisation, start);
+    Session::new(identity(), policy, client, ledger, nonces).unwrap()
+}
+
+fn ledger() -> Ledger<Ram> {
+    Ledger::create(Ram::new()).unwrap()
+}
+
+fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
+    Invitation {
+        shape: Shape {
+            kind: ModelKind::Softmax,
+            features: FEATURES as u16,
+            outputs: 6,
+        },
+        epochs: 2,
+        batch_size: NonZeroU32::new(4).unwrap(),
+        learning_rate: LearningRate::new(0.25).unwrap(),
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
+        grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
+        noise,
+    }
+}
+
+fn noise() -> Option<DiscreteGaussian> {
+    DiscreteGaussian::new(3 << 20, 2).ok()
+}
+
+fn data() -> (Vec<f32>, Vec<u16>) {
+    let features = (0..FEATURES * 10)
+        .map(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0)
+        .collect();
+    (features, (0..10).map(|i| i % 6).collect())
+}
+
+fn model() -> Vec<f32> {
+    (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect()
+}
+
+fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
+    Coordinator::new(Key::from_secret(KEY), round, invitation(noise), model())
+}
+
+/// What the simulator computes: the same client without a wire.
+fn expected(round: u32, invitation: &Invitation) -> Vec<i64> {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let mut client: Client<_, PARAMETERS, 10, 6> =
+        Client::new(Softmax::new(Const::<FEATURES>, Const::<6>));
+    let global = model().try_into().unwrap();
+    let order = &mut stream(Purpose::BatchShuffle, round);
+    client
+        .train(&samples, &global, &invitation.training(), order)
+        .unwrap();
+    let mut integers = [0; PARAMETERS];
+    invitation
+        .grid
+        .quantize_into(client.update(), &mut integers)
+        .unwrap();
+    let mut sum = integers.map(i64::from);
+    if let Some(noise) = invitation.noise {
+        noise.add_to(&mut sum, &mut stream(Purpose::DeviceNoise, round));
+    }
+    sum.to_vec()
+}
+
+/// One turn of both sides: what the device says, then what the coordinator says, through a line.
+fn turn(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let said = board.outgoing().to_vec();
+    board.sent();
+    if !said.is_empty() {
+        other.receive(&line(said));
+    }
+    for said in core::mem::take(&mut other.outgoing) {
+        let bytes = line(said);
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let taken = board.receive(rest);
+            assert!(taken > 0, "no progress");
+            rest = &rest[taken..];
+        }
+    }
+    if board.phase() == Phase::Training {
+        board.train(&samples);
+    }
+    if board.outgoing().is_empty() && other.outgoing.is_empty() {
+        board.timeout();
+        if other.connected() && !other.done {
+            other.invite();
+        }
+    }
+}
+
+/// Runs until the coordinator has an answer; returns the number of turns.
+fn run(
+    board: &mut Board,
+    other: &mut Coordinator,
+    mut line: impl FnMut(Vec<u8>) -> Vec<u8>,
+) -> usize {
+    for number in 0..20_000 {
+        if other.done || other.declined.is_some() {
+            return number;
+        }
+        turn(board, other, &mut line);
+    }
+    panic!("no end: {board:?}");
+}
+
+#[test]
+fn a_round_brings_the_bits_of_the_simulator() {
+    let mut board = board(policy(), ledger(), 0);
+    for (round, noise) in [(3, None), (4, noise())] {
+        let mut other = coordinator(round, noise);
+        board.timeout();
+        // A coordinator that was started anew knows no session: the device must greet again.
+        board.begin();
+        run(&mut board, &mut other, |bytes| bytes);
+        assert_eq!(other.integers, expected(round, &other.invitation));
+        assert_eq!((other.refusals.total(), board.refusals().total()), (0, 0));
+    }
+    assert_eq!(board.ledger().past().participations, 2);
+    let text = format!("{board:?}");
+    assert!(text.starts_with("Session(Idle, 126 parameters"), "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// One line in four is lost, damaged, repeated, cut or mixed with garbage.
+    #[test]
+    fn a_bad_line_costs_turns_and_nothing_else(faults in vec((0u8..24, any::<u16>()), 200)) {
+        let mut board = board(policy(), ledger(), 0);
+        let mut other = coordinator(1, noise());
+        let mut faults = faults.iter().cycle();
+        let mut last = vec![];
+        run(&mut board, &mut other, |bytes| {
+            let (fault, at) = faults.next().unwrap();
+            let at = usize::from(*at) % bytes.len();
+            let mut out = bytes.clone();
+            match fault {
+                0 => out.clear(),
+                1 => out[at] ^= 0x10,
+                2 => out.extend(&bytes),
+                3 => out.truncate(at),
+                4 => out = [&[0x55; 300][..], &[0], &bytes].concat(),
+                5 => out = [&last[..], &bytes].concat(),
+                _ => {}
+            }
+            last = bytes;
+            out
+        });
+        // A session that was lost in the middle spends the round; else the bits are right.
+        match other.declined {
+            Some(reason) => prop_assert_eq!(reason, Decline::RoundUsed),
+            None => prop_assert_eq!(&other.integers, &expected(1, &other.invitation)),
+        }
+        prop_assert_eq!(board.ledger().past().participations, 1);
+    }
+
+    #[test]
+    fn random_bytes_are_left_out_and_counted(bytes in vec(prop_oneof![Just(0u8), any::<u8>()], 0..2_000)) {
+        let mut board = board(policy(), ledger(), 0);
+        board.timeout();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            rest = &rest[board.receive(rest)..];
+        }
+        prop_assert_eq!(board.phase(), Phase::Greeting);
+        let pieces = bytes.split(|byte| *byte == 0).count() - 1;
+        let empty = bytes.split(|byte| *byte == 0).rev().skip(1).filter(|x| x.is_empty()).count();
+        prop_assert_eq!(board.refusals().total() as usize, pieces - empty);
+    }
+
+    /// A coordinator that knows the key and says anything in any order.
+    #[test]
+    fn no_order_of_messages_harms_the_device(
+        said in vec((16u8..26, 0u32..4, vec(any::<u8>(), 0..230), any::<bool>()), 0..60),
+    ) {
+        let mut board = board(policy(), ledger(), 0);
+        let mut other = coordinator(1, None);
+        while board.phase() != Phase::Receiving {
+            turn(&mut board, &mut other, &mut |bytes| bytes);
+        }
+        let mut rounds = 0;
+        for (kind, round, body, sensible) in said {
+            other.round = round;
+            other.invitation.epochs = 1 + round;
+            let values = [0.5; MODEL_CHUNK];
+            match kind {
+                17 if sensible => other.invite(),
+                19 => {
+                    let index = body.first().map_or(0, |x| u16::from(x % 4));
+                    let count = if index == 2 { PARAMETERS % MODEL_CHUNK } else { MODEL_CHUNK };
+                    let values = Values::Floats(&values[..count]);
+                    other.say(&Message::ModelChunk { index, values });
+                }
+                20 => other.say(&Message::Abort(Abort::Late)),
+                21 => other.say(&Message::WantUpdate(round as u16)),
+                22 => other.say(&Message::Done),
+                _ => {
+                    if let Ok(message) = Message::parse(kind, &body, Direction::ToDevice) {
+                        other.say(&message);
+                    }
+                }
+            }
+            turn(&mut board, &mut other, &mut |bytes| bytes);
+            let now = board.ledger().past().participations;
+            prop_assert!(now >= rounds && now <= 5);
+            rounds = now;
+        }
+    }
+}
+
+#[test]
+fn what_the_device_does_not_agree_to_is_declined_by_name() {
+    let spent = Policy {
+        budget: Budget(0),
+        ..policy()
+    };
+    // z = 1.5 is offered.
+    let noisy = |halves: u64| Policy {
+        least_noise_multiplier: halves << 31,
+        ..policy()
+    };
+    let lazy = Policy {
+        most_epochs: 1,
+        ..policy()
+    };
+    let cases = [
+        (spent, None, Some(Decline::Budget)),
+        (noisy(3), noise(), None),
+        (noisy(4), noise(), Some(Decline::Noise)),
+        (noisy(1), None, Some(Decline::Noise)),
+        (lazy, None, Some(Decline::Work)),
+    ];
+    for (policy, noise, reason) in cases {
+        let mut board = board(policy, ledger(), 0);
+        let mut other = coordinator(1, noise);
+        run(&mut board, &mut other, |bytes| bytes);
+        assert_eq!(other.declined, reason, "{policy:?}");
+    }
+    let mut other = coordinator(1, None);
+    other.invitation.shape.kind = ModelKind::Logistic;
+    run(&mut board(policy(), ledger(), 0), &mut other, |bytes| bytes);
+    assert_eq!(other.declined, Some(Decline::Shape));
+    let mut other = coordinator(1, None);
+    other.model[0] = f32::NAN;
+    run(&mut board(policy(), ledger(), 0), &mut other, |bytes| bytes);
+    assert_eq!(other.declined, Some(Decline::Diverged));
+}
+
+#[test]
+fn a_device_that_restarts_in_a_round_does_not_begin_it_again() {
+    let mut first = board(policy(), ledger(), 0);
+    let mut other = coordinator(6, noise());
+    while first.phase() != Phase::Sending {
+        turn(&mut first, &mut other, &mut |bytes| bytes);
+    }
+    let flash = first.into_ledger().into_flash();
+    let mut second = board(policy(), Ledger::open(flash).unwrap(), 1);
+    run(&mut second, &mut other, |bytes| bytes);
+    assert_eq!(other.declined, Some(Decline::RoundUsed));
+    assert!(!other.done);
+}
+
+#[test]
+fn a_flash_that_fails_lets_no_round_begin() {
+    let mut flash = ledger().into_flash();
+    flash.power = 3;
+    let mut board = board(policy(), Ledger::open(flash).unwrap(), 0);
+    let mut other = coordinator(1, noise());
+    run(&mut board, &mut other, |bytes| bytes);
+    assert_eq!(other.declined, Some(Decline::Storage));
+}
+
+#[test]
+fn an_empty_device_loses_no_participation() {
+    let mut board = board(policy(), ledger(), 0);
+    let mut other = coordinator(1, None);
+    while board.phase() != Phase::Receiving {
+        turn(&mut board, &mut other, &mut |bytes| bytes);
+    }
+    board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
+    assert_eq!(board.phase(), Phase::Receiving, "not yet");
+    board.phase = Phase::Training;
+    board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
+    assert_eq!(board.phase(), Phase::Idle);
+    assert_eq!(board.ledger().past().participations, 0);
+}
+
+#[test]
+fn a_recorded_coordinator_is_worth_nothing() {
+    let mut tape = vec![];
+    let mut first = board(policy(), ledger(), 0);
+    let mut other = coordinator(1, noise());
+    run(&mut first, &mut other, |bytes| {
+        tape.extend(&bytes);
+        bytes
+    });
+    // The same device after a restart, with a blank ledger even: its nonce is another.
+    let mut second = board(policy(), ledger(), 1);
+    second.timeout();
+    let mut rest = tape.as_slice();
+    while !rest.is_empty() {
+        rest = &rest[second.receive(rest)..];
+    }
+    assert_eq!(second.phase(), Phase::Greeting);
+    assert!(
+        second.refusals().get(Refusal::Tag) > 0,
+        "the recorded welcome"
+    );
+    assert!(
+        second.refusals().get(Refusal::Unexpected) > 0,
+        "all that follows it"
+    );
+    // And to the first one, which is still there.
+    let before = first.refusals().total();
+    let mut rest = tape.as_slice();
+    while !rest.is_empty() {
+        rest = &rest[first.receive(rest)..];
+    }
+    assert!(first.refusals().total() > before);
+    assert!(first.refusals().get(Refusal::Replayed) > 0);
+    assert_eq!(first.ledger().past().participations, 1);
+}
+
+#[test]
+fn another_key_and_a_recorded_hello_change_nothing() {
+    let mut first = board(policy(), ledger(), 0);
+    let mut other = Coordinator::new(Key::from_secret([4; 32]), 1, invitation(None), model());
+    for _ in 0..50 {
+        turn(&mut first, &mut other, &mut |bytes| bytes);
+    }
+    assert!(other.refusals.get(Refusal::Tag) > 10 && !other.connected());
+
+    let mut other = coordinator(1, None);
+    let hello = first.outgoing().to_vec();
+    while first.phase() != Phase::Sending {
+        turn(&mut first, &mut other, &mut |bytes| bytes);
+        // Whoever recorded the hello says it again and again.
+        if other.connected() {
+            other.receive(&hello);
+            other.outgoing.pop();
+        }
+    }
+    run(&mut first, &mut other, |bytes| bytes);
+    assert_eq!(other.integers, expected(1, &other.invitation));
+}
+
+#[test]
+fn waiting_is_bounded_and_a_call_begins_anew() {
+    let mut board = board(policy(), ledger(), 0);
+    let mut other = coordinator(1, None);
+    while board.phase() != Phase::Sending {
+        turn(&mut board, &mut other, &mut |bytes| bytes);
+    }
+    let mut frames = 0;
+    while board.phase() == Phase::Sending {
+        board.sent();
+        board.timeout();
+        frames += 1;
+        assert!(frames < 100);
+    }
+    assert_eq!(
+        (frames, board.phase()),
+        (REPETITIONS as usize + 1, Phase::Greeting)
+    );
+
+    let call = greet(
+        &Message::Call,
+        &Key::from_secret([0; 32]),
+        Direction::ToDevice,
+    );
+    board.receive(call.as_slice());
+    assert_eq!(
+        board.refusals().get(Refusal::Unexpected),
+        1,
+        "it greets already"
+    );
+    board.phase = Phase::Refused(WhyRefused::Version);
+    board.sent();
+    board.timeout();
+    assert!(board.outgoing().is_empty(), "silent");
+    board.receive(call.as_slice());
+    assert_eq!(board.phase(), Phase::Greeting);
+    assert!(!board.outgoing().is_empty());
+}
+
+#[test]
+fn a_refused_device_is_silent() {
+    use crate::wire::message::Refused;
+    let mut board = board(policy(), ledger(), 0);
+    board.timeout();
+    let refused = Refused {
+        nonce: [9; 16],
+        lowest_version: 2,
+        highest_version: 3,
+        reason: WhyRefused::Version,
+    };
+    let forged = greet(
+        &Message::Refused(refused),
+        &Key::from_secret(KEY),
+        Direction::ToDevice,
+    );
+    board.receive(forged.as_slice());
+    assert_eq!(
+        board.phase(),
+        Phase::Greeting,
+        "not under the session's key"
+    );
+    let session = Key::from_secret(KEY).session(42, &board.nonce, &[9; 16]);
+    let refusal = greet(&Message::Refused(refused), &session, Direction::ToDevice);
+    board.receive(refusal.as_slice());
+    assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
+}
+
+/// The one update that needs the flag: a single coordinate, at the bound, positive.
+#[test]
+fn an_update_of_one_coordinate_at_the_bound_arrives() {
+    for target in [100.0, -100.0] {
+        let client: Client<_, 2, 1, 1> = Client::new(Linear::new(Const::<1>));
+        let nonces = stream(Purpose::Initialisation, 0);
+        let mut board = Session::new(identity(), policy(), client, ledger(), nonces).unwrap();
+        let mut asked = invitation(None);
+        asked.shape = Shape {
+            kind: ModelKind::Linear,
+            features: 1,
+            outputs: 1,
+        };
+        let mut other = Coordinator::new(Key::from_secret(KEY), 1, asked, vec![0.0; 2]);
+        for turn in 0.. {
+            if other.done {
+                break;
+            }
+            assert!(turn < 100, "no end: {board:?}");
+            board.timeout();
+            other.receive(board.outgoing());
+            board.sent();
+            if board.phase() == Phase::Idle {
+                other.invite();
+            }
+            for said in core::mem::take(&mut other.outgoing) {
+                board.receive(&said);
+            }
+            // Only the bias learns.
+            board.train(&SampleSlice::new(&[0.0], &[target], 1).unwrap());
+        }
+        let largest = if target > 0.0 { 1 << 20 } else { -(1 << 20) };
+        assert_eq!(other.integers, [0, largest]);
+    }
+}

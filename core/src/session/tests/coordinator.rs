@@ -1,0 +1,149 @@
+//! The least coordinator that follows `docs/protocol.md`, for one device.
+
+use std::{vec, vec::Vec};
+
+use super::*;
+use crate::wire::message::Welcome;
+
+pub(super) struct Coordinator {
+    key: Key,
+    pub(super) round: u32,
+    pub(super) invitation: Invitation,
+    pub(super) model: Vec<f32>,
+    sessions: u8,
+    link: Option<Link>,
+    /// A session whose device has not proved yet that it is there.
+    pending: Option<Link>,
+    pub(super) integers: Vec<i64>,
+    pub(super) done: bool,
+    pub(super) declined: Option<Decline>,
+    pub(super) refusals: Refusals,
+    decoder: Decoder,
+    pub(super) outgoing: Vec<Vec<u8>>,
+}
+
+impl Coordinator {
+    pub(super) fn new(key: Key, round: u32, invitation: Invitation, model: Vec<f32>) -> Self {
+        Self {
+            key,
+            round,
+            invitation,
+            integers: vec![0; model.len()],
+            model,
+            sessions: 0,
+            link: None,
+            pending: None,
+            done: false,
+            declined: None,
+            refusals: Refusals::new(),
+            decoder: Decoder::new(),
+            outgoing: vec![],
+        }
+    }
+
+    pub(super) fn connected(&self) -> bool {
+        self.link.is_some()
+    }
+
+    pub(super) fn receive(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let mut decoder = std::mem::take(&mut self.decoder);
+            if let Some(raw) = decoder.push(*byte)
+                && let Err(refusal) = raw.and_then(|raw| self.frame(raw))
+            {
+                self.refusals.count(refusal);
+            }
+            self.decoder = decoder;
+        }
+    }
+
+    fn frame(&mut self, raw: &[u8]) -> Result<(), Refusal> {
+        let frame = Frame::parse(raw)?;
+        if is_greeting(frame.header.kind) {
+            return self.greeting(&frame);
+        }
+        if let Some(mut link) = self.pending.take() {
+            match link.open(&frame) {
+                Ok(message) => {
+                    self.link = Some(link);
+                    return self.message(frame.header.round, message);
+                }
+                Err(_) => self.pending = Some(link),
+            }
+        }
+        let message = self
+            .link
+            .as_mut()
+            .ok_or(Refusal::Unexpected)?
+            .open(&frame)?;
+        self.message(frame.header.round, message)
+    }
+
+    fn greeting(&mut self, frame: &Frame<'_>) -> Result<(), Refusal> {
+        let Message::Hello(hello) = open_greeting(frame, Direction::ToCoordinator)? else {
+            return Err(Refusal::Kind);
+        };
+        if !frame.is_authentic(&self.key, Direction::ToCoordinator) {
+            return Err(Refusal::Tag);
+        }
+        self.sessions = self.sessions.wrapping_add(1);
+        let nonce = [self.sessions; 16];
+        let session = self.key.session(hello.device, &hello.nonce, &nonce);
+        let welcome = Message::Welcome(Welcome {
+            version: hello.common_version().unwrap(),
+            nonce,
+        });
+        let encoded = greet(&welcome, &session, Direction::ToDevice);
+        self.outgoing.push(encoded.as_slice().to_vec());
+        self.pending = Some(Link::new(session, Direction::ToDevice));
+        Ok(())
+    }
+
+    fn message(&mut self, round: u32, message: Message<'_>) -> Result<(), Refusal> {
+        if matches!(message, Message::Ready) {
+            self.say(&Message::Wait);
+            return Ok(());
+        }
+        if round != self.round {
+            return Err(Refusal::Round);
+        }
+        match message {
+            Message::WantModel(index) => {
+                let chunk = self.model.chunks(MODEL_CHUNK).nth(index.into());
+                let chunk = chunk.ok_or(Refusal::Body)?.to_vec();
+                let values = Values::Floats(&chunk);
+                self.say(&Message::ModelChunk { index, values });
+            }
+            Message::UpdateChunk(chunk) => {
+                let width = self.invitation.width();
+                let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+                let place = self.integers.chunks_mut(count).nth(chunk.index.into());
+                let place = place.ok_or(Refusal::Body)?;
+                pack::unpack(chunk.packed, width, place).ok_or(Refusal::Body)?;
+                if chunk.negated {
+                    place.iter_mut().for_each(|value| *value = -*value);
+                }
+                if usize::from(chunk.index) + 1 == update_chunks(self.model.len(), width) {
+                    self.done = true;
+                    self.say(&Message::Done);
+                } else {
+                    self.say(&Message::WantUpdate(chunk.index + 1));
+                }
+            }
+            Message::Decline(reason) => self.declined = Some(reason),
+            _ => return Err(Refusal::Unexpected),
+        }
+        Ok(())
+    }
+
+    pub(super) fn invite(&mut self) {
+        self.say(&Message::Invitation(self.invitation));
+    }
+
+    pub(super) fn say(&mut self, message: &Message<'_>) {
+        if let Some(link) = &mut self.link {
+            let encoded = link.seal(self.round, message);
+            self.outgoing.push(encoded.as_slice().to_vec());
+        }
+    }
+}
