@@ -1,0 +1,140 @@
+//! The data and the settings of the self-test, which the test on the host uses as well.
+
+use core::num::NonZeroU32;
+
+use smolfed_core::{
+    noise::{DiscreteGaussian, NoiseError},
+    params::{ClipNorm, LearningRate, ParamError, Penalty},
+    quantize::{Grid, QuantizeError},
+    smooth::{LaplacianSmoothing, SmoothingError},
+    stream::{Purpose, Root, Stream, StreamId},
+    train::{Clipping, LocalTraining},
+};
+
+/// Features of a sample.
+pub const FEATURES: usize = 16;
+/// Classes of the softmax model.
+pub const CLASSES: usize = 4;
+/// Samples of the device.
+pub const SAMPLES: usize = 12;
+
+/// Feature values that use many bits, in the range of standardised data.
+pub static DATA: [f32; FEATURES * SAMPLES] = {
+    let mut values = [0.0; FEATURES * SAMPLES];
+    let mut i = 0;
+    while i < values.len() {
+        values[i] = ((i * 7_919 + 13) % 1_009) as f32 / 271.0 - 1.83;
+        i += 1;
+    }
+    values
+};
+
+/// The class of a sample, below `classes`.
+pub fn class(sample: usize, classes: usize) -> u16 {
+    (sample * 5 % 7 % classes) as u16
+}
+
+/// The value of a sample.
+pub fn value(sample: usize) -> f32 {
+    (sample * 11 % 17) as f32 / 3.0 - 2.0
+}
+
+/// A parameter of the global model.
+pub fn parameter(index: usize) -> f32 {
+    (index * 31 % 29) as f32 / 113.0 - 0.1
+}
+
+/// How the device trains and what it sends.
+pub struct Setting {
+    /// Name, as printed.
+    pub name: &'static str,
+    /// Smoothing of the local gradient, 0 for none.
+    pub smoothing_factor: f32,
+    /// When the update is clipped.
+    pub clipping: Clipping,
+    /// Whether the device adds noise of its own.
+    pub noise: bool,
+}
+
+/// All settings of the self-test.
+pub const SETTINGS: [Setting; 4] = [
+    Setting {
+        name: "plain",
+        smoothing_factor: 0.0,
+        clipping: Clipping::EveryStep,
+        noise: false,
+    },
+    Setting {
+        name: "noise",
+        smoothing_factor: 0.0,
+        clipping: Clipping::Final,
+        noise: true,
+    },
+    Setting {
+        name: "smoothed",
+        smoothing_factor: 1.5,
+        clipping: Clipping::Final,
+        noise: false,
+    },
+    Setting {
+        name: "smoothed-noise",
+        smoothing_factor: 3.0,
+        clipping: Clipping::EveryStep,
+        noise: true,
+    },
+];
+
+impl Setting {
+    /// The settings of local training.
+    ///
+    /// # Errors
+    /// A message, if a constant above is wrong.
+    pub fn training(&self) -> Result<LocalTraining, &'static str> {
+        let training = || -> Result<LocalTraining, ParamError> {
+            Ok(LocalTraining {
+                epochs: 3,
+                batch_size: NonZeroU32::MIN.saturating_add(4),
+                learning_rate: LearningRate::new(0.07)?,
+                weight_decay: Penalty::new(0.001)?,
+                proximal: Penalty::new(0.01)?,
+                clip_norm: Some(ClipNorm::new(0.3)?),
+                clipping: self.clipping,
+                gradient_smoothing: None,
+            })
+        };
+        let smoothing = LaplacianSmoothing::new(self.smoothing_factor);
+        let smoothing = smoothing.map_err(|_: SmoothingError| "the smoothing factor")?;
+        Ok(LocalTraining {
+            gradient_smoothing: (self.smoothing_factor > 0.0).then_some(smoothing),
+            ..training().map_err(|_| "a parameter of training")?
+        })
+    }
+
+    /// The noise of the device.
+    ///
+    /// # Errors
+    /// A message, if a constant is wrong.
+    pub fn noise(&self) -> Result<Option<DiscreteGaussian>, &'static str> {
+        let noise = DiscreteGaussian::new(11 << 20, 10);
+        let noise = noise.map_err(|_: NoiseError| "the noise")?;
+        Ok(self.noise.then_some(noise))
+    }
+}
+
+/// The grid of the updates.
+///
+/// # Errors
+/// A message, if a constant is wrong.
+pub fn grid() -> Result<Grid, &'static str> {
+    let clip_norm = ClipNorm::new(0.3).map_err(|_| "the clip norm")?;
+    Grid::new(clip_norm, 20).map_err(|_: QuantizeError| "the grid")
+}
+
+/// A stream of device 42 in round 7, from a known seed: for tests only.
+pub fn stream(purpose: Purpose) -> Stream {
+    Root::from_seed(2026).stream(StreamId {
+        purpose,
+        round: 7,
+        device: 42,
+    })
+}

@@ -1,0 +1,197 @@
+//! Same bits: emulated microcontrollers compute the updates that the simulator computes.
+//!
+//! The board runs `firmware-example/src/bin/selftest.rs` with models whose size the compiler knows;
+//! here the simulator's way is taken, with run-time sizes and vectors, on the same data.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use smolfed_core::model::{Linear, Logistic, Model, Softmax};
+use smolfed_core::samples::SampleSlice;
+use smolfed_core::stream::Purpose;
+use smolfed_core::train::{Workspace, local_update};
+use smolfed_core::wire::crc32::crc32;
+
+#[path = "../firmware-example/src/data.rs"]
+mod data;
+
+use data::{CLASSES, DATA, FEATURES, SAMPLES, SETTINGS, Setting};
+
+/// A bare-metal target and the machine that QEMU emulates for it.
+struct Board {
+    target: &'static str,
+    qemu: &'static str,
+    machine: &'static [&'static str],
+}
+
+const ARM: &str = "qemu-system-arm";
+
+fn same_bits(board: &Board) {
+    let Some(program) = firmware(board) else {
+        return;
+    };
+    let output = Command::new(board.qemu)
+        .arg("-machine")
+        .args(board.machine)
+        .args(["-nographic", "-monitor", "none", "-serial", "none"])
+        .args(["-semihosting-config", "enable=on,target=native"])
+        .arg("-kernel")
+        .arg(program)
+        .stdin(Stdio::null())
+        .output()
+        .expect("QEMU starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}{complaint}");
+    assert_eq!(printed, simulated(), "{}", board.target);
+}
+
+/// Builds the self-test, or says why not; where CI is set that is a failure.
+fn firmware(board: &Board) -> Option<PathBuf> {
+    let skipped = |why: String| {
+        assert!(std::env::var_os("CI").is_none(), "{why}");
+        eprintln!(
+            "SKIPPED, same bits on {}: {why}; ./test installs it",
+            board.target
+        );
+        None
+    };
+    if Command::new(board.qemu).arg("--version").output().is_err() {
+        return skipped(format!("{} is not installed", board.qemu));
+    }
+    // `./test` names a folder when it has built everything, perhaps with another toolchain.
+    if let Some(dir) = std::env::var_os("SMOLFED_FIRMWARE") {
+        let program = Path::new(&dir).join(board.target).join("release/selftest");
+        return if program.exists() {
+            Some(program)
+        } else {
+            skipped(format!("there is no {}", program.display()))
+        };
+    }
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = String::from_utf8(sysroot.expect("rustc starts").stdout).expect("UTF-8");
+    let library = Path::new(sysroot.trim())
+        .join("lib/rustlib")
+        .join(board.target);
+    if !library.exists() {
+        return skipped(format!("the library for {} is not installed", board.target));
+    }
+    // One build at a time: cargo would wait anyway, and say so on every line.
+    static BUILD: Mutex<()> = Mutex::new(());
+    let guard = BUILD.lock();
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../firmware-example");
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--locked", "--target", board.target])
+        .current_dir(dir)
+        // Flags for the host's code are none for the board's.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_TARGET_DIR")
+        .output()
+        .expect("cargo starts");
+    drop(guard);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let program = Path::new(dir).join("target").join(board.target);
+    Some(program.join("release/selftest"))
+}
+
+/// What the board must print.
+fn simulated() -> String {
+    let classes = |count| {
+        (0..SAMPLES)
+            .map(|i| data::class(i, count))
+            .collect::<Vec<_>>()
+    };
+    let values: Vec<f32> = (0..SAMPLES).map(data::value).collect();
+    let mut lines = String::new();
+    for setting in &SETTINGS {
+        lines += &line("linear", &Linear::new(FEATURES), &values, setting);
+        lines += &line("logistic", &Logistic::new(FEATURES), &classes(2), setting);
+        let softmax = Softmax::new(FEATURES, CLASSES);
+        lines += &line("softmax", &softmax, &classes(CLASSES), setting);
+    }
+    lines
+}
+
+fn line<M: Model>(name: &str, model: &M, targets: &[M::Target], setting: &Setting) -> String
+where
+    M::Target: Default,
+{
+    let samples = SampleSlice::new(&DATA, targets, FEATURES).unwrap();
+    let count = model.parameter_count();
+    let global: Vec<f32> = (0..count).map(data::parameter).collect();
+    let mut update = vec![0.0; count];
+    let work = Workspace {
+        local: &mut vec![0.0; count],
+        update: &mut update,
+        order: &mut [0; SAMPLES],
+        // More than a sample's scores at a time, as on a desktop.
+        scratch: &mut vec![0.0; 8 * model.output_count()],
+    };
+    let order = &mut data::stream(Purpose::BatchShuffle);
+    let training = setting.training().unwrap();
+    local_update(model, &samples, &global, &training, order, work).unwrap();
+    let mut integers = vec![0; count];
+    data::grid()
+        .unwrap()
+        .quantize_into(&update, &mut integers)
+        .unwrap();
+    let mut sent: Vec<i64> = integers.into_iter().map(i64::from).collect();
+    if let Some(noise) = setting.noise().unwrap() {
+        noise.add_to(&mut sent, &mut data::stream(Purpose::DeviceNoise));
+    }
+    let update: Vec<u8> = update.into_iter().flat_map(f32::to_le_bytes).collect();
+    let sent: Vec<u8> = sent.into_iter().flat_map(i64::to_le_bytes).collect();
+    format!(
+        "{name} {} {:08x} {:08x}\n",
+        setting.name,
+        crc32(&update),
+        crc32(&sent)
+    )
+}
+
+#[test]
+fn a_cortex_m0_computes_the_bits_of_the_simulator() {
+    same_bits(&Board {
+        target: "thumbv6m-none-eabi",
+        qemu: ARM,
+        machine: &["microbit"],
+    });
+}
+
+#[test]
+fn a_cortex_m3_computes_the_bits_of_the_simulator() {
+    same_bits(&Board {
+        target: "thumbv7m-none-eabi",
+        qemu: ARM,
+        machine: &["mps2-an385"],
+    });
+}
+
+#[test]
+fn a_cortex_m4f_computes_the_bits_of_the_simulator() {
+    same_bits(&Board {
+        target: "thumbv7em-none-eabihf",
+        qemu: ARM,
+        machine: &["mps2-an386"],
+    });
+}
+
+#[test]
+fn a_cortex_m33_computes_the_bits_of_the_simulator() {
+    same_bits(&Board {
+        target: "thumbv8m.main-none-eabihf",
+        qemu: ARM,
+        machine: &["mps2-an505"],
+    });
+}
+
+#[test]
+fn a_risc_v_computes_the_bits_of_the_simulator() {
+    same_bits(&Board {
+        target: "riscv32imac-unknown-none-elf",
+        qemu: "qemu-system-riscv32",
+        machine: &["virt", "-bios", "none"],
+    });
+}
