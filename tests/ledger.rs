@@ -53,6 +53,29 @@ fn the_same_run_again_releases_the_same_bits_and_costs_nothing() {
 }
 
 #[test]
+fn a_second_run_must_not_draw_the_same_noise() {
+    let place = Place::new();
+    place
+        .smolfed(&format!("run --seed 4 --out first {SHARED}"))
+        .success();
+    let twice = format!("run --seed 4 --out second {SHARED} --set privacy.epsilon=2");
+    let sentence = place.smolfed(&twice).refusal(2).to_owned();
+    assert!(sentence.contains("choose another seed"), "{sentence}");
+    assert!(!place.path("second").exists());
+    assert_eq!(lines(&place), 5);
+}
+
+#[test]
+fn a_sweep_has_no_ledger_to_share() {
+    let place = Place::new();
+    let sweep = "rounds = 2\n[data]\nsource = \"digits\"\ndevices = 20\n[privacy]\nledger = \"fleet.jsonl\"\n";
+    let sweep = format!("{sweep}[sweep.grid]\nmethod = [\"dp-fed\"]\n");
+    place.write("sweep.toml", sweep);
+    let sentence = place.smolfed("sweep sweep.toml").refusal(2).to_owned();
+    assert!(sentence.contains("privacy.ledger"), "{sentence}");
+}
+
+#[test]
 fn a_ledger_that_lost_a_payment_stops_the_run() {
     let place = Place::new();
     place.smolfed("run --out run --set rounds=5").success();

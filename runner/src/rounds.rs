@@ -14,9 +14,11 @@ use smolfed_core::stream::Root;
 
 use crate::data::federation::Federation;
 use crate::experiment::Experiment;
-use crate::privacy::accountant::AccountingError;
+use crate::number::upper;
+use crate::privacy::accountant::{Accountant, AccountingError};
 use crate::privacy::event::PrivacyEvent;
 use crate::privacy::ledger::LedgerError;
+use crate::privacy::params::Delta;
 use crate::sampling::draw_cohort;
 use crate::server::{NoisySum, add_noise};
 use crate::simulate::{RoundPlan, evaluate, train_cohort};
@@ -30,8 +32,10 @@ pub use spectrum::Spectrum;
 pub enum RoundError {
     /// The next round would cost more than the budget.
     #[error(
-        "round {round} would raise epsilon to {epsilon:.4}, above the limit of {budget}: the run \
-         stops before it"
+        "round {round} would raise epsilon to {}, above the limit of {budget} (at delta = {}, by \
+         `{accountant}`): the run stops before it",
+        upper(*epsilon, 5),
+        upper(delta.get(), 4)
     )]
     Budget {
         /// The round.
@@ -40,6 +44,10 @@ pub enum RoundError {
         epsilon: f64,
         /// The limit.
         budget: f64,
+        /// δ of both.
+        delta: Delta,
+        /// Who counts.
+        accountant: Accountant,
     },
     /// The accountant has no figure.
     #[error(transparent)]
@@ -178,6 +186,8 @@ impl<'a> Training<'a> {
                 round,
                 epsilon,
                 budget: budget.get(),
+                delta: privacy.delta,
+                accountant: privacy.accountant,
             });
         }
 

@@ -11,7 +11,7 @@ use crate::data::Federation;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::privacy::accountant::AccountingError;
 use crate::privacy::event::PrivacyEvent;
-use crate::privacy::ledger::{Charge, Ledger, LedgerError, Limit, before};
+use crate::privacy::ledger::{Charge, Ledger, LedgerError, Limit, before, has_its_own_seed};
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundError, RoundRecord, Spectrum, Training};
 use crate::run_dir::{Checkpoint, InputLayout, RunDir, RunDirError};
@@ -110,20 +110,24 @@ pub fn prepare(
         })?;
     }
     if let Some(path) = config.privacy.ledger.as_ref().filter(|path| path.exists()) {
-        spent = before(&Ledger::read(path)?, &fingerprint(&config, &federation)?);
+        let (charges, run) = (Ledger::read(path)?, fingerprint(&config, &federation)?);
+        has_its_own_seed(path, &charges, &run, Some(config.seed))?;
+        spent = before(&charges, &run);
     }
     let experiment = Experiment::with_spent(config, &federation, spent)?;
     Ok((experiment, federation))
 }
 
-/// Names an experiment with its data: a checkpoint is only continued under the same name, and runs
-/// of the same name release the same bits.
+/// Names an experiment with its data and this version of smolfed: a checkpoint is only continued
+/// under the same name, and runs of the same name release the same bits.
 ///
 /// # Errors
 /// [`RunDirError::Config`] if the configuration has no text form.
 pub fn fingerprint(config: &Config, federation: &Federation) -> Result<String, RunDirError> {
     let config = crc32fast::hash(config.to_toml()?.as_bytes());
-    Ok(format!("{config:08x}-{:016x}", federation.fingerprint()))
+    let data = federation.fingerprint();
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(format!("{config:08x}-{data:016x}-{version}"))
 }
 
 /// Trains to the end, from the last checkpoint in `dir` if there is one.
@@ -140,6 +144,8 @@ pub fn execute(
         .map(|dir| Books::open(dir, experiment, federation))
         .transpose()?;
     let resumed = books.as_mut().and_then(|books| books.resumed.take());
+    let done = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
+    let mut payments = Payments::open(experiment, federation, dir, done)?;
     let mut training = match resumed {
         Some(Checkpoint {
             round, parameters, ..
@@ -157,8 +163,8 @@ pub fn execute(
             ending = Ending::Interrupted;
             break;
         }
-        let record = training.step(&mut |round, event| match &mut books {
-            Some(books) => books.charge(round, event),
+        let record = training.step(&mut |round, event| match &mut payments {
+            Some(payments) => payments.charge(round, event),
             None => Ok(()),
         });
         let record = match record {
@@ -214,12 +220,60 @@ pub fn execute(
     })
 }
 
+/// The ledger while a run pays from it.
+struct Payments {
+    ledger: Ledger,
+    limit: Option<Limit>,
+    run: String,
+    seed: u64,
+}
+
+impl Payments {
+    /// Opens the shared ledger, or the run's own; `None` for a run that leaves nothing behind. The
+    /// first `done` rounds must have been paid.
+    fn open(
+        experiment: &Experiment,
+        federation: &Federation,
+        dir: Option<&RunDir>,
+        done: u32,
+    ) -> Result<Option<Self>, RunError> {
+        let (config, privacy) = (&experiment.config, &experiment.privacy);
+        let own = dir.map(RunDir::ledger);
+        let Some(path) = config.privacy.ledger.clone().or(own) else {
+            return Ok(None);
+        };
+        let run = fingerprint(config, federation)?;
+        let ledger = Ledger::open(&path)?;
+        ledger.expect(&run, done, privacy.event)?;
+        let limit = privacy.budget.map(|epsilon| Limit {
+            accountant: privacy.accountant,
+            delta: privacy.delta,
+            epsilon,
+        });
+        Ok(Some(Self {
+            ledger,
+            limit,
+            run,
+            seed: config.seed,
+        }))
+    }
+
+    /// Pays for a round before its result is used.
+    fn charge(&mut self, round: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
+        let charge = Charge {
+            run: self.run.clone(),
+            seed: Some(self.seed),
+            round,
+            event,
+        };
+        self.ledger.charge(charge, self.limit.as_ref())
+    }
+}
+
 /// The run directory while a run writes to it.
 struct Books<'a> {
     dir: &'a RunDir,
     metrics: crate::run_dir::MetricsFile,
-    ledger: Ledger,
-    limit: Option<Limit>,
     fingerprint: String,
     resumed: Option<Checkpoint>,
 }
@@ -229,36 +283,17 @@ impl<'a> Books<'a> {
         dir: &'a RunDir,
         experiment: &Experiment,
         federation: &Federation,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Self, RunDirError> {
         let fingerprint = fingerprint(&experiment.config, federation)?;
         let resumed = dir.load_checkpoint(&fingerprint, experiment.task.parameter_count())?;
         let rounds = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
         let metrics = dir.metrics(rounds)?;
-        let privacy = &experiment.privacy;
-        let ledger = match &experiment.config.privacy.ledger {
-            Some(shared) => Ledger::open(shared)?,
-            None => Ledger::open(&dir.ledger())?,
-        };
-        ledger.expect(&fingerprint, rounds, privacy.event)?;
         Ok(Self {
             dir,
             metrics,
-            ledger,
-            limit: privacy.budget.map(|epsilon| Limit {
-                accountant: privacy.accountant,
-                delta: privacy.delta,
-                epsilon,
-            }),
             fingerprint,
             resumed,
         })
-    }
-
-    /// Pays for a round before its result is used.
-    fn charge(&mut self, round: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
-        let run = self.fingerprint.clone();
-        let charge = Charge { run, round, event };
-        self.ledger.charge(charge, self.limit.as_ref())
     }
 
     /// Saves the state; the records it counts on are on the disk first.

@@ -11,6 +11,7 @@ use super::text::wrapped;
 use crate::config::{Config, DEFAULT, Override};
 use crate::data::DataFolders;
 use crate::run::{self, Control, RunResult};
+use crate::sweep::Mean;
 
 /// Seeds that are averaged: the split of the data, the cohorts and the noise differ in each.
 const SEEDS: i64 = 8;
@@ -101,14 +102,12 @@ fn accuracy(result: &RunResult) -> Option<f64> {
 
 /// Mean ± standard error of the mean.
 fn spread(values: &[f64]) -> String {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values
-        .iter()
-        .map(|value| (value - mean) * (value - mean))
-        .sum();
-    format!(
-        "{mean:.1} ± {:.1}",
-        (squares / (count - 1.0) / count).sqrt()
-    )
+    let Some(Mean {
+        mean,
+        standard_error,
+    }) = Mean::new(values)
+    else {
+        return "–".to_owned();
+    };
+    format!("{mean:.1} ± {:.1}", standard_error.unwrap_or(f64::NAN))
 }

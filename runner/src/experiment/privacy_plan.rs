@@ -273,8 +273,8 @@ fn notes(config: &Config, spent: &[PrivacyEvent]) -> Vec<String> {
     let earlier: u64 = spent.iter().map(|event| event.count).sum();
     if earlier > 0 {
         notes.push(format!(
-            "{earlier} of the rounds were run by others and stand in the shared ledger: this is \
-             the cost of all together."
+            "{earlier} of the rounds were run by others before this run began and stand in the \
+             shared ledger: this is the cost of those and this run's together."
         ));
     }
     notes

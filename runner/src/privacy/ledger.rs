@@ -4,7 +4,7 @@
 //! [`PrivacyEvent`], and ends in a CRC-32 of what stands before it:
 //!
 //! ```text
-//! {"run":"5f0c..","round":0,"event":{"mechanism":..,"count":1},"crc32":"8d2f1a07"}
+//! {"run":"5f0c..","seed":1,"round":0,"event":{"mechanism":..,"count":1},"crc32":"8d2f1a07"}
 //! ```
 //!
 //! * A round is charged, and synced to the disk, before its noisy sum leaves the round. A crash
@@ -13,6 +13,8 @@
 //!   charged once. The same round with another event is refused: those would be two releases.
 //! * A last line that a crash tore is cut off: its round was never used, as the sync had not
 //!   returned. Any other damage is an error, as it may hide a payment.
+//! * Two runs with one seed would draw the same noise, and the difference of their releases would
+//!   have none: the second is refused.
 //! * Several runs on one population may share a file; it is locked while a round is charged, and
 //!   the budget of each counts the rounds of all.
 
@@ -24,6 +26,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::number::upper;
+
 use super::accountant::{Accountant, AccountingError};
 use super::event::{PrivacyEvent, Sampling};
 use super::params::{Delta, Epsilon};
@@ -34,6 +38,10 @@ use super::params::{Delta, Epsilon};
 pub struct Charge {
     /// Names the run: the same name means the same released bits.
     pub run: String,
+    /// The seed of a simulation's random streams; `None` for secret randomness, which two runs never
+    /// share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// The round, from 0.
     pub round: u32,
     /// What the round releases; its count is 1.
@@ -102,6 +110,17 @@ pub enum LedgerError {
         /// The round.
         round: u32,
     },
+    /// Another run with the same random streams.
+    #[error(
+        "the privacy ledger {path} has another run with seed {seed}: both would draw the same noise, \
+         which no epsilon covers; choose another seed"
+    )]
+    SameSeed {
+        /// The file.
+        path: String,
+        /// The seed.
+        seed: u64,
+    },
     /// A checkpoint of a round that was never charged.
     #[error("the privacy ledger {path} has no charge for round {round}, which is done already")]
     Missing {
@@ -112,8 +131,12 @@ pub enum LedgerError {
     },
     /// The round would exceed the limit.
     #[error(
-        "round {round} would raise epsilon of all that is in {path} to {epsilon:.4}, above the \
-         limit of {limit}"
+        "round {round} would raise epsilon of all that is in {path} to {}, above the limit of {} \
+         (at delta = {}, by `{}`)",
+        upper(*epsilon, 5),
+        limit.epsilon,
+        upper(limit.delta.get(), 4),
+        limit.accountant
     )]
     OverLimit {
         /// The file.
@@ -123,7 +146,7 @@ pub enum LedgerError {
         /// ε after it.
         epsilon: f64,
         /// The limit.
-        limit: f64,
+        limit: Limit,
     },
     /// The accountant has no figure for what is in the ledger.
     #[error(transparent)]
@@ -217,7 +240,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::OverLimit`] if the events of all runs in the ledger and this one would exceed
     /// the limit: nothing is written then. [`LedgerError::Conflict`] if the round was charged with
-    /// another event.
+    /// another event; [`LedgerError::SameSeed`] if another run has its random streams.
     pub fn charge(&mut self, charge: Charge, limit: Option<&Limit>) -> Result<(), LedgerError> {
         self.locked(|ledger| {
             let size = ledger.catch_up()?;
@@ -230,6 +253,7 @@ impl Ledger {
                     round: charge.round,
                 });
             }
+            has_its_own_seed(&ledger.path, &ledger.charges, &charge.run, charge.seed)?;
             let is_shared = ledger.charges.iter().any(|other| other.run != charge.run);
             if let Some(limit) = limit.filter(|_| is_shared) {
                 ledger.check(&charge, limit)?;
@@ -258,7 +282,7 @@ impl Ledger {
                 path: self.path.display().to_string(),
                 round: charge.round,
                 epsilon,
-                limit: limit.epsilon.get(),
+                limit: *limit,
             });
         }
         Ok(())
@@ -294,6 +318,27 @@ impl Ledger {
         self.read += used as u64;
         Ok(size)
     }
+}
+
+/// Checks that no other run has the same random streams.
+///
+/// # Errors
+/// [`LedgerError::SameSeed`].
+pub fn has_its_own_seed(
+    path: &Path,
+    charges: &[Charge],
+    run: &str,
+    seed: Option<u64>,
+) -> Result<(), LedgerError> {
+    let Some(seed) = seed else {
+        return Ok(());
+    };
+    let is_same = |charge: &Charge| charge.seed == Some(seed) && charge.run != run;
+    if charges.iter().any(is_same) {
+        let path = path.display().to_string();
+        return Err(LedgerError::SameSeed { path, seed });
+    }
+    Ok(())
 }
 
 /// What other runs had spent before `run` began; what comes later does not change it.

@@ -153,7 +153,11 @@ impl Sweep {
         };
         // Whatever can be seen without the data is seen before the first run.
         for cell in &sweep.cells {
-            sweep.config(cell, 0)?;
+            if sweep.config(cell, 0)?.privacy.ledger.is_some() {
+                let reason = "belongs to single runs: a sweep compares settings under the same seeds, \
+                              whose noise is the same, and no ledger can add that up";
+                return Err(refuse("privacy.ledger", reason.to_owned()));
+            }
         }
         let name = sweep.config(&sweep.cells[0], 0)?.name;
         Ok(Self { name, ..sweep })

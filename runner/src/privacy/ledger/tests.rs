@@ -25,6 +25,7 @@ fn poisson() -> Sampling {
 fn charge(run: &str, round: u32) -> Charge {
     Charge {
         run: run.to_owned(),
+        seed: Some(run.len() as u64 + u64::from(run.as_bytes()[0])),
         round,
         event: event(1.0, poisson()),
     }
@@ -146,6 +147,23 @@ fn runs_that_share_a_file_add_up_and_stop_at_the_limit() {
         [event(1.0, poisson()).with_count(4)]
     );
     assert!(before(second.charges(), "a").is_empty());
+}
+
+#[test]
+fn two_runs_with_one_seed_are_refused() {
+    let place = TempDir::new().unwrap();
+    let mut ledger = Ledger::open(&place.path().join("ledger.jsonl")).unwrap();
+    let with_seed = |run, seed| Charge {
+        seed,
+        ..charge(run, 0)
+    };
+    ledger.charge(with_seed("a", Some(7)), None).unwrap();
+    let error = ledger.charge(with_seed("b", Some(7)), None).unwrap_err();
+    assert!(error.to_string().contains("another run with seed 7"));
+    ledger.charge(with_seed("b", Some(8)), None).unwrap();
+    ledger.charge(with_seed("c", None), None).unwrap();
+    ledger.charge(with_seed("d", None), None).unwrap();
+    assert_eq!(ledger.charges().len(), 4);
 }
 
 #[test]
