@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 pub use membership::roc_plot;
 
-use crate::audit::membership::Roc;
+use crate::audit::membership::Attack;
 use crate::config::Config;
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundRecord, Spectrum};
@@ -43,8 +43,8 @@ pub struct ReportInput {
     pub spectrum: Option<Spectrum>,
     /// The model, if it was written.
     pub model: Option<ModelFile>,
-    /// The attack on membership, if examples were kept back for it.
-    pub membership: Option<Roc>,
+    /// The attack on membership, of this model or of several, if examples were kept back for it.
+    pub membership: Vec<Attack>,
 }
 
 impl ReportInput {
@@ -59,7 +59,7 @@ impl ReportInput {
             statements: if_there(dir.privacy())?.unwrap_or_default(),
             spectrum: if_there(dir.diagnostics())?,
             model: if_there(dir.model())?,
-            membership: if_there(dir.membership())?,
+            membership: if_there(dir.membership())?.unwrap_or_default(),
         })
     }
 }

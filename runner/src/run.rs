@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::audit::membership::Roc;
+use crate::audit::membership::{Attack, Roc};
 use crate::config::Config;
 use crate::data::DataError;
 use crate::data::DataFolders;
@@ -205,7 +205,8 @@ pub fn execute(
             && let Some(roc) = Roc::of_model(&experiment.task, training.global(), federation)
                 .map_err(RoundError::Model)?
         {
-            books.dir.write_membership(&roc)?;
+            let model = "this model".to_owned();
+            books.dir.write_membership(&[Attack { model, roc }])?;
         }
         if let Some(spectrum) = training.spectrum() {
             books.dir.write_diagnostics(spectrum)?;

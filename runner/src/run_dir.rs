@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::audit::membership::Roc;
+use crate::audit::membership::Attack;
 use crate::config::{Config, ConfigError};
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundRecord, Spectrum};
@@ -123,12 +123,18 @@ impl RunDir {
         Ok(dir)
     }
 
+    /// Where the configuration of the run in `dir` is.
+    #[must_use]
+    pub fn config_path(dir: &Path) -> PathBuf {
+        dir.join(Self::CONFIG)
+    }
+
     /// Opens the directory of an earlier run.
     ///
     /// # Errors
     /// [`RunDirError::NotARun`] if it holds no configuration.
     pub fn open(path: &Path) -> Result<Self, RunDirError> {
-        if !path.join(Self::CONFIG).is_file() {
+        if !Self::config_path(path).is_file() {
             let path = path.display().to_string();
             return Err(RunDirError::NotARun {
                 path,
@@ -208,19 +214,19 @@ impl RunDir {
         self.read_json(Self::DIAGNOSTICS)
     }
 
-    /// Writes the curve of the attack on membership.
+    /// Writes what the attack on membership finds, on this run's model or on several.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
-    pub fn write_membership(&self, roc: &Roc) -> Result<(), RunDirError> {
-        self.write_json(Self::MEMBERSHIP, roc)
+    pub fn write_membership(&self, attacks: &[Attack]) -> Result<(), RunDirError> {
+        self.write_json(Self::MEMBERSHIP, &attacks)
     }
 
-    /// The curve of the attack on membership.
+    /// What the attack on membership finds.
     ///
     /// # Errors
     /// [`RunDirError`] if it is missing or damaged.
-    pub fn membership(&self) -> Result<Roc, RunDirError> {
+    pub fn membership(&self) -> Result<Vec<Attack>, RunDirError> {
         self.read_json(Self::MEMBERSHIP)
     }
 

@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             let config = RunDir::open(dir)?.config()?;
             (
                 config,
-                DataFolders::of_experiment(Some(&dir.join("config.toml"))),
+                DataFolders::of_experiment(Some(&RunDir::config_path(dir))),
             )
         }
         None => {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::markup::assert_well_formed;
 use super::*;
-use crate::audit::membership::Roc;
+use crate::audit::membership::{Attack, Roc};
 use crate::config::{DEFAULT, Override};
 use crate::privacy::accountant::Accountant;
 use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
@@ -29,7 +29,10 @@ fn complete(rounds: u32) -> ReportInput {
             axes: vec![8, 8],
             ..ModelFile::default()
         }),
-        membership: Roc::of_losses(&[0.1, 0.2, 0.4], &[0.3, 0.5]),
+        membership: vec![Attack {
+            model: "this model".to_owned(),
+            roc: Roc::of_losses(&[0.1, 0.2, 0.4], &[0.3, 0.5]).unwrap(),
+        }],
     }
 }
 
@@ -129,7 +132,7 @@ fn what_reads_private_data_is_marked() {
     }
     input.config.privacy.clip_norm = None;
     input.spectrum.as_mut().unwrap().clean = None;
-    input.membership = None;
+    input.membership = Vec::new();
     let without = page(&input);
     assert_eq!(without.matches(page::BADGE).count(), 1);
     assert!(!without.contains("un-noised") && !without.contains("validation<"));
@@ -300,7 +303,7 @@ fn a_directory_gives_the_same_page_twice() {
     assert_eq!(first, again);
     let expected = render(&ReportInput {
         model: None,
-        membership: None,
+        membership: Vec::new(),
         ..input
     });
     assert_eq!(first, expected);
