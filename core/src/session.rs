@@ -18,14 +18,13 @@
 use rand_core::Rng;
 
 use crate::{
-    client::Client,
     ledger::{Budget, Ledger, LedgerError},
-    model::FixedModel,
+    model::Model,
     noise::DiscreteGaussian,
     quantize::Quantizer,
     samples::Samples,
     stream::{Purpose, Root, Stream, StreamId},
-    train::TrainError,
+    train::{TrainError, Workspace, local_update},
     wire::{
         Direction, VERSION,
         cobs::Decoder,
@@ -86,6 +85,14 @@ impl Policy {
     }
 }
 
+/// Memory of a session: three vectors as long as the model, the order of the samples, and scores.
+pub struct Memory<'a> {
+    /// The coordinator's model; as long as the model.
+    pub global: &'a mut [f32],
+    /// What training needs.
+    pub work: Workspace<'a>,
+}
+
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -126,13 +133,13 @@ struct Outgoing {
     length: usize,
 }
 
-/// A device's side of the protocol around a [`Client`].
-pub struct Session<M: FixedModel, const P: usize, const N: usize, const B: usize, F, R> {
+/// A device's side of the protocol around a model of any size.
+pub struct Session<'a, M, F, R> {
     identity: Identity,
     policy: Policy,
     shape: Shape,
-    client: Client<M, P, N, B>,
-    global: [f32; P],
+    model: M,
+    memory: Memory<'a>,
     ledger: Ledger<F>,
     nonces: R,
     nonce: Nonce,
@@ -156,14 +163,14 @@ enum Answer {
     Go,
 }
 
-impl<M, const P: usize, const N: usize, const B: usize, F, R> Session<M, P, N, B, F, R>
+impl<'a, M, F, R> Session<'a, M, F, R>
 where
-    M: FixedModel,
+    M: Model,
     F: NorFlash,
     R: Rng,
 {
     /// A device that has said nothing yet; `None` if the model has more than 65,535 features or
-    /// scores, or more chunks than can be numbered.
+    /// scores, or more chunks than can be numbered, or if `memory` does not fit it.
     ///
     /// `nonces` gives 16 bytes a session that never come again: of hardware entropy, or of a counter
     /// that survives restarts. Repeating them lets old sessions be replayed to the device; its
@@ -171,19 +178,33 @@ where
     pub fn new(
         identity: Identity,
         policy: Policy,
-        client: Client<M, P, N, B>,
+        model: M,
+        memory: Memory<'a>,
         ledger: Ledger<F>,
         nonces: R,
     ) -> Option<Self> {
-        let shape = Shape::of(client.model())?;
+        let shape = Shape::of(&model)?;
+        let parameters = model.parameter_count();
         // As many chunks as an update can have: one value in each at least.
-        u16::try_from(update_chunks(P, 57)).ok()?;
+        u16::try_from(update_chunks(parameters, 57)).ok()?;
+        let Workspace {
+            local,
+            update,
+            scratch,
+            ..
+        } = &memory.work;
+        let fits = [&*memory.global, local, update]
+            .iter()
+            .all(|vector| vector.len() == parameters);
+        if !fits || scratch.len() < model.output_count() {
+            return None;
+        }
         Some(Self {
             identity,
             policy,
             shape,
-            client,
-            global: [0.0; P],
+            model,
+            memory,
             ledger,
             nonces,
             nonce: [0; 16],
@@ -302,8 +323,9 @@ where
         samples: &S,
         round: &Round,
     ) -> Result<Outgoing, Decline> {
-        // A device without data loses no participation.
-        if samples.is_empty() {
+        let Memory { global, work } = &mut self.memory;
+        // A device without data that it can use loses no participation.
+        if samples.is_empty() || samples.len() > work.order.len() {
             return Err(Decline::NoSamples);
         }
         self.ledger
@@ -318,21 +340,32 @@ where
             })
         };
         let Invitation { grid, noise, .. } = &round.invitation;
-        self.client
-            .train(
-                samples,
-                &self.global,
-                &round.invitation.training(),
-                &mut stream(Purpose::BatchShuffle),
-            )
-            .map_err(|error| match error {
-                TrainError::NoSamples => Decline::NoSamples,
-                _ => Decline::Diverged,
-            })?;
-        let quantizer = self.client.quantizer(grid).map_err(|_| Decline::Diverged)?;
+        let Workspace {
+            local,
+            update,
+            order,
+            scratch,
+        } = work;
+        let trained = local_update(
+            &self.model,
+            samples,
+            global,
+            &round.invitation.training(),
+            &mut stream(Purpose::BatchShuffle),
+            Workspace {
+                local,
+                update,
+                order,
+                scratch,
+            },
+        );
+        trained.map_err(|error| match error {
+            TrainError::NoSamples => Decline::NoSamples,
+            _ => Decline::Diverged,
+        })?;
+        let quantizer = grid.quantizer(update).map_err(|_| Decline::Diverged)?;
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
-        let update = self.client.update();
         let negated = noise.is_none() && update.iter().any(|x| quantizer.get(*x) == largest);
         Ok(Outgoing {
             quantizer,
@@ -353,8 +386,9 @@ where
         let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
         let start = usize::from(round.chunk) * count;
         let values = self
-            .client
-            .update()
+            .memory
+            .work
+            .update
             .iter()
             .skip(start)
             .take(count)
@@ -435,17 +469,17 @@ where
                 if index != round.chunk {
                     return Err(Refusal::Unexpected);
                 }
-                store(&mut self.global, index, &values).ok_or(Refusal::Body)?;
+                store(self.memory.global, index, &values).ok_or(Refusal::Body)?;
                 self.repetitions = 0;
                 round.chunk += 1;
-                if usize::from(round.chunk) < model_chunks(P) {
+                if usize::from(round.chunk) < model_chunks(self.memory.global.len()) {
                     return Ok(Answer::Go);
                 }
                 self.phase = Phase::Training;
                 Ok(Answer::Nothing)
             }
             (Message::WantUpdate(index), Phase::Sending) => {
-                let chunks = update_chunks(P, round.invitation.width());
+                let chunks = update_chunks(self.memory.global.len(), round.invitation.width());
                 if index == round.chunk + 1 && usize::from(index) < chunks {
                     round.chunk = index;
                     self.repetitions = 0;
@@ -480,7 +514,7 @@ where
         self.phase = Phase::Idle;
         let policy = &self.policy;
         let bits = invitation.grid.bits();
-        let checked = if invitation.shape != self.shape || self.shape.parameters() != P {
+        let checked = if invitation.shape != self.shape {
             Err(Decline::Shape)
         } else if !policy.accepts_noise(invitation.noise.as_ref(), bits) {
             Err(Decline::Noise)
@@ -575,17 +609,11 @@ fn store(global: &mut [f32], index: u16, values: &Values<'_>) -> Option<()> {
     values.copy_to(rest.get_mut(..length)?)
 }
 
-impl<M, const P: usize, const N: usize, const B: usize, F, R> core::fmt::Debug
-    for Session<M, P, N, B, F, R>
-where
-    M: FixedModel,
-{
+impl<M, F, R> core::fmt::Debug for Session<'_, M, F, R> {
     /// Where it stands, and nothing of the data.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(
-            f,
-            "Session({:?}, {P} parameters, {:?})",
-            self.phase, self.ledger
-        )
+        let parameters = self.memory.global.len();
+        let Self { phase, ledger, .. } = self;
+        write!(f, "Session({phase:?}, {parameters} parameters, {ledger:?})")
     }
 }
