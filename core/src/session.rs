@@ -18,9 +18,8 @@
 use rand_core::Rng;
 
 use crate::{
-    client::Client,
+    client::{Client, Trainer},
     ledger::{Budget, Ledger, LedgerError},
-    model::FixedModel,
     noise::DiscreteGaussian,
     quantize::Quantizer,
     samples::Samples,
@@ -126,13 +125,17 @@ struct Outgoing {
     length: usize,
 }
 
-/// A device's side of the protocol around a [`Client`].
-pub struct Session<M: FixedModel, const P: usize, const N: usize, const B: usize, F, R> {
+/// A device's side of the protocol around a [`Client`], all sizes known to the compiler.
+pub type Session<M, const P: usize, const N: usize, const B: usize, F, R> =
+    SessionOf<Client<M, P, N, B>, F, R>;
+
+/// A device's side of the protocol around whatever trains its model.
+pub struct SessionOf<C: Trainer, F, R> {
     identity: Identity,
     policy: Policy,
     shape: Shape,
-    client: Client<M, P, N, B>,
-    global: [f32; P],
+    client: C,
+    global: C::Parameters,
     ledger: Ledger<F>,
     nonces: R,
     nonce: Nonce,
@@ -156,9 +159,9 @@ enum Answer {
     Go,
 }
 
-impl<M, const P: usize, const N: usize, const B: usize, F, R> Session<M, P, N, B, F, R>
+impl<C, F, R> SessionOf<C, F, R>
 where
-    M: FixedModel,
+    C: Trainer,
     F: NorFlash,
     R: Rng,
 {
@@ -171,19 +174,23 @@ where
     pub fn new(
         identity: Identity,
         policy: Policy,
-        client: Client<M, P, N, B>,
+        client: C,
         ledger: Ledger<F>,
         nonces: R,
     ) -> Option<Self> {
-        let shape = Shape::of(client.model())?;
+        let shape = client.shape()?;
+        let global = client.zeros();
+        if global.as_ref().len() != shape.parameters() {
+            return None;
+        }
         // As many chunks as an update can have: one value in each at least.
-        u16::try_from(update_chunks(P, 57)).ok()?;
+        u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
         Some(Self {
             identity,
             policy,
             shape,
             client,
-            global: [0.0; P],
+            global,
             ledger,
             nonces,
             nonce: [0; 16],
@@ -275,7 +282,7 @@ where
     /// Trains on `samples` and begins to send the update, or declines. Does nothing in other phases.
     ///
     /// The participation is recorded before any random stream of the round is used.
-    pub fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) {
+    pub fn train<S: Samples<Target = C::Target>>(&mut self, samples: &S) {
         let Some(mut round) = self.round.take() else {
             return;
         };
@@ -297,7 +304,7 @@ where
         }
     }
 
-    fn update<S: Samples<Target = M::Target>>(
+    fn update<S: Samples<Target = C::Target>>(
         &mut self,
         samples: &S,
         round: &Round,
@@ -329,7 +336,9 @@ where
                 TrainError::NoSamples => Decline::NoSamples,
                 _ => Decline::Diverged,
             })?;
-        let quantizer = self.client.quantizer(grid).map_err(|_| Decline::Diverged)?;
+        let quantizer = grid
+            .quantizer(self.client.update())
+            .map_err(|_| Decline::Diverged)?;
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
         let update = self.client.update();
@@ -435,17 +444,17 @@ where
                 if index != round.chunk {
                     return Err(Refusal::Unexpected);
                 }
-                store(&mut self.global, index, &values).ok_or(Refusal::Body)?;
+                store(self.global.as_mut(), index, &values).ok_or(Refusal::Body)?;
                 self.repetitions = 0;
                 round.chunk += 1;
-                if usize::from(round.chunk) < model_chunks(P) {
+                if usize::from(round.chunk) < model_chunks(self.shape.parameters()) {
                     return Ok(Answer::Go);
                 }
                 self.phase = Phase::Training;
                 Ok(Answer::Nothing)
             }
             (Message::WantUpdate(index), Phase::Sending) => {
-                let chunks = update_chunks(P, round.invitation.width());
+                let chunks = update_chunks(self.shape.parameters(), round.invitation.width());
                 if index == round.chunk + 1 && usize::from(index) < chunks {
                     round.chunk = index;
                     self.repetitions = 0;
@@ -480,7 +489,7 @@ where
         self.phase = Phase::Idle;
         let policy = &self.policy;
         let bits = invitation.grid.bits();
-        let checked = if invitation.shape != self.shape || self.shape.parameters() != P {
+        let checked = if invitation.shape != self.shape {
             Err(Decline::Shape)
         } else if !policy.accepts_noise(invitation.noise.as_ref(), bits) {
             Err(Decline::Noise)
@@ -575,17 +584,15 @@ fn store(global: &mut [f32], index: u16, values: &Values<'_>) -> Option<()> {
     values.copy_to(rest.get_mut(..length)?)
 }
 
-impl<M, const P: usize, const N: usize, const B: usize, F, R> core::fmt::Debug
-    for Session<M, P, N, B, F, R>
-where
-    M: FixedModel,
-{
+impl<C: Trainer, F, R> core::fmt::Debug for SessionOf<C, F, R> {
     /// Where it stands, and nothing of the data.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(
             f,
-            "Session({:?}, {P} parameters, {:?})",
-            self.phase, self.ledger
+            "Session({:?}, {} parameters, {:?})",
+            self.phase,
+            self.shape.parameters(),
+            self.ledger
         )
     }
 }
