@@ -36,7 +36,9 @@
 pub mod audit;
 pub mod cli;
 pub mod config;
+pub mod coordinator;
 pub mod data;
+pub mod device;
 pub mod experiment;
 pub mod number;
 pub mod privacy;

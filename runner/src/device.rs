@@ -1,0 +1,10 @@
+//! A device as a process: the client that boards run, with its memory on the heap, its ledger in a
+//! file and its data in memory.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`heap`] | a model of run-time size with the memory of its training |
+//! | [`flash`] | NOR flash in a file, for the device's ledger |
+
+pub mod flash;
+pub mod heap;
