@@ -3,8 +3,8 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`heap`] | a model of run-time size with the memory of its training |
+//! | [`memory`] | the memory of a session, on the heap |
 //! | [`flash`] | NOR flash in a file, for the device's ledger |
 
 pub mod flash;
-pub mod heap;
+pub mod memory;

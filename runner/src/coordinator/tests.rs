@@ -15,10 +15,10 @@ use smolfed_core::model::{ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::quantize::Grid;
-use smolfed_core::samples::SampleSlice;
-use smolfed_core::session::{Identity, Phase, Policy, SessionOf};
+use smolfed_core::samples::{SampleSlice, Samples};
+use smolfed_core::session::{Identity, Phase, Policy, Session};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
-use smolfed_core::train::Clipping;
+use smolfed_core::train::{Clipping, Workspace, local_update};
 use smolfed_core::wire::Direction;
 use smolfed_core::wire::link::{Link, greet};
 use smolfed_core::wire::mac::Key;
@@ -31,7 +31,7 @@ use smolfed_core::wire::refusal::Refusal;
 use super::exchange::{Absence, Offer, Verdict};
 use super::line::{Line, Roster};
 use super::peer::{LineId, PENDING, Peer, Terms};
-use crate::device::heap::HeapClient;
+use crate::device::memory::SessionMemory;
 
 const FEATURES: usize = 20;
 const CLASSES: usize = 6;
@@ -73,7 +73,7 @@ impl NorFlash for Ram {
     }
 }
 
-type Board = SessionOf<HeapClient<Softmax<usize, usize>>, Ram, Stream>;
+type Board = Session<'static, Softmax<usize, usize>, Ram, Stream>;
 
 fn key(device: u32) -> Key {
     Key::from_secret([device as u8 + 1; 32])
@@ -98,10 +98,10 @@ fn board_with(device: u32, owner: u32, start: u32, policy: Policy) -> Board {
         key: key(owner),
         root: Root::from_seed(11),
     };
-    let client = HeapClient::new(model(), ModelKind::Softmax);
+    let memory = Box::leak(Box::new(SessionMemory::new(&model(), 10)));
     let ledger = Ledger::create(Ram(vec![0xff; 128])).unwrap();
     let nonces = stream(Purpose::Initialisation, start, device);
-    SessionOf::new(identity, policy, client, ledger, nonces).unwrap()
+    Session::new(identity, policy, model(), memory.borrow(), ledger, nonces).unwrap()
 }
 
 fn board(device: u32) -> Board {
@@ -163,20 +163,34 @@ fn data() -> (Vec<f32>, Vec<u16>) {
 
 /// What the device computes when nothing is between it and its coordinator.
 fn expected(device: u32, offer: &Offer) -> Vec<i64> {
-    use smolfed_core::client::Trainer;
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
-    let mut client = HeapClient::new(model(), ModelKind::Softmax);
-    let order = &mut stream(Purpose::BatchShuffle, offer.number, device);
+    let mut memory = SessionMemory::new(&model(), samples.len());
+    let Workspace {
+        local,
+        update,
+        order,
+        scratch,
+    } = memory.borrow().work;
+    let shuffle = &mut stream(Purpose::BatchShuffle, offer.number, device);
     let asked = &offer.invitation;
-    client
-        .train(&samples, &offer.model, &asked.training(), order)
-        .unwrap();
+    let work = Workspace {
+        local,
+        update: &mut *update,
+        order,
+        scratch,
+    };
+    local_update(
+        &model(),
+        &samples,
+        &offer.model,
+        &asked.training(),
+        shuffle,
+        work,
+    )
+    .unwrap();
     let mut integers = vec![0; PARAMETERS];
-    asked
-        .grid
-        .quantize_into(client.update(), &mut integers)
-        .unwrap();
+    asked.grid.quantize_into(update, &mut integers).unwrap();
     let mut sum: Vec<i64> = integers.into_iter().map(i64::from).collect();
     if let Some(noise) = asked.noise {
         let own = &mut stream(Purpose::DeviceNoise, offer.number, device);
