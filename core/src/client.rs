@@ -10,40 +10,7 @@ use crate::{
     quantize::{Grid, QuantizeError, Quantizer},
     samples::Samples,
     train::{LocalTraining, TrainError, TrainReport, Workspace, local_update},
-    wire::message::Shape,
 };
-
-/// A model with the memory of its training: what a [session](crate::session) drives.
-///
-/// A board has a [`Client`], whose sizes the compiler knows; a desktop may keep one on the heap.
-pub trait Trainer {
-    /// What the model learns to predict: a class (`u16`) or a value (`f32`).
-    type Target: Copy;
-    /// As many numbers as the model has parameters.
-    type Parameters: AsRef<[f32]> + AsMut<[f32]>;
-
-    /// The model; `None` if it has more than 65,535 features or scores.
-    fn shape(&self) -> Option<Shape>;
-
-    /// Parameters that are all zero.
-    fn zeros(&self) -> Self::Parameters;
-
-    /// Trains on `samples` from the global model; see [`local_update`].
-    ///
-    /// # Errors
-    /// [`TrainError`]; the update is then zero, and the device must sit the round out.
-    fn train<S: Samples<Target = Self::Target>>(
-        &mut self,
-        samples: &S,
-        global: &Self::Parameters,
-        settings: &LocalTraining,
-        rng: &mut impl Rng,
-    ) -> Result<TrainReport, TrainError>;
-
-    /// The update of the last training, clipped but without noise: it must not leave the device
-    /// like this.
-    fn update(&self) -> &[f32];
-}
 
 /// A model of `P` parameters that trains on up to `N` samples, `B` scores at a time.
 ///
@@ -131,33 +98,6 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
     /// [`QuantizeError`] if training was not clipped to the grid's clip norm.
     pub fn quantizer(&self, grid: &Grid) -> Result<Quantizer, QuantizeError> {
         grid.quantizer(&self.update)
-    }
-}
-
-impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Trainer for Client<M, P, N, B> {
-    type Target = M::Target;
-    type Parameters = [f32; P];
-
-    fn shape(&self) -> Option<Shape> {
-        Shape::of(&self.model)
-    }
-
-    fn zeros(&self) -> [f32; P] {
-        [0.0; P]
-    }
-
-    fn train<S: Samples<Target = M::Target>>(
-        &mut self,
-        samples: &S,
-        global: &[f32; P],
-        settings: &LocalTraining,
-        rng: &mut impl Rng,
-    ) -> Result<TrainReport, TrainError> {
-        self.train(samples, global, settings, rng)
-    }
-
-    fn update(&self) -> &[f32] {
-        &self.update
     }
 }
 

@@ -58,6 +58,7 @@
 //! | [`math`] | elementary functions in software |
 //! | [`params`] | numbers that are checked once |
 //! | [`ledger`] | the device's own record of its participations, on flash |
+//! | [`provision`] | who a device is and what it agrees to, in a flash page of its own |
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
 //! | [`wire`] | messages and frames between device and coordinator |
 //!
@@ -91,6 +92,7 @@ pub mod math;
 pub mod model;
 pub mod noise;
 pub mod params;
+pub mod provision;
 pub mod quantize;
 pub mod samples;
 pub mod session;

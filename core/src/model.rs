@@ -110,6 +110,9 @@ pub trait Model {
     /// A class (`u16`) or a value (`f32`).
     type Target: Copy;
 
+    /// Which model.
+    const KIND: ModelKind;
+
     /// Features of a sample.
     fn feature_count(&self) -> usize;
 
@@ -218,8 +221,6 @@ impl ModelKind {
 
 /// A model whose size is known to the compiler, for clients that own their arrays.
 pub trait FixedModel: Model {
-    /// Which model.
-    const KIND: ModelKind;
     /// Number of parameters.
     const PARAMETERS: usize;
     /// Scores of a sample.

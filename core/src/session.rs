@@ -18,13 +18,13 @@
 use rand_core::Rng;
 
 use crate::{
-    client::{Client, Trainer},
     ledger::{Budget, Ledger, LedgerError},
+    model::Model,
     noise::DiscreteGaussian,
     quantize::Quantizer,
     samples::Samples,
     stream::{Purpose, Root, Stream, StreamId},
-    train::TrainError,
+    train::{TrainError, Workspace, local_update},
     wire::{
         Direction, VERSION,
         cobs::Decoder,
@@ -85,6 +85,14 @@ impl Policy {
     }
 }
 
+/// Memory of a session: three vectors as long as the model, the order of the samples, and scores.
+pub struct Memory<'a> {
+    /// The coordinator's model; as long as the model.
+    pub global: &'a mut [f32],
+    /// What training needs.
+    pub work: Workspace<'a>,
+}
+
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -125,17 +133,13 @@ struct Outgoing {
     length: usize,
 }
 
-/// A device's side of the protocol around a [`Client`], all sizes known to the compiler.
-pub type Session<M, const P: usize, const N: usize, const B: usize, F, R> =
-    SessionOf<Client<M, P, N, B>, F, R>;
-
-/// A device's side of the protocol around whatever trains its model.
-pub struct SessionOf<C: Trainer, F, R> {
+/// A device's side of the protocol around a model of any size.
+pub struct Session<'a, M, F, R> {
     identity: Identity,
     policy: Policy,
     shape: Shape,
-    client: C,
-    global: C::Parameters,
+    model: M,
+    memory: Memory<'a>,
     ledger: Ledger<F>,
     nonces: R,
     nonce: Nonce,
@@ -159,14 +163,14 @@ enum Answer {
     Go,
 }
 
-impl<C, F, R> SessionOf<C, F, R>
+impl<'a, M, F, R> Session<'a, M, F, R>
 where
-    C: Trainer,
+    M: Model,
     F: NorFlash,
     R: Rng,
 {
     /// A device that has said nothing yet; `None` if the model has more than 65,535 features or
-    /// scores, or more chunks than can be numbered.
+    /// scores, or more chunks than can be numbered, or if `memory` does not fit it.
     ///
     /// `nonces` gives 16 bytes a session that never come again: of hardware entropy, or of a counter
     /// that survives restarts. Repeating them lets old sessions be replayed to the device; its
@@ -174,23 +178,33 @@ where
     pub fn new(
         identity: Identity,
         policy: Policy,
-        client: C,
+        model: M,
+        memory: Memory<'a>,
         ledger: Ledger<F>,
         nonces: R,
     ) -> Option<Self> {
-        let shape = client.shape()?;
-        let global = client.zeros();
-        if global.as_ref().len() != shape.parameters() {
+        let shape = Shape::of(&model)?;
+        let parameters = model.parameter_count();
+        // As many chunks as an update can have: one value in each at least.
+        u16::try_from(update_chunks(parameters, 57)).ok()?;
+        let Workspace {
+            local,
+            update,
+            scratch,
+            ..
+        } = &memory.work;
+        let fits = [&*memory.global, local, update]
+            .iter()
+            .all(|vector| vector.len() == parameters);
+        if !fits || scratch.len() < model.output_count() {
             return None;
         }
-        // As many chunks as an update can have: one value in each at least.
-        u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
         Some(Self {
             identity,
             policy,
             shape,
-            client,
-            global,
+            model,
+            memory,
             ledger,
             nonces,
             nonce: [0; 16],
@@ -282,7 +296,7 @@ where
     /// Trains on `samples` and begins to send the update, or declines. Does nothing in other phases.
     ///
     /// The participation is recorded before any random stream of the round is used.
-    pub fn train<S: Samples<Target = C::Target>>(&mut self, samples: &S) {
+    pub fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) {
         let Some(mut round) = self.round.take() else {
             return;
         };
@@ -304,13 +318,14 @@ where
         }
     }
 
-    fn update<S: Samples<Target = C::Target>>(
+    fn update<S: Samples<Target = M::Target>>(
         &mut self,
         samples: &S,
         round: &Round,
     ) -> Result<Outgoing, Decline> {
-        // A device without data loses no participation.
-        if samples.is_empty() {
+        let Memory { global, work } = &mut self.memory;
+        // A device without data that it can use loses no participation.
+        if samples.is_empty() || samples.len() > work.order.len() {
             return Err(Decline::NoSamples);
         }
         self.ledger
@@ -325,23 +340,32 @@ where
             })
         };
         let Invitation { grid, noise, .. } = &round.invitation;
-        self.client
-            .train(
-                samples,
-                &self.global,
-                &round.invitation.training(),
-                &mut stream(Purpose::BatchShuffle),
-            )
-            .map_err(|error| match error {
-                TrainError::NoSamples => Decline::NoSamples,
-                _ => Decline::Diverged,
-            })?;
-        let quantizer = grid
-            .quantizer(self.client.update())
-            .map_err(|_| Decline::Diverged)?;
+        let Workspace {
+            local,
+            update,
+            order,
+            scratch,
+        } = work;
+        let trained = local_update(
+            &self.model,
+            samples,
+            global,
+            &round.invitation.training(),
+            &mut stream(Purpose::BatchShuffle),
+            Workspace {
+                local,
+                update,
+                order,
+                scratch,
+            },
+        );
+        trained.map_err(|error| match error {
+            TrainError::NoSamples => Decline::NoSamples,
+            _ => Decline::Diverged,
+        })?;
+        let quantizer = grid.quantizer(update).map_err(|_| Decline::Diverged)?;
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
-        let update = self.client.update();
         let negated = noise.is_none() && update.iter().any(|x| quantizer.get(*x) == largest);
         Ok(Outgoing {
             quantizer,
@@ -362,8 +386,9 @@ where
         let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
         let start = usize::from(round.chunk) * count;
         let values = self
-            .client
-            .update()
+            .memory
+            .work
+            .update
             .iter()
             .skip(start)
             .take(count)
@@ -444,17 +469,17 @@ where
                 if index != round.chunk {
                     return Err(Refusal::Unexpected);
                 }
-                store(self.global.as_mut(), index, &values).ok_or(Refusal::Body)?;
+                store(self.memory.global, index, &values).ok_or(Refusal::Body)?;
                 self.repetitions = 0;
                 round.chunk += 1;
-                if usize::from(round.chunk) < model_chunks(self.shape.parameters()) {
+                if usize::from(round.chunk) < model_chunks(self.memory.global.len()) {
                     return Ok(Answer::Go);
                 }
                 self.phase = Phase::Training;
                 Ok(Answer::Nothing)
             }
             (Message::WantUpdate(index), Phase::Sending) => {
-                let chunks = update_chunks(self.shape.parameters(), round.invitation.width());
+                let chunks = update_chunks(self.memory.global.len(), round.invitation.width());
                 if index == round.chunk + 1 && usize::from(index) < chunks {
                     round.chunk = index;
                     self.repetitions = 0;
@@ -584,15 +609,11 @@ fn store(global: &mut [f32], index: u16, values: &Values<'_>) -> Option<()> {
     values.copy_to(rest.get_mut(..length)?)
 }
 
-impl<C: Trainer, F, R> core::fmt::Debug for SessionOf<C, F, R> {
+impl<M, F, R> core::fmt::Debug for Session<'_, M, F, R> {
     /// Where it stands, and nothing of the data.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(
-            f,
-            "Session({:?}, {} parameters, {:?})",
-            self.phase,
-            self.shape.parameters(),
-            self.ledger
-        )
+        let parameters = self.memory.global.len();
+        let Self { phase, ledger, .. } = self;
+        write!(f, "Session({phase:?}, {parameters} parameters, {ledger:?})")
     }
 }

@@ -74,6 +74,11 @@ impl Root {
         Self(key)
     }
 
+    /// The bytes, for the device's provisioning record.
+    pub(crate) const fn secret(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The stream with this name, from its beginning.
     ///
     /// A stream is good for 2³² blocks of 64 bytes (256 GiB), far more than a round can draw.

@@ -26,7 +26,7 @@ pub mod message;
 pub mod pack;
 pub mod refusal;
 
-mod bytes;
+pub(crate) mod bytes;
 
 #[cfg(test)]
 mod tests;

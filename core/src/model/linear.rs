@@ -17,6 +17,7 @@ impl<D: Dim> Linear<D> {
 
 impl<D: Dim> Model for Linear<D> {
     type Target = f32;
+    const KIND: ModelKind = ModelKind::Linear;
 
     #[inline(always)]
     fn feature_count(&self) -> usize {
@@ -49,7 +50,6 @@ impl<D: Dim> Model for Linear<D> {
 }
 
 impl<const N: usize> FixedModel for Linear<Const<N>> {
-    const KIND: ModelKind = ModelKind::Linear;
     const PARAMETERS: usize = N + 1;
     const OUTPUTS: usize = 1;
 }

@@ -20,6 +20,7 @@ impl<D: Dim> Logistic<D> {
 
 impl<D: Dim> Model for Logistic<D> {
     type Target = u16;
+    const KIND: ModelKind = ModelKind::Logistic;
 
     #[inline(always)]
     fn feature_count(&self) -> usize {
@@ -55,7 +56,6 @@ impl<D: Dim> Model for Logistic<D> {
 }
 
 impl<const N: usize> FixedModel for Logistic<Const<N>> {
-    const KIND: ModelKind = ModelKind::Logistic;
     const PARAMETERS: usize = N + 1;
     const OUTPUTS: usize = 1;
 }

@@ -21,6 +21,7 @@ impl<D: Dim, C: Dim> Softmax<D, C> {
 
 impl<D: Dim, C: Dim> Model for Softmax<D, C> {
     type Target = u16;
+    const KIND: ModelKind = ModelKind::Softmax;
 
     #[inline(always)]
     fn feature_count(&self) -> usize {
@@ -72,7 +73,6 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
 }
 
 impl<const N: usize, const C: usize> FixedModel for Softmax<Const<N>, Const<C>> {
-    const KIND: ModelKind = ModelKind::Softmax;
     const PARAMETERS: usize = (N + 1) * C;
     const OUTPUTS: usize = C;
 }

@@ -6,6 +6,7 @@ use std::{format, vec, vec::Vec};
 
 use super::*;
 use crate::{
+    client::Client,
     ledger::tests::Ram,
     model::{Const, Linear, ModelKind, Softmax},
     params::{ClipNorm, LearningRate, Penalty},
@@ -23,7 +24,7 @@ const KEY: [u8; 32] = [3; 32];
 const FEATURES: usize = 20;
 const PARAMETERS: usize = (FEATURES + 1) * 6;
 
-type Board = Session<Softmax<Const<FEATURES>, Const<6>>, PARAMETERS, 10, 6, Ram, Stream>;
+type Board = Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream>;
 
 fn stream(purpose: Purpose, round: u32) -> Stream {
     Root::from_seed(11).stream(StreamId {
@@ -50,9 +51,31 @@ fn identity() -> Identity {
 }
 
 fn board(policy: Policy, ledger: Ledger<Ram>, start: u32) -> Board {
-    let client = Client::new(Softmax::new(Const::<FEATURES>, Const::<6>));
+    let model = Softmax::new(Const::<FEATURES>, Const::<6>);
     let nonces = stream(Purpose::Initialisation, start);
-    Session::new(identity(), policy, client, ledger, nonces).unwrap()
+    Session::new(
+        identity(),
+        policy,
+        model,
+        memory(PARAMETERS, 10, 6),
+        ledger,
+        nonces,
+    )
+    .unwrap()
+}
+
+/// Memory as firmware has it: for ever.
+fn memory(parameters: usize, samples: usize, scores: usize) -> Memory<'static> {
+    let floats = |count| vec![0.0; count].leak();
+    Memory {
+        global: floats(parameters),
+        work: Workspace {
+            local: floats(parameters),
+            update: floats(parameters),
+            order: vec![0; samples].leak(),
+            scratch: floats(scores),
+        },
+    }
 }
 
 fn ledger() -> Ledger<Ram> {
@@ -476,9 +499,17 @@ fn a_refused_device_is_silent() {
 #[test]
 fn an_update_of_one_coordinate_at_the_bound_arrives() {
     for target in [100.0, -100.0] {
-        let client: Client<_, 2, 1, 1> = Client::new(Linear::new(Const::<1>));
+        let model = Linear::new(Const::<1>);
         let nonces = stream(Purpose::Initialisation, 0);
-        let mut board = Session::new(identity(), policy(), client, ledger(), nonces).unwrap();
+        let mut board = Session::new(
+            identity(),
+            policy(),
+            model,
+            memory(2, 1, 1),
+            ledger(),
+            nonces,
+        )
+        .unwrap();
         let mut asked = invitation(None);
         asked.shape = Shape {
             kind: ModelKind::Linear,

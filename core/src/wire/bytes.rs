@@ -1,55 +1,55 @@
 //! Little-endian numbers in byte slices, without panics: what does not fit is `None`.
 
 /// Reads a body from its first byte to its last.
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*taken)
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_le_bytes)
     }
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn f32(&mut self) -> Option<f32> {
+    pub(crate) fn f32(&mut self) -> Option<f32> {
         self.array().map(f32::from_le_bytes)
     }
 
     /// What is left, which may be nothing.
-    pub(super) fn rest(&mut self) -> &'a [u8] {
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }
 
     /// Whether everything was read: a body with more in it is not ours.
-    pub(super) fn end(&self) -> Option<()> {
+    pub(crate) fn end(&self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
 }
 
 /// Writes into a slice from its beginning; remembers whether something did not fit.
-pub(super) struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     buffer: &'a mut [u8],
     length: usize,
     fits: bool,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(buffer: &'a mut [u8]) -> Self {
+    pub(crate) fn new(buffer: &'a mut [u8]) -> Self {
         Self {
             buffer,
             length: 0,
@@ -57,7 +57,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    pub(super) fn put(&mut self, bytes: &[u8]) -> &mut Self {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> &mut Self {
         let place = self.buffer.get_mut(self.length..).unwrap_or_default();
         match place.get_mut(..bytes.len()) {
             Some(place) if self.fits => {
@@ -69,28 +69,28 @@ impl<'a> Writer<'a> {
         self
     }
 
-    pub(super) fn u8(&mut self, value: u8) -> &mut Self {
+    pub(crate) fn u8(&mut self, value: u8) -> &mut Self {
         self.put(&[value])
     }
 
-    pub(super) fn u16(&mut self, value: u16) -> &mut Self {
+    pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
         self.put(&value.to_le_bytes())
     }
 
-    pub(super) fn u32(&mut self, value: u32) -> &mut Self {
+    pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
         self.put(&value.to_le_bytes())
     }
 
-    pub(super) fn u64(&mut self, value: u64) -> &mut Self {
+    pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
         self.put(&value.to_le_bytes())
     }
 
-    pub(super) fn f32(&mut self, value: f32) -> &mut Self {
+    pub(crate) fn f32(&mut self, value: f32) -> &mut Self {
         self.put(&value.to_le_bytes())
     }
 
     /// The bytes written, if everything did fit.
-    pub(super) fn finish(&mut self) -> Option<usize> {
+    pub(crate) fn finish(&mut self) -> Option<usize> {
         self.fits.then_some(self.length)
     }
 }

@@ -46,6 +46,11 @@ impl Key {
         Self(secret)
     }
 
+    /// The bytes, for the device's provisioning record.
+    pub(crate) const fn secret(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The key of one session between this device key's owner and the coordinator.
     pub fn session(&self, device: u32, device_nonce: &Nonce, coordinator_nonce: &Nonce) -> Self {
         let mut session = [0; 32];

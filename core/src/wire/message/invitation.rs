@@ -7,7 +7,7 @@ use super::super::{
     pack,
 };
 use crate::{
-    model::{FixedModel, ModelKind},
+    model::{Model, ModelKind},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     quantize::Grid,
@@ -28,7 +28,7 @@ pub struct Shape {
 
 impl Shape {
     /// The shape of a model whose size the compiler knows; `None` if a number exceeds 65,535.
-    pub fn of<M: FixedModel>(model: &M) -> Option<Self> {
+    pub fn of<M: Model>(model: &M) -> Option<Self> {
         Some(Self {
             kind: M::KIND,
             features: u16::try_from(model.feature_count()).ok()?,

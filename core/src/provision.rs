@@ -1,0 +1,435 @@
+//! A device's own data in a flash page of its own, so that one firmware image serves every device.
+//!
+//! A record holds who the device is, what it agrees to and, for tests, demonstrations and boards whose
+//! data set is fixed, its samples. `docs/provisioning.md` has the layout. It is secret: it holds the
+//! device's key and the root of its random streams.
+//!
+//! [`write`] makes a record, [`Record::read`] reads one where it lies and copies no samples.
+//! Nothing of it is trusted: a page that is blank, cut or damaged is an error with a name.
+
+use core::marker::PhantomData;
+
+use crate::{
+    ledger::Budget,
+    samples::Samples,
+    session::{Identity, Policy},
+    stream::Root,
+    wire::{
+        bytes::{Reader, Writer},
+        crc32::crc32,
+        mac::Key,
+    },
+};
+
+#[cfg(test)]
+mod tests;
+
+/// First bytes of a record: format 1.
+pub const MAGIC: [u8; 4] = *b"sfP1";
+
+/// Bytes of a record before its samples.
+pub const HEADER_BYTES: usize = 100;
+
+/// Bytes of the checksum at the end.
+const CRC_BYTES: usize = 4;
+
+/// Bytes of a feature value or a target.
+const WORD_BYTES: usize = 4;
+
+/// Why bytes are no record, or a record cannot be made or used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProvisionError {
+    /// They do not begin with [`MAGIC`]: the device was not provisioned.
+    Blank,
+    /// They end before the record does, or its length contradicts what is in it.
+    Length,
+    /// The checksum does not fit.
+    Checksum,
+    /// A kind of target that does not exist, a value that is not finite, or a class above 65,535.
+    Samples,
+    /// The samples have other targets than the model.
+    Target,
+    /// The page is not aligned to four bytes, or the processor is big-endian: rows of `f32` cannot be
+    /// used where they lie.
+    Unaligned,
+    /// The buffer is too small, or the samples are more than a record can count.
+    Room,
+}
+
+impl core::fmt::Display for ProvisionError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Blank => "no provisioning record: the device was not provisioned",
+            Self::Length => "the provisioning record is cut, or its length is wrong",
+            Self::Checksum => "the provisioning record is damaged",
+            Self::Samples => "the provisioning record has samples that cannot be",
+            Self::Target => "the provisioning record's samples are for another kind of model",
+            Self::Unaligned => "the provisioning record does not lie at a multiple of four bytes",
+            Self::Room => "the provisioning record does not fit",
+        })
+    }
+}
+
+impl core::error::Error for ProvisionError {}
+
+/// What the samples of a record are to predict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TargetKind {
+    /// There are no samples.
+    None = 0,
+    /// Values, for linear regression.
+    Value = 1,
+    /// Classes, for logistic and softmax regression.
+    Class = 2,
+}
+
+/// A target as a word of a record: `f32`, or a class as `u16`.
+pub trait Target: Copy {
+    /// The kind of a record's targets.
+    const KIND: TargetKind;
+
+    /// The target that `word` stands for, if there is one.
+    fn from_word(word: u32) -> Option<Self>;
+
+    /// The word that stands for it.
+    fn to_word(self) -> u32;
+}
+
+impl Target for f32 {
+    const KIND: TargetKind = TargetKind::Value;
+
+    fn from_word(word: u32) -> Option<Self> {
+        Some(Self::from_bits(word)).filter(|value| value.is_finite())
+    }
+
+    fn to_word(self) -> u32 {
+        self.to_bits()
+    }
+}
+
+impl Target for u16 {
+    const KIND: TargetKind = TargetKind::Class;
+
+    fn from_word(word: u32) -> Option<Self> {
+        Self::try_from(word).ok()
+    }
+
+    fn to_word(self) -> u32 {
+        self.into()
+    }
+}
+
+/// A record, read.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// Who the device is.
+    pub identity: Identity,
+    /// What the device agrees to.
+    pub policy: Policy,
+    /// The device's samples, perhaps none.
+    pub samples: Stored<'a>,
+}
+
+impl<'a> Record<'a> {
+    /// Reads the record at the beginning of `page`; what comes behind it is not looked at.
+    ///
+    /// # Errors
+    /// [`ProvisionError::Blank`], [`ProvisionError::Length`], [`ProvisionError::Checksum`] and
+    /// [`ProvisionError::Samples`].
+    pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
+        let mut reader = Reader(page);
+        if reader.array() != Some(MAGIC) {
+            return Err(ProvisionError::Blank);
+        }
+        let length = reader.u32().ok_or(ProvisionError::Length)?;
+        let length = usize::try_from(length).map_err(|_| ProvisionError::Length)?;
+        let (record, crc) = page
+            .get(..length)
+            .and_then(<[u8]>::split_last_chunk::<CRC_BYTES>)
+            .ok_or(ProvisionError::Length)?;
+        if crc32(record) != u32::from_le_bytes(*crc) {
+            return Err(ProvisionError::Checksum);
+        }
+        Self::fields(&mut Reader(record)).ok_or(ProvisionError::Length)?
+    }
+
+    /// The fields of a record without its checksum; `None` if there are not enough bytes.
+    fn fields(reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
+        let (_magic, _length) = (reader.u32()?, reader.u32()?);
+        let identity = Identity {
+            device: reader.u32()?,
+            key: Key::from_secret(reader.array()?),
+            root: Root::from_secret(reader.array()?),
+        };
+        let policy = Policy {
+            budget: Budget(reader.u32()?),
+            least_noise_multiplier: reader.u64()?,
+            most_epochs: reader.u32()?,
+        };
+        let (feature_count, kind, filling) = (reader.u16()?, reader.u8()?, reader.u8()?);
+        let count = reader.u32()?;
+        let samples = if filling == 0 {
+            Stored::read(feature_count, kind, count, reader.rest())
+        } else {
+            Err(ProvisionError::Samples)
+        };
+        Some(samples.map(|samples| Self {
+            identity,
+            policy,
+            samples,
+        }))
+    }
+}
+
+/// The samples of a record, where they lie.
+#[derive(Clone, Copy)]
+pub struct Stored<'a> {
+    kind: TargetKind,
+    feature_count: usize,
+    features: &'a [u8],
+    targets: &'a [u8],
+}
+
+impl<'a> Stored<'a> {
+    fn read(
+        feature_count: u16,
+        kind: u8,
+        count: u32,
+        bytes: &'a [u8],
+    ) -> Result<Self, ProvisionError> {
+        let length = |words: u32| {
+            let words = usize::try_from(words).ok()?;
+            words.checked_mul(WORD_BYTES)
+        };
+        let (features, targets) = u32::from(feature_count)
+            .checked_mul(count)
+            .and_then(length)
+            .and_then(|middle| bytes.split_at_checked(middle))
+            .ok_or(ProvisionError::Length)?;
+        if length(count) != Some(targets.len()) {
+            return Err(ProvisionError::Length);
+        }
+        let kind = match kind {
+            0 if count == 0 => TargetKind::None,
+            1 => TargetKind::Value,
+            2 => TargetKind::Class,
+            _ => return Err(ProvisionError::Samples),
+        };
+        let mut target_words = words(targets);
+        let fits = match kind {
+            TargetKind::None => true,
+            TargetKind::Value => target_words.all(|word| f32::from_word(word).is_some()),
+            TargetKind::Class => target_words.all(|word| u16::from_word(word).is_some()),
+        };
+        if !(fits && words(features).all(|word| f32::from_bits(word).is_finite())) {
+            return Err(ProvisionError::Samples);
+        }
+        Ok(Self {
+            kind,
+            feature_count: feature_count.into(),
+            features,
+            targets,
+        })
+    }
+
+    /// What they are to predict.
+    pub const fn kind(&self) -> TargetKind {
+        self.kind
+    }
+
+    /// Features of a sample.
+    pub const fn feature_count(&self) -> usize {
+        self.feature_count
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.targets.len() / WORD_BYTES
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    /// All feature values, row after row: to be copied, wherever the record lies.
+    pub fn features(&self) -> impl Iterator<Item = f32> + use<'a> {
+        words(self.features).map(f32::from_bits)
+    }
+
+    /// All targets in order, or none if they are of another kind.
+    pub fn targets<T: Target>(&self) -> impl Iterator<Item = T> + use<'a, T> {
+        let targets = if self.kind == T::KIND {
+            self.targets
+        } else {
+            &[]
+        };
+        words(targets).filter_map(T::from_word)
+    }
+
+    /// The samples to train on, without a copy.
+    ///
+    /// # Errors
+    /// [`ProvisionError::Target`] if the targets are of another kind, [`ProvisionError::Unaligned`]
+    /// unless the record lies at a multiple of four bytes on a little-endian processor.
+    pub fn in_place<T: Target>(&self) -> Result<StoredSamples<'a, T>, ProvisionError> {
+        if self.kind != T::KIND {
+            return Err(ProvisionError::Target);
+        }
+        let features = bytemuck::try_cast_slice(self.features)
+            .ok()
+            .filter(|_| cfg!(target_endian = "little"))
+            .ok_or(ProvisionError::Unaligned)?;
+        Ok(StoredSamples {
+            features,
+            targets: self.targets,
+            feature_count: self.feature_count,
+            target: PhantomData,
+        })
+    }
+}
+
+impl core::fmt::Debug for Stored<'_> {
+    /// Shape only: device data never reach a log.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Stored({} x {})", self.len(), self.feature_count)
+    }
+}
+
+/// A record's samples as a client trains on them.
+#[derive(Clone, Copy)]
+pub struct StoredSamples<'a, T> {
+    features: &'a [f32],
+    targets: &'a [u8],
+    feature_count: usize,
+    target: PhantomData<T>,
+}
+
+impl<T: Target + Default> Samples for StoredSamples<'_, T> {
+    type Target = T;
+
+    fn len(&self) -> usize {
+        self.targets.len() / WORD_BYTES
+    }
+
+    #[inline(always)]
+    fn features(&self, index: usize) -> &[f32] {
+        let start = index * self.feature_count;
+        self.features
+            .get(start..start + self.feature_count)
+            .unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn target(&self, index: usize) -> T {
+        self.targets
+            .as_chunks()
+            .0
+            .get(index)
+            .and_then(|word| T::from_word(u32::from_le_bytes(*word)))
+            .unwrap_or_default()
+    }
+}
+
+impl<T> core::fmt::Debug for StoredSamples<'_, T> {
+    /// Shape only: device data never reach a log.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let count = self.targets.len() / WORD_BYTES;
+        write!(f, "StoredSamples({count} x {})", self.feature_count)
+    }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + use<'_> {
+    bytes.as_chunks().0.iter().copied().map(u32::from_le_bytes)
+}
+
+/// Bytes of a record with `count` samples of `feature_count` features; `None` if it cannot be so long.
+pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
+    let Some(words) = feature_count.checked_add(1) else {
+        return None;
+    };
+    let Some(words) = words.checked_mul(count) else {
+        return None;
+    };
+    let Some(bytes) = words.checked_mul(WORD_BYTES) else {
+        return None;
+    };
+    bytes.checked_add(HEADER_BYTES + CRC_BYTES)
+}
+
+/// Writes a record to the beginning of `page`; returns its length. Without samples the device
+/// has data of its own, for example from a sensor.
+///
+/// # Errors
+/// [`ProvisionError::Room`] if `page` is shorter than [`record_bytes`] or there are too many samples,
+/// [`ProvisionError::Samples`] if a value is not finite, [`ProvisionError::Length`] if the samples have
+/// different numbers of features. `page` is then unchanged or no record.
+pub fn write<S>(
+    identity: &Identity,
+    policy: &Policy,
+    samples: Option<&S>,
+    page: &mut [u8],
+) -> Result<usize, ProvisionError>
+where
+    S: Samples,
+    S::Target: Target,
+{
+    let count = samples.map_or(0, Samples::len);
+    let feature_count = samples.map_or(0, |samples| match count {
+        0 => 0,
+        _ => samples.features(0).len(),
+    });
+    let length = record_bytes(feature_count, count).ok_or(ProvisionError::Room)?;
+    let room = |_| ProvisionError::Room;
+    let kind = samples.map_or(TargetKind::None, |_| <S::Target as Target>::KIND);
+    let mut writer = Writer::new(page.get_mut(..length).ok_or(ProvisionError::Room)?);
+    // The magic comes last: what is not finished is no record.
+    writer
+        .put(&[0; MAGIC.len()])
+        .u32(u32::try_from(length).map_err(room)?)
+        .u32(identity.device)
+        .put(identity.key.secret())
+        .put(identity.root.secret())
+        .u32(policy.budget.0)
+        .u64(policy.least_noise_multiplier)
+        .u32(policy.most_epochs)
+        .u16(u16::try_from(feature_count).map_err(room)?)
+        .u8(kind as u8)
+        .u8(0)
+        .u32(u32::try_from(count).map_err(room)?);
+    if let Some(samples) = samples {
+        for index in 0..count {
+            let row = samples.features(index);
+            if row.len() != feature_count {
+                return Err(ProvisionError::Length);
+            }
+            for value in row {
+                if !value.is_finite() {
+                    return Err(ProvisionError::Samples);
+                }
+                writer.f32(*value);
+            }
+        }
+        for index in 0..count {
+            let word = samples.target(index).to_word();
+            if <S::Target as Target>::from_word(word).is_none() {
+                return Err(ProvisionError::Samples);
+            }
+            writer.u32(word);
+        }
+    }
+    let written = writer.finish().ok_or(ProvisionError::Room)?;
+    seal(page, written).ok_or(ProvisionError::Room)
+}
+
+/// Magic and checksum, around what was written; returns the length of the whole.
+fn seal(page: &mut [u8], written: usize) -> Option<usize> {
+    page.get_mut(..MAGIC.len())?.copy_from_slice(&MAGIC);
+    let crc = crc32(page.get(..written)?);
+    let end = written + CRC_BYTES;
+    page.get_mut(written..end)?
+        .copy_from_slice(&crc.to_le_bytes());
+    Some(end)
+}

@@ -1,0 +1,242 @@
+//! Records come back as they were written, and nothing else is taken for one.
+
+use proptest::{collection::vec, prelude::*};
+use std::{format, vec, vec::Vec};
+
+use super::*;
+use crate::samples::SampleSlice;
+
+const NONE: Option<&SampleSlice<'_, u16>> = None;
+
+fn identity(device: u32) -> Identity {
+    Identity {
+        device,
+        key: Key::from_secret([3; 32]),
+        root: Root::from_seed(11),
+    }
+}
+
+fn policy() -> Policy {
+    Policy {
+        budget: Budget(5),
+        least_noise_multiplier: 3 << 31,
+        most_epochs: 10,
+    }
+}
+
+fn page<S>(samples: Option<&S>) -> Vec<u8>
+where
+    S: Samples,
+    S::Target: Target,
+{
+    let mut page = vec![0; 10_000];
+    let length = write(&identity(7), &policy(), samples, &mut page).unwrap();
+    page.truncate(length);
+    page
+}
+
+/// A record with this change and a checksum that fits it.
+fn changed(mut page: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
+    page[at..at + bytes.len()].copy_from_slice(bytes);
+    let end = page.len() - CRC_BYTES;
+    let crc = crc32(&page[..end]).to_le_bytes();
+    page[end..].copy_from_slice(&crc);
+    page
+}
+
+fn refused(page: &[u8]) -> ProvisionError {
+    Record::read(page).unwrap_err()
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        device in any::<u32>(), key in any::<[u8; 32]>(), root in any::<[u8; 32]>(),
+        budget in any::<u32>(), least in any::<u64>(), epochs in any::<u32>(),
+        rows in vec((vec(-1e6f32..1e6, 3), any::<u16>()), 0..20),
+    ) {
+        let features: Vec<f32> = rows.iter().flat_map(|(row, _)| row.clone()).collect();
+        let targets: Vec<u16> = rows.iter().map(|(_, class)| *class).collect();
+        let samples = SampleSlice::new(&features, &targets, 3).unwrap();
+        let identity = Identity {
+            device, key: Key::from_secret(key), root: Root::from_secret(root),
+        };
+        let policy = Policy {
+            budget: Budget(budget), least_noise_multiplier: least, most_epochs: epochs,
+        };
+        let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
+        let length = write(&identity, &policy, Some(&samples), &mut page).unwrap();
+        prop_assert_eq!(length, page.len() - 5);
+        let record = Record::read(&page).unwrap();
+        prop_assert_eq!(record.identity.device, device);
+        prop_assert_eq!(record.identity.key.secret(), &key);
+        prop_assert_eq!(record.identity.root.secret(), &root);
+        prop_assert_eq!(record.policy.budget, Budget(budget));
+        prop_assert_eq!(record.policy.least_noise_multiplier, least);
+        prop_assert_eq!(record.policy.most_epochs, epochs);
+        prop_assert_eq!(record.samples.len(), rows.len());
+        prop_assert_eq!(record.samples.features().collect::<Vec<_>>(), features);
+        prop_assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), targets);
+        prop_assert_eq!(record.samples.targets::<f32>().count(), 0);
+    }
+
+    #[test]
+    fn a_damaged_record_is_refused(at in any::<prop::sample::Index>(), flip in 1u8..) {
+        let samples = SampleSlice::new(&[1.0, 2.0], &[0u16, 1], 1).unwrap();
+        let mut page = page(Some(&samples));
+        let at = at.index(page.len());
+        page[at] ^= flip;
+        prop_assert!(Record::read(&page).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_a_record_or_an_error(bytes in vec(any::<u8>(), 0..400)) {
+        prop_assert!(Record::read(&bytes).is_err());
+        // Those too that say to be one, with a checksum that fits.
+        let mut page = vec![0; HEADER_BYTES + CRC_BYTES];
+        page.extend(&bytes);
+        let length = u32::try_from(page.len()).unwrap().to_le_bytes();
+        page[..4].copy_from_slice(&MAGIC);
+        page[4..8].copy_from_slice(&length);
+        let fields = bytes.len().min(HEADER_BYTES - 8);
+        let page = changed(page, 8, &bytes[..fields]);
+        if let Ok(record) = Record::read(&page) {
+            prop_assert!(record.samples.features().all(f32::is_finite));
+        }
+    }
+}
+
+#[test]
+fn a_cut_record_is_refused_at_every_length() {
+    let samples = SampleSlice::new(&[1.0, 2.0], &[0.5f32, 1.0], 1).unwrap();
+    let page = page(Some(&samples));
+    for length in 0..page.len() {
+        let expected = if length < 4 {
+            ProvisionError::Blank
+        } else {
+            ProvisionError::Length
+        };
+        assert_eq!(refused(&page[..length]), expected, "{length}");
+    }
+}
+
+#[test]
+fn pages_that_were_never_written_are_blank() {
+    assert_eq!(refused(&[0xff; 512]), ProvisionError::Blank);
+    assert_eq!(refused(&[0; 512]), ProvisionError::Blank);
+    assert_eq!(refused(&[]), ProvisionError::Blank);
+}
+
+#[test]
+fn lengths_that_lie_are_refused() {
+    let page = page(NONE);
+    assert_eq!(page.len(), HEADER_BYTES + CRC_BYTES);
+    let length = |length: u32| changed(page.clone(), 4, &length.to_le_bytes());
+    for lie in [0, 3, 4, 103, 105, u32::MAX] {
+        let error = refused(&length(lie));
+        let named = matches!(error, ProvisionError::Length | ProvisionError::Checksum);
+        assert!(named, "{lie}: {error}");
+    }
+    // One sample more than there is, and products that do not fit 32 bits.
+    for (features, count) in [(0, 1u32), (1, 1), (u16::MAX, u32::MAX), (16_384, 65_536)] {
+        let [low, high] = features.to_le_bytes();
+        let [a, b, c, d] = count.to_le_bytes();
+        let page = changed(page.clone(), 92, &[low, high, 2, 0, a, b, c, d]);
+        assert_eq!(refused(&page), ProvisionError::Length, "{features} {count}");
+    }
+    // Samples behind a header that says there are none.
+    let samples = SampleSlice::new(&[1.0], &[0u16], 1).unwrap();
+    let page = changed(self::page(Some(&samples)), 96, &[0; 4]);
+    assert_eq!(refused(&page), ProvisionError::Length);
+}
+
+#[test]
+fn samples_that_cannot_be_are_refused() {
+    let samples = SampleSlice::new(&[1.0], &[7u16], 1).unwrap();
+    let page = page(Some(&samples));
+    let change = |at, bytes: &[u8]| refused(&changed(page.clone(), at, bytes));
+    let infinite = f32::INFINITY.to_le_bytes();
+    assert_eq!(change(HEADER_BYTES, &infinite), ProvisionError::Samples);
+    assert_eq!(change(106, &[1]), ProvisionError::Samples, "class 65,543");
+    assert_eq!(change(94, &[3]), ProvisionError::Samples, "kind 3");
+    assert_eq!(change(94, &[0]), ProvisionError::Samples, "kind none");
+    assert_eq!(change(95, &[1]), ProvisionError::Samples, "filling");
+    let value = changed(page.clone(), 104, &f32::NAN.to_le_bytes());
+    assert_eq!(
+        refused(&changed(value, 94, &[1])),
+        ProvisionError::Samples,
+        "a value that is none"
+    );
+}
+
+#[test]
+fn a_record_that_cannot_be_written_is_refused() {
+    let mut page = [0xff; 200];
+    let mut make = |samples: &SampleSlice<'_, f32>| {
+        let result = write(&identity(1), &policy(), Some(samples), &mut page);
+        assert_eq!(Record::read(&page).unwrap_err(), ProvisionError::Blank);
+        result
+    };
+    let slice = |features, targets| SampleSlice::new(features, targets, 1).unwrap();
+    let error = Err(ProvisionError::Samples);
+    assert_eq!(make(&slice(&[f32::NAN], &[0.0])), error);
+    assert_eq!(make(&slice(&[0.0], &[f32::NAN])), error);
+    let many = slice(&[0.0; 13], &[0.0; 13]);
+    assert_eq!(make(&many), Err(ProvisionError::Room));
+    let wide = SampleSlice::new(&[0.0; 65_536], &[0.0f32], 65_536).unwrap();
+    let mut page = vec![0; 300_000];
+    let result = write(&identity(1), &policy(), Some(&wide), &mut page);
+    assert_eq!(result, Err(ProvisionError::Room));
+}
+
+#[test]
+fn samples_are_used_where_they_lie() {
+    let features = [1.0, 2.0, 3.0, 4.0];
+    let samples = SampleSlice::new(&features, &[1.5f32, -2.0], 2).unwrap();
+    let page = page(Some(&samples));
+    // Words, so that the alignment is known.
+    let mut words = vec![0u32; page.len() / 4 + 1];
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    bytes[..page.len()].copy_from_slice(&page);
+    let stored = Record::read(bytes).unwrap().samples;
+    let samples = stored.in_place::<f32>().unwrap();
+    assert_eq!(samples.len(), 2);
+    assert_eq!(samples.features(1), [3.0, 4.0]);
+    assert_eq!(samples.target(1), -2.0);
+    assert!(samples.features(2).is_empty(), "outside: no panic");
+    assert_eq!(samples.target(2), 0.0);
+    assert_eq!(
+        format!("{stored:?}{samples:?}"),
+        "Stored(2 x 2)StoredSamples(2 x 2)"
+    );
+    let error = stored.in_place::<u16>().unwrap_err();
+    assert_eq!(error, ProvisionError::Target);
+    bytes.copy_within(..page.len(), 1);
+    let stored = Record::read(&bytes[1..]).unwrap().samples;
+    let error = stored.in_place::<f32>().unwrap_err();
+    assert_eq!(error, ProvisionError::Unaligned);
+    assert!(stored.features().eq(features));
+}
+
+/// The bytes of the layout in `docs/provisioning.md`.
+#[test]
+fn a_record_is_as_it_is_written_down() {
+    let samples = SampleSlice::new(&[1.0], &[2u16], 1).unwrap();
+    let page = page(Some(&samples));
+    let mut expected = b"sfP1".to_vec();
+    expected.extend(112u32.to_le_bytes());
+    expected.extend(7u32.to_le_bytes());
+    expected.extend([3; 32]);
+    expected.extend(11u64.to_le_bytes());
+    expected.extend(b"smolfed simulation seed ");
+    expected.extend(5u32.to_le_bytes());
+    expected.extend((3u64 << 31).to_le_bytes());
+    expected.extend(10u32.to_le_bytes());
+    expected.extend([1, 0, 2, 0]);
+    expected.extend(1u32.to_le_bytes());
+    expected.extend(1f32.to_le_bytes());
+    expected.extend(2u32.to_le_bytes());
+    assert_eq!(page[..108], expected);
+    assert_eq!(page[108..], crc32(&expected).to_le_bytes());
+    assert_eq!(page.len(), 112);
+}
