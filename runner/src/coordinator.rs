@@ -12,6 +12,7 @@
 //! | [`address`] | serial lines and sockets |
 //! | [`links`] | a thread a connection |
 //! | [`fleet`] | all devices: a round with those of them that were drawn |
+//! | [`status`] | the table of devices |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
 
 pub mod address;
@@ -21,6 +22,7 @@ pub mod keys;
 pub mod line;
 pub mod links;
 pub mod peer;
+pub mod status;
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,10 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`client`] | the loop between a connection and the session |
 //! | [`memory`] | the memory of a session, on the heap |
 //! | [`flash`] | NOR flash in a file, for the device's ledger |
 
+pub mod client;
 pub mod flash;
 pub mod memory;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use super::address::{Address, Listener};
-use super::exchange::{Absence, Offer, Verdict};
+use super::exchange::{Offer, Verdict};
 use super::keys::{FleetKeys, KeysError};
 use super::line::Roster;
 use super::links::Switchboard;
@@ -55,25 +55,6 @@ pub struct Places {
     pub timeout: Duration,
 }
 
-/// A line of the table of devices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// The device.
-    pub device: u32,
-    /// Where it stands, in a few words.
-    pub state: String,
-    /// Time since it was heard.
-    pub silent_for: Option<Duration>,
-    /// Rounds that it answered, of those it was drawn for.
-    pub answered: u32,
-    /// Rounds that it was drawn for.
-    pub drawn: u32,
-    /// Why it missed the last round that it missed.
-    pub missed: Option<String>,
-    /// Frames in its name that were left out: the reasons with their counts.
-    pub refused: BTreeMap<String, u32>,
-}
-
 /// A fleet at work.
 #[derive(Debug)]
 pub struct Fleet {
@@ -84,7 +65,6 @@ pub struct Fleet {
     /// Devices that had no connection when they last missed a round: they are not waited for until
     /// they are back.
     away: BTreeSet<u32>,
-    counts: BTreeMap<u32, (u32, u32, Option<Absence>)>,
 }
 
 impl Fleet {
@@ -127,7 +107,8 @@ impl Fleet {
             let shared = Arc::clone(&shared);
             threads.push(std::thread::spawn(move || shared.accept(&listener)));
         }
-        for address in places.dial.iter().cloned() {
+        for address in &places.dial {
+            let address = address.clone();
             let shared = Arc::clone(&shared);
             threads.push(std::thread::spawn(move || shared.dial(&address)));
         }
@@ -137,7 +118,6 @@ impl Fleet {
             keys,
             timeout: places.timeout,
             away: BTreeSet::new(),
-            counts: BTreeMap::new(),
         })
     }
 
@@ -202,12 +182,6 @@ impl Fleet {
             let Some(verdict) = peer.close() else {
                 continue;
             };
-            let (answered, of, missed) = self.counts.entry(*device).or_default();
-            *of += 1;
-            match &verdict {
-                Verdict::Answered(_) => *answered += 1,
-                Verdict::Missing(absence) => *missed = Some(*absence),
-            }
             if peer.is_reachable() {
                 self.away.remove(device);
             } else {
@@ -218,43 +192,15 @@ impl Fleet {
         verdicts
     }
 
-    /// The table of devices.
-    #[must_use]
-    pub fn status(&self) -> Vec<Status> {
-        let now = self.shared.now();
-        let roster = self.shared.roster();
-        let line = |(device, peer): (&u32, &Peer)| {
-            let (answered, drawn, missed) = self.counts.get(device).copied().unwrap_or_default();
-            let refused = peer.refusals().iter();
-            Status {
-                device: *device,
-                state: peer.state(),
-                silent_for: peer.heard().map(|then| now.saturating_sub(then)),
-                answered,
-                drawn,
-                missed: missed.map(|absence| absence.to_string()),
-                refused: refused
-                    .map(|(why, count)| (why.to_string(), count))
-                    .collect(),
-            }
-        };
-        roster.peers.iter().map(line).collect()
-    }
-
-    /// Frames of nobody in particular that were left out: the reasons with their counts.
-    #[must_use]
-    pub fn strangers(&self) -> BTreeMap<String, u32> {
-        let refusals = self.shared.strangers();
-        refusals
-            .iter()
-            .map(|(why, count)| (why.to_string(), count))
-            .collect()
-    }
-
-    /// What a thread needs to show the table while a round goes on.
+    /// What shows the table of devices while a round goes on.
     #[must_use]
     pub fn switchboard(&self) -> Arc<Switchboard> {
         Arc::clone(&self.shared)
+    }
+
+    /// Tells whoever watches.
+    pub fn say(&self, what: &str) {
+        self.shared.say(what);
     }
 
     /// The lowest round number that the fleet has not used.

@@ -66,6 +66,11 @@ impl Line {
         &self.refusals
     }
 
+    /// Takes them away, to be counted elsewhere.
+    pub fn take_refusals(&mut self) -> Refusals {
+        std::mem::take(&mut self.refusals)
+    }
+
     /// Takes bytes from the connection; what is to be sent is appended to `out`, at most a frame for
     /// each frame that came.
     pub fn receive(&mut self, bytes: &[u8], roster: &mut Roster, now: Duration, out: &mut Vec<u8>) {

@@ -33,7 +33,7 @@ pub struct Switchboard {
     /// Connections that came in and are there.
     guests: AtomicUsize,
     most_guests: usize,
-    /// Frames of nobody in particular that were left out, on connections that are gone.
+    /// Frames of nobody in particular that were left out.
     strangers: Mutex<Refusals>,
     /// Told what happens to connections.
     report: Box<dyn Fn(&str) + Send + Sync>,
@@ -87,6 +87,11 @@ impl Switchboard {
         self.started.elapsed()
     }
 
+    /// Tells whoever watches.
+    pub fn say(&self, what: &str) {
+        (self.report)(what);
+    }
+
     /// Ends all threads, soon.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -110,11 +115,6 @@ impl Switchboard {
         let mut line = Line::new(id);
         let result = self.talk_on(&mut line, transport, is_guest);
         line.lost(&mut self.roster());
-        let mut strangers = self
-            .strangers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        strangers.add(line.refusals());
         self.bell.notify_all();
         result
     }
@@ -139,6 +139,12 @@ impl Switchboard {
                     known = now;
                 }
             }
+            let refusals = line.take_refusals();
+            if refusals.total() > 0 {
+                let mut strangers = self.strangers.lock();
+                let strangers = strangers.as_mut().unwrap_or_else(|poison| poison.get_mut());
+                strangers.add(&refusals);
+            }
             if read > 0 {
                 self.bell.notify_all();
             }
@@ -158,7 +164,7 @@ impl Switchboard {
         while !self.is_stopped() {
             let error = match address.connect() {
                 Ok(mut transport) => {
-                    (self.report)(&format!("{address}: connected"));
+                    self.say(&format!("{address}: connected"));
                     (pause, silent) = (BACK_OFF.0, false);
                     match self.talk(&mut *transport, false) {
                         Ok(()) => return,
@@ -168,7 +174,7 @@ impl Switchboard {
                 Err(error) => error,
             };
             if !silent {
-                (self.report)(&format!("{address}: {error}; trying again"));
+                self.say(&format!("{address}: {error}; trying again"));
                 silent = true;
             }
             self.sleep(pause);
@@ -184,7 +190,7 @@ impl Switchboard {
                 Ok(Some(transport)) => threads.extend(self.welcome(transport)),
                 Ok(None) => thread::sleep(NAP),
                 Err(error) => {
-                    (self.report)(&format!("a connection was not accepted: {error}"));
+                    self.say(&format!("a connection was not accepted: {error}"));
                     self.sleep(BACK_OFF.0);
                 }
             }
@@ -201,7 +207,7 @@ impl Switchboard {
         mut transport: Box<dyn Transport>,
     ) -> Option<thread::JoinHandle<()>> {
         if self.guests.load(Ordering::Relaxed) >= self.most_guests {
-            (self.report)("a connection was turned away: there are too many");
+            self.say("a connection was turned away: there are too many");
             return None;
         }
         self.guests.fetch_add(1, Ordering::Relaxed);

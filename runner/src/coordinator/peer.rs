@@ -15,7 +15,7 @@ use smolfed_core::wire::message::{Hello, Message, Refused, Shape, Welcome, WhyRe
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 use smolfed_core::wire::{Direction, VERSION};
 
-use super::exchange::{Exchange, Offer, Reply, Verdict};
+use super::exchange::{Absence, Exchange, Offer, Reply, Verdict};
 
 /// Most sessions of one device that wait for a proof that the device is there.
 pub const PENDING: usize = 4;
@@ -52,6 +52,18 @@ pub struct Peer {
     refusals: Refusals,
     refused: Option<WhyRefused>,
     heard: Option<Duration>,
+    tally: Tally,
+}
+
+/// What came of a device's rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Rounds that it was drawn for.
+    pub drawn: u32,
+    /// Rounds that it answered.
+    pub answered: u32,
+    /// Why it missed the last round that it missed.
+    pub missed: Option<Absence>,
 }
 
 impl Peer {
@@ -68,6 +80,11 @@ impl Peer {
             refusals: Refusals::new(),
             refused: None,
             heard: None,
+            tally: Tally {
+                drawn: 0,
+                answered: 0,
+                missed: None,
+            },
         }
     }
 
@@ -87,7 +104,19 @@ impl Peer {
     /// `None` if no round was offered.
     pub fn close(&mut self) -> Option<Verdict> {
         let has_session = self.is_reachable();
-        Some(self.exchange.as_mut()?.close(has_session))
+        let verdict = self.exchange.as_mut()?.close(has_session);
+        self.tally.drawn += 1;
+        match &verdict {
+            Verdict::Answered(_) => self.tally.answered += 1,
+            Verdict::Missing(absence) => self.tally.missed = Some(*absence),
+        }
+        Some(verdict)
+    }
+
+    /// What came of its rounds.
+    #[must_use]
+    pub const fn tally(&self) -> Tally {
+        self.tally
     }
 
     /// Whether the device has a session on a connection that is there.
