@@ -29,6 +29,7 @@ mod fuzzed_inputs;
 mod ledger;
 mod memory;
 mod mnist;
+mod personal;
 mod program;
 mod resume;
 mod run_dir;

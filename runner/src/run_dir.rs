@@ -10,6 +10,8 @@
 //! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
 //! | `model.safetensors` | the model |
 //! | `report.html` | the report, self-contained |
+//! | `personal.json` | figures of each device's models; simulation only |
+//! | `personal.states` | models of a device's own ([`crate::personal::states`]); simulation only |
 //! | `checkpoint/` | the state to resume from |
 //! | `fleet.toml` | with real devices: where they are; what tells the run from others |
 //! | `participation.jsonl` | with real devices: who took part, an object a round; to be kept secret |
@@ -32,6 +34,7 @@ use serde::de::DeserializeOwned;
 use crate::audit::membership::Attack;
 use crate::config::{Config, ConfigError};
 use crate::participation::Participation;
+use crate::personal::DeviceReport;
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundRecord, Spectrum};
 use crate::serve::FleetFile;
@@ -103,6 +106,8 @@ impl RunDir {
     const PRIVACY: &'static str = "privacy.json";
     const DIAGNOSTICS: &'static str = "diagnostics.json";
     const MEMBERSHIP: &'static str = "membership.json";
+    const DEVICE_FIGURES: &'static str = "personal.json";
+    const PERSONAL_MODELS: &'static str = "personal.states";
     const MODEL: &'static str = "model.safetensors";
     const REPORT: &'static str = "report.html";
     const CHECKPOINT: &'static str = "checkpoint";
@@ -275,6 +280,28 @@ impl RunDir {
     /// [`RunDirError`] if they are missing or damaged.
     pub fn diagnostics(&self) -> Result<Spectrum, RunDirError> {
         self.read_json(Self::DIAGNOSTICS)
+    }
+
+    /// Where the models of a device's own are.
+    #[must_use]
+    pub fn personal_models(&self) -> PathBuf {
+        self.path.join(Self::PERSONAL_MODELS)
+    }
+
+    /// Writes how good the models of each device are.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_device_figures(&self, devices: &DeviceReport) -> Result<(), RunDirError> {
+        self.write_json(Self::DEVICE_FIGURES, devices)
+    }
+
+    /// How good the models of each device are.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn device_figures(&self) -> Result<DeviceReport, RunDirError> {
+        self.read_json(Self::DEVICE_FIGURES)
     }
 
     /// Writes what the attack on membership finds, on this run's model or on several.

@@ -4,6 +4,7 @@
 //! memory and one partial sum. Sums are integers, so their order cannot matter, and every random
 //! draw comes from the device's own stream: one thread and eight give the same bits.
 
+mod accumulate;
 mod evaluate;
 mod worker;
 
@@ -16,6 +17,7 @@ use smolfed_core::train::{LocalTraining, TrainReport};
 use crate::data::federation::Federation;
 use crate::task::Task;
 
+pub use accumulate::Accumulator;
 pub use evaluate::{Evaluation, evaluate, sample_losses};
 use worker::Worker;
 
@@ -128,9 +130,7 @@ pub fn train_cohort(
         outcomes: Vec::with_capacity(cohort.len()),
     };
     for (worker, outcomes) in pieces {
-        for (entry, part) in total.sum.iter_mut().zip(worker.sum()) {
-            *entry += part;
-        }
+        worker.sum().add_to(&mut total.sum);
         total.outcomes.extend(outcomes);
     }
     total
