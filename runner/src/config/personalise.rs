@@ -65,6 +65,8 @@ pub enum PrivatePart {
     Head,
     /// The last biases: for values, an intercept of the device's own.
     Biases,
+    /// Nothing: federated averaging, to compare with.
+    Nothing,
 }
 
 /// When a device clips and adds its noise.

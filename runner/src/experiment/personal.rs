@@ -95,6 +95,7 @@ fn shared(config: &Config, task: &Task) -> Result<usize, ExperimentError> {
         }
         PrivatePart::Head => 2,
         PrivatePart::Biases => 1,
+        PrivatePart::Nothing => 0,
     };
     Ok(lengths.iter().rev().skip(kept).sum())
 }

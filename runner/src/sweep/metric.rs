@@ -110,6 +110,12 @@ impl Metric {
         }
     }
 
+    /// Whether less is better.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        !self.is_share()
+    }
+
     const fn is_share(self) -> bool {
         matches!(
             self,
