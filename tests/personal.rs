@@ -92,6 +92,8 @@ fn what_does_not_fit_together_is_one_sentence() {
             "personalise.lambda",
         ),
         ("--set data.device_test=0.9", "data.device_test"),
+        ("--set cohort.weighting=samples", "cohort.weight_cap"),
+        ("--set cohort.weight_cap=5", "cohort.weighting"),
     ] {
         let call = format!("run --out none {settings} --set server.smoothing_factor=0");
         let sentence = place.smolfed(&call).refusal(2).to_owned();

@@ -182,6 +182,22 @@ pub struct CohortConfig {
     pub sampling_rate: Option<f64>,
     /// What the sum is divided by.
     pub denominator: Denominator,
+    /// How much an update counts in the sum.
+    pub weighting: Weighting,
+    /// The number of samples from which on a device counts no more; needed to weigh private updates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_cap: Option<u32>,
+}
+
+/// How much an update counts in the sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weighting {
+    /// All the same.
+    #[default]
+    Uniform,
+    /// By the device's number of samples, over the cap: from just above 0 to 1.
+    Samples,
 }
 
 /// When an update is clipped.

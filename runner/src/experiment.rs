@@ -6,6 +6,7 @@
 mod origin;
 mod personal;
 mod privacy_plan;
+pub(crate) mod weighting;
 
 use smolfed_core::params::{ClipNorm, LearningRate, ParamError, Penalty};
 use smolfed_core::personal::PmtlUpdate;
@@ -122,6 +123,8 @@ pub struct Experiment {
     pub encoding: Encoding,
     /// Noise and accounting.
     pub privacy: PrivacyPlan,
+    /// Samples from which on an update has weight 1; `None` if all count the same.
+    pub weight_cap: Option<u32>,
     /// The server's step.
     pub server: ServerStep,
     /// Models of a device's own, if the method has them.
@@ -202,7 +205,14 @@ impl Experiment {
             spent,
             &origin,
         )?;
-        let server = server_step(&config, &task, sampling, personal.as_ref())?;
+        let weight_cap = weighting::cap(&config, federation)?;
+        let mut server = server_step(&config, &task, sampling, personal.as_ref())?;
+        if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
+            && privacy.noise.is_none()
+        {
+            // With noise it stays as it is: the sum of the weights tells of the devices' data.
+            *denominator *= weighting::mean(cap, federation);
+        }
         Ok(Self {
             config,
             task,
@@ -211,6 +221,7 @@ impl Experiment {
             learning_rate_decay,
             encoding,
             privacy,
+            weight_cap,
             server,
             personal,
             extra,

@@ -296,6 +296,7 @@ impl<'a> Training<'a> {
             task: experiment.task,
             training: experiment.training_in(round),
             encoding: experiment.encoding,
+            weight_cap: experiment.weight_cap,
             device_noise: privacy.noise.as_ref().filter(|_| privacy.is_local()),
             round,
             number,

@@ -154,6 +154,9 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     if experiment.personal.is_some() {
         return simulation_only(format!("method \"{}\"", experiment.config.method.name()));
     }
+    if experiment.weight_cap.is_some() {
+        return simulation_only("`cohort.weighting` by \"samples\"".to_owned());
+    }
     if matches!(experiment.task, Task::Encoder(_)) {
         return simulation_only("`model.hidden`".to_owned());
     }

@@ -296,6 +296,12 @@ fn notes(config: &Config, spent: &[PrivacyEvent], origin: &Origin) -> Vec<String
                 .to_owned(),
         );
     }
+    if let Some(cap) = config.cohort.weight_cap {
+        notes.push(format!(
+            "Updates are weighed by samples, {cap} or more counting in full. The noise is that for the \
+             largest weight, and epsilon holds for every device."
+        ));
+    }
     let earlier: u64 = spent.iter().map(|event| event.count).sum();
     if earlier > 0 {
         notes.push(format!(

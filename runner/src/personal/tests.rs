@@ -50,6 +50,8 @@ fn sum(
         task: experiment.task,
         training: experiment.training_in(round),
         encoding: experiment.encoding,
+
+        weight_cap: experiment.weight_cap,
         device_noise: None,
         round,
         number: round,
@@ -102,6 +104,37 @@ fn a_first_selection_starts_from_the_shared_model() {
         assert_eq!(found, sum(&experiment, &mut fresh, &global, again));
         assert_ne!(found, expected);
     }
+}
+
+/// Weights by samples: never above 1, so that noise for the largest is enough for all, and a run says
+/// that they are capped.
+#[test]
+fn weights_are_capped_and_said() {
+    let weights = [
+        "method=pmtl",
+        "cohort.weighting=samples",
+        "cohort.weight_cap=8",
+    ];
+    let weighed = [weights.as_slice(), &["server.smoothing_factor=0"]].concat();
+    let (experiment, federation) = prepared(&weighed);
+    let (plain, _) = prepared(&["method=pmtl", "server.smoothing_factor=0"]);
+    let words = experiment
+        .privacy
+        .statements(1)
+        .unwrap()
+        .remove(0)
+        .in_words();
+    assert!(words.contains("weighed by samples, 8 or more"), "{words}");
+    assert_eq!(experiment.privacy.multiplier(), plain.privacy.multiplier());
+    let global = vec![0.0; experiment.shared_count()];
+    let norm = |sum: Vec<i64>| (sum.iter().map(|q| q * q).sum::<i64>() as f64).sqrt();
+    let of = |experiment: &Experiment| {
+        let mut updates = personalised(experiment, &federation);
+        norm(sum(experiment, &mut updates, &global, (0, &[3])))
+    };
+    // Four training samples of eight count half.
+    assert_eq!(federation.sample_count(3), 4);
+    assert!((of(&experiment) / of(&plain) - 0.5).abs() < 1e-3);
 }
 
 /// Whatever a device holds, what it adds to the sum is bounded.

@@ -148,6 +148,7 @@ impl Personalised<'_> {
             // The model moves against the gradients.
             worker.sum.subtract(&worker.sent);
         } else {
+            plan.weigh(&mut worker.update, samples.len());
             let noise = plan
                 .device_noise
                 .map(|noise| (noise, stream(Purpose::DeviceNoise)));

@@ -42,6 +42,8 @@ fn plan() -> RoundPlan<'static> {
         task: Task::new(&ModelConfig::default(), 5, Some(3)).unwrap(),
         training: training(0.1, Some(0.25)),
         encoding: Encoding::Clipped(grid()),
+
+        weight_cap: None,
         device_noise: None,
         round: 2,
         number: 2,

@@ -64,6 +64,7 @@ impl Worker {
                 };
             }
         };
+        plan.weigh(&mut self.update, federation.sample_count(device));
         let noise = plan
             .device_noise
             .map(|noise| (noise, stream(Purpose::DeviceNoise)));
