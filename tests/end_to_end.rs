@@ -15,6 +15,7 @@
 //! | data that cannot be read or learned from | [`bad_data`] |
 //! | a directory or disk that cannot be written | [`full_disk`] |
 //! | inputs that fuzzing found | [`fuzzed_inputs`] |
+//! | real devices among simulated ones; broken lines, dead devices, resuming | [`serve`] |
 //! | MNIST | [`mnist`] |
 //! | memory of a large federation | [`memory`] |
 
@@ -34,3 +35,4 @@ mod program;
 mod resume;
 mod run_dir;
 mod same_bits;
+mod serve;

@@ -3,9 +3,12 @@
 mod audit;
 mod data;
 mod demo;
+mod device;
 mod privacy;
+mod provision;
 mod report;
 mod run;
+mod serve;
 mod session;
 mod summary;
 mod sweep;
@@ -22,6 +25,7 @@ use crate::privacy::accountant::AccountingError;
 use crate::privacy::ledger::LedgerError;
 use crate::run::RunError;
 use crate::run_dir::RunDirError;
+use crate::serve::ServeError;
 use crate::sweep::SweepError;
 use data::DataCommandError;
 
@@ -43,6 +47,9 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Serve(serve::Args),
+    Provision(provision::Args),
+    Device(device::Args),
     Data(data::Args),
     Report(report::Args),
     Sweep(sweep::Args),
@@ -67,6 +74,9 @@ pub enum CliError {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// Real devices.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
@@ -105,6 +115,7 @@ impl CliError {
             | Self::Accounting(_) => true,
             Self::DataCommand(error) => error.is_bad_input(),
             Self::Run(error) => error.is_bad_input(),
+            Self::Serve(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
@@ -123,6 +134,9 @@ impl Cli {
         match self.command {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),
+            Some(Command::Serve(args)) => serve::run(&args),
+            Some(Command::Provision(args)) => provision::run(&args, &mut std::io::stdout().lock()),
+            Some(Command::Device(args)) => device::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Sweep(args)) => sweep::run(&args),

@@ -3,6 +3,7 @@
 //! This is the one place where keys are checked against each other and against the data; what comes
 //! out needs no further checks.
 
+mod origin;
 mod privacy_plan;
 
 use smolfed_core::params::{ClipNorm, LearningRate, ParamError, Penalty};
@@ -23,6 +24,7 @@ use crate::server::{Denoiser, ServerStep};
 use crate::simulate::Encoding;
 use crate::task::{Task, TaskError};
 
+pub use origin::Origin;
 pub use privacy_plan::PrivacyPlan;
 
 /// Why an experiment cannot run; each names the key, the value and what would be right.
@@ -117,6 +119,8 @@ pub struct Experiment {
     pub privacy: PrivacyPlan,
     /// The server's step.
     pub server: ServerStep,
+    /// Where devices and randomness come from.
+    pub origin: Origin,
 }
 
 impl Experiment {
@@ -125,7 +129,7 @@ impl Experiment {
     /// # Errors
     /// [`ExperimentError`] for the first key that cannot hold.
     pub fn new(config: Config, federation: &Federation) -> Result<Self, ExperimentError> {
-        Self::with_spent(config, federation, Vec::new())
+        Self::with_spent(config, federation, Vec::new(), Origin::Simulation)
     }
 
     /// The same for a population on which other runs have `spent` before.
@@ -136,6 +140,7 @@ impl Experiment {
         config: Config,
         federation: &Federation,
         spent: Vec<PrivacyEvent>,
+        origin: Origin,
     ) -> Result<Self, ExperimentError> {
         let task = Task::new(
             config.model.kind,
@@ -163,7 +168,7 @@ impl Experiment {
                 "above 0 and at most 1",
             ));
         }
-        let privacy = PrivacyPlan::new(&config, sampling, encoding, spent)?;
+        let privacy = PrivacyPlan::new(&config, sampling, encoding, spent, &origin)?;
         let server = server_step(&config, &task, sampling)?;
         Ok(Self {
             config,
@@ -174,6 +179,7 @@ impl Experiment {
             encoding,
             privacy,
             server,
+            origin,
         })
     }
 

@@ -26,6 +26,9 @@
 //! | [`data`] | sources, splits, partitions |
 //! | [`sampling`], [`simulate`], [`server`], [`rounds`] | a round, from the cohort to the step |
 //! | [`run`], [`run_dir`] | a run with its directory and checkpoints |
+//! | [`coordinator`], [`serve`] | real devices over serial lines and sockets, among simulated ones |
+//! | [`participation`] | who took part in each round, to be studied and repeated |
+//! | [`device`] | a device as a process |
 //! | [`privacy`] | events, accountants, calibration, statements |
 //! | [`report`] | the page about a run, and its plots |
 //! | [`task`] | the model that is trained |
@@ -36,15 +39,19 @@
 pub mod audit;
 pub mod cli;
 pub mod config;
+pub mod coordinator;
 pub mod data;
+pub mod device;
 pub mod experiment;
 pub mod number;
+pub mod participation;
 pub mod privacy;
 pub mod report;
 pub mod rounds;
 pub mod run;
 pub mod run_dir;
 pub mod sampling;
+pub mod serve;
 pub mod server;
 pub mod simulate;
 pub mod sweep;

@@ -6,12 +6,14 @@
 
 mod record;
 mod spectrum;
+mod updates;
 
 use std::time::Instant;
 
 use smolfed_core::model::ModelError;
 use smolfed_core::stream::Root;
 
+use crate::coordinator::keys::KeysError;
 use crate::data::federation::Federation;
 use crate::experiment::Experiment;
 use crate::number::upper;
@@ -19,12 +21,13 @@ use crate::privacy::accountant::{Accountant, AccountingError};
 use crate::privacy::event::PrivacyEvent;
 use crate::privacy::ledger::LedgerError;
 use crate::privacy::params::Delta;
-use crate::sampling::draw_cohort;
+use crate::run_dir::RunDirError;
 use crate::server::{NoisySum, add_noise};
-use crate::simulate::{RoundPlan, evaluate, train_cohort};
+use crate::simulate::{Outcome, RoundPlan, evaluate};
 
 pub use record::{Quantiles, RoundRecord, SimulationOnly};
 pub use spectrum::Spectrum;
+pub use updates::{Draw, Simulated, Updates};
 
 /// Why a round could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +61,12 @@ pub enum RoundError {
     /// The model does not fit the data.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The round numbers of a fleet.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// Who took part could not be written down.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
     /// No device of a cohort could train.
     #[error("round {round}: every device of the cohort was left out; the first because {reason}")]
     NobodyTrained {
@@ -82,6 +91,30 @@ impl RoundError {
 /// Places at most at which ε is computed in a run.
 const MILESTONES: u32 = 64;
 
+/// Where a training begins or goes on.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The global model.
+    pub global: Vec<f32>,
+    /// Rounds that are done.
+    pub round: u32,
+    /// Root of the server's random streams.
+    pub root: Root,
+}
+
+impl Start {
+    /// A simulation before its first round: all parameters are zero, all streams follow from the
+    /// experiment's seed.
+    #[must_use]
+    pub fn simulation(experiment: &Experiment) -> Self {
+        Self {
+            global: vec![0.0; experiment.task.parameter_count()],
+            round: 0,
+            root: Root::from_seed(experiment.config.seed),
+        }
+    }
+}
+
 /// A federation in training.
 pub struct Training<'a> {
     experiment: &'a Experiment,
@@ -95,28 +128,15 @@ pub struct Training<'a> {
 }
 
 impl<'a> Training<'a> {
-    /// Before the first round: all parameters are zero.
+    /// Before the round that `start` names, with the model that the earlier rounds gave.
     #[must_use]
-    pub fn new(experiment: &'a Experiment, federation: &'a Federation) -> Self {
-        let global = vec![0.0; experiment.task.parameter_count()];
-        Self::resume(experiment, federation, global, 0)
-    }
-
-    /// Before round `round`, with the model that the earlier rounds gave.
-    #[must_use]
-    pub fn resume(
-        experiment: &'a Experiment,
-        federation: &'a Federation,
-        global: Vec<f32>,
-        round: u32,
-    ) -> Self {
-        let root = Root::from_seed(experiment.config.seed);
+    pub fn new(experiment: &'a Experiment, federation: &'a Federation, start: Start) -> Self {
         Self {
             experiment,
             federation,
-            root,
-            global,
-            round,
+            root: start.root,
+            global: start.global,
+            round: start.round,
             spectrum: None,
             epsilon: None,
         }
@@ -165,7 +185,23 @@ impl<'a> Training<'a> {
         self.spectrum.as_ref()
     }
 
-    /// Runs one round on the threads of the current pool.
+    /// A round that was paid for and comes to nothing.
+    fn burned(&mut self, epsilon: f64) -> RoundRecord {
+        let round = self.round;
+        self.round += 1;
+        RoundRecord {
+            round,
+            cohort: 0,
+            epsilon: epsilon.is_finite().then_some(epsilon),
+            learning_rate: self.experiment.training_in(round).learning_rate.get(),
+            test: None,
+            burned: true,
+            simulation_only: SimulationOnly::default(),
+            seconds: 0.0,
+        }
+    }
+
+    /// Runs one round with the updates that `updates` brings.
     ///
     /// `charge` is called with the round and what it releases, after the check of the budget and
     /// before anything of the round is used; if it fails, nothing is.
@@ -174,6 +210,7 @@ impl<'a> Training<'a> {
     /// [`RoundError`]; the global model is then that of the round before.
     pub fn step(
         &mut self,
+        updates: &mut dyn Updates,
         charge: &mut dyn FnMut(u32, PrivacyEvent) -> Result<(), LedgerError>,
     ) -> Result<RoundRecord, RoundError> {
         let started = Instant::now();
@@ -192,29 +229,37 @@ impl<'a> Training<'a> {
         }
 
         charge(round, privacy.event.with_count(1))?;
-        let cohort = draw_cohort(&experiment.sampling, &self.root, round);
+        let drawn = updates.draw(&experiment.sampling, &self.root, round)?;
+        let Some(Draw { number, cohort }) = drawn else {
+            return Ok(self.burned(epsilon));
+        };
         let plan = RoundPlan {
             task: experiment.task,
             training: experiment.training_in(round),
             encoding: experiment.encoding,
             device_noise: privacy.noise.as_ref().filter(|_| privacy.is_local()),
             round,
+            number,
         };
-        let trained = train_cohort(&plan, self.federation, &self.root, &self.global, &cohort);
-        let only = SimulationOnly::new(&trained.outcomes);
-        if let (0, Some((reason, _))) = (only.trained, only.left_out.first_key_value()) {
+        let trained = updates.sum(&plan, &self.root, &self.global, &cohort)?;
+        let is_left_out = |outcome: &Outcome| matches!(outcome, Outcome::LeftOut { .. });
+        if let Some(Outcome::LeftOut { reason }) = trained.outcomes.first()
+            && trained.outcomes.iter().all(is_left_out)
+        {
             return Err(RoundError::NobodyTrained {
                 round,
                 reason: reason.clone(),
             });
         }
+        let only = SimulationOnly::new(&trained.outcomes);
 
         // The sum is private until the noise is in it.
         let mut integers = trained.sum;
         let is_last = round + 1 == experiment.config.rounds;
-        let clean = (is_last && !privacy.is_local()).then(|| integers.clone());
+        let is_simulation = trained.outcomes.iter().all(Outcome::is_simulated);
+        let clean = (is_last && is_simulation && !privacy.is_local()).then(|| integers.clone());
         if let Some(noise) = privacy.noise.as_ref().filter(|_| !privacy.is_local()) {
-            add_noise(&mut integers, noise, &self.root, round);
+            add_noise(&mut integers, noise, &self.root, number);
         }
 
         // From here on everything is post-processing.
@@ -262,6 +307,7 @@ impl<'a> Training<'a> {
             epsilon: epsilon.is_finite().then_some(epsilon),
             learning_rate: plan.training.learning_rate.get(),
             test,
+            burned: false,
             simulation_only: SimulationOnly { validation, ..only },
             seconds: started.elapsed().as_secs_f64(),
         })

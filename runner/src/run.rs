@@ -8,13 +8,13 @@ use crate::config::Config;
 use crate::data::DataError;
 use crate::data::DataFolders;
 use crate::data::Federation;
-use crate::experiment::{Experiment, ExperimentError};
+use crate::experiment::{Experiment, ExperimentError, Origin};
 use crate::privacy::accountant::AccountingError;
 use crate::privacy::event::PrivacyEvent;
 use crate::privacy::ledger::{Charge, Ledger, LedgerError, Limit, before, has_its_own_seed};
 use crate::privacy::statement::PrivacyStatement;
-use crate::rounds::{RoundError, RoundRecord, Spectrum, Training};
-use crate::run_dir::{Checkpoint, InputLayout, RunDir, RunDirError};
+use crate::rounds::{RoundError, RoundRecord, Simulated, Spectrum, Start, Training, Updates};
+use crate::run_dir::{Checkpoint, InputLayout, RecordFile, RunDir, RunDirError};
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -96,8 +96,20 @@ pub struct Control<'a> {
 /// # Errors
 /// [`RunError::Data`], [`RunError::Ledger`] and [`RunError::Experiment`].
 pub fn prepare(
+    config: Config,
+    folders: &DataFolders,
+) -> Result<(Experiment, Federation), RunError> {
+    prepare_from(config, folders, Origin::Simulation)
+}
+
+/// As [`prepare`], for devices and randomness of any origin.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_from(
     mut config: Config,
     folders: &DataFolders,
+    origin: Origin,
 ) -> Result<(Experiment, Federation), RunError> {
     config.data = folders.anchor(config.data)?;
     let federation = Federation::new(&config.data, folders, config.seed)?;
@@ -110,16 +122,31 @@ pub fn prepare(
         })?;
     }
     if let Some(path) = config.privacy.ledger.as_ref().filter(|path| path.exists()) {
-        let (charges, run) = (Ledger::read(path)?, fingerprint(&config, &federation)?);
-        has_its_own_seed(path, &charges, &run, Some(config.seed))?;
+        let (charges, run) = (Ledger::read(path)?, name(&config, &federation, &origin)?);
+        has_its_own_seed(path, &charges, &run, origin.seed(config.seed))?;
         spent = before(&charges, &run);
     }
-    let experiment = Experiment::with_spent(config, &federation, spent)?;
+    let experiment = Experiment::with_spent(config, &federation, spent, origin)?;
     Ok((experiment, federation))
 }
 
-/// Names an experiment with its data and this version of smolfed: a checkpoint is only continued
-/// under the same name, and runs of the same name release the same bits.
+/// The name of a run in ledgers and checkpoints: runs of one name release the same bits.
+///
+/// # Errors
+/// As [`fingerprint`].
+pub fn name(
+    config: &Config,
+    federation: &Federation,
+    origin: &Origin,
+) -> Result<String, RunDirError> {
+    let fingerprint = fingerprint(config, federation)?;
+    Ok(match origin.id() {
+        None => fingerprint,
+        Some(id) => format!("{fingerprint}-{id}"),
+    })
+}
+
+/// Names an experiment with its data and this version of smolfed.
 ///
 /// # Errors
 /// [`RunDirError::Config`] if the configuration has no text form.
@@ -140,18 +167,32 @@ pub fn execute(
     dir: Option<&RunDir>,
     control: Control<'_>,
 ) -> Result<RunResult, RunError> {
+    let start = Start::simulation(experiment);
+    let mut updates = Simulated(federation);
+    execute_with(experiment, federation, dir, control, (start, &mut updates))
+}
+
+/// As [`execute`], with updates of any source. A checkpoint replaces model and round of `start`.
+///
+/// # Errors
+/// As [`execute`].
+pub fn execute_with(
+    experiment: &Experiment,
+    federation: &Federation,
+    dir: Option<&RunDir>,
+    control: Control<'_>,
+    (mut start, updates): (Start, &mut dyn Updates),
+) -> Result<RunResult, RunError> {
     let mut books = dir
         .map(|dir| Books::open(dir, experiment, federation))
         .transpose()?;
     let resumed = books.as_mut().and_then(|books| books.resumed.take());
     let done = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
     let mut payments = Payments::open(experiment, federation, dir, done)?;
-    let mut training = match resumed {
-        Some(Checkpoint {
-            round, parameters, ..
-        }) => Training::resume(experiment, federation, parameters, round),
-        None => Training::new(experiment, federation),
-    };
+    if let Some(checkpoint) = resumed {
+        (start.round, start.global) = (checkpoint.round, checkpoint.parameters);
+    }
+    let mut training = Training::new(experiment, federation, start);
     let mut records = match dir {
         Some(dir) => dir.records()?,
         None => Vec::new(),
@@ -163,7 +204,7 @@ pub fn execute(
             ending = Ending::Interrupted;
             break;
         }
-        let record = training.step(&mut |round, event| match &mut payments {
+        let record = training.step(updates, &mut |round, event| match &mut payments {
             Some(payments) => payments.charge(round, event),
             None => Ok(()),
         });
@@ -201,7 +242,9 @@ pub fn execute(
         books
             .dir
             .write_model(&experiment.task, &layout, training.global())?;
+        // What real devices hold is not here to be attacked.
         if training.is_done()
+            && !matches!(experiment.origin, Origin::Fleet { .. })
             && let Some(roc) = Roc::of_model(&experiment.task, training.global(), federation)
                 .map_err(RoundError::Model)?
         {
@@ -225,7 +268,7 @@ struct Payments {
     ledger: Ledger,
     limit: Option<Limit>,
     run: String,
-    seed: u64,
+    seed: Option<u64>,
 }
 
 impl Payments {
@@ -242,7 +285,7 @@ impl Payments {
         let Some(path) = config.privacy.ledger.clone().or(own) else {
             return Ok(None);
         };
-        let run = fingerprint(config, federation)?;
+        let run = name(config, federation, &experiment.origin)?;
         let ledger = Ledger::open(&path)?;
         ledger.expect(&run, done, privacy.event)?;
         let limit = privacy.budget.map(|epsilon| Limit {
@@ -254,7 +297,7 @@ impl Payments {
             ledger,
             limit,
             run,
-            seed: config.seed,
+            seed: experiment.origin.seed(config.seed),
         }))
     }
 
@@ -262,7 +305,7 @@ impl Payments {
     fn charge(&mut self, round: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
         let charge = Charge {
             run: self.run.clone(),
-            seed: Some(self.seed),
+            seed: self.seed,
             round,
             event,
         };
@@ -273,7 +316,7 @@ impl Payments {
 /// The run directory while a run writes to it.
 struct Books<'a> {
     dir: &'a RunDir,
-    metrics: crate::run_dir::MetricsFile,
+    metrics: RecordFile<RoundRecord>,
     fingerprint: String,
     resumed: Option<Checkpoint>,
 }
@@ -284,7 +327,7 @@ impl<'a> Books<'a> {
         experiment: &Experiment,
         federation: &Federation,
     ) -> Result<Self, RunDirError> {
-        let fingerprint = fingerprint(&experiment.config, federation)?;
+        let fingerprint = name(&experiment.config, federation, &experiment.origin)?;
         let resumed = dir.load_checkpoint(&fingerprint, experiment.task.parameter_count())?;
         let rounds = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
         let metrics = dir.metrics(rounds)?;

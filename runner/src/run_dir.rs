@@ -11,13 +11,16 @@
 //! | `model.safetensors` | the model |
 //! | `report.html` | the report, self-contained |
 //! | `checkpoint/` | the state to resume from |
+//! | `fleet.toml` | with real devices: where they are; what tells the run from others |
+//! | `participation.jsonl` | with real devices: who took part, an object a round; to be kept secret |
+//! | `devices.json` | with real devices: what came of each; to be kept secret |
 //!
 //! Files that must not be lost are written beside their place, synced and renamed: a crash or a
 //! full disk leaves the earlier ones as they were.
 
 mod checkpoint;
-mod metrics;
 mod model_file;
+pub(crate) mod records;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -28,13 +31,15 @@ use serde::de::DeserializeOwned;
 
 use crate::audit::membership::Roc;
 use crate::config::{Config, ConfigError};
+use crate::participation::Participation;
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundRecord, Spectrum};
+use crate::serve::FleetFile;
 use crate::task::Task;
 
 pub use checkpoint::Checkpoint;
-pub use metrics::MetricsFile;
 pub use model_file::{InputLayout, ModelFile};
+pub use records::{Record, RecordFile};
 
 /// What can go wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +106,9 @@ impl RunDir {
     const MODEL: &'static str = "model.safetensors";
     const REPORT: &'static str = "report.html";
     const CHECKPOINT: &'static str = "checkpoint";
+    const FLEET: &'static str = "fleet.toml";
+    const PARTICIPATION: &'static str = "participation.jsonl";
+    const DEVICES: &'static str = "devices.json";
 
     /// Makes the directory of a new run and writes its configuration.
     ///
@@ -164,8 +172,63 @@ impl RunDir {
     ///
     /// # Errors
     /// [`RunDirError`] if it cannot be read or written, or does not hold these rounds.
-    pub fn metrics(&self, rounds: u32) -> Result<MetricsFile, RunDirError> {
-        MetricsFile::open(&self.path.join(Self::METRICS), rounds)
+    pub fn metrics(&self, rounds: u32) -> Result<RecordFile<RoundRecord>, RunDirError> {
+        RecordFile::open(&self.path.join(Self::METRICS), rounds)
+    }
+
+    /// The record of who took part: of real devices, or to be repeated.
+    #[must_use]
+    pub fn participation_path(&self) -> PathBuf {
+        self.path.join(Self::PARTICIPATION)
+    }
+
+    /// Keeps a copy of a record of participation, so that a repetition can be resumed.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn keep_participation(&self, path: &Path) -> Result<(), RunDirError> {
+        let bytes = fs::read(path).map_err(io("read", path))?;
+        self.write(Self::PARTICIPATION, &bytes)
+    }
+
+    /// Opens `participation.jsonl` to append, keeping the records of the first `rounds` rounds.
+    ///
+    /// # Errors
+    /// As [`Self::metrics`].
+    pub fn participation(&self, rounds: u32) -> Result<RecordFile<Participation>, RunDirError> {
+        RecordFile::open(&self.participation_path(), rounds)
+    }
+
+    /// Writes what tells a run of real devices from others, and where its devices are.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_fleet(&self, fleet: &FleetFile) -> Result<(), RunDirError> {
+        let text = toml::to_string(fleet)
+            .map_err(|error| damaged(&self.path.join(Self::FLEET), error.to_string()))?;
+        self.write(Self::FLEET, text.as_bytes())
+    }
+
+    /// What [`Self::write_fleet`] wrote; `None` for a simulation.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is damaged.
+    pub fn fleet(&self) -> Result<Option<FleetFile>, RunDirError> {
+        let path = self.path.join(Self::FLEET);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+        let fleet = toml::from_str(&text).map_err(|error| damaged(&path, error.to_string()))?;
+        Ok(Some(fleet))
+    }
+
+    /// Writes what came of each real device.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_devices(&self, devices: &impl Serialize) -> Result<(), RunDirError> {
+        self.write_json(Self::DEVICES, devices)
     }
 
     /// All records so far.
@@ -173,7 +236,7 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError`] if they cannot be read.
     pub fn records(&self) -> Result<Vec<RoundRecord>, RunDirError> {
-        metrics::read(&self.path.join(Self::METRICS))
+        records::read(&self.path.join(Self::METRICS))
     }
 
     /// Writes the privacy statements.

@@ -30,8 +30,11 @@ pub struct RoundPlan<'a> {
     pub encoding: Encoding,
     /// Noise that each device adds to its own update (local trust).
     pub device_noise: Option<&'a DiscreteGaussian>,
-    /// The round.
+    /// The round of the run, from 0.
     pub round: u32,
+    /// The number that names the round's random streams. That of the round, unless the devices took
+    /// part in earlier runs.
+    pub number: u32,
 }
 
 /// How updates become integers that can be summed exactly.
@@ -69,6 +72,18 @@ pub enum Outcome {
         /// Why, in a sentence.
         reason: String,
     },
+    /// A real device answered; nothing else is known of its training.
+    Answered,
+    /// It was drawn and did not answer: a zero update.
+    Missing,
+}
+
+impl Outcome {
+    /// Whether all of it happened in this process.
+    #[must_use]
+    pub const fn is_simulated(&self) -> bool {
+        matches!(self, Self::Trained(_) | Self::LeftOut { .. })
+    }
 }
 
 /// The exact sum of a cohort's updates and what came of each device.

@@ -83,6 +83,13 @@ impl Refusals {
         }
     }
 
+    /// Adds the counts of another place.
+    pub fn add(&mut self, other: &Self) {
+        for (count, more) in self.0.iter_mut().zip(other.0) {
+            *count = count.saturating_add(more);
+        }
+    }
+
     /// Frames left out for this reason.
     pub fn get(&self, refusal: Refusal) -> u32 {
         self.0.get(refusal as usize).copied().unwrap_or(0)

@@ -9,9 +9,11 @@ use super::session::{in_pool, progress_bar, stop_on_ctrl_c};
 use super::summary::Summary;
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
+use crate::experiment::{Experiment, Origin};
+use crate::participation::{self, Participation, Replayed};
 use crate::report;
-use crate::rounds::RoundRecord;
-use crate::run::{self, Control, Ending, RunError};
+use crate::rounds::{RoundRecord, Simulated, Start, Updates};
+use crate::run::{self, Control, Ending, RunError, RunResult};
 use crate::run_dir::RunDir;
 
 /// Train one experiment and write its run directory.
@@ -22,7 +24,8 @@ use crate::run_dir::RunDir;
 #[command(after_help = "Examples:
   smolfed run
   smolfed run experiment.toml --set privacy.epsilon=6 --set server.smoothing_factor=2
-  smolfed run --resume runs/digits-1700000000")]
+  smolfed run --resume runs/digits-1700000000
+  smolfed run fleet-run/config.toml --participation fleet-run/participation.jsonl")]
 pub(super) struct Args {
     /// The experiment, a TOML file.
     file: Option<PathBuf>,
@@ -44,6 +47,9 @@ pub(super) struct Args {
     /// Go on with a run that was stopped, from its last checkpoint.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
+    /// Repeat a recorded participation: the cohorts and drop-outs of this participation.jsonl.
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    participation: Option<PathBuf>,
     /// Seconds between checkpoints.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     checkpoint_every: u64,
@@ -71,17 +77,31 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 
 fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliError> {
     let started = Instant::now();
-    let (experiment, federation) = run::prepare(config, folders)?;
+    let record = record(args)?;
+    let origin = record
+        .as_ref()
+        .map_or(Origin::Simulation, |rounds| Origin::Replay {
+            id: participation::id(rounds),
+        });
+    let (experiment, federation) = run::prepare_from(config, folders, origin)?;
+    let mut simulated = Simulated(&federation);
+    let mut replayed = record
+        .map(|rounds| {
+            let rounds = Replayed::new(&federation, rounds, experiment.config.rounds);
+            rounds.map_err(|reason| CliError::Usage(format!("the participation: {reason}")))
+        })
+        .transpose()?;
+    let updates: &mut dyn Updates = match &mut replayed {
+        Some(replayed) => replayed,
+        None => &mut simulated,
+    };
     let dir = match &args.resume {
         Some(dir) => RunDir::open(dir)?,
-        None => {
-            let out = args
-                .out
-                .clone()
-                .unwrap_or_else(|| default_out(&experiment.config.name));
-            RunDir::create(&out, &experiment.config)?
-        }
+        None => create(args.out.as_deref(), &experiment)?,
     };
+    if let Some(path) = &args.participation {
+        dir.keep_participation(path)?;
+    }
     let bar = progress_bar(u64::from(experiment.config.rounds), "round");
     let control = Control {
         stop: stop_on_ctrl_c()?,
@@ -91,13 +111,61 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
             bar.set_position(u64::from(record.round) + 1);
         },
     };
-    let result = run::execute(&experiment, &federation, Some(&dir), control);
+    let start = Start::simulation(&experiment);
+    let result = run::execute_with(
+        &experiment,
+        &federation,
+        Some(&dir),
+        control,
+        (start, updates),
+    );
     bar.finish_and_clear();
-    let result = result.map_err(|error| explain(error, dir.path()))?;
-    report::write(&dir)?;
-    let summary = Summary::new(&experiment, &result, dir.path(), started.elapsed());
+    conclude(&experiment, &dir, result, started, args.json, "run")
+}
+
+/// The participation to repeat: of the command line, or of the run that is resumed.
+fn record(args: &Args) -> Result<Option<Vec<Participation>>, CliError> {
+    let path = match (&args.participation, &args.resume) {
+        (Some(path), _) => path.clone(),
+        (None, Some(dir)) => {
+            let dir = RunDir::open(dir)?;
+            if dir.fleet()?.is_some() {
+                let path = dir.path().display();
+                return Err(CliError::Usage(format!(
+                    "{path} is a run with real devices: smolfed serve --resume {path}"
+                )));
+            }
+            let path = dir.participation_path();
+            if !path.is_file() {
+                return Ok(None);
+            }
+            path
+        }
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(participation::read(&path)?))
+}
+
+/// Makes the directory of a new run.
+pub(super) fn create(out: Option<&Path>, experiment: &Experiment) -> Result<RunDir, CliError> {
+    let out = out.map_or_else(|| default_out(&experiment.config.name), Path::to_path_buf);
+    Ok(RunDir::create(&out, &experiment.config)?)
+}
+
+/// Writes the report of a run and prints its summary; `command` resumes it if it was stopped.
+pub(super) fn conclude(
+    experiment: &Experiment,
+    dir: &RunDir,
+    result: Result<RunResult, RunError>,
+    started: Instant,
+    json: bool,
+    command: &str,
+) -> Result<(), CliError> {
+    let result = result.map_err(|error| explain(error, dir.path(), command))?;
+    report::write(dir)?;
+    let summary = Summary::new(experiment, &result, dir.path(), started.elapsed());
     let mut out = std::io::stdout().lock();
-    if args.json {
+    if json {
         writeln!(out, "{}", summary.to_json())?;
     } else {
         write!(out, "{}", summary.to_text(out.is_terminal()))?;
@@ -105,7 +173,7 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
     match result.ending {
         Ending::Done => Ok(()),
         Ending::Interrupted => Err(CliError::Stopped(format!(
-            "stopped after {} of {} rounds; resume with: smolfed run --resume {}",
+            "stopped after {} of {} rounds; resume with: smolfed {command} --resume {}",
             result.records.len(),
             experiment.config.rounds,
             dir.path().display()
@@ -115,10 +183,12 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
 }
 
 /// A run that broke down can be resumed if it came to a checkpoint.
-fn explain(error: RunError, dir: &Path) -> CliError {
+fn explain(error: RunError, dir: &Path, command: &str) -> CliError {
     if dir.join("checkpoint").is_dir() && !error.is_bad_input() {
         let dir = dir.display();
-        CliError::Stopped(format!("{error}; resume with: smolfed run --resume {dir}"))
+        CliError::Stopped(format!(
+            "{error}; resume with: smolfed {command} --resume {dir}"
+        ))
     } else {
         error.into()
     }

@@ -2,7 +2,7 @@
 
 use smolfed_core::noise::DiscreteGaussian;
 
-use super::ExperimentError;
+use super::{ExperimentError, Origin};
 use crate::config::{Config, Denominator, SamplingScheme, Trust};
 use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
 use crate::privacy::calibrate::Plan;
@@ -36,6 +36,7 @@ impl PrivacyPlan {
         sampling: Sampling,
         encoding: Encoding,
         spent: Vec<PrivacyEvent>,
+        origin: &Origin,
     ) -> Result<Self, ExperimentError> {
         let privacy = &config.privacy;
         let delta = privacy.delta.resolve(sampling.device_count());
@@ -57,7 +58,7 @@ impl PrivacyPlan {
         let accountant = privacy
             .accountant
             .unwrap_or_else(|| Accountant::tightest_for(&[event]));
-        let notes = notes(config, &spent);
+        let notes = notes(config, &spent, origin);
         let mut plan = Self {
             event,
             delta,
@@ -255,12 +256,8 @@ fn grid_noise(
 }
 
 /// What a reader of the statement must know beside the numbers.
-fn notes(config: &Config, spent: &[PrivacyEvent]) -> Vec<String> {
-    let mut notes = vec![format!(
-        "This was a simulation with the known seed {}: who knows the seed can subtract the noise. \
-         The statement holds for a run with secret randomness.",
-        config.seed
-    )];
+fn notes(config: &Config, spent: &[PrivacyEvent], origin: &Origin) -> Vec<String> {
+    let mut notes = origin.notes(config.seed, config.privacy.trust == Trust::Local);
     if config.cohort.denominator == Denominator::Realised
         && config.cohort.sampling == SamplingScheme::Poisson
     {

@@ -46,6 +46,7 @@ fn record(round: u32) -> RoundRecord {
         epsilon: Some(0.1 * part),
         learning_rate: 0.1,
         test: quality,
+        burned: false,
         simulation_only: SimulationOnly {
             trained: 49,
             left_out: BTreeMap::new(),

@@ -20,6 +20,9 @@ pub struct RoundRecord {
     /// The model after this round on the test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Evaluation>,
+    /// Whether the round was paid for and came to nothing: a coordinator broke down in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub burned: bool,
     /// What only a simulation can know.
     pub simulation_only: SimulationOnly,
     /// Wall time of the round.
@@ -92,6 +95,8 @@ impl SimulationOnly {
         for outcome in outcomes {
             match outcome {
                 Outcome::LeftOut { reason } => *left_out.entry(reason.clone()).or_insert(0) += 1,
+                // What real devices do stands in `participation.jsonl`.
+                Outcome::Answered | Outcome::Missing => {}
                 Outcome::Trained(report) => {
                     norms.push(f64::from(report.norm));
                     loss += f64::from(report.last_loss);

@@ -44,6 +44,7 @@ fn plan() -> RoundPlan<'static> {
         encoding: Encoding::Clipped(grid()),
         device_noise: None,
         round: 2,
+        number: 2,
     }
 }
 
@@ -212,7 +213,10 @@ fn local_noise_is_each_devices_own_stream() {
 
 #[test]
 fn rounds_and_seeds_have_their_own_randomness() {
-    let other_round = RoundPlan { round: 3, ..plan() };
+    let other_round = RoundPlan {
+        number: 3,
+        ..plan()
+    };
     assert_ne!(train(&plan(), &[6]).sum, train(&other_round, &[6]).sum);
     let global = vec![0.01; 18];
     let other_seed = train_cohort(&plan(), &federation(), &Root::from_seed(12), &global, &[6]);

@@ -55,7 +55,7 @@ impl Worker {
         let stream = |purpose| {
             root.stream(StreamId {
                 purpose,
-                round: plan.round,
+                round: plan.number,
                 device,
             })
         };

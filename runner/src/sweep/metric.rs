@@ -146,6 +146,7 @@ mod tests {
             epsilon: None,
             learning_rate: 0.1,
             test: Some(evaluation),
+            burned: false,
             simulation_only: crate::rounds::SimulationOnly::default(),
             seconds: 0.0,
         };

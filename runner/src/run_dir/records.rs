@@ -1,29 +1,53 @@
-//! `metrics.jsonl`: one record a line, appended as rounds end.
+//! `metrics.jsonl` and `participation.jsonl`: one record a round and line, appended as rounds end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::{RunDirError, damaged, io, write_atomically};
+use crate::participation::Participation;
 use crate::rounds::RoundRecord;
 
-/// The file, open to append.
-#[derive(Debug)]
-pub struct MetricsFile {
-    file: File,
-    path: PathBuf,
+/// What is written down about a round.
+pub trait Record: Serialize + DeserializeOwned {
+    /// The round, from 0.
+    fn round(&self) -> u32;
 }
 
-impl MetricsFile {
+impl Record for RoundRecord {
+    fn round(&self) -> u32 {
+        self.round
+    }
+}
+
+impl Record for Participation {
+    fn round(&self) -> u32 {
+        self.round
+    }
+}
+
+/// A file of records, open to append.
+#[derive(Debug)]
+pub struct RecordFile<T> {
+    file: File,
+    path: PathBuf,
+    records: PhantomData<T>,
+}
+
+impl<T: Record> RecordFile<T> {
     /// Opens the file with the records of the first `rounds` rounds and nothing after them: what a
     /// broken run wrote beyond its checkpoint, whole, torn or damaged, is written again.
     pub(super) fn open(path: &Path, rounds: u32) -> Result<Self, RunDirError> {
         let bytes = bytes(path)?;
         let (mut kept, mut found) = (Vec::new(), 0);
         for (index, line) in lines(&bytes).take(rounds as usize).enumerate() {
-            let record = parse(path, index, line)?;
-            if record.round != found {
-                let reason = format!("line {} is of round {}", index + 1, record.round);
+            let record: T = parse(path, index, line)?;
+            if record.round() != found {
+                let reason = format!("line {} is of round {}", index + 1, record.round());
                 return Err(damaged(path, reason));
             }
             kept.extend_from_slice(line);
@@ -41,6 +65,7 @@ impl MetricsFile {
         Ok(Self {
             file,
             path: path.to_path_buf(),
+            records: PhantomData,
         })
     }
 
@@ -48,7 +73,7 @@ impl MetricsFile {
     ///
     /// # Errors
     /// [`RunDirError::Io`].
-    pub fn append(&mut self, record: &RoundRecord) -> Result<(), RunDirError> {
+    pub fn append(&mut self, record: &T) -> Result<(), RunDirError> {
         let line = line(&self.path, record)?;
         self.file
             .write_all(line.as_bytes())
@@ -64,13 +89,13 @@ impl MetricsFile {
     }
 }
 
-fn line(path: &Path, record: &RoundRecord) -> Result<String, RunDirError> {
+fn line(path: &Path, record: &impl Serialize) -> Result<String, RunDirError> {
     let text = serde_json::to_string(record).map_err(|error| damaged(path, error.to_string()))?;
     Ok(text + "\n")
 }
 
 /// All whole records, in order; a torn last line is left out, and so is a missing file.
-pub(super) fn read(path: &Path) -> Result<Vec<RoundRecord>, RunDirError> {
+pub(crate) fn read<T: Record>(path: &Path) -> Result<Vec<T>, RunDirError> {
     lines(&bytes(path)?)
         .enumerate()
         .map(|(index, line)| parse(path, index, line))
@@ -92,7 +117,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|line| line.ends_with(b"\n"))
 }
 
-fn parse(path: &Path, index: usize, line: &[u8]) -> Result<RoundRecord, RunDirError> {
+fn parse<T: Record>(path: &Path, index: usize, line: &[u8]) -> Result<T, RunDirError> {
     serde_json::from_slice(line)
         .map_err(|error| damaged(path, format!("line {}: {error}", index + 1)))
 }

@@ -1,0 +1,189 @@
+//! One connection: bytes in, bytes out. Which device speaks on it follows from its frames.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand_core::Rng;
+use smolfed_core::stream::Stream;
+use smolfed_core::wire::Direction;
+use smolfed_core::wire::cobs::Decoder;
+use smolfed_core::wire::frame::{Encoded, Frame};
+use smolfed_core::wire::link::{greet, open_greeting};
+use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::message::{Message, is_greeting};
+use smolfed_core::wire::refusal::{Refusal, Refusals};
+
+use super::peer::{LineId, Peer};
+
+/// Most devices that are looked for first on one line: one, as a rule.
+const REMEMBERED: usize = 8;
+
+/// Time after which a line without a session is called again.
+const CALL_EVERY: Duration = Duration::from_secs(1);
+
+/// All devices whose keys the coordinator has.
+pub struct Roster {
+    /// By number.
+    pub peers: BTreeMap<u32, Peer>,
+    /// Where nonces come from: secret, and never the same at two starts.
+    nonces: Stream,
+}
+
+impl Roster {
+    /// Devices that have not been heard of.
+    #[must_use]
+    pub const fn new(peers: BTreeMap<u32, Peer>, nonces: Stream) -> Self {
+        Self { peers, nonces }
+    }
+}
+
+/// One connection.
+pub struct Line {
+    id: LineId,
+    decoder: Decoder,
+    /// Devices that were heard on it, the last one first.
+    devices: Vec<u32>,
+    refusals: Refusals,
+    called: Option<Duration>,
+}
+
+impl Line {
+    /// A connection on which nothing was said.
+    #[must_use]
+    pub const fn new(id: LineId) -> Self {
+        Self {
+            id,
+            decoder: Decoder::new(),
+            devices: Vec::new(),
+            refusals: Refusals::new(),
+            called: None,
+        }
+    }
+
+    /// Frames of nobody in particular that were left out, by reason.
+    #[must_use]
+    pub const fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// Takes them away, to be counted elsewhere.
+    pub fn take_refusals(&mut self) -> Refusals {
+        std::mem::take(&mut self.refusals)
+    }
+
+    /// Takes bytes from the connection; what is to be sent is appended to `out`, at most a frame for
+    /// each frame that came.
+    pub fn receive(&mut self, bytes: &[u8], roster: &mut Roster, now: Duration, out: &mut Vec<u8>) {
+        for byte in bytes {
+            let mut decoder = std::mem::take(&mut self.decoder);
+            let result = decoder.push(*byte).map(|raw| self.frame(raw?, roster, now));
+            self.decoder = decoder;
+            match result {
+                None => {}
+                Some(Ok(answer)) => out.extend_from_slice(answer.as_slice()),
+                Some(Err(refusal)) => self.refusals.count(refusal),
+            }
+        }
+    }
+
+    /// What is to be said without having been asked, appended to `out`.
+    pub fn poll(&mut self, roster: &mut Roster, now: Duration, out: &mut Vec<u8>) {
+        for device in &self.devices {
+            if let Some(peer) = roster.peers.get_mut(device) {
+                out.extend_from_slice(peer.poll(self.id, now).as_slice());
+            }
+        }
+        let waited = self.called.map(|then| now.saturating_sub(then));
+        if !self.has_session(roster) && waited.is_none_or(|waited| waited >= CALL_EVERY) {
+            self.called = Some(now);
+            // A zero ends whatever was torn. The tag of a call means nothing.
+            out.push(0);
+            let nobody = Key::from_secret([0; 32]);
+            let call = greet(&Message::Call, &nobody, Direction::ToDevice);
+            out.extend_from_slice(call.as_slice());
+        }
+    }
+
+    /// Whether a device has its session here.
+    #[must_use]
+    pub fn has_session(&self, roster: &Roster) -> bool {
+        let mut peers = self.devices.iter().filter_map(|x| roster.peers.get(x));
+        peers.any(|peer| peer.is_on(self.id))
+    }
+
+    /// The connection is gone.
+    pub fn lost(&self, roster: &mut Roster) {
+        for device in &self.devices {
+            if let Some(peer) = roster.peers.get_mut(device) {
+                peer.line_lost(self.id);
+            }
+        }
+    }
+
+    /// Refusals that a peer has counted are `Ok` here: nothing is counted twice.
+    fn frame(
+        &mut self,
+        raw: &[u8],
+        roster: &mut Roster,
+        now: Duration,
+    ) -> Result<Encoded, Refusal> {
+        let frame = Frame::parse(raw)?;
+        if is_greeting(frame.header.kind) {
+            return self.greeting(&frame, roster);
+        }
+        for device in self.candidates(roster) {
+            let Some(peer) = roster.peers.get_mut(&device) else {
+                continue;
+            };
+            match peer.receive(self.id, &frame, now) {
+                Err(Refusal::Tag) => {}
+                Err(_) => return Ok(Encoded::empty()),
+                Ok(answer) => {
+                    self.remember(device);
+                    return Ok(answer);
+                }
+            }
+        }
+        Err(Refusal::Tag)
+    }
+
+    /// Devices whose frame it may be: those of this line, then those whose line is gone.
+    fn candidates(&self, roster: &Roster) -> Vec<u32> {
+        let orphans = roster.peers.iter().filter(|(_, peer)| peer.is_orphan());
+        let orphans = orphans.map(|(device, _)| *device);
+        let strangers = orphans.filter(|device| !self.devices.contains(device));
+        self.devices.iter().copied().chain(strangers).collect()
+    }
+
+    fn greeting(&mut self, frame: &Frame<'_>, roster: &mut Roster) -> Result<Encoded, Refusal> {
+        let Message::Hello(hello) = open_greeting(frame, Direction::ToCoordinator)? else {
+            return Err(Refusal::Unexpected);
+        };
+        // Of a device without a key nothing is authentic.
+        let peer = roster.peers.get_mut(&hello.device).ok_or(Refusal::Tag)?;
+        let mut nonce = [0; 16];
+        roster.nonces.fill_bytes(&mut nonce);
+        match peer.hello(self.id, frame, &hello, nonce) {
+            Ok(answer) => {
+                self.remember(hello.device);
+                Ok(answer)
+            }
+            Err(_) => Ok(Encoded::empty()),
+        }
+    }
+
+    fn remember(&mut self, device: u32) {
+        if self.devices.first() == Some(&device) {
+            return;
+        }
+        self.devices.retain(|other| *other != device);
+        self.devices.truncate(REMEMBERED - 1);
+        self.devices.insert(0, device);
+    }
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} of devices {:?}", self.id, self.devices)
+    }
+}

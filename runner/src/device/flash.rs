@@ -1,0 +1,144 @@
+//! NOR flash in a file: two pages, synced at every erase and every write, so that the device's ledger
+//! survives what a board's survives.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use embedded_storage::nor_flash::{
+    ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash, check_erase, check_read,
+    check_write,
+};
+
+/// Bytes of a page.
+pub const PAGE: usize = 64;
+
+/// Bytes of the file.
+const SIZE: usize = 2 * PAGE;
+
+/// The file failed, or was used outside of its size.
+#[derive(Debug)]
+pub struct FlashError(NorFlashErrorKind);
+
+impl NorFlashError for FlashError {
+    fn kind(&self) -> NorFlashErrorKind {
+        self.0
+    }
+}
+
+impl From<NorFlashErrorKind> for FlashError {
+    fn from(kind: NorFlashErrorKind) -> Self {
+        Self(kind)
+    }
+}
+
+impl From<io::Error> for FlashError {
+    fn from(_: io::Error) -> Self {
+        Self(NorFlashErrorKind::Other)
+    }
+}
+
+/// The file, for this process only.
+#[derive(Debug)]
+pub struct FileFlash {
+    file: File,
+}
+
+impl FileFlash {
+    /// Opens the file, or makes a blank one; says which.
+    ///
+    /// # Errors
+    /// Whatever the system says; [`io::ErrorKind::WouldBlock`] if another process uses it, and
+    /// [`io::ErrorKind::InvalidData`] if it has another size.
+    pub fn open(path: &Path) -> io::Result<(Self, bool)> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        file.try_lock()
+            .map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another process uses it"))?;
+        let is_new = file.metadata()?.len() == 0;
+        if is_new {
+            file.write_all(&[0xff; SIZE])?;
+            file.sync_all()?;
+        }
+        if file.metadata()?.len() != SIZE as u64 {
+            let message = format!("it is no ledger, which has {SIZE} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok((Self { file }, is_new))
+    }
+}
+
+impl ErrorType for FileFlash {
+    type Error = FlashError;
+}
+
+impl ReadNorFlash for FileFlash {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), FlashError> {
+        check_read(self, offset, bytes.len())?;
+        self.file.seek(SeekFrom::Start(offset.into()))?;
+        Ok(self.file.read_exact(bytes)?)
+    }
+
+    fn capacity(&self) -> usize {
+        SIZE
+    }
+}
+
+impl NorFlash for FileFlash {
+    const WRITE_SIZE: usize = 1;
+    const ERASE_SIZE: usize = PAGE;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), FlashError> {
+        check_erase(self, from, to)?;
+        self.file.seek(SeekFrom::Start(from.into()))?;
+        let blank = vec![0xff; to.saturating_sub(from) as usize];
+        self.file.write_all(&blank)?;
+        Ok(self.file.sync_data()?)
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
+        check_write(self, offset, bytes.len())?;
+        self.file.seek(SeekFrom::Start(offset.into()))?;
+        self.file.write_all(bytes)?;
+        Ok(self.file.sync_data()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smolfed_core::ledger::{Budget, Ledger, LedgerError};
+
+    #[test]
+    fn a_ledger_in_a_file_survives_its_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        let (flash, is_new) = FileFlash::open(&path).unwrap();
+        assert!(is_new);
+        let mut ledger = Ledger::create(flash).unwrap();
+        ledger.begin(7, Budget(3)).unwrap();
+        assert!(FileFlash::open(&path).is_err(), "in use");
+        drop(ledger);
+        let (flash, is_new) = FileFlash::open(&path).unwrap();
+        assert!(!is_new);
+        let ledger = Ledger::open(flash).unwrap();
+        assert_eq!(ledger.check(7, Budget(3)), Err(LedgerError::RoundUsed));
+        assert_eq!(ledger.past().participations, 1);
+    }
+
+    #[test]
+    fn a_file_of_another_size_is_no_ledger() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        std::fs::write(&path, "something else").unwrap();
+        let error = FileFlash::open(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(std::fs::read(&path).unwrap(), b"something else");
+    }
+}

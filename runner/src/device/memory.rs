@@ -1,0 +1,49 @@
+//! The memory of a session, on the heap: for sizes that only the run knows.
+
+use smolfed_core::model::{BATCH_GROUP, Model};
+use smolfed_core::session::Memory;
+use smolfed_core::train::Workspace;
+
+/// What a board has in static memory.
+pub struct SessionMemory {
+    global: Vec<f32>,
+    local: Vec<f32>,
+    update: Vec<f32>,
+    order: Vec<u32>,
+    scratch: Vec<f32>,
+}
+
+impl SessionMemory {
+    /// Memory to train `model` on up to `samples` samples.
+    #[must_use]
+    pub fn new(model: &impl Model, samples: usize) -> Self {
+        let parameters = || vec![0.0; model.parameter_count()];
+        Self {
+            global: parameters(),
+            local: parameters(),
+            update: parameters(),
+            order: vec![0; samples],
+            scratch: vec![0.0; BATCH_GROUP * model.output_count()],
+        }
+    }
+
+    /// The memory, for one session at a time.
+    pub fn borrow(&mut self) -> Memory<'_> {
+        Memory {
+            global: &mut self.global,
+            work: Workspace {
+                local: &mut self.local,
+                update: &mut self.update,
+                order: &mut self.order,
+                scratch: &mut self.scratch,
+            },
+        }
+    }
+}
+
+impl std::fmt::Debug for SessionMemory {
+    /// Shape only: device data never reach a log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SessionMemory({} parameters)", self.global.len())
+    }
+}

@@ -1,0 +1,464 @@
+//! Real devices, as processes, in one federation with simulated ones. However lines break and processes
+//! die, the model is the one that a simulation of the same participation gives.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{Outcome, Place, program};
+
+/// Settings of the experiments here: everybody is drawn in every round.
+const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=54";
+
+/// A process that ends with the test.
+pub(crate) struct Device(Child);
+
+impl Device {
+    /// Starts device `number` of the fleet, at the socket `socket`.
+    fn start(place: &Place, number: u32, socket: &str) -> Self {
+        Self::start_with(place, number, number, socket)
+    }
+
+    /// The same with the record of device `number` and the ledger of device `ledger`.
+    fn start_with(place: &Place, number: u32, ledger: u32, socket: &str) -> Self {
+        let arguments = format!(
+            "device --model softmax:64x10 --provision fleet/device-{number}.bin \
+             --ledger fleet/device-{ledger}.ledger --connect unix:{socket}"
+        );
+        let mut command = place.command(program());
+        let child = command
+            .args(arguments.split_whitespace())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.expect("a device starts"))
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn provision(place: &Place, settings: &str) {
+    let call = format!("provision --devices 0..4 --out fleet --with-data --seed 7 {settings}");
+    place.smolfed(&call).success();
+}
+
+/// Ends when the coordinator does, within two minutes.
+pub(crate) fn wait(mut serve: Child, arguments: &str) -> Outcome {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while serve.try_wait().expect("the coordinator's state").is_none() {
+        if Instant::now() > deadline {
+            let _ = serve.kill();
+            panic!(
+                "{}",
+                Outcome::of(serve.wait_with_output().unwrap(), arguments)
+            );
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Outcome::of(serve.wait_with_output().unwrap(), arguments)
+}
+
+/// Repeats the participation of `out` in a simulation, which must end with the same model.
+pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
+    let replay = format!("{out}-replay");
+    let call = format!(
+        "run {out}/config.toml --participation {out}/participation.jsonl --out {replay} --json"
+    );
+    place.smolfed(&call).success();
+    let model = |dir: &str| std::fs::read(place.path(dir).join("model.safetensors")).unwrap();
+    assert!(model(out) == model(&replay), "the bits differ");
+    let rounds = |dir: &str| lines(&place.path(dir).join("ledger.jsonl")).len();
+    assert_eq!(rounds(out), rounds(&replay));
+}
+
+/// The objects of a file of JSON lines.
+pub(crate) fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.collect()
+}
+
+/// Rounds that a device answered, and why it missed the others.
+fn part_of(place: &Place, out: &str, device: u32) -> (Vec<u64>, Vec<String>) {
+    let rounds = lines(&place.path(out).join("participation.jsonl"));
+    let answered = rounds.iter().filter(|round| {
+        let answered = round["answered"].as_array().unwrap();
+        answered.iter().any(|x| x.as_u64() == Some(device.into()))
+    });
+    let answered = answered.map(|round| round["round"].as_u64().unwrap());
+    let missing = rounds.iter().filter_map(|round| {
+        let why = &round["missing"][device.to_string()];
+        why.as_str().map(str::to_owned)
+    });
+    (answered.collect(), missing.collect())
+}
+
+/// Something between a device and its coordinator.
+struct Proxy {
+    /// Bytes that came from the device.
+    from_device: AtomicUsize,
+    /// Nothing passes any more once so many bytes came from the device.
+    hold_after: AtomicUsize,
+    is_held: AtomicBool,
+    /// One byte in so many is damaged; 0 is none.
+    damage_every: AtomicUsize,
+    /// The connection is cut after so many bytes, again and again; 0 is never.
+    cut_every: AtomicUsize,
+    cuts: AtomicUsize,
+    damages: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Proxy {
+    fn start(place: &Place, from: &str, to: &str) -> Arc<Self> {
+        let proxy = Arc::new(Self {
+            from_device: AtomicUsize::new(0),
+            hold_after: AtomicUsize::new(usize::MAX),
+            is_held: AtomicBool::new(false),
+            damage_every: AtomicUsize::new(0),
+            cut_every: AtomicUsize::new(0),
+            cuts: AtomicUsize::new(0),
+            damages: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+        });
+        let listener = UnixListener::bind(place.path(from)).unwrap();
+        let to = place.path(to);
+        let shared = Arc::clone(&proxy);
+        thread::spawn(move || shared.accept(&listener, &to));
+        proxy
+    }
+
+    fn accept(self: Arc<Self>, listener: &UnixListener, to: &PathBuf) {
+        for device in listener.incoming() {
+            let (Ok(device), Ok(server)) = (device, UnixStream::connect(to)) else {
+                continue;
+            };
+            let broken = Arc::new(AtomicBool::new(false));
+            for from_device in [true, false] {
+                let streams = (device.try_clone().unwrap(), server.try_clone().unwrap());
+                let (shared, broken) = (Arc::clone(&self), Arc::clone(&broken));
+                thread::spawn(move || {
+                    let (mut from, mut to) = match from_device {
+                        true => streams,
+                        false => (streams.1, streams.0),
+                    };
+                    shared.copy(&mut from, &mut to, from_device, &broken);
+                    broken.store(true, Ordering::Relaxed);
+                    let _ = from.shutdown(std::net::Shutdown::Both);
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    }
+
+    fn copy(&self, from: &mut UnixStream, to: &mut UnixStream, up: bool, broken: &AtomicBool) {
+        let (mut passed, mut buffer) = (0, [0; 64]);
+        from.set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
+        while !broken.load(Ordering::Relaxed) && !self.over.load(Ordering::Relaxed) {
+            let count = match from.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
+                Err(_) => return,
+            };
+            let bytes = &mut buffer[..count];
+            let all = if up {
+                self.from_device.fetch_add(count, Ordering::Relaxed) + count
+            } else {
+                0
+            };
+            if all > self.hold_after.load(Ordering::Relaxed) {
+                self.is_held.store(true, Ordering::Relaxed);
+            }
+            if self.is_held.load(Ordering::Relaxed) {
+                continue;
+            }
+            let due = |every: usize| every > 0 && (passed + count) / every > passed / every;
+            if due(self.damage_every.load(Ordering::Relaxed)) {
+                bytes[count / 2] ^= 0x41;
+                self.damages.fetch_add(1, Ordering::Relaxed);
+            }
+            if due(self.cut_every.load(Ordering::Relaxed)) {
+                self.cuts.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            passed += count;
+            if to.write_all(bytes).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn wait_until_held(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !self.is_held.load(Ordering::Relaxed) {
+            assert!(Instant::now() < deadline, "nothing came to be held");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn repair(&self) {
+        self.hold_after.store(usize::MAX, Ordering::Relaxed);
+        self.is_held.store(false, Ordering::Relaxed);
+        self.damage_every.store(0, Ordering::Relaxed);
+        self.cut_every.store(0, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=20 --budget 100"));
+    let first = Proxy::start(&place, "first.sock", "fleet.sock");
+    let second = Proxy::start(&place, "second.sock", "fleet.sock");
+    // In the middle of its second update.
+    first.hold_after.store(4_500, Ordering::Relaxed);
+    second.damage_every.store(5_003, Ordering::Relaxed);
+    second.cut_every.store(9_001, Ordering::Relaxed);
+    let mut zero = Device::start(&place, 0, "first.sock");
+    let mut one = Device::start(&place, 1, "second.sock");
+    let _two = Device::start(&place, 2, "fleet.sock");
+    let _three = Device::start(&place, 3, "fleet.sock");
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
+         --timeout 20s --out served --json {FULL} --set rounds=20"
+    );
+    let serve = place.start(&arguments);
+    first.wait_until_held();
+    zero.0.kill().unwrap();
+    zero.0.wait().unwrap();
+    first.repair();
+    zero = Device::start(&place, 0, "first.sock");
+    // The other is killed wherever it is once its line was damaged and cut; then it works again.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
+    while count(&second.cuts).min(count(&second.damages)) < 2 && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    one.0.kill().unwrap();
+    one.0.wait().unwrap();
+    second.repair();
+    one = Device::start(&place, 1, "second.sock");
+    let outcome = wait(serve, &arguments).success();
+    assert_eq!(outcome.json()["rounds"], 20, "{outcome}");
+
+    assert_is_the_simulation(&place, "served");
+    assert!(count(&second.cuts) > 1 && count(&second.damages) > 1);
+    for device in 0..4 {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!(
+            answered.len() + missing.len(),
+            20,
+            "device {device}: {missing:?}"
+        );
+        match device {
+            // Each lost its session at most where it was killed, and came back.
+            0 => assert_eq!(
+                missing,
+                ["the session was lost after the model was delivered"]
+            ),
+            1 => assert!(missing.len() <= 1 && answered.contains(&19), "{missing:?}"),
+            _ => assert_eq!(missing, [""; 0]),
+        }
+    }
+    drop((zero, one));
+}
+
+#[test]
+fn devices_add_their_own_noise_and_the_bits_are_the_simulations() {
+    let place = Place::new();
+    let settings = format!("{FULL} --set rounds=4 --set privacy.trust=local");
+    provision(&place, &settings);
+    let _devices: Vec<Device> = (0..4)
+        .map(|n| Device::start(&place, n, "fleet.sock"))
+        .collect();
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
+         --timeout 20s --out served --json {settings}"
+    );
+    let outcome = wait(place.start(&arguments), &arguments).success();
+    assert_eq!(outcome.json()["rounds"], 4);
+    for device in 0..4 {
+        assert_eq!(part_of(&place, "served", device).0, [0, 1, 2, 3]);
+    }
+    assert_is_the_simulation(&place, "served");
+    // Less noise than was promised: the devices insist on what they were provisioned with.
+    let weak = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 1s \
+                --out weak --json --set rounds=1 --set privacy.trust=local --set \
+                privacy.epsilon=400 --set cohort={sampling=\"full\"}";
+    wait(place.start(weak), weak).success();
+    for device in 0..4 {
+        let (_, missing) = part_of(&place, "weak", device);
+        assert!(missing[0].contains("less noise"), "{missing:?}");
+    }
+}
+
+#[test]
+fn a_round_that_was_begun_is_burned_by_a_restart() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=6"));
+    let devices: Vec<Device> = (0..3)
+        .map(|n| Device::start(&place, n, "fleet.sock"))
+        .collect();
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
+         --timeout 30s --out served --json {FULL} --set rounds=6"
+    );
+    // Device 3 is waited for: the coordinator dies in the middle of its first round.
+    let mut serve = place.start(&arguments);
+    let ledger = |device: u32| place.path(format!("fleet/device-{device}.ledger"));
+    let fresh = std::fs::read(ledger(3)).is_err();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let has_begun = || {
+        let bytes = std::fs::read(ledger(0)).unwrap_or_default();
+        // The second slot has a record: the first participation.
+        bytes.get(64..68) == Some(b"sfL1")
+    };
+    while !has_begun() {
+        assert!(Instant::now() < deadline, "no round began");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(fresh);
+    serve.kill().unwrap();
+    serve.wait().unwrap();
+    assert_eq!(
+        lines(&place.path("served/ledger.jsonl")).len(),
+        1,
+        "paid before"
+    );
+
+    let _last = Device::start(&place, 3, "fleet.sock");
+    let resume = "serve --resume served --json";
+    let outcome = wait(place.start(resume), resume).success();
+    assert_eq!(outcome.json()["rounds"], 6, "{outcome}");
+    let records = lines(&place.path("served/metrics.jsonl"));
+    assert_eq!(records[0]["burned"], true);
+    let answered = part_of(&place, "served", 0).0;
+    assert_eq!(answered, [1, 2, 3, 4, 5], "no number comes twice");
+    assert_is_the_simulation(&place, "served");
+
+    // Another run of the same fleet goes on with numbers that no device has used.
+    let again = arguments.replace("--out served", "--out second");
+    wait(place.start(&again), &again).success();
+    let records = lines(&place.path("second/participation.jsonl"));
+    assert_eq!(records[0]["number"], 6);
+    drop(devices);
+}
+
+#[test]
+fn whoever_has_another_key_or_another_name_is_left_out_and_named() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=2"));
+    let other = "provision --devices 0..4 --out other --with-data --set data.devices=54";
+    place.smolfed(other).success();
+    // Device 0 has another fleet's key.
+    std::fs::rename(
+        place.path("other/device-0.bin"),
+        place.path("fleet/device-0.bin"),
+    )
+    .unwrap();
+    let _devices: Vec<Device> = (0..4)
+        .map(|n| Device::start(&place, n, "fleet.sock"))
+        .collect();
+    // Something that speaks no protocol at all, and a connection that never says a word.
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 2s \
+         --out served --json {FULL} --set rounds=2"
+    );
+    let serve = place.start(&arguments);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut noise = loop {
+        match UnixStream::connect(place.path("fleet.sock")) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    let _silence = UnixStream::connect(place.path("fleet.sock")).unwrap();
+    let _ = noise.write_all(&[0x55; 4_000]);
+    let _ = noise.write_all(&[0]);
+    let outcome = wait(serve, &arguments).success();
+    assert_eq!(part_of(&place, "served", 0).1, ["not connected"; 2]);
+    for device in 1..4 {
+        assert_eq!(part_of(&place, "served", device).0, [0, 1], "{outcome}");
+    }
+    let devices = std::fs::read_to_string(place.path("served/devices.json")).unwrap();
+    let devices: Value = serde_json::from_str(&devices).unwrap();
+    assert!(devices["devices"][0]["refused"]["not authentic"].as_u64() > Some(0));
+    assert!(
+        devices["strangers"]["longer than any frame"].as_u64() > Some(0),
+        "{devices}"
+    );
+    let privacy = std::fs::read_to_string(place.path("served/privacy.json")).unwrap();
+    assert!(
+        privacy.contains("from the operating system and was not kept"),
+        "{privacy}"
+    );
+    assert!(
+        !std::fs::read_to_string(place.path("served/ledger.jsonl"))
+            .unwrap()
+            .contains("seed")
+    );
+}
+
+#[test]
+fn calls_that_cannot_be_are_refused_in_one_sentence() {
+    let place = Place::new();
+    provision(&place, FULL);
+    let listen = "--listen unix:fleet.sock";
+    let cases = [
+        ("provision --devices 4..4 --out x", "0..4"),
+        ("provision --devices 0..300 --out x", "devices 0 to 279"),
+        ("provision --devices 0..4 --out fleet", "is there already"),
+        (
+            "serve --keys missing.toml --listen tcp:127.0.0.1:0",
+            "missing.toml",
+        ),
+        ("serve --keys fleet/keys.toml", "--listen"),
+        (
+            "serve --keys fleet/keys.toml --listen udp:x:1",
+            "tcp:HOST:PORT",
+        ),
+        ("serve --keys fleet/keys.toml LISTEN --timeout 3", "30s"),
+        ("serve --keys fleet/keys.toml LISTEN", "--simulated 276"),
+        (
+            "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy={}",
+            "clip_norm",
+        ),
+        ("serve --resume fleet", "no run directory"),
+        (
+            "device --model tree:3 --provision a --ledger b --connect unix:c",
+            "softmax:64x10",
+        ),
+        (
+            "device --model linear:3 --provision a --ledger b --connect unix:c",
+            "a: ",
+        ),
+        (
+            "device --model linear:64 --provision fleet/device-0.bin --ledger b --connect unix:c",
+            "another kind of model",
+        ),
+        (
+            "device --model softmax:63x10 --provision fleet/device-0.bin --ledger b --connect unix:c",
+            "do not fit",
+        ),
+    ];
+    for (call, expected) in cases {
+        let outcome = place.smolfed(&call.replace("LISTEN", listen));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        assert!(outcome.stderr.contains(expected), "{outcome}");
+    }
+}
