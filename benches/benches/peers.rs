@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use rayon::ThreadPoolBuilder;
-use smolfed::rounds::Training;
+use smolfed::rounds::{Simulated, Start, Training};
 use smolfed_benches::reference::{self, COHORT, Files, LARGE_COHORT};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -39,10 +39,11 @@ fn compare(
     };
     let (experiment, federation) = reference::prepare(folder, cohort_size)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let mut training = Training::new(&experiment, &federation);
+    let mut training = Training::new(&experiment, &federation, Start::simulation(&experiment));
     let mut step = || {
         let started = Instant::now();
-        let record = pool.install(|| training.step(&mut |_, _| Ok(())));
+        let record =
+            pool.install(|| training.step(&mut Simulated(&federation), &mut |_, _| Ok(())));
         record.map(|_| started.elapsed().as_secs_f64() * 1e3)
     };
     for _ in 0..2 {

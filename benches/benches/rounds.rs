@@ -5,7 +5,7 @@ use std::path::Path;
 
 use criterion::{BatchSize, Criterion};
 use rayon::ThreadPoolBuilder;
-use smolfed::rounds::Training;
+use smolfed::rounds::{Simulated, Start, Training};
 use smolfed_benches::reference::{self, COHORT, LARGE_COHORT};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,9 +29,9 @@ fn round(
     // The third round of a run: the model is no longer zero, and every measured round is the same.
     let mut global = Vec::new();
     pool.install(|| {
-        let mut training = Training::new(&experiment, &federation);
+        let mut training = Training::new(&experiment, &federation, Start::simulation(&experiment));
         for _ in 0..2 {
-            training.step(&mut |_, _| Ok(()))?;
+            training.step(&mut Simulated(&federation), &mut |_, _| Ok(()))?;
         }
         global = training.global().to_vec();
         Ok::<_, Box<dyn Error + Send + Sync>>(())
@@ -40,8 +40,15 @@ fn round(
     criterion.bench_function(&format!("round/{name}/{threads} thread(s)"), |bencher| {
         pool.install(|| {
             bencher.iter_batched_ref(
-                || Training::resume(&experiment, &federation, global.clone(), 2),
-                |training| training.step(&mut |_, _| Ok(())),
+                || {
+                    let start = Start {
+                        global: global.clone(),
+                        round: 2,
+                        ..Start::simulation(&experiment)
+                    };
+                    Training::new(&experiment, &federation, start)
+                },
+                |training| training.step(&mut Simulated(&federation), &mut |_, _| Ok(())),
                 BatchSize::LargeInput,
             );
         });
