@@ -1,4 +1,4 @@
-//! Puts the memory map of the board where the linker finds it.
+//! Puts the memory map of the board where the linker finds it, and chooses board and model.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -12,6 +12,18 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("riscv32imac-unknown-none-elf", "riscv-virt"),
     ("riscv32imc-unknown-none-elf", "riscv-virt"),
 ];
+
+/// The boards in `boards/`: each has a module in `src/board/`, perhaps with others of its family.
+const BOARDS: [&str; 5] = [
+    "microbit",
+    "mps2-an385",
+    "mps2-an386",
+    "mps2-an505",
+    "riscv-virt",
+];
+
+/// Features and classes of the client's model, unless the environment gives others.
+const MODEL: [(&str, &str); 2] = [("SMOLFED_FEATURES", "64"), ("SMOLFED_CLASSES", "10")];
 
 fn main() -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=SMOLFED_BOARD");
@@ -33,5 +45,15 @@ fn main() -> Result<(), String> {
     fs::copy(&map, out.join("memory.x"))
         .map_err(|error| format!("the memory map {}: {error}", map.display()))?;
     println!("cargo:rustc-link-search={}", out.display());
+    println!(
+        "cargo:rustc-check-cfg=cfg(board, values(\"{}\"))",
+        BOARDS.join("\", \"")
+    );
+    println!("cargo:rustc-cfg=board=\"{board}\"");
+    for (name, default) in MODEL {
+        println!("cargo:rerun-if-env-changed={name}");
+        let value = env::var(name).unwrap_or_else(|_| default.to_owned());
+        println!("cargo:rustc-env={name}={value}");
+    }
     Ok(())
 }

@@ -19,16 +19,55 @@ mod data;
 use data::{CLASSES, DATA, FEATURES, SAMPLES, SETTINGS, Setting};
 
 /// A bare-metal target and the machine that QEMU emulates for it.
-struct Board {
-    target: &'static str,
-    qemu: &'static str,
-    machine: &'static [&'static str],
+pub(crate) struct Board {
+    pub(crate) target: &'static str,
+    pub(crate) qemu: &'static str,
+    pub(crate) machine: &'static [&'static str],
+    /// Where the provisioning record lies: `PROVISION` in `firmware-example/boards/`.
+    pub(crate) provision: u32,
 }
 
 const ARM: &str = "qemu-system-arm";
+const RISC_V: &str = "qemu-system-riscv32";
+
+pub(crate) const CORTEX_M0: Board = Board {
+    target: "thumbv6m-none-eabi",
+    qemu: ARM,
+    machine: &["microbit"],
+    provision: 0x0003_8000,
+};
+pub(crate) const CORTEX_M3: Board = Board {
+    target: "thumbv7m-none-eabi",
+    qemu: ARM,
+    machine: &["mps2-an385"],
+    provision: 0x0030_0000,
+};
+pub(crate) const CORTEX_M4F: Board = Board {
+    target: "thumbv7em-none-eabihf",
+    qemu: ARM,
+    machine: &["mps2-an386"],
+    provision: 0x0030_0000,
+};
+pub(crate) const CORTEX_M33: Board = Board {
+    target: "thumbv8m.main-none-eabihf",
+    qemu: ARM,
+    machine: &["mps2-an505"],
+    provision: 0x1030_0000,
+};
+pub(crate) const RV32IMAC: Board = Board {
+    target: "riscv32imac-unknown-none-elf",
+    qemu: RISC_V,
+    machine: &["virt", "-bios", "none"],
+    provision: 0x8008_0000,
+};
+/// Without atomic instructions.
+pub(crate) const RV32IMC: Board = Board {
+    target: "riscv32imc-unknown-none-elf",
+    ..RV32IMAC
+};
 
 fn same_bits(board: &Board) {
-    let Some(program) = firmware(board) else {
+    let Some(program) = firmware(board, "selftest") else {
         return;
     };
     let output = Command::new(board.qemu)
@@ -47,14 +86,11 @@ fn same_bits(board: &Board) {
     assert_eq!(printed, simulated(), "{}", board.target);
 }
 
-/// Builds the self-test, or says why not; where CI is set that is a failure.
-fn firmware(board: &Board) -> Option<PathBuf> {
+/// Builds a program for the board, or says why not; where CI is set that is a failure.
+pub(crate) fn firmware(board: &Board, name: &str) -> Option<PathBuf> {
     let skipped = |why: String| {
         assert!(std::env::var_os("CI").is_none(), "{why}");
-        eprintln!(
-            "SKIPPED, same bits on {}: {why}; ./test installs it",
-            board.target
-        );
+        eprintln!("SKIPPED on {}: {why}; ./test installs it", board.target);
         None
     };
     if Command::new(board.qemu).arg("--version").output().is_err() {
@@ -62,7 +98,10 @@ fn firmware(board: &Board) -> Option<PathBuf> {
     }
     // `./test` names a folder when it has built everything, perhaps with another toolchain.
     if let Some(dir) = std::env::var_os("SMOLFED_FIRMWARE") {
-        let program = Path::new(&dir).join(board.target).join("release/selftest");
+        let program = Path::new(&dir)
+            .join(board.target)
+            .join("release")
+            .join(name);
         return if program.exists() {
             Some(program)
         } else {
@@ -93,7 +132,7 @@ fn firmware(board: &Board) -> Option<PathBuf> {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let program = Path::new(dir).join("target").join(board.target);
-    Some(program.join("release/selftest"))
+    Some(program.join("release").join(name))
 }
 
 /// What the board must print.
@@ -153,45 +192,30 @@ where
 
 #[test]
 fn a_cortex_m0_computes_the_bits_of_the_simulator() {
-    same_bits(&Board {
-        target: "thumbv6m-none-eabi",
-        qemu: ARM,
-        machine: &["microbit"],
-    });
+    same_bits(&CORTEX_M0);
 }
 
 #[test]
 fn a_cortex_m3_computes_the_bits_of_the_simulator() {
-    same_bits(&Board {
-        target: "thumbv7m-none-eabi",
-        qemu: ARM,
-        machine: &["mps2-an385"],
-    });
+    same_bits(&CORTEX_M3);
 }
 
 #[test]
 fn a_cortex_m4f_computes_the_bits_of_the_simulator() {
-    same_bits(&Board {
-        target: "thumbv7em-none-eabihf",
-        qemu: ARM,
-        machine: &["mps2-an386"],
-    });
+    same_bits(&CORTEX_M4F);
 }
 
 #[test]
 fn a_cortex_m33_computes_the_bits_of_the_simulator() {
-    same_bits(&Board {
-        target: "thumbv8m.main-none-eabihf",
-        qemu: ARM,
-        machine: &["mps2-an505"],
-    });
+    same_bits(&CORTEX_M33);
 }
 
 #[test]
 fn a_risc_v_computes_the_bits_of_the_simulator() {
-    same_bits(&Board {
-        target: "riscv32imac-unknown-none-elf",
-        qemu: "qemu-system-riscv32",
-        machine: &["virt", "-bios", "none"],
-    });
+    same_bits(&RV32IMAC);
+}
+
+#[test]
+fn a_risc_v_without_atomics_computes_the_bits_of_the_simulator() {
+    same_bits(&RV32IMC);
 }

@@ -5,6 +5,7 @@
 //! | how a test runs the program and reads what it wrote | [`program`], [`run_dir`] |
 //! | same bits for any number of threads, same seed, re-run from `config.toml` | [`same_bits`] |
 //! | emulated microcontrollers compute the simulator's bits | [`boards`] |
+//! | emulated microcontrollers take part in rounds, over lines that are cut and damaged | [`firmware`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | `account` and `plan` | [`accounting`] |
@@ -24,6 +25,7 @@ mod bad_config;
 mod bad_data;
 mod boards;
 mod command_line;
+mod firmware;
 mod full_disk;
 mod fuzzed_inputs;
 mod ledger;

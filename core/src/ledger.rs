@@ -109,23 +109,46 @@ impl<F: NorFlash> Ledger<F> {
     /// [`LedgerError::Flash`]. Without its ledger a device must not take part.
     pub fn open(flash: F) -> Result<Self, LedgerError> {
         let mut ledger = Self::unread(flash)?;
+        ledger.latest()?;
+        Ok(ledger)
+    }
+
+    /// [`Self::open`], or [`Self::create`] on flash that was never written: for firmware that is
+    /// provisioned without a step of its own for the ledger.
+    ///
+    /// Flash that is erased as a whole counts from 0 again. Whoever can do that holds the board in
+    /// their hands.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`] but [`LedgerError::Blank`].
+    pub fn open_or_create(flash: F) -> Result<Self, LedgerError> {
+        let mut ledger = Self::unread(flash)?;
+        match ledger.latest() {
+            Err(LedgerError::Blank) => ledger.append(Past::default())?,
+            result => result?,
+        }
+        Ok(ledger)
+    }
+
+    /// Finds the record that counts.
+    fn latest(&mut self) -> Result<(), LedgerError> {
         let mut found = false;
         let mut blank = true;
         for slot in [0, 1] {
-            match ledger.read(slot)? {
+            match self.read(slot)? {
                 Slot::Blank => {}
                 Slot::Damaged => blank = false,
                 Slot::Record { sequence, past } => {
                     blank = false;
-                    if !found || sequence > ledger.sequence {
-                        (ledger.past, ledger.sequence, ledger.slot) = (past, sequence, slot);
+                    if !found || sequence > self.sequence {
+                        (self.past, self.sequence, self.slot) = (past, sequence, slot);
                         found = true;
                     }
                 }
             }
         }
         match (found, blank) {
-            (true, _) => Ok(ledger),
+            (true, _) => Ok(()),
             (false, true) => Err(LedgerError::Blank),
             (false, false) => Err(LedgerError::Corrupt),
         }

@@ -8,6 +8,7 @@
 //!    for an answer, at most [`REPETITIONS`] times in a row, and then begins a new session;
 //! 4. otherwise sleep.
 //!
+//! [`Session::exchange`] does the first step on any byte stream with the traits of `embedded-io`.
 //! Nothing here waits or loops beyond the bytes that it was given, and nothing panics. What comes
 //! in and makes no sense is left out and counted ([`Session::refusals`]).
 //!
@@ -41,6 +42,7 @@ use crate::{
 };
 use embedded_storage::nor_flash::NorFlash;
 
+mod exchange;
 #[cfg(test)]
 mod tests;
 

@@ -33,6 +33,8 @@ pub enum Purpose {
     Partition = 6,
     /// Synthetic data.
     Synthesis = 7,
+    /// Nonces of sessions (device); the round is the number of the device's start.
+    SessionNonces = 8,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.

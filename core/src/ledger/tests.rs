@@ -106,6 +106,20 @@ fn participations_count_and_rounds_only_go_up() {
     assert_eq!(again.check(8, BUDGET), Ok(()));
 }
 
+#[test]
+fn only_flash_that_was_never_written_begins_anew() {
+    let mut ledger = Ledger::open_or_create(Ram::<4, 64>::new()).unwrap();
+    ledger.begin(4, BUDGET).unwrap();
+    let mut flash = ledger.into_flash();
+    let again = Ledger::open_or_create(flash.clone()).unwrap();
+    assert_eq!(again.past().next_round, 5);
+    for byte in &mut flash.bytes {
+        *byte &= 0x7f;
+    }
+    let error = Ledger::open_or_create(flash).unwrap_err();
+    assert_eq!(error, LedgerError::Corrupt, "the count is lost");
+}
+
 /// Kills the power at every byte of every erase and write of five rounds, starts again, and again.
 #[test]
 fn a_power_loss_at_any_byte_never_goes_back() {

@@ -13,10 +13,11 @@ use crate::{
     quantize::Grid,
     samples::SampleSlice,
     train::Clipping,
-    wire::message::Abort,
+    wire::message::{Abort, Welcome},
 };
 
 mod coordinator;
+mod stream;
 
 use coordinator::Coordinator;
 

@@ -5,10 +5,6 @@
 #![no_std]
 #![no_main]
 
-#[path = "../data.rs"]
-mod data;
-
-use data::{CLASSES, DATA, FEATURES, SAMPLES, SETTINGS, Setting};
 use semihosting::{eprintln, println, process::ExitCode};
 use smolfed_core::{
     client::Client,
@@ -17,6 +13,8 @@ use smolfed_core::{
     stream::Purpose,
     wire::crc32::crc32,
 };
+
+use smolfed_firmware::data::{self, CLASSES, DATA, FEATURES, SAMPLES, SETTINGS, Setting};
 
 #[cfg(target_arch = "arm")]
 use cortex_m_rt::entry;

@@ -1,9 +1,9 @@
-//! The least coordinator that follows `docs/protocol.md`, for one device.
+//! The least coordinator that follows `docs/protocol.md`, for one device. `tests/firmware.rs` uses it as
+//! well, for emulated boards.
 
 use std::{vec, vec::Vec};
 
 use super::*;
-use crate::wire::message::Welcome;
 
 pub(super) struct Coordinator {
     key: Key,

@@ -1,0 +1,65 @@
+//! A session on a byte stream with the traits of `embedded-io`.
+
+use embedded_io::{Read, ReadReady, Write};
+use embedded_storage::nor_flash::NorFlash;
+use rand_core::Rng;
+
+use super::{Phase, Session};
+use crate::model::Model;
+
+/// Bytes that are taken from the stream at a time.
+const READ_BYTES: usize = 32;
+
+impl<M, F, R> Session<'_, M, F, R>
+where
+    M: Model,
+    F: NorFlash,
+    R: Rng,
+{
+    /// Writes what is to be said and takes what has come, without waiting for more; says whether it
+    /// wrote anything, which it only does when there was progress: time-outs begin then.
+    ///
+    /// Stops when the firmware is to train. A stream that is ready and has nothing is at its end.
+    ///
+    /// # Errors
+    /// Those of the stream. A frame that was not written as a whole is written again.
+    pub fn exchange<T>(&mut self, stream: &mut T) -> Result<bool, T::Error>
+    where
+        T: Read + ReadReady + Write,
+    {
+        let mut spoke = self.speak(stream)?;
+        let mut buffer = [0; READ_BYTES];
+        while self.phase != Phase::Training && stream.read_ready()? {
+            let count = stream.read(&mut buffer)?;
+            let mut rest = buffer.get(..count).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            while !rest.is_empty() {
+                // At least one byte is taken.
+                let taken = self.receive(rest).max(1);
+                rest = rest.get(taken..).unwrap_or_default();
+                spoke |= self.speak(stream)?;
+            }
+        }
+        Ok(spoke)
+    }
+
+    fn speak<T: Write>(&mut self, stream: &mut T) -> Result<bool, T::Error> {
+        if self.outgoing().is_empty() {
+            return Ok(false);
+        }
+        let mut rest = self.outgoing();
+        while !rest.is_empty() {
+            let written = stream.write(rest)?;
+            if written == 0 {
+                // Against the trait's promise: the frame waits.
+                return Ok(false);
+            }
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        stream.flush()?;
+        self.sent();
+        Ok(true)
+    }
+}

@@ -1,0 +1,107 @@
+//! Arm MPS2 boards: AN385 (Cortex-M3), AN386 (Cortex-M4F), AN505 (Cortex-M33).
+//!
+//! Their UART and timers are those of the Cortex-M System Design Kit (CMSDK), which some
+//! microcontrollers have too. Arm's application notes 385, 386 and 505 have the memory maps.
+#![expect(unsafe_code, reason = "addresses of devices and interrupt handlers")]
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use cortex_m_rt::exception;
+
+use super::{
+    TICKS_PER_SECOND,
+    cortex_m::{enable_interrupt, start_system_ticks},
+    register::Device,
+};
+use crate::link::RECEIVED;
+
+#[cfg(not(board = "mps2-an505"))]
+mod map {
+    pub const CLOCK_HZ: u32 = 25_000_000;
+    pub const UART: usize = 0x4000_4000;
+    pub const UART_RX: u8 = 0;
+    pub const UART_TX: u8 = 1;
+    pub const TIMER: usize = 0x4000_0000;
+}
+/// The secure aliases, since the processor starts in its secure state.
+#[cfg(board = "mps2-an505")]
+mod map {
+    pub const CLOCK_HZ: u32 = 20_000_000;
+    pub const UART: usize = 0x5020_0000;
+    pub const UART_RX: u8 = 32;
+    pub const UART_TX: u8 = 33;
+    pub const TIMER: usize = 0x5000_0000;
+}
+
+// SAFETY: CMSDK UART 0.
+const UART: Device = unsafe { Device::new(map::UART) };
+const DATA: usize = 0x00;
+const STATE: usize = 0x04;
+const CONTROL: usize = 0x08;
+const INTERRUPT_CLEAR: usize = 0x0c;
+const BAUD_DIVIDER: usize = 0x10;
+
+const TRANSMIT_FULL: u32 = 1;
+const RECEIVE_FULL: u32 = 2;
+
+const BAUD: u32 = 115_200;
+
+// SAFETY: CMSDK timer 0.
+const TIMER: Device = unsafe { Device::new(map::TIMER) };
+
+static TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// Switches on the serial line, its interrupts and the ticks.
+pub fn start() {
+    UART.at(BAUD_DIVIDER).write(map::CLOCK_HZ / BAUD);
+    // Both directions, both interrupts: the one for sending only ends a sleep.
+    UART.at(CONTROL).write(0b1111);
+    enable_interrupt(map::UART_RX);
+    enable_interrupt(map::UART_TX);
+    start_system_ticks(map::CLOCK_HZ / TICKS_PER_SECOND);
+}
+
+/// Puts a byte on the line; `false` if there is no room yet.
+pub fn transmit(byte: u8) -> bool {
+    let room = UART.at(STATE).read() & TRANSMIT_FULL == 0;
+    if room {
+        UART.at(DATA).write(byte.into());
+    }
+    room
+}
+
+/// Tenths of a second since the start; begins again at 0 after 13 years.
+pub fn ticks() -> u32 {
+    TICKS.load(Ordering::Relaxed)
+}
+
+/// Starts the counter of [`counter`] at 0.
+pub fn start_counter() {
+    TIMER.at(0x08).write(u32::MAX);
+    TIMER.at(0x04).write(u32::MAX);
+    TIMER.at(0x00).write(1);
+}
+
+/// Timer ticks since [`start_counter`].
+pub fn counter() -> u32 {
+    u32::MAX - TIMER.at(0x04).read()
+}
+
+/// [`counter`] a thousand instructions, in QEMU with `-icount shift=10` (1,024 ns an instruction).
+pub const COUNTS_PER_1000: u32 = map::CLOCK_HZ / 1_000_000 * 1_024;
+
+#[exception]
+fn SysTick() {
+    // No other writer: one processor, one handler.
+    TICKS.store(TICKS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// All interrupts of devices: without a table of its own, `cortex-m-rt` leads them here.
+#[exception]
+unsafe fn DefaultHandler(_interrupt: i16) {
+    // Cleared first: a byte that comes while the loop ends interrupts again.
+    UART.at(INTERRUPT_CLEAR).write(0b11);
+    while UART.at(STATE).read() & RECEIVE_FULL != 0 {
+        RECEIVED.put(UART.at(DATA).read() as u8);
+    }
+}

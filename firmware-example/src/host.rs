@@ -1,0 +1,127 @@
+//! What an emulated board borrows from its host, by semihosting: a console, an exit code, and a file
+//! that keeps the ledger's flash when the board is killed.
+//!
+//! A real board has none of this: its HAL implements [`NorFlash`] for the flash of the
+//! microcontroller, and the console is a matter of taste (defmt, RTT).
+
+use core::ffi::CStr;
+
+use embedded_storage::nor_flash::{
+    ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
+};
+use semihosting::{
+    experimental::env,
+    fs::File,
+    io::{Read, Seek, SeekFrom, Write},
+    process::ExitCode,
+    sys::arm_compat::sys_write0,
+};
+
+/// Longest command line, with the zero at its end.
+const COMMAND_LINE: usize = 256;
+
+/// Writes a line to the host's console.
+pub fn say(text: &CStr) {
+    sys_write0(text);
+    sys_write0(c"\n");
+}
+
+/// Ends the emulation: the board does not go on without what is missing.
+pub fn give_up(why: &CStr) -> ! {
+    say(why);
+    ExitCode::FAILURE.exit_process()
+}
+
+/// A part of a file, as if it were flash: blocks of 64 bytes that are erased to ones.
+pub struct HostFlash {
+    file: File,
+    base: u32,
+}
+
+/// The host's file cannot be read or written.
+#[derive(Debug)]
+pub struct HostError;
+
+impl HostFlash {
+    /// Bytes of a part.
+    pub const BYTES: u32 = 128;
+
+    /// Part `part` of the file that the command line names: `-semihosting-config arg=client,arg=FILE`.
+    ///
+    /// A file that is not there is made, all ones, as flash that was never written.
+    ///
+    /// # Errors
+    /// [`HostError`] if there is no name, or the file cannot be opened or made.
+    pub fn open(part: u32) -> Result<Self, HostError> {
+        let arguments = env::args::<COMMAND_LINE>().map_err(|_| HostError)?;
+        let name = (&arguments).nth(1).and_then(Result::ok).ok_or(HostError)?;
+        let mut path = [0; COMMAND_LINE];
+        let place = path.get_mut(..name.len()).ok_or(HostError)?;
+        place.copy_from_slice(name.as_bytes());
+        let path = CStr::from_bytes_until_nul(&path).map_err(|_| HostError)?;
+        let base = part * Self::BYTES;
+        let mut options = File::options();
+        if let Ok(file) = options.read(true).write(true).open(path) {
+            return Ok(Self { file, base });
+        }
+        let file = options.create(true).truncate(true).open(path);
+        let file = file.map_err(|_| HostError)?;
+        Ok(Self { file, base })
+    }
+
+    fn at(&mut self, offset: u32) -> Result<&mut File, HostError> {
+        let place = SeekFrom::Start(u64::from(self.base + offset));
+        self.file.seek(place).map_err(|_| HostError)?;
+        Ok(&mut self.file)
+    }
+}
+
+impl NorFlashError for HostError {
+    fn kind(&self) -> NorFlashErrorKind {
+        NorFlashErrorKind::Other
+    }
+}
+
+impl ErrorType for HostFlash {
+    type Error = HostError;
+}
+
+impl ReadNorFlash for HostFlash {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), HostError> {
+        // What lies behind the end of the file was never written.
+        bytes.fill(0xff);
+        let mut rest = bytes;
+        let file = self.at(offset)?;
+        while !rest.is_empty() {
+            match file.read(rest) {
+                Ok(0) => break,
+                Ok(count) => rest = rest.get_mut(count..).unwrap_or_default(),
+                Err(_) => return Err(HostError),
+            }
+        }
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        Self::BYTES as usize
+    }
+}
+
+impl NorFlash for HostFlash {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = 64;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), HostError> {
+        for offset in (from..to).step_by(Self::ERASE_SIZE) {
+            self.write(offset, &[0xff; Self::ERASE_SIZE])?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), HostError> {
+        let file = self.at(offset)?;
+        file.write_all(bytes).map_err(|_| HostError)
+    }
+}

@@ -1,0 +1,329 @@
+//! Emulated microcontrollers take part in rounds: the client of `firmware-example/` in QEMU, its serial
+//! line on a socket, and a coordinator that follows `docs/protocol.md`.
+
+use std::io::{ErrorKind, Read, Write};
+use std::num::NonZeroU32;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use smolfed_core::client::Client;
+use smolfed_core::ledger::Budget;
+use smolfed_core::model::{Const, ModelKind, Softmax};
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
+use smolfed_core::provision;
+use smolfed_core::quantize::Grid;
+use smolfed_core::samples::SampleSlice;
+use smolfed_core::session::{Identity, Policy};
+use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_core::train::Clipping;
+use smolfed_core::wire::cobs::Decoder;
+use smolfed_core::wire::frame::Frame;
+use smolfed_core::wire::link::{Link, greet, open_greeting};
+use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::message::{
+    Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values, Welcome,
+    is_greeting, update_chunks,
+};
+use smolfed_core::wire::refusal::{Refusal, Refusals};
+use smolfed_core::wire::{Direction, pack};
+
+use crate::boards::{
+    Board, CORTEX_M0, CORTEX_M3, CORTEX_M4F, CORTEX_M33, RV32IMAC, RV32IMC, firmware,
+};
+
+#[path = "../core/src/session/tests/coordinator.rs"]
+mod coordinator;
+
+use coordinator::Coordinator;
+
+const FEATURES: usize = 64;
+const CLASSES: usize = 10;
+const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
+const SAMPLES: usize = 20;
+const DEVICE: u32 = 7;
+const KEY: [u8; 32] = [9; 32];
+const SEED: u64 = 2026;
+
+/// Longer than any round takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A board that runs, with its line.
+struct Running {
+    qemu: Child,
+    line: UnixStream,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+    }
+}
+
+/// Starts the client on a board whose page and ledger are in `dir`.
+fn start(board: &Board, program: &Path, dir: &Path) -> Running {
+    let socket = dir.join("line");
+    let _ = std::fs::remove_file(&socket);
+    let address = format!("unix:{},server=on,wait=off", socket.display());
+    let page = dir.join("device.bin");
+    let ledger = dir.join("ledger.bin");
+    let host = format!(
+        "enable=on,target=native,arg=client,arg={}",
+        ledger.display()
+    );
+    let loader = format!("loader,file={},addr={:#x}", page.display(), board.provision);
+    let qemu = Command::new(board.qemu)
+        .arg("-machine")
+        .args(board.machine)
+        .args(["-display", "none", "-monitor", "none", "-serial", &address])
+        .args(["-semihosting-config", &host, "-device", &loader])
+        .arg("-kernel")
+        .arg(program)
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("QEMU starts");
+    let begun = Instant::now();
+    let line = loop {
+        match UnixStream::connect(&socket) {
+            Ok(line) => break line,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    line.set_read_timeout(Some(Duration::from_millis(200)))
+        .and_then(|()| line.set_write_timeout(Some(PATIENCE)))
+        .expect("time-outs");
+    Running { qemu, line }
+}
+
+fn data() -> (Vec<f32>, Vec<u16>) {
+    let value = |i: usize| ((i * 37) % 101) as f32 / 50.0 - 1.0;
+    let features = (0..FEATURES * SAMPLES).map(value).collect();
+    (
+        features,
+        (0..SAMPLES as u16).map(|i| i % CLASSES as u16).collect(),
+    )
+}
+
+/// Writes the device's page.
+fn provision(dir: &Path, budget: u32) {
+    let identity = Identity {
+        device: DEVICE,
+        key: Key::from_secret(KEY),
+        root: Root::from_seed(SEED),
+    };
+    let policy = Policy {
+        budget: Budget(budget),
+        least_noise_multiplier: 0,
+        most_epochs: 10,
+    };
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let mut page = vec![0; provision::record_bytes(FEATURES, SAMPLES).unwrap()];
+    provision::write(&identity, &policy, Some(&samples), &mut page).unwrap();
+    std::fs::write(dir.join("device.bin"), page).unwrap();
+}
+
+fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
+    let invitation = Invitation {
+        shape: Shape {
+            kind: ModelKind::Softmax,
+            features: FEATURES as u16,
+            outputs: CLASSES as u16,
+        },
+        epochs: 2,
+        batch_size: NonZeroU32::new(5).unwrap(),
+        learning_rate: LearningRate::new(0.1).unwrap(),
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
+        grid: Grid::new(ClipNorm::new(0.3).unwrap(), 16).unwrap(),
+        noise,
+    };
+    let model = (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect();
+    // Nonces of a coordinator that was started in this round.
+    Coordinator::new(Key::from_secret(KEY), round, invitation, model)
+}
+
+/// What the simulator computes.
+fn expected(other: &Coordinator) -> Vec<i64> {
+    let stream = |purpose| {
+        Root::from_seed(SEED).stream(StreamId {
+            purpose,
+            round: other.round,
+            device: DEVICE,
+        })
+    };
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let model = Softmax::new(Const::<FEATURES>, Const::<CLASSES>);
+    let mut client: Client<_, PARAMETERS, SAMPLES, CLASSES> = Client::new(model);
+    let global = other.model.clone().try_into().unwrap();
+    let order = &mut stream(Purpose::BatchShuffle);
+    let training = other.invitation.training();
+    client.train(&samples, &global, &training, order).unwrap();
+    let quantizer = client.quantizer(&other.invitation.grid).unwrap();
+    let mut sum = client.update().map(|x| i64::from(quantizer.get(x)));
+    if let Some(noise) = other.invitation.noise {
+        noise.add_to(&mut sum, &mut stream(Purpose::DeviceNoise));
+    }
+    sum.to_vec()
+}
+
+/// Plays a round until it is done or declined, or until `stop` says so of what went over the line.
+///
+/// `damage` may change what goes to the board.
+fn play(
+    running: &mut Running,
+    other: &mut Coordinator,
+    mut damage: impl FnMut(&mut Vec<u8>),
+    mut stop: impl FnMut(&[u8]) -> bool,
+) {
+    let begun = Instant::now();
+    let mut buffer = [0; 512];
+    let call = greet(&Message::Call, &Key::from_secret(KEY), Direction::ToDevice);
+    other.outgoing.push(call.as_slice().to_vec());
+    while !other.done && other.declined.is_none() {
+        assert!(begun.elapsed() < PATIENCE, "no end: {:?}", other.refusals);
+        for mut bytes in std::mem::take(&mut other.outgoing) {
+            damage(&mut bytes);
+            running.line.write_all(&bytes).expect("the board's line");
+        }
+        match running.line.read(&mut buffer) {
+            Ok(0) => panic!("the board's line has ended"),
+            Ok(count) => {
+                other.receive(&buffer[..count]);
+                if stop(&buffer[..count]) {
+                    return;
+                }
+            }
+            // Silence: the first time there is a session, and after losses.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                if other.connected() {
+                    other.invite();
+                }
+            }
+            Err(error) => panic!("the board's line: {error}"),
+        }
+    }
+    for bytes in std::mem::take(&mut other.outgoing) {
+        running.line.write_all(&bytes).expect("the board's line");
+    }
+}
+
+fn noise() -> Option<DiscreteGaussian> {
+    DiscreteGaussian::new(3 << 16, 2).ok()
+}
+
+/// Two rounds, of central and of local trust; a kill in the middle of another; and what the ledger
+/// says after the restart.
+fn takes_part(board: &Board) {
+    let Some(program) = firmware(board, "client") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    provision(dir.path(), 4);
+    let mut running = start(board, &program, dir.path());
+    let untouched = |_: &mut Vec<u8>| {};
+    for (round, noise) in [(3, None), (4, noise())] {
+        let mut other = coordinator(round, noise);
+        play(&mut running, &mut other, untouched, |_| false);
+        assert_eq!(other.declined, None);
+        assert!(
+            other.integers == expected(&other),
+            "{}: round {round}",
+            board.target
+        );
+        assert_eq!(other.refusals.total(), 0, "{:?}", other.refusals);
+    }
+
+    // Every seventh frame is damaged, every eleventh is lost, every fifth is torn.
+    let mut other = coordinator(5, noise());
+    let mut number = 0;
+    let damage = |bytes: &mut Vec<u8>| {
+        number += 1;
+        let middle = bytes.len() / 2;
+        if number % 7 == 0 {
+            bytes[middle] ^= 0x55;
+        } else if number % 11 == 0 {
+            bytes.clear();
+        } else if number % 5 == 0 {
+            bytes.truncate(middle);
+        }
+    };
+    play(&mut running, &mut other, damage, |_| false);
+    assert!(
+        other.integers == expected(&other),
+        "{}: damaged",
+        board.target
+    );
+
+    // The power fails while the update is on its way.
+    let mut other = coordinator(6, noise());
+    let mut heard = 0;
+    play(&mut running, &mut other, untouched, |bytes| {
+        heard += bytes.len();
+        // Greeting and requests for the model are far shorter.
+        heard > 1_000
+    });
+    assert!(!other.done);
+    drop(running);
+
+    let mut running = start(board, &program, dir.path());
+    let mut again = coordinator(6, noise());
+    play(&mut running, &mut again, untouched, |_| false);
+    assert_eq!(again.declined, Some(Decline::Budget), "four are spent");
+    drop(running);
+
+    provision(dir.path(), 9);
+    let mut running = start(board, &program, dir.path());
+    let mut again = coordinator(6, noise());
+    play(&mut running, &mut again, untouched, |_| false);
+    assert_eq!(
+        again.declined,
+        Some(Decline::RoundUsed),
+        "its noise is used"
+    );
+    let mut other = coordinator(7, noise());
+    play(&mut running, &mut other, untouched, |_| false);
+    assert!(
+        other.integers == expected(&other),
+        "{}: restarted",
+        board.target
+    );
+}
+
+#[test]
+fn a_cortex_m0_takes_part() {
+    takes_part(&CORTEX_M0);
+}
+
+#[test]
+fn a_cortex_m3_takes_part() {
+    takes_part(&CORTEX_M3);
+}
+
+#[test]
+fn a_cortex_m4f_takes_part() {
+    takes_part(&CORTEX_M4F);
+}
+
+#[test]
+fn a_cortex_m33_takes_part() {
+    takes_part(&CORTEX_M33);
+}
+
+#[test]
+fn a_risc_v_takes_part() {
+    takes_part(&RV32IMAC);
+}
+
+#[test]
+fn a_risc_v_without_atomics_takes_part() {
+    takes_part(&RV32IMC);
+}
