@@ -1,12 +1,11 @@
 //! Real devices, as processes, in one federation with simulated ones. However lines break and processes
 //! die, the model is the one that a simulation of the same participation gives.
 
-use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,23 +13,23 @@ use serde_json::Value;
 
 use crate::program::{Outcome, Place, program};
 
+mod boards;
+mod proxy;
+
+use proxy::Proxy;
+
 /// Settings of the experiments here: everybody is drawn in every round.
 const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=54";
 
 /// A process that ends with the test.
-pub(crate) struct Device(Child);
+struct Device(Child);
 
 impl Device {
     /// Starts device `number` of the fleet, at the socket `socket`.
     fn start(place: &Place, number: u32, socket: &str) -> Self {
-        Self::start_with(place, number, number, socket)
-    }
-
-    /// The same with the record of device `number` and the ledger of device `ledger`.
-    fn start_with(place: &Place, number: u32, ledger: u32, socket: &str) -> Self {
         let arguments = format!(
             "device --model softmax:64x10 --provision fleet/device-{number}.bin \
-             --ledger fleet/device-{ledger}.ledger --connect unix:{socket}"
+             --ledger fleet/device-{number}.ledger --connect unix:{socket}"
         );
         let mut command = place.command(program());
         let child = command
@@ -55,7 +54,7 @@ fn provision(place: &Place, settings: &str) {
 }
 
 /// Ends when the coordinator does, within two minutes.
-pub(crate) fn wait(mut serve: Child, arguments: &str) -> Outcome {
+fn wait(mut serve: Child, arguments: &str) -> Outcome {
     let deadline = Instant::now() + Duration::from_secs(120);
     while serve.try_wait().expect("the coordinator's state").is_none() {
         if Instant::now() > deadline {
@@ -71,7 +70,7 @@ pub(crate) fn wait(mut serve: Child, arguments: &str) -> Outcome {
 }
 
 /// Repeats the participation of `out` in a simulation, which must end with the same model.
-pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
+fn assert_is_the_simulation(place: &Place, out: &str) {
     let replay = format!("{out}-replay");
     let call = format!(
         "run {out}/config.toml --participation {out}/participation.jsonl --out {replay} --json"
@@ -84,7 +83,7 @@ pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
 }
 
 /// The objects of a file of JSON lines.
-pub(crate) fn lines(path: &Path) -> Vec<Value> {
+fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     lines.collect()
@@ -105,125 +104,12 @@ fn part_of(place: &Place, out: &str, device: u32) -> (Vec<u64>, Vec<String>) {
     (answered.collect(), missing.collect())
 }
 
-/// Something between a device and its coordinator.
-struct Proxy {
-    /// Bytes that came from the device.
-    from_device: AtomicUsize,
-    /// Nothing passes any more once so many bytes came from the device.
-    hold_after: AtomicUsize,
-    is_held: AtomicBool,
-    /// One byte in so many is damaged; 0 is none.
-    damage_every: AtomicUsize,
-    /// The connection is cut after so many bytes, again and again; 0 is never.
-    cut_every: AtomicUsize,
-    cuts: AtomicUsize,
-    damages: AtomicUsize,
-    over: AtomicBool,
-}
-
-impl Proxy {
-    fn start(place: &Place, from: &str, to: &str) -> Arc<Self> {
-        let proxy = Arc::new(Self {
-            from_device: AtomicUsize::new(0),
-            hold_after: AtomicUsize::new(usize::MAX),
-            is_held: AtomicBool::new(false),
-            damage_every: AtomicUsize::new(0),
-            cut_every: AtomicUsize::new(0),
-            cuts: AtomicUsize::new(0),
-            damages: AtomicUsize::new(0),
-            over: AtomicBool::new(false),
-        });
-        let listener = UnixListener::bind(place.path(from)).unwrap();
-        let to = place.path(to);
-        let shared = Arc::clone(&proxy);
-        thread::spawn(move || shared.accept(&listener, &to));
-        proxy
-    }
-
-    fn accept(self: Arc<Self>, listener: &UnixListener, to: &PathBuf) {
-        for device in listener.incoming() {
-            let (Ok(device), Ok(server)) = (device, UnixStream::connect(to)) else {
-                continue;
-            };
-            let broken = Arc::new(AtomicBool::new(false));
-            for from_device in [true, false] {
-                let streams = (device.try_clone().unwrap(), server.try_clone().unwrap());
-                let (shared, broken) = (Arc::clone(&self), Arc::clone(&broken));
-                thread::spawn(move || {
-                    let (mut from, mut to) = match from_device {
-                        true => streams,
-                        false => (streams.1, streams.0),
-                    };
-                    shared.copy(&mut from, &mut to, from_device, &broken);
-                    broken.store(true, Ordering::Relaxed);
-                    let _ = from.shutdown(std::net::Shutdown::Both);
-                    let _ = to.shutdown(std::net::Shutdown::Both);
-                });
-            }
-        }
-    }
-
-    fn copy(&self, from: &mut UnixStream, to: &mut UnixStream, up: bool, broken: &AtomicBool) {
-        let (mut passed, mut buffer) = (0, [0; 64]);
-        from.set_read_timeout(Some(Duration::from_millis(20)))
-            .unwrap();
-        while !broken.load(Ordering::Relaxed) && !self.over.load(Ordering::Relaxed) {
-            let count = match from.read(&mut buffer) {
-                Ok(0) => return,
-                Ok(count) => count,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
-                Err(_) => return,
-            };
-            let bytes = &mut buffer[..count];
-            let all = if up {
-                self.from_device.fetch_add(count, Ordering::Relaxed) + count
-            } else {
-                0
-            };
-            if all > self.hold_after.load(Ordering::Relaxed) {
-                self.is_held.store(true, Ordering::Relaxed);
-            }
-            if self.is_held.load(Ordering::Relaxed) {
-                continue;
-            }
-            let due = |every: usize| every > 0 && (passed + count) / every > passed / every;
-            if due(self.damage_every.load(Ordering::Relaxed)) {
-                bytes[count / 2] ^= 0x41;
-                self.damages.fetch_add(1, Ordering::Relaxed);
-            }
-            if due(self.cut_every.load(Ordering::Relaxed)) {
-                self.cuts.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            passed += count;
-            if to.write_all(bytes).is_err() {
-                return;
-            }
-        }
-    }
-
-    fn wait_until_held(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !self.is_held.load(Ordering::Relaxed) {
-            assert!(Instant::now() < deadline, "nothing came to be held");
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn repair(&self) {
-        self.hold_after.store(usize::MAX, Ordering::Relaxed);
-        self.is_held.store(false, Ordering::Relaxed);
-        self.damage_every.store(0, Ordering::Relaxed);
-        self.cut_every.store(0, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=20 --budget 100"));
-    let first = Proxy::start(&place, "first.sock", "fleet.sock");
-    let second = Proxy::start(&place, "second.sock", "fleet.sock");
+    let first = Proxy::start(&place, "first.sock", "fleet.sock", true);
+    let second = Proxy::start(&place, "second.sock", "fleet.sock", true);
     // In the middle of its second update.
     first.hold_after.store(4_500, Ordering::Relaxed);
     second.damage_every.store(5_003, Ordering::Relaxed);
@@ -243,11 +129,7 @@ fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
     first.repair();
     zero = Device::start(&place, 0, "first.sock");
     // The other is killed wherever it is once its line was damaged and cut; then it works again.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
-    while count(&second.cuts).min(count(&second.damages)) < 2 && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(5));
-    }
+    second.wait_until_bad();
     one.0.kill().unwrap();
     one.0.wait().unwrap();
     second.repair();
@@ -256,7 +138,6 @@ fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
     assert_eq!(outcome.json()["rounds"], 20, "{outcome}");
 
     assert_is_the_simulation(&place, "served");
-    assert!(count(&second.cuts) > 1 && count(&second.damages) > 1);
     for device in 0..4 {
         let (answered, missing) = part_of(&place, "served", device);
         assert_eq!(

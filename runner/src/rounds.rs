@@ -15,7 +15,7 @@ use smolfed_core::stream::Root;
 
 use crate::coordinator::keys::KeysError;
 use crate::data::federation::Federation;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Origin};
 use crate::number::upper;
 use crate::personal::evaluate::{DeviceEvaluation, EvaluationError};
 use crate::personal::{DeviceMeans, DeviceReport, StateError};
@@ -316,7 +316,8 @@ impl<'a> Training<'a> {
         // The sum is private until the noise is in it.
         let mut integers = trained.sum;
         let is_last = round + 1 == experiment.config.rounds;
-        let is_simulation = trained.outcomes.iter().all(Outcome::is_simulated);
+        // What real devices sent is never kept without noise.
+        let is_simulation = !matches!(experiment.origin, Origin::Fleet { .. });
         let clean = (is_last && is_simulation && !privacy.is_local()).then(|| integers.clone());
         if let Some(noise) = privacy.noise.as_ref().filter(|_| !privacy.is_local()) {
             add_noise(&mut integers, noise, &self.root, number);

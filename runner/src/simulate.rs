@@ -95,14 +95,6 @@ pub enum Outcome {
     Missing,
 }
 
-impl Outcome {
-    /// Whether all of it happened in this process.
-    #[must_use]
-    pub const fn is_simulated(&self) -> bool {
-        matches!(self, Self::Trained(_) | Self::LeftOut { .. })
-    }
-}
-
 /// The exact sum of a cohort's updates and what came of each device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CohortSum {

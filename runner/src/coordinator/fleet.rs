@@ -83,7 +83,7 @@ impl Fleet {
         let peers = peers.map(|(device, key)| (*device, Peer::new(*device, key.clone(), terms)));
         // Nonces only have to be new, and a stream under a fresh secret is.
         let nonces = Root::from_secret(secret()?).stream(StreamId {
-            purpose: Purpose::Initialisation,
+            purpose: Purpose::SessionNonces,
             round: 0,
             device: 0,
         });
