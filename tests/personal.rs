@@ -65,8 +65,22 @@ fn personal_models_that_are_cut_or_foreign_are_refused() {
     std::fs::copy(place.path("two/personal.states"), &path).unwrap();
     let sentence = place.smolfed("run --resume one").refusal(2).to_owned();
     assert!(sentence.contains("belong to another run"), "{sentence}");
+    // States that differ by a bit here and there, and none at all.
+    let mut changed = whole.clone();
+    for byte in changed.iter_mut().skip(200).step_by(997) {
+        *byte ^= 1;
+    }
+    std::fs::write(&path, &changed).unwrap();
+    let sentence = place.smolfed("run --resume one").refusal(2).to_owned();
+    assert!(sentence.contains("damaged"), "{sentence}");
+    std::fs::remove_file(&path).unwrap();
+    let sentence = place.smolfed("run --resume one").refusal(2).to_owned();
+    assert!(sentence.contains("personal.states"), "{sentence}");
+
+    // A finished run is resumed with its figures.
     std::fs::write(&path, &whole).unwrap();
-    place.smolfed("run --resume one").success();
+    let again = place.smolfed("run --resume one --json").success().json();
+    assert!(again["device_accuracy"].is_f64(), "{again}");
 }
 
 #[test]
@@ -94,6 +108,23 @@ fn what_does_not_fit_together_is_one_sentence() {
         ("--set data.device_test=0.9", "data.device_test"),
         ("--set cohort.weighting=samples", "cohort.weight_cap"),
         ("--set cohort.weight_cap=5", "cohort.weighting"),
+        (
+            "--set cohort.weighting=samples --set cohort.weight_cap=5 --set cohort.denominator=realised",
+            "cohort.denominator",
+        ),
+        (
+            "--set method=pmtl --set personalise.update=mean-over-all --set cohort.denominator=realised",
+            "mean-over-all",
+        ),
+        (
+            "--set method=dpfedmtl --set model.hidden=4 --set personalise.noise_scale=as-printed",
+            "privacy.noise_multiplier",
+        ),
+        ("--set method=pmtl --set train.proximal=1", "train.proximal"),
+        (
+            "--set method=local --set privacy.epsilon=-3",
+            "privacy.epsilon",
+        ),
     ] {
         let call = format!("run --out none {settings} --set server.smoothing_factor=0");
         let sentence = place.smolfed(&call).refusal(2).to_owned();
