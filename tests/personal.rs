@@ -28,6 +28,30 @@ fn each_method_says_how_devices_are_served() {
 }
 
 #[test]
+fn every_example_runs_as_it_is() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let mut names: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|x| x == "toml"))
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 6);
+    for path in names {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let run = format!("run {} --out {name} --json", path.display());
+        let document = place.smolfed(&run).success().json();
+        assert_eq!(document["name"], name);
+        assert!(
+            document["device_accuracy"].as_f64() > Some(0.3),
+            "{document}"
+        );
+    }
+}
+
+#[test]
 fn threads_do_not_matter() {
     let place = Place::new();
     let run = |out: &str, threads: u32| {
