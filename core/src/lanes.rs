@@ -249,12 +249,13 @@ fn add_rest<const S: usize>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
     let length = x.iter().map(|v| v.len()).min().unwrap_or(0).min(y.len());
     let x = x.map(|v| v.get(..length).unwrap_or(v));
     let y = y.get_mut(..length).unwrap_or_default();
-    for i in 0..length {
-        let mut value = y[i];
+    for (i, y) in y.iter_mut().enumerate() {
+        let mut value = *y;
         for s in 0..S {
-            value += a[s] * x[s][i];
+            // Always there; no panic where the proof was not understood.
+            value += a[s] * x[s].get(i).copied().unwrap_or_default();
         }
-        y[i] = value;
+        *y = value;
     }
 }
 

@@ -155,7 +155,11 @@ pub fn shuffle<T>(items: &mut [T], rng: &mut (impl Rng + ?Sized)) {
     let mut remaining = u32::try_from(items.len()).unwrap_or(u32::MAX);
     while let Some(bound) = NonZeroU32::new(remaining).filter(|count| count.get() > 1) {
         remaining -= 1;
-        items.swap(remaining as usize, below(bound, rng) as usize);
+        let (last, other) = (remaining as usize, below(bound, rng) as usize);
+        // Both are positions of the slice; where they are the same there is nothing to do.
+        if let Ok([last, other]) = items.get_disjoint_mut([last, other]) {
+            core::mem::swap(last, other);
+        }
     }
 }
 

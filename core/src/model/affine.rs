@@ -192,7 +192,9 @@ impl Tile<'_> {
                 .unwrap_or_default()
         });
         let (pairs, rest) = indices.as_chunks::<TILE_SAMPLES>();
-        let (paired, last) = scores.split_at_mut(pairs.len() * TILE_SAMPLES * self.outputs);
+        // There are as many scores: the smaller length only says so to the compiler.
+        let middle = (pairs.len() * TILE_SAMPLES * self.outputs).min(scores.len());
+        let (paired, last) = scores.split_at_mut(middle);
         for (pair, scores) in pairs
             .iter()
             .zip(paired.chunks_exact_mut(TILE_SAMPLES * self.outputs))
@@ -234,7 +236,9 @@ fn add_outer_products<S: Samples>(
     let blocks = features.div_ceil(BLOCK).max(1);
     let block = features.div_ceil(blocks).next_multiple_of(SPAN);
     let (tiles, rest) = indices.as_chunks::<TILE_SUM>();
-    let (tiled, last) = residuals.split_at(tiles.len() * TILE_SUM * outputs);
+    // There are as many residuals: the smaller length only says so to the compiler.
+    let middle = (tiles.len() * TILE_SUM * outputs).min(residuals.len());
+    let (tiled, last) = residuals.split_at(middle);
     for start in (0..features).step_by(block) {
         let block = start..features.min(start + block);
         for (tile, residuals) in tiles.iter().zip(tiled.chunks_exact(TILE_SUM * outputs)) {
