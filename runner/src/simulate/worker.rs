@@ -62,6 +62,11 @@ impl Worker {
         let order = &mut stream(Purpose::BatchShuffle);
         let report = match self.update(plan, federation, global, device, order) {
             Ok(report) => report,
+            // As a device does: with noise of its own it does not tell that its training diverged.
+            Err(TrainError::Diverged) if plan.device_noise.is_some() => {
+                self.update.fill(0.0);
+                TrainReport::default()
+            }
             Err(error) => {
                 return Outcome::LeftOut {
                     reason: error.to_string(),
