@@ -7,6 +7,7 @@
 //! | emulated microcontrollers compute the simulator's bits | [`boards`] |
 //! | emulated microcontrollers take part in rounds, over lines that are cut and damaged | [`firmware`] |
 //! | no panic can happen on a board | [`panics`] |
+//! | sizes and instruction counts on a board | [`targets`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | `account` and `plan` | [`accounting`] |
@@ -38,3 +39,4 @@ mod resume;
 mod run_dir;
 mod same_bits;
 mod serve;
+mod targets;

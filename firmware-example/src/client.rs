@@ -103,6 +103,7 @@ pub fn run<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CSt
 }
 
 /// A number in the environment of the build; anything else does not compile.
+#[expect(clippy::panic, reason = "while compiling only")]
 const fn number(text: &str) -> usize {
     match usize::from_str_radix(text, 10) {
         Ok(number) if number > 0 => number,

@@ -81,7 +81,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         let micromath = firmware(board.target, &MICROMATH)?;
         targets.push(Target {
             board,
-            sizes: Sizes::read(&programs.join("client"))?,
+            sizes: Sizes::read(&programs.join("bare"))?,
             stack: stack(&board, &programs.join("client"), &smolfed)?,
             counts: [
                 counts(&board, &fast.join("bench"))?,
