@@ -187,6 +187,27 @@ fn devices_add_their_own_noise_and_the_bits_are_the_simulations() {
     }
 }
 
+/// Whatever the coordinator says about the number of rounds, each device counts for itself.
+#[test]
+fn a_device_stops_at_its_own_budget() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --budget 2"));
+    let _devices: Vec<Device> = (0..4)
+        .map(|n| Device::start(&place, n, "fleet.sock"))
+        .collect();
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
+         --timeout 20s --out served --json {FULL} --set rounds=4"
+    );
+    wait(place.start(&arguments), &arguments).success();
+    for device in 0..4 {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!(answered, [0, 1]);
+        assert_eq!(missing, ["declined: the device's own budget is spent"; 2]);
+    }
+    assert_is_the_simulation(&place, "served");
+}
+
 #[test]
 fn a_round_that_was_begun_is_burned_by_a_restart() {
     let place = Place::new();
