@@ -31,6 +31,7 @@ mod fuzzed_inputs;
 mod ledger;
 mod memory;
 mod mnist;
+mod personal;
 mod program;
 mod resume;
 mod run_dir;

@@ -56,6 +56,7 @@
 //! | [`stream`] | named random streams |
 //! | [`lanes`] | the loops that reduce over parameters, in one fixed order |
 //! | [`math`] | elementary functions in software |
+//! | [`personal`] | local training of models of a device's own |
 //! | [`params`] | numbers that are checked once |
 //! | [`ledger`] | the device's own record of its participations, on flash |
 //! | [`provision`] | who a device is and what it agrees to, in a flash page of its own |
@@ -92,6 +93,7 @@ pub mod math;
 pub mod model;
 pub mod noise;
 pub mod params;
+pub mod personal;
 pub mod provision;
 pub mod quantize;
 pub mod samples;

@@ -24,6 +24,12 @@ pub fn ln(x: f32) -> f32 {
     libm::logf(x)
 }
 
+/// Hyperbolic tangent.
+#[inline]
+pub fn tanh(x: f32) -> f32 {
+    libm::tanhf(x)
+}
+
 /// ln(1 + x), accurate near 0.
 #[inline]
 pub fn ln_1p(x: f32) -> f32 {

@@ -17,7 +17,7 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
-use crate::config::ModelKind;
+use crate::config::{ModelConfig, ModelKind};
 use crate::coordinator::address::{Address, Transport};
 use crate::coordinator::fleet::secret;
 use crate::data::csv::{self, Columns};
@@ -104,7 +104,11 @@ impl FromStr for ModelName {
                 ),
                 _ => return None,
             };
-            Task::new(Some(kind), features, classes).ok()
+            let model = ModelConfig {
+                kind: Some(kind),
+                ..ModelConfig::default()
+            };
+            Task::new(&model, features, classes).ok()
         };
         parse().map(Self).ok_or(
             "expected linear:FEATURES, logistic:FEATURES or softmax:FEATURESxCLASSES, for example \
@@ -133,6 +137,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         Task::Linear(model) => device.run::<_, f32>(model),
         Task::Logistic(model) => device.run::<_, u16>(model),
         Task::Softmax(model) => device.run::<_, u16>(model),
+        // Its name has three sizes, and the wire has two.
+        Task::Encoder(model) => device.run::<_, u16>(model),
     }
 }
 

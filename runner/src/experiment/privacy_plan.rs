@@ -2,8 +2,9 @@
 
 use smolfed_core::noise::DiscreteGaussian;
 
-use super::{ExperimentError, Origin};
+use super::{ExperimentError, Origin, personal};
 use crate::config::{Config, Denominator, SamplingScheme, Trust};
+use crate::personal::PersonalPlan;
 use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
 use crate::privacy::calibrate::Plan;
 use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
@@ -14,7 +15,7 @@ use crate::simulate::Encoding;
 /// Noise and accounting of a run.
 #[derive(Clone, Debug)]
 pub struct PrivacyPlan {
-    /// What one round really does; its `count` is 1.
+    /// What one round really does; its `count` is that of the releases of a device in it.
     pub event: PrivacyEvent,
     /// δ.
     pub delta: Delta,
@@ -30,11 +31,24 @@ pub struct PrivacyPlan {
     notes: Vec<String>,
 }
 
+/// What the rounds of an experiment release.
+pub(super) struct Released {
+    /// Who takes part.
+    pub sampling: Sampling,
+    /// How updates become integers.
+    pub encoding: Encoding,
+    /// What devices keep to themselves.
+    pub personal: Option<PersonalPlan>,
+}
+
 impl PrivacyPlan {
     pub(super) fn new(
         config: &Config,
-        sampling: Sampling,
-        encoding: Encoding,
+        &Released {
+            sampling,
+            encoding,
+            personal,
+        }: &Released,
         spent: Vec<PrivacyEvent>,
         origin: &Origin,
     ) -> Result<Self, ExperimentError> {
@@ -53,12 +67,13 @@ impl PrivacyPlan {
                 Trust::Local => TrustModel::Local,
             },
             unit: PrivacyUnit::Device,
-            count: 1,
+            count: personal::releases(config, personal.as_ref()),
         };
         let accountant = privacy
             .accountant
             .unwrap_or_else(|| Accountant::tightest_for(&[event]));
-        let notes = notes(config, &spent, origin);
+        let mut notes = notes(config, &spent, origin);
+        notes.extend(personal::notes(config, personal.as_ref()));
         let mut plan = Self {
             event,
             delta,
@@ -69,7 +84,15 @@ impl PrivacyPlan {
             clip_norm,
             notes,
         };
+        if event.count == 0 {
+            // Nothing is released: nothing needs noise.
+            return Ok(plan);
+        }
         let noise_multiplier = plan.noise_multiplier(config)?;
+        let scale = personal::noise_scale(config, sampling)?;
+        let noise_multiplier = NoiseMultiplier::new(noise_multiplier.get() * scale).map_err(
+            refuse("privacy.noise_multiplier", noise_multiplier.get() * scale),
+        )?;
         plan.event.mechanism = mechanism(noise_multiplier, encoding);
         if let Encoding::Clipped(grid) = encoding {
             plan.noise = grid_noise(noise_multiplier, grid.bits())?;
@@ -142,7 +165,7 @@ impl PrivacyPlan {
         self.budget = Some(target);
         let plan = Plan {
             accountant: self.accountant,
-            event: self.event.with_count(u64::from(config.rounds)),
+            event: self.after(u64::from(config.rounds)),
             spent: &self.spent,
             target,
             delta: self.delta,
@@ -179,9 +202,15 @@ impl PrivacyPlan {
         self.event.trust == TrustModel::Local
     }
 
+    /// What `rounds` rounds release.
+    const fn after(&self, rounds: u64) -> PrivacyEvent {
+        self.event
+            .with_count(rounds.saturating_mul(self.event.count))
+    }
+
     /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
     fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
-        let own = self.event.with_count(rounds);
+        let own = self.after(rounds);
         self.spent.iter().copied().chain([own]).collect()
     }
 
@@ -266,6 +295,12 @@ fn notes(config: &Config, spent: &[PrivacyEvent], origin: &Origin) -> Vec<String
              reveals the size of each cohort, which this epsilon does not cover."
                 .to_owned(),
         );
+    }
+    if let Some(cap) = config.cohort.weight_cap {
+        notes.push(format!(
+            "Updates are weighed by samples, {cap} or more counting in full. The noise is that for the \
+             largest weight, and epsilon holds for every device."
+        ));
     }
     let earlier: u64 = spent.iter().map(|event| event.count).sum();
     if earlier > 0 {

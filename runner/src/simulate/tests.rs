@@ -5,7 +5,7 @@ use smolfed_core::stream::{Purpose, StreamId};
 use smolfed_core::train::Clipping;
 
 use super::*;
-use crate::config::ModelKind;
+use crate::config::ModelConfig;
 use crate::data::{DataConfig, DataFolders};
 
 const SEED: u64 = 11;
@@ -39,9 +39,11 @@ fn grid() -> Grid {
 /// A plan for round 2 of softmax regression with clipped updates.
 fn plan() -> RoundPlan<'static> {
     RoundPlan {
-        task: Task::new(Some(ModelKind::Softmax), 5, Some(3)).unwrap(),
+        task: Task::new(&ModelConfig::default(), 5, Some(3)).unwrap(),
         training: training(0.1, Some(0.25)),
         encoding: Encoding::Clipped(grid()),
+
+        weight_cap: None,
         device_noise: None,
         round: 2,
         number: 2,

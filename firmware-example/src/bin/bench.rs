@@ -1,0 +1,283 @@
+//! Counts the instructions of the client's parts, in QEMU with `-icount`: `cargo xtask bench-target`.
+//!
+//! A line each: a name, and instructions.
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+use core::num::NonZeroU32;
+
+#[cfg(target_arch = "arm")]
+use cortex_m_rt::entry;
+#[cfg(target_arch = "riscv32")]
+use riscv_rt::entry;
+use semihosting::{println, process::ExitCode};
+use smolfed_core::{
+    clip::clip_l2,
+    model::{Const, FixedModel, Model, Softmax},
+    noise::DiscreteGaussian,
+    params::{ClipNorm, LearningRate, Penalty},
+    quantize::Grid,
+    samples::{SampleSlice, Samples},
+    smooth::LaplacianSmoothing,
+    stream::{Purpose, Root, Stream, StreamId},
+    train::{Clipping, LocalTraining, Workspace, local_update},
+    wire::{
+        Direction,
+        link::Link,
+        mac::Key,
+        message::{Message, UPDATE_CHUNK_BYTES, UpdateChunk},
+        pack,
+    },
+};
+use smolfed_firmware::{board, host};
+
+type Client = Softmax<Const<64>, Const<10>>;
+const PARAMETERS: usize = Client::PARAMETERS;
+const SAMPLES: usize = 50;
+const BITS: u32 = 20;
+
+#[entry]
+fn main() -> ! {
+    board::start_counter();
+    match run() {
+        Some(()) => ExitCode::SUCCESS.exit_process(),
+        None => host::give_up(c"a constant of the bench is wrong"),
+    }
+}
+
+/// Instructions of `work`, without those of counting.
+fn count(work: impl FnOnce()) -> u32 {
+    let start = board::counter();
+    let empty = board::counter().wrapping_sub(start);
+    let start = board::counter();
+    work();
+    let counts = board::counter().wrapping_sub(start).wrapping_sub(empty);
+    (u64::from(counts) * 1_000 / u64::from(board::COUNTS_PER_1000)) as u32
+}
+
+fn print(name: &str, instructions: u32) {
+    println!("{name} {instructions}");
+}
+
+/// Samples that are computed: 50 rows of 64 values would leave no room on the smallest board.
+struct Rows([[f32; 64]; 2]);
+
+impl Samples for Rows {
+    type Target = u16;
+
+    fn len(&self) -> usize {
+        SAMPLES
+    }
+
+    fn features(&self, index: usize) -> &[f32] {
+        match &self.0 {
+            [even, _] if index.is_multiple_of(2) => even,
+            [_, odd] => odd,
+        }
+    }
+
+    fn target(&self, index: usize) -> u16 {
+        (index % 10) as u16
+    }
+}
+
+fn stream(purpose: Purpose) -> Stream {
+    Root::from_seed(1).stream(StreamId {
+        purpose,
+        round: 0,
+        device: 0,
+    })
+}
+
+fn run() -> Option<()> {
+    let rows = Rows([
+        core::array::from_fn(|i| (i * 37 % 101) as f32 / 50.0 - 1.0),
+        core::array::from_fn(|i| (i * 53 % 103) as f32 / 50.0 - 1.0),
+    ]);
+    let mut global = [0.01; PARAMETERS];
+    let mut local = [0.01; PARAMETERS];
+    let mut update = [0.0; PARAMETERS];
+    gradient(&rows, &local, &mut update)?;
+    step(&rows, &global, &mut local, &mut update)?;
+    clipping(&mut update)?;
+    smoothing(&mut global)?;
+    noise()?;
+    frames()?;
+    global.fill(0.01);
+    round(&rows, &global, &mut local, &mut update)
+}
+
+/// Loss and gradient of one sample.
+fn gradient(rows: &Rows, local: &[f32], update: &mut [f32]) -> Option<()> {
+    let model = Client::new(Const, Const);
+    let mut scratch = [0.0; 10];
+    for name in ["gradient-first", "gradient"] {
+        let mut loss = None;
+        let instructions = count(|| {
+            let batch = black_box(&[1]);
+            loss = model
+                .loss_and_gradient(local, rows, batch, &mut scratch, update)
+                .ok();
+        });
+        loss?;
+        print(name, instructions);
+    }
+    Some(())
+}
+
+/// One step of the device's algorithm on one sample: training of three steps less one of two.
+fn step(rows: &Rows, global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
+    let sample = SampleSlice::new(rows.features(0), &[3u16], 64).ok()?;
+    let mut steps = |epochs| {
+        let training = training(epochs)?;
+        let mut trained = None;
+        let instructions = count(|| trained = train(&sample, global, &training, local, update));
+        trained.map(|()| instructions)
+    };
+    let (two, three) = (steps(2)?, steps(3)?);
+    print("step", three - two);
+    Some(())
+}
+
+fn training(epochs: u32) -> Option<LocalTraining> {
+    Some(LocalTraining {
+        epochs,
+        batch_size: NonZeroU32::new(10)?,
+        learning_rate: LearningRate::new(0.1).ok()?,
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clip_norm: ClipNorm::new(0.3).ok(),
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
+    })
+}
+
+fn train<S: Samples<Target = u16>>(
+    samples: &S,
+    global: &[f32],
+    training: &LocalTraining,
+    local: &mut [f32],
+    update: &mut [f32],
+) -> Option<()> {
+    let work = Workspace {
+        local,
+        update,
+        order: &mut [0; SAMPLES],
+        scratch: &mut [0.0; 10],
+    };
+    let order = &mut stream(Purpose::BatchShuffle);
+    let model = Client::new(Const, Const);
+    local_update(&model, samples, global, training, order, work).ok()?;
+    Some(())
+}
+
+fn clipping(update: &mut [f32]) -> Option<()> {
+    update
+        .iter_mut()
+        .zip(0..)
+        .for_each(|(x, i)| *x = (i % 7) as f32 * 0.01 - 0.03);
+    let grid = Grid::new(ClipNorm::new(0.3).ok()?, BITS).ok()?;
+    let mut norm = None;
+    print(
+        "clip-650",
+        count(|| norm = clip_l2(black_box(update), 0.3).ok()),
+    );
+    norm?;
+    let mut quantizer = None;
+    let mut sum = 0;
+    let instructions = count(|| {
+        quantizer = grid.quantizer(black_box(update)).ok();
+        if let Some(quantizer) = &quantizer {
+            sum = update.iter().fold(0, |sum, x| sum ^ quantizer.get(*x));
+        }
+    });
+    quantizer?;
+    black_box(sum);
+    print("quantise-650", instructions);
+    Some(())
+}
+
+fn smoothing(vector: &mut [f32; PARAMETERS]) -> Option<()> {
+    let smoothing = LaplacianSmoothing::new(1.0).ok()?;
+    for (name, length) in [("smooth-256", 256), ("smooth-640", 640)] {
+        let vector = vector.get_mut(..length)?;
+        print(name, count(|| smoothing.apply(black_box(vector))));
+    }
+    // Too much for the smallest board, whose vectors are in use.
+    #[cfg(not(board = "microbit"))]
+    print(
+        "smooth-1024",
+        count(|| smoothing.apply(black_box(&mut [0.5; 1_024]))),
+    );
+    Some(())
+}
+
+/// 1,000 values with σ = 2^20.
+fn noise() -> Option<()> {
+    let noise = DiscreteGaussian::new(1 << BITS, 1).ok()?;
+    let mut stream = stream(Purpose::DeviceNoise);
+    let mut sum = 0;
+    let instructions = count(|| {
+        for _ in 0..1_000 {
+            sum ^= noise.sample(&mut stream);
+        }
+    });
+    black_box(sum);
+    print("noise-1000", instructions);
+    Some(())
+}
+
+/// Tag, checksum and stuffing of a full chunk of an update.
+fn frames() -> Option<()> {
+    let mut link = Link::new(Key::from_secret([1; 32]), Direction::ToCoordinator);
+    let packed = [0x5a; UPDATE_CHUNK_BYTES];
+    let message = Message::UpdateChunk(UpdateChunk {
+        index: 0,
+        negated: false,
+        packed: &packed,
+    });
+    let instructions = count(|| {
+        black_box(link.seal(1, black_box(&message)));
+    });
+    print("frame", instructions);
+    Some(())
+}
+
+/// All that the device computes in a round of local trust: 50 samples, 5 epochs, batches of 10.
+fn round(rows: &Rows, global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
+    let training = training(5)?;
+    let grid = Grid::new(ClipNorm::new(0.3).ok()?, BITS).ok()?;
+    let noise = DiscreteGaussian::new(1 << BITS, 1).ok()?;
+    let mut link = Link::new(Key::from_secret([1; 32]), Direction::ToCoordinator);
+    let mut trained = None;
+    let instructions = count(|| trained = train(rows, global, &training, local, update));
+    trained?;
+    print("round-training", instructions);
+    let mut sent = None;
+    let instructions = count(|| sent = send(&grid, &noise, &mut link, update));
+    sent?;
+    print("round-sending", instructions);
+    Some(())
+}
+
+fn send(grid: &Grid, noise: &DiscreteGaussian, link: &mut Link, update: &[f32]) -> Option<()> {
+    let quantizer = grid.quantizer(update).ok()?;
+    let mut stream = stream(Purpose::DeviceNoise);
+    let width = pack::width(BITS, Some(noise));
+    let values = pack::capacity(width, UPDATE_CHUNK_BYTES);
+    let mut packed = [0; UPDATE_CHUNK_BYTES];
+    for (index, chunk) in (0..).zip(update.chunks(values)) {
+        let noised = chunk
+            .iter()
+            .map(|x| i64::from(quantizer.get(*x)).wrapping_add(noise.sample(&mut stream)));
+        let length = pack::pack(noised, width, &mut packed)?;
+        let message = Message::UpdateChunk(UpdateChunk {
+            index,
+            negated: false,
+            packed: packed.get(..length)?,
+        });
+        black_box(link.seal(1, &message));
+    }
+    Some(())
+}

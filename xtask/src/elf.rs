@@ -1,0 +1,49 @@
+//! Sizes of a program in flash and RAM.
+
+use std::error::Error;
+use std::path::Path;
+
+use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
+
+/// Bytes of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Code, with the vector table.
+    pub text: u64,
+    /// Constants.
+    pub rodata: u64,
+    /// Initial values of variables, in flash and in RAM.
+    pub data: u64,
+    /// Variables that begin as zero.
+    pub bss: u64,
+}
+
+impl Sizes {
+    pub fn flash(&self) -> u64 {
+        self.text + self.rodata + self.data
+    }
+
+    pub fn read(path: &Path) -> Result<Self, Box<dyn Error>> {
+        let bytes = std::fs::read(path)?;
+        let file = object::File::parse(bytes.as_slice())?;
+        let mut sizes = Self::default();
+        for section in file.sections() {
+            let SectionFlags::Elf { sh_flags } = section.flags() else {
+                continue;
+            };
+            // A RISC-V linker script calls all of the RAM that is left the stack.
+            let stack = matches!(section.name(), Ok(".stack" | ".heap"));
+            if sh_flags & u64::from(elf::SHF_ALLOC) == 0 || stack {
+                continue;
+            }
+            let place = match section.kind() {
+                SectionKind::Text => &mut sizes.text,
+                SectionKind::Data => &mut sizes.data,
+                SectionKind::UninitializedData => &mut sizes.bss,
+                _ => &mut sizes.rodata,
+            };
+            *place += section.size();
+        }
+        Ok(sizes)
+    }
+}

@@ -1,0 +1,140 @@
+//! Which toolchain builds for a target, and the firmware built with it.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Debian's packages: a compiler, its library's sources, and a linker.
+const PACKAGES: &str = "rustc-web cargo-web rust-web-src lld";
+
+/// No toolchain can build for the target.
+#[derive(Debug)]
+pub struct Missing(String);
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(target) = self;
+        write!(
+            f,
+            "no library for {target}: rustup target add {target}, or apt-get install {PACKAGES}"
+        )
+    }
+}
+
+impl Error for Missing {}
+
+/// A way to build the firmware.
+pub struct Variant {
+    /// The folder in `target/`.
+    pub folder: &'static str,
+    /// Instead of the profile's "s".
+    pub opt_level: Option<&'static str>,
+    pub features: &'static [&'static str],
+    /// Programs; all of them if there are none.
+    pub programs: &'static [&'static str],
+}
+
+impl Variant {
+    /// As users build it.
+    pub const AS_IT_IS: Self = Self {
+        folder: "firmware",
+        opt_level: None,
+        features: &[],
+        programs: &[],
+    };
+}
+
+/// The root of the workspace.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// Where cargo puts what it builds.
+fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// Builds the firmware; returns the folder of the programs.
+pub fn firmware(target: &str, variant: &Variant) -> Result<PathBuf, Box<dyn Error>> {
+    let dir = target_dir().join(variant.folder);
+    let mut command = cargo(target)?;
+    command
+        .current_dir(root().join("firmware-example"))
+        .args(["--release", "--locked", "--target", target, "--target-dir"])
+        .arg(&dir)
+        // Flags for the host's code are none for the board's.
+        .env_remove("RUSTFLAGS");
+    if let Some(level) = variant.opt_level {
+        command.args(["--config", &format!("profile.release.opt-level={level}")]);
+    }
+    for feature in variant.features {
+        command.args(["--features", feature]);
+    }
+    for program in variant.programs {
+        command.args(["--bin", program]);
+    }
+    let status = command.status()?;
+    if !status.success() {
+        return Err(format!("the firmware for {target} was not built").into());
+    }
+    Ok(dir.join(target).join("release"))
+}
+
+/// `cargo build` with a toolchain that has the target's library, or can build it.
+fn cargo(target: &str) -> Result<Command, Missing> {
+    if installed(target) || added(target) {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.arg("build");
+        return Ok(command);
+    }
+    let debian = ["/usr/bin/rustc", "/usr/bin/cargo", "/usr/bin/ld.lld"];
+    let sources = "/usr/lib/rustlib/src/rust/library/core";
+    if !debian
+        .into_iter()
+        .chain([sources])
+        .all(|path| Path::new(path).exists())
+    {
+        return Err(Missing(target.to_owned()));
+    }
+    eprintln!(
+        "no library for {target} is installed; building it from Debian's sources (rust-web-src)"
+    );
+    let mut command = Command::new("/usr/bin/cargo");
+    let linker = target.replace(['-', '.'], "_").to_uppercase();
+    command
+        .args(["build", "-Zbuild-std=core"])
+        .env(format!("CARGO_TARGET_{linker}_LINKER"), "ld.lld")
+        // The library's sources fit only the compiler that they came with, which is a stable one.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTC", "/usr/bin/rustc")
+        // Of the toolchain that runs this program.
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("CARGO");
+    Ok(command)
+}
+
+/// Whether the compiler has the target's library.
+fn installed(target: &str) -> bool {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let Some(sysroot) = output
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+    else {
+        return false;
+    };
+    let library = Path::new(sysroot.trim())
+        .join("lib/rustlib")
+        .join(target)
+        .join("lib");
+    library.exists()
+}
+
+/// Whether rustup could install it.
+fn added(target: &str) -> bool {
+    let status = Command::new("rustup")
+        .args(["target", "add", target])
+        .status();
+    status.is_ok_and(|status| status.success()) && installed(target)
+}
