@@ -21,6 +21,7 @@ use crate::data::synthetic::DeviceBuffer;
 use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
 use crate::run;
+use crate::serve::terms;
 use crate::task::Task;
 
 /// Make the secrets of devices: a file of keys for the coordinator, and for each device a record to
@@ -74,6 +75,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let config = Config::load(args.file.as_deref(), &overrides)?;
     let folders = DataFolders::of_experiment(args.file.as_deref());
     let (experiment, federation) = run::prepare(config, &folders)?;
+    // What real devices cannot do is refused before they have secrets for it.
+    terms(&experiment)?;
     let devices = federation.device_count();
     if args.devices.end > devices {
         let Range { start, end } = args.devices;
