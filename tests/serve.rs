@@ -343,6 +343,13 @@ fn calls_that_cannot_be_are_refused_in_one_sentence() {
     let place = Place::new();
     provision(&place, FULL);
     let listen = "--listen unix:fleet.sock";
+    for (name, cohort) in [("once", "0,2"), ("far", "0,280"), ("twice", "2,2")] {
+        let record = format!(
+            "{{\"round\":0,\"number\":0,\"cohort\":[{cohort}],\"answered\":[],\"missing\":{{}},\
+             \"covered_by_the_privacy_statement\":false}}\n"
+        );
+        place.write(&format!("{name}.jsonl"), record);
+    }
     let cases = [
         ("provision --devices 4..4 --out x", "0..4"),
         ("provision --devices 0..300 --out x", "devices 0 to 279"),
@@ -363,6 +370,19 @@ fn calls_that_cannot_be_are_refused_in_one_sentence() {
             "clip_norm",
         ),
         ("serve --resume fleet", "no run directory"),
+        ("run --participation missing.jsonl", "missing.jsonl"),
+        (
+            "run --participation once.jsonl --out x",
+            "it has 1 rounds, where `rounds` is 40",
+        ),
+        (
+            "run --participation far.jsonl --out x --set rounds=1",
+            "it names device 280 of 280 devices",
+        ),
+        (
+            "run --participation twice.jsonl --out x",
+            "line 1: the cohort",
+        ),
         (
             "device --model tree:3 --provision a --ledger b --connect unix:c",
             "softmax:64x10",
