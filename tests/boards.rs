@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use smolfed_core::model::{Linear, Logistic, Model, Softmax};
+use smolfed_core::clip::clip_l2;
+use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Softmax};
+use smolfed_core::personal::{
+    Anchor, NoisySteps, StepMemory, descend, descend_released, difference,
+};
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::stream::Purpose;
 use smolfed_core::train::{Workspace, local_update};
@@ -16,7 +20,7 @@ use smolfed_core::wire::crc32::crc32;
 #[path = "../firmware-example/src/data.rs"]
 mod data;
 
-use data::{CLASSES, DATA, FEATURES, SAMPLES, SETTINGS, Setting};
+use data::{CLASSES, DATA, FEATURES, HIDDEN, ROUNDS, SAMPLES, SETTINGS, Setting};
 
 /// A bare-metal target and the machine that QEMU emulates for it.
 pub(crate) struct Board {
@@ -150,7 +154,107 @@ fn simulated() -> String {
         let softmax = Softmax::new(FEATURES, CLASSES);
         lines += &line("softmax", &softmax, &classes(CLASSES), setting);
     }
-    lines
+    lines + &pmtl(&classes(CLASSES)) + &shared_encoder(&classes(CLASSES))
+}
+
+/// Memory of local steps for more samples at a time than a board has room for.
+struct Buffers {
+    gradient: Vec<f32>,
+    order: Vec<u32>,
+    scratch: Vec<f32>,
+}
+
+impl Buffers {
+    fn of(model: &impl Model) -> Self {
+        Self {
+            gradient: vec![0.0; model.parameter_count()],
+            order: vec![0; SAMPLES],
+            scratch: vec![0.0; model.scratch_count(8)],
+        }
+    }
+
+    fn steps(&mut self) -> StepMemory<'_> {
+        StepMemory {
+            gradient: &mut self.gradient,
+            order: &mut self.order,
+            scratch: &mut self.scratch,
+        }
+    }
+}
+
+fn pmtl(classes: &[u16]) -> String {
+    let model = Softmax::new(FEATURES, CLASSES);
+    let samples = SampleSlice::new(&DATA, classes, FEATURES).unwrap();
+    let shared: Vec<f32> = (0..model.parameter_count()).map(data::parameter).collect();
+    let mut own = shared.clone();
+    let mut buffers = Buffers::of(&model);
+    let rounds = (0..ROUNDS).map(|round| {
+        let anchor = Anchor {
+            at: &shared,
+            strength: data::pull().unwrap(),
+            importance: None,
+        };
+        let settings = data::personal().unwrap();
+        let order = &mut data::stream(Purpose::BatchShuffle);
+        let memory = buffers.steps();
+        descend(
+            &model,
+            &samples,
+            &mut own,
+            Some(&anchor),
+            &settings,
+            order,
+            memory,
+        )
+        .unwrap();
+        let mut update = vec![0.0; own.len()];
+        difference(&own, &shared, &mut update);
+        let grid = data::grid().unwrap();
+        clip_l2(&mut update, grid.clip_norm().get()).unwrap();
+        let mut sent = vec![0; own.len()];
+        grid.quantize_into(&update, &mut sent).unwrap();
+        let sent: Vec<i64> = sent.into_iter().map(i64::from).collect();
+        state_line("pmtl", round, &own, &sent)
+    });
+    rounds.collect()
+}
+
+fn shared_encoder(classes: &[u16]) -> String {
+    let model = Encoder::new(FEATURES, HIDDEN, CLASSES, Activation::Tanh);
+    let samples = SampleSlice::new(&DATA, classes, FEATURES).unwrap();
+    let mut own: Vec<f32> = (0..model.parameter_count()).map(data::parameter).collect();
+    let mut buffers = Buffers::of(&model);
+    let noise = data::step_noise().unwrap();
+    let rounds = (0..ROUNDS).map(|round| {
+        let mut sent = vec![0; model.encoder_count()];
+        let mut steps = NoisySteps {
+            grid: data::grid().unwrap(),
+            noise: Some(&noise),
+            stream: data::stream(Purpose::DeviceNoise),
+            sent: &mut sent,
+            clipped: 0,
+        };
+        let settings = data::personal().unwrap();
+        let order = &mut data::stream(Purpose::BatchShuffle);
+        let release = |gradient: &mut [f32]| steps.release(gradient);
+        let memory = buffers.steps();
+        descend_released(
+            &model, &samples, &mut own, &settings, order, memory, release,
+        )
+        .unwrap();
+        state_line("encoder", round, &own, &sent)
+    });
+    rounds.collect()
+}
+
+fn state_line(method: &str, round: usize, own: &[f32], sent: &[i64]) -> String {
+    let own: Vec<u8> = own.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let sent: Vec<u8> = sent.iter().flat_map(|x| x.to_le_bytes()).collect();
+    format!(
+        "{method} {round} {:08x} {:08x}\n",
+        crc32(&own),
+        crc32(&sent)
+    )
 }
 
 fn line<M: Model>(name: &str, model: &M, targets: &[M::Target], setting: &Setting) -> String

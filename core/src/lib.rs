@@ -49,6 +49,7 @@
 //! | [`model`] | linear, logistic and softmax regression over flat parameters |
 //! | [`samples`] | a device's local data |
 //! | [`train`] | local SGD with projection onto the clip norm's ball |
+//! | [`contrast`] | learning without labels, and correlation matrices with noise |
 //! | [`clip`] | L2 clipping |
 //! | [`quantize`] | the integer grid and its exact bound |
 //! | [`noise`] | the exact discrete Gaussian |
@@ -87,6 +88,7 @@ extern crate std;
 
 pub mod client;
 pub mod clip;
+pub mod contrast;
 pub mod lanes;
 pub mod ledger;
 pub mod math;

@@ -35,6 +35,10 @@ pub enum Purpose {
     Synthesis = 7,
     /// Nonces of sessions (device); the round is the number of the device's start.
     SessionNonces = 8,
+    /// Views of samples for contrastive learning (device).
+    Augmentation = 9,
+    /// Noise on a device's correlation matrix (device).
+    CorrelationNoise = 10,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.
@@ -103,6 +107,18 @@ impl core::fmt::Debug for Root {
 /// One named stream: a cryptographic generator of uniform words.
 #[derive(Clone)]
 pub struct Stream(ChaCha20Rng);
+
+impl Stream {
+    /// The same stream from another place on: `words` 32-bit words after this one. The places of a stream
+    /// must be far enough apart, and end before its 2³⁶ words do.
+    #[must_use]
+    pub fn at(&self, words: u64) -> Self {
+        let mut stream = self.clone();
+        let place = stream.0.get_word_pos() + u128::from(words % (1 << 36));
+        stream.0.set_word_pos(place);
+        stream
+    }
+}
 
 impl rand_core::TryRng for Stream {
     type Error = rand_core::Infallible;

@@ -125,6 +125,82 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         })
     }
 
+    /// The scores of one sample; `hidden` keeps the values of the hidden units.
+    ///
+    /// # Errors
+    /// [`ModelError`] if a length does not fit.
+    #[inline(always)]
+    pub(crate) fn forward_one(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        scores: &mut [f32],
+    ) -> Result<(), ModelError> {
+        let Layers { encoder, head } = self.layers(parameters)?;
+        let (expected, found) = (self.features.get(), features.len());
+        if found != expected {
+            return Err(ModelError::Features { expected, found });
+        }
+        if scores.len() != head.1.len() || hidden.len() != encoder.1.len() {
+            return Err(ModelError::Scratch {
+                expected: head.1.len() + encoder.1.len(),
+                found: scores.len() + hidden.len(),
+            });
+        }
+        scores.copy_from_slice(head.1);
+        let rows = encoder.0.chunks_exact(expected).zip(encoder.1);
+        for (unit, ((row, bias), value)) in rows.zip(hidden.iter_mut()).enumerate() {
+            *value = self.activation.apply(lanes::dot(features, row) + bias);
+            self.add_unit(head.0, unit, *value, scores);
+        }
+        Ok(())
+    }
+
+    /// Adds the gradient of one sample, from the derivatives by its scores. `hidden` holds the values
+    /// of its hidden units, which become the derivatives by their sums.
+    ///
+    /// # Errors
+    /// [`ModelError`] if a length does not fit.
+    #[inline(always)]
+    pub(crate) fn backward_one(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        derivatives: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<(), ModelError> {
+        let Layers { encoder, head } = self.layers(parameters)?;
+        let (expected, found) = (parameters.len(), gradient.len());
+        let wrong = ModelError::Parameters { expected, found };
+        let count = self.features.get();
+        let (weights, rest) = gradient
+            .split_at_mut_checked(encoder.0.len())
+            .ok_or(wrong)?;
+        let (biases, rest) = rest.split_at_mut_checked(encoder.1.len()).ok_or(wrong)?;
+        let (head_weights, head_biases) = rest.split_at_mut_checked(head.0.len()).ok_or(wrong)?;
+        let units = self.hidden.get();
+        for (row, derivative) in head_weights.chunks_exact_mut(units).zip(derivatives) {
+            lanes::axpys([*derivative], [&*hidden], row);
+        }
+        for (sum, derivative) in head_biases.iter_mut().zip(derivatives) {
+            *sum += derivative;
+        }
+        let sums = weights.chunks_exact_mut(count).zip(biases);
+        for (unit, ((row, sum), value)) in sums.zip(hidden).enumerate() {
+            let mut derivative = 0.0;
+            let column = head.0.iter().skip(unit).step_by(units);
+            for (d, weight) in derivatives.iter().zip(column) {
+                derivative += weight * d;
+            }
+            *value = derivative * self.activation.slope(*value);
+            *sum += *value;
+            lanes::axpys([*value], [features], row);
+        }
+        Ok(())
+    }
+
     /// Adds what a hidden unit of this value says to the scores.
     #[inline(always)]
     fn add_unit(&self, weights: &[f32], unit: usize, value: f32, scores: &mut [f32]) {

@@ -1,20 +1,25 @@
 //! Computes local updates on the board and prints checksums of their bits, to be compared with the
 //! simulator's on the host (`tests/boards.rs`).
 //!
-//! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`.
+//! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`. For
+//! models of the device's own: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
 #![no_std]
 #![no_main]
 
 use semihosting::{eprintln, println, process::ExitCode};
 use smolfed_core::{
     client::Client,
-    model::{Const, FixedModel, Linear, Logistic, Softmax},
+    clip::clip_l2,
+    model::{Activation, Const, Encoder, FixedModel, Linear, Logistic, Softmax},
+    personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
     samples::SampleSlice,
     stream::Purpose,
     wire::crc32::crc32,
 };
 
-use smolfed_firmware::data::{self, CLASSES, DATA, FEATURES, SAMPLES, SETTINGS, Setting};
+use smolfed_firmware::data::{
+    self, CLASSES, DATA, FEATURES, HIDDEN, ROUNDS, SAMPLES, SETTINGS, Setting,
+};
 
 #[cfg(target_arch = "arm")]
 use cortex_m_rt::entry;
@@ -53,7 +58,107 @@ fn run() -> Result<(), &'static str> {
             setting,
         )?;
     }
+    pmtl()?;
+    shared_encoder()
+}
+
+/// A personal model that is pulled to the shared one, in place: three vectors in all.
+fn pmtl() -> Result<(), &'static str> {
+    const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
+    let model = Softmax::new(Const::<FEATURES>, Const::<CLASSES>);
+    let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
+    let samples = SampleSlice::new(&DATA, &targets, FEATURES).map_err(|_| "the samples")?;
+    let shared: [f32; PARAMETERS] = core::array::from_fn(data::parameter);
+    // The first time, from the shared model.
+    let mut own = shared;
+    let (mut update, mut order) = ([0.0; PARAMETERS], [0; SAMPLES]);
+    let grid = data::grid()?;
+    for round in 0..ROUNDS {
+        let anchor = Anchor {
+            at: &shared,
+            strength: data::pull()?,
+            importance: None,
+        };
+        let memory = StepMemory {
+            gradient: &mut update,
+            order: &mut order,
+            scratch: &mut [0.0; CLASSES],
+        };
+        let stream = &mut data::stream(Purpose::BatchShuffle);
+        descend(
+            &model,
+            &samples,
+            &mut own,
+            Some(&anchor),
+            &data::personal()?,
+            stream,
+            memory,
+        )
+        .map_err(|_| "training")?;
+        difference(&own, &shared, &mut update);
+        clip_l2(&mut update, grid.clip_norm().get()).map_err(|_| "clipping")?;
+        let quantizer = grid.quantizer(&update).map_err(|_| "the update")?;
+        let sent = update.map(|x| i64::from(quantizer.get(x)));
+        print_state("pmtl", round, &own, &sent);
+    }
     Ok(())
+}
+
+/// A shared encoder with noise in each step, below a head that stays on the device.
+fn shared_encoder() -> Result<(), &'static str> {
+    const SHARED: usize = (FEATURES + 1) * HIDDEN;
+    const PARAMETERS: usize = SHARED + (HIDDEN + 1) * CLASSES;
+    let model = Encoder::new(
+        Const::<FEATURES>,
+        Const::<HIDDEN>,
+        Const::<CLASSES>,
+        Activation::Tanh,
+    );
+    let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
+    let samples = SampleSlice::new(&DATA, &targets, FEATURES).map_err(|_| "the samples")?;
+    let mut own: [f32; PARAMETERS] = core::array::from_fn(data::parameter);
+    let (mut gradient, mut order) = ([0.0; PARAMETERS], [0; SAMPLES]);
+    let noise = data::step_noise()?;
+    for round in 0..ROUNDS {
+        let mut sent = [0; SHARED];
+        let mut steps = NoisySteps {
+            grid: data::grid()?,
+            noise: Some(&noise),
+            stream: data::stream(Purpose::DeviceNoise),
+            sent: &mut sent,
+            clipped: 0,
+        };
+        let memory = StepMemory {
+            gradient: &mut gradient,
+            order: &mut order,
+            scratch: &mut [0.0; CLASSES + HIDDEN],
+        };
+        let stream = &mut data::stream(Purpose::BatchShuffle);
+        let release = |gradient: &mut [f32]| steps.release(gradient);
+        descend_released(
+            &model,
+            &samples,
+            &mut own,
+            &data::personal()?,
+            stream,
+            memory,
+            release,
+        )
+        .map_err(|_| "training")?;
+        print_state("encoder", round, &own, &sent);
+    }
+    Ok(())
+}
+
+fn print_state<const P: usize, const S: usize>(
+    method: &str,
+    round: usize,
+    own: &[f32; P],
+    sent: &[i64; S],
+) {
+    let own = crc32(own.map(f32::to_le_bytes).as_flattened());
+    let sent = crc32(sent.map(i64::to_le_bytes).as_flattened());
+    println!("{method} {round} {own:08x} {sent:08x}");
 }
 
 fn print<M: FixedModel, const P: usize, const B: usize>(
