@@ -2,51 +2,27 @@
 //! die, the model is the one that a simulation of the same participation gives.
 
 use std::io::Write;
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Outcome, Place, program};
+use crate::program::{Outcome, Place};
 
 mod boards;
+mod device;
 mod proxy;
 
+use device::Device;
 use proxy::Proxy;
 
 /// Settings of the experiments here: everybody is drawn in every round.
 const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=54";
-
-/// A process that ends with the test.
-struct Device(Child);
-
-impl Device {
-    /// Starts device `number` of the fleet, at the socket `socket`.
-    fn start(place: &Place, number: u32, socket: &str) -> Self {
-        let arguments = format!(
-            "device --model softmax:64x10 --provision fleet/device-{number}.bin \
-             --ledger fleet/device-{number}.ledger --connect unix:{socket}"
-        );
-        let mut command = place.command(program());
-        let child = command
-            .args(arguments.split_whitespace())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(child.expect("a device starts"))
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn provision(place: &Place, settings: &str) {
     let call = format!("provision --devices 0..4 --out fleet --with-data --seed 7 {settings}");
@@ -85,7 +61,11 @@ fn assert_is_the_simulation(place: &Place, out: &str) {
 /// The objects of a file of JSON lines.
 fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    // The last one may be on its way.
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let lines = whole
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
     lines.collect()
 }
 
@@ -185,6 +165,69 @@ fn devices_add_their_own_noise_and_the_bits_are_the_simulations() {
         let (_, missing) = part_of(&place, "weak", device);
         assert!(missing[0].contains("less noise"), "{missing:?}");
     }
+}
+
+#[test]
+fn a_silent_device_costs_its_own_update_and_the_time_out() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=30"));
+    let devices: Vec<Device> = (0..4)
+        .map(|n| Device::start(&place, n, "fleet.sock"))
+        .collect();
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
+         --timeout 3s --out served --json {FULL} --set rounds=30"
+    );
+    let serve = place.start(&arguments);
+    let wait_for = |condition: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !condition() {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            thread::sleep(Duration::from_millis(2));
+        }
+    };
+    wait_for(&|| part_of(&place, "served", 2).0.len() > 1);
+    devices[2].signal("-STOP");
+    wait_for(&|| !part_of(&place, "served", 2).1.is_empty());
+    devices[2].signal("-CONT");
+    wait(serve, &arguments).success();
+    for device in [0, 1, 3] {
+        assert_eq!(part_of(&place, "served", device).0.len(), 30);
+    }
+    let (answered, missing) = part_of(&place, "served", 2);
+    assert!(answered.contains(&29), "it came back: {missing:?}");
+    let reasons = ["no answer to the invitation", "too late"];
+    assert!(
+        missing.iter().all(|why| reasons.contains(&why.as_str())),
+        "{missing:?}"
+    );
+    assert_is_the_simulation(&place, "served");
+}
+
+/// Whatever the coordinator says about the number of rounds, each device counts for itself.
+#[test]
+fn a_device_stops_at_its_own_budget() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --budget 2"));
+    // One waits for its coordinator, by TCP.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp:{}", free.local_addr().unwrap());
+    drop(free);
+    let _listens = Device::start_at(&place, 0, &format!("--listen {address}"));
+    let _devices: Vec<Device> = (1..4)
+        .map(|n| Device::start(&place, n, "fleet.sock"))
+        .collect();
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --device {address} --simulated 50 \
+         --seed 7 --timeout 20s --out served --json {FULL} --set rounds=4"
+    );
+    wait(place.start(&arguments), &arguments).success();
+    for device in 0..4 {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!(answered, [0, 1]);
+        assert_eq!(missing, ["declined: the device's own budget is spent"; 2]);
+    }
+    assert_is_the_simulation(&place, "served");
 }
 
 #[test]
@@ -300,6 +343,13 @@ fn calls_that_cannot_be_are_refused_in_one_sentence() {
     let place = Place::new();
     provision(&place, FULL);
     let listen = "--listen unix:fleet.sock";
+    for (name, cohort) in [("once", "0,2"), ("far", "0,280"), ("twice", "2,2")] {
+        let record = format!(
+            "{{\"round\":0,\"number\":0,\"cohort\":[{cohort}],\"answered\":[],\"missing\":{{}},\
+             \"covered_by_the_privacy_statement\":false}}\n"
+        );
+        place.write(&format!("{name}.jsonl"), record);
+    }
     let cases = [
         ("provision --devices 4..4 --out x", "0..4"),
         ("provision --devices 0..300 --out x", "devices 0 to 279"),
@@ -320,6 +370,19 @@ fn calls_that_cannot_be_are_refused_in_one_sentence() {
             "clip_norm",
         ),
         ("serve --resume fleet", "no run directory"),
+        ("run --participation missing.jsonl", "missing.jsonl"),
+        (
+            "run --participation once.jsonl --out x",
+            "it has 1 rounds, where `rounds` is 40",
+        ),
+        (
+            "run --participation far.jsonl --out x --set rounds=1",
+            "it names device 280 of 280 devices",
+        ),
+        (
+            "run --participation twice.jsonl --out x",
+            "line 1: the cohort",
+        ),
         (
             "device --model tree:3 --provision a --ledger b --connect unix:c",
             "softmax:64x10",

@@ -210,6 +210,16 @@ impl RunDir {
         RecordFile::open(&self.participation_path(), rounds)
     }
 
+    /// Lets nobody else into the directory: it will say who took part.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn keep_private(&self) -> Result<(), RunDirError> {
+        use std::os::unix::fs::PermissionsExt;
+        let owner_only = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(&self.path, owner_only).map_err(io("write", &self.path))
+    }
+
     /// Writes what tells a run of real devices from others, and where its devices are.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ pub enum ServeError {
     /// The numbers of real and simulated devices do not add up.
     #[error(
         "the federation has {devices} devices, {real} of which have keys: `--simulated {rest}` \
-         simulates the others"
+         simulates the others, and `--simulated 0` makes it a federation of {real}"
     )]
     Count {
         /// Devices of the federation.

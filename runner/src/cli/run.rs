@@ -125,7 +125,13 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
 /// The participation to repeat: of the command line, or of the run that is resumed.
 fn record(args: &Args) -> Result<Option<Vec<Participation>>, CliError> {
     let path = match (&args.participation, &args.resume) {
-        (Some(path), _) => path.clone(),
+        (Some(path), _) if path.is_file() => path.clone(),
+        (Some(path), _) => {
+            let path = path.display();
+            return Err(CliError::Usage(format!(
+                "`--participation {path}`: there is no such file; `smolfed serve` writes one"
+            )));
+        }
         (None, Some(dir)) => {
             let dir = RunDir::open(dir)?;
             if dir.fleet()?.is_some() {
