@@ -142,6 +142,10 @@ impl Document {
         if let Some(fields) = value.as_object_mut() {
             let curve = (0..=CURVE_POINTS).map(|index| self.miss_rate(index));
             let curve: Vec<[f64; 2]> = curve.map(|point| [point.x, point.y]).collect();
+            // What is not known is there as null.
+            for key in ["clip_norm", "noise_std", "epsilon_low", "sampling_rate"] {
+                fields.entry(key).or_insert(Value::Null);
+            }
             fields.insert("accountants".to_owned(), json!(self.answers));
             if let Some(epsilon) = self.replace_one {
                 fields.insert("epsilon_replace_one".to_owned(), json!(epsilon));
