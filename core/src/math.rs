@@ -93,7 +93,11 @@ mod tests {
             worst[0] = worst[0].max(error / exact);
             worst[1] = worst[1].max(error);
         }
-        std::println!("exp on -20..=0: relative error {}, absolute {}", worst[0], worst[1]);
+        std::println!(
+            "exp on -20..=0: relative error {}, absolute {}",
+            worst[0],
+            worst[1]
+        );
         assert!(worst[0] < 2.5e-3 && worst[1] < 1.2e-3, "{worst:?}");
     }
 
