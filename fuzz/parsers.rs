@@ -17,14 +17,20 @@ use smolfed::privacy::ledger::Charge;
 use smolfed::privacy::params::DeltaSpec;
 use smolfed::run_dir::{Checkpoint, ModelFile};
 
+#[path = "protocol.rs"]
+mod protocol;
+
+pub use protocol::{coordinator, session};
+
 /// A fuzz target: its name, and what it does with the bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every parser by the name of its target.
-pub const PARSERS: [Target; 12] = [
+pub const PARSERS: [Target; 14] = [
     ("archive", archive),
     ("checkpoint", checkpoint),
     ("config", config),
+    ("coordinator", coordinator),
     ("csv", csv),
     ("data", data),
     ("delta", delta),
@@ -33,6 +39,7 @@ pub const PARSERS: [Target; 12] = [
     ("leaf", leaf),
     ("ledger", ledger),
     ("model", model),
+    ("session", session),
     ("setting", setting),
 ];
 

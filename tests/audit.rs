@@ -7,6 +7,12 @@ fn the_default_experiment_passes_and_a_planted_bug_does_not() {
     let place = Place::new();
     let honest = place.smolfed("audit --runs 200 --json").success().json();
     assert_eq!(honest["is_refuted"], false);
+    let claim = &honest["claim"];
+    assert_eq!(claim["adjacency"], "add-remove");
+    assert!(
+        honest["epsilon_low"].as_f64() <= claim["epsilon"].as_f64(),
+        "{honest}"
+    );
     assert_eq!(honest["findings"].as_array().unwrap().len(), 5);
 
     let call = "audit --set rounds=1 --fault noise-divided-twice --json";
@@ -33,6 +39,21 @@ fn members_are_told_from_others_only_as_far_as_the_model_learned_them() {
             .unwrap()
             .starts_with("<svg")
     );
+}
+
+#[test]
+fn the_report_of_a_run_shows_the_attack_on_three_models() {
+    let place = Place::new();
+    let run = "run --out run --set data.validation=0.3 --set data.devices=100 --set rounds=5";
+    place.smolfed(run).success();
+    let report = || std::fs::read_to_string(place.path("run/report.html")).unwrap();
+    assert!(report().contains("this model") && !report().contains("no privacy"));
+    place
+        .smolfed("audit --membership --run run --json")
+        .success();
+    for model in ["no privacy", "DP-Fed", "DP-Fed-LS"] {
+        assert!(report().contains(model), "{model}");
+    }
 }
 
 #[test]

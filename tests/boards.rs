@@ -7,7 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use smolfed_core::model::{Linear, Logistic, Model, Softmax};
+use smolfed_core::clip::clip_l2;
+use smolfed_core::contrast::correlation::{self, SumMemory, sum_into};
+use smolfed_core::contrast::{self, Augmented, BatchMemory, Objective, Projection};
+use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Softmax};
+use smolfed_core::personal::{
+    Anchor, NoisySteps, StepMemory, descend, descend_released, difference,
+};
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::stream::Purpose;
 use smolfed_core::train::{Workspace, local_update};
@@ -16,7 +22,7 @@ use smolfed_core::wire::crc32::crc32;
 #[path = "../firmware-example/src/data.rs"]
 mod data;
 
-use data::{CLASSES, DATA, FEATURES, SAMPLES, SETTINGS, Setting};
+use data::{CLASSES, DATA, FEATURES, HIDDEN, PAIRS, ROUNDS, SAMPLES, SETTINGS, Setting, WIDTH};
 
 /// A bare-metal target and the machine that QEMU emulates for it.
 pub(crate) struct Board {
@@ -150,7 +156,155 @@ fn simulated() -> String {
         let softmax = Softmax::new(FEATURES, CLASSES);
         lines += &line("softmax", &softmax, &classes(CLASSES), setting);
     }
-    lines
+    let classes = classes(CLASSES);
+    lines + &pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes)
+}
+
+/// Memory of local steps for more samples at a time than a board has room for.
+struct Buffers {
+    gradient: Vec<f32>,
+    order: Vec<u32>,
+    scratch: Vec<f32>,
+}
+
+impl Buffers {
+    fn of(model: &impl Model) -> Self {
+        Self {
+            gradient: vec![0.0; model.parameter_count()],
+            order: vec![0; SAMPLES],
+            scratch: vec![0.0; model.scratch_count(8)],
+        }
+    }
+
+    fn steps(&mut self) -> StepMemory<'_> {
+        StepMemory {
+            gradient: &mut self.gradient,
+            order: &mut self.order,
+            scratch: &mut self.scratch,
+        }
+    }
+}
+
+fn pmtl(classes: &[u16]) -> String {
+    let model = Softmax::new(FEATURES, CLASSES);
+    let samples = SampleSlice::new(&DATA, classes, FEATURES).unwrap();
+    let shared: Vec<f32> = (0..model.parameter_count()).map(data::parameter).collect();
+    let mut own = shared.clone();
+    let mut buffers = Buffers::of(&model);
+    let rounds = (0..ROUNDS).map(|round| {
+        let anchor = Anchor {
+            at: &shared,
+            strength: data::pull().unwrap(),
+            importance: None,
+        };
+        let settings = data::personal().unwrap();
+        let order = &mut data::stream(Purpose::BatchShuffle);
+        let memory = buffers.steps();
+        descend(
+            &model,
+            &samples,
+            &mut own,
+            Some(&anchor),
+            &settings,
+            order,
+            memory,
+        )
+        .unwrap();
+        let mut update = vec![0.0; own.len()];
+        difference(&own, &shared, &mut update);
+        let grid = data::grid().unwrap();
+        clip_l2(&mut update, grid.clip_norm().get()).unwrap();
+        let mut sent = vec![0; own.len()];
+        grid.quantize_into(&update, &mut sent).unwrap();
+        let sent: Vec<i64> = sent.into_iter().map(i64::from).collect();
+        state_line("pmtl", round, &own, &sent)
+    });
+    rounds.collect()
+}
+
+fn shared_encoder(classes: &[u16]) -> String {
+    let model = Encoder::new(FEATURES, HIDDEN, CLASSES, Activation::Tanh);
+    let samples = SampleSlice::new(&DATA, classes, FEATURES).unwrap();
+    let mut own: Vec<f32> = (0..model.parameter_count()).map(data::parameter).collect();
+    let mut buffers = Buffers::of(&model);
+    let noise = data::step_noise().unwrap();
+    let rounds = (0..ROUNDS).map(|round| {
+        let mut sent = vec![0; model.encoder_count()];
+        let mut steps = NoisySteps {
+            grid: data::grid().unwrap(),
+            noise: Some(&noise),
+            stream: data::stream(Purpose::DeviceNoise),
+            sent: &mut sent,
+            clipped: 0,
+        };
+        let settings = data::personal().unwrap();
+        let order = &mut data::stream(Purpose::BatchShuffle);
+        let release = |gradient: &mut [f32]| steps.release(gradient);
+        let memory = buffers.steps();
+        descend_released(
+            &model, &samples, &mut own, &settings, order, memory, release,
+        )
+        .unwrap();
+        state_line("encoder", round, &own, &sent)
+    });
+    rounds.collect()
+}
+
+fn contrast(classes: &[u16]) -> String {
+    let encoder = Projection::new(FEATURES, WIDTH);
+    let samples = SampleSlice::new(&DATA, classes, FEATURES).unwrap();
+    let stream = data::stream(Purpose::Augmentation);
+    let mut views = Augmented::new(&samples, data::variations(), PAIRS, stream);
+    let mut own: Vec<f32> = (0..FEATURES * WIDTH).map(data::parameter).collect();
+    let length = correlation::packed_length(WIDTH);
+    let (mut view, mut pair, mut matrix) =
+        (vec![0.0; FEATURES], vec![0.0; 2 * WIDTH], vec![0.0; length]);
+
+    let mut sent = vec![0; length];
+    let mut memory = SumMemory {
+        view: &mut view,
+        hidden: &mut [],
+        representation: &mut pair[..WIDTH],
+        matrix: &mut matrix,
+    };
+    let noise = data::step_noise().unwrap();
+    let mut stream = data::stream(Purpose::CorrelationNoise);
+    let noise = Some((&noise, &mut stream));
+    let grid = data::grid().unwrap();
+    sum_into(&encoder, &own, &views, &grid, noise, &mut memory, &mut sent).unwrap();
+
+    let others: Vec<f32> = (0..length).map(data::parameter).collect();
+    let objective = Objective {
+        alpha: 0.7,
+        others: &others,
+        norm_bound: Some(2.0),
+    };
+    let mut memory = BatchMemory {
+        representations: &mut [0.0; 2 * PAIRS * SAMPLES * WIDTH],
+        view: &mut view,
+        hidden: &mut [],
+        pair: &mut pair,
+        matrix: &mut matrix,
+        gradient: &mut [0.0; FEATURES * WIDTH],
+    };
+    let order = &mut data::stream(Purpose::BatchShuffle);
+    let settings = data::contrast().unwrap();
+    let memory = (&mut [0; SAMPLES][..], &mut memory);
+    contrast::descend(
+        &encoder, &mut own, &mut views, &objective, &settings, order, memory,
+    )
+    .unwrap();
+    state_line("contrast", 0, &own, &sent)
+}
+
+fn state_line(method: &str, round: usize, own: &[f32], sent: &[i64]) -> String {
+    let own: Vec<u8> = own.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let sent: Vec<u8> = sent.iter().flat_map(|x| x.to_le_bytes()).collect();
+    format!(
+        "{method} {round} {:08x} {:08x}\n",
+        crc32(&own),
+        crc32(&sent)
+    )
 }
 
 fn line<M: Model>(name: &str, model: &M, targets: &[M::Target], setting: &Setting) -> String

@@ -34,6 +34,7 @@ mod ledger;
 mod memory;
 mod mnist;
 mod panics;
+mod personal;
 mod program;
 mod resume;
 mod run_dir;

@@ -64,28 +64,38 @@ impl Drop for Running {
     }
 }
 
-/// Starts the client on a board whose page and ledger are in `dir`.
-fn start(board: &Board, program: &Path, dir: &Path) -> Running {
-    let socket = dir.join("line");
-    let _ = std::fs::remove_file(&socket);
-    let address = format!("unix:{},server=on,wait=off", socket.display());
-    let page = dir.join("device.bin");
-    let ledger = dir.join("ledger.bin");
+/// Starts the client on a board with this page and ledger; its serial line is a socket to connect to.
+pub(crate) fn emulate(
+    board: &Board,
+    program: &Path,
+    page: &Path,
+    ledger: &Path,
+    line: &Path,
+) -> Child {
+    let line = format!("unix:{},server=on,wait=off", line.display());
     let host = format!(
         "enable=on,target=native,arg=client,arg={}",
         ledger.display()
     );
     let loader = format!("loader,file={},addr={:#x}", page.display(), board.provision);
-    let qemu = Command::new(board.qemu)
+    Command::new(board.qemu)
         .arg("-machine")
         .args(board.machine)
-        .args(["-display", "none", "-monitor", "none", "-serial", &address])
+        .args(["-display", "none", "-monitor", "none", "-serial", &line])
         .args(["-semihosting-config", &host, "-device", &loader])
         .arg("-kernel")
         .arg(program)
         .stdin(Stdio::null())
         .spawn()
-        .expect("QEMU starts");
+        .expect("QEMU starts")
+}
+
+/// Starts the client on a board whose page and ledger are in `dir`.
+fn start(board: &Board, program: &Path, dir: &Path) -> Running {
+    let socket = dir.join("line");
+    let _ = std::fs::remove_file(&socket);
+    let (page, ledger) = (dir.join("device.bin"), dir.join("ledger.bin"));
+    let qemu = emulate(board, program, &page, &ledger, &socket);
     let begun = Instant::now();
     let line = loop {
         match UnixStream::connect(&socket) {

@@ -10,9 +10,13 @@ use crate::run_dir::{Traces, rounds_done};
 /// Long enough to be hit in the middle, short enough to be run whole.
 const SETTINGS: &str = "--set rounds=60 --seed 5 --set privacy.trust=local";
 
-/// The traces of an unbroken run of [`SETTINGS`].
-fn unbroken(place: &Place) -> Traces {
-    let call = format!("run --out unbroken --json {SETTINGS}");
+/// The same length, with models of the devices' own, which a checkpoint must find as they were.
+const PERSONAL: &str = "--set rounds=60 --seed 5 --set method=pmtl --set server.smoothing_factor=0 \
+                        --set data.device_test=0.2 --set data.devices=60";
+
+/// The traces of an unbroken run of `settings`.
+fn unbroken(place: &Place, settings: &str) -> Traces {
+    let call = format!("run --out unbroken --json {settings}");
     place.smolfed(&call).success();
     Traces::read(&place.path("unbroken"))
 }
@@ -35,7 +39,7 @@ fn interrupt(child: &Child) {
 #[test]
 fn ctrl_c_stops_after_the_round_and_resume_ends_with_the_same_bits() {
     let place = Place::new();
-    let whole = unbroken(&place);
+    let whole = unbroken(&place, SETTINGS);
     let dir = place.path("broken");
     let mut child = place.start(&format!("run --out broken --json {SETTINGS}"));
     wait_for_rounds(&mut child, &dir, 3);
@@ -64,10 +68,9 @@ fn ctrl_c_stops_after_the_round_and_resume_ends_with_the_same_bits() {
 
 /// Kills the run at a different moment each time: after some rounds and a delay from a fixed
 /// sequence, which hits training, the record, the checkpoint and its rename.
-#[test]
-fn kill_at_any_moment_and_resume_ends_with_the_same_bits() {
+fn killed_at_any_moment(settings: &str) {
     let place = Place::new();
-    let whole = unbroken(&place);
+    let whole = unbroken(&place, settings);
     let dir = place.path("killed");
     let mut state = 2020u32;
     for attempt in 0..12 {
@@ -76,7 +79,7 @@ fn kill_at_any_moment_and_resume_ends_with_the_same_bits() {
         } else {
             // The first kill may come before the directory is a run.
             let _ = std::fs::remove_dir_all(&dir);
-            format!("run --out killed --checkpoint-every 0 {SETTINGS}")
+            format!("run --out killed --checkpoint-every 0 {settings}")
         };
         let mut child = place.start(&call);
         if attempt > 0 {
@@ -90,6 +93,16 @@ fn kill_at_any_moment_and_resume_ends_with_the_same_bits() {
     }
     place.smolfed("run --resume killed --json").success();
     assert_eq!(Traces::read(&dir), whole);
+}
+
+#[test]
+fn kill_at_any_moment_and_resume_ends_with_the_same_bits() {
+    killed_at_any_moment(SETTINGS);
+}
+
+#[test]
+fn personal_models_survive_a_kill_at_any_moment() {
+    killed_at_any_moment(PERSONAL);
 }
 
 #[test]

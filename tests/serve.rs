@@ -1,53 +1,28 @@
 //! Real devices, as processes, in one federation with simulated ones. However lines break and processes
 //! die, the model is the one that a simulation of the same participation gives.
 
-use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Child;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Outcome, Place, program};
+use crate::program::{Outcome, Place};
+
+mod boards;
+mod device;
+mod proxy;
+
+use device::Device;
+use proxy::Proxy;
 
 /// Settings of the experiments here: everybody is drawn in every round.
 const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=54";
-
-/// A process that ends with the test.
-pub(crate) struct Device(Child);
-
-impl Device {
-    /// Starts device `number` of the fleet, at the socket `socket`.
-    fn start(place: &Place, number: u32, socket: &str) -> Self {
-        Self::start_with(place, number, number, socket)
-    }
-
-    /// The same with the record of device `number` and the ledger of device `ledger`.
-    fn start_with(place: &Place, number: u32, ledger: u32, socket: &str) -> Self {
-        let arguments = format!(
-            "device --model softmax:64x10 --provision fleet/device-{number}.bin \
-             --ledger fleet/device-{ledger}.ledger --connect unix:{socket}"
-        );
-        let mut command = place.command(program());
-        let child = command
-            .args(arguments.split_whitespace())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(child.expect("a device starts"))
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn provision(place: &Place, settings: &str) {
     let call = format!("provision --devices 0..4 --out fleet --with-data --seed 7 {settings}");
@@ -55,7 +30,7 @@ fn provision(place: &Place, settings: &str) {
 }
 
 /// Ends when the coordinator does, within two minutes.
-pub(crate) fn wait(mut serve: Child, arguments: &str) -> Outcome {
+fn wait(mut serve: Child, arguments: &str) -> Outcome {
     let deadline = Instant::now() + Duration::from_secs(120);
     while serve.try_wait().expect("the coordinator's state").is_none() {
         if Instant::now() > deadline {
@@ -71,7 +46,7 @@ pub(crate) fn wait(mut serve: Child, arguments: &str) -> Outcome {
 }
 
 /// Repeats the participation of `out` in a simulation, which must end with the same model.
-pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
+fn assert_is_the_simulation(place: &Place, out: &str) {
     let replay = format!("{out}-replay");
     let call = format!(
         "run {out}/config.toml --participation {out}/participation.jsonl --out {replay} --json"
@@ -84,9 +59,13 @@ pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
 }
 
 /// The objects of a file of JSON lines.
-pub(crate) fn lines(path: &Path) -> Vec<Value> {
+fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    // The last one may be on its way.
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let lines = whole
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
     lines.collect()
 }
 
@@ -105,125 +84,12 @@ fn part_of(place: &Place, out: &str, device: u32) -> (Vec<u64>, Vec<String>) {
     (answered.collect(), missing.collect())
 }
 
-/// Something between a device and its coordinator.
-struct Proxy {
-    /// Bytes that came from the device.
-    from_device: AtomicUsize,
-    /// Nothing passes any more once so many bytes came from the device.
-    hold_after: AtomicUsize,
-    is_held: AtomicBool,
-    /// One byte in so many is damaged; 0 is none.
-    damage_every: AtomicUsize,
-    /// The connection is cut after so many bytes, again and again; 0 is never.
-    cut_every: AtomicUsize,
-    cuts: AtomicUsize,
-    damages: AtomicUsize,
-    over: AtomicBool,
-}
-
-impl Proxy {
-    fn start(place: &Place, from: &str, to: &str) -> Arc<Self> {
-        let proxy = Arc::new(Self {
-            from_device: AtomicUsize::new(0),
-            hold_after: AtomicUsize::new(usize::MAX),
-            is_held: AtomicBool::new(false),
-            damage_every: AtomicUsize::new(0),
-            cut_every: AtomicUsize::new(0),
-            cuts: AtomicUsize::new(0),
-            damages: AtomicUsize::new(0),
-            over: AtomicBool::new(false),
-        });
-        let listener = UnixListener::bind(place.path(from)).unwrap();
-        let to = place.path(to);
-        let shared = Arc::clone(&proxy);
-        thread::spawn(move || shared.accept(&listener, &to));
-        proxy
-    }
-
-    fn accept(self: Arc<Self>, listener: &UnixListener, to: &PathBuf) {
-        for device in listener.incoming() {
-            let (Ok(device), Ok(server)) = (device, UnixStream::connect(to)) else {
-                continue;
-            };
-            let broken = Arc::new(AtomicBool::new(false));
-            for from_device in [true, false] {
-                let streams = (device.try_clone().unwrap(), server.try_clone().unwrap());
-                let (shared, broken) = (Arc::clone(&self), Arc::clone(&broken));
-                thread::spawn(move || {
-                    let (mut from, mut to) = match from_device {
-                        true => streams,
-                        false => (streams.1, streams.0),
-                    };
-                    shared.copy(&mut from, &mut to, from_device, &broken);
-                    broken.store(true, Ordering::Relaxed);
-                    let _ = from.shutdown(std::net::Shutdown::Both);
-                    let _ = to.shutdown(std::net::Shutdown::Both);
-                });
-            }
-        }
-    }
-
-    fn copy(&self, from: &mut UnixStream, to: &mut UnixStream, up: bool, broken: &AtomicBool) {
-        let (mut passed, mut buffer) = (0, [0; 64]);
-        from.set_read_timeout(Some(Duration::from_millis(20)))
-            .unwrap();
-        while !broken.load(Ordering::Relaxed) && !self.over.load(Ordering::Relaxed) {
-            let count = match from.read(&mut buffer) {
-                Ok(0) => return,
-                Ok(count) => count,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
-                Err(_) => return,
-            };
-            let bytes = &mut buffer[..count];
-            let all = if up {
-                self.from_device.fetch_add(count, Ordering::Relaxed) + count
-            } else {
-                0
-            };
-            if all > self.hold_after.load(Ordering::Relaxed) {
-                self.is_held.store(true, Ordering::Relaxed);
-            }
-            if self.is_held.load(Ordering::Relaxed) {
-                continue;
-            }
-            let due = |every: usize| every > 0 && (passed + count) / every > passed / every;
-            if due(self.damage_every.load(Ordering::Relaxed)) {
-                bytes[count / 2] ^= 0x41;
-                self.damages.fetch_add(1, Ordering::Relaxed);
-            }
-            if due(self.cut_every.load(Ordering::Relaxed)) {
-                self.cuts.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            passed += count;
-            if to.write_all(bytes).is_err() {
-                return;
-            }
-        }
-    }
-
-    fn wait_until_held(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !self.is_held.load(Ordering::Relaxed) {
-            assert!(Instant::now() < deadline, "nothing came to be held");
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn repair(&self) {
-        self.hold_after.store(usize::MAX, Ordering::Relaxed);
-        self.is_held.store(false, Ordering::Relaxed);
-        self.damage_every.store(0, Ordering::Relaxed);
-        self.cut_every.store(0, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=20 --budget 100"));
-    let first = Proxy::start(&place, "first.sock", "fleet.sock");
-    let second = Proxy::start(&place, "second.sock", "fleet.sock");
+    let first = Proxy::start(&place, "first.sock", "fleet.sock", true);
+    let second = Proxy::start(&place, "second.sock", "fleet.sock", true);
     // In the middle of its second update.
     first.hold_after.store(4_500, Ordering::Relaxed);
     second.damage_every.store(5_003, Ordering::Relaxed);
@@ -243,11 +109,7 @@ fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
     first.repair();
     zero = Device::start(&place, 0, "first.sock");
     // The other is killed wherever it is once its line was damaged and cut; then it works again.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
-    while count(&second.cuts).min(count(&second.damages)) < 2 && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(5));
-    }
+    second.wait_until_bad();
     one.0.kill().unwrap();
     one.0.wait().unwrap();
     second.repair();
@@ -256,7 +118,6 @@ fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
     assert_eq!(outcome.json()["rounds"], 20, "{outcome}");
 
     assert_is_the_simulation(&place, "served");
-    assert!(count(&second.cuts) > 1 && count(&second.damages) > 1);
     for device in 0..4 {
         let (answered, missing) = part_of(&place, "served", device);
         assert_eq!(
@@ -304,6 +165,69 @@ fn devices_add_their_own_noise_and_the_bits_are_the_simulations() {
         let (_, missing) = part_of(&place, "weak", device);
         assert!(missing[0].contains("less noise"), "{missing:?}");
     }
+}
+
+#[test]
+fn a_silent_device_costs_its_own_update_and_the_time_out() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=30"));
+    let devices: Vec<Device> = (0..4)
+        .map(|n| Device::start(&place, n, "fleet.sock"))
+        .collect();
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
+         --timeout 3s --out served --json {FULL} --set rounds=30"
+    );
+    let serve = place.start(&arguments);
+    let wait_for = |condition: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !condition() {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            thread::sleep(Duration::from_millis(2));
+        }
+    };
+    wait_for(&|| part_of(&place, "served", 2).0.len() > 1);
+    devices[2].signal("-STOP");
+    wait_for(&|| !part_of(&place, "served", 2).1.is_empty());
+    devices[2].signal("-CONT");
+    wait(serve, &arguments).success();
+    for device in [0, 1, 3] {
+        assert_eq!(part_of(&place, "served", device).0.len(), 30);
+    }
+    let (answered, missing) = part_of(&place, "served", 2);
+    assert!(answered.contains(&29), "it came back: {missing:?}");
+    let reasons = ["no answer to the invitation", "too late"];
+    assert!(
+        missing.iter().all(|why| reasons.contains(&why.as_str())),
+        "{missing:?}"
+    );
+    assert_is_the_simulation(&place, "served");
+}
+
+/// Whatever the coordinator says about the number of rounds, each device counts for itself.
+#[test]
+fn a_device_stops_at_its_own_budget() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --budget 2"));
+    // One waits for its coordinator, by TCP.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp:{}", free.local_addr().unwrap());
+    drop(free);
+    let _listens = Device::start_at(&place, 0, &format!("--listen {address}"));
+    let _devices: Vec<Device> = (1..4)
+        .map(|n| Device::start(&place, n, "fleet.sock"))
+        .collect();
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --device {address} --simulated 50 \
+         --seed 7 --timeout 20s --out served --json {FULL} --set rounds=4"
+    );
+    wait(place.start(&arguments), &arguments).success();
+    for device in 0..4 {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!(answered, [0, 1]);
+        assert_eq!(missing, ["declined: the device's own budget is spent"; 2]);
+    }
+    assert_is_the_simulation(&place, "served");
 }
 
 #[test]
@@ -419,6 +343,13 @@ fn calls_that_cannot_be_are_refused_in_one_sentence() {
     let place = Place::new();
     provision(&place, FULL);
     let listen = "--listen unix:fleet.sock";
+    for (name, cohort) in [("once", "0,2"), ("far", "0,280"), ("twice", "2,2")] {
+        let record = format!(
+            "{{\"round\":0,\"number\":0,\"cohort\":[{cohort}],\"answered\":[],\"missing\":{{}},\
+             \"covered_by_the_privacy_statement\":false}}\n"
+        );
+        place.write(&format!("{name}.jsonl"), record);
+    }
     let cases = [
         ("provision --devices 4..4 --out x", "0..4"),
         ("provision --devices 0..300 --out x", "devices 0 to 279"),
@@ -439,6 +370,19 @@ fn calls_that_cannot_be_are_refused_in_one_sentence() {
             "clip_norm",
         ),
         ("serve --resume fleet", "no run directory"),
+        ("run --participation missing.jsonl", "missing.jsonl"),
+        (
+            "run --participation once.jsonl --out x",
+            "it has 1 rounds, where `rounds` is 40",
+        ),
+        (
+            "run --participation far.jsonl --out x --set rounds=1",
+            "it names device 280 of 280 devices",
+        ),
+        (
+            "run --participation twice.jsonl --out x",
+            "line 1: the cohort",
+        ),
         (
             "device --model tree:3 --provision a --ledger b --connect unix:c",
             "softmax:64x10",

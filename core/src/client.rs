@@ -43,10 +43,7 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
                 P == M::PARAMETERS,
                 "P must be the model's number of parameters"
             );
-            assert!(
-                B >= M::OUTPUTS,
-                "B must be at least the model's number of outputs"
-            );
+            assert!(B >= M::SCRATCH, "B must be at least what one sample needs");
         }
         Self {
             model,

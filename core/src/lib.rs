@@ -49,6 +49,7 @@
 //! | [`model`] | linear, logistic and softmax regression over flat parameters |
 //! | [`samples`] | a device's local data |
 //! | [`train`] | local SGD with projection onto the clip norm's ball |
+//! | [`contrast`] | learning without labels, and correlation matrices with noise |
 //! | [`clip`] | L2 clipping |
 //! | [`quantize`] | the integer grid and its exact bound |
 //! | [`noise`] | the exact discrete Gaussian |
@@ -56,6 +57,7 @@
 //! | [`stream`] | named random streams |
 //! | [`lanes`] | the loops that reduce over parameters, in one fixed order |
 //! | [`math`] | elementary functions in software |
+//! | [`personal`] | local training of models of a device's own |
 //! | [`params`] | numbers that are checked once |
 //! | [`ledger`] | the device's own record of its participations, on flash |
 //! | [`provision`] | who a device is and what it agrees to, in a flash page of its own |
@@ -86,12 +88,14 @@ extern crate std;
 
 pub mod client;
 pub mod clip;
+pub mod contrast;
 pub mod lanes;
 pub mod ledger;
 pub mod math;
 pub mod model;
 pub mod noise;
 pub mod params;
+pub mod personal;
 pub mod provision;
 pub mod quantize;
 pub mod samples;

@@ -24,6 +24,24 @@ pub fn ln(x: f32) -> f32 {
     libm::logf(x)
 }
 
+/// Sine of an angle in radians.
+#[inline]
+pub fn sin(x: f32) -> f32 {
+    libm::sinf(x)
+}
+
+/// Cosine of an angle in radians.
+#[inline]
+pub fn cos(x: f32) -> f32 {
+    libm::cosf(x)
+}
+
+/// Hyperbolic tangent.
+#[inline]
+pub fn tanh(x: f32) -> f32 {
+    libm::tanhf(x)
+}
+
 /// ln(1 + x), accurate near 0.
 #[inline]
 pub fn ln_1p(x: f32) -> f32 {

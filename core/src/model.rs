@@ -1,12 +1,15 @@
 //! Models of fixed or run-time size over flat `f32` parameters.
 //!
-//! All of them score a sample as `Wx + b` and differ in the number of scores and in the loss:
-//! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). Parameters are
-//! one slice: W class-major (row c = class c over features), then the biases. A size is
+//! Three of them score a sample as `Wx + b` and differ in the number of scores and in the loss:
+//! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). [`Encoder`] has a
+//! hidden layer below a softmax. Parameters are one slice, for each layer W class-major (row c =
+//! class c over features), then the biases. A size is
 //! [`Const<N>`](Const) on devices and `usize` on desktops; the code is the same.
 
 mod affine;
 mod dim;
+mod distilled;
+mod encoder;
 mod linear;
 mod logistic;
 mod softmax;
@@ -15,6 +18,8 @@ use crate::samples::Samples;
 
 pub use affine::BATCH_GROUP;
 pub use dim::{Const, Dim};
+pub use distilled::{Distilled, Labelled, WithRow, log_probabilities};
+pub use encoder::{Activation, Encoder};
 pub use linear::Linear;
 pub use logistic::Logistic;
 pub use softmax::Softmax;
@@ -98,6 +103,19 @@ impl Tensors {
         self.lengths.get(..self.count).unwrap_or_default()
     }
 
+    /// The four tensors of two affine layers, one above the other.
+    pub const fn two_layers(features: usize, hidden: usize, outputs: usize) -> Self {
+        Self {
+            lengths: [
+                features.saturating_mul(hidden),
+                hidden,
+                hidden.saturating_mul(outputs),
+                outputs,
+            ],
+            count: 4,
+        }
+    }
+
     /// Sum of the lengths.
     pub const fn total(&self) -> usize {
         let [a, b, c, d] = self.lengths;
@@ -122,8 +140,13 @@ pub trait Model {
     /// Scores of a sample: 1, or the number of classes.
     fn output_count(&self) -> usize;
 
-    /// Lengths of the parameter tensors: W, then b.
+    /// Lengths of the parameter tensors: W, then b, layer by layer.
     fn tensors(&self) -> Tensors;
+
+    /// Scratch entries with which [`Self::loss_and_gradient`] works on so many samples at a time.
+    fn scratch_count(&self, samples: usize) -> usize {
+        samples.saturating_mul(self.output_count())
+    }
 
     /// Number of parameters.
     fn parameter_count(&self) -> usize {
@@ -133,8 +156,8 @@ pub trait Model {
     /// Mean loss over the samples that `batch` names, and its gradient into `gradient`.
     ///
     /// * Shape: `parameters` and `gradient` have [`Self::parameter_count`] entries; `scratch`
-    ///   holds the scores of a few samples at a time, at least [`Self::output_count`] entries, best
-    ///   [`BATCH_GROUP`] times as many. Its length does not change the result.
+    ///   at least [`Self::scratch_count`] of one sample, best of [`BATCH_GROUP`]. Its length does not
+    ///   change the result.
     /// * Cost: 4 · batch · parameters flop; reduces in the order of [`crate::lanes`] over features,
     ///   and in the order of `batch` over samples.
     ///
@@ -199,6 +222,8 @@ pub enum ModelKind {
     Logistic,
     /// [`Softmax`].
     Softmax,
+    /// [`Encoder`]. Version 1 of the protocol cannot describe it.
+    Encoder,
 }
 
 impl ModelKind {
@@ -208,10 +233,11 @@ impl ModelKind {
             Self::Linear => 1,
             Self::Logistic => 2,
             Self::Softmax => 3,
+            Self::Encoder => 4,
         }
     }
 
-    /// The kind with this number.
+    /// The kind with this number, if it can travel: an encoder's shape has a third number.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
             1 => Some(Self::Linear),
@@ -228,6 +254,8 @@ pub trait FixedModel: Model {
     const PARAMETERS: usize;
     /// Scores of a sample.
     const OUTPUTS: usize;
+    /// Least scratch entries; see [`Model::scratch_count`].
+    const SCRATCH: usize = Self::OUTPUTS;
 }
 
 /// A single sample without a target, to score.

@@ -4,7 +4,7 @@
 //! data set is fixed, its samples. `docs/provisioning.md` has the layout. It is secret: it holds the
 //! device's key and the root of its random streams.
 //!
-//! [`write`] makes a record, [`Record::read`] reads one where it lies and copies no samples.
+//! [`write()`] makes a record, [`Record::read`] reads one where it lies and copies no samples.
 //! Nothing of it is trusted: a page that is blank, cut or damaged is an error with a name.
 
 use core::marker::PhantomData;

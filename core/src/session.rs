@@ -199,7 +199,7 @@ where
         let fits = [&*memory.global, local, update]
             .iter()
             .all(|vector| vector.len() == parameters);
-        if !fits || scratch.len() < model.output_count() {
+        if !fits || scratch.len() < model.scratch_count(1) {
             return None;
         }
         Some(Self {

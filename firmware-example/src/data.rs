@@ -3,8 +3,13 @@
 use core::num::NonZeroU32;
 
 use smolfed_core::{
+    contrast::{
+        ContrastTraining,
+        augment::{ChannelDrop, Jitter, Rotation, Scaling, TimeShift},
+    },
     noise::{DiscreteGaussian, NoiseError},
     params::{ClipNorm, LearningRate, ParamError, Penalty},
+    personal::{Effort, PersonalTraining},
     quantize::{Grid, QuantizeError},
     smooth::{LaplacianSmoothing, SmoothingError},
     stream::{Purpose, Root, Stream, StreamId},
@@ -17,6 +22,10 @@ pub const FEATURES: usize = 16;
 pub const CLASSES: usize = 4;
 /// Samples of the device.
 pub const SAMPLES: usize = 12;
+/// Units of the shared encoder.
+pub const HIDDEN: usize = 6;
+/// Rounds in which the device keeps a model of its own.
+pub const ROUNDS: usize = 3;
 
 /// Feature values that use many bits, in the range of standardised data.
 pub static DATA: [f32; FEATURES * SAMPLES] = {
@@ -119,6 +128,77 @@ impl Setting {
         let noise = noise.map_err(|_: NoiseError| "the noise")?;
         Ok(self.noise.then_some(noise))
     }
+}
+
+/// Local training of a model of the device's own.
+///
+/// # Errors
+/// A message, if a constant is wrong.
+pub fn personal() -> Result<PersonalTraining, &'static str> {
+    let training = || -> Result<PersonalTraining, ParamError> {
+        Ok(PersonalTraining {
+            effort: Effort::Steps(NonZeroU32::MIN.saturating_add(6)),
+            batch_size: NonZeroU32::MIN.saturating_add(4),
+            learning_rate: LearningRate::new(0.07)?,
+            weight_decay: Penalty::new(0.001)?,
+        })
+    };
+    training().map_err(|_| "a parameter of personal training")
+}
+
+/// What pulls the device's own model to the shared one.
+///
+/// # Errors
+/// A message, if a constant is wrong.
+pub fn pull() -> Result<Penalty, &'static str> {
+    Penalty::new(0.3).map_err(|_| "the pull")
+}
+
+/// Numbers of a representation.
+pub const WIDTH: usize = 4;
+/// V: a sample has 2V views.
+pub const PAIRS: usize = 2;
+
+/// All variations of a window of channels over time, one after the other.
+pub type Variations = ((Jitter, Scaling), ((TimeShift, ChannelDrop), Rotation));
+
+/// How the views of a sample vary, as four channels of four values.
+pub const fn variations() -> Variations {
+    const TIME: usize = 4;
+    let (reach, time) = (0.2, TIME);
+    (
+        (Jitter(0.1), Scaling { reach, time }),
+        (
+            (
+                TimeShift { reach: 1, time },
+                ChannelDrop {
+                    probability: 0.1,
+                    time,
+                },
+            ),
+            Rotation { reach: 0.4 },
+        ),
+    )
+}
+
+/// Local training without labels.
+///
+/// # Errors
+/// A message, if a constant is wrong.
+pub fn contrast() -> Result<ContrastTraining, &'static str> {
+    Ok(ContrastTraining {
+        epochs: 2,
+        batch_size: NonZeroU32::MIN.saturating_add(4),
+        learning_rate: LearningRate::new(0.05).map_err(|_| "the step size")?,
+    })
+}
+
+/// The noise of one local step.
+///
+/// # Errors
+/// A message, if a constant is wrong.
+pub fn step_noise() -> Result<DiscreteGaussian, &'static str> {
+    DiscreteGaussian::new(3 << 20, 10).map_err(|_: NoiseError| "the noise of a step")
 }
 
 /// The grid of the updates.

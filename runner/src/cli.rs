@@ -8,6 +8,7 @@ mod privacy;
 mod provision;
 mod report;
 mod run;
+mod screen;
 mod serve;
 mod session;
 mod summary;

@@ -5,6 +5,7 @@
 //! [`crate::experiment::Experiment`].
 
 mod overrides;
+mod personalise;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,9 @@ use crate::privacy::accountant::Accountant;
 use crate::privacy::params::DeltaSpec;
 
 pub use overrides::Override;
+pub use personalise::{
+    FineTuneKind, NoiseScale, NoiseTime, PersonaliseConfig, PmtlUpdateName, PrivatePart,
+};
 
 /// The experiment that runs when none is given.
 pub const DEFAULT: &str = include_str!("../assets/default.toml");
@@ -38,6 +42,12 @@ pub enum ConfigError {
         origin: String,
         /// What the parser says, with the line.
         message: String,
+    },
+    /// A sweep where one experiment is expected.
+    #[error("{origin} has a table [sweep], so that it is many experiments: smolfed sweep {origin}")]
+    IsSweep {
+        /// The file.
+        origin: String,
     },
     /// `--set` with something else than `key=value`.
     #[error("`--set {text}`: expected KEY=VALUE, for example `--set privacy.epsilon=6`")]
@@ -63,6 +73,16 @@ pub enum Method {
     DpFed,
     /// Private federated averaging with Laplacian smoothing (Liang et al. 2020).
     DpFedLs,
+    /// Private federated averaging, each device pulled back to the global model (Li et al. 2020).
+    Fedprox,
+    /// A personal model on each device, pulled to a shared one (Hu, Wu, Smith 2023).
+    Pmtl,
+    /// A shared encoder below a private part of each device (Wu, Chen, Wang 2020).
+    Dpfedmtl,
+    /// A shared model and an offset of each device's own (Bietti et al. 2022).
+    PpSgd,
+    /// Each device by itself: nothing is shared.
+    Local,
 }
 
 impl Method {
@@ -72,6 +92,11 @@ impl Method {
         match self {
             Self::DpFed => "dp-fed",
             Self::DpFedLs => "dp-fed-ls",
+            Self::Fedprox => "fedprox",
+            Self::Pmtl => "pmtl",
+            Self::Dpfedmtl => "dpfedmtl",
+            Self::PpSgd => "pp-sgd",
+            Self::Local => "local",
         }
     }
 }
@@ -84,7 +109,7 @@ pub enum ModelKind {
     Linear,
     /// Logistic regression, two classes.
     Logistic,
-    /// Softmax regression.
+    /// Softmax regression, on top of a hidden layer with `model.hidden`.
     Softmax,
 }
 
@@ -107,6 +132,22 @@ pub struct ModelConfig {
     /// The kind; by default linear for values, softmax for classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ModelKind>,
+    /// Units of a hidden layer below the softmax; without it there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<u32>,
+    /// What a hidden unit does to its sum; tanh by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activation: Option<ActivationName>,
+}
+
+/// What a hidden unit does to its sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActivationName {
+    /// Hyperbolic tangent.
+    Tanh,
+    /// max(x, 0).
+    Relu,
 }
 
 /// How the cohort of a round comes about.
@@ -147,6 +188,22 @@ pub struct CohortConfig {
     pub sampling_rate: Option<f64>,
     /// What the sum is divided by.
     pub denominator: Denominator,
+    /// How much an update counts in the sum.
+    pub weighting: Weighting,
+    /// The number of samples from which on a device counts no more; needed to weigh private updates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_cap: Option<u32>,
+}
+
+/// How much an update counts in the sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weighting {
+    /// All the same.
+    #[default]
+    Uniform,
+    /// By the device's number of samples, over the cap: from just above 0 to 1.
+    Samples,
 }
 
 /// When an update is clipped.
@@ -330,6 +387,9 @@ pub struct Config {
     /// The server's step.
     #[serde(default)]
     pub server: ServerConfig,
+    /// Models of a device's own.
+    #[serde(default)]
+    pub personalise: PersonaliseConfig,
     /// Clipping, noise and accounting.
     #[serde(default)]
     pub privacy: PrivacyConfig,
@@ -371,6 +431,11 @@ impl Config {
             origin: origin.to_owned(),
             message: sentence(&error, text),
         };
+        let whole: Result<toml::Table, _> = toml::from_str(text);
+        if whole.is_ok_and(|table| table.contains_key("sweep")) {
+            let origin = origin.to_owned();
+            return Err(ConfigError::IsSweep { origin });
+        }
         if overrides.is_empty() {
             // Straight from the text: errors then name the line.
             return toml::from_str(text).map_err(refuse);

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`exchange`] | one round with one device: model out, update in, the check of its bound |
 //! | [`peer`] | one device: greeting, sessions, its part in the round; frames in, frames out |
-//! | [`line`] | one connection: bytes in, bytes out, and which device speaks on it |
+//! | [`mod@line`] | one connection: bytes in, bytes out, and which device speaks on it |
 //! | [`address`] | serial lines and sockets |
 //! | [`links`] | a thread a connection |
 //! | [`fleet`] | all devices: a round with those of them that were drawn |

@@ -4,18 +4,23 @@
 //! out needs no further checks.
 
 mod origin;
+mod personal;
 mod privacy_plan;
+pub(crate) mod weighting;
 
 use smolfed_core::params::{ClipNorm, LearningRate, ParamError, Penalty};
+use smolfed_core::personal::PmtlUpdate;
 use smolfed_core::quantize::Grid;
 use smolfed_core::smooth::LaplacianSmoothing;
 use smolfed_core::train::{Clipping, LocalTraining};
 
 use crate::config::{
-    ClipTime, CohortConfig, Config, DenoiserKind, Denominator, Method, SamplingScheme,
-    ServerConfig, TrainConfig,
+    ClipTime, CohortConfig, Config, DenoiserKind, Denominator, Method, PmtlUpdateName,
+    SamplingScheme, ServerConfig, TrainConfig, Weighting,
 };
 use crate::data::federation::Federation;
+use crate::personal::evaluate::Extra;
+use crate::personal::{PersonalKind, PersonalPlan};
 use crate::privacy::accountant::AccountingError;
 use crate::privacy::calibrate::CalibrationError;
 use crate::privacy::event::{PrivacyEvent, Sampling};
@@ -26,6 +31,7 @@ use crate::task::{Task, TaskError};
 
 pub use origin::Origin;
 pub use privacy_plan::PrivacyPlan;
+use privacy_plan::Released;
 
 /// Why an experiment cannot run; each names the key, the value and what would be right.
 #[derive(Debug, thiserror::Error)]
@@ -117,8 +123,16 @@ pub struct Experiment {
     pub encoding: Encoding,
     /// Noise and accounting.
     pub privacy: PrivacyPlan,
+    /// Samples from which on an update has weight 1; `None` if all count the same.
+    pub weight_cap: Option<u32>,
     /// The server's step.
     pub server: ServerStep,
+    /// Models of a device's own, if the method has them.
+    pub personal: Option<PersonalPlan>,
+    /// Fine-tuning and training alone, for the last evaluation of devices.
+    pub extra: Extra,
+    /// Devices whose own samples are evaluated on, at most.
+    pub most_devices: u32,
     /// Where devices and randomness come from.
     pub origin: Origin,
 }
@@ -143,7 +157,7 @@ impl Experiment {
         origin: Origin,
     ) -> Result<Self, ExperimentError> {
         let task = Task::new(
-            config.model.kind,
+            &config.model,
             federation.feature_count(),
             federation.class_count(),
         )?;
@@ -159,7 +173,20 @@ impl Experiment {
             None => Encoding::Unbounded,
             Some(clip_norm) => Encoding::Clipped(grid(clip_norm, config.privacy.grid_bits)?),
         };
-        let training = local_training(&config.train, clip_norm)?;
+        let mut training = local_training(&config.train, clip_norm)?;
+        if config.method == Method::Fedprox {
+            if training.proximal != Penalty::NONE {
+                return Err(ExperimentError::Contradiction {
+                    first: "train.proximal",
+                    second: "personalise.lambda",
+                    advice: "with method \"fedprox\" the proximal term is `personalise.lambda`",
+                });
+            }
+            training.proximal = personal::strength(&config)?;
+        }
+        let personal = personal::plan(&config, &task)?;
+        let extra = personal::extra(&config, &task, personal.as_ref(), sampling)?;
+        let most_devices = personal::most_devices(&config)?;
         let learning_rate_decay = config.train.learning_rate_decay;
         if !(learning_rate_decay > 0.0 && learning_rate_decay <= 1.0) {
             return Err(out_of_range(
@@ -168,8 +195,24 @@ impl Experiment {
                 "above 0 and at most 1",
             ));
         }
-        let privacy = PrivacyPlan::new(&config, sampling, encoding, spent, &origin)?;
-        let server = server_step(&config, &task, sampling)?;
+        let privacy = PrivacyPlan::new(
+            &config,
+            &Released {
+                sampling,
+                encoding,
+                personal,
+            },
+            spent,
+            &origin,
+        )?;
+        let weight_cap = weighting::cap(&config, federation)?;
+        let mut server = server_step(&config, &task, sampling, personal.as_ref())?;
+        if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
+            && privacy.noise.is_none()
+        {
+            // With noise it stays as it is: the sum of the weights tells of the devices' data.
+            *denominator *= weighting::mean(cap, federation);
+        }
         Ok(Self {
             config,
             task,
@@ -178,9 +221,74 @@ impl Experiment {
             learning_rate_decay,
             encoding,
             privacy,
+            weight_cap,
             server,
+            personal,
+            extra,
+            most_devices,
             origin,
         })
+    }
+
+    /// Parameters that are shared, and travel.
+    #[must_use]
+    pub fn shared_count(&self) -> usize {
+        match &self.personal {
+            Some(plan) => plan.shared,
+            None => self.task.parameter_count(),
+        }
+    }
+
+    /// Whether the shared parameters are a model by themselves.
+    #[must_use]
+    pub fn shares_a_model(&self) -> bool {
+        self.personal.is_none_or(|plan| plan.shares_a_model())
+    }
+
+    /// Lengths of the tensors that are shared.
+    #[must_use]
+    pub fn shared_tensors(&self) -> Vec<usize> {
+        let shared = self.shared_count();
+        let tensors = self.task.tensors();
+        let mut total = 0;
+        let is_shared = |length: &&usize| {
+            total += **length;
+            total <= shared
+        };
+        tensors
+            .as_slice()
+            .iter()
+            .take_while(is_shared)
+            .copied()
+            .collect()
+    }
+
+    /// One step of the integers of `round`, in units of the parameters: what devices release in each
+    /// local step are gradients.
+    #[must_use]
+    pub fn step_in(&self, round: u32) -> f64 {
+        let step = self.encoding.step();
+        match self.personal.map(|plan| plan.kind) {
+            Some(PersonalKind::Split { each_step: true }) => {
+                step * f64::from(self.training_in(round).learning_rate.get())
+            }
+            _ => step,
+        }
+    }
+
+    /// Std of the noise on the sum of `round`, in units of the parameters, from so many devices with noise of
+    /// their own, or from the server.
+    #[must_use]
+    pub fn noise_std_in(&self, round: u32, cohort: usize) -> f64 {
+        let sources = if self.privacy.is_local() {
+            cohort as f64
+        } else {
+            1.0
+        };
+        let releases = sources * f64::from(self.privacy.event.releases);
+        // What is released in each step are gradients.
+        let unit = self.step_in(round) / self.encoding.step();
+        self.privacy.noise_std() * releases.sqrt() * unit
     }
 
     /// Local training in `round`: the learning rate decays from round to round.
@@ -369,6 +477,7 @@ fn server_step(
     config: &Config,
     task: &Task,
     sampling: Sampling,
+    personal: Option<&PersonalPlan>,
 ) -> Result<ServerStep, ExperimentError> {
     let ServerConfig {
         learning_rate,
@@ -389,6 +498,13 @@ fn server_step(
             first: "server.denoiser",
             second: "server.smoothing_factor",
             advice: "compare them in runs of their own",
+        });
+    }
+    if !axes.is_empty() && matches!(task, Task::Encoder(_)) {
+        return Err(ExperimentError::Contradiction {
+            first: "server.axes",
+            second: "model.hidden",
+            advice: "axes are for models whose weights are as long as a sample",
         });
     }
     let cells = axes
@@ -413,7 +529,35 @@ fn server_step(
             axes: axes.clone(),
         },
     };
-    let expected = sampling.sampling_rate().unwrap_or(1.0) * f64::from(sampling.device_count());
+    let devices = f64::from(sampling.device_count());
+    if config.cohort.denominator == Denominator::Realised {
+        let realised = |first, advice| {
+            Err(ExperimentError::Contradiction {
+                first,
+                second: "cohort.denominator",
+                advice,
+            })
+        };
+        if config.personalise.update == Some(PmtlUpdateName::MeanOverAll)
+            && config.method == Method::Pmtl
+        {
+            return realised(
+                "personalise.update",
+                "\"mean-over-all\" divides by all devices, not by those that were drawn",
+            );
+        }
+        if config.cohort.weighting == Weighting::Samples {
+            return realised(
+                "cohort.weighting",
+                "weights by \"samples\" are divided by their expected sum, not by the number drawn",
+            );
+        }
+    }
+    let over_all = PersonalKind::Pmtl(PmtlUpdate::MeanOverAll);
+    let expected = match personal {
+        Some(plan) if plan.kind == over_all => devices,
+        _ => sampling.sampling_rate().unwrap_or(1.0) * devices,
+    };
     Ok(ServerStep {
         learning_rate: number("server.learning_rate", *learning_rate, LearningRate::new)?,
         denoiser,

@@ -29,6 +29,7 @@
 //! | [`coordinator`], [`serve`] | real devices over serial lines and sockets, among simulated ones |
 //! | [`participation`] | who took part in each round, to be studied and repeated |
 //! | [`device`] | a device as a process |
+//! | [`personal`] | models of a device's own |
 //! | [`privacy`] | events, accountants, calibration, statements |
 //! | [`report`] | the page about a run, and its plots |
 //! | [`task`] | the model that is trained |
@@ -45,6 +46,7 @@ pub mod device;
 pub mod experiment;
 pub mod number;
 pub mod participation;
+pub mod personal;
 pub mod privacy;
 pub mod report;
 pub mod rounds;

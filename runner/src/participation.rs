@@ -45,22 +45,19 @@ pub fn id(rounds: &[Participation]) -> String {
     format!("participation-{:08x}", crc32fast::hash(text.as_bytes()))
 }
 
-/// Reads a whole record of participation.
+/// Reads a whole record of participation; a file that is not there has no rounds.
 ///
 /// # Errors
 /// [`RunDirError`] if it cannot be read, a line is damaged, or a round is missing.
 pub fn read(path: &Path) -> Result<Vec<Participation>, RunDirError> {
-    if !path.is_file() {
-        return Err(RunDirError::Io {
-            action: "read",
-            path: path.display().to_string(),
-            source: std::io::ErrorKind::NotFound.into(),
-        });
-    }
     let rounds: Vec<Participation> = records::read(path)?;
     for (index, record) in rounds.iter().enumerate() {
         if record.round as usize != index {
             let reason = format!("line {} is of round {}", index + 1, record.round);
+            return Err(damaged(path, reason));
+        }
+        if !record.cohort.is_sorted_by(|a, b| a < b) {
+            let reason = format!("line {}: the cohort is not in ascending order", index + 1);
             return Err(damaged(path, reason));
         }
     }

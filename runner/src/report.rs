@@ -7,6 +7,7 @@
 
 mod accounts;
 mod curves;
+mod devices;
 mod frequencies;
 mod headline;
 pub mod html;
@@ -24,8 +25,9 @@ use std::path::PathBuf;
 
 pub use membership::roc_plot;
 
-use crate::audit::membership::Roc;
+use crate::audit::membership::Attack;
 use crate::config::Config;
+use crate::personal::DeviceReport;
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundRecord, Spectrum};
 use crate::run_dir::{ModelFile, RunDir, RunDirError};
@@ -43,8 +45,10 @@ pub struct ReportInput {
     pub spectrum: Option<Spectrum>,
     /// The model, if it was written.
     pub model: Option<ModelFile>,
-    /// The attack on membership, if examples were kept back for it.
-    pub membership: Option<Roc>,
+    /// Figures of each device's models, after the last round.
+    pub devices: Option<DeviceReport>,
+    /// The attack on membership, of this model or of several, if examples were kept back for it.
+    pub membership: Vec<Attack>,
 }
 
 impl ReportInput {
@@ -59,7 +63,8 @@ impl ReportInput {
             statements: if_there(dir.privacy())?.unwrap_or_default(),
             spectrum: if_there(dir.diagnostics())?,
             model: if_there(dir.model())?,
-            membership: if_there(dir.membership())?,
+            devices: if_there(dir.device_figures())?,
+            membership: if_there(dir.membership())?.unwrap_or_default(),
         })
     }
 }
@@ -81,6 +86,7 @@ pub fn render(input: &ReportInput) -> String {
     let content = [
         headline::headline(input),
         curves::learning(input),
+        devices::section_of(input),
         rounds::table_of(input),
         accounts::section_of(input),
         page::section(

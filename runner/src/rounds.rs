@@ -15,8 +15,10 @@ use smolfed_core::stream::Root;
 
 use crate::coordinator::keys::KeysError;
 use crate::data::federation::Federation;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Origin};
 use crate::number::upper;
+use crate::personal::evaluate::{DeviceEvaluation, EvaluationError};
+use crate::personal::{DeviceMeans, DeviceReport, StateError};
 use crate::privacy::accountant::{Accountant, AccountingError};
 use crate::privacy::event::PrivacyEvent;
 use crate::privacy::ledger::LedgerError;
@@ -61,6 +63,12 @@ pub enum RoundError {
     /// The model does not fit the data.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The models of a device's own.
+    #[error(transparent)]
+    States(#[from] StateError),
+    /// A device's models could not be evaluated.
+    #[error(transparent)]
+    Devices(#[from] EvaluationError),
     /// The round numbers of a fleet.
     #[error(transparent)]
     Keys(#[from] KeysError),
@@ -108,11 +116,19 @@ impl Start {
     #[must_use]
     pub fn simulation(experiment: &Experiment) -> Self {
         Self {
-            global: vec![0.0; experiment.task.parameter_count()],
+            global: initial(experiment),
             round: 0,
             root: Root::from_seed(experiment.config.seed),
         }
     }
+}
+
+/// The shared parameters before the first round.
+fn initial(experiment: &Experiment) -> Vec<f32> {
+    let root = Root::from_seed(experiment.config.seed);
+    let mut parameters = experiment.task.initial(&root);
+    parameters.truncate(experiment.shared_count());
+    parameters
 }
 
 /// A federation in training.
@@ -125,6 +141,7 @@ pub struct Training<'a> {
     spectrum: Option<Spectrum>,
     /// ε after so many rounds, the last one that was computed.
     epsilon: Option<(u32, f64)>,
+    devices: Option<DeviceReport>,
 }
 
 impl<'a> Training<'a> {
@@ -139,6 +156,7 @@ impl<'a> Training<'a> {
             round: start.round,
             spectrum: None,
             epsilon: None,
+            devices: None,
         }
     }
 
@@ -201,6 +219,45 @@ impl<'a> Training<'a> {
         }
     }
 
+    /// The means over devices of their models, on their own test and validation samples. Without models
+    /// of their own only after the last round.
+    fn evaluate_devices(
+        &mut self,
+        updates: &dyn Updates,
+        is_last: bool,
+    ) -> Result<[Option<DeviceMeans>; 2], RoundError> {
+        let experiment = self.experiment;
+        let personal = updates.personal();
+        if personal.is_none() && !is_last {
+            return Ok([None, None]);
+        }
+        let initial = experiment
+            .task
+            .initial(&Root::from_seed(experiment.config.seed));
+        let evaluation = DeviceEvaluation {
+            task: &experiment.task,
+            personal,
+            training: &experiment.training,
+            federation: self.federation,
+            shared: &self.global,
+            initial: &initial,
+            most_devices: experiment.most_devices,
+        };
+        let extra = is_last.then_some((&experiment.extra, &self.root));
+        let [test, validation] = evaluation.run(extra)?;
+        let means = [&test, &validation].map(|report| report.as_ref().map(DeviceReport::means));
+        if is_last {
+            self.devices = test;
+        }
+        Ok(means)
+    }
+
+    /// The figures of each device after the last round, on its own test samples.
+    #[must_use]
+    pub const fn devices(&self) -> Option<&DeviceReport> {
+        self.devices.as_ref()
+    }
+
     /// Runs one round with the updates that `updates` brings.
     ///
     /// `charge` is called with the round and what it releases, after the check of the budget and
@@ -228,7 +285,9 @@ impl<'a> Training<'a> {
             });
         }
 
-        charge(round, privacy.event.with_count(1))?;
+        if privacy.event.releases > 0 {
+            charge(round, privacy.event)?;
+        }
         let drawn = updates.draw(&experiment.sampling, &self.root, round)?;
         let Some(Draw { number, cohort }) = drawn else {
             return Ok(self.burned(epsilon));
@@ -237,6 +296,7 @@ impl<'a> Training<'a> {
             task: experiment.task,
             training: experiment.training_in(round),
             encoding: experiment.encoding,
+            weight_cap: experiment.weight_cap,
             device_noise: privacy.noise.as_ref().filter(|_| privacy.is_local()),
             round,
             number,
@@ -256,27 +316,23 @@ impl<'a> Training<'a> {
         // The sum is private until the noise is in it.
         let mut integers = trained.sum;
         let is_last = round + 1 == experiment.config.rounds;
-        let is_simulation = trained.outcomes.iter().all(Outcome::is_simulated);
+        // What real devices sent is never kept without noise.
+        let is_simulation = !matches!(experiment.origin, Origin::Fleet { .. });
         let clean = (is_last && is_simulation && !privacy.is_local()).then(|| integers.clone());
         if let Some(noise) = privacy.noise.as_ref().filter(|_| !privacy.is_local()) {
             add_noise(&mut integers, noise, &self.root, number);
         }
 
         // From here on everything is post-processing.
-        let noises = if privacy.is_local() {
-            cohort.len() as f64
-        } else {
-            1.0
-        };
         let noisy = NoisySum {
             integers: &integers,
-            step: experiment.encoding.step(),
-            noise_std: privacy.noise_std() * noises.sqrt(),
+            step: experiment.step_in(round),
+            noise_std: experiment.noise_std_in(round, cohort.len()),
             cohort_size: cohort.len(),
         };
         let mut average = experiment.server.average(&noisy);
         let before = is_last.then(|| average.clone());
-        let tensors = experiment.task.tensors();
+        let tensors = experiment.shared_tensors();
         experiment
             .server
             .apply(&mut self.global, &mut average, &noisy, &tensors);
@@ -287,7 +343,7 @@ impl<'a> Training<'a> {
                     ..noisy
                 })
             });
-            let weights = tensors.as_slice().first().copied().unwrap_or(0);
+            let weights = tensors.first().copied().unwrap_or(0);
             self.spectrum = Some(Spectrum::new(clean.as_deref(), &before, &average, weights));
         }
         self.round += 1;
@@ -295,12 +351,16 @@ impl<'a> Training<'a> {
         let every = experiment.config.evaluate_every;
         let is_due = is_last || (every > 0 && self.round.is_multiple_of(every));
         let target_unit = self.federation.target_scale().std();
-        let evaluated = |samples| match is_due {
+        let evaluated = |samples| match is_due && experiment.shares_a_model() {
             true => evaluate(&experiment.task, &self.global, samples, target_unit),
             false => Ok(None),
         };
         let test = evaluated(self.federation.test())?;
         let validation = evaluated(self.federation.validation())?;
+        let [devices, devices_validation] = match is_due && is_simulation {
+            true => self.evaluate_devices(updates, is_last)?,
+            false => [None, None],
+        };
         Ok(RoundRecord {
             round,
             cohort: cohort.len(),
@@ -308,7 +368,12 @@ impl<'a> Training<'a> {
             learning_rate: plan.training.learning_rate.get(),
             test,
             burned: false,
-            simulation_only: SimulationOnly { validation, ..only },
+            simulation_only: SimulationOnly {
+                validation,
+                devices,
+                devices_validation,
+                ..only
+            },
             seconds: started.elapsed().as_secs_f64(),
         })
     }

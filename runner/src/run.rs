@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::audit::membership::Roc;
+use smolfed_core::stream::Root;
+
+use crate::audit::membership::{Attack, Roc};
 use crate::config::Config;
 use crate::data::DataError;
 use crate::data::DataFolders;
 use crate::data::Federation;
 use crate::experiment::{Experiment, ExperimentError, Origin};
+use crate::personal::{DeviceReport, Personalised, StateError, States};
 use crate::privacy::accountant::AccountingError;
 use crate::privacy::event::PrivacyEvent;
 use crate::privacy::ledger::{Charge, Ledger, LedgerError, Limit, before, has_its_own_seed};
@@ -38,16 +41,20 @@ pub enum RunError {
     /// The privacy ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The models of a device's own.
+    #[error(transparent)]
+    States(#[from] StateError),
 }
 
 impl RunError {
     /// Whether the input is to blame, not the run.
     #[must_use]
-    pub const fn is_bad_input(&self) -> bool {
+    pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Data(_) | Self::Experiment(_) => true,
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
+            Self::States(error) | Self::Round(RoundError::States(error)) => error.is_bad_input(),
             Self::Round(_) | Self::Accounting(_) => false,
         }
     }
@@ -75,6 +82,9 @@ pub struct RunResult {
     pub statements: Vec<PrivacyStatement>,
     /// Spectra of the last round; `None` if it was not reached in this session.
     pub spectrum: Option<Spectrum>,
+    /// Figures of each device's models after the last round; `None` if it was not reached in this
+    /// session, or devices have no samples of their own to test on.
+    pub devices: Option<DeviceReport>,
     /// How it ended.
     pub ending: Ending,
 }
@@ -168,8 +178,46 @@ pub fn execute(
     control: Control<'_>,
 ) -> Result<RunResult, RunError> {
     let start = Start::simulation(experiment);
-    let mut updates = Simulated(federation);
-    execute_with(experiment, federation, dir, control, (start, &mut updates))
+    match experiment.personal {
+        None => {
+            let updates = &mut Simulated(federation);
+            execute_with(experiment, federation, dir, control, (start, updates))
+        }
+        Some(plan) => {
+            let root = Root::from_seed(experiment.config.seed);
+            let updates = &mut Personalised {
+                federation,
+                plan,
+                initial: experiment.task.initial(&root),
+                states: states(experiment, federation, dir, plan.state_length())?,
+                releases: experiment.privacy.event.releases,
+            };
+            execute_with(experiment, federation, dir, control, (start, updates))
+        }
+    }
+}
+
+/// The personal models of a run: those of its last checkpoint, or none yet.
+fn states(
+    experiment: &Experiment,
+    federation: &Federation,
+    dir: Option<&RunDir>,
+    length: usize,
+) -> Result<States, RunError> {
+    let Some(dir) = dir else {
+        return Ok(States::temporary(length)?);
+    };
+    let name = name(&experiment.config, federation, &experiment.origin)?;
+    let path = dir.personal_models();
+    Ok(
+        match dir.load_checkpoint(&name, experiment.shared_count())? {
+            None => States::create(&path, length, &name)?,
+            Some(checkpoint) => {
+                let at = (checkpoint.round, checkpoint.states);
+                States::open(&path, length, &name, at)?
+            }
+        },
+    )
 }
 
 /// As [`execute`], with updates of any source. A checkpoint replaces model and round of `start`.
@@ -219,7 +267,7 @@ pub fn execute_with(
         if let Some(books) = &mut books {
             books.metrics.append(&record)?;
             if saved.elapsed() >= control.checkpoint_every && !training.is_done() {
-                books.save(&training)?;
+                books.save(&training, updates)?;
                 saved = Instant::now();
             }
         }
@@ -233,22 +281,29 @@ pub fn execute_with(
         experiment.privacy.statements(rounds)?
     };
     if let Some(books) = &books {
-        books.save(&training)?;
+        books.save(&training, updates)?;
         books.dir.write_privacy(&statements)?;
         let layout = InputLayout {
             axes: federation.axes(),
             names: federation.names(),
         };
-        books
-            .dir
-            .write_model(&experiment.task, &layout, training.global())?;
+        if experiment.shared_count() > 0 {
+            books
+                .dir
+                .write_model(&experiment.task, &layout, training.global())?;
+        }
+        if let Some(devices) = training.devices() {
+            books.dir.write_device_figures(devices)?;
+        }
         // What real devices hold is not here to be attacked.
         if training.is_done()
             && !matches!(experiment.origin, Origin::Fleet { .. })
+            && experiment.shares_a_model()
             && let Some(roc) = Roc::of_model(&experiment.task, training.global(), federation)
                 .map_err(RoundError::Model)?
         {
-            books.dir.write_membership(&roc)?;
+            let model = "this model".to_owned();
+            books.dir.write_membership(&[Attack { model, roc }])?;
         }
         if let Some(spectrum) = training.spectrum() {
             books.dir.write_diagnostics(spectrum)?;
@@ -259,6 +314,12 @@ pub fn execute_with(
         model: training.global().to_vec(),
         statements,
         spectrum: training.spectrum().cloned(),
+        devices: match (training.devices(), dir) {
+            (Some(devices), _) => Some(devices.clone()),
+            // A run that was done already is not evaluated again.
+            (None, Some(dir)) if training.is_done() => dir.device_figures().ok(),
+            (None, _) => None,
+        },
         ending,
     })
 }
@@ -281,6 +342,10 @@ impl Payments {
         done: u32,
     ) -> Result<Option<Self>, RunError> {
         let (config, privacy) = (&experiment.config, &experiment.privacy);
+        if privacy.event.releases == 0 {
+            // Nothing is released.
+            return Ok(None);
+        }
         let own = dir.map(RunDir::ledger);
         let Some(path) = config.privacy.ledger.clone().or(own) else {
             return Ok(None);
@@ -328,7 +393,7 @@ impl<'a> Books<'a> {
         federation: &Federation,
     ) -> Result<Self, RunDirError> {
         let fingerprint = name(&experiment.config, federation, &experiment.origin)?;
-        let resumed = dir.load_checkpoint(&fingerprint, experiment.task.parameter_count())?;
+        let resumed = dir.load_checkpoint(&fingerprint, experiment.shared_count())?;
         let rounds = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
         let metrics = dir.metrics(rounds)?;
         Ok(Self {
@@ -340,12 +405,22 @@ impl<'a> Books<'a> {
     }
 
     /// Saves the state; the records it counts on are on the disk first.
-    fn save(&self, training: &Training<'_>) -> Result<(), RunDirError> {
+    fn save(&self, training: &Training<'_>, updates: &mut dyn Updates) -> Result<(), RunError> {
         self.metrics.sync()?;
+        let mut digest = None;
+        if let Some(states) = updates.states() {
+            states.sync(&self.fingerprint)?;
+            digest = Some(states.digest());
+        }
         self.dir.save_checkpoint(&Checkpoint {
             round: training.round(),
             parameters: training.global().to_vec(),
             fingerprint: self.fingerprint.clone(),
-        })
+            states: digest,
+        })?;
+        if let Some(states) = updates.states() {
+            states.committed(training.round());
+        }
+        Ok(())
     }
 }

@@ -10,6 +10,8 @@
 //! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
 //! | `model.safetensors` | the model |
 //! | `report.html` | the report, self-contained |
+//! | `personal.json` | figures of each device's models; simulation only |
+//! | `personal.states` | models of a device's own ([`crate::personal::states`]); simulation only |
 //! | `checkpoint/` | the state to resume from |
 //! | `fleet.toml` | with real devices: where they are; what tells the run from others |
 //! | `participation.jsonl` | with real devices: who took part, an object a round; to be kept secret |
@@ -29,9 +31,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::audit::membership::Roc;
+use crate::audit::membership::Attack;
 use crate::config::{Config, ConfigError};
 use crate::participation::Participation;
+use crate::personal::DeviceReport;
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundRecord, Spectrum};
 use crate::serve::FleetFile;
@@ -103,6 +106,8 @@ impl RunDir {
     const PRIVACY: &'static str = "privacy.json";
     const DIAGNOSTICS: &'static str = "diagnostics.json";
     const MEMBERSHIP: &'static str = "membership.json";
+    const DEVICE_FIGURES: &'static str = "personal.json";
+    const PERSONAL_MODELS: &'static str = "personal.states";
     const MODEL: &'static str = "model.safetensors";
     const REPORT: &'static str = "report.html";
     const CHECKPOINT: &'static str = "checkpoint";
@@ -131,12 +136,18 @@ impl RunDir {
         Ok(dir)
     }
 
+    /// Where the configuration of the run in `dir` is.
+    #[must_use]
+    pub fn config_path(dir: &Path) -> PathBuf {
+        dir.join(Self::CONFIG)
+    }
+
     /// Opens the directory of an earlier run.
     ///
     /// # Errors
     /// [`RunDirError::NotARun`] if it holds no configuration.
     pub fn open(path: &Path) -> Result<Self, RunDirError> {
-        if !path.join(Self::CONFIG).is_file() {
+        if !Self::config_path(path).is_file() {
             let path = path.display().to_string();
             return Err(RunDirError::NotARun {
                 path,
@@ -197,6 +208,16 @@ impl RunDir {
     /// As [`Self::metrics`].
     pub fn participation(&self, rounds: u32) -> Result<RecordFile<Participation>, RunDirError> {
         RecordFile::open(&self.participation_path(), rounds)
+    }
+
+    /// Lets nobody else into the directory: it will say who took part.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn keep_private(&self) -> Result<(), RunDirError> {
+        use std::os::unix::fs::PermissionsExt;
+        let owner_only = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(&self.path, owner_only).map_err(io("write", &self.path))
     }
 
     /// Writes what tells a run of real devices from others, and where its devices are.
@@ -271,19 +292,41 @@ impl RunDir {
         self.read_json(Self::DIAGNOSTICS)
     }
 
-    /// Writes the curve of the attack on membership.
+    /// Where the models of a device's own are.
+    #[must_use]
+    pub fn personal_models(&self) -> PathBuf {
+        self.path.join(Self::PERSONAL_MODELS)
+    }
+
+    /// Writes how good the models of each device are.
     ///
     /// # Errors
     /// [`RunDirError::Io`].
-    pub fn write_membership(&self, roc: &Roc) -> Result<(), RunDirError> {
-        self.write_json(Self::MEMBERSHIP, roc)
+    pub fn write_device_figures(&self, devices: &DeviceReport) -> Result<(), RunDirError> {
+        self.write_json(Self::DEVICE_FIGURES, devices)
     }
 
-    /// The curve of the attack on membership.
+    /// How good the models of each device are.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn device_figures(&self) -> Result<DeviceReport, RunDirError> {
+        self.read_json(Self::DEVICE_FIGURES)
+    }
+
+    /// Writes what the attack on membership finds, on this run's model or on several.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_membership(&self, attacks: &[Attack]) -> Result<(), RunDirError> {
+        self.write_json(Self::MEMBERSHIP, &attacks)
+    }
+
+    /// What the attack on membership finds.
     ///
     /// # Errors
     /// [`RunDirError`] if it is missing or damaged.
-    pub fn membership(&self) -> Result<Roc, RunDirError> {
+    pub fn membership(&self) -> Result<Vec<Attack>, RunDirError> {
         self.read_json(Self::MEMBERSHIP)
     }
 

@@ -35,6 +35,15 @@ pub enum ServeError {
         "`privacy.clip_norm` is missing: real devices send their updates on the grid of a clip norm"
     )]
     NoClipNorm,
+    /// A method or a model that real devices do not speak of.
+    #[error(
+        "{what} is for simulations: version 1 of the protocol knows one model, without a hidden layer, \
+         that is the same on all devices"
+    )]
+    SimulationOnly {
+        /// Which.
+        what: String,
+    },
     /// A model that the wire cannot carry.
     #[error(
         "the model has {features} features and {outputs} scores: a device can have up to 65,535 of \
@@ -57,7 +66,7 @@ pub enum ServeError {
     /// The numbers of real and simulated devices do not add up.
     #[error(
         "the federation has {devices} devices, {real} of which have keys: `--simulated {rest}` \
-         simulates the others"
+         simulates the others, and `--simulated 0` makes it a federation of {real}"
     )]
     Count {
         /// Devices of the federation.
@@ -136,10 +145,20 @@ pub fn check_devices(
 /// What the federation asks of its devices.
 ///
 /// # Errors
-/// [`ServeError::NoClipNorm`], [`ServeError::TooLarge`].
+/// [`ServeError::NoClipNorm`], [`ServeError::TooLarge`], [`ServeError::SimulationOnly`].
 pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     if experiment.encoding == Encoding::Unbounded {
         return Err(ServeError::NoClipNorm);
+    }
+    let simulation_only = |what: String| Err(ServeError::SimulationOnly { what });
+    if experiment.personal.is_some() {
+        return simulation_only(format!("method \"{}\"", experiment.config.method.name()));
+    }
+    if experiment.weight_cap.is_some() {
+        return simulation_only("`cohort.weighting` by \"samples\"".to_owned());
+    }
+    if matches!(experiment.task, Task::Encoder(_)) {
+        return simulation_only("`model.hidden`".to_owned());
     }
     let shape = shape(&experiment.task).ok_or(ServeError::TooLarge {
         features: experiment.task.feature_count(),

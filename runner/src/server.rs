@@ -6,7 +6,6 @@
 mod denoise;
 
 use rayon::prelude::*;
-use smolfed_core::model::Tensors;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::LearningRate;
 use smolfed_core::stream::{Purpose, Root, StreamId};
@@ -81,7 +80,7 @@ impl ServerStep {
         global: &mut [f32],
         average: &mut [f32],
         sum: &NoisySum<'_>,
-        tensors: &Tensors,
+        tensors: &[usize],
     ) {
         let denominator = self.denominator(sum.cohort_size).unwrap_or(1.0);
         self.denoiser
@@ -129,7 +128,7 @@ mod tests {
     #[test]
     fn the_step_is_scaled_by_the_servers_learning_rate() {
         let (mut global, mut average) = ([1.0, 1.0], [2.0, -4.0]);
-        let tensors = Tensors::affine(1, 1);
+        let tensors = [1, 1];
         step(Some(1.0)).apply(&mut global, &mut average, &sum(&[0, 0], 1), &tensors);
         assert_eq!(global, [2.0, -1.0]);
     }

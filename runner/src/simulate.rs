@@ -4,18 +4,22 @@
 //! memory and one partial sum. Sums are integers, so their order cannot matter, and every random
 //! draw comes from the device's own stream: one thread and eight give the same bits.
 
+mod accumulate;
 mod evaluate;
 mod worker;
 
 use rayon::prelude::*;
+use smolfed_core::lanes;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
 
 use crate::data::federation::Federation;
+use crate::experiment::weighting;
 use crate::task::Task;
 
+pub use accumulate::Accumulator;
 pub use evaluate::{Evaluation, evaluate, sample_losses};
 use worker::Worker;
 
@@ -28,6 +32,8 @@ pub struct RoundPlan<'a> {
     pub training: LocalTraining,
     /// How updates become integers.
     pub encoding: Encoding,
+    /// Samples from which on an update has weight 1; `None` if all count the same.
+    pub weight_cap: Option<u32>,
     /// Noise that each device adds to its own update (local trust).
     pub device_noise: Option<&'a DiscreteGaussian>,
     /// The round of the run, from 0.
@@ -44,6 +50,17 @@ pub enum Encoding {
     Clipped(Grid),
     /// Updates without a bound, in steps of 2⁻³⁰: for runs that promise nothing.
     Unbounded,
+}
+
+impl RoundPlan<'_> {
+    /// Weighs the update of a device with so many samples, before it becomes integers: no weight is
+    /// above 1, so that no norm grows.
+    pub fn weigh(&self, update: &mut [f32], samples: usize) {
+        if let Some(cap) = self.weight_cap {
+            let samples = u32::try_from(samples).unwrap_or(u32::MAX);
+            lanes::scale(update, weighting::of(cap, samples));
+        }
+    }
 }
 
 impl Encoding {
@@ -76,14 +93,6 @@ pub enum Outcome {
     Answered,
     /// It was drawn and did not answer: a zero update.
     Missing,
-}
-
-impl Outcome {
-    /// Whether all of it happened in this process.
-    #[must_use]
-    pub const fn is_simulated(&self) -> bool {
-        matches!(self, Self::Trained(_) | Self::LeftOut { .. })
-    }
 }
 
 /// The exact sum of a cohort's updates and what came of each device.
@@ -128,9 +137,7 @@ pub fn train_cohort(
         outcomes: Vec::with_capacity(cohort.len()),
     };
     for (worker, outcomes) in pieces {
-        for (entry, part) in total.sum.iter_mut().zip(worker.sum()) {
-            *entry += part;
-        }
+        worker.sum().add_to(&mut total.sum);
         total.outcomes.extend(outcomes);
     }
     total

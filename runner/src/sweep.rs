@@ -23,6 +23,7 @@
 //! | `table.md`, `table.csv`, `--json` | `document` |
 //! | `plot.svg` | `plot` |
 
+pub mod choice;
 mod document;
 mod federations;
 mod file;

@@ -1,8 +1,9 @@
 //! What is learned: the kind of model with its sizes, and the shape of its parameters.
 
-use smolfed_core::model::{Linear, Logistic, Model, Softmax, Tensors};
+use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Softmax, Tensors};
+use smolfed_core::stream::{Purpose, Root, StreamId};
 
-use crate::config::ModelKind;
+use crate::config::{ActivationName, ModelConfig, ModelKind};
 
 /// A model of run-time size.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,21 @@ pub enum Task {
     Logistic(Logistic<usize>),
     /// Softmax regression.
     Softmax(Softmax<usize, usize>),
+    /// Softmax regression on a hidden layer.
+    Encoder(Encoder<usize, usize, usize>),
+}
+
+/// The block for whichever model a task is.
+#[macro_export]
+macro_rules! of_task {
+    ($task:expr, $model:ident => $body:expr) => {
+        match $task {
+            $crate::task::Task::Linear($model) => $body,
+            $crate::task::Task::Logistic($model) => $body,
+            $crate::task::Task::Softmax($model) => $body,
+            $crate::task::Task::Encoder($model) => $body,
+        }
+    };
 }
 
 /// Why a model does not fit the data; the text completes "`model.kind` is ..".
@@ -33,6 +49,18 @@ pub enum TaskError {
         /// Classes of the data.
         classes: usize,
     },
+    /// A hidden layer below something else than a softmax.
+    #[error("\"{kind}\", but `model.hidden` needs \"softmax\" and data with classes")]
+    HiddenNeedsSoftmax {
+        /// The kind that was asked for.
+        kind: &'static str,
+    },
+    /// A hidden layer without units.
+    #[error("\"softmax\", but `model.hidden` is 0: leave it out for no hidden layer")]
+    NoUnits,
+    /// An activation of nothing.
+    #[error("without `model.hidden`, so that `model.activation` has no meaning; remove it")]
+    ActivationOfNothing,
 }
 
 impl Task {
@@ -41,11 +69,34 @@ impl Task {
     /// # Errors
     /// [`TaskError`] if the kind does not fit the data.
     pub fn new(
-        kind: Option<ModelKind>,
+        model: &ModelConfig,
         features: usize,
         classes: Option<usize>,
     ) -> Result<Self, TaskError> {
-        match (kind, classes) {
+        if model.hidden.is_none() && model.activation.is_some() {
+            return Err(TaskError::ActivationOfNothing);
+        }
+        if let Some(hidden) = model.hidden {
+            let activation = match model.activation {
+                None | Some(ActivationName::Tanh) => Activation::Tanh,
+                Some(ActivationName::Relu) => Activation::Relu,
+            };
+            return match (model.kind, classes) {
+                (None | Some(ModelKind::Softmax), Some(_)) if hidden == 0 => {
+                    Err(TaskError::NoUnits)
+                }
+                (None | Some(ModelKind::Softmax), Some(classes)) => {
+                    let hidden = hidden as usize;
+                    let encoder = Encoder::new(features, hidden, classes, activation);
+                    Ok(Self::Encoder(encoder))
+                }
+                (kind, _) => {
+                    let kind = kind.unwrap_or(ModelKind::Linear).name();
+                    Err(TaskError::HiddenNeedsSoftmax { kind })
+                }
+            };
+        }
+        match (model.kind, classes) {
             (None | Some(ModelKind::Linear), None) => Ok(Self::Linear(Linear::new(features))),
             (None | Some(ModelKind::Softmax), Some(classes)) => {
                 Ok(Self::Softmax(Softmax::new(features, classes)))
@@ -60,24 +111,37 @@ impl Task {
         }
     }
 
+    /// The parameters before the first round, which depend on no data: zeros, and for a hidden layer
+    /// draws from the run's own stream.
+    #[must_use]
+    pub fn initial(&self, root: &Root) -> Vec<f32> {
+        let mut parameters = vec![0.0; self.parameter_count()];
+        if let Self::Encoder(model) = self {
+            let id = StreamId {
+                purpose: Purpose::Initialisation,
+                round: 0,
+                device: 0,
+            };
+            // The length fits: it is the model's own.
+            let _ = model.initialise(&mut parameters, &mut root.stream(id));
+        }
+        parameters
+    }
+
     /// The kind.
     #[must_use]
     pub const fn kind(&self) -> ModelKind {
         match self {
             Self::Linear(_) => ModelKind::Linear,
             Self::Logistic(_) => ModelKind::Logistic,
-            Self::Softmax(_) => ModelKind::Softmax,
+            Self::Softmax(_) | Self::Encoder(_) => ModelKind::Softmax,
         }
     }
 
-    /// Lengths of the parameter tensors: weights, then biases.
+    /// Lengths of the parameter tensors: weights and biases, layer by layer.
     #[must_use]
     pub fn tensors(&self) -> Tensors {
-        match self {
-            Self::Linear(model) => model.tensors(),
-            Self::Logistic(model) => model.tensors(),
-            Self::Softmax(model) => model.tensors(),
-        }
+        of_task!(self, model => model.tensors())
     }
 
     /// Number of parameters.
@@ -86,24 +150,31 @@ impl Task {
         self.tensors().total()
     }
 
+    /// Units of the hidden layer, if there is one.
+    #[must_use]
+    pub fn hidden_count(&self) -> Option<usize> {
+        match self {
+            Self::Encoder(model) => Some(model.hidden_count()),
+            Self::Linear(_) | Self::Logistic(_) | Self::Softmax(_) => None,
+        }
+    }
+
     /// Features of a sample.
     #[must_use]
     pub fn feature_count(&self) -> usize {
-        match self {
-            Self::Linear(model) => model.feature_count(),
-            Self::Logistic(model) => model.feature_count(),
-            Self::Softmax(model) => model.feature_count(),
-        }
+        of_task!(self, model => model.feature_count())
     }
 
     /// Scores of a sample.
     #[must_use]
     pub fn output_count(&self) -> usize {
-        match self {
-            Self::Linear(model) => model.output_count(),
-            Self::Logistic(model) => model.output_count(),
-            Self::Softmax(model) => model.output_count(),
-        }
+        of_task!(self, model => model.output_count())
+    }
+
+    /// Scratch entries with which training works on so many samples at a time.
+    #[must_use]
+    pub fn scratch_count(&self, samples: usize) -> usize {
+        of_task!(self, model => model.scratch_count(samples))
     }
 }
 
@@ -113,8 +184,10 @@ mod tests {
 
     #[test]
     fn the_data_choose_the_model_when_the_file_does_not() {
-        assert_eq!(Task::new(None, 3, None).unwrap().kind(), ModelKind::Linear);
-        let task = Task::new(None, 64, Some(10)).unwrap();
+        let model = ModelConfig::default();
+        let task = Task::new(&model, 3, None).unwrap();
+        assert_eq!(task.kind(), ModelKind::Linear);
+        let task = Task::new(&model, 64, Some(10)).unwrap();
         assert_eq!(
             (task.kind(), task.parameter_count()),
             (ModelKind::Softmax, 650)
@@ -124,12 +197,42 @@ mod tests {
 
     #[test]
     fn models_that_do_not_fit_the_data_are_refused() {
-        let error = |kind, classes| Task::new(Some(kind), 2, classes).unwrap_err();
+        let error = |kind, classes| {
+            let model = ModelConfig {
+                kind: Some(kind),
+                ..ModelConfig::default()
+            };
+            Task::new(&model, 2, classes).unwrap_err()
+        };
         assert_eq!(error(ModelKind::Linear, Some(2)), TaskError::ValuesNeeded);
         let refused = TaskError::TwoClassesNeeded { classes: 3 };
         assert_eq!(error(ModelKind::Logistic, Some(3)), refused);
         for kind in [ModelKind::Logistic, ModelKind::Softmax] {
             assert!(matches!(error(kind, None), TaskError::ClassesNeeded { .. }));
         }
+    }
+
+    #[test]
+    fn a_hidden_layer_makes_an_encoder_that_starts_from_the_seed() {
+        let model = |hidden, kind, activation| ModelConfig {
+            hidden,
+            kind,
+            activation,
+        };
+        let task = Task::new(&model(Some(16), None, None), 64, Some(10)).unwrap();
+        assert_eq!(task.tensors().as_slice(), [1024, 16, 160, 10]);
+        let [a, b, c] = [1, 1, 2].map(|seed| task.initial(&Root::from_seed(seed)));
+        assert!(a == b && a != c && a[1024..].iter().all(|x| *x == 0.0));
+
+        let refused = |model: ModelConfig, classes| Task::new(&model, 2, classes).unwrap_err();
+        let regression = refused(model(Some(3), None, None), None);
+        assert_eq!(regression, TaskError::HiddenNeedsSoftmax { kind: "linear" });
+        assert_eq!(
+            refused(model(Some(0), None, None), Some(2)),
+            TaskError::NoUnits
+        );
+        let relu = Some(ActivationName::Relu);
+        let flat = refused(model(None, None, relu), Some(2));
+        assert_eq!(flat, TaskError::ActivationOfNothing);
     }
 }

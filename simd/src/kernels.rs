@@ -1,7 +1,11 @@
 //! Local training and scores of each model, with the widest vectors of this machine.
 
 use pulp::{Arch, NullaryFnOnce};
-use smolfed_core::model::{Linear, Logistic, Model, ModelError, Softmax};
+use smolfed_core::model::{
+    Distilled, Encoder, Linear, Logistic, Model, ModelError, Softmax, WithRow,
+};
+use smolfed_core::personal::{self, Anchor, PersonalTraining, StepMemory};
+use smolfed_core::samples::Samples;
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{self, LocalTraining, TrainError, TrainReport, Workspace};
 
@@ -22,6 +26,19 @@ pub trait Kernels: Model {
         work: Workspace<'_>,
     ) -> Result<TrainReport, TrainError>;
 
+    /// [`personal::descend`], with the gradient that `adjust` makes of each: [`Steps`] says how.
+    ///
+    /// # Errors
+    /// [`TrainError`], as there.
+    fn descend(
+        &self,
+        samples: &Rows<'_, Self::Target>,
+        local: &mut [f32],
+        steps: Steps<'_>,
+        stream: &mut Stream,
+        memory: StepMemory<'_>,
+    ) -> Result<TrainReport, TrainError>;
+
     /// [`Model::batch_scores`].
     ///
     /// # Errors
@@ -34,6 +51,19 @@ pub trait Kernels: Model {
         scores: &mut [f32],
     ) -> Result<(), ModelError>;
 }
+
+/// How the local steps of a personal model go.
+pub struct Steps<'a> {
+    /// How long, and how far each.
+    pub settings: &'a PersonalTraining,
+    /// What pulls the model.
+    pub anchor: Option<&'a Anchor<'a>>,
+    /// What becomes of the shared part of each gradient; the anchor is then left out.
+    pub release: Option<&'a mut Release<'a>>,
+}
+
+/// What becomes of the shared part of a gradient.
+pub type Release<'a> = dyn FnMut(&mut [f32]) -> Result<(), TrainError> + 'a;
 
 /// Compiles the kernels of a model.
 ///
@@ -62,6 +92,25 @@ macro_rules! kernels {
             }
 
             #[inline(never)]
+            fn descend(
+                &self,
+                samples: &Rows<'_, Self::Target>,
+                local: &mut [f32],
+                steps: Steps<'_>,
+                stream: &mut Stream,
+                memory: StepMemory<'_>,
+            ) -> Result<TrainReport, TrainError> {
+                Arch::new().dispatch(Descend {
+                    model: self,
+                    samples,
+                    local,
+                    steps,
+                    stream,
+                    memory,
+                })
+            }
+
+            #[inline(never)]
             fn row_scores(
                 &self,
                 parameters: &[f32],
@@ -84,6 +133,81 @@ macro_rules! kernels {
 kernels!(Linear<usize>);
 kernels!(Logistic<usize>);
 kernels!(Softmax<usize, usize>);
+kernels!(Encoder<usize, usize, usize>);
+
+/// Fine-tuning by symmetrised Kullback-Leibler divergence: [`personal::descend`] of a [`Distilled`]
+/// model.
+///
+/// # Errors
+/// [`TrainError`], as there.
+#[inline(never)]
+pub fn distil(
+    model: &Distilled<'_, usize, usize>,
+    samples: &Rows<'_, u16>,
+    local: &mut [f32],
+    settings: &PersonalTraining,
+    stream: &mut Stream,
+    memory: StepMemory<'_>,
+) -> Result<TrainReport, TrainError> {
+    Arch::new().dispatch(Descend {
+        model,
+        samples: &WithRow(samples),
+        local,
+        steps: Steps {
+            settings,
+            anchor: None,
+            release: None,
+        },
+        stream,
+        memory,
+    })
+}
+
+/// The arguments of [`personal::descend`].
+struct Descend<'a, 's, 'm, M, S> {
+    model: &'a M,
+    samples: &'a S,
+    local: &'a mut [f32],
+    steps: Steps<'s>,
+    stream: &'a mut Stream,
+    memory: StepMemory<'m>,
+}
+
+impl<M: Model, S: Samples<Target = M::Target>> NullaryFnOnce for Descend<'_, '_, '_, M, S> {
+    type Output = Result<TrainReport, TrainError>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        let Self {
+            model,
+            samples,
+            local,
+            steps,
+            stream,
+            memory,
+        } = self;
+        match steps.release {
+            Some(release) => personal::descend_released(
+                model,
+                samples,
+                local,
+                steps.settings,
+                stream,
+                memory,
+                release,
+            ),
+            None => personal::descend(
+                model,
+                samples,
+                local,
+                steps.anchor,
+                steps.settings,
+                stream,
+                memory,
+            ),
+        }
+    }
+}
 
 /// The arguments of [`train::local_update`]. A closure would not be inlined into the code that is
 /// compiled for wider vectors; a method marked to be inlined is.

@@ -15,5 +15,5 @@
 pub mod kernels;
 pub mod rows;
 
-pub use kernels::Kernels;
+pub use kernels::{Kernels, Release, Steps, distil};
 pub use rows::Rows;

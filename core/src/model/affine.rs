@@ -118,7 +118,7 @@ pub(super) fn checked_scores<M: Model + ?Sized, S: Samples>(
     Ok(())
 }
 
-fn check_batch<M: Model + ?Sized, S: Samples>(
+pub(super) fn check_batch<M: Model + ?Sized, S: Samples>(
     model: &M,
     samples: &S,
     batch: &[u32],
@@ -229,7 +229,7 @@ impl Tile<'_> {
 /// Features are the outer loop: the samples' and the gradient's parts of one block of features fit
 /// into the first-level cache together.
 #[inline(always)]
-fn add_outer_products<S: Samples>(
+pub(super) fn add_outer_products<S: Samples>(
     residuals: &[f32],
     samples: &S,
     indices: &[u32],

@@ -40,37 +40,49 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
 
     #[inline(always)]
     fn loss_in_place(&self, scores: &mut [f32], target: u16) -> f32 {
-        let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let own = scores
-            .get(usize::from(target))
-            .map_or(0.0, |score| score - largest);
-        // log-sum-exp: shifted by the largest score, so nothing overflows. The sum runs over the
-        // classes in order.
-        let mut sum = 0.0;
-        for score in scores.iter_mut() {
-            *score = exp(*score - largest);
-            sum += *score;
-        }
-        let factor = 1.0 / sum;
-        for score in scores.iter_mut() {
-            *score *= factor;
-        }
-        if let Some(probability) = scores.get_mut(usize::from(target)) {
-            *probability -= 1.0;
-        }
-        ln(sum) - own
+        cross_entropy(scores, target)
     }
 
     #[inline]
     fn predict(&self, scores: &[f32]) -> u16 {
-        let mut best = (0, f32::NEG_INFINITY);
-        for (class, score) in (0..).zip(scores) {
-            if *score > best.1 {
-                best = (class, *score);
-            }
-        }
-        best.0
+        most_likely(scores)
     }
+}
+
+/// −ln P(target) from the logits, which become the derivatives of the loss by them.
+#[inline(always)]
+pub(super) fn cross_entropy(scores: &mut [f32], target: u16) -> f32 {
+    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let own = scores
+        .get(usize::from(target))
+        .map_or(0.0, |score| score - largest);
+    // log-sum-exp: shifted by the largest score, so nothing overflows. The sum runs over the
+    // classes in order.
+    let mut sum = 0.0;
+    for score in scores.iter_mut() {
+        *score = exp(*score - largest);
+        sum += *score;
+    }
+    let factor = 1.0 / sum;
+    for score in scores.iter_mut() {
+        *score *= factor;
+    }
+    if let Some(probability) = scores.get_mut(usize::from(target)) {
+        *probability -= 1.0;
+    }
+    ln(sum) - own
+}
+
+/// The first class with the largest score.
+#[inline]
+pub(super) fn most_likely(scores: &[f32]) -> u16 {
+    let mut best = (0, f32::NEG_INFINITY);
+    for (class, score) in (0..).zip(scores) {
+        if *score > best.1 {
+            best = (class, *score);
+        }
+    }
+    best.0
 }
 
 impl<const N: usize, const C: usize> FixedModel for Softmax<Const<N>, Const<C>> {

@@ -1,20 +1,29 @@
 //! Computes local updates on the board and prints checksums of their bits, to be compared with the
 //! simulator's on the host (`tests/boards.rs`).
 //!
-//! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`.
+//! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`. For
+//! models of the device's own: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
 #![no_std]
 #![no_main]
 
 use semihosting::{eprintln, println, process::ExitCode};
 use smolfed_core::{
     client::Client,
-    model::{Const, FixedModel, Linear, Logistic, Softmax},
+    clip::clip_l2,
+    contrast::{
+        self, Augmented, BatchMemory, Objective, Projection,
+        correlation::{self, SumMemory, sum_into},
+    },
+    model::{Activation, Const, Encoder, FixedModel, Linear, Logistic, Softmax},
+    personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
     samples::SampleSlice,
     stream::Purpose,
     wire::crc32::crc32,
 };
 
-use smolfed_firmware::data::{self, CLASSES, DATA, FEATURES, SAMPLES, SETTINGS, Setting};
+use smolfed_firmware::data::{
+    self, CLASSES, DATA, FEATURES, HIDDEN, PAIRS, ROUNDS, SAMPLES, SETTINGS, Setting, WIDTH,
+};
 
 #[cfg(target_arch = "arm")]
 use cortex_m_rt::entry;
@@ -53,7 +62,169 @@ fn run() -> Result<(), &'static str> {
             setting,
         )?;
     }
+    pmtl()?;
+    shared_encoder()?;
+    contrast()
+}
+
+/// An encoder without labels, and the device's correlation matrix with noise.
+fn contrast() -> Result<(), &'static str> {
+    const PARAMETERS: usize = FEATURES * WIDTH;
+    const MATRIX: usize = correlation::packed_length(WIDTH);
+    let encoder = Projection::new(Const::<FEATURES>, Const::<WIDTH>);
+    let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
+    let samples = SampleSlice::new(&DATA, &targets, FEATURES).map_err(|_| "the samples")?;
+    let stream = data::stream(Purpose::Augmentation);
+    let mut views = Augmented::new(&samples, data::variations(), PAIRS, stream);
+    let mut own: [f32; PARAMETERS] = core::array::from_fn(data::parameter);
+    let (mut view, mut pair, mut matrix) = ([0.0; FEATURES], [0.0; 2 * WIDTH], [0.0; MATRIX]);
+
+    let mut sent = [0; MATRIX];
+    let mut memory = SumMemory {
+        view: &mut view,
+        hidden: &mut [],
+        representation: &mut pair[..WIDTH],
+        matrix: &mut matrix,
+    };
+    let (noise, mut stream) = (data::step_noise()?, data::stream(Purpose::CorrelationNoise));
+    let noise = Some((&noise, &mut stream));
+    sum_into(
+        &encoder,
+        &own,
+        &views,
+        &data::grid()?,
+        noise,
+        &mut memory,
+        &mut sent,
+    )
+    .map_err(|_| "the correlation matrix")?;
+
+    let objective = Objective {
+        alpha: 0.7,
+        others: &core::array::from_fn::<_, MATRIX, _>(data::parameter),
+        norm_bound: Some(2.0),
+    };
+    let mut memory = BatchMemory {
+        representations: &mut [0.0; 2 * PAIRS * 5 * WIDTH],
+        view: &mut view,
+        hidden: &mut [],
+        pair: &mut pair,
+        matrix: &mut matrix,
+        gradient: &mut [0.0; PARAMETERS],
+    };
+    let order = &mut data::stream(Purpose::BatchShuffle);
+    let memory = (&mut [0; SAMPLES][..], &mut memory);
+    contrast::descend(
+        &encoder,
+        &mut own,
+        &mut views,
+        &objective,
+        &data::contrast()?,
+        order,
+        memory,
+    )
+    .map_err(|_| "training without labels")?;
+    print_state("contrast", 0, &own, &sent);
     Ok(())
+}
+
+/// A personal model that is pulled to the shared one, in place: three vectors in all.
+fn pmtl() -> Result<(), &'static str> {
+    const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
+    let model = Softmax::new(Const::<FEATURES>, Const::<CLASSES>);
+    let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
+    let samples = SampleSlice::new(&DATA, &targets, FEATURES).map_err(|_| "the samples")?;
+    let shared: [f32; PARAMETERS] = core::array::from_fn(data::parameter);
+    // The first time, from the shared model.
+    let mut own = shared;
+    let (mut update, mut order) = ([0.0; PARAMETERS], [0; SAMPLES]);
+    let grid = data::grid()?;
+    for round in 0..ROUNDS {
+        let anchor = Anchor {
+            at: &shared,
+            strength: data::pull()?,
+            importance: None,
+        };
+        let memory = StepMemory {
+            gradient: &mut update,
+            order: &mut order,
+            scratch: &mut [0.0; CLASSES],
+        };
+        let stream = &mut data::stream(Purpose::BatchShuffle);
+        descend(
+            &model,
+            &samples,
+            &mut own,
+            Some(&anchor),
+            &data::personal()?,
+            stream,
+            memory,
+        )
+        .map_err(|_| "training")?;
+        difference(&own, &shared, &mut update);
+        clip_l2(&mut update, grid.clip_norm().get()).map_err(|_| "clipping")?;
+        let quantizer = grid.quantizer(&update).map_err(|_| "the update")?;
+        let sent = update.map(|x| i64::from(quantizer.get(x)));
+        print_state("pmtl", round, &own, &sent);
+    }
+    Ok(())
+}
+
+/// A shared encoder with noise in each step, below a head that stays on the device.
+fn shared_encoder() -> Result<(), &'static str> {
+    const SHARED: usize = (FEATURES + 1) * HIDDEN;
+    const PARAMETERS: usize = SHARED + (HIDDEN + 1) * CLASSES;
+    let model = Encoder::new(
+        Const::<FEATURES>,
+        Const::<HIDDEN>,
+        Const::<CLASSES>,
+        Activation::Tanh,
+    );
+    let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
+    let samples = SampleSlice::new(&DATA, &targets, FEATURES).map_err(|_| "the samples")?;
+    let mut own: [f32; PARAMETERS] = core::array::from_fn(data::parameter);
+    let (mut gradient, mut order) = ([0.0; PARAMETERS], [0; SAMPLES]);
+    let noise = data::step_noise()?;
+    for round in 0..ROUNDS {
+        let mut sent = [0; SHARED];
+        let mut steps = NoisySteps {
+            grid: data::grid()?,
+            noise: Some(&noise),
+            stream: data::stream(Purpose::DeviceNoise),
+            sent: &mut sent,
+            clipped: 0,
+        };
+        let memory = StepMemory {
+            gradient: &mut gradient,
+            order: &mut order,
+            scratch: &mut [0.0; CLASSES + HIDDEN],
+        };
+        let stream = &mut data::stream(Purpose::BatchShuffle);
+        let release = |gradient: &mut [f32]| steps.release(gradient);
+        descend_released(
+            &model,
+            &samples,
+            &mut own,
+            &data::personal()?,
+            stream,
+            memory,
+            release,
+        )
+        .map_err(|_| "training")?;
+        print_state("encoder", round, &own, &sent);
+    }
+    Ok(())
+}
+
+fn print_state<const P: usize, const S: usize>(
+    method: &str,
+    round: usize,
+    own: &[f32; P],
+    sent: &[i64; S],
+) {
+    let own = crc32(own.map(f32::to_le_bytes).as_flattened());
+    let sent = crc32(sent.map(i64::to_le_bytes).as_flattened());
+    println!("{method} {round} {own:08x} {sent:08x}");
 }
 
 fn print<M: FixedModel, const P: usize, const B: usize>(

@@ -33,6 +33,15 @@ pub struct Roc {
     pub others: usize,
 }
 
+/// What the attack finds on one model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attack {
+    /// Which model.
+    pub model: String,
+    /// Its curve.
+    pub roc: Roc,
+}
+
 impl Roc {
     /// The attack on `model`, with the devices' training samples as members and the validation
     /// samples, on which nobody trained, as the others; `None` if there are none.

@@ -1,24 +1,22 @@
 //! `smolfed audit`: attack the mechanism of an experiment, and its models.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+mod membership;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 
 use serde_json::json;
 
 use super::CliError;
 use super::session::{in_pool, progress_bar};
-use super::text::aligned;
-use crate::audit::membership::Roc;
-use crate::audit::target::{Fault, Target};
+use super::text::{aligned, wrapped};
+use crate::audit::target::{Fault, Target, TargetError};
 use crate::audit::{Finding, many_runs, one_run};
-use crate::config::{Config, Method, Override};
+use crate::config::{Config, Override};
 use crate::data::DataFolders;
-use crate::number::{lower, upper};
-use crate::report;
-use crate::report::plot::{Plot, stacked_file};
-use crate::run::{self, Control};
+use crate::number::lower;
+use crate::run;
+use crate::run_dir::RunDir;
 
 /// Attack the mechanism of an experiment: prove that it loses no less than some epsilon.
 ///
@@ -27,13 +25,14 @@ use crate::run::{self, Control};
 /// average guesses which of them took part. A lower bound above the claimed epsilon is a bug.
 ///
 /// With --membership the experiment is trained without noise, as DP-Fed and as DP-Fed-LS, and each
-/// model is asked which examples it was trained on.
+/// model is asked which examples it was trained on; with --run the answer joins the report of a run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed audit
   smolfed audit experiment.toml --runs 5000
   smolfed audit --set rounds=1 --fault noise-divided-twice
-  smolfed audit mnist.toml --set data.validation=0.16 --membership --svg roc.svg")]
+  smolfed audit mnist.toml --set data.validation=0.16 --membership --svg roc.svg
+  smolfed audit --membership --run runs/mnist-1700000000")]
 pub(super) struct Args {
     /// The experiment, a TOML file; without one the built-in digits.
     file: Option<PathBuf>,
@@ -61,13 +60,18 @@ pub(super) struct Args {
     /// With --membership: draw the curves into this file.
     #[arg(long, value_name = "FILE", requires = "membership")]
     svg: Option<PathBuf>,
+    /// With --membership: take the experiment of this run directory, and show the curves in its
+    /// report.
+    #[arg(long, value_name = "DIR", requires = "membership",
+        conflicts_with_all = ["file", "overrides", "seed"])]
+    run: Option<PathBuf>,
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, out: &mut (impl Write + Send)) -> Result<(), CliError> {
+pub(super) fn run(args: &Args, out: &mut (impl Write + IsTerminal + Send)) -> Result<(), CliError> {
     if !(args.error > 0.0 && args.error < 1.0) {
         return Err(CliError::Usage(format!(
             "--error is {}: it must be above 0 and below 1",
@@ -80,10 +84,15 @@ pub(super) fn run(args: &Args, out: &mut (impl Write + Send)) -> Result<(), CliE
         args.seed
             .map(|seed| Override::new("seed", (seed as i64).into())),
     );
-    let config = Config::load(args.file.as_deref(), &overrides)?;
-    let folders = DataFolders::of_experiment(args.file.as_deref());
+    let dir = args.run.as_deref().map(RunDir::open).transpose()?;
+    let config = match &dir {
+        Some(dir) => dir.config()?,
+        None => Config::load(args.file.as_deref(), &overrides)?,
+    };
+    let of_run = args.run.as_deref().map(RunDir::config_path);
+    let folders = DataFolders::of_experiment(of_run.as_deref().or(args.file.as_deref()));
     in_pool(None, || match args.membership {
-        true => membership(args, &config, &folders, out),
+        true => membership::run(args, dir.as_ref(), &config, &folders, out),
         false => mechanism(args, config, &folders, out),
     })?
 }
@@ -92,12 +101,14 @@ fn mechanism(
     args: &Args,
     config: Config,
     folders: &DataFolders,
-    out: &mut impl Write,
+    out: &mut (impl Write + IsTerminal),
 ) -> Result<(), CliError> {
     let (experiment, _) = run::prepare(config, folders)?;
     let target = Target::new(&experiment, args.fault)?;
     let privacy = &experiment.privacy;
-    let claim = privacy.estimate(u64::from(target.rounds()))?;
+    // The claim of the run's accountant comes first.
+    let claims = privacy.statements(u64::from(target.rounds()))?;
+    let claim = claims.first().ok_or(TargetError::NothingClaimed)?;
     let bar = progress_bar(2, "attack");
     let seed = experiment.config.seed;
     let share = args.error / 2.0;
@@ -115,9 +126,7 @@ fn mechanism(
     let is_refuted = largest > claim.epsilon;
     if args.json {
         let document = json!({
-            "epsilon": Some(claim.epsilon).filter(|epsilon| epsilon.is_finite()),
-            "delta": claim.delta,
-            "accountant": claim.accountant,
+            "claim": claim,
             "fault": args.fault.name(),
             "error": args.error,
             "epsilon_low": largest,
@@ -127,13 +136,10 @@ fn mechanism(
         writeln!(out, "{document}")?;
     } else {
         write!(out, "{}", table(&findings))?;
+        let words = wrapped(&claim.in_words(), out.is_terminal());
         writeln!(
             out,
-            "\nclaimed: epsilon = {} at delta = {} (`{}`)\nproved:  epsilon >= {}, but for a \
-             probability of {}",
-            upper(claim.epsilon, 5),
-            upper(claim.delta.get(), 4),
-            claim.accountant,
+            "\nproved:  epsilon >= {}, but for a probability of {}\nclaimed: {words}",
             lower(largest, 4),
             args.error
         )?;
@@ -159,93 +165,4 @@ fn table(findings: &[Finding]) -> String {
         ]
     }));
     aligned(&rows)
-}
-
-/// Trains three models of one experiment and attacks each.
-fn membership(
-    args: &Args,
-    config: &Config,
-    folders: &DataFolders,
-    out: &mut impl Write,
-) -> Result<(), CliError> {
-    let mut curves = Vec::new();
-    for (label, config) in variants(config) {
-        let (experiment, federation) = run::prepare(config, folders)?;
-        let bar = progress_bar(u64::from(experiment.config.rounds), "round");
-        let control = Control {
-            stop: &AtomicBool::new(false),
-            checkpoint_every: Duration::MAX,
-            on_round: &mut |_| bar.inc(1),
-        };
-        let result = run::execute(&experiment, &federation, None, control);
-        bar.finish_and_clear();
-        let roc = Roc::of_model(&experiment.task, &result?.model, &federation)
-            .map_err(|error| CliError::Stopped(error.to_string()))?
-            .ok_or_else(|| {
-                CliError::Usage(
-                    "no examples to compare with: keep some training examples back with, for \
-                     example, --set data.validation=0.2 (a share is drawn at random, a number takes the last \
-                     rows)"
-                        .to_owned(),
-                )
-            })?;
-        curves.push((label, roc));
-    }
-    if let Some(path) = &args.svg {
-        draw(path, &report::roc_plot(&curves))?;
-    }
-    if args.json {
-        let models: Vec<_> = curves
-            .iter()
-            .map(|(label, roc)| json!({ "model": label, "roc": roc }))
-            .collect();
-        writeln!(out, "{}", json!({ "models": models }))?;
-        return Ok(());
-    }
-    let head = ["model", "area under the curve", "hits at 1 % false alarms"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(curves.iter().map(|(label, roc)| {
-        vec![
-            (*label).to_owned(),
-            format!("{:.4}", roc.area),
-            format!("{:.2} %", 100.0 * roc.hit_rate_at_1_percent),
-        ]
-    }));
-    write!(out, "{}", aligned(&rows))?;
-    if let Some((_, roc)) = curves.first() {
-        writeln!(
-            out,
-            "\n{} members and {} training examples that no device held; 0.5 is guessing",
-            roc.members, roc.others
-        )?;
-    }
-    Ok(())
-}
-
-/// The experiment without noise, with noise, and with noise and smoothing.
-fn variants(config: &Config) -> [(&'static str, Config); 3] {
-    let mut plain = config.clone();
-    plain.method = Method::DpFed;
-    plain.server.smoothing_factor = 0.0;
-    let mut open = plain.clone();
-    open.privacy.epsilon = None;
-    open.privacy.noise_multiplier = None;
-    open.privacy.noise_std = None;
-    open.privacy.max_epsilon = None;
-    open.privacy.clip_norm = None;
-    let mut smooth = config.clone();
-    smooth.method = Method::DpFedLs;
-    if smooth.server.smoothing_factor <= 0.0 {
-        smooth.server.smoothing_factor = 1.0;
-    }
-    [
-        ("no privacy", open),
-        ("DP-Fed", plain),
-        ("DP-Fed-LS", smooth),
-    ]
-}
-
-fn draw(path: &Path, plot: &Plot) -> Result<(), CliError> {
-    std::fs::write(path, stacked_file(std::slice::from_ref(plot)))
-        .map_err(|error| CliError::Stopped(format!("cannot write {}: {error}", path.display())))
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rand_core::Rng;
-use smolfed_core::ledger::{Ledger, LedgerError};
+use smolfed_core::ledger::Ledger;
 use smolfed_core::model::Model;
 use smolfed_core::provision::{Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
@@ -17,7 +17,7 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
-use crate::config::ModelKind;
+use crate::config::{ModelConfig, ModelKind};
 use crate::coordinator::address::{Address, Transport};
 use crate::coordinator::fleet::secret;
 use crate::data::csv::{self, Columns};
@@ -104,7 +104,11 @@ impl FromStr for ModelName {
                 ),
                 _ => return None,
             };
-            Task::new(Some(kind), features, classes).ok()
+            let model = ModelConfig {
+                kind: Some(kind),
+                ..ModelConfig::default()
+            };
+            Task::new(&model, features, classes).ok()
         };
         parse().map(Self).ok_or(
             "expected linear:FEATURES, logistic:FEATURES or softmax:FEATURESxCLASSES, for example \
@@ -133,6 +137,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         Task::Linear(model) => device.run::<_, f32>(model),
         Task::Logistic(model) => device.run::<_, u16>(model),
         Task::Softmax(model) => device.run::<_, u16>(model),
+        // Its name has three sizes, and the wire has two.
+        Task::Encoder(model) => device.run::<_, u16>(model),
     }
 }
 
@@ -157,7 +163,7 @@ impl Device<'_> {
         let mut memory = SessionMemory::new(&model, samples.len());
         let nonces = Root::from_secret(secret().map_err(|e| CliError::Stopped(e.to_string()))?);
         let nonces = nonces.stream(StreamId {
-            purpose: Purpose::Initialisation,
+            purpose: Purpose::SessionNonces,
             round: 0,
             device: self.record.identity.device,
         });
@@ -309,16 +315,8 @@ fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
     let (flash, is_new) = FileFlash::open(path).map_err(|error| refused(path, error))?;
     if is_new {
         eprintln!("{}: a new ledger; never delete it", path.display());
-        return Ledger::create(flash).map_err(|error| refused(path, error));
     }
-    // The ledger of a device that was stopped before its first record.
-    match Ledger::open(flash) {
-        Err(LedgerError::Blank) => {
-            let (flash, _) = FileFlash::open(path).map_err(|error| refused(path, error))?;
-            Ledger::create(flash).map_err(|error| refused(path, error))
-        }
-        opened => opened.map_err(|error| refused(path, error)),
-    }
+    Ledger::open_or_create(flash).map_err(|error| refused(path, error))
 }
 
 fn read_csv(path: &Path, label: &str) -> Result<Dataset, CliError> {

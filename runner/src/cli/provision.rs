@@ -21,6 +21,7 @@ use crate::data::synthetic::DeviceBuffer;
 use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
 use crate::run;
+use crate::serve::terms;
 use crate::task::Task;
 
 /// Make the secrets of devices: a file of keys for the coordinator, and for each device a record to
@@ -74,6 +75,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let config = Config::load(args.file.as_deref(), &overrides)?;
     let folders = DataFolders::of_experiment(args.file.as_deref());
     let (experiment, federation) = run::prepare(config, &folders)?;
+    // What real devices cannot do is refused before they have secrets for it.
+    terms(&experiment)?;
     let devices = federation.device_count();
     if args.devices.end > devices {
         let Range { start, end } = args.devices;
@@ -129,7 +132,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             "the devices' random streams follow from seed {seed}: for tests and demonstrations only"
         );
     }
-    say_what_next(args, &experiment.task, out)?;
+    let simulated = devices as usize - args.devices.len();
+    say_what_next(args, &experiment.task, simulated, out)?;
     Ok(())
 }
 
@@ -194,14 +198,23 @@ fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn say_what_next(args: &Args, task: &Task, out: &mut impl Write) -> io::Result<()> {
+fn say_what_next(
+    args: &Args,
+    task: &Task,
+    simulated: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let simulated = match simulated {
+        0 => String::new(),
+        rest => format!(" --simulated {rest}"),
+    };
     let folder = args.out.display();
     let first = args.devices.start;
     let model = super::device::model_name(task);
     writeln!(
         out,
         "{} devices in {folder}: the coordinator keeps keys.toml, each device gets its record.\n\n  \
-         smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000\n  \
+         smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}\n  \
          smolfed device --model {model} --provision {folder}/device-{first}.bin --ledger \
          {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000",
         args.devices.len(),

@@ -12,7 +12,7 @@ use crate::data::DataFolders;
 use crate::experiment::{Experiment, Origin};
 use crate::participation::{self, Participation, Replayed};
 use crate::report;
-use crate::rounds::{RoundRecord, Simulated, Start, Updates};
+use crate::rounds::{RoundRecord, Start, Updates};
 use crate::run::{self, Control, Ending, RunError, RunResult};
 use crate::run_dir::RunDir;
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             let config = RunDir::open(dir)?.config()?;
             (
                 config,
-                DataFolders::of_experiment(Some(&dir.join("config.toml"))),
+                DataFolders::of_experiment(Some(&RunDir::config_path(dir))),
             )
         }
         None => {
@@ -84,17 +84,16 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
             id: participation::id(rounds),
         });
     let (experiment, federation) = run::prepare_from(config, folders, origin)?;
-    let mut simulated = Simulated(&federation);
     let mut replayed = record
         .map(|rounds| {
-            let rounds = Replayed::new(&federation, rounds, experiment.config.rounds);
-            rounds.map_err(|reason| CliError::Usage(format!("the participation: {reason}")))
+            let refused = |reason| CliError::Usage(format!("the participation: {reason}"));
+            if experiment.personal.is_some() {
+                let method = experiment.config.method.name();
+                return Err(refused(format!("\"{method}\" cannot repeat one")));
+            }
+            Replayed::new(&federation, rounds, experiment.config.rounds).map_err(refused)
         })
         .transpose()?;
-    let updates: &mut dyn Updates = match &mut replayed {
-        Some(replayed) => replayed,
-        None => &mut simulated,
-    };
     let dir = match &args.resume {
         Some(dir) => RunDir::open(dir)?,
         None => create(args.out.as_deref(), &experiment)?,
@@ -111,14 +110,14 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
             bar.set_position(u64::from(record.round) + 1);
         },
     };
-    let start = Start::simulation(&experiment);
-    let result = run::execute_with(
-        &experiment,
-        &federation,
-        Some(&dir),
-        control,
-        (start, updates),
-    );
+    let result = match &mut replayed {
+        None => run::execute(&experiment, &federation, Some(&dir), control),
+        Some(updates) => {
+            let start = Start::simulation(&experiment);
+            let updates: (Start, &mut dyn Updates) = (start, updates);
+            run::execute_with(&experiment, &federation, Some(&dir), control, updates)
+        }
+    };
     bar.finish_and_clear();
     conclude(&experiment, &dir, result, started, args.json, "run")
 }
@@ -126,7 +125,13 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
 /// The participation to repeat: of the command line, or of the run that is resumed.
 fn record(args: &Args) -> Result<Option<Vec<Participation>>, CliError> {
     let path = match (&args.participation, &args.resume) {
-        (Some(path), _) => path.clone(),
+        (Some(path), _) if path.is_file() => path.clone(),
+        (Some(path), _) => {
+            let path = path.display();
+            return Err(CliError::Usage(format!(
+                "`--participation {path}`: there is no such file; `smolfed serve` writes one"
+            )));
+        }
         (None, Some(dir)) => {
             let dir = RunDir::open(dir)?;
             if dir.fleet()?.is_some() {

@@ -2,23 +2,20 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use smolfed_core::stream::Root;
 
 use super::CliError;
 use super::run::{conclude, create};
+use super::screen::{self, Screen};
 use super::session::{in_pool, stop_on_ctrl_c};
-use super::text::aligned;
 use crate::config::{Config, Override};
 use crate::coordinator::address::Address;
 use crate::coordinator::fleet::{Fleet, FleetError, Places, secret};
 use crate::coordinator::keys::FleetKeys;
-use crate::coordinator::links::Switchboard;
-use crate::coordinator::status::{Status, Table};
+use crate::coordinator::status::Table;
 use crate::data::DataFolders;
 use crate::data::config::SourceConfig;
 use crate::data::partition::Dealing;
@@ -233,6 +230,7 @@ impl Plan {
             Some(dir) => dir,
             None => {
                 let dir = create(args.out.as_deref(), &experiment)?;
+                dir.keep_private()?;
                 dir.write_fleet(&self.file)?;
                 dir
             }
@@ -266,7 +264,7 @@ impl Plan {
         screen.close();
         dir.write_devices(&table)?;
         if !args.json {
-            eprint!("{}", text(&table));
+            eprint!("{}", screen::text(&table));
         }
         conclude(&experiment, &dir, result, started, args.json, "serve")
     }
@@ -303,93 +301,6 @@ fn is_natural(config: &Config) -> bool {
 
 fn fleet(error: impl Into<FleetError>) -> CliError {
     ServeError::Fleet(error.into()).into()
-}
-
-/// The table and the progress on a terminal; elsewhere what happens, line by line.
-struct Screen {
-    bar: ProgressBar,
-    over: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Screen {
-    fn new(rounds: u32, devices: Arc<Switchboard>, told: mpsc::Receiver<String>) -> Self {
-        let bar = ProgressBar::new(u64::from(rounds));
-        let template = "{msg}\nround {pos}/{len} {bar:30} [{elapsed}]";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        let over = Arc::new(AtomicBool::new(false));
-        let thread = std::thread::spawn({
-            let (bar, over) = (bar.clone(), Arc::clone(&over));
-            move || loop {
-                let is_over = over.load(Ordering::Relaxed);
-                for line in told.try_iter() {
-                    if bar.is_hidden() {
-                        eprintln!("{line}");
-                    } else {
-                        bar.println(line);
-                    }
-                }
-                if is_over {
-                    return;
-                }
-                if !bar.is_hidden() {
-                    bar.set_message(text(&Table::new(&devices)).trim_end().to_owned());
-                }
-                std::thread::sleep(Duration::from_millis(200));
-            }
-        });
-        Self { bar, over, thread }
-    }
-
-    fn close(self) {
-        self.over.store(true, Ordering::Relaxed);
-        // A thread that panicked has nothing more to show.
-        let _ = self.thread.join();
-        self.bar.finish_and_clear();
-    }
-}
-
-/// The table of devices, as many as fit on a screen.
-fn text(table: &Table) -> String {
-    const MOST: usize = 40;
-    let head = [
-        "device",
-        "state",
-        "answered",
-        "silent",
-        "last missed",
-        "refused frames",
-    ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(table.devices.iter().take(MOST).map(row));
-    let mut text = aligned(&rows);
-    if let Some(more) = table
-        .devices
-        .len()
-        .checked_sub(MOST)
-        .filter(|more| *more > 0)
-    {
-        text.push_str(&format!("and {more} more\n"));
-    }
-    text
-}
-
-fn row(status: &Status) -> Vec<String> {
-    let silent = status.silent_seconds;
-    let refused = status.refused.iter();
-    let refused: Vec<String> = refused
-        .map(|(why, count)| format!("{count} {why}"))
-        .collect();
-    vec![
-        status.device.to_string(),
-        status.state.clone(),
-        format!("{}/{}", status.answered, status.drawn),
-        silent.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.0} s")),
-        status.missed.clone().unwrap_or_default(),
-        refused.join(", "),
-    ]
 }
 
 #[cfg(test)]

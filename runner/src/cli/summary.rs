@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::text::wrapped;
+use super::text::{aligned, wrapped};
 use crate::config::Method;
 use crate::experiment::Experiment;
+use crate::number::{fixed, significant};
+use crate::personal::DeviceReport;
+use crate::personal::evaluate::Which;
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::SimulationOnly;
 use crate::run::RunResult;
@@ -22,6 +25,7 @@ pub(super) struct Summary {
     rounds: usize,
     quality: Option<(&'static str, Evaluation)>,
     last_round: Option<SimulationOnly>,
+    devices_report: Option<DeviceReport>,
     statements: Vec<PrivacyStatement>,
     seconds: f64,
     out: PathBuf,
@@ -49,6 +53,7 @@ impl Summary {
                 .records
                 .last()
                 .map(|record| record.simulation_only.clone()),
+            devices_report: result.devices.clone(),
             statements: result.statements.clone(),
             seconds: elapsed.as_secs_f64(),
             out: out.to_path_buf(),
@@ -85,6 +90,15 @@ impl Summary {
                 }
             }
         }
+        if let (Some(report), Some(object)) = (&self.devices_report, document.as_object_mut()) {
+            let unit = if report.is_error { "rmse" } else { "accuracy" };
+            for which in Which::ALL {
+                if let Some(spread) = report.spread(which) {
+                    object.insert(format!("device_{}_{unit}", which.name()), json!(spread));
+                }
+            }
+            object.insert(format!("device_{unit}"), json!(report.means().result()));
+        }
         document
     }
 
@@ -107,6 +121,32 @@ impl Summary {
         );
         if let Some((part, evaluation)) = &self.quality {
             let _ = writeln!(text, "  {bold}{part} {evaluation}{plain}");
+        }
+        if let Some(report) = &self.devices_report {
+            let count = report.devices.len();
+            let _ = writeln!(
+                text,
+                "  on the samples of each of {count} devices (simulation only):"
+            );
+            let mut rows = vec![
+                ["", "mean", "worst", "10th", "median", "90th"]
+                    .map(str::to_owned)
+                    .to_vec(),
+            ];
+            for which in Which::ALL {
+                rows.extend(report.spread(which).map(|spread| {
+                    let q = spread.quantiles;
+                    let worst = if report.is_error { q.max } else { q.min };
+                    let figures = [spread.mean, worst, q.p10, q.median, q.p90];
+                    let words = |x: f64| match report.is_error {
+                        true => significant(x, 4),
+                        false => format!("{} %", fixed(100.0 * x, 1)),
+                    };
+                    let name = format!("  {}", which.words());
+                    [name].into_iter().chain(figures.map(words)).collect()
+                }));
+            }
+            text.push_str(&aligned(&rows));
         }
         if let Some(only) = &self.last_round {
             if let Some(norm) = only.update_norm {

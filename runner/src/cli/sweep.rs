@@ -11,6 +11,7 @@ use super::CliError;
 use super::session::{progress_bar, stop_on_ctrl_c};
 use crate::config::Override;
 use crate::data::DataFolders;
+use crate::sweep::choice::choose;
 use crate::sweep::{self, Document, Results, RunOutcome, Summaries, Sweep, Watch};
 
 /// Run a grid of experiments and write one table.
@@ -88,9 +89,15 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     }
     let summaries = Summaries::new(&sweep, &results, &outcome.refusals)?;
     let command = command(args);
+    let chosen = choose(&sweep, &results, &summaries)?;
+    let (sweep, summaries, choice) = match &chosen {
+        None => (&sweep, &summaries, None),
+        Some((sweep, summaries, choice)) => (sweep, summaries, Some(choice)),
+    };
     let document = Document {
-        sweep: &sweep,
-        summaries: &summaries,
+        sweep,
+        summaries,
+        choice,
         command: &command,
     };
     document.write(&out).map_err(sweep::SweepError::from)?;

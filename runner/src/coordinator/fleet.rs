@@ -59,6 +59,7 @@ pub struct Places {
 #[derive(Debug)]
 pub struct Fleet {
     shared: Arc<Switchboard>,
+    /// Those that accept connections.
     threads: Vec<JoinHandle<()>>,
     keys: FleetKeys,
     timeout: Duration,
@@ -83,7 +84,7 @@ impl Fleet {
         let peers = peers.map(|(device, key)| (*device, Peer::new(*device, key.clone(), terms)));
         // Nonces only have to be new, and a stream under a fresh secret is.
         let nonces = Root::from_secret(secret()?).stream(StreamId {
-            purpose: Purpose::Initialisation,
+            purpose: Purpose::SessionNonces,
             round: 0,
             device: 0,
         });
@@ -110,7 +111,8 @@ impl Fleet {
         for address in &places.dial {
             let address = address.clone();
             let shared = Arc::clone(&shared);
-            threads.push(std::thread::spawn(move || shared.dial(&address)));
+            // Not waited for at the end: it may be in the middle of connecting.
+            std::thread::spawn(move || shared.dial(&address));
         }
         Ok(Self {
             shared,

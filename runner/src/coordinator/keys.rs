@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use smolfed_core::wire::mac::Key;
 
-use crate::run_dir::write_atomically;
+use crate::run_dir::{RunDirError, write_atomically};
 
 /// What is wrong with the keys of a fleet.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +26,9 @@ pub enum KeysError {
         /// Why.
         source: std::io::Error,
     },
+    /// The number of the next round cannot be written.
+    #[error(transparent)]
+    Counter(#[from] RunDirError),
     /// A file says something else than keys, or than a number of a round.
     #[error("{path}: {reason}")]
     Content {
@@ -132,14 +135,13 @@ impl FleetKeys {
     /// Uses up the round number `number` and all below, on the disk before anybody is invited.
     ///
     /// # Errors
-    /// [`KeysError::Io`], [`KeysError::NoMoreRounds`].
+    /// [`KeysError::Counter`], [`KeysError::NoMoreRounds`].
     pub fn use_round(&mut self, number: u32) -> Result<(), KeysError> {
         let next = number.checked_add(1).ok_or(KeysError::NoMoreRounds {
             path: self.counter.display().to_string(),
         })?;
         if next > self.next_round {
-            write_atomically(&self.counter, format!("{next}\n").as_bytes())
-                .map_err(|error| content(&self.counter)(error.to_string()))?;
+            write_atomically(&self.counter, format!("{next}\n").as_bytes())?;
             self.next_round = next;
         }
         Ok(())

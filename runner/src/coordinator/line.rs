@@ -120,7 +120,6 @@ impl Line {
         }
     }
 
-    /// Refusals that a peer has counted are `Ok` here: nothing is counted twice.
     fn frame(
         &mut self,
         raw: &[u8],
@@ -131,28 +130,36 @@ impl Line {
         if is_greeting(frame.header.kind) {
             return self.greeting(&frame, roster);
         }
-        for device in self.candidates(roster) {
-            let Some(peer) = roster.peers.get_mut(&device) else {
-                continue;
-            };
-            match peer.receive(self.id, &frame, now) {
+        if let Some(answer) = self.offer_to(&self.devices.clone(), &frame, roster, now) {
+            return Ok(answer);
+        }
+        // A session whose connection broke may go on here.
+        let orphans = roster.peers.iter().filter(|(_, peer)| peer.is_orphan());
+        let orphans: Vec<u32> = orphans.map(|(device, _)| *device).collect();
+        let answer = self.offer_to(&orphans, &frame, roster, now);
+        answer.ok_or(Refusal::Tag)
+    }
+
+    /// The answer of the device whose frame it is, which may be no bytes; `None` if it is nobody's.
+    fn offer_to(
+        &mut self,
+        devices: &[u32],
+        frame: &Frame<'_>,
+        roster: &mut Roster,
+        now: Duration,
+    ) -> Option<Encoded> {
+        for device in devices {
+            match roster.peers.get_mut(device)?.receive(self.id, frame, now) {
                 Err(Refusal::Tag) => {}
-                Err(_) => return Ok(Encoded::empty()),
+                // Refusals that a peer has counted are not counted twice.
+                Err(_) => return Some(Encoded::empty()),
                 Ok(answer) => {
-                    self.remember(device);
-                    return Ok(answer);
+                    self.remember(*device);
+                    return Some(answer);
                 }
             }
         }
-        Err(Refusal::Tag)
-    }
-
-    /// Devices whose frame it may be: those of this line, then those whose line is gone.
-    fn candidates(&self, roster: &Roster) -> Vec<u32> {
-        let orphans = roster.peers.iter().filter(|(_, peer)| peer.is_orphan());
-        let orphans = orphans.map(|(device, _)| *device);
-        let strangers = orphans.filter(|device| !self.devices.contains(device));
-        self.devices.iter().copied().chain(strangers).collect()
+        None
     }
 
     fn greeting(&mut self, frame: &Frame<'_>, roster: &mut Roster) -> Result<Encoded, Refusal> {

@@ -33,6 +33,8 @@ pub struct Switchboard {
     /// Connections that came in and are there.
     guests: AtomicUsize,
     most_guests: usize,
+    /// Whether it was said that there are too many.
+    is_full: AtomicBool,
     /// Frames of nobody in particular that were left out.
     strangers: Mutex<Refusals>,
     /// Told what happens to connections.
@@ -53,6 +55,7 @@ impl Switchboard {
             next_line: AtomicU64::new(0),
             guests: AtomicUsize::new(0),
             most_guests,
+            is_full: AtomicBool::new(false),
             strangers: Mutex::new(Refusals::new()),
             report,
         }
@@ -207,9 +210,13 @@ impl Switchboard {
         mut transport: Box<dyn Transport>,
     ) -> Option<thread::JoinHandle<()>> {
         if self.guests.load(Ordering::Relaxed) >= self.most_guests {
-            self.say("a connection was turned away: there are too many");
+            // Once: whoever floods the port shall not flood the log.
+            if !self.is_full.swap(true, Ordering::Relaxed) {
+                self.say("a connection was turned away: there are too many");
+            }
             return None;
         }
+        self.is_full.store(false, Ordering::Relaxed);
         self.guests.fetch_add(1, Ordering::Relaxed);
         let shared = Arc::clone(self);
         Some(thread::spawn(move || {

@@ -39,6 +39,11 @@ pub struct StoredConfig {
     pub target_scale: TargetScale,
     /// How rows are dealt to devices.
     pub dealing: Dealing,
+    /// Share of each device's dealt samples that it keeps to choose settings by; 0 where devices are
+    /// natural, whose parts are their own anyway.
+    pub device_validation: f64,
+    /// Share that it keeps to test its model on.
+    pub device_test: f64,
 }
 
 /// A data set that is built in or read from files.

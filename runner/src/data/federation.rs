@@ -34,9 +34,15 @@ struct Stored {
     validation: HeldOut,
     test: HeldOut,
     target_scale: Affine,
+    is_natural: bool,
 }
 
-/// Rows held out; by device as well where devices are natural.
+/// What a device's own test and validation rows are drawn by: first index of the stream's name.
+const PART_DEVICE_TEST: u32 = 2;
+const PART_DEVICE_VALIDATION: u32 = 3;
+
+/// Rows held out; those of a device by itself as well, where devices are natural or keep some of their
+/// samples back.
 #[derive(Clone, Debug)]
 struct HeldOut {
     rows: Vec<u32>,
@@ -153,8 +159,8 @@ impl Federation {
     }
 
     /// Held-out samples of one device, for models of its own: its rows of the test part where
-    /// devices are natural, as many as it trains on where it is synthetic. `None` where rows were
-    /// dealt, so that held-out rows belong to nobody.
+    /// devices are natural, a share of the rows that it was dealt (`data.device_test`), as many as it
+    /// trains on where it is synthetic. `None` where held-out rows belong to nobody.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count).
@@ -206,7 +212,7 @@ impl Federation {
     /// Name of a device: as in the file where devices are natural, else its number.
     pub fn device_name(&self, device: u32) -> String {
         let natural = match &self.0 {
-            Kind::Stored(stored) if stored.test.by_device.is_some() => stored.data.groups(),
+            Kind::Stored(stored) if stored.is_natural => stored.data.groups(),
             _ => None,
         };
         match natural.and_then(|groups| groups.names().get(device as usize)) {
@@ -293,22 +299,28 @@ impl Stored {
             }
         })?;
         let target_scale = scale::scale_targets(&mut data, &split.train, stored.target_scale);
-        let devices =
+        let mut devices =
             Partition::new(&data, &split.train, stored.dealing, seed).map_err(|reason| {
                 DataError::Partition {
                     origin: name(),
                     reason,
                 }
             })?;
-        let held_out = |rows: Vec<u32>| {
-            let groups = data.groups().filter(|_| natural);
-            HeldOut {
-                by_device: groups.map(|groups| Partition::natural(groups, &rows)),
-                rows,
-            }
+        let mut held_out = |rows: Vec<u32>, share: f64, part| {
+            let by_device = if natural {
+                data.groups()
+                    .map(|groups| Partition::natural(groups, &rows))
+            } else {
+                (share > 0.0).then(|| devices.hold_out(share, part, seed))
+            };
+            HeldOut { rows, by_device }
         };
-        let (validation, test) = (held_out(split.validation), held_out(split.test));
+        let test = held_out(split.test, stored.device_test, PART_DEVICE_TEST);
+        // Both shares refer to what the device was dealt.
+        let rest = stored.device_validation / (1.0 - stored.device_test);
+        let validation = held_out(split.validation, rest, PART_DEVICE_VALIDATION);
         Ok(Self {
+            is_natural: natural,
             data,
             devices,
             validation,

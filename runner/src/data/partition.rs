@@ -251,6 +251,22 @@ impl Partition {
         }
     }
 
+    /// Takes a share of each device's rows out, to the nearest, drawn at random; every device keeps a
+    /// row. `part` names the draw.
+    pub(super) fn hold_out(&mut self, share: f64, part: u32, seed: u64) -> Self {
+        let (mut kept, mut held_out) = (Vec::new(), Vec::new());
+        for device in 0..self.device_count() {
+            let mut rows = self.rows(device).to_vec();
+            let most = rows.len().saturating_sub(1);
+            let count = (libm::round(share * rows.len() as f64) as usize).min(most);
+            draw::shuffle(&mut draw::partition_stream(seed, part, device), &mut rows);
+            held_out.push(rows.split_off(rows.len() - count));
+            kept.push(rows);
+        }
+        *self = Self::from_devices(kept.into_iter());
+        Self::from_devices(held_out.into_iter())
+    }
+
     /// Number of devices N.
     pub fn device_count(&self) -> u32 {
         (self.offsets.len() - 1) as u32

@@ -66,8 +66,9 @@ impl Origin {
                     ));
                 }
                 notes.push(
-                    "Who was drawn and who answered (participation.jsonl, devices.json, the log) is \
-                     not covered: keep it secret."
+                    "Who was drawn and who answered (participation.jsonl, devices.json, the log, and with \
+                     Poisson sampling the sizes of cohorts in metrics.jsonl and the report) is not \
+                     covered: keep it secret."
                         .to_owned(),
                 );
                 notes

@@ -2,8 +2,9 @@
 
 use smolfed_core::noise::DiscreteGaussian;
 
-use super::{ExperimentError, Origin};
+use super::{ExperimentError, Origin, personal};
 use crate::config::{Config, Denominator, SamplingScheme, Trust};
+use crate::personal::PersonalPlan;
 use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
 use crate::privacy::calibrate::Plan;
 use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
@@ -30,11 +31,24 @@ pub struct PrivacyPlan {
     notes: Vec<String>,
 }
 
+/// What the rounds of an experiment release.
+pub(super) struct Released {
+    /// Who takes part.
+    pub sampling: Sampling,
+    /// How updates become integers.
+    pub encoding: Encoding,
+    /// What devices keep to themselves.
+    pub personal: Option<PersonalPlan>,
+}
+
 impl PrivacyPlan {
     pub(super) fn new(
         config: &Config,
-        sampling: Sampling,
-        encoding: Encoding,
+        &Released {
+            sampling,
+            encoding,
+            personal,
+        }: &Released,
         spent: Vec<PrivacyEvent>,
         origin: &Origin,
     ) -> Result<Self, ExperimentError> {
@@ -54,11 +68,13 @@ impl PrivacyPlan {
             },
             unit: PrivacyUnit::Device,
             count: 1,
+            releases: personal::releases(config, personal.as_ref()),
         };
         let accountant = privacy
             .accountant
             .unwrap_or_else(|| Accountant::tightest_for(&[event]));
-        let notes = notes(config, &spent, origin);
+        let mut notes = notes(config, &spent, origin);
+        notes.extend(personal::notes(config, personal.as_ref()));
         let mut plan = Self {
             event,
             delta,
@@ -70,6 +86,14 @@ impl PrivacyPlan {
             notes,
         };
         let noise_multiplier = plan.noise_multiplier(config)?;
+        if event.releases == 0 {
+            // Nothing is released: nothing needs noise.
+            return Ok(plan);
+        }
+        let scale = personal::noise_scale(config, sampling)?;
+        let noise_multiplier = NoiseMultiplier::new(noise_multiplier.get() * scale).map_err(
+            refuse("privacy.noise_multiplier", noise_multiplier.get() * scale),
+        )?;
         plan.event.mechanism = mechanism(noise_multiplier, encoding);
         if let Encoding::Clipped(grid) = encoding {
             plan.noise = grid_noise(noise_multiplier, grid.bits())?;
@@ -136,6 +160,9 @@ impl PrivacyPlan {
         }
         let target = Epsilon::new(epsilon).map_err(refuse("privacy.epsilon", epsilon))?;
         if target.get().is_infinite() {
+            return Ok(NoiseMultiplier::NONE);
+        }
+        if self.event.releases == 0 {
             return Ok(NoiseMultiplier::NONE);
         }
         self.clip_norm_for_noise()?;
@@ -266,6 +293,13 @@ fn notes(config: &Config, spent: &[PrivacyEvent], origin: &Origin) -> Vec<String
              reveals the size of each cohort, which this epsilon does not cover."
                 .to_owned(),
         );
+    }
+    if let Some(cap) = config.cohort.weight_cap {
+        notes.push(format!(
+            "Updates are weighed by samples, {cap} or more counting in full. The noise is that for the \
+             largest weight, and epsilon holds for every device. The sum is divided by the expected number of \
+             devices, not by their weights, which nobody may know."
+        ));
     }
     let earlier: u64 = spent.iter().map(|event| event.count).sum();
     if earlier > 0 {

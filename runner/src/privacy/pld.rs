@@ -19,6 +19,9 @@
 //! The lower bound is that of the direction "removed", which some device attains (an update of
 //! norm L against zeros), so it is a lower bound on the true ε of the mechanism.
 //!
+//! Under replace-one (a device's data replaced by other data) a Poisson-sampled round has a pair of its
+//! own: `pld/pair.rs`.
+//!
 //! One sampled round alone has a closed form: `δ(ε) = τ·δ_Gauss(ε')` with
 //! `e^ε = 1 + τ(e^ε' - 1)` (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 8; removing a
 //! device attains it).
@@ -90,12 +93,43 @@ pub struct PldEpsilon {
 pub(crate) enum Direction {
     Remove,
     Add,
+    Replace,
     Profile,
+}
+
+/// Which two federations are told apart, by which sampling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// Poisson samples, a device added or removed.
+    AddRemove,
+    /// The same rounds, a device replaced by another.
+    ReplaceOne,
+    /// Uniform samples, a device replaced by another.
+    Uniform,
+}
+
+impl Relation {
+    const fn directions(self) -> &'static [Direction] {
+        match self {
+            Self::AddRemove => &[Direction::Remove, Direction::Add],
+            Self::ReplaceOne => &[Direction::Replace],
+            Self::Uniform => &[Direction::Profile],
+        }
+    }
+
+    /// The direction whose losses two federations attain.
+    const fn attained(self) -> Direction {
+        match self {
+            Self::AddRemove | Self::Uniform => Direction::Remove,
+            Self::ReplaceOne => Direction::Replace,
+        }
+    }
 }
 
 /// Exposures, with the like ones together.
 #[derive(Debug, Clone, PartialEq)]
 struct Kinds {
+    relation: Relation,
     /// 1/ν² of all Gaussian releases together: they are one release.
     mu_squared: f64,
     /// Rate, noise over sensitivity, rounds.
@@ -103,8 +137,10 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn new(exposures: &[Exposure], with_uniform: bool) -> Result<Self, PldError> {
+    /// Exposures as events give them: under replace-one, a Gaussian's are still those of add-remove.
+    fn new(exposures: &[Exposure], relation: Relation) -> Result<Self, PldError> {
         let mut kinds = Self {
+            relation,
             mu_squared: 0.0,
             sampled: Vec::new(),
         };
@@ -115,10 +151,14 @@ impl Kinds {
             let noise = exposure.noise_to_sensitivity();
             match *exposure {
                 Exposure::Gaussian { count, .. } => {
-                    kinds.mu_squared += count as f64 / (noise * noise);
+                    kinds.add(1.0, noise, count);
                 }
-                Exposure::Poisson { .. } if with_uniform => return Err(PldError::Poisson),
-                Exposure::Uniform { .. } if !with_uniform => return Err(PldError::Uniform),
+                Exposure::Poisson { .. } if relation == Relation::Uniform => {
+                    return Err(PldError::Poisson);
+                }
+                Exposure::Uniform { .. } if relation != Relation::Uniform => {
+                    return Err(PldError::Uniform);
+                }
                 Exposure::Poisson {
                     sampling_rate,
                     count,
@@ -136,7 +176,12 @@ impl Kinds {
 
     fn add(&mut self, rate: f64, noise: f64, count: u64) {
         if rate >= 1.0 {
-            self.mu_squared += count as f64 / (noise * noise);
+            // Replacing a device moves the sum by twice its update.
+            let sensitivity = match self.relation {
+                Relation::ReplaceOne => 2.0,
+                Relation::AddRemove | Relation::Uniform => 1.0,
+            };
+            self.mu_squared += count as f64 * (sensitivity / noise).powi(2);
             return;
         }
         let is_same = |kind: &(f64, f64, u64)| {
@@ -166,6 +211,7 @@ impl Kinds {
                 let pair = match direction {
                     Direction::Remove => Pair::Remove { rate, noise },
                     Direction::Add => Pair::Add { rate, noise },
+                    Direction::Replace => Pair::Replace { rate, noise },
                     Direction::Profile => Pair::Profile { rate, noise },
                 };
                 (pair, count)
@@ -181,7 +227,9 @@ impl Kinds {
     fn exact(&self, delta: Delta) -> Option<f64> {
         match self.sampled.as_slice() {
             [] => Some(gdp::epsilon(self.mu(), delta)),
-            &[(rate, noise, 1)] if self.mu_squared <= 0.0 => {
+            &[(rate, noise, 1)]
+                if self.mu_squared <= 0.0 && self.relation != Relation::ReplaceOne =>
+            {
                 let Ok(inner) = Delta::new(delta.get() / rate) else {
                     return Some(0.0);
                 };
@@ -212,7 +260,7 @@ impl Kinds {
         }
     }
 
-    fn bracket(&self, delta: Delta, upper: &[Direction]) -> Result<PldEpsilon, PldError> {
+    fn bracket(&self, delta: Delta) -> Result<PldEpsilon, PldError> {
         if let Some(epsilon) = self.exact(delta) {
             // ∂ε/∂μ at one δ is at most ε/μ + μ/2 + 1, of which μ was rounded up.
             let mu = self.mu();
@@ -223,12 +271,11 @@ impl Kinds {
             });
         }
         let mut precision = PRECISION;
-        let mut best = self.bracket_once(delta, upper, precision)?;
+        let mut best = self.bracket_once(delta, precision)?;
         // The bracket of a profile is wide for other reasons than the lattice.
-        let refinements = if upper.contains(&Direction::Profile) {
-            0
-        } else {
-            REFINEMENTS
+        let refinements = match self.relation {
+            Relation::Uniform => 0,
+            Relation::AddRemove | Relation::ReplaceOne => REFINEMENTS,
         };
         for _ in 0..refinements {
             let width = best.width();
@@ -236,7 +283,7 @@ impl Kinds {
                 break;
             }
             precision *= 0.25;
-            let Ok(finer) = self.bracket_once(delta, upper, precision) else {
+            let Ok(finer) = self.bracket_once(delta, precision) else {
                 break;
             };
             best.epsilon = best.epsilon.min(finer.epsilon);
@@ -249,14 +296,10 @@ impl Kinds {
         Ok(best)
     }
 
-    fn bracket_once(
-        &self,
-        delta: Delta,
-        upper: &[Direction],
-        precision: f64,
-    ) -> Result<PldEpsilon, PldError> {
-        let epsilon = self.upper(delta, upper, precision)?;
-        let below = self.plan(Direction::Remove, delta.get(), Aim::new(precision));
+    fn bracket_once(&self, delta: Delta, precision: f64) -> Result<PldEpsilon, PldError> {
+        let epsilon = self.upper(delta, precision)?;
+        let attained = self.relation.attained();
+        let below = self.plan(attained, delta.get(), Aim::new(precision));
         let epsilon_low = below
             .compose(Bound::Lower)
             .map_or(0.0, |below| below.epsilon(delta.get()) * (1.0 - ROUNDING));
@@ -267,10 +310,10 @@ impl Kinds {
     }
 
     /// The largest of the upper bounds of all directions.
-    fn upper(&self, delta: Delta, which: &[Direction], precision: f64) -> Result<f64, PldError> {
+    fn upper(&self, delta: Delta, precision: f64) -> Result<f64, PldError> {
         let mut aim = Aim::new(precision);
         let mut epsilon = 0.0_f64;
-        for &direction in which {
+        for &direction in self.relation.directions() {
             let plan = self.plan(direction, delta.get(), aim);
             let composed = plan.compose(Bound::Upper).ok_or(PldError::OutOfRange)?;
             epsilon = epsilon.max(composed.epsilon(delta.get()) * (1.0 + ROUNDING));
@@ -354,7 +397,16 @@ impl PldEpsilon {
 /// [`PldError`] for uniform exposures, for releases without noise, and outside the range in which
 /// errors are bounded.
 pub fn pld_epsilon(exposures: &[Exposure], delta: Delta) -> Result<PldEpsilon, PldError> {
-    Kinds::new(exposures, false)?.bracket(delta, &[Direction::Remove, Direction::Add])
+    Kinds::new(exposures, Relation::AddRemove)?.bracket(delta)
+}
+
+/// What the same exposures cost if the two federations differ in the data of one device instead of
+/// its presence: to set Poisson sampling beside uniform sampling, which has no other relation.
+///
+/// # Errors
+/// As [`pld_epsilon`].
+pub fn replace_one_epsilon(exposures: &[Exposure], delta: Delta) -> Result<PldEpsilon, PldError> {
+    Kinds::new(exposures, Relation::ReplaceOne)?.bracket(delta)
 }
 
 /// The same for Gaussian and uniformly sampled exposures, by the symmetric pair of the profile. The
@@ -363,7 +415,7 @@ pub(super) fn profile_epsilon(
     exposures: &[Exposure],
     delta: Delta,
 ) -> Result<PldEpsilon, PldError> {
-    Kinds::new(exposures, true)?.bracket(delta, &[Direction::Profile])
+    Kinds::new(exposures, Relation::Uniform)?.bracket(delta)
 }
 
 /// The first upper bound that [`pld_epsilon`] or [`profile_epsilon`] finds, in half of the time: for
@@ -373,16 +425,16 @@ pub(super) fn upper_epsilon(
     delta: Delta,
     with_uniform: bool,
 ) -> Result<f64, PldError> {
-    let kinds = Kinds::new(exposures, with_uniform)?;
+    let relation = if with_uniform {
+        Relation::Uniform
+    } else {
+        Relation::AddRemove
+    };
+    let kinds = Kinds::new(exposures, relation)?;
     if let Some(epsilon) = kinds.exact(delta) {
         return Ok(epsilon * (1.0 + ROUNDING));
     }
-    let which: &[Direction] = if with_uniform {
-        &[Direction::Profile]
-    } else {
-        &[Direction::Remove, Direction::Add]
-    };
-    kinds.upper(delta, which, PRECISION)
+    kinds.upper(delta, PRECISION)
 }
 
 #[cfg(test)]

@@ -56,7 +56,22 @@ fn method(input: &ReportInput) -> String {
                 .to_owned()
                 + &significant(config.server.smoothing_factor, 4)
         }
+        Method::Fedprox => "FedProx: private federated averaging, each device pulled back to the \
+                            shared model"
+            .to_owned(),
+        Method::Pmtl => {
+            "PMTL: a personal model on each device, pulled to the shared one".to_owned()
+        }
+        Method::Dpfedmtl => {
+            "DPFedMTL: shared layers below a private part of each device".to_owned()
+        }
+        Method::PpSgd => "PP-SGD: a shared model and an offset of each device's own".to_owned(),
+        Method::Local => "Local training: each device by itself, nothing is shared".to_owned(),
     };
+    if config.method != Method::DpFedLs && config.server.smoothing_factor > 0.0 {
+        words.push_str(", with Laplacian smoothing, factor ");
+        words.push_str(&significant(config.server.smoothing_factor, 4));
+    }
     words.push_str(match config.server.denoiser {
         DenoiserKind::None => "",
         DenoiserKind::JamesStein => ", with James–Stein shrinkage",

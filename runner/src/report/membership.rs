@@ -3,12 +3,12 @@
 use super::ReportInput;
 use super::page::Figure;
 use super::plot::{Plot, Point, Series, Tone};
-use crate::audit::membership::Roc;
+use crate::audit::membership::Attack;
 use crate::number::fixed;
 
 /// The curves of several models, each with its area.
 #[must_use]
-pub fn roc_plot<L: AsRef<str>>(curves: &[(L, Roc)]) -> Plot {
+pub fn roc_plot(attacks: &[Attack]) -> Plot {
     let guessing = Series {
         label: "guessing".to_owned(),
         points: vec![Point::new(0.0, 0.0), Point::new(1.0, 1.0)],
@@ -16,8 +16,8 @@ pub fn roc_plot<L: AsRef<str>>(curves: &[(L, Roc)]) -> Plot {
         dashed: true,
         ..Series::default()
     };
-    let curve = |(index, (label, roc)): (usize, &(L, Roc))| Series {
-        label: label.as_ref().to_owned(),
+    let curve = |(index, Attack { model, roc }): (usize, &Attack)| Series {
+        label: model.clone(),
         end: fixed(roc.area, 3),
         points: roc.points.iter().map(|[x, y]| Point::new(*x, *y)).collect(),
         tone: Tone::nth(index),
@@ -32,7 +32,7 @@ pub fn roc_plot<L: AsRef<str>>(curves: &[(L, Roc)]) -> Plot {
         y_label: "hit rate".to_owned(),
         series: [guessing]
             .into_iter()
-            .chain(curves.iter().enumerate().map(curve))
+            .chain(attacks.iter().enumerate().map(curve))
             .collect(),
         ..Plot::default()
     }
@@ -40,14 +40,12 @@ pub fn roc_plot<L: AsRef<str>>(curves: &[(L, Roc)]) -> Plot {
 
 /// The figure of one run; empty where no examples were kept back.
 pub(super) fn figure_of(input: &ReportInput) -> Option<String> {
-    let roc = input.membership.as_ref()?;
+    let Attack { roc, .. } = input.membership.first()?;
     let caption = format!(
-        "Calling an example with a small loss a training example. Area under the curve {}; 0.5 is \
+        "Calling an example with a small loss a training example; an area under the curve of 0.5 is \
          guessing. {} training examples of devices against {} that no device held. What an attack \
          reaches is no bound on what a better one can.",
-        fixed(roc.area, 3),
-        roc.members,
-        roc.others
+        roc.members, roc.others
     );
     let figure = Figure {
         title: "Which examples were trained on?",
@@ -55,5 +53,5 @@ pub(super) fn figure_of(input: &ReportInput) -> Option<String> {
         simulation_only: true,
         caption_beside: true,
     };
-    Some(figure.of(roc_plot(&[("this model", roc.clone())])))
+    Some(figure.of(roc_plot(&input.membership)))
 }

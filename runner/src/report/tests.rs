@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 
 use super::markup::assert_well_formed;
 use super::*;
-use crate::audit::membership::Roc;
+use crate::audit::membership::{Attack, Roc};
 use crate::config::{DEFAULT, Override};
+use crate::personal::{DeviceFigures, DeviceReport};
 use crate::privacy::accountant::Accountant;
 use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use crate::privacy::params::{ClipNorm, Delta, NoiseMultiplier};
@@ -29,7 +30,30 @@ fn complete(rounds: u32) -> ReportInput {
             axes: vec![8, 8],
             ..ModelFile::default()
         }),
-        membership: Roc::of_losses(&[0.1, 0.2, 0.4], &[0.3, 0.5]),
+        devices: Some(devices()),
+        membership: vec![Attack {
+            model: "this model".to_owned(),
+            roc: Roc::of_losses(&[0.1, 0.2, 0.4], &[0.3, 0.5]).unwrap(),
+        }],
+    }
+}
+
+/// Three devices with figures of all kinds.
+fn devices() -> DeviceReport {
+    let device = |index: u32| {
+        let figure = |base: f64| Some(base + 0.01 * f64::from(index));
+        DeviceFigures {
+            device: index.to_string(),
+            samples: 10,
+            shared: figure(0.5),
+            own: figure(0.7),
+            tuned: figure(0.72),
+            alone: figure(0.6),
+        }
+    };
+    DeviceReport {
+        is_error: false,
+        devices: (0..3).map(device).collect(),
     }
 }
 
@@ -54,6 +78,7 @@ fn record(round: u32) -> RoundRecord {
             update_norm: Quantiles::new(vec![0.1, 0.3, 0.5]),
             clipped_share: 0.5,
             validation: quality,
+            ..SimulationOnly::default()
         },
         seconds: 0.01,
     }
@@ -68,6 +93,7 @@ fn statement(noise_multiplier: f64, rounds: u32) -> PrivacyStatement {
         trust: TrustModel::Central,
         unit: PrivacyUnit::Device,
         count: u64::from(rounds),
+        releases: 1,
     };
     let delta = Delta::new(5e-4).unwrap();
     let estimate = Accountant::Rdp.epsilon(&[event], delta).unwrap();
@@ -120,8 +146,9 @@ fn a_complete_run_has_every_section() {
 #[test]
 fn what_reads_private_data_is_marked() {
     let with = page(&complete(30));
-    // Accuracy, loss, norms, clipping, membership, spectrum, and the explanation.
-    assert_eq!(with.matches(page::BADGE).count(), 7);
+    // Accuracy, loss, norms, clipping, membership, spectrum, three about devices, and the
+    // explanation.
+    assert_eq!(with.matches(page::BADGE).count(), 10);
     assert!(with.contains(&*html::escape(page::BADGE_MEANING)));
 
     let mut input = complete(30);
@@ -130,7 +157,8 @@ fn what_reads_private_data_is_marked() {
     }
     input.config.privacy.clip_norm = None;
     input.spectrum.as_mut().unwrap().clean = None;
-    input.membership = None;
+    input.membership = Vec::new();
+    input.devices = None;
     let without = page(&input);
     assert_eq!(without.matches(page::BADGE).count(), 1);
     assert!(!without.contains("un-noised") && !without.contains("validation<"));
@@ -191,6 +219,7 @@ fn regression_shows_its_error_and_bars() {
         });
         record.simulation_only.validation = None;
     }
+    input.devices = None;
     input.model = Some(ModelFile {
         weights: vec![0.5, -2.0, 0.0],
         biases: vec![0.25],
@@ -301,7 +330,8 @@ fn a_directory_gives_the_same_page_twice() {
     assert_eq!(first, again);
     let expected = render(&ReportInput {
         model: None,
-        membership: None,
+        membership: Vec::new(),
+        devices: None,
         ..input
     });
     assert_eq!(first, expected);

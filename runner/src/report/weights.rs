@@ -44,7 +44,10 @@ fn outputs(model: &ModelFile) -> impl Iterator<Item = (String, &[f32])> {
         .take(MOST_OUTPUTS)
         .map(move |(row, weights)| {
             let class = row + first;
-            let name = model.class_names.get(class).cloned();
+            let name = match model.hidden {
+                Some(_) => Some(format!("unit {class}")),
+                None => model.class_names.get(class).cloned(),
+            };
             (name.unwrap_or_else(|| class.to_string()), weights)
         })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::personal::DeviceMeans;
 use crate::simulate::{Evaluation, Outcome};
 
 /// One round. All but `seconds` is the same on every machine and thread count.
@@ -48,6 +49,12 @@ pub struct SimulationOnly {
     /// The model after this round on the validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Evaluation>,
+    /// Means over devices of their models, on test samples of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices: Option<DeviceMeans>,
+    /// The same on validation samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices_validation: Option<DeviceMeans>,
 }
 
 /// How a quantity spreads over devices.
@@ -117,6 +124,8 @@ impl SimulationOnly {
                 0.0
             },
             validation: None,
+            devices: None,
+            devices_validation: None,
         }
     }
 }

@@ -4,6 +4,7 @@ use smolfed_core::stream::Root;
 
 use super::RoundError;
 use crate::data::federation::Federation;
+use crate::personal::{PersonalPlan, States};
 use crate::privacy::event::Sampling;
 use crate::sampling::draw_cohort;
 use crate::simulate::{CohortSum, RoundPlan, train_cohort};
@@ -44,6 +45,16 @@ pub trait Updates {
         global: &[f32],
         cohort: &[u32],
     ) -> Result<CohortSum, RoundError>;
+
+    /// The models that simulated devices keep, if they keep some.
+    fn personal(&self) -> Option<(&PersonalPlan, &States)> {
+        None
+    }
+
+    /// The same, to be synced.
+    fn states(&mut self) -> Option<&mut States> {
+        None
+    }
 }
 
 /// Devices that train in this process.

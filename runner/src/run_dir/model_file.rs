@@ -1,5 +1,6 @@
 //! `model.safetensors`: `weights` (outputs × features) and `biases` (outputs), and under `smolfed`
-//! in its metadata, as JSON, what they mean.
+//! in its metadata, as JSON, what they mean. A model with a hidden layer has that layer's under these
+//! names, a row a hidden unit, and above it `head_weights` and `head_biases`, if they are shared.
 
 use std::collections::HashMap;
 
@@ -28,8 +29,10 @@ pub struct InputLayout {
 pub struct ModelFile {
     /// Rows of W, one an output, as a flat slice.
     pub weights: Vec<f32>,
-    /// One an output.
+    /// One an output; empty if they stay on the devices.
     pub biases: Vec<f32>,
+    /// Units of the hidden layer, whose weights these then are.
+    pub hidden: Option<usize>,
     /// Number of features.
     pub features: usize,
     /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
@@ -44,6 +47,8 @@ pub struct ModelFile {
 #[derive(Default, Serialize, Deserialize)]
 struct Meaning {
     model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hidden: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     axes: Vec<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,19 +62,36 @@ pub(super) fn encode(
     layout: &InputLayout,
     parameters: &[f32],
 ) -> Result<Vec<u8>, String> {
-    let (features, outputs) = (task.feature_count(), task.output_count());
-    let (weights, biases) = parameters
-        .split_at_checked(features * outputs)
-        .ok_or("the model has too few parameters")?;
-    let (weights, biases) = (floats_to_bytes(weights), floats_to_bytes(biases));
-    let view =
-        |shape, data| TensorView::new(Dtype::F32, shape, data).map_err(|error| error.to_string());
-    let tensors = [
-        ("weights", view(vec![outputs, features], &weights)?),
-        ("biases", view(vec![outputs], &biases)?),
-    ];
+    const NAMES: [&str; 4] = ["weights", "biases", "head_weights", "head_biases"];
+    let lengths = task.tensors();
+    let rows = lengths.as_slice().chunks(2).flat_map(|layer| match layer {
+        [_, rows] => [Some(*rows), None],
+        _ => [None, None],
+    });
+    // Tensors that stay on the devices are not there.
+    let (mut rest, mut parts) = (parameters, Vec::new());
+    for ((name, length), rows) in NAMES.into_iter().zip(lengths.as_slice()).zip(rows) {
+        let Some((tensor, after)) = rest.split_at_checked(*length) else {
+            break;
+        };
+        let shape = match rows {
+            Some(rows) => vec![rows, length / rows.max(1)],
+            None => vec![*length],
+        };
+        parts.push((name, shape, floats_to_bytes(tensor)));
+        rest = after;
+    }
+    if parts.is_empty() || !rest.is_empty() {
+        return Err("the model has another number of parameters".to_owned());
+    }
+    let mut tensors = Vec::new();
+    for (name, shape, bytes) in &parts {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
+        tensors.push((*name, view.map_err(|error| error.to_string())?));
+    }
     let meaning = Meaning {
         model: task.kind().name().to_owned(),
+        hidden: task.hidden_count(),
         axes: layout.axes.clone(),
         feature_names: layout.names.features.clone(),
         class_names: layout.names.classes.clone(),
@@ -101,7 +123,12 @@ impl ModelFile {
         };
         Ok(Self {
             weights: bytes_to_floats(&weights)?,
-            biases: bytes_to_floats(&tensor("biases")?)?,
+            // They may stay on the devices.
+            biases: match tensors.tensor("biases") {
+                Ok(biases) => bytes_to_floats(&biases)?,
+                Err(_) => Vec::new(),
+            },
+            hidden: meaning.hidden,
             features,
             axes: meaning.axes,
             feature_names: meaning.feature_names,

@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::ModelKind;
+use crate::config::ModelConfig;
 use crate::data::dataset::Names;
 use crate::rounds::SimulationOnly;
 
@@ -36,6 +36,7 @@ fn checkpoint() -> Checkpoint {
         round: 7,
         parameters: vec![1.0, -0.0, f32::MIN_POSITIVE],
         fingerprint: "abc".to_owned(),
+        states: Some(7),
     }
 }
 
@@ -263,7 +264,7 @@ fn a_checkpoint_with_numbers_that_cannot_be_is_refused() {
 #[test]
 fn a_model_comes_back_with_its_shape() {
     let (_place, dir) = run_dir();
-    let task = Task::new(Some(ModelKind::Softmax), 2, Some(3)).unwrap();
+    let task = Task::new(&ModelConfig::default(), 2, Some(3)).unwrap();
     let parameters: Vec<f32> = (0..9u8).map(f32::from).collect();
     let layout = InputLayout {
         axes: vec![1, 2],

@@ -4,7 +4,6 @@
 //! James-Stein and soft thresholding are those it compares with in Table 4 (Balle, Wang 2018,
 //! arXiv:1805.06530, Section 4). Each works tensor by tensor.
 
-use smolfed_core::model::Tensors;
 use smolfed_core::smooth::LaplacianSmoothing;
 
 /// What happens to the noisy average before it is applied.
@@ -27,9 +26,9 @@ pub enum Denoiser {
 
 impl Denoiser {
     /// Denoises `average` in place. `noise_std` is that of the noise in the average, a coordinate.
-    pub fn apply(&self, average: &mut [f32], tensors: &Tensors, noise_std: f64) {
+    pub fn apply(&self, average: &mut [f32], tensors: &[usize], noise_std: f64) {
         let mut rest = average;
-        for (index, length) in tensors.as_slice().iter().enumerate() {
+        for (index, length) in tensors.iter().enumerate() {
             let Some((tensor, after)) = rest.split_at_mut_checked(*length) else {
                 return;
             };
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn tensors_are_denoised_by_themselves() {
         let smoothing = LaplacianSmoothing::new(1.0).unwrap();
-        let tensors = Tensors::affine(4, 2);
+        let tensors = [8, 2];
         let original: Vec<f32> = (0..10).map(|i| (i * i % 7) as f32).collect();
         let mut flat = original.clone();
         Denoiser::Laplacian {

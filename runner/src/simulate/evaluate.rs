@@ -61,6 +61,7 @@ pub fn evaluate(
         }
         Task::Logistic(model) => classes(total(model, parameters, &samples.classes(), equal)?),
         Task::Softmax(model) => classes(total(model, parameters, &samples.classes(), equal)?),
+        Task::Encoder(model) => classes(total(model, parameters, &samples.classes(), equal)?),
     }))
 }
 
@@ -77,6 +78,7 @@ pub fn sample_losses(
         Task::Linear(model) => losses(model, parameters, &samples.values()),
         Task::Logistic(model) => losses(model, parameters, &samples.classes()),
         Task::Softmax(model) => losses(model, parameters, &samples.classes()),
+        Task::Encoder(model) => losses(model, parameters, &samples.classes()),
     }
 }
 

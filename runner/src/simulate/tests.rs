@@ -5,7 +5,7 @@ use smolfed_core::stream::{Purpose, StreamId};
 use smolfed_core::train::Clipping;
 
 use super::*;
-use crate::config::ModelKind;
+use crate::config::ModelConfig;
 use crate::data::{DataConfig, DataFolders};
 
 const SEED: u64 = 11;
@@ -39,9 +39,11 @@ fn grid() -> Grid {
 /// A plan for round 2 of softmax regression with clipped updates.
 fn plan() -> RoundPlan<'static> {
     RoundPlan {
-        task: Task::new(Some(ModelKind::Softmax), 5, Some(3)).unwrap(),
+        task: Task::new(&ModelConfig::default(), 5, Some(3)).unwrap(),
         training: training(0.1, Some(0.25)),
         encoding: Encoding::Clipped(grid()),
+
+        weight_cap: None,
         device_noise: None,
         round: 2,
         number: 2,
@@ -143,14 +145,24 @@ fn devices_that_are_left_out_add_nothing_and_are_explained() {
     }
 }
 
+/// Whether training fails depends on private data: a device with noise of its own sends that alone.
 #[test]
-fn a_device_that_is_left_out_adds_no_noise_either() {
+fn a_device_that_is_left_out_sends_its_noise_all_the_same() {
     let noise = DiscreteGaussian::new(1 << 20, 1).unwrap();
     let plan = RoundPlan {
         device_noise: Some(&noise),
         ..plan()
     };
-    assert_eq!(train_from(HOPELESS, &plan, &[1, 2, 3]).sum, vec![0; 18]);
+    let found = train_from(HOPELESS, &plan, &[2]);
+    let mut expected = vec![0; 18];
+    let id = StreamId {
+        purpose: Purpose::DeviceNoise,
+        round: plan.number,
+        device: 2,
+    };
+    noise.add_to(&mut expected, &mut Root::from_seed(SEED).stream(id));
+    assert_eq!(found.sum, expected);
+    assert!(matches!(found.outcomes[0], Outcome::LeftOut { .. }));
 }
 
 /// Updates that are too large for the sum of unbounded ones are refused whole.

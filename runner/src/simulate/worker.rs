@@ -6,7 +6,7 @@ use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{TrainError, TrainReport, Workspace};
 use smolfed_simd::Kernels;
 
-use super::{Encoding, Outcome, RoundPlan};
+use super::{Accumulator, Outcome, RoundPlan};
 use crate::data::federation::Federation;
 use crate::data::synthetic::DeviceBuffer;
 use crate::task::Task;
@@ -17,10 +17,8 @@ pub(super) struct Worker {
     update: Vec<f32>,
     order: Vec<u32>,
     scratch: Vec<f32>,
-    integers: Vec<i32>,
-    noised: Vec<i64>,
     buffer: DeviceBuffer,
-    sum: Vec<i64>,
+    sum: Accumulator,
 }
 
 impl Worker {
@@ -30,16 +28,14 @@ impl Worker {
             local: vec![0.0; parameters],
             update: vec![0.0; parameters],
             order: Vec::new(),
-            scratch: vec![0.0; BATCH_GROUP * plan.task.output_count()],
-            integers: vec![0; parameters],
-            noised: Vec::new(),
+            scratch: vec![0.0; plan.task.scratch_count(BATCH_GROUP)],
             buffer: DeviceBuffer::default(),
-            sum: vec![0; parameters],
+            sum: Accumulator::new(parameters),
         }
     }
 
     /// The sum of what was trained so far.
-    pub(super) fn sum(&self) -> &[i64] {
+    pub(super) const fn sum(&self) -> &Accumulator {
         &self.sum
     }
 
@@ -60,58 +56,25 @@ impl Worker {
             })
         };
         let order = &mut stream(Purpose::BatchShuffle);
-        let report = match self.update(plan, federation, global, device, order) {
+        let trained = self.update(plan, federation, global, device, order);
+        let report = match trained {
             Ok(report) => report,
-            // As a device does: with noise of its own it does not tell that its training diverged.
-            Err(TrainError::Diverged) if plan.device_noise.is_some() => {
-                self.update.fill(0.0);
-                TrainReport::default()
-            }
             Err(error) => {
+                self.sum
+                    .add_noise_alone(plan.device_noise, 1, || stream(Purpose::DeviceNoise));
                 return Outcome::LeftOut {
                     reason: error.to_string(),
                 };
             }
         };
-        match plan.encoding {
-            Encoding::Clipped(grid) => {
-                // The device's check, then the server's.
-                let quantised = grid
-                    .quantize_into(&self.update, &mut self.integers)
-                    .and_then(|()| grid.check(&self.integers));
-                if let Err(error) = quantised {
-                    return Outcome::LeftOut {
-                        reason: error.to_string(),
-                    };
-                }
-                match plan.device_noise {
-                    None => {
-                        for (sum, q) in self.sum.iter_mut().zip(&self.integers) {
-                            *sum += i64::from(*q);
-                        }
-                    }
-                    Some(noise) => {
-                        self.noised.clear();
-                        self.noised
-                            .extend(self.integers.iter().map(|q| i64::from(*q)));
-                        noise.add_to(&mut self.noised, &mut stream(Purpose::DeviceNoise));
-                        for (sum, q) in self.sum.iter_mut().zip(&self.noised) {
-                            *sum += q;
-                        }
-                    }
-                }
-            }
-            Encoding::Unbounded => {
-                let inside = |x: &f32| x.abs() <= Encoding::UNBOUNDED_LIMIT;
-                if !self.update.iter().all(inside) {
-                    return Outcome::LeftOut {
-                        reason: TrainError::Diverged.to_string(),
-                    };
-                }
-                for (sum, x) in self.sum.iter_mut().zip(&self.update) {
-                    *sum += (f64::from(*x) / Encoding::UNBOUNDED_STEP) as i64;
-                }
-            }
+        plan.weigh(&mut self.update, federation.sample_count(device));
+        let noise = plan
+            .device_noise
+            .map(|noise| (noise, stream(Purpose::DeviceNoise)));
+        if let Err(reason) = self.sum.add(plan.encoding, &self.update, noise) {
+            self.sum
+                .add_noise_alone(plan.device_noise, 1, || stream(Purpose::DeviceNoise));
+            return Outcome::LeftOut { reason };
         }
         Outcome::Trained(report)
     }
@@ -141,6 +104,9 @@ impl Worker {
                 model.local_update(&view.classes(), global, settings, stream, work)
             }
             Task::Softmax(model) => {
+                model.local_update(&view.classes(), global, settings, stream, work)
+            }
+            Task::Encoder(model) => {
                 model.local_update(&view.classes(), global, settings, stream, work)
             }
         }

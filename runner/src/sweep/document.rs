@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::choice::Choice;
 use super::file::Sweep;
 use super::plot;
 use super::summary::{CellSummary, Summaries};
@@ -20,6 +21,8 @@ pub struct Document<'a> {
     pub sweep: &'a Sweep,
     /// Its cells.
     pub summaries: &'a Summaries,
+    /// What was chosen by validation.
+    pub choice: Option<&'a Choice>,
     /// The command that makes it again.
     pub command: &'a str,
 }
@@ -99,6 +102,14 @@ impl Document<'_> {
         let mut lines = Vec::new();
         if self.sweep.layout.columns.is_some() {
             lines.push(render(&table::noise(self.summaries)));
+        }
+        if let Some(choice) = self.choice {
+            lines.push(format!(
+                "{} chosen by {}, the mean over the seeds; no epsilon here covers that choice:",
+                choice.keys.join(", "),
+                choice.by.title()
+            ));
+            lines.push(render(&table::choice(self.sweep, choice)));
         }
         lines.extend(meaning(self.summaries));
         if self.sweep.seeds.len() > 1 {
@@ -194,6 +205,7 @@ impl Document<'_> {
             "metric": self.summaries.metric,
             "seeds": self.sweep.seeds,
             "dimensions": names.collect::<Vec<_>>(),
+            "chosen": self.choice.map(Choice::to_json),
             "devices": self.summaries.devices,
             "command": self.command,
             "out": out,

@@ -23,6 +23,8 @@ struct RawSweep {
     metric: Option<Metric>,
     rows: Option<String>,
     columns: Option<String>,
+    choose: Vec<String>,
+    choose_by: Option<Metric>,
     cumulative: bool,
     evaluate_every: u32,
     grid: Table,
@@ -36,6 +38,8 @@ impl Default for RawSweep {
             metric: None,
             rows: None,
             columns: None,
+            choose: Vec::new(),
+            choose_by: None,
             cumulative: false,
             evaluate_every: 0,
             grid: Table::new(),
@@ -74,6 +78,10 @@ pub struct Sweep {
     pub dimensions: Vec<Dimension>,
     /// Every combination.
     pub cells: Vec<Cell>,
+    /// Dimensions of which only the best level is shown, by their index.
+    pub choose: Vec<usize>,
+    /// The figure by which it is the best; `None` if there is nothing to choose.
+    pub choose_by: Option<Metric>,
     /// Whether each variant has the settings of those before it, too.
     pub is_cumulative: bool,
     pub(super) layout: Layout,
@@ -128,7 +136,11 @@ impl Sweep {
             .try_into()
             .map_err(|error: toml::de::Error| refuse("sweep", error.to_string()))?;
         let dimensions = dimensions(&raw).map_err(|(key, reason)| refuse(&key, reason))?;
-        let layout = Layout::new(&dimensions, raw.rows.as_deref(), raw.columns.as_deref());
+        let choose = chosen(&raw, &dimensions).map_err(|(key, reason)| refuse(key, reason))?;
+        let is_shown = |(index, _): &(usize, &Dimension)| !choose.contains(index);
+        let shown = dimensions.iter().enumerate().filter(is_shown);
+        let shown: Vec<Dimension> = shown.map(|(_, dimension)| dimension.clone()).collect();
+        let layout = Layout::new(&shown, raw.rows.as_deref(), raw.columns.as_deref());
         let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
         let raw_seeds = seeds.map_or(raw.seeds, RawSeeds::Count);
         let seeds = numbers(raw_seeds, &base).map_err(|reason| refuse("sweep.seeds", reason))?;
@@ -146,6 +158,8 @@ impl Sweep {
             metric: raw.metric,
             cells: grid::cells(&dimensions),
             dimensions,
+            choose_by: raw.choose_by.filter(|_| !choose.is_empty()),
+            choose,
             is_cumulative: raw.cumulative,
             layout,
             base,
@@ -201,6 +215,33 @@ impl Sweep {
 
 /// A key and what is wrong with it.
 type Wrong = (String, String);
+
+/// The dimensions that are chosen by validation.
+fn chosen(raw: &RawSweep, dimensions: &[Dimension]) -> Result<Vec<usize>, (&'static str, String)> {
+    match (raw.choose.is_empty(), raw.choose_by) {
+        (true, Some(_)) => {
+            let reason = "has no meaning without `sweep.choose`, the keys to choose";
+            return Err(("sweep.choose_by", reason.to_owned()));
+        }
+        (false, None) => {
+            let reason = "needs `sweep.choose_by`, for example \"device_validation_accuracy\"";
+            return Err(("sweep.choose", reason.to_owned()));
+        }
+        _ => {}
+    }
+    let place = |name: &String| {
+        let found = dimensions
+            .iter()
+            .position(|dimension| dimension.name == *name);
+        found.ok_or_else(|| {
+            (
+                "sweep.choose",
+                format!("has \"{name}\", which the grid has not"),
+            )
+        })
+    };
+    raw.choose.iter().map(place).collect()
+}
 
 /// The variants first, then the grid in the order of the file.
 fn dimensions(raw: &RawSweep) -> Result<Vec<Dimension>, Wrong> {

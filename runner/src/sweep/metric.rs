@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::personal::DeviceMeans;
 use crate::rounds::RoundRecord;
 use crate::simulate::Evaluation;
 
@@ -24,17 +25,41 @@ pub enum Metric {
     ValidationRmse,
     /// As [`Self::TestLoss`], on the samples to choose settings by.
     ValidationLoss,
+    /// Mean over devices of the accuracy of the model that each would use, on test samples of its own.
+    DeviceAccuracy,
+    /// The same for the root mean squared error.
+    DeviceRmse,
+    /// As [`Self::DeviceAccuracy`], on validation samples.
+    DeviceValidationAccuracy,
+    /// As [`Self::DeviceRmse`], on validation samples.
+    DeviceValidationRmse,
+    /// As [`Self::DeviceAccuracy`], of the shared model.
+    DeviceSharedAccuracy,
+    /// As [`Self::DeviceAccuracy`], of models that are trained on each device alone.
+    DeviceAloneAccuracy,
+    /// As [`Self::DeviceRmse`], of the shared model.
+    DeviceSharedRmse,
+    /// As [`Self::DeviceRmse`], of models that are trained on each device alone.
+    DeviceAloneRmse,
 }
 
 impl Metric {
     /// All of them, in the order in which a table that names none takes the first there is.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 14] = [
         Self::TestAccuracy,
         Self::TestRmse,
         Self::ValidationAccuracy,
         Self::ValidationRmse,
         Self::TestLoss,
         Self::ValidationLoss,
+        Self::DeviceAccuracy,
+        Self::DeviceRmse,
+        Self::DeviceValidationAccuracy,
+        Self::DeviceValidationRmse,
+        Self::DeviceSharedAccuracy,
+        Self::DeviceAloneAccuracy,
+        Self::DeviceSharedRmse,
+        Self::DeviceAloneRmse,
     ];
 
     /// The name in files.
@@ -47,6 +72,14 @@ impl Metric {
             Self::ValidationAccuracy => "validation_accuracy",
             Self::ValidationRmse => "validation_rmse",
             Self::ValidationLoss => "validation_loss",
+            Self::DeviceAccuracy => "device_accuracy",
+            Self::DeviceRmse => "device_rmse",
+            Self::DeviceValidationAccuracy => "device_validation_accuracy",
+            Self::DeviceValidationRmse => "device_validation_rmse",
+            Self::DeviceSharedAccuracy => "device_shared_accuracy",
+            Self::DeviceAloneAccuracy => "device_alone_accuracy",
+            Self::DeviceSharedRmse => "device_shared_rmse",
+            Self::DeviceAloneRmse => "device_alone_rmse",
         }
     }
 
@@ -77,8 +110,22 @@ impl Metric {
         }
     }
 
+    /// Whether less is better.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        !self.is_share()
+    }
+
     const fn is_share(self) -> bool {
-        matches!(self, Self::TestAccuracy | Self::ValidationAccuracy)
+        matches!(
+            self,
+            Self::TestAccuracy
+                | Self::ValidationAccuracy
+                | Self::DeviceAccuracy
+                | Self::DeviceValidationAccuracy
+                | Self::DeviceSharedAccuracy
+                | Self::DeviceAloneAccuracy
+        )
     }
 
     /// Every figure that a round was evaluated to; what is not finite is no figure.
@@ -100,8 +147,46 @@ impl Metric {
             Self::ValidationRmse,
             Self::ValidationLoss,
         ];
+        let only = &record.simulation_only;
+        let devices = |means: Option<DeviceMeans>, [accuracy, rmse]: [[Self; 3]; 2]| {
+            let found = means.map(|means| {
+                let [result, shared, alone] = if means.is_error { rmse } else { accuracy };
+                [
+                    (result, means.result()),
+                    (shared, means.shared),
+                    (alone, means.alone),
+                ]
+            });
+            found.into_iter().flatten()
+        };
+        let on_test = [
+            [
+                Self::DeviceAccuracy,
+                Self::DeviceSharedAccuracy,
+                Self::DeviceAloneAccuracy,
+            ],
+            [
+                Self::DeviceRmse,
+                Self::DeviceSharedRmse,
+                Self::DeviceAloneRmse,
+            ],
+        ];
+        // Settings are chosen by the model that a device would use.
+        let on_validation = only.devices_validation.map(|means| DeviceMeans {
+            shared: None,
+            alone: None,
+            own: means.result(),
+            tuned: None,
+            ..means
+        });
+        let validation_of_devices = [
+            [Self::DeviceValidationAccuracy; 3],
+            [Self::DeviceValidationRmse; 3],
+        ];
         part(record.test, test)
-            .chain(part(record.simulation_only.validation, validation))
+            .chain(part(only.validation, validation))
+            .chain(devices(only.devices, on_test))
+            .chain(devices(on_validation, validation_of_devices))
             .filter_map(|(metric, value)| Some((metric, value.filter(|v| v.is_finite())?)))
             .collect()
     }

@@ -1,5 +1,6 @@
 //! Cells as tables of text, for the terminal and for Markdown.
 
+use super::choice::Choice;
 use super::file::Sweep;
 use super::grid::Dimension;
 use super::layout::{cell_number, with};
@@ -171,6 +172,26 @@ pub(super) fn noise(summaries: &Summaries) -> Table {
         title: None,
         header: PRIVACY_HEADER.map(str::to_owned).to_vec(),
         rows,
+    }
+}
+
+/// What was chosen for each combination of the settings that are shown.
+pub(super) fn choice(sweep: &Sweep, choice: &Choice) -> Table {
+    let shown = sweep.dimensions.iter().map(Dimension::short_name);
+    let short = |key: &String| key.rsplit('.').next().unwrap_or(key).to_owned();
+    let header = shown
+        .map(str::to_owned)
+        .chain(choice.keys.iter().map(short))
+        .chain([choice.by.title()]);
+    let row = |(shown, chosen, mean): &(Vec<String>, Vec<String>, Mean)| {
+        let figure = plus_minus(*mean, choice.by);
+        let labels = shown.iter().chain(chosen).cloned();
+        labels.chain([figure]).collect()
+    };
+    Table {
+        title: None,
+        header: header.collect(),
+        rows: choice.picks.iter().map(row).collect(),
     }
 }
 

@@ -27,10 +27,10 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of a model whose size the compiler knows; `None` if a number exceeds 65,535.
+    /// The shape of a model; `None` if a number exceeds 65,535 or two numbers do not describe it.
     pub fn of<M: Model>(model: &M) -> Option<Self> {
         Some(Self {
-            kind: M::KIND,
+            kind: ModelKind::from_code(M::KIND.code())?,
             features: u16::try_from(model.feature_count()).ok()?,
             outputs: u16::try_from(model.output_count()).ok()?,
         })

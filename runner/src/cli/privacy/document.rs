@@ -11,8 +11,9 @@ use crate::cli::text::{aligned, wrapped};
 use crate::number::{lower, upper};
 use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
 use crate::privacy::comparison::Comparison;
-use crate::privacy::event::PrivacyEvent;
-use crate::privacy::params::ClipNorm;
+use crate::privacy::event::{Adjacency, Exposure, PrivacyEvent};
+use crate::privacy::params::{ClipNorm, Delta};
+use crate::privacy::pld::replace_one_epsilon;
 use crate::privacy::statement::PrivacyStatement;
 use crate::privacy::trade_off::TradeOff;
 use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
@@ -28,6 +29,8 @@ const ROUND_POINTS: u64 = 20;
 pub(super) struct Document {
     statement: PrivacyStatement,
     trade_off: TradeOff,
+    /// ε of events under add-remove, if a device is replaced instead.
+    replace_one: Option<f64>,
     /// ε after so many rounds; empty for events of several kinds.
     over_rounds: Vec<(u64, f64)>,
     answers: Vec<Value>,
@@ -65,6 +68,7 @@ impl Document {
         });
         Ok(Self {
             trade_off: TradeOff::of_events(best, events),
+            replace_one: replace_one(events, best.delta),
             over_rounds: over_rounds(best.accountant, events, best),
             answers: comparison.answers.iter().map(answer_json).collect(),
             notes: notes.collect(),
@@ -78,12 +82,20 @@ impl Document {
         for note in &self.notes {
             let _ = writeln!(text, "{}", wrapped(note, is_terminal));
         }
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "\n{}\n\n{}",
-            wrapped(&self.statement.in_words(), is_terminal),
-            aligned(&self.trade_off_rows())
+            "\n{}",
+            wrapped(&self.statement.in_words(), is_terminal)
         );
+        if let Some(epsilon) = self.replace_one {
+            let line = format!(
+                "If the data of a device are replaced by other data (replace-one, as uniform sampling \
+                 is accounted), epsilon is at most {}.",
+                figure(epsilon)
+            );
+            let _ = writeln!(text, "{}", wrapped(&line, is_terminal));
+        }
+        let _ = write!(text, "\n{}", aligned(&self.trade_off_rows()));
         let rows = self.round_rows();
         if !rows.is_empty() {
             let _ = write!(text, "\n{}", aligned(&rows));
@@ -131,6 +143,9 @@ impl Document {
             let curve = (0..=CURVE_POINTS).map(|index| self.miss_rate(index));
             let curve: Vec<[f64; 2]> = curve.map(|point| [point.x, point.y]).collect();
             fields.insert("accountants".to_owned(), json!(self.answers));
+            if let Some(epsilon) = self.replace_one {
+                fields.insert("epsilon_replace_one".to_owned(), json!(epsilon));
+            }
             fields.insert("trade_off".to_owned(), json!(curve));
             fields.insert("epsilon_over_rounds".to_owned(), json!(self.over_rounds));
         }
@@ -156,10 +171,8 @@ impl Document {
         let trade_off = Plot {
             title: "What an attack can do".to_owned(),
             description: format!(
-                "Least miss rate of any attack for each false-alarm rate, at epsilon {} and delta \
-                 {:e}, below the line of guessing.",
-                upper(self.statement.epsilon, 4),
-                self.statement.delta.get()
+                "Least miss rate of any attack for each false-alarm rate, below the line of guessing. {}",
+                self.statement.in_words()
             ),
             x_label: "false-alarm rate (type I error)".to_owned(),
             y_label: "miss rate (type II error)".to_owned(),
@@ -196,6 +209,17 @@ impl Document {
         std::fs::write(path, stacked_file(&plots))
             .map_err(|error| CliError::Stopped(format!("cannot write {}: {error}", path.display())))
     }
+}
+
+/// What add-remove events cost under replace-one; `None` for others, and where nothing finite holds.
+fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
+    let is_add_remove = |event: &PrivacyEvent| event.adjacency() == Adjacency::AddRemove;
+    if !events.iter().all(is_add_remove) {
+        return None;
+    }
+    let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
+    let found = replace_one_epsilon(&exposures, delta).ok()?;
+    Some(found.epsilon).filter(|epsilon| epsilon.is_finite())
 }
 
 /// ε at up to [`ROUND_POINTS`] numbers of rounds, by one accountant.

@@ -51,6 +51,19 @@ impl TryFrom<RawData> for DataConfig {
     }
 }
 
+/// A share of each device's rows; none if it is not given.
+fn share(key: &'static str, value: Option<f64>) -> Result<f64, DataConfigError> {
+    let share = value.unwrap_or(0.0);
+    if (0.0..0.5).contains(&share) {
+        return Ok(share);
+    }
+    Err(DataConfigError::Value {
+        key,
+        value: share.to_string(),
+        expected: "a share from 0.0 to below 0.5 of each device's samples".to_owned(),
+    })
+}
+
 impl RawData {
     fn take_stored_config(&mut self) -> Result<DataConfig, DataConfigError> {
         let set = self.take_set()?;
@@ -61,12 +74,21 @@ impl RawData {
             self.test.take().unwrap_or(HoldOut::Fraction(0.2))
         };
         let dealing = self.take_dealing(set.has_devices())?;
+        // Beside a natural partition these stay behind and are refused: there all parts are by device.
+        let (device_validation, device_test) = if dealing == Dealing::Natural {
+            (0.0, 0.0)
+        } else {
+            let validation = share("device_validation", self.device_validation.take())?;
+            (validation, share("device_test", self.device_test.take())?)
+        };
         let (scale, target_scale) = (self.take_scale(&set), self.take_target_scale(&set));
         let stored = StoredConfig {
             set,
             scale,
             target_scale,
             dealing,
+            device_validation,
+            device_test,
         };
         let validation = self.validation.take().unwrap_or(HoldOut::NONE);
         Ok(DataConfig {

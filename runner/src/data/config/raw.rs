@@ -109,6 +109,8 @@ pub(super) struct RawData {
     pub(super) min_samples: Option<u32>,
     pub(super) validation: Option<HoldOut>,
     pub(super) test: Option<HoldOut>,
+    pub(super) device_validation: Option<f64>,
+    pub(super) device_test: Option<f64>,
     pub(super) scale: Option<RawScale>,
     pub(super) target_scale: Option<RawTargetScale>,
 }
@@ -146,6 +148,8 @@ impl RawData {
             min_samples: None,
             validation: None,
             test: None,
+            device_validation: None,
+            device_test: None,
             scale: None,
             target_scale: None,
         }

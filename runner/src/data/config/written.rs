@@ -29,9 +29,15 @@ fn written_stored(stored: StoredConfig) -> RawData {
         scale,
         target_scale,
         dealing,
+        device_validation,
+        device_test,
     } = stored;
     let is_regression = set.is_regression();
     let mut raw = written_set(set);
+    if dealing != Dealing::Natural {
+        raw.device_validation = Some(device_validation);
+        raw.device_test = Some(device_test);
+    }
     write_dealing(&mut raw, dealing);
     raw.scale = Some(written_scale(scale));
     raw.target_scale = is_regression.then(|| written_target_scale(target_scale));

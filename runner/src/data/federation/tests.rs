@@ -51,6 +51,37 @@ fn digits_are_split_and_dealt() {
 }
 
 #[test]
+fn dealt_devices_keep_shares_of_their_own_back() {
+    let keep = "devices = 20\npartition = \"shards\"\nshards_per_device = 2";
+    let all = digits(keep, 1);
+    let some = digits(
+        &format!("{keep}\ndevice_test = 0.25\ndevice_validation = 0.125"),
+        1,
+    );
+    let (mut a, mut b, mut c) = Default::default();
+    for device in 0..20 {
+        let test = some.device_test(device, &mut a).unwrap();
+        let validation = some.device_validation(device, &mut b).unwrap();
+        let train = some.device(device, &mut c);
+        let count = all.sample_count(device);
+        assert_eq!(train.len() + test.len() + validation.len(), count);
+        assert!(test.len().abs_diff(count / 4) <= 1 && validation.len().abs_diff(count / 8) <= 1);
+        // What is kept back comes from the classes of the device.
+        let classes = |view: DatasetView<'_>| -> std::collections::BTreeSet<u16> {
+            (0..view.len()).map(|i| view.label(i)).collect()
+        };
+        assert!(classes(test).is_subset(&classes(train)), "{device}");
+    }
+    assert_eq!(some.device_name(3), "3");
+    assert_ne!(all.fingerprint(), some.fingerprint());
+    let again = digits(
+        &format!("{keep}\ndevice_test = 0.25\ndevice_validation = 0.125"),
+        1,
+    );
+    assert_eq!(again.fingerprint(), some.fingerprint());
+}
+
+#[test]
 fn training_pixels_have_mean_0_and_deviation_1() {
     let federation = digits("devices = 1\ntest = 0.5", 1);
     let mut buffer = DeviceBuffer::default();

@@ -24,6 +24,10 @@ pub(crate) enum Pair {
     Remove { rate: f64, noise: f64 },
     /// The same, turned round: a device added.
     Add { rate: f64, noise: f64 },
+    /// (1-τ)·N(0, z²) + τ·N(1, z²) against (1-τ)·N(0, z²) + τ·N(-1, z²): Poisson sampling, a device
+    /// replaced by another. Schuchardt et al. 2024 (arXiv:2403.04867), Theorem 3.8, for one device
+    /// removed and one added. The other way round it is its mirror image.
+    Replace { rate: f64, noise: f64 },
     /// The symmetric pair of the profile of sampling without replacement; see
     /// [`uniform_profile`](crate::privacy::uniform_profile). Above loss 0 it is `Remove`, below 0
     /// it mirrors that, and the rest is an atom at 0.
@@ -106,6 +110,38 @@ fn loss_at(rate: f64, noise: f64, u: f64) -> f64 {
     }
 }
 
+/// Where, in noise stds, the loss of `Replace` is `loss`.
+///
+/// With s = e^(u/z), c = e^(-1/(2z²)) and h = ε/2, `1 - τ + τcs = e^ε (1 - τ + τc/s)` is a quadratic in
+/// s, whose positive root is `ln s = h + asinh((1-τ)/(τc)·sinh h)`.
+fn replace_threshold(rate: f64, noise: f64, loss: f64) -> f64 {
+    let half = 0.5 * loss.abs();
+    let ln_scale = replace_ln_scale(rate, noise);
+    let ln_sinh = if half > 1.0 {
+        half + (0.5 * (-2.0 * half).exp_m1().abs()).ln()
+    } else {
+        half.sinh().ln()
+    };
+    let ln_argument = ln_scale + ln_sinh;
+    // asinh(x) = ln(2x) to all digits for large x.
+    let asinh = if ln_argument > 40.0 {
+        ln_argument + std::f64::consts::LN_2
+    } else {
+        ln_argument.exp().asinh()
+    };
+    (noise * (half + asinh)).copysign(loss)
+}
+
+/// ln((1-τ)/(τc)), c = e^(-1/(2z²)).
+fn replace_ln_scale(rate: f64, noise: f64) -> f64 {
+    (-rate).ln_1p() - rate.ln() + 0.5 / (noise * noise)
+}
+
+/// The loss of `Replace` at `u` noise stds.
+fn replace_loss_at(rate: f64, noise: f64, u: f64) -> f64 {
+    loss_at(rate, noise, u) - loss_at(rate, noise, -u)
+}
+
 /// A u with P(N(0,1) > u) ≤ mass: the tail is at most half of e^(-u²/2).
 fn quantile(mass: f64) -> f64 {
     (-2.0 * (2.0 * mass).ln()).max(0.0).sqrt()
@@ -144,6 +180,32 @@ impl Pair {
                 };
                 Tail::new(p, loss.exp() * q, loss, a, b)
             }
+            Self::Replace { rate, noise } => {
+                let a = replace_threshold(rate, noise, loss);
+                let shift = 1.0 / noise;
+                let mix = |of: fn(f64) -> f64, at: f64| (1.0 - rate) * of(a) + rate * of(at);
+                let (p, scaled_q) = match side {
+                    Side::Above => {
+                        let p = mix(above, a - shift);
+                        let q = if loss > LARGE_LOSS || a > FAR {
+                            // e^ε times the density of Q at a is that of P.
+                            let other = (1.0 - rate) / rate * (shift * (a + 0.5 * shift)).exp();
+                            let near = 1.0 / (1.0 + 1.0 / other);
+                            let mills = near * normal::mills_ratio(a)
+                                + (1.0 - near) * normal::mills_ratio(a + shift);
+                            mills * mix(density, a - shift)
+                        } else {
+                            loss.exp() * mix(above, a + shift)
+                        };
+                        (p, q)
+                    }
+                    Side::Below => (
+                        mix(normal::cdf, a - shift),
+                        loss.exp() * mix(normal::cdf, a + shift),
+                    ),
+                };
+                Tail::new(p, scaled_q, loss, a, a.abs() + shift)
+            }
             Self::Profile { rate, noise } => {
                 let remove = Self::Remove { rate, noise };
                 match side {
@@ -165,7 +227,10 @@ impl Pair {
     pub fn split(&self) -> f64 {
         match *self {
             Self::Remove { rate, noise } => loss_at(rate, noise, 0.0),
-            Self::Gaussian { .. } | Self::Add { .. } | Self::Profile { .. } => 0.0,
+            Self::Gaussian { .. }
+            | Self::Add { .. }
+            | Self::Replace { .. }
+            | Self::Profile { .. } => 0.0,
         }
     }
 
@@ -174,6 +239,10 @@ impl Pair {
     pub fn threshold_error(&self) -> f64 {
         match *self {
             Self::Remove { rate, .. } | Self::Add { rate, .. } => 8.0 * f64::EPSILON / (1.0 - rate),
+            // The loss rises by at most 2/z a noise std, and its argument has an error of an ulp.
+            Self::Replace { rate, noise } => {
+                8.0 * f64::EPSILON * (1.0 + replace_ln_scale(rate, noise).abs())
+            }
             Self::Gaussian { .. } | Self::Profile { .. } => 0.0,
         }
     }
@@ -199,6 +268,13 @@ impl Pair {
                 (loss_at(rate, noise, -down), loss_at(rate, noise, farthest))
             }
             Self::Add { rate, noise } => (-loss_at(rate, noise, down), -loss_at(rate, noise, -up)),
+            Self::Replace { rate, noise } => {
+                let farthest = up.max(1.0 / noise + quantile(above / rate));
+                (
+                    replace_loss_at(rate, noise, -down),
+                    replace_loss_at(rate, noise, farthest),
+                )
+            }
             Self::Profile { rate, noise } => {
                 let (_, top) = Self::Remove { rate, noise }.range(below, above);
                 (-loss_at(rate, noise, down.max(0.5 / noise)), top.max(0.0))
@@ -231,6 +307,15 @@ impl Pair {
                     (loss, normal_mass(left, right))
                 })
                 .collect(),
+            Self::Replace { rate, noise } => {
+                let farthest = up.max(1.0 / noise + quantile(above_mass / rate));
+                cells(-down, farthest)
+                    .map(|(left, right)| {
+                        let loss = replace_loss_at(rate, noise, 0.5 * (left + right));
+                        (loss, mixture_mass(rate, noise, left, right))
+                    })
+                    .collect()
+            }
             Self::Profile { rate, noise } => {
                 let start = 0.5 / noise;
                 let farthest = up.max(1.0 / noise + quantile(above_mass / rate)).max(start);

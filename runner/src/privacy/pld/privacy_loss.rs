@@ -1,7 +1,7 @@
 //! The composed loss as a value: δ of every ε.
 
 use super::compose::{Bound, Composed};
-use super::{Aim, Direction, Kinds, PRECISION, PldError, ROUNDING};
+use super::{Aim, Kinds, PRECISION, PldError, ROUNDING, Relation};
 use crate::privacy::event::Exposure;
 use crate::privacy::gdp;
 use crate::privacy::params::Delta;
@@ -26,22 +26,21 @@ impl PrivacyLoss {
     /// outside the range in which errors are bounded.
     pub fn compose(exposures: &[Exposure], delta: Delta) -> Result<Self, PldError> {
         let is_uniform = |exposure: &Exposure| matches!(exposure, Exposure::Uniform { .. });
-        let with_uniform = exposures.iter().any(is_uniform);
-        let kinds = Kinds::new(exposures, with_uniform)?;
+        let relation = if exposures.iter().any(is_uniform) {
+            Relation::Uniform
+        } else {
+            Relation::AddRemove
+        };
+        let kinds = Kinds::new(exposures, relation)?;
         if kinds.sampled.is_empty() {
             return Ok(Self {
                 directions: Vec::new(),
                 gaussian: Some(kinds.mu()),
             });
         }
-        let which: &[Direction] = if with_uniform {
-            &[Direction::Profile]
-        } else {
-            &[Direction::Remove, Direction::Add]
-        };
-        let mut directions = Vec::with_capacity(which.len());
+        let mut directions = Vec::new();
         let mut aim = Aim::new(PRECISION);
-        for &direction in which {
+        for &direction in relation.directions() {
             let tail = kinds.plan(direction, delta.get(), aim);
             let tilt = tail.layout.tilt.at;
             let mut windows: Vec<Composed> = tail.compose(Bound::Upper).into_iter().collect();

@@ -69,6 +69,49 @@ fn golden_rows_agree() {
     assert_eq!(composed, 75);
 }
 
+#[test]
+fn golden_rows_under_replace_one_agree() {
+    let rows = golden::rows("accounting_epsilon.json", "poisson_replace_one_eps");
+    assert_eq!(rows.len(), 50);
+    for row in rows {
+        let [q, z, rounds] = ["q", "z", "T"].map(|key| number(&row, key));
+        let (exposure, at) = ([poisson(q, z, rounds as u64)], delta(number(&row, "delta")));
+        let found = replace_one_epsilon(&exposure, at).unwrap();
+        let tight = number(&row, "eps_tight_upper");
+        assert!(found.epsilon >= tight - 1e-3, "{row} {found:?}");
+        assert!(found.epsilon <= tight * 1.0015, "{row} {found:?}");
+        assert!(found.epsilon_low <= tight, "{row} {found:?}");
+        assert!(
+            found.epsilon_low >= found.epsilon * 0.995,
+            "{row} {found:?}"
+        );
+    }
+}
+
+/// A device that is replaced costs no less than one that is removed, which is one replaced by a device
+/// without an update; and a rate close to 1 is full participation.
+#[test]
+fn replacing_a_device_has_known_limits() {
+    for (rate, noise, rounds) in [(0.01, 0.7, 30), (0.2, 2.0, 100), (1e-6, 0.3, 1000)] {
+        let exposure = [poisson(rate, noise, rounds)];
+        let at = delta(1e-6);
+        let replaced = replace_one_epsilon(&exposure, at).unwrap();
+        let removed = pld_epsilon(&exposure, at).unwrap();
+        assert!(replaced.epsilon >= removed.epsilon_low, "{exposure:?}");
+    }
+    for noise in [2.0, 30.0] {
+        let (at, all) = (delta(1e-6), [poisson(1.0, noise, 20)]);
+        let whole = replace_one_epsilon(&all, at).unwrap();
+        let gaussian = replace_one_epsilon(&[gaussian(noise, 20)], at).unwrap();
+        assert_eq!(whole, gaussian);
+        let nearly = replace_one_epsilon(&[poisson(1.0 - 1e-9, noise, 20)], at).unwrap();
+        assert!(
+            (nearly.epsilon / whole.epsilon - 1.0).abs() < 2e-3,
+            "{nearly:?} {whole:?}"
+        );
+    }
+}
+
 /// A composition that has a closed form goes through the lattices, too.
 #[test]
 fn the_bracket_holds_a_closed_form() {
@@ -80,13 +123,12 @@ fn the_bracket_holds_a_closed_form() {
         (8.0, 1e-9),
     ] {
         let kinds = Kinds {
+            relation: Relation::AddRemove,
             mu_squared: mu * mu,
             sampled: Vec::new(),
         };
         let exact = gdp::epsilon(mu, delta(at));
-        let found = kinds
-            .bracket_once(delta(at), &[Direction::Remove], 1e-4)
-            .unwrap();
+        let found = kinds.bracket_once(delta(at), 1e-4).unwrap();
         assert!(found.epsilon >= exact, "{mu} {at} {exact} {found:?}");
         assert!(
             found.epsilon <= exact * 1.001,
@@ -101,12 +143,12 @@ fn the_bracket_holds_a_closed_form() {
     // One sampled round, as two lattices.
     for (rate, noise) in [(0.05, 1.0), (0.5, 0.5), (0.01, 3.0)] {
         let kinds = Kinds {
+            relation: Relation::AddRemove,
             mu_squared: 0.0,
             sampled: vec![(rate, noise, 1)],
         };
         let exact = kinds.exact(delta(1e-5)).unwrap();
-        let both = [Direction::Remove, Direction::Add];
-        let found = kinds.bracket_once(delta(1e-5), &both, 1e-4).unwrap();
+        let found = kinds.bracket_once(delta(1e-5), 1e-4).unwrap();
         assert!(
             found.epsilon_low <= exact && exact <= found.epsilon,
             "{exact} {found:?}"

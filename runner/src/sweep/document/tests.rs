@@ -16,6 +16,7 @@ fn with_document<T>(check: impl FnOnce(Document<'_>) -> T) -> T {
         ],
     );
     check(Document {
+        choice: None,
         sweep: &sweep,
         summaries: &summaries,
         command: "smolfed sweep small.toml",

@@ -1,0 +1,252 @@
+//! Learning without labels: the spectral contrastive loss through correlation matrices, as FedSC has it
+//! (Jing et al. 2024, arXiv:2405.03949).
+//!
+//! A device shows its encoder each sample from 2V views: random variations of which the encoder shall
+//! see what they have in common. With z the representation of a view and R the mean of `z zᵀ` over all
+//! views of a batch, its loss is (equation 5)
+//!
+//! `−Tr R⁺ + α/2 ‖R‖² + (1 − α) Tr(R R̄)`,
+//!
+//! R⁺ the mean of `z z'ᵀ` over views of one sample, and R̄ the correlation matrix of all other devices: what
+//! keeps the representations of different devices apart. Devices share their correlation matrices, with
+//! noise ([`correlation`]), beside the encoder.
+
+pub mod augment;
+pub mod correlation;
+mod representation;
+
+use core::num::NonZeroU32;
+
+use rand_core::Rng;
+
+use crate::{lanes, params::LearningRate, stream, train::TrainError};
+
+pub use augment::{Augment, Augmented, Views};
+pub use representation::{Projection, Representation};
+
+use correlation::{add_outer, clip_to_root, inner_product, packed_length, times};
+
+/// The loss of one batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Objective<'a> {
+    /// α: how much of the repulsion comes from the device's own samples; 1 is federated averaging.
+    pub alpha: f32,
+    /// R̄ of the other devices, packed; all zero if there is none.
+    pub others: &'a [f32],
+    /// μ: representations are clipped to norm √μ, if they are (papers.md F7).
+    pub norm_bound: Option<f32>,
+}
+
+/// α of a round: from 1 in the first to 0.2 in the last (Appendix C; papers.md F6).
+#[must_use]
+pub fn alpha(round: u32, rounds: u32) -> f32 {
+    match rounds.saturating_sub(1) {
+        0 => 1.0,
+        last => 1.0 - 0.8 * (round.min(last) as f32 / last as f32),
+    }
+}
+
+/// Working memory of a batch, owned by the caller.
+pub struct BatchMemory<'a> {
+    /// Representations of all views: 2V · batch · H.
+    pub representations: &'a mut [f32],
+    /// One view: D.
+    pub view: &'a mut [f32],
+    /// Hidden values of one view: [`Representation::hidden_count`].
+    pub hidden: &'a mut [f32],
+    /// A representation and a derivative: 2H.
+    pub pair: &'a mut [f32],
+    /// A packed matrix of width H.
+    pub matrix: &'a mut [f32],
+    /// As long as the encoder.
+    pub gradient: &'a mut [f32],
+}
+
+/// The loss of a batch, and its gradient into `memory.gradient`.
+///
+/// Views are made twice, once for the loss and once for the gradient, so that they need not be kept.
+///
+/// * Shape: `parameters` as long as the encoder, `objective.others` packed of width H.
+/// * Cost: about `2V · batch · (6 · parameters + 2 · H²)` flop.
+///
+/// # Errors
+/// [`TrainError::Workspace`] if a length does not fit, [`TrainError::NoSamples`] for an empty batch or
+/// no pair of views, [`TrainError::Diverged`] if the loss or its gradient is not finite.
+pub fn loss_and_gradient<R: Representation, V: Views>(
+    encoder: &R,
+    parameters: &[f32],
+    views: &V,
+    batch: &[u32],
+    objective: &Objective<'_>,
+    memory: &mut BatchMemory<'_>,
+) -> Result<f32, TrainError> {
+    let width = encoder.width();
+    let pairs = views.pair_count();
+    let total = 2 * pairs * batch.len();
+    if total == 0 {
+        return Err(TrainError::NoSamples);
+    }
+    for (found, expected) in [
+        (parameters.len(), encoder.parameter_count()),
+        (memory.gradient.len(), encoder.parameter_count()),
+        (memory.view.len(), encoder.feature_count()),
+        (memory.hidden.len(), encoder.hidden_count()),
+        (memory.pair.len(), 2 * width),
+        (memory.matrix.len(), packed_length(width)),
+        (objective.others.len(), packed_length(width)),
+    ] {
+        if found != expected {
+            return Err(TrainError::Workspace { expected, found });
+        }
+    }
+    let found = memory.representations.len();
+    let expected = total * width;
+    let Some(representations) = memory.representations.get_mut(..expected) else {
+        return Err(TrainError::Workspace { expected, found });
+    };
+    let BatchMemory {
+        view,
+        hidden,
+        pair,
+        matrix,
+        gradient,
+        ..
+    } = memory;
+    let (raw, derivative) = pair.split_at_mut(width);
+
+    // Representations sample by sample, view by view, and their correlation matrix.
+    let names = || {
+        let samples = batch.iter().copied();
+        samples.flat_map(|sample| (0..2 * pairs).map(move |number| (sample, number)))
+    };
+    matrix.fill(0.0);
+    for (z, (sample, number)) in representations.chunks_exact_mut(width).zip(names()) {
+        views.write(sample, number, view);
+        encoder.forward(parameters, view, hidden, z)?;
+        if let Some(bound) = objective.norm_bound {
+            clip_to_root(z, bound);
+        }
+        add_outer(z, 1.0, matrix);
+    }
+    let mean = 1.0 / total as f32;
+    lanes::scale(matrix, mean);
+
+    let alpha = objective.alpha;
+    let mut attraction = 0.0;
+    for views in representations.chunks_exact(2 * pairs * width) {
+        let (first, second) = views.split_at(pairs * width);
+        for (a, b) in first.chunks_exact(width).zip(second.chunks_exact(width)) {
+            attraction += lanes::dot(a, b);
+        }
+    }
+    let loss = 0.5 * alpha * inner_product(matrix, matrix)
+        + (1.0 - alpha) * inner_product(matrix, objective.others)
+        - 2.0 * mean * attraction;
+
+    // The derivative by the representation z of a view is 2/(2VB) · ((αR + (1 − α)R̄) z − z'), z' that of the
+    // view it is paired with.
+    for (own, other) in matrix.iter_mut().zip(objective.others) {
+        *own = alpha * *own + (1.0 - alpha) * other;
+    }
+    gradient.fill(0.0);
+    for (index, (sample, number)) in names().enumerate() {
+        let partner = index - number + (number + pairs) % (2 * pairs);
+        let row = |index: usize| representations.get(index * width..(index + 1) * width);
+        let (Some(own), Some(other)) = (row(index), row(partner)) else {
+            continue;
+        };
+        times(matrix, own, derivative);
+        for (derivative, other) in derivative.iter_mut().zip(other) {
+            *derivative = 2.0 * mean * (*derivative - other);
+        }
+        views.write(sample, number, view);
+        encoder.forward(parameters, view, hidden, raw)?;
+        if let Some(bound) = objective.norm_bound {
+            through_clip(raw, own, bound, derivative);
+        }
+        encoder.backward(parameters, view, hidden, derivative, gradient)?;
+    }
+    if loss.is_finite() && lanes::norm(gradient).is_finite() {
+        Ok(loss)
+    } else {
+        Err(TrainError::Diverged)
+    }
+}
+
+/// The derivative by a representation, from that by its clipped form: with n its norm and u its
+/// direction, `√μ/n · (g − u (u·g))` where it was clipped.
+fn through_clip(raw: &[f32], clipped: &[f32], bound: f32, derivative: &mut [f32]) {
+    let squares = lanes::squared_norm(raw);
+    if squares <= bound {
+        return;
+    }
+    let shrink = crate::math::sqrt(bound / squares);
+    // u = clipped / √μ.
+    let along = lanes::dot(clipped, derivative) / bound;
+    for (g, z) in derivative.iter_mut().zip(clipped) {
+        *g = shrink * (*g - along * z);
+    }
+}
+
+/// Local training of an encoder.
+#[derive(Clone, Copy, Debug)]
+pub struct ContrastTraining {
+    /// Passes over the local samples.
+    pub epochs: u32,
+    /// Samples in a batch.
+    pub batch_size: NonZeroU32,
+    /// Step size; from 0.3 on it diverges in the paper's setting.
+    pub learning_rate: LearningRate,
+}
+
+/// Mini-batch SGD in place. Gives the mean loss over the last pass.
+///
+/// * Randomness: the order of the samples, from `rng`; the views have a stream of their own.
+/// * Privacy: `parameters` must be clipped and noised before they leave the device, or are not protected.
+///
+/// # Errors
+/// As [`loss_and_gradient`]; `parameters` are then meaningless.
+pub fn descend<R: Representation, V: Views>(
+    encoder: &R,
+    parameters: &mut [f32],
+    views: &mut V,
+    objective: &Objective<'_>,
+    settings: &ContrastTraining,
+    rng: &mut impl Rng,
+    (order, memory): (&mut [u32], &mut BatchMemory<'_>),
+) -> Result<f32, TrainError> {
+    let count = views.sample_count();
+    let found = order.len();
+    let Some(order) = order.get_mut(..count) else {
+        return Err(TrainError::Workspace {
+            expected: count,
+            found,
+        });
+    };
+    for (slot, index) in order.iter_mut().zip(0..) {
+        *slot = index;
+    }
+    let rate = settings.learning_rate.get();
+    let mut mean = 0.0;
+    for pass in 0..settings.epochs {
+        views.begin_pass(pass);
+        stream::shuffle(order, rng);
+        let (mut loss, mut batches) = (0.0, 0.0);
+        for batch in order.chunks(settings.batch_size.get() as usize) {
+            loss += loss_and_gradient(encoder, parameters, views, batch, objective, memory)?;
+            batches += 1.0;
+            for (w, g) in parameters.iter_mut().zip(memory.gradient.iter()) {
+                *w -= rate * g;
+            }
+        }
+        mean = loss / batches;
+    }
+    if lanes::norm(parameters).is_finite() {
+        Ok(mean)
+    } else {
+        Err(TrainError::Diverged)
+    }
+}
+
+#[cfg(test)]
+mod tests;

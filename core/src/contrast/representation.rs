@@ -1,0 +1,177 @@
+//! Encoders: from a sample to its representation, and back with a derivative.
+
+use rand_core::Rng;
+
+use crate::{
+    lanes, math,
+    model::{Dim, Encoder, Model, ModelError},
+    stream,
+};
+
+/// A map from D features to H numbers, over flat parameters that it does not own.
+pub trait Representation {
+    /// D.
+    fn feature_count(&self) -> usize;
+
+    /// H.
+    fn width(&self) -> usize;
+
+    /// Hidden values between the two.
+    fn hidden_count(&self) -> usize;
+
+    /// Number of parameters.
+    fn parameter_count(&self) -> usize;
+
+    /// The representation of a sample; `hidden` is kept for [`Self::backward`].
+    ///
+    /// # Errors
+    /// [`ModelError`] if a length does not fit.
+    fn forward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        representation: &mut [f32],
+    ) -> Result<(), ModelError>;
+
+    /// Adds the derivative by the parameters, from that by the representation. `hidden` is as
+    /// [`Self::forward`] left it, and is overwritten.
+    ///
+    /// # Errors
+    /// [`ModelError`] if a length does not fit.
+    fn backward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        derivative: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<(), ModelError>;
+}
+
+/// A linear map without biases: z = Wx, W class-major (a row a number of z).
+#[derive(Clone, Copy, Debug)]
+pub struct Projection<D: Dim, H: Dim> {
+    features: D,
+    width: H,
+}
+
+impl<D: Dim, H: Dim> Projection<D, H> {
+    /// A map from `features` to `width` numbers.
+    pub const fn new(features: D, width: H) -> Self {
+        Self { features, width }
+    }
+
+    /// Sets the parameters to draws from the uniform law of variance 1/features, which depend on no
+    /// data.
+    pub fn initialise(&self, parameters: &mut [f32], rng: &mut impl Rng) {
+        let reach = math::sqrt(3.0 / self.features.get() as f32);
+        for weight in parameters {
+            *weight = reach * stream::symmetric(rng);
+        }
+    }
+}
+
+impl<D: Dim, H: Dim> Representation for Projection<D, H> {
+    #[inline(always)]
+    fn feature_count(&self) -> usize {
+        self.features.get()
+    }
+
+    #[inline(always)]
+    fn width(&self) -> usize {
+        self.width.get()
+    }
+
+    fn hidden_count(&self) -> usize {
+        0
+    }
+
+    fn parameter_count(&self) -> usize {
+        self.features.get().saturating_mul(self.width.get())
+    }
+
+    #[inline(always)]
+    fn forward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        _: &mut [f32],
+        representation: &mut [f32],
+    ) -> Result<(), ModelError> {
+        let count = self.features.get();
+        if count == 0 || features.len() != count {
+            return Err(ModelError::Features {
+                expected: count,
+                found: features.len(),
+            });
+        }
+        for (z, row) in representation
+            .iter_mut()
+            .zip(parameters.chunks_exact(count))
+        {
+            *z = lanes::dot(features, row);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn backward(
+        &self,
+        _: &[f32],
+        features: &[f32],
+        _: &mut [f32],
+        derivative: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<(), ModelError> {
+        let count = self.features.get().max(1);
+        for (row, derivative) in gradient.chunks_exact_mut(count).zip(derivative) {
+            lanes::axpys::<1, false>([*derivative], [features], row);
+        }
+        Ok(())
+    }
+}
+
+/// The scores of the network are the representation.
+impl<D: Dim, U: Dim, H: Dim> Representation for Encoder<D, U, H> {
+    #[inline(always)]
+    fn feature_count(&self) -> usize {
+        Model::feature_count(self)
+    }
+
+    #[inline(always)]
+    fn width(&self) -> usize {
+        Model::output_count(self)
+    }
+
+    fn hidden_count(&self) -> usize {
+        Self::hidden_count(self)
+    }
+
+    fn parameter_count(&self) -> usize {
+        Model::parameter_count(self)
+    }
+
+    #[inline(always)]
+    fn forward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        representation: &mut [f32],
+    ) -> Result<(), ModelError> {
+        self.forward_one(parameters, features, hidden, representation)
+    }
+
+    #[inline(always)]
+    fn backward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        derivative: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<(), ModelError> {
+        self.backward_one(parameters, features, hidden, derivative, gradient)
+    }
+}

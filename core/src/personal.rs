@@ -1,0 +1,282 @@
+//! Models of a device's own: local training that keeps a personal state between rounds.
+//!
+//! | method | starts from | personal state | what is shared |
+//! | --- | --- | --- | --- |
+//! | PMTL (Hu, Wu, Smith 2023, arXiv:2108.12978, Algorithm 1) | its own model | the model | [`PmtlUpdate`] |
+//! | PP-SGD (Bietti et al. 2022, arXiv:2202.05318) | shared + own | an offset θ | half of the way, [`split_step`] |
+//! | shared encoder, private head (Wu, Chen, Wang 2020, arXiv:2011.07179) | shared, own head | the head | the shared part's difference |
+//! | local only | its own model | the model | nothing |
+//!
+//! All of them take the same steps, [`descend`], and differ in where they start, what pulls them
+//! and what of the way they send. The personal state never leaves the device: only what is sent
+//! is clipped and gets noise, and only that is private (papers.md P10).
+
+mod fisher;
+mod noisy;
+
+use core::num::NonZeroU32;
+
+use rand_core::Rng;
+
+use crate::{
+    lanes,
+    model::Model,
+    params::{LearningRate, Penalty},
+    samples::Samples,
+    stream,
+    train::{TrainError, TrainReport},
+};
+
+pub use fisher::fisher_diagonal;
+pub use noisy::NoisySteps;
+
+/// How long a device trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// So many passes over the local samples.
+    Epochs(u32),
+    /// So many mini-batches, over as many passes as that takes.
+    Steps(NonZeroU32),
+}
+
+/// Local training of a personal model.
+#[derive(Clone, Copy, Debug)]
+pub struct PersonalTraining {
+    /// How long.
+    pub effort: Effort,
+    /// Samples in a batch.
+    pub batch_size: NonZeroU32,
+    /// Step size η of this round.
+    pub learning_rate: LearningRate,
+    /// Adds `weight_decay · w` to the gradient.
+    pub weight_decay: Penalty,
+}
+
+/// What pulls the model at every step: `λ/2 · Σᵢ Fᵢ (wᵢ − aᵢ)²`.
+#[derive(Clone, Copy, Debug)]
+pub struct Anchor<'a> {
+    /// a; as long as the model.
+    pub at: &'a [f32],
+    /// λ, on the scale of the mean loss (papers.md P3).
+    pub strength: Penalty,
+    /// F, for elastic weight consolidation; all 1 if there is none.
+    pub importance: Option<&'a [f32]>,
+}
+
+/// Working memory of [`descend`], owned by the caller.
+pub struct StepMemory<'a> {
+    /// As long as the model.
+    pub gradient: &'a mut [f32],
+    /// Order of the local samples; at least as many entries as samples.
+    pub order: &'a mut [u32],
+    /// Scores; see [`Model::scratch_count`].
+    pub scratch: &'a mut [f32],
+}
+
+/// Mini-batch SGD in place: `w ← w − η·(g(w) + weight_decay·w + λF(w − a))`. The pull is computed
+/// anew in every step (a public implementation loses it after the first; papers.md P2).
+///
+/// * Shape: `local`, the anchor and the gradient have as many entries as the model.
+/// * Randomness: the order of the samples, from `rng` (purpose
+///   [`BatchShuffle`](crate::stream::Purpose::BatchShuffle)).
+/// * Privacy: nothing is clipped and nothing is noised; `local` must not leave the device.
+///
+/// # Errors
+/// [`TrainError`]; `local` is then meaningless, and the caller keeps what it had before.
+#[inline(always)]
+pub fn descend<M: Model, S: Samples<Target = M::Target>>(
+    model: &M,
+    samples: &S,
+    local: &mut [f32],
+    anchor: Option<&Anchor<'_>>,
+    settings: &PersonalTraining,
+    rng: &mut impl Rng,
+    memory: StepMemory<'_>,
+) -> Result<TrainReport, TrainError> {
+    let expected = model.parameter_count();
+    let importance = anchor.and_then(|anchor| anchor.importance);
+    let lengths = [
+        anchor.map(|anchor| anchor.at.len()),
+        importance.map(<[f32]>::len),
+    ];
+    if let Some(found) = lengths.into_iter().flatten().find(|n| *n != expected) {
+        return Err(TrainError::Workspace { expected, found });
+    }
+    let decay = settings.weight_decay.get();
+    steps(
+        model,
+        samples,
+        local,
+        settings,
+        rng,
+        memory,
+        |local, gradient| {
+            if let Some(anchor) = anchor {
+                pull(anchor, local, gradient);
+            }
+            for (g, w) in gradient.iter_mut().zip(local) {
+                *g += decay * w;
+            }
+            Ok(())
+        },
+    )
+}
+
+/// DPFedMTL's local steps as the paper has them: in each, the gradient of the shared parameters, which
+/// come first, is replaced by what `release` makes of it (clipped, with noise: [`NoisySteps`]), and
+/// both parts take their step from the same forward pass (papers.md D1, D8).
+///
+/// The weight decay is not applied: it would move the shared part by what is not released.
+///
+/// # Errors
+/// [`TrainError`], as [`descend`].
+#[inline(always)]
+pub fn descend_released<M: Model, S: Samples<Target = M::Target>>(
+    model: &M,
+    samples: &S,
+    local: &mut [f32],
+    settings: &PersonalTraining,
+    rng: &mut impl Rng,
+    memory: StepMemory<'_>,
+    mut release: impl FnMut(&mut [f32]) -> Result<(), TrainError>,
+) -> Result<TrainReport, TrainError> {
+    let adjust = |_: &[f32], gradient: &mut [f32]| release(gradient);
+    steps(model, samples, local, settings, rng, memory, adjust)
+}
+
+/// The loop: batches, gradients, what `adjust` makes of each with the local model, steps.
+#[inline(always)]
+fn steps<M: Model, S: Samples<Target = M::Target>>(
+    model: &M,
+    samples: &S,
+    local: &mut [f32],
+    settings: &PersonalTraining,
+    rng: &mut impl Rng,
+    memory: StepMemory<'_>,
+    mut adjust: impl FnMut(&[f32], &mut [f32]) -> Result<(), TrainError>,
+) -> Result<TrainReport, TrainError> {
+    let StepMemory {
+        gradient,
+        order,
+        scratch,
+    } = memory;
+    let expected = model.parameter_count();
+    for found in [local.len(), gradient.len()] {
+        if found != expected {
+            return Err(TrainError::Workspace { expected, found });
+        }
+    }
+    let count = samples.len();
+    if count == 0 {
+        return Err(TrainError::NoSamples);
+    }
+    let found = order.len();
+    let Some(order) = order.get_mut(..count) else {
+        return Err(TrainError::Workspace {
+            expected: count,
+            found,
+        });
+    };
+    for (slot, index) in order.iter_mut().zip(0..) {
+        *slot = index;
+    }
+
+    let rate = settings.learning_rate.get();
+    let (epochs, most_steps) = match settings.effort {
+        Effort::Epochs(epochs) => (epochs, u32::MAX),
+        Effort::Steps(steps) => (u32::MAX, steps.get()),
+    };
+    let mut report = TrainReport::default();
+    for epoch in 0..epochs {
+        if report.steps >= most_steps {
+            break;
+        }
+        stream::shuffle(order, rng);
+        let (mut loss, mut batches) = (0.0, 0.0);
+        for batch in order.chunks(settings.batch_size.get() as usize) {
+            if report.steps >= most_steps {
+                break;
+            }
+            loss += model.loss_and_gradient(local, samples, batch, scratch, gradient)?;
+            batches += 1.0;
+            adjust(local, gradient)?;
+            for (w, g) in local.iter_mut().zip(gradient.iter()) {
+                *w -= rate * g;
+            }
+            report.steps += 1;
+        }
+        report.last_loss = loss / batches;
+        if epoch == 0 {
+            report.first_loss = report.last_loss;
+        }
+    }
+    if lanes::norm(local).is_finite() {
+        Ok(report)
+    } else {
+        Err(TrainError::Diverged)
+    }
+}
+
+/// Adds `λF(w − a)` to the gradient.
+#[inline(always)]
+fn pull(anchor: &Anchor<'_>, local: &[f32], gradient: &mut [f32]) {
+    let strength = anchor.strength.get();
+    let moved = local.iter().zip(anchor.at).map(|(w, a)| w - a);
+    match anchor.importance {
+        None => {
+            for (g, moved) in gradient.iter_mut().zip(moved) {
+                *g += strength * moved;
+            }
+        }
+        Some(importance) => {
+            for ((g, moved), f) in gradient.iter_mut().zip(moved).zip(importance) {
+                *g += strength * (f * moved);
+            }
+        }
+    }
+}
+
+/// What a PMTL device sends before it is clipped. The privacy is the same for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PmtlUpdate {
+    /// `w_k_new − w̃`, as in the authors' code: the best of the three overall.
+    #[default]
+    FromGlobal,
+    /// `w_k_new − w_k_old` over the cohort, as printed (line 8): it telescopes, so that the mean
+    /// overshoots by devices/cohort (papers.md P1).
+    AsPrinted,
+    /// `w_k_new − w_k_old` over all devices: the mean of all personal models, without overshoot.
+    MeanOverAll,
+}
+
+/// `to[i] ← local[i] − from[i]`: a device's difference, before it is clipped.
+#[inline]
+pub fn difference(local: &[f32], from: &[f32], to: &mut [f32]) {
+    for ((to, local), from) in to.iter_mut().zip(local).zip(from) {
+        *to = local - from;
+    }
+}
+
+/// PP-SGD's split of the way from `shared + offset` to `local`, which both parts went together: the
+/// offset went `ratio` times as far as the shared part. `update` becomes the shared part's difference,
+/// before it is clipped, and `offset` the new offset.
+///
+/// For this, [`descend`] takes steps of `1 + ratio` times the learning rate from `shared + offset`.
+#[inline]
+pub fn split_step(
+    local: &[f32],
+    shared: &[f32],
+    offset: &mut [f32],
+    ratio: f32,
+    update: &mut [f32],
+) {
+    let part = 1.0 / (1.0 + ratio);
+    for (((update, local), shared), offset) in update.iter_mut().zip(local).zip(shared).zip(offset)
+    {
+        *update = (local - (shared + *offset)) * part;
+        *offset += ratio * *update;
+    }
+}
+
+#[cfg(test)]
+mod tests;

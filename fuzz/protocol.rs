@@ -1,0 +1,120 @@
+//! Both sides of the protocol between devices and coordinator, against somebody who knows the key and
+//! says anything in any order. The bytes are a script; what it means stands in [`Script::next`].
+
+#[path = "protocol/coordinator.rs"]
+mod coordinator;
+#[path = "protocol/session.rs"]
+mod session;
+
+use std::num::NonZeroU32;
+
+use smolfed_core::model::ModelKind;
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
+use smolfed_core::quantize::Grid;
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+use smolfed_core::train::Clipping;
+use smolfed_core::wire::frame::{Encoded, Header};
+use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::message::{Invitation, Shape};
+use smolfed_core::wire::{Direction, VERSION};
+
+pub use coordinator::coordinator;
+pub use session::session;
+
+const FEATURES: usize = 20;
+const CLASSES: usize = 6;
+const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
+const KEY: [u8; 32] = [3; 32];
+
+/// Bytes as a series of actions.
+struct Script<'a>(&'a [u8]);
+
+/// What happens next.
+enum Action<'a> {
+    /// These bytes on the line.
+    Bytes(&'a [u8]),
+    /// A frame under the right key: kind, round, body.
+    Frame(u8, u32, &'a [u8]),
+    /// Something that makes sense, chosen by two numbers.
+    Sensible(u8, u8),
+    /// Time passes.
+    Silence,
+    /// The connection is another one.
+    Reconnect,
+    /// The round is over, and the next begins.
+    NextRound,
+    /// The greeting, as it should be.
+    Greeting,
+}
+
+impl<'a> Script<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn some(&mut self) -> Option<&'a [u8]> {
+        let length = usize::from(self.byte()?).min(self.0.len());
+        let (some, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Some(some)
+    }
+
+    fn next(&mut self) -> Option<Action<'a>> {
+        Some(match self.byte()? % 8 {
+            0 => Action::Bytes(self.some()?),
+            1 => Action::Frame(self.byte()?, u32::from(self.byte()?), self.some()?),
+            2 | 3 => Action::Sensible(self.byte()?, self.byte()?),
+            4 => Action::Silence,
+            5 => Action::Reconnect,
+            6 => Action::NextRound,
+            _ => Action::Greeting,
+        })
+    }
+}
+
+fn stream() -> Stream {
+    Root::from_seed(1).stream(StreamId {
+        purpose: Purpose::Initialisation,
+        round: 0,
+        device: 0,
+    })
+}
+
+fn shape() -> Shape {
+    Shape {
+        kind: ModelKind::Softmax,
+        features: FEATURES as u16,
+        outputs: CLASSES as u16,
+    }
+}
+
+/// An invitation that the device accepts, or almost.
+fn invitation(choice: u8) -> Invitation {
+    let noise = DiscreteGaussian::new(3 << 16, 2).expect("a sound σ");
+    Invitation {
+        shape: shape(),
+        epochs: u32::from(choice % 4),
+        batch_size: NonZeroU32::MIN,
+        learning_rate: LearningRate::new(0.25).expect("a sound rate"),
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
+        grid: Grid::new(ClipNorm::new(0.5).expect("a sound norm"), 16).expect("a sound grid"),
+        noise: (choice & 16 != 0).then_some(noise),
+    }
+}
+
+/// A frame that no message has, under some key.
+fn raw(kind: u8, round: u32, body: &[u8]) -> Encoded {
+    let header = Header {
+        version: VERSION,
+        kind,
+        round,
+        sequence: 1,
+    };
+    Encoded::seal(header, body, &Key::from_secret(KEY), Direction::ToDevice)
+}

@@ -1,0 +1,103 @@
+//! What a person sees while a fleet is at work: the table of devices and the rounds on a terminal, a line
+//! for what happens elsewhere.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::text::aligned;
+use crate::coordinator::links::Switchboard;
+use crate::coordinator::status::{Status, Table};
+
+/// The table and the progress on a terminal; elsewhere what happens, line by line.
+pub(super) struct Screen {
+    pub(super) bar: ProgressBar,
+    over: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Screen {
+    pub(super) fn new(
+        rounds: u32,
+        devices: Arc<Switchboard>,
+        told: mpsc::Receiver<String>,
+    ) -> Self {
+        let bar = ProgressBar::new(u64::from(rounds));
+        let template = "{msg}\nround {pos}/{len} {bar:30} [{elapsed}]";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::spawn({
+            let (bar, over) = (bar.clone(), Arc::clone(&over));
+            move || loop {
+                let is_over = over.load(Ordering::Relaxed);
+                for line in told.try_iter() {
+                    if bar.is_hidden() {
+                        eprintln!("{line}");
+                    } else {
+                        bar.println(line);
+                    }
+                }
+                if is_over {
+                    return;
+                }
+                if !bar.is_hidden() {
+                    bar.set_message(text(&Table::new(&devices)).trim_end().to_owned());
+                }
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        Self { bar, over, thread }
+    }
+
+    pub(super) fn close(self) {
+        self.over.store(true, Ordering::Relaxed);
+        // A thread that panicked has nothing more to show.
+        let _ = self.thread.join();
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The table of devices, as many as fit on a screen.
+pub(super) fn text(table: &Table) -> String {
+    const MOST: usize = 40;
+    let head = [
+        "device",
+        "state",
+        "answered",
+        "silent",
+        "last missed",
+        "refused frames",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(table.devices.iter().take(MOST).map(row));
+    let mut text = aligned(&rows);
+    if let Some(more) = table
+        .devices
+        .len()
+        .checked_sub(MOST)
+        .filter(|more| *more > 0)
+    {
+        text.push_str(&format!("and {more} more\n"));
+    }
+    text
+}
+
+fn row(status: &Status) -> Vec<String> {
+    let silent = status.silent_seconds;
+    let refused = status.refused.iter();
+    let refused: Vec<String> = refused
+        .map(|(why, count)| format!("{count} {why}"))
+        .collect();
+    vec![
+        status.device.to_string(),
+        status.state.clone(),
+        format!("{}/{}", status.answered, status.drawn),
+        silent.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.0} s")),
+        status.missed.clone().unwrap_or_default(),
+        refused.join(", "),
+    ]
+}

@@ -1,0 +1,110 @@
+//! `[personalise]`: models of a device's own.
+
+use serde::{Deserialize, Serialize};
+
+/// `[personalise]`. Keys that the method does not use have no effect, so that a sweep can set them for
+/// all methods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PersonaliseConfig {
+    /// λ: how strongly `pmtl` and `fedprox` pull a device to the shared model, on the scale of its mean
+    /// loss; 0.1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda: Option<f64>,
+    /// What a `pmtl` device sends; "from-global" by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<PmtlUpdateName>,
+    /// How far the offset of `pp-sgd` moves for each step of the shared model; 1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// What stays on a device with `dpfedmtl`; the head by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub private: Option<PrivatePart>,
+    /// H: local steps of a round, instead of `train.epochs`; for models of a device's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_steps: Option<u32>,
+    /// When a `dpfedmtl` device with local trust clips and adds its noise; "each-round" by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseTime>,
+    /// What the noise multiplier of `dpfedmtl` with "each-step" multiplies; "sound" by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_scale: Option<NoiseScale>,
+    /// Local steps after training, on each device, from its own model or, without one, from the shared one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fine_tune: Option<FineTuneKind>,
+    /// λ of the fine-tuning; 0.1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fine_tune_lambda: Option<f64>,
+    /// Passes over the local samples; 5 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fine_tune_epochs: Option<u32>,
+    /// Devices whose own models are evaluated, evenly over the federation; 1000 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluate_devices: Option<u32>,
+}
+
+/// What a `pmtl` device sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PmtlUpdateName {
+    /// New personal model less the shared one: the authors' code.
+    #[default]
+    FromGlobal,
+    /// New personal model less its last one, averaged over the cohort: the paper.
+    AsPrinted,
+    /// The same, averaged over all devices.
+    MeanOverAll,
+}
+
+/// What stays on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrivatePart {
+    /// The layer above the hidden one.
+    #[default]
+    Head,
+    /// The last biases: for values, an intercept of the device's own.
+    Biases,
+    /// Nothing: federated averaging, to compare with.
+    Nothing,
+}
+
+/// When a device clips and adds its noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseTime {
+    /// Once, on the update of the round.
+    #[default]
+    EachRound,
+    /// On the shared gradient of each local step, as the paper has it.
+    EachStep,
+}
+
+/// The scale of DPFedMTL's noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseScale {
+    /// Noise std = noise multiplier · clip norm, as everywhere in smolfed.
+    #[default]
+    Sound,
+    /// Noise std = σ · 2·C·K/M for a cohort of K of M devices: the paper's scale, which is smaller the
+    /// more devices there are, though what one device uploads is not (papers.md D2).
+    AsPrinted,
+}
+
+/// The objective of fine-tuning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FineTuneKind {
+    /// None.
+    #[default]
+    None,
+    /// The loss alone.
+    Plain,
+    /// With λ/2 · ‖w − w̃‖².
+    MeanRegularised,
+    /// With λ times the symmetrised Kullback-Leibler divergence from the shared model's predictions.
+    SymmetrisedKl,
+    /// With λ/2 · Σ Fᵢ (wᵢ − w̃ᵢ)², F the Fisher information at the shared model.
+    Ewc,
+}

@@ -1,0 +1,274 @@
+//! A coordinator without connections, and the core's own session on the other side.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use embedded_storage::nor_flash::{
+    ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
+};
+use smolfed_core::ledger::{Budget, Ledger};
+use smolfed_core::model::{ModelKind, Softmax};
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
+use smolfed_core::quantize::Grid;
+use smolfed_core::samples::{SampleSlice, Samples};
+use smolfed_core::session::{Identity, Phase, Policy, Session};
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+use smolfed_core::train::{Clipping, Workspace, local_update};
+use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::message::{Invitation, Shape};
+
+use crate::coordinator::exchange::{Offer, Verdict};
+use crate::coordinator::line::{Line, Roster};
+use crate::coordinator::peer::{LineId, Peer, Terms};
+use crate::device::memory::SessionMemory;
+
+pub(super) const FEATURES: usize = 20;
+pub(super) const CLASSES: usize = 6;
+pub(super) const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
+pub(super) const STEP: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Debug)]
+pub(super) struct Ram(Vec<u8>);
+#[derive(Debug)]
+pub(super) struct Never;
+impl NorFlashError for Never {
+    fn kind(&self) -> NorFlashErrorKind {
+        NorFlashErrorKind::Other
+    }
+}
+impl ErrorType for Ram {
+    type Error = Never;
+}
+impl ReadNorFlash for Ram {
+    const READ_SIZE: usize = 1;
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Never> {
+        bytes.copy_from_slice(&self.0[offset as usize..][..bytes.len()]);
+        Ok(())
+    }
+    fn capacity(&self) -> usize {
+        self.0.len()
+    }
+}
+impl NorFlash for Ram {
+    const WRITE_SIZE: usize = 1;
+    const ERASE_SIZE: usize = 64;
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), Never> {
+        self.0[from as usize..to as usize].fill(0xff);
+        Ok(())
+    }
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Never> {
+        self.0[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+pub(super) type Board = Session<'static, Softmax<usize, usize>, Ram, Stream>;
+
+pub(super) fn key(device: u32) -> Key {
+    Key::from_secret([device as u8 + 1; 32])
+}
+
+pub(super) fn stream(purpose: Purpose, round: u32, device: u32) -> Stream {
+    Root::from_seed(11).stream(StreamId {
+        purpose,
+        round,
+        device,
+    })
+}
+
+pub(super) fn model() -> Softmax<usize, usize> {
+    Softmax::new(FEATURES, CLASSES)
+}
+
+/// A device that says it is `device`, with the key of `owner`, at its start number `start`.
+pub(super) fn board_with(device: u32, owner: u32, start: u32, policy: Policy) -> Board {
+    let identity = Identity {
+        device,
+        key: key(owner),
+        root: Root::from_seed(11),
+    };
+    let memory = Box::leak(Box::new(SessionMemory::new(&model(), 10)));
+    let ledger = Ledger::create(Ram(vec![0xff; 128])).unwrap();
+    let nonces = stream(Purpose::Initialisation, start, device);
+    Session::new(identity, policy, model(), memory.borrow(), ledger, nonces).unwrap()
+}
+
+pub(super) fn board(device: u32) -> Board {
+    board_with(device, device, 0, policy())
+}
+
+pub(super) fn policy() -> Policy {
+    Policy {
+        budget: Budget(50),
+        least_noise_multiplier: 0,
+        most_epochs: 10,
+    }
+}
+
+pub(super) fn shape() -> Shape {
+    Shape {
+        kind: ModelKind::Softmax,
+        features: FEATURES as u16,
+        outputs: CLASSES as u16,
+    }
+}
+
+pub(super) fn terms(noise: Option<DiscreteGaussian>) -> Terms {
+    Terms {
+        shape: shape(),
+        local_noise: noise.is_some(),
+    }
+}
+
+pub(super) fn noise() -> Option<DiscreteGaussian> {
+    DiscreteGaussian::new(3 << 20, 2).ok()
+}
+
+pub(super) fn offer(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> {
+    Arc::new(Offer {
+        number,
+        invitation: Invitation {
+            shape: shape(),
+            epochs: 2,
+            batch_size: NonZeroU32::new(4).unwrap(),
+            learning_rate: LearningRate::new(0.25).unwrap(),
+            weight_decay: Penalty::NONE,
+            proximal: Penalty::NONE,
+            clipping: Clipping::EveryStep,
+            gradient_smoothing: None,
+            grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
+            noise,
+        },
+        model: (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect(),
+    })
+}
+
+pub(super) fn data() -> (Vec<f32>, Vec<u16>) {
+    let features = (0..FEATURES * 10)
+        .map(|i| ((i * 37) % 101) as f32 / 50.0 - 1.0)
+        .collect();
+    (features, (0..10).map(|i| i % 6).collect())
+}
+
+/// What the device computes when nothing is between it and its coordinator.
+pub(super) fn expected(device: u32, offer: &Offer) -> Vec<i64> {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let mut memory = SessionMemory::new(&model(), samples.len());
+    let Workspace {
+        local,
+        update,
+        order,
+        scratch,
+    } = memory.borrow().work;
+    let shuffle = &mut stream(Purpose::BatchShuffle, offer.number, device);
+    let asked = &offer.invitation;
+    let work = Workspace {
+        local,
+        update: &mut *update,
+        order,
+        scratch,
+    };
+    local_update(
+        &model(),
+        &samples,
+        &offer.model,
+        &asked.training(),
+        shuffle,
+        work,
+    )
+    .unwrap();
+    let mut integers = vec![0; PARAMETERS];
+    asked.grid.quantize_into(update, &mut integers).unwrap();
+    let mut sum: Vec<i64> = integers.into_iter().map(i64::from).collect();
+    if let Some(noise) = asked.noise {
+        let own = &mut stream(Purpose::DeviceNoise, offer.number, device);
+        noise.add_to(&mut sum, own);
+    }
+    sum
+}
+
+/// A coordinator of devices 0 to 3 and the line of one of them.
+pub(super) struct Desk {
+    pub(super) roster: Roster,
+    pub(super) line: Line,
+    pub(super) lines: u64,
+    pub(super) now: Duration,
+}
+
+impl Desk {
+    pub(super) fn new(noise: Option<DiscreteGaussian>) -> Self {
+        let peer = |device| (device, Peer::new(device, key(device), terms(noise)));
+        let peers: BTreeMap<u32, Peer> = (0..4).map(peer).collect();
+        Self {
+            roster: Roster::new(peers, stream(Purpose::Initialisation, 0, 99)),
+            line: Line::new(LineId(0)),
+            lines: 0,
+            now: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn peer(&mut self, device: u32) -> &mut Peer {
+        self.roster.peers.get_mut(&device).unwrap()
+    }
+
+    /// Bytes in, bytes out, and some time.
+    pub(super) fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.now += STEP;
+        let mut out = vec![];
+        self.line
+            .receive(bytes, &mut self.roster, self.now, &mut out);
+        self.line.poll(&mut self.roster, self.now, &mut out);
+        out
+    }
+
+    /// The connection breaks, and another one is there.
+    pub(super) fn reconnect(&mut self) {
+        self.line.lost(&mut self.roster);
+        self.lines += 1;
+        self.line = Line::new(LineId(self.lines));
+    }
+}
+
+/// One turn of both sides, each hearing the other through `line`.
+pub(super) fn turn(board: &mut Board, desk: &mut Desk, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    if board.outgoing().is_empty() {
+        board.timeout();
+    }
+    let said = board.outgoing().to_vec();
+    board.sent();
+    let heard = if said.is_empty() { said } else { line(said) };
+    let answer = desk.hear(&heard);
+    let answer = if answer.is_empty() {
+        answer
+    } else {
+        line(answer)
+    };
+    let mut rest = answer.as_slice();
+    while !rest.is_empty() {
+        rest = &rest[board.receive(rest)..];
+        if board.phase() == Phase::Training {
+            board.train(&samples);
+        }
+    }
+}
+
+pub(super) fn run(
+    board: &mut Board,
+    desk: &mut Desk,
+    device: u32,
+    mut line: impl FnMut(Vec<u8>) -> Vec<u8>,
+) -> Verdict {
+    for _ in 0..5_000 {
+        if desk.peer(device).is_settled() {
+            return desk.peer(device).close().unwrap();
+        }
+        turn(board, desk, &mut line);
+    }
+    panic!("no end: {board:?}, {:?}", desk.peer(device));
+}

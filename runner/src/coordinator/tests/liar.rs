@@ -1,0 +1,126 @@
+//! A device whose every word the test chooses.
+
+use smolfed_core::wire::Direction;
+use smolfed_core::wire::link::{Link, greet};
+use smolfed_core::wire::message::{Hello, Message, UPDATE_CHUNK_BYTES, UpdateChunk};
+use smolfed_core::wire::pack;
+
+use crate::coordinator::exchange::Offer;
+
+use super::desk::*;
+
+/// A device whose every word the test chooses.
+pub(super) struct Liar {
+    pub(super) link: Link,
+    pub(super) device: u32,
+}
+
+impl Liar {
+    /// Opens a session as `device`.
+    pub(super) fn new(desk: &mut Desk, device: u32) -> Self {
+        let mut link = None;
+        let nonce = [7; 16];
+        let answer = desk.hear(&hello(device, device, nonce));
+        for frame in frames(&answer) {
+            if let Ok(Message::Welcome(welcome)) =
+                Message::parse(frame.0, &frame.1, Direction::ToDevice)
+            {
+                let session = key(device).session(device, &nonce, &welcome.nonce);
+                link = Some(Link::new(session, Direction::ToCoordinator));
+            }
+        }
+        let mut liar = Self {
+            link: link.unwrap(),
+            device,
+        };
+        liar.say(desk, 0, &Message::Ready);
+        liar
+    }
+
+    /// Says something; returns the kinds of the answers.
+    pub(super) fn say(&mut self, desk: &mut Desk, round: u32, message: &Message<'_>) -> Vec<u8> {
+        let bytes = self.link.seal(round, message);
+        let answer = desk.hear(bytes.as_slice());
+        frames(&answer).into_iter().map(|(kind, _)| kind).collect()
+    }
+
+    /// Asks for all of the model.
+    pub(super) fn fetch(&mut self, desk: &mut Desk, round: u32) {
+        for index in 0..3 {
+            assert!(
+                self.say(desk, round, &Message::WantModel(index))
+                    .contains(&19)
+            );
+        }
+        assert_eq!(desk.peer(self.device).state(), "trains");
+    }
+
+    /// Sends an update as one value after the other.
+    pub(super) fn send(
+        &mut self,
+        desk: &mut Desk,
+        offer: &Offer,
+        values: &[i64],
+        negated: bool,
+    ) -> Vec<u8> {
+        let width = offer.invitation.width();
+        let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+        let mut kinds = vec![];
+        for (index, values) in values.chunks(count).enumerate() {
+            let mut packed = [0; UPDATE_CHUNK_BYTES];
+            let used = pack::pack(values.iter().copied(), width, &mut packed).unwrap();
+            let chunk = UpdateChunk {
+                index: index as u16,
+                negated,
+                packed: &packed[..used],
+            };
+            kinds = self.say(desk, offer.number, &Message::UpdateChunk(chunk));
+        }
+        kinds
+    }
+}
+
+pub(super) fn hello(device: u32, owner: u32, nonce: [u8; 16]) -> Vec<u8> {
+    let hello = Message::Hello(Hello {
+        device,
+        nonce,
+        lowest_version: 1,
+        highest_version: 1,
+        shape: shape(),
+        needs_local_noise: false,
+    });
+    let frame = greet(&hello, &key(owner), Direction::ToCoordinator);
+    frame.as_slice().to_vec()
+}
+
+/// Kinds and bodies of the frames in these bytes.
+pub(super) fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut decoder = smolfed_core::wire::cobs::Decoder::new();
+    let mut frames = vec![];
+    for byte in bytes {
+        if let Some(Ok(raw)) = decoder.push(*byte) {
+            let frame = smolfed_core::wire::frame::Frame::parse(raw).unwrap();
+            frames.push((frame.header.kind, frame.body.to_vec()));
+        }
+    }
+    frames
+}
+
+pub(super) fn restart(desk: &mut Desk, start: u8) -> Liar {
+    let nonce = [100 + start; 16];
+    let answer = desk.hear(&hello(0, 0, nonce));
+    let (_, body) = frames(&answer)
+        .into_iter()
+        .find(|(kind, _)| *kind == 3)
+        .unwrap();
+    let Ok(Message::Welcome(welcome)) = Message::parse(3, &body, Direction::ToDevice) else {
+        panic!("no welcome");
+    };
+    let session = key(0).session(0, &nonce, &welcome.nonce);
+    let mut liar = Liar {
+        link: Link::new(session, Direction::ToCoordinator),
+        device: 0,
+    };
+    liar.say(desk, 0, &Message::Ready);
+    liar
+}

@@ -1,0 +1,79 @@
+//! Weights by the number of samples.
+//!
+//! An update of a device with n samples counts `min(n, cap) / cap`. The largest weight is 1, so that the
+//! sensitivity of the sum is that of uniform weights and noise is charged for the largest weight; what
+//! the others send is noised as if it weighed as much. The cap must be chosen without the data.
+
+use super::{ExperimentError, at_least_one};
+use crate::config::{Config, Method, NoiseTime, Weighting};
+use crate::data::federation::Federation;
+
+/// The cap; `None` for uniform weights.
+pub(super) fn cap(
+    config: &Config,
+    federation: &Federation,
+) -> Result<Option<u32>, ExperimentError> {
+    let (cohort, privacy) = (&config.cohort, &config.privacy);
+    let is_each_step =
+        config.method == Method::Dpfedmtl && config.personalise.noise == Some(NoiseTime::EachStep);
+    if cohort.weighting == Weighting::Samples && is_each_step {
+        return Err(ExperimentError::Contradiction {
+            first: "cohort.weighting",
+            second: "personalise.noise",
+            advice: "what is released in each step cannot be weighed afterwards",
+        });
+    }
+    match (cohort.weighting, cohort.weight_cap) {
+        (Weighting::Uniform, None) => Ok(None),
+        (Weighting::Uniform, Some(_)) => Err(ExperimentError::Contradiction {
+            first: "cohort.weighting",
+            second: "cohort.weight_cap",
+            advice: "a cap is for weights by \"samples\"",
+        }),
+        (Weighting::Samples, Some(cap)) => {
+            at_least_one("cohort.weight_cap", cap)?;
+            Ok(Some(cap))
+        }
+        (Weighting::Samples, None) if privacy.clip_norm.is_some() => {
+            Err(ExperimentError::Missing {
+                key: "cohort.weight_cap",
+                purpose: "the largest weight multiplies what a device can do to the sum, and must not be \
+                      read from the data: give the number of samples from which on a device counts no \
+                      more",
+            })
+        }
+        (Weighting::Samples, None) => {
+            let largest = (0..federation.device_count()).map(|device| count(federation, device));
+            Ok(largest.max())
+        }
+    }
+}
+
+/// The mean weight of a device.
+pub(super) fn mean(cap: u32, federation: &Federation) -> f64 {
+    let devices = federation.device_count();
+    let weight = |device| f64::from(of(cap, count(federation, device)));
+    (0..devices).map(weight).sum::<f64>() / f64::from(devices)
+}
+
+/// The weight of a device with so many samples.
+pub(crate) fn of(cap: u32, samples: u32) -> f32 {
+    samples.min(cap) as f32 / cap as f32
+}
+
+fn count(federation: &Federation, device: u32) -> u32 {
+    u32::try_from(federation.sample_count(device)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_weight_is_above_one() {
+        assert_eq!(
+            [0, 5, 10, 1000].map(|samples| of(10, samples)),
+            [0.0, 0.5, 1.0, 1.0]
+        );
+    }
+}

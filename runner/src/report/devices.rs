@@ -1,0 +1,194 @@
+//! How good models are device by device: the distribution, its figures, and who gains.
+
+use super::ReportInput;
+use super::page::{Column, Figure, grid, section, table};
+use super::plot::{Plot, Point, Series, Tone};
+use crate::number::{fixed, significant};
+use crate::personal::DeviceReport;
+use crate::personal::evaluate::Which;
+
+/// The section; empty where devices have no samples of their own to test on.
+pub(super) fn section_of(input: &ReportInput) -> String {
+    let Some(report) = input.devices.as_ref().filter(|r| r.devices.len() > 1) else {
+        return String::new();
+    };
+    let mut cards = vec![distribution(report), figures(report)];
+    cards.extend(gains(report));
+    section("Device by device", &grid(&cards))
+}
+
+/// Figures in the unit in which they are read: percent, or the target's own.
+fn shown(report: &DeviceReport, figure: f64) -> f64 {
+    if report.is_error {
+        figure
+    } else {
+        100.0 * figure
+    }
+}
+
+fn words(report: &DeviceReport, figure: f64) -> String {
+    match report.is_error {
+        true => significant(figure, 4),
+        false => format!("{} %", fixed(100.0 * figure, 1)),
+    }
+}
+
+fn axis(report: &DeviceReport) -> &'static str {
+    if report.is_error {
+        "rmse"
+    } else {
+        "accuracy, %"
+    }
+}
+
+/// Devices from the worst to the best: what share of them does no better than a figure.
+fn distribution(report: &DeviceReport) -> String {
+    let series = Which::ALL
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, which)| {
+            let mut figures: Vec<f64> = report.devices.iter().filter_map(|d| d.of(which)).collect();
+            figures.sort_by(f64::total_cmp);
+            let mean = report.spread(which)?.mean;
+            let count = figures.len().max(2) as f64 - 1.0;
+            let place = |(rank, figure): (usize, &f64)| {
+                Point::new(100.0 * rank as f64 / count, shown(report, *figure))
+            };
+            Some(Series {
+                label: which.words().to_owned(),
+                end: words(report, mean),
+                points: figures.iter().enumerate().map(place).collect(),
+                tone: Tone::nth(index),
+                dashed: which == Which::Alone,
+            })
+        });
+    let plot = Plot {
+        title: "Models over devices".to_owned(),
+        description: "Figure of each device, in ascending order, for each kind of model."
+            .to_owned(),
+        x_label: "devices, %".to_owned(),
+        y_label: axis(report).to_owned(),
+        series: series.collect(),
+        ..Plot::default()
+    };
+    let figure = Figure {
+        title: "How are devices served?",
+        caption: "Each curve has the devices in order of its own figure, on samples that the device \
+                  kept back; beside each name the mean. Flat is fair.",
+        simulation_only: true,
+        ..Figure::default()
+    };
+    figure.of(plot)
+}
+
+/// One row a kind of model.
+fn figures(report: &DeviceReport) -> String {
+    let rows: Vec<Vec<String>> = Which::ALL
+        .into_iter()
+        .filter_map(|which| {
+            let spread = report.spread(which)?;
+            let q = spread.quantiles;
+            let worst = if report.is_error { q.max } else { q.min };
+            let figures = [
+                spread.mean,
+                spread.weighted_mean,
+                worst,
+                q.p10,
+                q.median,
+                q.p90,
+                spread.std,
+            ];
+            let figures = figures.map(|figure| words(report, figure));
+            Some(
+                [which.words().to_owned()]
+                    .into_iter()
+                    .chain(figures)
+                    .collect(),
+            )
+        })
+        .collect();
+    let head = [
+        ("model", Column::Words),
+        ("mean", Column::Number),
+        ("by samples", Column::Number),
+        ("worst", Column::Number),
+        ("10th", Column::Number),
+        ("median", Column::Number),
+        ("90th", Column::Number),
+        ("spread", Column::Number),
+    ];
+    let caption = format!(
+        "{} devices. The mean counts each device once, \"by samples\" as often as it has samples; 10th, \
+         median and 90th are percentiles; spread is the standard deviation over devices.",
+        report.devices.len()
+    );
+    let figure = Figure {
+        title: "The figures",
+        caption: &caption,
+        simulation_only: true,
+        ..Figure::default()
+    };
+    figure.around(&table("figures", &head, &rows))
+}
+
+/// What a device gains by its own model over the shared one and over training alone.
+fn gains(report: &DeviceReport) -> Option<String> {
+    let best = |device: &crate::personal::DeviceFigures| device.tuned.or(device.own);
+    let gain = |which: Which| {
+        let mut gains: Vec<f64> = report
+            .devices
+            .iter()
+            .filter_map(|device| {
+                let gain = best(device)? - device.of(which)?;
+                Some(if report.is_error { -gain } else { 100.0 * gain })
+            })
+            .collect();
+        gains.sort_by(f64::total_cmp);
+        gains
+    };
+    let series: Vec<Series> = [(Which::Shared, Tone::nth(0)), (Which::Alone, Tone::nth(3))]
+        .into_iter()
+        .filter_map(|(which, tone)| {
+            let gains = gain(which);
+            let last = gains.len().checked_sub(1).filter(|last| *last > 0)?;
+            let better = gains.iter().filter(|gain| **gain > 0.0).count();
+            let place =
+                |(rank, gain): (usize, &f64)| Point::new(100.0 * rank as f64 / last as f64, *gain);
+            Some(Series {
+                label: format!("over {}", which.words()),
+                end: format!(
+                    "{} % gain",
+                    fixed(100.0 * better as f64 / gains.len() as f64, 0)
+                ),
+                points: gains.iter().enumerate().map(place).collect(),
+                tone,
+                dashed: which == Which::Alone,
+            })
+        })
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    let plot = Plot {
+        title: "What devices gain".to_owned(),
+        description: "Gain of each device by its own model, in ascending order.".to_owned(),
+        x_label: "devices, %".to_owned(),
+        y_label: if report.is_error {
+            "gain, rmse"
+        } else {
+            "gain, points"
+        }
+        .to_owned(),
+        y_reach: vec![0.0],
+        series,
+        ..Plot::default()
+    };
+    let figure = Figure {
+        title: "Who gains by a model of its own?",
+        caption: "Above zero the device's own (or fine-tuned) model is better than the other one; beside \
+                  each name the share of such devices.",
+        simulation_only: true,
+        ..Figure::default()
+    };
+    Some(figure.of(plot))
+}

@@ -1,0 +1,86 @@
+//! Four emulated boards of different kinds and 50 simulated devices in one federation.
+
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::Ordering;
+
+use super::proxy::Proxy;
+use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
+use crate::boards::{Board, CORTEX_M0, CORTEX_M4F, CORTEX_M33, RV32IMAC, firmware};
+use crate::firmware::emulate;
+use crate::program::Place;
+
+/// An emulated board that ends with the test.
+struct Running(Child);
+
+impl Running {
+    /// Starts device `number` on `board`; its line is the socket `line-<number>`.
+    fn start(place: &Place, number: usize, board: &Board, program: &Path) -> Self {
+        let page = place.path(format!("fleet/device-{number}.bin"));
+        let ledger = place.path(format!("ledger-{number}"));
+        let line = place.path(format!("line-{number}"));
+        Self(emulate(board, program, &page, &ledger, &line))
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().expect("QEMU is there");
+        self.0.wait().expect("QEMU ends");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn emulated_boards_break_and_restart_and_the_model_is_that_of_the_participation() {
+    let boards = [CORTEX_M0, CORTEX_M4F, CORTEX_M33, RV32IMAC];
+    let programs = boards.each_ref().map(|board| firmware(board, "client"));
+    let programs: Option<Vec<PathBuf>> = programs.into_iter().collect();
+    let Some(programs) = programs else {
+        return;
+    };
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=12 --budget 100"));
+    let start = |n: usize| Running::start(&place, n, &boards[n], &programs[n]);
+    let mut running: Vec<Running> = (0..4).map(start).collect();
+    let first = Proxy::start(&place, "first.sock", "line-0", false);
+    let second = Proxy::start(&place, "second.sock", "line-1", false);
+    // In the middle of the second update of the Cortex-M0.
+    first.hold_after.store(4_500, Ordering::Relaxed);
+    second.damage_every.store(5_003, Ordering::Relaxed);
+    second.cut_every.store(9_001, Ordering::Relaxed);
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --device unix:first.sock --device unix:second.sock \
+         --device unix:line-2 --device unix:line-3 --simulated 50 --seed 7 --timeout 60s \
+         --out served --json {FULL} --set rounds=12"
+    );
+    let serve = place.start(&arguments);
+    first.wait_until_held();
+    running[0].kill();
+    first.repair();
+    running[0] = start(0);
+    second.wait_until_bad();
+    running[1].kill();
+    second.repair();
+    running[1] = start(1);
+    let outcome = wait(serve, &arguments).success();
+    assert_eq!(outcome.json()["rounds"], 12, "{outcome}");
+
+    assert_is_the_simulation(&place, "served");
+    for device in 0..4 {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!(answered.len() + missing.len(), 12, "{device}: {missing:?}");
+        match device {
+            0 => assert_eq!(
+                missing,
+                ["the session was lost after the model was delivered"]
+            ),
+            1 => assert!(missing.len() <= 1, "{missing:?}"),
+            _ => assert_eq!(missing, [""; 0], "{outcome}"),
+        }
+    }
+}

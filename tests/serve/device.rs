@@ -1,0 +1,46 @@
+//! A real device: `smolfed device` in a process of its own.
+
+use std::process::{Child, Command, Stdio};
+
+use crate::program::{Place, program};
+
+/// A process that ends with the test.
+pub(super) struct Device(pub(super) Child);
+
+impl Device {
+    /// Starts device `number` of the fleet, which connects to the socket `socket`.
+    pub(super) fn start(place: &Place, number: u32, socket: &str) -> Self {
+        Self::start_at(place, number, &format!("--connect unix:{socket}"))
+    }
+
+    pub(super) fn start_at(place: &Place, number: u32, address: &str) -> Self {
+        let arguments = format!(
+            "device --model softmax:64x10 --provision fleet/device-{number}.bin \
+             --ledger fleet/device-{number}.ledger {address}"
+        );
+        let mut command = place.command(program());
+        let child = command
+            .args(arguments.split_whitespace())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.expect("a device starts"))
+    }
+}
+
+impl Device {
+    /// Stops the process where it is, or lets it go on.
+    pub(super) fn signal(&self, signal: &str) {
+        let kill = Command::new("kill")
+            .args([signal, &self.0.id().to_string()])
+            .status();
+        assert!(kill.expect("`kill` is there").success());
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,143 @@
+//! Something between a device and its coordinator that damages, cuts and holds what passes.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::program::Place;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Something between a device and its coordinator.
+pub(super) struct Proxy {
+    /// Bytes that came from the device.
+    from_device: AtomicUsize,
+    /// Nothing passes any more once so many bytes came from the device.
+    pub(super) hold_after: AtomicUsize,
+    is_held: AtomicBool,
+    /// One byte in so many is damaged; 0 is none.
+    pub(super) damage_every: AtomicUsize,
+    /// The connection is cut after so many bytes, again and again; 0 is never.
+    pub(super) cut_every: AtomicUsize,
+    cuts: AtomicUsize,
+    damages: AtomicUsize,
+}
+
+impl Proxy {
+    /// Takes connections at `from` and passes them on to `to`. `device_dials` says who connects.
+    pub(super) fn start(place: &Place, from: &str, to: &str, device_dials: bool) -> Arc<Self> {
+        let proxy = Arc::new(Self {
+            from_device: AtomicUsize::new(0),
+            hold_after: AtomicUsize::new(usize::MAX),
+            is_held: AtomicBool::new(false),
+            damage_every: AtomicUsize::new(0),
+            cut_every: AtomicUsize::new(0),
+            cuts: AtomicUsize::new(0),
+            damages: AtomicUsize::new(0),
+        });
+        let listener = UnixListener::bind(place.path(from)).unwrap();
+        let to = place.path(to);
+        let shared = Arc::clone(&proxy);
+        thread::spawn(move || shared.accept(&listener, &to, device_dials));
+        proxy
+    }
+
+    fn accept(self: Arc<Self>, listener: &UnixListener, to: &Path, device_dials: bool) {
+        for first in listener.incoming() {
+            let (Ok(first), Ok(second)) = (first, UnixStream::connect(to)) else {
+                continue;
+            };
+            let (device, server) = match device_dials {
+                true => (first, second),
+                false => (second, first),
+            };
+            let broken = Arc::new(AtomicBool::new(false));
+            for from_device in [true, false] {
+                let streams = (device.try_clone().unwrap(), server.try_clone().unwrap());
+                let (shared, broken) = (Arc::clone(&self), Arc::clone(&broken));
+                thread::spawn(move || {
+                    let (mut from, mut to) = match from_device {
+                        true => streams,
+                        false => (streams.1, streams.0),
+                    };
+                    shared.copy(&mut from, &mut to, from_device, &broken);
+                    broken.store(true, Ordering::Relaxed);
+                    let _ = from.shutdown(Shutdown::Both);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    }
+
+    fn copy(&self, from: &mut UnixStream, to: &mut UnixStream, up: bool, broken: &AtomicBool) {
+        let (mut passed, mut buffer) = (0, [0; 64]);
+        from.set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
+        while !broken.load(Ordering::Relaxed) {
+            let count = match from.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(_) => return,
+            };
+            let bytes = &mut buffer[..count];
+            let all = if up {
+                self.from_device.fetch_add(count, Ordering::Relaxed) + count
+            } else {
+                0
+            };
+            if all > self.hold_after.load(Ordering::Relaxed) {
+                self.is_held.store(true, Ordering::Relaxed);
+            }
+            if self.is_held.load(Ordering::Relaxed) {
+                continue;
+            }
+            let due = |every: usize| every > 0 && (passed + count) / every > passed / every;
+            if due(self.damage_every.load(Ordering::Relaxed)) {
+                bytes[count / 2] ^= 0x41;
+                self.damages.fetch_add(1, Ordering::Relaxed);
+            }
+            if due(self.cut_every.load(Ordering::Relaxed)) {
+                self.cuts.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            passed += count;
+            if to.write_all(bytes).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until nothing passes any more.
+    pub(super) fn wait_until_held(&self) {
+        wait_until(|| self.is_held.load(Ordering::Relaxed));
+    }
+
+    /// Waits until something was damaged and cut, more than once.
+    pub(super) fn wait_until_bad(&self) {
+        let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
+        wait_until(|| count(&self.cuts).min(count(&self.damages)) > 1);
+    }
+
+    /// From now on everything passes.
+    pub(super) fn repair(&self) {
+        self.hold_after.store(usize::MAX, Ordering::Relaxed);
+        self.is_held.store(false, Ordering::Relaxed);
+        self.damage_every.store(0, Ordering::Relaxed);
+        self.cut_every.store(0, Ordering::Relaxed);
+    }
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < PATIENCE, "it did not happen");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
