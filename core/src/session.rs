@@ -117,13 +117,12 @@ pub enum Phase {
 }
 
 /// A round that the device takes part in.
+#[derive(Clone, Copy)]
 struct Round {
     number: u32,
     invitation: Invitation,
     /// The chunk of the model that is awaited, or of the update that is on its way.
     chunk: u16,
-    /// From the end of training on.
-    update: Option<Outgoing>,
 }
 
 /// An update on its way.
@@ -149,6 +148,8 @@ pub struct Session<'a, M, F, R> {
     link: Option<Link>,
     phase: Phase,
     round: Option<Round>,
+    /// The round's update, from the end of training on.
+    update: Option<Outgoing>,
     repetitions: u32,
     outgoing: Encoded,
     refusals: Refusals,
@@ -214,6 +215,7 @@ where
             link: None,
             phase: Phase::Silent,
             round: None,
+            update: None,
             repetitions: 0,
             outgoing: Encoded::empty(),
             refusals: Refusals::new(),
@@ -299,32 +301,36 @@ where
     ///
     /// The participation is recorded before any random stream of the round is used.
     pub fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) {
-        let Some(mut round) = self.round.take() else {
-            return;
-        };
+        let Some(round) = self.round else { return };
         if self.phase != Phase::Training {
-            self.round = Some(round);
             return;
         }
-        self.phase = Phase::Idle;
-        match self.update(samples, &round) {
-            Ok(update) => {
-                round.chunk = 0;
-                round.update = Some(update);
-                self.round = Some(round);
+        match self.prepare(samples, &round) {
+            Ok(()) => {
                 self.phase = Phase::Sending;
                 self.pack();
                 self.say(Answer::Go);
             }
-            Err(reason) => self.say(Answer::Decline(round.number, reason)),
+            Err(reason) => {
+                self.leave_round();
+                self.say(Answer::Decline(round.number, reason));
+            }
         }
     }
 
-    fn update<S: Samples<Target = M::Target>>(
+    /// The round is over for this device.
+    fn leave_round(&mut self) {
+        self.round = None;
+        self.update = None;
+        self.phase = Phase::Idle;
+    }
+
+    /// Trains, and puts the update where it is sent from.
+    fn prepare<S: Samples<Target = M::Target>>(
         &mut self,
         samples: &S,
         round: &Round,
-    ) -> Result<Outgoing, Decline> {
+    ) -> Result<(), Decline> {
         let Memory { global, work } = &mut self.memory;
         // A device without data that it can use loses no participation.
         if samples.is_empty() || samples.len() > work.order.len() {
@@ -375,19 +381,21 @@ where
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
         let negated = noise.is_none() && update.iter().any(|x| quantizer.get(*x) == largest);
-        Ok(Outgoing {
+        let noise = noise.map(|_| stream(Purpose::DeviceNoise));
+        self.update = Some(Outgoing {
             quantizer,
             negated,
-            noise: noise.map(|_| stream(Purpose::DeviceNoise)),
+            noise,
             packed: [0; UPDATE_CHUNK_BYTES],
             length: 0,
-        })
+        });
+        self.round = Some(Round { chunk: 0, ..*round });
+        Ok(())
     }
 
     /// Packs the current chunk, with noise of its own that is drawn here and nowhere else.
     fn pack(&mut self) {
-        let Some(round) = &mut self.round else { return };
-        let Some(outgoing) = &mut round.update else {
+        let (Some(round), Some(outgoing)) = (&self.round, &mut self.update) else {
             return;
         };
         let width = round.invitation.width();
@@ -498,8 +506,7 @@ where
                 Ok(Answer::Go)
             }
             (Message::Done, Phase::Sending) | (Message::Abort(_), _) => {
-                self.round = None;
-                self.phase = Phase::Idle;
+                self.leave_round();
                 Ok(Answer::Nothing)
             }
             _ => Err(Refusal::Unexpected),
@@ -517,9 +524,8 @@ where
                 });
             }
             // A new round gives up one that is not finished: whatever was recorded stays.
-            _ => self.round = None,
+            _ => self.leave_round(),
         }
-        self.phase = Phase::Idle;
         let policy = &self.policy;
         let bits = invitation.grid.bits();
         let checked = if invitation.shape != self.shape {
@@ -538,7 +544,6 @@ where
             number,
             invitation,
             chunk: 0,
-            update: None,
         });
         self.phase = Phase::Receiving;
         self.repetitions = 0;
@@ -549,7 +554,7 @@ where
     fn begin(&mut self) {
         self.nonces.fill_bytes(&mut self.nonce);
         self.link = None;
-        self.round = None;
+        self.leave_round();
         self.phase = Phase::Greeting;
         self.repetitions = 0;
         self.greet();
@@ -575,20 +580,12 @@ where
             Answer::Hello => return self.begin(),
             Answer::Ready => (0, Message::Ready),
             Answer::Decline(number, reason) => (number, Message::Decline(reason)),
-            Answer::Go => match &self.round {
-                None => return,
-                Some(Round {
-                    chunk,
-                    update: None,
-                    ..
-                }) => (number, Message::WantModel(*chunk)),
-                Some(Round {
-                    chunk,
-                    update: Some(outgoing),
-                    ..
-                }) => {
+            Answer::Go => match (&self.round, &self.update) {
+                (None, _) => return,
+                (Some(round), None) => (number, Message::WantModel(round.chunk)),
+                (Some(round), Some(outgoing)) => {
                     let chunk = UpdateChunk {
-                        index: *chunk,
+                        index: round.chunk,
                         negated: outgoing.negated,
                         packed: outgoing.packed.get(..outgoing.length).unwrap_or_default(),
                     };

@@ -133,7 +133,7 @@ fn stack(board: &Board, client: &Path, smolfed: &Path) -> Result<u64, Box<dyn Er
     let image = dir.path().join("ram.bin");
     let mut monitor = UnixStream::connect(monitor)?;
     let file = image.display();
-    writeln!(monitor, "pmemsave {start:#x} {length:#x} \"{file}\"\nquit")?;
+    writeln!(monitor, "memsave {start:#x} {length:#x} \"{file}\"\nquit")?;
     wait(running)?;
     let image = std::fs::read(image)?;
     let sizes = Sizes::read(client)?;
@@ -160,7 +160,7 @@ fn tables(targets: &[Target]) -> Result<String, std::fmt::Error> {
     writeln!(page, "\nThe client, 64 × 10, opt-level \"s\", bytes:\n")?;
     writeln!(
         page,
-        "| target | processor | flash | RAM: variables | RAM: stack, painted |"
+        "| target | processor | flash | RAM: variables | RAM: stack |"
     )?;
     writeln!(page, "| --- | --- | ---: | ---: | ---: |")?;
     for target in targets {

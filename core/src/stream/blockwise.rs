@@ -38,6 +38,21 @@ impl ChaCha20 {
         }
     }
 
+    /// Leaves out so many words.
+    pub(super) fn skip(&mut self, words: u64) {
+        // What is left of this block was counted with it.
+        let place = u64::from(self.state[COUNTER]) * BLOCK as u64 + words;
+        let place = (place + self.taken as u64).saturating_sub(BLOCK as u64);
+        // The number of a block has 32 bits.
+        self.state[COUNTER] = (place / BLOCK as u64) as u32;
+        self.taken = BLOCK;
+        let within = (place % BLOCK as u64) as usize;
+        if within > 0 {
+            self.refill();
+            self.taken = within;
+        }
+    }
+
     #[inline(never)]
     fn refill(&mut self) {
         self.block = rounds(self.state);

@@ -114,6 +114,7 @@ pub(super) extern "C" fn on_interrupt() {
     if TIMER.at(0x140).read() != 0 {
         TIMER.at(0x140).write(0);
         // No other writer: one processor, one handler.
-        TICKS.store(TICKS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let now = TICKS.load(Ordering::Relaxed);
+        TICKS.store(now.wrapping_add(1), Ordering::Relaxed);
     }
 }

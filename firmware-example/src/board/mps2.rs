@@ -93,7 +93,8 @@ pub const COUNTS_PER_1000: u32 = map::CLOCK_HZ / 1_000_000 * 1_024;
 #[exception]
 fn SysTick() {
     // No other writer: one processor, one handler.
-    TICKS.store(TICKS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    let now = TICKS.load(Ordering::Relaxed);
+    TICKS.store(now.wrapping_add(1), Ordering::Relaxed);
 }
 
 /// The last interrupt that is used.

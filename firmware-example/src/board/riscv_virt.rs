@@ -131,7 +131,8 @@ pub const COUNTS_PER_1000: u32 = 1_000;
 fn on_tick() {
     next_tick();
     // No other writer: one processor, one handler.
-    TICKS.store(TICKS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    let now = TICKS.load(Ordering::Relaxed);
+    TICKS.store(now.wrapping_add(1), Ordering::Relaxed);
 }
 
 #[core_interrupt(Interrupt::MachineExternal)]
