@@ -44,6 +44,8 @@ fn main() -> Result<(), String> {
     let out = PathBuf::from(variable("OUT_DIR")?);
     fs::copy(&map, out.join("memory.x"))
         .map_err(|error| format!("the memory map {}: {error}", map.display()))?;
+    // Names for interrupts, of which a table of one handler needs none.
+    fs::write(out.join("device.x"), "").map_err(|error| format!("device.x: {error}"))?;
     println!("cargo:rustc-link-search={}", out.display());
     println!(
         "cargo:rustc-check-cfg=cfg(board, values(\"{}\"))",

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use smolfed_core::clip::clip_l2;
+use smolfed_core::contrast::correlation::{self, SumMemory, sum_into};
+use smolfed_core::contrast::{self, Augmented, BatchMemory, Objective, Projection};
 use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Softmax};
 use smolfed_core::personal::{
     Anchor, NoisySteps, StepMemory, descend, descend_released, difference,
@@ -20,7 +22,7 @@ use smolfed_core::wire::crc32::crc32;
 #[path = "../firmware-example/src/data.rs"]
 mod data;
 
-use data::{CLASSES, DATA, FEATURES, HIDDEN, ROUNDS, SAMPLES, SETTINGS, Setting};
+use data::{CLASSES, DATA, FEATURES, HIDDEN, PAIRS, ROUNDS, SAMPLES, SETTINGS, Setting, WIDTH};
 
 /// A bare-metal target and the machine that QEMU emulates for it.
 pub(crate) struct Board {
@@ -154,7 +156,8 @@ fn simulated() -> String {
         let softmax = Softmax::new(FEATURES, CLASSES);
         lines += &line("softmax", &softmax, &classes(CLASSES), setting);
     }
-    lines + &pmtl(&classes(CLASSES)) + &shared_encoder(&classes(CLASSES))
+    let classes = classes(CLASSES);
+    lines + &pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes)
 }
 
 /// Memory of local steps for more samples at a time than a board has room for.
@@ -245,6 +248,53 @@ fn shared_encoder(classes: &[u16]) -> String {
         state_line("encoder", round, &own, &sent)
     });
     rounds.collect()
+}
+
+fn contrast(classes: &[u16]) -> String {
+    let encoder = Projection::new(FEATURES, WIDTH);
+    let samples = SampleSlice::new(&DATA, classes, FEATURES).unwrap();
+    let stream = data::stream(Purpose::Augmentation);
+    let mut views = Augmented::new(&samples, data::variations(), PAIRS, stream);
+    let mut own: Vec<f32> = (0..FEATURES * WIDTH).map(data::parameter).collect();
+    let length = correlation::packed_length(WIDTH);
+    let (mut view, mut pair, mut matrix) =
+        (vec![0.0; FEATURES], vec![0.0; 2 * WIDTH], vec![0.0; length]);
+
+    let mut sent = vec![0; length];
+    let mut memory = SumMemory {
+        view: &mut view,
+        hidden: &mut [],
+        representation: &mut pair[..WIDTH],
+        matrix: &mut matrix,
+    };
+    let noise = data::step_noise().unwrap();
+    let mut stream = data::stream(Purpose::CorrelationNoise);
+    let noise = Some((&noise, &mut stream));
+    let grid = data::grid().unwrap();
+    sum_into(&encoder, &own, &views, &grid, noise, &mut memory, &mut sent).unwrap();
+
+    let others: Vec<f32> = (0..length).map(data::parameter).collect();
+    let objective = Objective {
+        alpha: 0.7,
+        others: &others,
+        norm_bound: Some(2.0),
+    };
+    let mut memory = BatchMemory {
+        representations: &mut [0.0; 2 * PAIRS * SAMPLES * WIDTH],
+        view: &mut view,
+        hidden: &mut [],
+        pair: &mut pair,
+        matrix: &mut matrix,
+        gradient: &mut [0.0; FEATURES * WIDTH],
+    };
+    let order = &mut data::stream(Purpose::BatchShuffle);
+    let settings = data::contrast().unwrap();
+    let memory = (&mut [0; SAMPLES][..], &mut memory);
+    contrast::descend(
+        &encoder, &mut own, &mut views, &objective, &settings, order, memory,
+    )
+    .unwrap();
+    state_line("contrast", 0, &own, &sent)
 }
 
 fn state_line(method: &str, round: usize, own: &[f32], sent: &[i64]) -> String {

@@ -6,6 +6,8 @@
 //! | same bits for any number of threads, same seed, re-run from `config.toml` | [`same_bits`] |
 //! | emulated microcontrollers compute the simulator's bits | [`boards`] |
 //! | emulated microcontrollers take part in rounds, over lines that are cut and damaged | [`firmware`] |
+//! | no panic can happen on a board | [`panics`] |
+//! | sizes and instruction counts on a board | [`targets`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | `account` and `plan` | [`accounting`] |
@@ -31,9 +33,11 @@ mod fuzzed_inputs;
 mod ledger;
 mod memory;
 mod mnist;
+mod panics;
 mod personal;
 mod program;
 mod resume;
 mod run_dir;
 mod same_bits;
 mod serve;
+mod targets;

@@ -28,6 +28,30 @@ fn each_method_says_how_devices_are_served() {
 }
 
 #[test]
+fn every_example_runs_as_it_is() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let mut names: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|x| x == "toml"))
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 6);
+    for path in names {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let run = format!("run {} --out {name} --json", path.display());
+        let document = place.smolfed(&run).success().json();
+        assert_eq!(document["name"], name);
+        assert!(
+            document["device_accuracy"].as_f64() > Some(0.3),
+            "{document}"
+        );
+    }
+}
+
+#[test]
 fn threads_do_not_matter() {
     let place = Place::new();
     let run = |out: &str, threads: u32| {
@@ -65,8 +89,22 @@ fn personal_models_that_are_cut_or_foreign_are_refused() {
     std::fs::copy(place.path("two/personal.states"), &path).unwrap();
     let sentence = place.smolfed("run --resume one").refusal(2).to_owned();
     assert!(sentence.contains("belong to another run"), "{sentence}");
+    // States that differ by a bit here and there, and none at all.
+    let mut changed = whole.clone();
+    for byte in changed.iter_mut().skip(200).step_by(997) {
+        *byte ^= 1;
+    }
+    std::fs::write(&path, &changed).unwrap();
+    let sentence = place.smolfed("run --resume one").refusal(2).to_owned();
+    assert!(sentence.contains("damaged"), "{sentence}");
+    std::fs::remove_file(&path).unwrap();
+    let sentence = place.smolfed("run --resume one").refusal(2).to_owned();
+    assert!(sentence.contains("personal.states"), "{sentence}");
+
+    // A finished run is resumed with its figures.
     std::fs::write(&path, &whole).unwrap();
-    place.smolfed("run --resume one").success();
+    let again = place.smolfed("run --resume one --json").success().json();
+    assert!(again["device_accuracy"].is_f64(), "{again}");
 }
 
 #[test]
@@ -94,6 +132,23 @@ fn what_does_not_fit_together_is_one_sentence() {
         ("--set data.device_test=0.9", "data.device_test"),
         ("--set cohort.weighting=samples", "cohort.weight_cap"),
         ("--set cohort.weight_cap=5", "cohort.weighting"),
+        (
+            "--set cohort.weighting=samples --set cohort.weight_cap=5 --set cohort.denominator=realised",
+            "cohort.denominator",
+        ),
+        (
+            "--set method=pmtl --set personalise.update=mean-over-all --set cohort.denominator=realised",
+            "mean-over-all",
+        ),
+        (
+            "--set method=dpfedmtl --set model.hidden=4 --set personalise.noise_scale=as-printed",
+            "privacy.noise_multiplier",
+        ),
+        ("--set method=pmtl --set train.proximal=1", "train.proximal"),
+        (
+            "--set method=local --set privacy.epsilon=-3",
+            "privacy.epsilon",
+        ),
     ] {
         let call = format!("run --out none {settings} --set server.smoothing_factor=0");
         let sentence = place.smolfed(&call).refusal(2).to_owned();

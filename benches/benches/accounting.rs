@@ -35,6 +35,7 @@ fn event() -> Result<PrivacyEvent, Box<dyn Error>> {
         trust: TrustModel::Central,
         unit: PrivacyUnit::Device,
         count: ROUNDS,
+        releases: 1,
     })
 }
 

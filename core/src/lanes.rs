@@ -211,30 +211,36 @@ fn tail(v: &[f32], start: usize, end: usize) -> &[f32] {
     v.get(start..end).unwrap_or_default()
 }
 
-/// `y += a₀·x₀ + a₁·x₁ + …`, added one after the other to each entry.
+/// `y += a₀·x₀ + a₁·x₁ + …`, added one after the other to each entry; if `FRESH` to zero, whatever
+/// `y` was.
 ///
 /// Nothing is reduced across entries, so any vector width gives the same bits; several vectors at
 /// once only save passes over `y`.
 #[inline(always)]
-pub fn axpys<const S: usize>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
+pub fn axpys<const S: usize, const FRESH: bool>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
     let length = x.iter().map(|v| v.len()).min().unwrap_or(0).min(y.len());
     let mut start = 0;
     while start + SPAN <= length {
         let x: [&[f32; SPAN]; S] = x.map(|v| span(v, start));
         if let Some(y) = y.get_mut(start..).and_then(|y| y.first_chunk_mut()) {
-            add_multiples::<S, SPAN>(a, x, y);
+            add_multiples::<S, SPAN, FRESH>(a, x, y);
         }
         start += SPAN;
     }
     let rest = x.map(|v| tail(v, start, length));
-    add_rest(a, rest, y.get_mut(start..length).unwrap_or_default());
+    add_rest::<S, FRESH>(a, rest, y.get_mut(start..length).unwrap_or_default());
 }
 
 /// [`axpys`] on vectors whose length the compiler knows: no bounds to check, no rest.
 #[inline(always)]
-fn add_multiples<const S: usize, const N: usize>(a: [f32; S], x: [&[f32; N]; S], y: &mut [f32; N]) {
+fn add_multiples<const S: usize, const N: usize, const FRESH: bool>(
+    a: [f32; S],
+    x: [&[f32; N]; S],
+    y: &mut [f32; N],
+) {
     for i in 0..N {
-        let mut value = y[i];
+        // Not the first product itself: 0 + −0 is 0.
+        let mut value = if FRESH { 0.0 } else { y[i] };
         for s in 0..S {
             value += a[s] * x[s][i];
         }
@@ -244,17 +250,18 @@ fn add_multiples<const S: usize, const N: usize>(a: [f32; S], x: [&[f32; N]; S],
 
 /// [`axpys`] on vectors of any length.
 #[inline(always)]
-fn add_rest<const S: usize>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
+fn add_rest<const S: usize, const FRESH: bool>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
     // Equal lengths, in a form that the compiler takes for a proof: no bounds to check.
     let length = x.iter().map(|v| v.len()).min().unwrap_or(0).min(y.len());
     let x = x.map(|v| v.get(..length).unwrap_or(v));
     let y = y.get_mut(..length).unwrap_or_default();
-    for i in 0..length {
-        let mut value = y[i];
+    for (i, y) in y.iter_mut().enumerate() {
+        let mut value = if FRESH { 0.0 } else { *y };
         for s in 0..S {
-            value += a[s] * x[s][i];
+            // Always there; no panic where the proof was not understood.
+            value += a[s] * x[s].get(i).copied().unwrap_or_default();
         }
-        y[i] = value;
+        *y = value;
     }
 }
 
@@ -297,10 +304,16 @@ mod tests {
         fn axpys_is_axpy_repeated(x in vec(-1e3f32..1e3, 0..40), a in -2f32..2.0, b in -2f32..2.0) {
             let y: std::vec::Vec<f32> = x.iter().map(|v| v * 0.3 + 1.0).collect();
             let (mut once, mut twice) = (y.clone(), y.clone());
-            axpys([a, b], [&x, &y], &mut once);
-            axpys([a], [&x], &mut twice);
-            axpys([b], [&y], &mut twice);
+            axpys::<_, false>([a, b], [&x, &y], &mut once);
+            axpys::<_, false>([a], [&x], &mut twice);
+            axpys::<_, false>([b], [&y], &mut twice);
             prop_assert_eq!(once, twice);
+
+            let (mut zeros, mut fresh) = (std::vec![0.0; y.len()], std::vec![f32::NAN; y.len()]);
+            axpys::<_, false>([a, b], [&x, &y], &mut zeros);
+            axpys::<_, true>([a, b], [&x, &y], &mut fresh);
+            let bits = |v: std::vec::Vec<f32>| v.into_iter().map(f32::to_bits).collect::<std::vec::Vec<_>>();
+            prop_assert_eq!(bits(fresh), bits(zeros));
         }
 
         #[test]

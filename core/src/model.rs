@@ -131,6 +131,9 @@ pub trait Model {
     /// Which model.
     const KIND: ModelKind;
 
+    /// The largest tensor that it can have, from the types alone.
+    const LARGEST_TENSOR: usize;
+
     /// Features of a sample.
     fn feature_count(&self) -> usize;
 

@@ -25,7 +25,7 @@ use crate::{
     quantize::Quantizer,
     samples::Samples,
     stream::{Purpose, Root, Stream, StreamId},
-    train::{TrainError, Workspace, local_update},
+    train::{Workspace, local_update},
     wire::{
         Direction, VERSION,
         cobs::Decoder,
@@ -361,11 +361,17 @@ where
                 scratch,
             },
         );
-        trained.map_err(|error| match error {
-            TrainError::NoSamples => Decline::NoSamples,
-            _ => Decline::Diverged,
-        })?;
-        let quantizer = grid.quantizer(update).map_err(|_| Decline::Diverged)?;
+        let quantizer = trained.ok().and_then(|_| grid.quantizer(update).ok());
+        let quantizer = match (quantizer, noise) {
+            (Some(quantizer), _) => quantizer,
+            // Whether training diverges depends on the data, and a coordinator could choose a model
+            // for which it tells something about them. Noise of its own hides that as well.
+            (None, Some(_)) => {
+                update.fill(0.0);
+                grid.quantizer(update).map_err(|_| Decline::Diverged)?
+            }
+            (None, None) => return Err(Decline::Diverged),
+        };
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
         let negated = noise.is_none() && update.iter().any(|x| quantizer.get(*x) == largest);

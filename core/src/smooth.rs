@@ -38,7 +38,7 @@ use core::num::NonZeroUsize;
 
 pub use dimension::bias_squared;
 use recursion::Recursion;
-use segments::Plan;
+use segments::{MAX_PLAIN, Plan};
 use wide::WideRecursion;
 
 /// Largest sigma whose recursions run in `f32`: the roundings of one pass add up to at most
@@ -148,12 +148,22 @@ impl LaplacianSmoothing {
     /// * Cost: five flops an element, no extra memory.
     /// * Source: Liang et al. 2020, arXiv:2005.00218, Algorithm 1, the server's `A_sigma^-1`.
     pub fn apply(&self, v: &mut [f32]) {
+        self.apply_at_most(v, usize::MAX);
+    }
+
+    /// [`Self::apply`] to a tensor of at most `largest` elements: where the compiler knows that it is
+    /// short, the path of long ones is not in the program.
+    #[inline(always)]
+    fn apply_at_most(&self, v: &mut [f32], largest: usize) {
         if self.is_identity(v.len()) {
             return;
         }
         if self.sigma > NARROW_SIGMA {
             self.wide.apply(v, NonZeroUsize::MIN);
-        } else if let Some(plan) = Plan::new(v.len(), self.narrow.reach) {
+        } else if let Some(plan) = (largest > MAX_PLAIN)
+            .then(|| Plan::new(v.len(), self.narrow.reach))
+            .flatten()
+        {
             segments::apply(&self.narrow, v, plan);
         } else {
             self.narrow.apply(v);
@@ -168,6 +178,17 @@ impl LaplacianSmoothing {
     /// # Errors
     /// [`SmoothingError::Length`]; `v` is then unchanged.
     pub fn apply_tensors(&self, v: &mut [f32], lengths: &[usize]) -> Result<(), SmoothingError> {
+        self.apply_tensors_at_most(v, lengths, usize::MAX)
+    }
+
+    /// [`Self::apply_tensors`] to tensors of at most `largest` elements each.
+    #[inline(always)]
+    pub(crate) fn apply_tensors_at_most(
+        &self,
+        v: &mut [f32],
+        lengths: &[usize],
+        largest: usize,
+    ) -> Result<(), SmoothingError> {
         let found = v.len();
         let expected = lengths
             .iter()
@@ -180,7 +201,7 @@ impl LaplacianSmoothing {
             let Some((tensor, after)) = rest.split_at_mut_checked(length) else {
                 break;
             };
-            self.apply(tensor);
+            self.apply_at_most(tensor, largest);
             rest = after;
         }
         Ok(())

@@ -12,8 +12,20 @@
 
 use core::num::NonZeroU32;
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use rand_chacha::ChaCha20Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::Rng;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use rand_core::SeedableRng;
+
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod blockwise;
+
+/// Four blocks side by side, where there are vector registers.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+type Generator = ChaCha20Rng;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+type Generator = blockwise::ChaCha20;
 
 /// What a stream is for. Part of every recorded result: add at the end, never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,13 +100,25 @@ impl Root {
     /// The stream with this name, from its beginning.
     ///
     /// A stream is good for 2³² blocks of 64 bytes (256 GiB), far more than a round can draw.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     pub fn stream(&self, id: StreamId) -> Stream {
-        let mut rng = ChaCha20Rng::from_seed(self.0);
+        let mut rng = Generator::from_seed(self.0);
         // RFC 8439 puts the nonce in state words 13, 14, 15; here word 13 is the upper half of the
         // 64-bit block counter and words 14 and 15 are the stream number. A block has 16 words.
         rng.set_stream(u64::from(id.round) | (u64::from(id.device) << 32));
         rng.set_word_pos(u128::from(id.purpose as u32) << (32 + 4));
         Stream(rng)
+    }
+
+    /// The stream with this name, from its beginning.
+    ///
+    /// A stream is good for 2³² blocks of 64 bytes (256 GiB), far more than a round can draw.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub fn stream(&self, id: StreamId) -> Stream {
+        Stream(Generator::new(
+            &self.0,
+            [id.purpose as u32, id.round, id.device],
+        ))
     }
 }
 
@@ -106,7 +130,7 @@ impl core::fmt::Debug for Root {
 
 /// One named stream: a cryptographic generator of uniform words.
 #[derive(Clone)]
-pub struct Stream(ChaCha20Rng);
+pub struct Stream(Generator);
 
 impl Stream {
     /// The same stream from another place on: `words` 32-bit words after this one. The places of a stream
@@ -177,7 +201,11 @@ pub fn shuffle<T>(items: &mut [T], rng: &mut (impl Rng + ?Sized)) {
     let mut remaining = u32::try_from(items.len()).unwrap_or(u32::MAX);
     while let Some(bound) = NonZeroU32::new(remaining).filter(|count| count.get() > 1) {
         remaining -= 1;
-        items.swap(remaining as usize, below(bound, rng) as usize);
+        let (last, other) = (remaining as usize, below(bound, rng) as usize);
+        // Both are positions of the slice; where they are the same there is nothing to do.
+        if let Ok([last, other]) = items.get_disjoint_mut([last, other]) {
+            core::mem::swap(last, other);
+        }
     }
 }
 
@@ -242,6 +270,28 @@ mod tests {
             shuffle(&mut items, &mut root.stream(name));
             let expected = case["shuffle_of_10"].as_array().unwrap().iter();
             assert!(expected.map(|x| x.as_u64().unwrap()).eq(items), "{name:?}");
+        }
+    }
+
+    /// What microcontrollers use against what desktops use.
+    #[test]
+    fn one_block_at_a_time_gives_the_same_words() {
+        let root = Root::from_seed(77);
+        for name in [
+            id(Purpose::DeviceNoise, 3, 5),
+            id(Purpose::BatchShuffle, u32::MAX, 0),
+        ] {
+            let (purpose, round, device) = (name.purpose as u32, name.round, name.device);
+            let mut here = root.stream(name);
+            let mut there = blockwise::ChaCha20::new(&root.0, [purpose, round, device]);
+            for length in 0..40 {
+                assert_eq!(here.next_u32(), there.next_u32());
+                let (mut a, mut b) = ([0; 40], [0; 40]);
+                here.fill_bytes(&mut a[..length]);
+                there.fill_bytes(&mut b[..length]);
+                assert_eq!(a, b);
+                assert_eq!(here.next_u64(), there.next_u64());
+            }
         }
     }
 

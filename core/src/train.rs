@@ -172,7 +172,10 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
         });
     };
 
-    local.copy_from_slice(global);
+    // As long as each other, which the compiler has not understood: no `copy_from_slice`.
+    for (w, start) in local.iter_mut().zip(global) {
+        *w = *start;
+    }
     update.fill(0.0);
     for (slot, index) in order.iter_mut().zip(0..) {
         *slot = index;
@@ -190,7 +193,9 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
             batches += 1.0;
             if let Some(smoothing) = settings.gradient_smoothing {
                 // The tensors add up to the update, whose length was checked above.
-                let _ = smoothing.apply_tensors(update, model.tensors().as_slice());
+                let tensors = model.tensors();
+                let largest = M::LARGEST_TENSOR;
+                let _ = smoothing.apply_tensors_at_most(update, tensors.as_slice(), largest);
             }
             let squares = descend(settings, global, local, update);
             let norm = if squares.is_finite() {

@@ -3,6 +3,10 @@
 use core::num::NonZeroU32;
 
 use smolfed_core::{
+    contrast::{
+        ContrastTraining,
+        augment::{ChannelDrop, Jitter, Rotation, Scaling, TimeShift},
+    },
     noise::{DiscreteGaussian, NoiseError},
     params::{ClipNorm, LearningRate, ParamError, Penalty},
     personal::{Effort, PersonalTraining},
@@ -148,6 +152,45 @@ pub fn personal() -> Result<PersonalTraining, &'static str> {
 /// A message, if a constant is wrong.
 pub fn pull() -> Result<Penalty, &'static str> {
     Penalty::new(0.3).map_err(|_| "the pull")
+}
+
+/// Numbers of a representation.
+pub const WIDTH: usize = 4;
+/// V: a sample has 2V views.
+pub const PAIRS: usize = 2;
+
+/// All variations of a window of channels over time, one after the other.
+pub type Variations = ((Jitter, Scaling), ((TimeShift, ChannelDrop), Rotation));
+
+/// How the views of a sample vary, as four channels of four values.
+pub const fn variations() -> Variations {
+    const TIME: usize = 4;
+    let (reach, time) = (0.2, TIME);
+    (
+        (Jitter(0.1), Scaling { reach, time }),
+        (
+            (
+                TimeShift { reach: 1, time },
+                ChannelDrop {
+                    probability: 0.1,
+                    time,
+                },
+            ),
+            Rotation { reach: 0.4 },
+        ),
+    )
+}
+
+/// Local training without labels.
+///
+/// # Errors
+/// A message, if a constant is wrong.
+pub fn contrast() -> Result<ContrastTraining, &'static str> {
+    Ok(ContrastTraining {
+        epochs: 2,
+        batch_size: NonZeroU32::MIN.saturating_add(4),
+        learning_rate: LearningRate::new(0.05).map_err(|_| "the step size")?,
+    })
 }
 
 /// The noise of one local step.

@@ -3,14 +3,14 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`board`] | one file a family: serial line, ticks, sleep, entropy, the provisioning page |
-//! | [`client`] | the size of the model, and the data to train on |
+//! | [`client`] | the client: its model, its data, and its loop |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
 //! | [`nonces`] | nonces of sessions that never come again |
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | [`data`] | the data of the self-test |
 //!
-//! The client's loop is `src/bin/client.rs`. Only the board files use `unsafe`.
+//! `src/bin/client.rs` is the program. Only the board files use `unsafe`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

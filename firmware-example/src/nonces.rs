@@ -7,9 +7,10 @@
 //! random bytes, so that nonces come again by the same chance only.
 
 use embedded_storage::nor_flash::NorFlash;
+use smolfed_core::session::Identity;
+#[cfg(not(board = "microbit"))]
 use smolfed_core::{
     ledger::{Budget, Ledger, LedgerError},
-    session::Identity,
     stream::{Purpose, Stream, StreamId},
 };
 
@@ -17,6 +18,7 @@ use smolfed_core::{
 ///
 /// # Errors
 /// [`LedgerError`] if the start could not be counted: the device must then say nothing.
+#[cfg(not(board = "microbit"))]
 pub fn of_this_start<F: NorFlash>(flash: F, identity: &Identity) -> Result<Stream, LedgerError> {
     let mut starts = Ledger::open_or_create(flash)?;
     // The numbers of a ledger go up by one at least, and are on flash when it says so.
@@ -27,6 +29,18 @@ pub fn of_this_start<F: NorFlash>(flash: F, identity: &Identity) -> Result<Strea
         round: number,
         device: identity.device,
     }))
+}
+
+/// The nonces of this board: its hardware makes them, and nothing needs to be counted.
+///
+/// # Errors
+/// None.
+#[cfg(board = "microbit")]
+pub fn of_this_start<F: NorFlash>(
+    _: F,
+    _: &Identity,
+) -> Result<Hardware, core::convert::Infallible> {
+    Ok(Hardware)
 }
 
 /// The hardware's generator.

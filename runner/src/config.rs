@@ -43,6 +43,12 @@ pub enum ConfigError {
         /// What the parser says, with the line.
         message: String,
     },
+    /// A sweep where one experiment is expected.
+    #[error("{origin} has a table [sweep], so that it is many experiments: smolfed sweep {origin}")]
+    IsSweep {
+        /// The file.
+        origin: String,
+    },
     /// `--set` with something else than `key=value`.
     #[error("`--set {text}`: expected KEY=VALUE, for example `--set privacy.epsilon=6`")]
     Override {
@@ -425,6 +431,11 @@ impl Config {
             origin: origin.to_owned(),
             message: sentence(&error, text),
         };
+        let whole: Result<toml::Table, _> = toml::from_str(text);
+        if whole.is_ok_and(|table| table.contains_key("sweep")) {
+            let origin = origin.to_owned();
+            return Err(ConfigError::IsSweep { origin });
+        }
         if overrides.is_empty() {
             // Straight from the text: errors then name the line.
             return toml::from_str(text).map_err(refuse);

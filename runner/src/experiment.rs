@@ -15,8 +15,8 @@ use smolfed_core::smooth::LaplacianSmoothing;
 use smolfed_core::train::{Clipping, LocalTraining};
 
 use crate::config::{
-    ClipTime, CohortConfig, Config, DenoiserKind, Denominator, Method, SamplingScheme,
-    ServerConfig, TrainConfig,
+    ClipTime, CohortConfig, Config, DenoiserKind, Denominator, Method, PmtlUpdateName,
+    SamplingScheme, ServerConfig, TrainConfig, Weighting,
 };
 use crate::data::federation::Federation;
 use crate::personal::evaluate::Extra;
@@ -276,6 +276,21 @@ impl Experiment {
         }
     }
 
+    /// Std of the noise on the sum of `round`, in units of the parameters, from so many devices with noise of
+    /// their own, or from the server.
+    #[must_use]
+    pub fn noise_std_in(&self, round: u32, cohort: usize) -> f64 {
+        let sources = if self.privacy.is_local() {
+            cohort as f64
+        } else {
+            1.0
+        };
+        let releases = sources * f64::from(self.privacy.event.releases);
+        // What is released in each step are gradients.
+        let unit = self.step_in(round) / self.encoding.step();
+        self.privacy.noise_std() * releases.sqrt() * unit
+    }
+
     /// Local training in `round`: the learning rate decays from round to round.
     #[must_use]
     pub fn training_in(&self, round: u32) -> LocalTraining {
@@ -515,6 +530,29 @@ fn server_step(
         },
     };
     let devices = f64::from(sampling.device_count());
+    if config.cohort.denominator == Denominator::Realised {
+        let realised = |first, advice| {
+            Err(ExperimentError::Contradiction {
+                first,
+                second: "cohort.denominator",
+                advice,
+            })
+        };
+        if config.personalise.update == Some(PmtlUpdateName::MeanOverAll)
+            && config.method == Method::Pmtl
+        {
+            return realised(
+                "personalise.update",
+                "\"mean-over-all\" divides by all devices, not by those that were drawn",
+            );
+        }
+        if config.cohort.weighting == Weighting::Samples {
+            return realised(
+                "cohort.weighting",
+                "weights by \"samples\" are divided by their expected sum, not by the number drawn",
+            );
+        }
+    }
     let over_all = PersonalKind::Pmtl(PmtlUpdate::MeanOverAll);
     let expected = match personal {
         Some(plan) if plan.kind == over_all => devices,

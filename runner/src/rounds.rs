@@ -285,7 +285,7 @@ impl<'a> Training<'a> {
             });
         }
 
-        if privacy.event.count > 0 {
+        if privacy.event.releases > 0 {
             charge(round, privacy.event)?;
         }
         let drawn = updates.draw(&experiment.sampling, &self.root, round)?;
@@ -324,15 +324,10 @@ impl<'a> Training<'a> {
         }
 
         // From here on everything is post-processing.
-        let noises = if privacy.is_local() {
-            cohort.len() as f64
-        } else {
-            1.0
-        };
         let noisy = NoisySum {
             integers: &integers,
             step: experiment.step_in(round),
-            noise_std: privacy.noise_std() * noises.sqrt(),
+            noise_std: experiment.noise_std_in(round, cohort.len()),
             cohort_size: cohort.len(),
         };
         let mut average = experiment.server.average(&noisy);

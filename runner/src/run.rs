@@ -49,12 +49,12 @@ pub enum RunError {
 impl RunError {
     /// Whether the input is to blame, not the run.
     #[must_use]
-    pub const fn is_bad_input(&self) -> bool {
+    pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Data(_) | Self::Experiment(_) => true,
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
-            Self::States(error) => !matches!(error, StateError::Io { .. }),
+            Self::States(error) | Self::Round(RoundError::States(error)) => error.is_bad_input(),
             Self::Round(_) | Self::Accounting(_) => false,
         }
     }
@@ -190,6 +190,7 @@ pub fn execute(
                 plan,
                 initial: experiment.task.initial(&root),
                 states: states(experiment, federation, dir, plan.state_length())?,
+                releases: experiment.privacy.event.releases,
             };
             execute_with(experiment, federation, dir, control, (start, updates))
         }
@@ -211,7 +212,10 @@ fn states(
     Ok(
         match dir.load_checkpoint(&name, experiment.shared_count())? {
             None => States::create(&path, length, &name)?,
-            Some(checkpoint) => States::open(&path, length, &name, checkpoint.round)?,
+            Some(checkpoint) => {
+                let at = (checkpoint.round, checkpoint.states);
+                States::open(&path, length, &name, at)?
+            }
         },
     )
 }
@@ -310,7 +314,12 @@ pub fn execute_with(
         model: training.global().to_vec(),
         statements,
         spectrum: training.spectrum().cloned(),
-        devices: training.devices().cloned(),
+        devices: match (training.devices(), dir) {
+            (Some(devices), _) => Some(devices.clone()),
+            // A run that was done already is not evaluated again.
+            (None, Some(dir)) if training.is_done() => dir.device_figures().ok(),
+            (None, _) => None,
+        },
         ending,
     })
 }
@@ -333,7 +342,7 @@ impl Payments {
         done: u32,
     ) -> Result<Option<Self>, RunError> {
         let (config, privacy) = (&experiment.config, &experiment.privacy);
-        if privacy.event.count == 0 {
+        if privacy.event.releases == 0 {
             // Nothing is released.
             return Ok(None);
         }
@@ -398,13 +407,16 @@ impl<'a> Books<'a> {
     /// Saves the state; the records it counts on are on the disk first.
     fn save(&self, training: &Training<'_>, updates: &mut dyn Updates) -> Result<(), RunError> {
         self.metrics.sync()?;
+        let mut digest = None;
         if let Some(states) = updates.states() {
             states.sync(&self.fingerprint)?;
+            digest = Some(states.digest());
         }
         self.dir.save_checkpoint(&Checkpoint {
             round: training.round(),
             parameters: training.global().to_vec(),
             fingerprint: self.fingerprint.clone(),
+            states: digest,
         })?;
         if let Some(states) = updates.states() {
             states.committed(training.round());

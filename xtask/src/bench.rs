@@ -81,7 +81,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         let micromath = firmware(board.target, &MICROMATH)?;
         targets.push(Target {
             board,
-            sizes: Sizes::read(&programs.join("client"))?,
+            sizes: Sizes::read(&programs.join("bare"))?,
             stack: stack(&board, &programs.join("client"), &smolfed)?,
             counts: [
                 counts(&board, &fast.join("bench"))?,
@@ -118,41 +118,30 @@ fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
     Ok(counts)
 }
 
-/// Bytes of the stack that the client used in a few rounds: the RAM is painted before it starts, and
-/// looked at while it runs.
+/// Bytes of the stack that the client used in a few rounds. The RAM of an emulated board begins as
+/// zeros: what is no zero above the variables was stack at some time. (Zeros at the very end of the
+/// deepest frame are missed.)
 fn stack(board: &Board, client: &Path, smolfed: &Path) -> Result<u64, Box<dyn Error>> {
-    const PAINT: u8 = 0xa5;
     let dir = tempfile::tempdir()?;
-    let (start, length) = board.ram;
-    let paint = dir.path().join("paint.bin");
-    std::fs::write(&paint, vec![PAINT; usize::try_from(length)?])?;
     let monitor = dir.path().join("monitor");
-    let painted = |command: &mut std::process::Command| {
-        let loader = format!("loader,file={},addr={start:#x}", paint.display());
-        let socket = format!("unix:{},server=on,wait=off", monitor.display());
-        command.args(["-device", &loader, "-monitor", &socket]);
-        command.stdout(Stdio::null());
-    };
-    let running = provisioned(board, client, smolfed, dir.path(), painted)?;
+    let socket = format!("unix:{},server=on,wait=off", monitor.display());
+    let running = provisioned(board, client, smolfed, dir.path(), |command| {
+        command.args(["-monitor", &socket]).stdout(Stdio::null());
+    })?;
     serve(smolfed, dir.path(), Stdio::null())?;
+    let (start, length) = board.ram;
     let image = dir.path().join("ram.bin");
     let mut monitor = UnixStream::connect(monitor)?;
-    writeln!(
-        monitor,
-        "pmemsave {start:#x} {length:#x} \"{}\"\nquit",
-        image.display()
-    )?;
+    let file = image.display();
+    writeln!(monitor, "pmemsave {start:#x} {length:#x} \"{file}\"\nquit")?;
     wait(running)?;
     let image = std::fs::read(image)?;
-    // From the top of the RAM down to the first byte above the variables that still has its paint.
     let sizes = Sizes::read(client)?;
-    let variables = usize::try_from(sizes.data + sizes.bss)?;
-    let free = image
-        .iter()
-        .skip(variables)
-        .take_while(|byte| **byte == PAINT)
-        .count();
-    Ok((image.len() - variables - free) as u64)
+    let above = image
+        .get(usize::try_from(sizes.data + sizes.bss)?..)
+        .unwrap_or_default();
+    let untouched = above.iter().take_while(|byte| **byte == 0).count();
+    Ok((above.len() - untouched) as u64)
 }
 
 /// Until the emulator has done what it was told and ended.

@@ -72,10 +72,12 @@ pub(super) fn loss_and_gradient<M: Model + ?Sized, S: Samples<Target = M::Target
     }
     check_batch(model, samples, batch)?;
 
-    gradient.fill(0.0);
     let (weight_gradient, bias_gradient) = gradient.split_at_mut(layer.0.len());
+    bias_gradient.fill(0.0);
     let mean = 1.0 / batch.len() as f32;
     let mut loss = 0.0;
+    // The first sample's part is written, not added: there is one at least.
+    let mut fresh = true;
     for indices in batch.chunks(group) {
         let Some(scores) = scratch.get_mut(..indices.len() * outputs) else {
             return Err(ModelError::Scratch {
@@ -91,7 +93,8 @@ pub(super) fn loss_and_gradient<M: Model + ?Sized, S: Samples<Target = M::Target
                 *sum += *residual;
             }
         }
-        add_outer_products(scores, samples, indices, outputs, weight_gradient);
+        add_outer_products(scores, samples, indices, outputs, weight_gradient, fresh);
+        fresh = false;
     }
     Ok(loss * mean)
 }
@@ -192,7 +195,9 @@ impl Tile<'_> {
                 .unwrap_or_default()
         });
         let (pairs, rest) = indices.as_chunks::<TILE_SAMPLES>();
-        let (paired, last) = scores.split_at_mut(pairs.len() * TILE_SAMPLES * self.outputs);
+        // There are as many scores: the smaller length only says so to the compiler.
+        let middle = (pairs.len() * TILE_SAMPLES * self.outputs).min(scores.len());
+        let (paired, last) = scores.split_at_mut(middle);
         for (pair, scores) in pairs
             .iter()
             .zip(paired.chunks_exact_mut(TILE_SAMPLES * self.outputs))
@@ -218,7 +223,8 @@ impl Tile<'_> {
     }
 }
 
-/// `gradient[c] += Σ_s residuals[s][c] · x_s`, one sample after the other.
+/// `gradient[c] += Σ_s residuals[s][c] · x_s`, one sample after the other; if `fresh` in the place of
+/// what was there.
 ///
 /// Features are the outer loop: the samples' and the gradient's parts of one block of features fit
 /// into the first-level cache together.
@@ -229,26 +235,42 @@ pub(super) fn add_outer_products<S: Samples>(
     indices: &[u32],
     outputs: usize,
     gradient: &mut [f32],
+    fresh: bool,
 ) {
     let features = gradient.len() / outputs;
     let blocks = features.div_ceil(BLOCK).max(1);
     let block = features.div_ceil(blocks).next_multiple_of(SPAN);
     let (tiles, rest) = indices.as_chunks::<TILE_SUM>();
-    let (tiled, last) = residuals.split_at(tiles.len() * TILE_SUM * outputs);
+    // There are as many residuals: the smaller length only says so to the compiler.
+    let middle = (tiles.len() * TILE_SUM * outputs).min(residuals.len());
+    let (tiled, last) = residuals.split_at(middle);
     for start in (0..features).step_by(block) {
         let block = start..features.min(start + block);
+        let mut fresh = fresh;
         for (tile, residuals) in tiles.iter().zip(tiled.chunks_exact(TILE_SUM * outputs)) {
-            add_tile(residuals, samples, tile, outputs, gradient, block.clone());
-        }
-        for (index, residuals) in rest.iter().zip(last.chunks_exact(outputs)) {
             add_tile(
                 residuals,
                 samples,
-                &[*index],
+                tile,
                 outputs,
                 gradient,
                 block.clone(),
+                fresh,
             );
+            fresh = false;
+        }
+        for (index, residuals) in rest.iter().zip(last.chunks_exact(outputs)) {
+            let tile = &[*index];
+            add_tile(
+                residuals,
+                samples,
+                tile,
+                outputs,
+                gradient,
+                block.clone(),
+                fresh,
+            );
+            fresh = false;
         }
     }
 }
@@ -261,6 +283,7 @@ fn add_tile<const T: usize, S: Samples>(
     outputs: usize,
     gradient: &mut [f32],
     block: Range<usize>,
+    fresh: bool,
 ) {
     let x = indices.map(|index| {
         samples
@@ -271,6 +294,11 @@ fn add_tile<const T: usize, S: Samples>(
     let features = gradient.len() / outputs;
     for (c, row) in gradient.chunks_exact_mut(features).enumerate() {
         let a = core::array::from_fn(|s| residuals.get(s * outputs + c).copied().unwrap_or(0.0));
-        axpys(a, x, row.get_mut(block.clone()).unwrap_or_default());
+        let row = row.get_mut(block.clone()).unwrap_or_default();
+        if fresh {
+            axpys::<T, true>(a, x, row);
+        } else {
+            axpys::<T, false>(a, x, row);
+        }
     }
 }

@@ -2,6 +2,9 @@
 
 /// A size: [`Const<N>`](Const) or `usize`.
 pub trait Dim: Copy {
+    /// The largest size that it can be: what cannot happen need not be in the flash.
+    const LARGEST: usize;
+
     /// The size.
     fn get(self) -> usize;
 }
@@ -11,6 +14,8 @@ pub trait Dim: Copy {
 pub struct Const<const N: usize>;
 
 impl<const N: usize> Dim for Const<N> {
+    const LARGEST: usize = N;
+
     #[inline(always)]
     fn get(self) -> usize {
         N
@@ -18,6 +23,8 @@ impl<const N: usize> Dim for Const<N> {
 }
 
 impl Dim for usize {
+    const LARGEST: usize = Self::MAX;
+
     #[inline(always)]
     fn get(self) -> usize {
         self

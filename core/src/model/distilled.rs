@@ -85,6 +85,7 @@ impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
     type Target = Labelled;
 
     const KIND: ModelKind = ModelKind::Softmax;
+    const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
 
     #[inline(always)]
     fn feature_count(&self) -> usize {

@@ -182,7 +182,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         let (head_weights, head_biases) = rest.split_at_mut_checked(head.0.len()).ok_or(wrong)?;
         let units = self.hidden.get();
         for (row, derivative) in head_weights.chunks_exact_mut(units).zip(derivatives) {
-            lanes::axpys([*derivative], [&*hidden], row);
+            lanes::axpys::<1, false>([*derivative], [&*hidden], row);
         }
         for (sum, derivative) in head_biases.iter_mut().zip(derivatives) {
             *sum += derivative;
@@ -196,7 +196,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
             }
             *value = derivative * self.activation.slope(*value);
             *sum += *value;
-            lanes::axpys([*value], [features], row);
+            lanes::axpys::<1, false>([*value], [features], row);
         }
         Ok(())
     }
@@ -215,6 +215,11 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
     type Target = u16;
 
     const KIND: ModelKind = ModelKind::Encoder;
+    const LARGEST_TENSOR: usize = {
+        let below = D::LARGEST.saturating_mul(H::LARGEST);
+        let above = H::LARGEST.saturating_mul(C::LARGEST);
+        if below > above { below } else { above }
+    };
 
     #[inline(always)]
     fn feature_count(&self) -> usize {
@@ -287,7 +292,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
                     *sum += *residual;
                 }
                 for (row, residual) in head_gradient.chunks_exact_mut(hidden).zip(scores.iter()) {
-                    lanes::axpys([*residual], [&*units], row);
+                    lanes::axpys::<1, false>([*residual], [&*units], row);
                 }
                 // The values become the derivatives of the loss by the units' sums.
                 for (unit, (value, sum)) in
@@ -302,7 +307,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
                     *sum += *value;
                 }
             }
-            affine::add_outer_products(units, samples, indices, hidden, weight_gradient);
+            affine::add_outer_products(units, samples, indices, hidden, weight_gradient, false);
         }
         Ok(loss * mean)
     }

@@ -18,6 +18,7 @@ impl<D: Dim> Linear<D> {
 impl<D: Dim> Model for Linear<D> {
     type Target = f32;
     const KIND: ModelKind = ModelKind::Linear;
+    const LARGEST_TENSOR: usize = D::LARGEST;
 
     #[inline(always)]
     fn feature_count(&self) -> usize {

@@ -21,6 +21,7 @@ impl<D: Dim> Logistic<D> {
 impl<D: Dim> Model for Logistic<D> {
     type Target = u16;
     const KIND: ModelKind = ModelKind::Logistic;
+    const LARGEST_TENSOR: usize = D::LARGEST;
 
     #[inline(always)]
     fn feature_count(&self) -> usize {

@@ -22,6 +22,7 @@ impl<D: Dim, C: Dim> Softmax<D, C> {
 impl<D: Dim, C: Dim> Model for Softmax<D, C> {
     type Target = u16;
     const KIND: ModelKind = ModelKind::Softmax;
+    const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
 
     #[inline(always)]
     fn feature_count(&self) -> usize {

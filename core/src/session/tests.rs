@@ -496,6 +496,24 @@ fn a_refused_device_is_silent() {
     assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
 }
 
+/// Whether it diverges depends on the data: with noise of its own the device sends noise.
+#[test]
+fn training_that_diverges_is_told_to_nobody_who_must_not_know() {
+    let diverging = |noise| {
+        let mut other = coordinator(3, noise);
+        other.model.fill(f32::MAX);
+        run(&mut board(policy(), ledger(), 0), &mut other, |bytes| bytes);
+        other
+    };
+    assert_eq!(diverging(None).declined, Some(Decline::Diverged));
+    let other = diverging(noise());
+    assert_eq!(other.declined, None);
+    let mut expected = vec![0; PARAMETERS];
+    let noise = noise().unwrap();
+    noise.add_to(&mut expected, &mut stream(Purpose::DeviceNoise, 3));
+    assert_eq!(other.integers, expected);
+}
+
 /// The one update that needs the flag: a single coordinate, at the bound, positive.
 #[test]
 fn an_update_of_one_coordinate_at_the_bound_arrives() {

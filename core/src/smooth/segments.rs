@@ -30,7 +30,7 @@ use super::recursion::Recursion;
 
 /// Longest vector that is left to the plain passes. A microcontroller gains nothing from the
 /// chains and pays for the warm-ups; up to here its vectors are, and a desktop waits 5 us at most.
-const MAX_PLAIN: usize = 1_024;
+pub(super) const MAX_PLAIN: usize = 1_024;
 
 /// Chains advanced together: three registers hide most of the 8 cycles that a step takes on x86-64,
 /// and the addresses of twelve segments still fit its integer registers.

@@ -158,7 +158,11 @@ impl Values<'_> {
                     *value = f32::from_le_bytes(*bytes);
                 }
             }
-            Self::Floats(values) => target.copy_from_slice(values),
+            Self::Floats(values) => {
+                for (value, x) in target.iter_mut().zip(*values) {
+                    *value = *x;
+                }
+            }
         }
         Some(())
     }

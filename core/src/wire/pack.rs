@@ -18,8 +18,11 @@ pub const fn width(grid_bits: u32, noise: Option<&DiscreteGaussian>) -> u32 {
         None => grid_bits + 1,
         Some(noise) => {
             let (numerator, denominator) = noise.sigma();
-            // σ < 2^53 and b ≤ 24: below 2^57.
-            let sigma = numerator / denominator + 1;
+            // σ < 2^53 and b ≤ 24: below 2^57. The denominator is not 0.
+            let sigma = match numerator.checked_div(denominator) {
+                Some(whole) => whole + 1,
+                None => 1,
+            };
             let largest = (1 << grid_bits) + 12 * sigma;
             65 - largest.leading_zeros()
         }

@@ -10,6 +10,10 @@ use semihosting::{eprintln, println, process::ExitCode};
 use smolfed_core::{
     client::Client,
     clip::clip_l2,
+    contrast::{
+        self, Augmented, BatchMemory, Objective, Projection,
+        correlation::{self, SumMemory, sum_into},
+    },
     model::{Activation, Const, Encoder, FixedModel, Linear, Logistic, Softmax},
     personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
     samples::SampleSlice,
@@ -18,7 +22,7 @@ use smolfed_core::{
 };
 
 use smolfed_firmware::data::{
-    self, CLASSES, DATA, FEATURES, HIDDEN, ROUNDS, SAMPLES, SETTINGS, Setting,
+    self, CLASSES, DATA, FEATURES, HIDDEN, PAIRS, ROUNDS, SAMPLES, SETTINGS, Setting, WIDTH,
 };
 
 #[cfg(target_arch = "arm")]
@@ -59,7 +63,69 @@ fn run() -> Result<(), &'static str> {
         )?;
     }
     pmtl()?;
-    shared_encoder()
+    shared_encoder()?;
+    contrast()
+}
+
+/// An encoder without labels, and the device's correlation matrix with noise.
+fn contrast() -> Result<(), &'static str> {
+    const PARAMETERS: usize = FEATURES * WIDTH;
+    const MATRIX: usize = correlation::packed_length(WIDTH);
+    let encoder = Projection::new(Const::<FEATURES>, Const::<WIDTH>);
+    let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
+    let samples = SampleSlice::new(&DATA, &targets, FEATURES).map_err(|_| "the samples")?;
+    let stream = data::stream(Purpose::Augmentation);
+    let mut views = Augmented::new(&samples, data::variations(), PAIRS, stream);
+    let mut own: [f32; PARAMETERS] = core::array::from_fn(data::parameter);
+    let (mut view, mut pair, mut matrix) = ([0.0; FEATURES], [0.0; 2 * WIDTH], [0.0; MATRIX]);
+
+    let mut sent = [0; MATRIX];
+    let mut memory = SumMemory {
+        view: &mut view,
+        hidden: &mut [],
+        representation: &mut pair[..WIDTH],
+        matrix: &mut matrix,
+    };
+    let (noise, mut stream) = (data::step_noise()?, data::stream(Purpose::CorrelationNoise));
+    let noise = Some((&noise, &mut stream));
+    sum_into(
+        &encoder,
+        &own,
+        &views,
+        &data::grid()?,
+        noise,
+        &mut memory,
+        &mut sent,
+    )
+    .map_err(|_| "the correlation matrix")?;
+
+    let objective = Objective {
+        alpha: 0.7,
+        others: &core::array::from_fn::<_, MATRIX, _>(data::parameter),
+        norm_bound: Some(2.0),
+    };
+    let mut memory = BatchMemory {
+        representations: &mut [0.0; 2 * PAIRS * 5 * WIDTH],
+        view: &mut view,
+        hidden: &mut [],
+        pair: &mut pair,
+        matrix: &mut matrix,
+        gradient: &mut [0.0; PARAMETERS],
+    };
+    let order = &mut data::stream(Purpose::BatchShuffle);
+    let memory = (&mut [0; SAMPLES][..], &mut memory);
+    contrast::descend(
+        &encoder,
+        &mut own,
+        &mut views,
+        &objective,
+        &data::contrast()?,
+        order,
+        memory,
+    )
+    .map_err(|_| "training without labels")?;
+    print_state("contrast", 0, &own, &sent);
+    Ok(())
 }
 
 /// A personal model that is pulled to the shared one, in place: three vectors in all.

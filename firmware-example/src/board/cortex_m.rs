@@ -3,7 +3,13 @@
 
 use core::arch::asm;
 
-use super::register::Device;
+use super::{LAST_INTERRUPT, on_interrupt, register::Device};
+
+/// The interrupts of devices, up to the last one that is used: all have one handler.
+#[unsafe(link_section = ".vector_table.interrupts")]
+#[unsafe(no_mangle)]
+pub static __INTERRUPTS: [extern "C" fn(); LAST_INTERRUPT as usize + 1] =
+    [on_interrupt; LAST_INTERRUPT as usize + 1];
 
 // SAFETY: the System Control Space of Armv6-M, Armv7-M and Armv8-M.
 const SYSTEM: Device = unsafe { Device::new(0xe000_e000) };

@@ -3,8 +3,6 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use cortex_m_rt::exception;
-
 use super::{TICKS_PER_SECOND, cortex_m::enable_interrupt, register::Device};
 use crate::link::RECEIVED;
 
@@ -100,9 +98,11 @@ pub fn counter() -> u32 {
 /// [`counter`] a thousand instructions, in QEMU with `-icount shift=10` (1,024 ns an instruction).
 pub const COUNTS_PER_1000: u32 = 16 * 1_024;
 
-/// All interrupts of devices: without a table of its own, `cortex-m-rt` leads them here.
-#[exception]
-unsafe fn DefaultHandler(_interrupt: i16) {
+/// The last interrupt that is used.
+pub(super) const LAST_INTERRUPT: u8 = TIMER_INTERRUPT;
+
+/// All interrupts of devices.
+pub(super) extern "C" fn on_interrupt() {
     while UART.at(RECEIVED_BYTE).read() != 0 {
         UART.at(RECEIVED_BYTE).write(0);
         RECEIVED.put(UART.at(0x518).read() as u8);

@@ -96,9 +96,11 @@ fn SysTick() {
     TICKS.store(TICKS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// All interrupts of devices: without a table of its own, `cortex-m-rt` leads them here.
-#[exception]
-unsafe fn DefaultHandler(_interrupt: i16) {
+/// The last interrupt that is used.
+pub(super) const LAST_INTERRUPT: u8 = map::UART_TX;
+
+/// All interrupts of devices.
+pub(super) extern "C" fn on_interrupt() {
     // Cleared first: a byte that comes while the loop ends interrupts again.
     UART.at(INTERRUPT_CLEAR).write(0b11);
     while UART.at(STATE).read() & RECEIVE_FULL != 0 {

@@ -66,6 +66,15 @@ pub enum TargetError {
         "there is nothing to audit: without `privacy.clip_norm` and noise no epsilon is claimed"
     )]
     NothingClaimed,
+    /// Devices that release something in each local step.
+    #[error(
+        "the audit sends one update a round, and this experiment releases {releases}: set \
+         `personalise.noise` to \"each-round\""
+    )]
+    Steps {
+        /// Releases of a device in a round.
+        releases: u32,
+    },
 }
 
 /// What the attacker sees of one round.
@@ -104,6 +113,10 @@ impl Target {
         ) else {
             return Err(TargetError::NothingClaimed);
         };
+        let releases = experiment.privacy.event.releases;
+        if releases != 1 {
+            return Err(TargetError::Steps { releases });
+        }
         let mut server = experiment.server.clone();
         if fault == Fault::RealisedDenominator {
             server.fixed_denominator = None;

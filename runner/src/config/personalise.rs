@@ -20,7 +20,7 @@ pub struct PersonaliseConfig {
     /// What stays on a device with `dpfedmtl`; the head by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private: Option<PrivatePart>,
-    /// H: local steps of a round, instead of `train.epochs`.
+    /// H: local steps of a round, instead of `train.epochs`; for models of a device's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_steps: Option<u32>,
     /// When a `dpfedmtl` device with local trust clips and adds its noise; "each-round" by default.
@@ -29,7 +29,7 @@ pub struct PersonaliseConfig {
     /// What the noise multiplier of `dpfedmtl` with "each-step" multiplies; "sound" by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_scale: Option<NoiseScale>,
-    /// Local steps after training, on each device, from the last shared model.
+    /// Local steps after training, on each device, from its own model or, without one, from the shared one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune: Option<FineTuneKind>,
     /// λ of the fine-tuning; 0.1 by default.

@@ -30,6 +30,19 @@ pub(super) fn strength(config: &Config) -> Result<Penalty, ExperimentError> {
 /// What the method does on a device; `None` if devices keep no models.
 pub(super) fn plan(config: &Config, task: &Task) -> Result<Option<PersonalPlan>, ExperimentError> {
     let personalise = &config.personalise;
+    if !matches!(
+        config.method,
+        Method::DpFed | Method::DpFedLs | Method::Fedprox
+    ) {
+        for (key, value) in [
+            ("train.proximal", config.train.proximal),
+            ("train.gradient_smoothing", config.train.gradient_smoothing),
+        ] {
+            if value != 0.0 {
+                return Err(out_of_range(key, value, "0 with models of a device's own"));
+            }
+        }
+    }
     let effort = match personalise.local_steps {
         None => Effort::Epochs(config.train.epochs),
         Some(steps) => {
@@ -134,11 +147,11 @@ fn each_step(config: &Config) -> Result<bool, ExperimentError> {
 }
 
 /// Releases of a device in a round: one update, as many steps as get noise, or nothing.
-pub(super) fn releases(config: &Config, plan: Option<&PersonalPlan>) -> u64 {
+pub(super) fn releases(config: &Config, plan: Option<&PersonalPlan>) -> u32 {
     match plan.map(|plan| plan.kind) {
         Some(PersonalKind::Local) => 0,
         Some(PersonalKind::Split { each_step: true }) => {
-            u64::from(config.personalise.local_steps.unwrap_or(1))
+            config.personalise.local_steps.unwrap_or(1)
         }
         _ => 1,
     }
@@ -151,12 +164,25 @@ pub(super) fn noise_scale(config: &Config, sampling: Sampling) -> Result<f64, Ex
     if !is_printed {
         return Ok(1.0);
     }
-    if config.privacy.epsilon.is_some() {
-        return Err(ExperimentError::Contradiction {
-            first: "privacy.epsilon",
+    let refuse = |first, advice| {
+        Err(ExperimentError::Contradiction {
+            first,
             second: "personalise.noise_scale",
-            advice: "the paper's scale does not follow from an epsilon: give `privacy.noise_multiplier`",
-        });
+            advice,
+        })
+    };
+    if config.privacy.noise_multiplier.is_none() {
+        return refuse(
+            "privacy",
+            "the paper's scale multiplies its sigma: give `privacy.noise_multiplier`, and neither an epsilon \
+             nor a noise std",
+        );
+    }
+    if config.privacy.trust != Trust::Local {
+        return refuse(
+            "privacy.trust",
+            "the paper's scale is that of each device's own noise: set `privacy.trust` to \"local\"",
+        );
     }
     Ok(2.0 * sampling.sampling_rate().unwrap_or(1.0))
 }
@@ -169,17 +195,14 @@ pub(super) fn notes(config: &Config, plan: Option<&PersonalPlan>) -> Vec<String>
     if plan.kind == PersonalKind::Local {
         return vec!["Each device trains by itself and sends nothing.".to_owned()];
     }
-    let mut notes = vec![
-        "Each device keeps a model of its own. Epsilon bounds what all the others learn of a device, \
+    let mut notes = Vec::new();
+    if plan.state_length() > 0 {
+        notes.push(
+            "Each device keeps a model of its own. Epsilon bounds what all the others learn of a device, \
          from everything that is shared and from their own models together (billboard privacy). It does \
          not cover the device's own model, which must stay on the device."
-            .to_owned(),
-    ];
-    if plan.kind == (PersonalKind::Split { each_step: true }) {
-        notes.push(format!(
-            "Each local step of a device is a release of its own: a round counts as {}.",
-            releases(config, Some(plan))
-        ));
+                .to_owned(),
+        );
     }
     if config.method == Method::Dpfedmtl
         && config.personalise.noise_scale == Some(NoiseScale::AsPrinted)
@@ -223,13 +246,19 @@ pub(super) fn extra(
     };
     let epochs = personalise.fine_tune_epochs.unwrap_or(FINE_TUNE_EPOCHS);
     at_least_one("personalise.fine_tune_epochs", epochs)?;
-    // As many passes as a device makes in the run, on average.
+    // As much as a device trains in the run, on average.
     let rounds = f64::from(config.rounds) * sampling.sampling_rate().unwrap_or(1.0);
-    let passes = (rounds * f64::from(config.train.epochs)).round() as u32;
-    let is_personal = plan.is_some_and(|plan| plan.kind != PersonalKind::Local);
+    let times = |work: u32| (rounds * f64::from(work)).round().max(1.0) as u32;
+    let alone = match plan.map(|plan| plan.effort) {
+        Some(Effort::Steps(steps)) => {
+            Effort::Steps(NonZeroU32::new(times(steps.get())).unwrap_or(steps))
+        }
+        Some(Effort::Epochs(_)) | None => Effort::Epochs(times(config.train.epochs)),
+    };
+    let is_alone = plan.is_some_and(|plan| plan.kind == PersonalKind::Local);
     Ok(Extra {
         fine_tune: objective.map(|objective| (objective, epochs)),
-        alone_epochs: (is_personal || objective.is_some()).then_some(passes.max(1)),
+        alone: (!is_alone).then_some(alone),
     })
 }
 

@@ -15,7 +15,7 @@ use crate::simulate::Encoding;
 /// Noise and accounting of a run.
 #[derive(Clone, Debug)]
 pub struct PrivacyPlan {
-    /// What one round really does; its `count` is that of the releases of a device in it.
+    /// What one round really does; its `count` is 1.
     pub event: PrivacyEvent,
     /// δ.
     pub delta: Delta,
@@ -67,7 +67,8 @@ impl PrivacyPlan {
                 Trust::Local => TrustModel::Local,
             },
             unit: PrivacyUnit::Device,
-            count: personal::releases(config, personal.as_ref()),
+            count: 1,
+            releases: personal::releases(config, personal.as_ref()),
         };
         let accountant = privacy
             .accountant
@@ -84,11 +85,11 @@ impl PrivacyPlan {
             clip_norm,
             notes,
         };
-        if event.count == 0 {
+        let noise_multiplier = plan.noise_multiplier(config)?;
+        if event.releases == 0 {
             // Nothing is released: nothing needs noise.
             return Ok(plan);
         }
-        let noise_multiplier = plan.noise_multiplier(config)?;
         let scale = personal::noise_scale(config, sampling)?;
         let noise_multiplier = NoiseMultiplier::new(noise_multiplier.get() * scale).map_err(
             refuse("privacy.noise_multiplier", noise_multiplier.get() * scale),
@@ -161,11 +162,14 @@ impl PrivacyPlan {
         if target.get().is_infinite() {
             return Ok(NoiseMultiplier::NONE);
         }
+        if self.event.releases == 0 {
+            return Ok(NoiseMultiplier::NONE);
+        }
         self.clip_norm_for_noise()?;
         self.budget = Some(target);
         let plan = Plan {
             accountant: self.accountant,
-            event: self.after(u64::from(config.rounds)),
+            event: self.event.with_count(u64::from(config.rounds)),
             spent: &self.spent,
             target,
             delta: self.delta,
@@ -202,15 +206,9 @@ impl PrivacyPlan {
         self.event.trust == TrustModel::Local
     }
 
-    /// What `rounds` rounds release.
-    const fn after(&self, rounds: u64) -> PrivacyEvent {
-        self.event
-            .with_count(rounds.saturating_mul(self.event.count))
-    }
-
     /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
     fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
-        let own = self.after(rounds);
+        let own = self.event.with_count(rounds);
         self.spent.iter().copied().chain([own]).collect()
     }
 
@@ -299,7 +297,8 @@ fn notes(config: &Config, spent: &[PrivacyEvent], origin: &Origin) -> Vec<String
     if let Some(cap) = config.cohort.weight_cap {
         notes.push(format!(
             "Updates are weighed by samples, {cap} or more counting in full. The noise is that for the \
-             largest weight, and epsilon holds for every device."
+             largest weight, and epsilon holds for every device. The sum is divided by the expected number of \
+             devices, not by their weights, which nobody may know."
         ));
     }
     let earlier: u64 = spent.iter().map(|event| event.count).sum();

@@ -5,7 +5,7 @@
 //! the others send is noised as if it weighed as much. The cap must be chosen without the data.
 
 use super::{ExperimentError, at_least_one};
-use crate::config::{Config, NoiseTime, Weighting};
+use crate::config::{Config, Method, NoiseTime, Weighting};
 use crate::data::federation::Federation;
 
 /// The cap; `None` for uniform weights.
@@ -14,7 +14,8 @@ pub(super) fn cap(
     federation: &Federation,
 ) -> Result<Option<u32>, ExperimentError> {
     let (cohort, privacy) = (&config.cohort, &config.privacy);
-    let is_each_step = config.personalise.noise == Some(NoiseTime::EachStep);
+    let is_each_step =
+        config.method == Method::Dpfedmtl && config.personalise.noise == Some(NoiseTime::EachStep);
     if cohort.weighting == Weighting::Samples && is_each_step {
         return Err(ExperimentError::Contradiction {
             first: "cohort.weighting",

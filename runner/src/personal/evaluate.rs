@@ -5,7 +5,9 @@
 //! | shared | the global model, before any local step |
 //! | own | the device's own model as its last round left it |
 //! | tuned | after local steps from the own model or, without one, from the shared one |
-//! | alone | trained on the device alone, as long as it would have trained in the run |
+//! | alone | trained on the device alone, as long as it would have trained in the run, with the first step size |
+//!
+//! A device whose own training diverges has no such figure; the others have theirs.
 //!
 //! They read private data without noise: a simulation has them, a coordinator does not (papers.md P10).
 
@@ -14,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use smolfed_core::model::ModelError;
 use smolfed_core::personal::{Effort, PersonalTraining};
 use smolfed_core::stream::{Purpose, Root, StreamId};
-use smolfed_core::train::{LocalTraining, TrainError};
+use smolfed_core::train::LocalTraining;
 use smolfed_simd::Steps;
 
 use super::plan::{FineTune, PersonalPlan};
-use super::states::States;
+use super::states::{StateError, States};
 use super::training::{StepBuffers, descend};
 use super::tuning::Tuning;
 use crate::data::federation::Federation;
@@ -38,14 +40,9 @@ pub enum EvaluationError {
     /// The model does not fit the samples.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Fine-tuning or training alone failed.
-    #[error("device {device}: {reason}")]
-    Training {
-        /// The device.
-        device: String,
-        /// Why.
-        reason: TrainError,
-    },
+    /// A device's state is damaged or cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
 }
 
 /// Accuracy, or the root mean squared error, of the models of one device.
@@ -240,8 +237,8 @@ pub struct DeviceEvaluation<'a> {
 pub struct Extra {
     /// Fine-tuning, and passes of it.
     pub fine_tune: Option<(FineTune, u32)>,
-    /// Passes over the local samples of a device that trains alone.
-    pub alone_epochs: Option<u32>,
+    /// How long a device trains that trains alone.
+    pub alone: Option<Effort>,
 }
 
 /// A device's figures on its test and on its validation samples.
@@ -326,9 +323,13 @@ impl DeviceEvaluation<'_> {
         extra: Option<(&Extra, &Root)>,
     ) -> Result<Vec<(Which, Vec<f32>)>, EvaluationError> {
         let mut models = Vec::new();
-        let own = self.personal.map(|(plan, states)| {
-            plan.own_model(self.shared, self.initial, states.read(device).as_deref())
-        });
+        let own = match self.personal {
+            None => None,
+            Some((plan, states)) => {
+                let state = states.read(device)?;
+                Some(plan.own_model(self.shared, self.initial, state.as_deref()))
+            }
+        };
         let shares_a_model = self.personal.is_none_or(|(plan, _)| plan.shares_a_model());
         if shares_a_model {
             models.push((Which::Shared, self.shared.to_vec()));
@@ -339,10 +340,6 @@ impl DeviceEvaluation<'_> {
         };
         let mut buffer = DeviceBuffer::default();
         let samples = self.federation.device(device, &mut buffer);
-        let failed = |reason| EvaluationError::Training {
-            device: self.federation.device_name(device),
-            reason,
-        };
         let stream = |round| {
             root.stream(StreamId {
                 purpose: Purpose::BatchShuffle,
@@ -360,32 +357,36 @@ impl DeviceEvaluation<'_> {
                 task: self.task,
                 anchor: &anchor,
                 objective,
-                settings: &self.settings(epochs),
+                settings: &self.settings(Effort::Epochs(epochs)),
             };
-            tuning
+            // A device whose training fails has no figure, and the others have theirs.
+            if tuning
                 .run(&samples, &mut model, &mut stream(FINE_TUNING))
-                .map_err(failed)?;
-            models.push((Which::Tuned, model));
+                .is_ok()
+            {
+                models.push((Which::Tuned, model));
+            }
         }
-        if let Some(epochs) = extra.alone_epochs {
+        if let Some(effort) = extra.alone {
             let mut model = self.initial.to_vec();
             let steps = Steps {
-                settings: &self.settings(epochs),
+                settings: &self.settings(effort),
                 anchor: None,
                 release: None,
             };
             let mut buffers = StepBuffers::default();
             let memory = buffers.of(self.task, samples.len());
             let order = &mut stream(ALONE);
-            descend(self.task, &samples, &mut model, steps, order, memory).map_err(failed)?;
-            models.push((Which::Alone, model));
+            if descend(self.task, &samples, &mut model, steps, order, memory).is_ok() {
+                models.push((Which::Alone, model));
+            }
         }
         Ok(models)
     }
 
-    fn settings(&self, epochs: u32) -> PersonalTraining {
+    fn settings(&self, effort: Effort) -> PersonalTraining {
         PersonalTraining {
-            effort: Effort::Epochs(epochs),
+            effort,
             batch_size: self.training.batch_size,
             learning_rate: self.training.learning_rate,
             weight_decay: self.training.weight_decay,

@@ -83,9 +83,10 @@ impl PersonalPlan {
     /// Whether the shared parameters are a model by themselves.
     #[must_use]
     pub const fn shares_a_model(&self) -> bool {
-        matches!(
-            self.kind,
-            PersonalKind::Pmtl(_) | PersonalKind::PpSgd { .. }
-        )
+        match self.kind {
+            PersonalKind::Pmtl(_) | PersonalKind::PpSgd { .. } => true,
+            PersonalKind::Split { .. } => self.shared == self.parameters,
+            PersonalKind::Local => false,
+        }
     }
 }

@@ -11,7 +11,10 @@
 //! row     device u32 | CRC-32 of it u32 | two slots: round + 1 u32 | CRC-32 u32 | f32 values
 //! ```
 //!
-//! The CRC-32 of a slot covers its round and values; a round of 0 means that nothing was written.
+//! The CRC-32 of a slot covers the device, the round and the values; a round of 0 means that nothing was
+//! written. A checkpoint has a digest of the states that belong to it: older ones, of a backup or of another
+//! directory, would make a resumed run release other updates under the noise of rounds that were released
+//! before, and are refused.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -48,6 +51,17 @@ pub enum StateError {
     },
 }
 
+impl StateError {
+    /// Whether the file is to blame, not the disk.
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            Self::Damaged { .. } | Self::Foreign { .. } => true,
+        }
+    }
+}
+
 const MAGIC: &[u8; 8] = b"sfPS0001";
 const HEADER: u64 = 128;
 const LONGEST_NAME: usize = 96;
@@ -67,16 +81,23 @@ pub struct States {
     failure: Mutex<Option<StateError>>,
 }
 
-/// Where a device's state is, and the rounds of its two slots, each one more; 0 is empty.
+/// Where a device's state is.
 #[derive(Debug)]
 struct Row {
     index: u32,
-    slots: [AtomicU32; 2],
+    slots: [Slot; 2],
+}
+
+/// What stands in a slot: the round, one more, 0 if it is empty; and the CRC-32.
+#[derive(Debug, Default)]
+struct Slot {
+    round: AtomicU32,
+    check: AtomicU32,
 }
 
 impl Row {
     fn rounds(&self) -> [u32; 2] {
-        [0, 1].map(|slot: usize| self.slots[slot].load(Ordering::Relaxed))
+        [0, 1].map(|slot: usize| self.slots[slot].round.load(Ordering::Relaxed))
     }
 
     /// The slot to write: not the newest one that the checkpoint counts on.
@@ -136,8 +157,14 @@ impl States {
     /// written later is forgotten.
     ///
     /// # Errors
-    /// [`StateError`]: the file is another run's, or cut short, or cannot be read.
-    pub fn open(path: &Path, length: usize, name: &str, rounds: u32) -> Result<Self, StateError> {
+    /// [`StateError`]: the file is another run's, or cut short, or cannot be read, or its states are not
+    /// those that the checkpoint has the `digest` of.
+    pub fn open(
+        path: &Path,
+        length: usize,
+        name: &str,
+        (rounds, digest): (u32, Option<u32>),
+    ) -> Result<Self, StateError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -155,7 +182,35 @@ impl States {
         for index in 0..count {
             states.read_row(index)?;
         }
+        if digest != Some(states.digest()) {
+            return Err(states.damaged("they are not those that the checkpoint was made with"));
+        }
+        // Rows of devices that the checkpoint does not know: new ones are empty.
+        let size = HEADER + u64::from(count) * states.stride();
+        states.resize(size)?;
         Ok(states)
+    }
+
+    /// A number for the newest states of all devices.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        let mut devices: Vec<&u32> = self.rows.keys().collect();
+        devices.sort_unstable();
+        let mut hasher = crc32fast::Hasher::new();
+        for device in devices {
+            let Some((row, slot)) = self
+                .rows
+                .get(device)
+                .and_then(|row| Some((row, row.newest()?)))
+            else {
+                continue;
+            };
+            let check = row.slots[slot].check.load(Ordering::Relaxed);
+            hasher.update(&device.to_le_bytes());
+            hasher.update(&row.rounds()[slot].to_le_bytes());
+            hasher.update(&check.to_le_bytes());
+        }
+        hasher.finalize()
     }
 
     fn write_header(&self, name: &str) -> Result<(), StateError> {
@@ -211,22 +266,18 @@ impl States {
         if crc32fast::hash(&device.to_le_bytes()) != check {
             return Err(self.damaged(&format!("row {index} names no device")));
         }
-        let mut rounds = [0; 2];
-        for (slot, round) in rounds.iter_mut().enumerate() {
-            let mut head = [0; SLOT_HEAD as usize];
-            self.read_at(&mut head, self.slot(index, slot))?;
-            let (written, _) = split(head);
-            // What was written after the checkpoint is forgotten.
-            *round = if written <= self.committed {
-                written
-            } else {
-                0
-            };
-        }
         let row = Row {
             index,
-            slots: rounds.map(AtomicU32::new),
+            slots: Default::default(),
         };
+        for (number, slot) in row.slots.iter().enumerate() {
+            let (round, check, values) = self.read_slot(&row, number)?;
+            // What was written after the checkpoint is forgotten, and so is what a crash tore then.
+            if round <= self.committed && check == crc(device, round, &values) {
+                slot.round.store(round, Ordering::Relaxed);
+                slot.check.store(check, Ordering::Relaxed);
+            }
+        }
         self.rows.insert(device, row);
         Ok(())
     }
@@ -246,63 +297,63 @@ impl States {
             self.write_at(&head, self.start(index))?;
             let row = Row {
                 index,
-                slots: [AtomicU32::new(0), AtomicU32::new(0)],
+                slots: Default::default(),
             };
             self.rows.insert(device, row);
         }
-        let size = HEADER + self.rows.len() as u64 * self.stride();
-        self.file
-            .set_len(size)
-            .map_err(|source| io(&self.path, source))
+        self.resize(HEADER + self.rows.len() as u64 * self.stride())
     }
 
     /// A device's state; `None` if it was never selected.
-    pub fn read(&self, device: u32) -> Option<Vec<f32>> {
-        let row = self.rows.get(&device)?;
-        let slot = row.newest()?;
-        self.noted(self.read_slot(row, slot, device)).flatten()
-    }
-
-    fn read_slot(
-        &self,
-        row: &Row,
-        slot: usize,
-        device: u32,
-    ) -> Result<Option<Vec<f32>>, StateError> {
-        let mut bytes = vec![0; SLOT_HEAD as usize + 4 * self.length];
-        self.read_at(&mut bytes, self.slot(row.index, slot))?;
-        let (round, rest) = bytes.split_at(4);
-        let (check, values) = rest.split_at(4);
-        if crc(round, values).to_le_bytes() != check {
+    ///
+    /// # Errors
+    /// [`StateError`] if it cannot be read or was changed.
+    pub fn read(&self, device: u32) -> Result<Option<Vec<f32>>, StateError> {
+        let Some((row, slot)) = self
+            .rows
+            .get(&device)
+            .and_then(|row| Some((row, row.newest()?)))
+        else {
+            return Ok(None);
+        };
+        let (round, check, values) = self.read_slot(row, slot)?;
+        if check != crc(device, round, &values) || round != row.rounds()[slot] {
             return Err(self.damaged(&format!("the state of device {device}")));
         }
         let (values, _) = values.as_chunks();
-        Ok(Some(
-            values
-                .iter()
-                .map(|value| f32::from_le_bytes(*value))
-                .collect(),
-        ))
+        let values = values.iter().map(|value| f32::from_le_bytes(*value));
+        Ok(Some(values.collect()))
     }
 
-    /// Keeps a device's state after `round`; the device has room.
+    /// The round, the CRC-32 and the bytes of the values of a slot.
+    fn read_slot(&self, row: &Row, slot: usize) -> Result<(u32, u32, Vec<u8>), StateError> {
+        let mut bytes = vec![0; SLOT_HEAD as usize + 4 * self.length];
+        self.read_at(&mut bytes, self.slot(row.index, slot))?;
+        let values = bytes.split_off(SLOT_HEAD as usize);
+        let (round, check) = split(bytes.try_into().unwrap_or_default());
+        Ok((round, check, values))
+    }
+
+    /// Keeps a device's state after `round`; the device has room. A failure is kept for
+    /// [`Self::failure`].
     pub fn write(&self, device: u32, round: u32, values: &[f32]) {
         let Some(row) = self.rows.get(&device) else {
             return;
         };
-        let slot = row.to_write(self.committed);
-        let round = (round + 1).to_le_bytes();
+        let number = row.to_write(self.committed);
+        let round = round + 1;
         let values: Vec<u8> = values
             .iter()
             .flat_map(|value| value.to_le_bytes())
             .collect();
-        let check = crc(&round, &values).to_le_bytes();
-        let bytes = [&round[..], &check, &values].concat();
-        if self
-            .noted(self.write_at(&bytes, self.slot(row.index, slot)))
-            .is_some()
-        {
-            row.slots[slot].store(u32::from_le_bytes(round), Ordering::Relaxed);
+        let check = crc(device, round, &values);
+        let bytes = [&round.to_le_bytes()[..], &check.to_le_bytes(), &values].concat();
+        match self.write_at(&bytes, self.slot(row.index, number)) {
+            Ok(()) => {
+                row.slots[number].check.store(check, Ordering::Relaxed);
+                row.slots[number].round.store(round, Ordering::Relaxed);
+            }
+            Err(error) => self.note(error),
         }
     }
 
@@ -338,17 +389,17 @@ impl States {
         self.failure.lock().ok()?.take()
     }
 
-    /// The value, or a note of what failed.
-    fn noted<T>(&self, result: Result<T, StateError>) -> Option<T> {
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                if let Ok(mut failure) = self.failure.lock() {
-                    failure.get_or_insert(error);
-                }
-                None
-            }
+    /// Keeps a failure for [`Self::failure`], unless there is one already.
+    pub fn note(&self, error: StateError) {
+        if let Ok(mut failure) = self.failure.lock() {
+            failure.get_or_insert(error);
         }
+    }
+
+    fn resize(&self, size: u64) -> Result<(), StateError> {
+        self.file
+            .set_len(size)
+            .map_err(|source| io(&self.path, source))
     }
 
     fn stride(&self) -> u64 {
@@ -399,118 +450,13 @@ fn split(head: [u8; 8]) -> (u32, u32) {
     )
 }
 
-fn crc(round: &[u8], values: &[u8]) -> u32 {
+fn crc(device: u32, round: u32, values: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(round);
+    hasher.update(&device.to_le_bytes());
+    hasher.update(&round.to_le_bytes());
     hasher.update(values);
     hasher.finalize()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn state(round: u32, device: u32) -> Vec<f32> {
-        vec![round as f32, device as f32, 0.5]
-    }
-
-    fn path() -> (tempfile::TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("personal.states");
-        (folder, path)
-    }
-
-    #[test]
-    fn only_devices_that_were_selected_have_a_state() {
-        let mut states = States::temporary(3).unwrap();
-        states.reserve(&[7, 3]).unwrap();
-        assert_eq!(states.read(7), None);
-        states.write(7, 0, &state(0, 7));
-        assert_eq!(states.read(7), Some(state(0, 7)));
-        assert_eq!((states.read(3), states.read(99)), (None, None));
-        assert_eq!(states.device_count(), 2);
-        // Without room nothing is written: never into another device's row.
-        states.write(99, 0, &state(0, 99));
-        assert_eq!(states.read(99), None);
-        assert!(states.failure().is_none());
-    }
-
-    /// Whatever happens after a checkpoint, it finds the states that belong to it.
-    #[test]
-    fn a_checkpoint_finds_its_own_states() {
-        let (_folder, path) = path();
-        let mut states = States::create(&path, 3, "run").unwrap();
-        states.reserve(&[1, 2, 3]).unwrap();
-        for round in 0..4 {
-            states.write(1, round, &state(round, 1));
-        }
-        states.write(2, 1, &state(1, 2));
-        states.sync("run").unwrap();
-        states.committed(4);
-        // Rounds that are lost: more often than there are slots, a first selection, a new device.
-        states.reserve(&[4]).unwrap();
-        for round in 4..9 {
-            for device in 1..5 {
-                states.write(device, round, &state(round, device));
-            }
-        }
-        assert_eq!(states.read(1), Some(state(8, 1)));
-        drop(states);
-
-        let mut states = States::open(&path, 3, "run", 4).unwrap();
-        assert_eq!(states.read(1), Some(state(3, 1)));
-        assert_eq!(states.read(2), Some(state(1, 2)));
-        assert_eq!((states.read(3), states.read(4)), (None, None));
-        states.reserve(&[4, 5]).unwrap();
-        states.write(4, 4, &state(4, 4));
-        states.write(1, 4, &state(4, 1));
-        assert_eq!(states.read(4), Some(state(4, 4)));
-        states.sync("run").unwrap();
-        drop(states);
-        let states = States::open(&path, 3, "run", 5).unwrap();
-        assert_eq!(
-            (states.read(1), states.read(2)),
-            (Some(state(4, 1)), Some(state(1, 2)))
-        );
-    }
-
-    #[test]
-    fn files_that_are_cut_changed_or_foreign_are_refused() {
-        let (_folder, path) = path();
-        let mut states = States::create(&path, 3, "run").unwrap();
-        states.reserve(&[1, 2]).unwrap();
-        states.write(1, 0, &state(0, 1));
-        states.write(2, 0, &state(0, 2));
-        states.sync("run").unwrap();
-        drop(states);
-        let refusal = |length, name: &str| {
-            States::open(&path, length, name, 1)
-                .unwrap_err()
-                .to_string()
-        };
-        assert!(refusal(3, "other").contains("another run"));
-        assert!(refusal(4, "run").contains("another run"));
-
-        let whole = std::fs::read(&path).unwrap();
-        for length in 0..whole.len() {
-            std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(refusal(3, "run").contains("damaged"), "{length}");
-        }
-        // Wherever a byte is changed, no wrong state comes out.
-        for at in 0..whole.len() {
-            let mut changed = whole.clone();
-            changed[at] ^= 1;
-            std::fs::write(&path, &changed).unwrap();
-            let Ok(states) = States::open(&path, 3, "run", 1) else {
-                continue;
-            };
-            for device in [1, 2] {
-                match states.read(device) {
-                    Some(found) => assert_eq!(found, state(0, device), "{at}"),
-                    // The flag that it was written is gone, or its check does not fit.
-                    None => drop(states.failure()),
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -37,6 +37,19 @@ fn personalised<'a>(experiment: &Experiment, federation: &'a Federation) -> Pers
             .task
             .initial(&Root::from_seed(experiment.config.seed)),
         states: States::temporary(plan.state_length()).unwrap(),
+        releases: experiment.privacy.event.releases,
+    }
+}
+
+fn round_plan(experiment: &Experiment, round: u32) -> RoundPlan<'static> {
+    RoundPlan {
+        task: experiment.task,
+        training: experiment.training_in(round),
+        encoding: experiment.encoding,
+        weight_cap: experiment.weight_cap,
+        device_noise: None,
+        round,
+        number: round,
     }
 }
 
@@ -46,16 +59,7 @@ fn sum(
     global: &[f32],
     (round, cohort): (u32, &[u32]),
 ) -> Vec<i64> {
-    let plan = RoundPlan {
-        task: experiment.task,
-        training: experiment.training_in(round),
-        encoding: experiment.encoding,
-
-        weight_cap: experiment.weight_cap,
-        device_noise: None,
-        round,
-        number: round,
-    };
+    let plan = round_plan(experiment, round);
     updates.states.reserve(cohort).unwrap();
     let root = Root::from_seed(experiment.config.seed);
     updates.sum(&plan, &root, global, cohort).unwrap().sum
@@ -97,7 +101,7 @@ fn a_first_selection_starts_from_the_shared_model() {
             "{settings:?}"
         );
         assert!(expected.iter().any(|q| *q != 0));
-        assert_eq!(fresh.states.read(7), used.states.read(7));
+        assert_eq!(fresh.states.read(7).unwrap(), used.states.read(7).unwrap());
         // The second time it starts from its own.
         let again = (4, &[7][..]);
         let found = sum(&experiment, &mut used, &global, again);
@@ -168,7 +172,7 @@ fn finished(settings: &[&str]) -> run::RunResult {
 #[test]
 fn every_method_runs_and_is_judged_by_device() {
     let cases = [
-        (&["method=fedprox"][..], "shared"),
+        (&["method=fedprox"][..], "shared alone"),
         (&["method=pmtl"], "shared own alone"),
         (&["method=pp-sgd"], "shared own alone"),
         (&["method=local"], "own"),
@@ -218,7 +222,7 @@ fn every_method_runs_and_is_judged_by_device() {
 fn local_training_costs_nothing() {
     let result = finished(&["method=local", "server.smoothing_factor=0"]);
     let statement = result.statements.first().unwrap();
-    assert!(statement.epsilon <= 0.0 && statement.rounds == 0);
+    assert!(statement.epsilon <= 0.0 && statement.releases_per_round == Some(0));
     assert!(statement.in_words().contains("sends nothing"));
 }
 
@@ -242,7 +246,15 @@ fn steps_with_noise_are_counted_one_by_one() {
         let config = Config::parse(&text, "the test", &overrides).unwrap();
         let (experiment, _) = run::prepare(config, &DataFolders::of_experiment(None)).unwrap();
         let statement = experiment.privacy.statements(4).unwrap().remove(0);
-        assert_eq!(statement.rounds, 12);
+        assert_eq!(
+            (statement.rounds, statement.releases_per_round),
+            (4, Some(3))
+        );
+        assert!(
+            statement
+                .in_words()
+                .contains("releases something 3 times in a round")
+        );
         (statement.epsilon, statement.noise_multiplier)
     };
     let (sound, multiplier) = epsilon(&[]);
@@ -251,4 +263,93 @@ fn steps_with_noise_are_counted_one_by_one() {
     let (printed, multiplier) = epsilon(&["personalise.noise_scale=as-printed"]);
     assert!((multiplier - 2.0).abs() < 1e-12);
     assert!(printed > sound);
+}
+
+/// A device whose own training diverges is left out of rounds and has no figure for it; the run and the
+/// others go on.
+#[test]
+fn a_device_that_diverges_ends_nothing() {
+    for method in ["pmtl", "dp-fed"] {
+        let method = format!("method={method}");
+        let settings = [
+            method.as_str(),
+            "train.learning_rate=1e30",
+            "server.smoothing_factor=0",
+            "personalise.fine_tune=plain",
+            "privacy.trust=local",
+        ];
+        let (experiment, federation) = prepared(&settings);
+        let mut updates = Vec::new();
+        if experiment.personal.is_some() {
+            // With noise of its own it sends that alone: nobody can tell.
+            let mut own = personalised(&experiment, &federation);
+            let plan = RoundPlan {
+                device_noise: experiment.privacy.noise.as_ref(),
+                ..round_plan(&experiment, 0)
+            };
+            own.states.reserve(&[1]).unwrap();
+            let root = Root::from_seed(experiment.config.seed);
+            let global = vec![0.0; experiment.shared_count()];
+            let sum = own.sum(&plan, &root, &global, &[1]).unwrap();
+            assert!(matches!(
+                sum.outcomes[0],
+                crate::simulate::Outcome::LeftOut { .. }
+            ));
+            updates = sum.sum;
+        }
+        assert!(updates.is_empty() || updates.iter().filter(|q| **q != 0).count() > 600);
+        let initial = experiment.task.initial(&Root::from_seed(1));
+        let evaluation = evaluate::DeviceEvaluation {
+            task: &experiment.task,
+            personal: None,
+            training: &experiment.training,
+            federation: &federation,
+            shared: &initial,
+            initial: &initial,
+            most_devices: 5,
+        };
+        let root = Root::from_seed(1);
+        let [report, _] = evaluation.run(Some((&experiment.extra, &root))).unwrap();
+        let means = report.unwrap().means();
+        assert!(means.shared.is_some() && means.tuned.is_none() && means.alone.is_none());
+    }
+}
+
+/// The std that denoisers are told is that of the noise that is there: devices that train on nothing
+/// else release gradients that the step size scales.
+#[test]
+fn noise_in_each_step_has_the_std_that_is_said() {
+    let text = DEFAULT.replace("epsilon = ", "max_epsilon = 1e9 # ");
+    let settings = [
+        "data.devices=20",
+        "cohort.sampling=full",
+        "method=dpfedmtl",
+        "model.hidden=4",
+        "train.learning_rate=0.1",
+        "personalise.noise=each-step",
+        "personalise.local_steps=4",
+        "privacy.trust=local",
+        "privacy.noise_multiplier=1000",
+        "server.smoothing_factor=0",
+    ];
+    let text = text.replace("sampling_rate = 0.2", "");
+    let overrides: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let config = Config::parse(&text, "the test", &overrides).unwrap();
+    let (experiment, federation) = run::prepare(config, &DataFolders::of_experiment(None)).unwrap();
+    let mut updates = personalised(&experiment, &federation);
+    let cohort: Vec<u32> = (0..20).collect();
+    updates.states.reserve(&cohort).unwrap();
+    let plan = RoundPlan {
+        device_noise: experiment.privacy.noise.as_ref(),
+        ..round_plan(&experiment, 0)
+    };
+    let root = Root::from_seed(1);
+    let global = vec![0.0; experiment.shared_count()];
+    let sum = updates.sum(&plan, &root, &global, &cohort).unwrap().sum;
+    let step = experiment.step_in(0);
+    let squares: f64 = sum.iter().map(|q| (*q as f64 * step).powi(2)).sum();
+    let found = (squares / sum.len() as f64).sqrt();
+    let said = experiment.noise_std_in(0, 20);
+    // 260 draws: a relative standard error of 4.4 %; five of them.
+    assert!((found / said - 1.0).abs() < 0.22, "{found} {said}");
 }

@@ -13,7 +13,7 @@ use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
 use smolfed_simd::{Kernels, Release, Rows, Steps};
 
 use super::plan::{PersonalKind, PersonalPlan};
-use super::states::States;
+use super::states::{StateError, States};
 use crate::data::dataset::DatasetView;
 use crate::task::Task;
 
@@ -53,13 +53,24 @@ pub struct DeviceResult {
     pub state: Vec<f32>,
 }
 
+/// Why a device sits a round out.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// Training failed.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// Its state is damaged or cannot be read: the run must not go on.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
 impl PersonalRound<'_> {
     /// Trains one device; the reported norm is that of its update before clipping or, where there is none,
     /// of its way. `update` becomes the clipped difference of the shared parameters or, with
     /// noise in each step, `sent` the sum of what the steps released.
     ///
     /// # Errors
-    /// [`TrainError`]: the device sits the round out, and keeps its state.
+    /// [`DeviceError`]: the device sits the round out, and keeps its state.
     pub fn train(
         &self,
         device: u32,
@@ -67,7 +78,7 @@ impl PersonalRound<'_> {
         memory: StepMemory<'_>,
         update: &mut [f32],
         sent: &mut [i64],
-    ) -> Result<DeviceResult, TrainError> {
+    ) -> Result<DeviceResult, DeviceError> {
         let DeviceRound {
             task,
             training,
@@ -79,7 +90,7 @@ impl PersonalRound<'_> {
         let PersonalPlan {
             kind, effort, pull, ..
         } = *self.plan;
-        let state = self.states.read(device);
+        let state = self.states.read(device)?;
         let start = self.plan.own_model(shared, self.initial, state.as_deref());
         let mut settings = PersonalTraining {
             effort,

@@ -5,7 +5,7 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use super::plan::{PersonalKind, PersonalPlan};
 use super::states::States;
-use super::training::{DeviceResult, DeviceRound, PersonalRound, StepBuffers};
+use super::training::{DeviceError, DeviceResult, DeviceRound, PersonalRound, StepBuffers};
 use crate::data::federation::Federation;
 use crate::data::synthetic::DeviceBuffer;
 use crate::privacy::event::Sampling;
@@ -24,6 +24,8 @@ pub struct Personalised<'a> {
     pub initial: Vec<f32>,
     /// Their states.
     pub states: States,
+    /// Releases of a device in a round.
+    pub releases: u32,
 }
 
 /// Memory of one thread, and the sum of the devices that it trained.
@@ -140,9 +142,24 @@ impl Personalised<'_> {
             &mut worker.sent,
         );
         let left_out = |reason: String| Outcome::LeftOut { reason };
+        let releases = self.releases;
+        let noise_alone = |worker: &mut Worker| {
+            let stream = || stream(Purpose::DeviceNoise);
+            worker
+                .sum
+                .add_noise_alone(plan.device_noise, releases, stream);
+        };
         let DeviceResult { report, state } = match trained {
             Ok(result) => result,
-            Err(error) => return left_out(error.to_string()),
+            Err(DeviceError::Train(error)) => {
+                noise_alone(worker);
+                return left_out(error.to_string());
+            }
+            Err(DeviceError::State(error)) => {
+                let reason = error.to_string();
+                self.states.note(error);
+                return left_out(reason);
+            }
         };
         if is_each_step {
             // The model moves against the gradients.
@@ -153,6 +170,7 @@ impl Personalised<'_> {
                 .device_noise
                 .map(|noise| (noise, stream(Purpose::DeviceNoise)));
             if let Err(reason) = worker.sum.add(plan.encoding, &worker.update, noise) {
+                noise_alone(worker);
                 return left_out(reason);
             }
         }

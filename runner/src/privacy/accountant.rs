@@ -11,6 +11,7 @@
 //!     trust: TrustModel::Central,
 //!     unit: PrivacyUnit::Device,
 //!     count: 200,
+//!     releases: 1,
 //! };
 //! let estimate = Accountant::Rdp.epsilon(&[event], Delta::new(1e-5)?)?;
 //! assert!(estimate.is_upper_bound() && estimate.epsilon < 6.0);
@@ -207,7 +208,7 @@ impl Accountant {
 }
 
 fn released(events: &[PrivacyEvent]) -> Vec<PrivacyEvent> {
-    let released = events.iter().filter(|event| event.count > 0);
+    let released = events.iter().filter(|event| event.exposure().count() > 0);
     released.copied().collect()
 }
 

@@ -68,6 +68,19 @@ pub struct PrivacyEvent {
     /// How many rounds of this kind there were. `max_participations` bounds the participations
     /// within these rounds, so the rounds of one run belong into one event.
     pub count: u64,
+    /// How often a device that takes part in a round releases something in it, composed like rounds: 1,
+    /// or the local steps where each of them is released; 0 if nothing leaves a device.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub releases: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_one(releases: &u32) -> bool {
+    *releases == 1
 }
 
 /// What one unit is exposed to in an event, as an accountant needs it.
@@ -77,7 +90,7 @@ pub enum Exposure {
     Gaussian {
         /// Noise std over sensitivity.
         noise_to_sensitivity: f64,
-        /// Rounds in which the unit may take part.
+        /// Releases of the unit: rounds in which it may take part, times the releases of each.
         count: u64,
     },
     /// A Gaussian on a Poisson sample; the adversary does not know the sample. Add-remove.
@@ -144,6 +157,7 @@ impl PrivacyEvent {
             } => self.count.min(u64::from(max_participations)),
             _ => self.count,
         };
+        let count = count.saturating_mul(u64::from(self.releases));
         match (self.sampling, self.sampling.sampling_rate()) {
             (Sampling::Poisson { .. }, Some(sampling_rate))
                 if hides_cohort && sampling_rate < 1.0 =>

@@ -50,6 +50,9 @@ pub struct PrivacyStatement {
     pub max_participations: Option<u32>,
     /// Rounds of all events.
     pub rounds: u64,
+    /// Releases of a device in a round of the last event, if not one; 0 if nothing leaves a device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releases_per_round: Option<u32>,
     /// What is protected.
     pub unit: PrivacyUnit,
     /// Against whom.
@@ -100,6 +103,7 @@ impl PrivacyStatement {
             devices: event.sampling.device_count(),
             max_participations,
             rounds: events.iter().map(|event| event.count).sum(),
+            releases_per_round: Some(event.releases).filter(|releases| *releases != 1),
             unit: event.unit,
             trust: event.trust,
             advantage: trade_off.advantage(),

@@ -135,6 +135,7 @@ mod tests {
             trust: TrustModel::Central,
             unit: PrivacyUnit::Device,
             count: 1,
+            releases: 1,
         };
         let delta = Delta::new(1e-5).unwrap();
         let estimate = Accountant::Pld.epsilon(&[event], delta).unwrap();

@@ -10,7 +10,7 @@ use crate::privacy::statement::PrivacyStatement;
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here
 /// follows under its own name.
-const FIELDS: [(&str, &str); 19] = [
+const FIELDS: [(&str, &str); 20] = [
     ("epsilon", "ε"),
     ("delta", "δ"),
     ("accountant", "accountant"),
@@ -25,6 +25,7 @@ const FIELDS: [(&str, &str); 19] = [
     ("devices", "devices N"),
     ("max_participations", "most participations of a device"),
     ("rounds", "rounds T"),
+    ("releases_per_round", "releases of a device in a round"),
     ("clip_norm", "clip norm L"),
     ("noise_multiplier", "noise multiplier z = ν / L"),
     ("noise_std", "noise std ν on the sum"),

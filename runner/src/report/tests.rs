@@ -93,6 +93,7 @@ fn statement(noise_multiplier: f64, rounds: u32) -> PrivacyStatement {
         trust: TrustModel::Central,
         unit: PrivacyUnit::Device,
         count: u64::from(rounds),
+        releases: 1,
     };
     let delta = Delta::new(5e-4).unwrap();
     let estimate = Accountant::Rdp.epsilon(&[event], delta).unwrap();

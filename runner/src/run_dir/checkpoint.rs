@@ -18,6 +18,8 @@ pub struct Checkpoint {
     pub parameters: Vec<f32>,
     /// Names the experiment and its data; see [`crate::run::fingerprint`].
     pub fingerprint: String,
+    /// The digest of the devices' own models, if they have some; see [`crate::personal::States`].
+    pub states: Option<u32>,
 }
 
 const FILE: &str = "state.safetensors";
@@ -62,10 +64,14 @@ impl Checkpoint {
         let bytes = floats_to_bytes(&self.parameters);
         let view = TensorView::new(Dtype::F32, vec![self.parameters.len()], &bytes)
             .map_err(|error| error.to_string())?;
-        let metadata = HashMap::from([
+        let mut metadata = HashMap::from([
             ("round".to_owned(), self.round.to_string()),
             ("fingerprint".to_owned(), self.fingerprint.clone()),
         ]);
+        metadata.extend(
+            self.states
+                .map(|digest| ("states".to_owned(), digest.to_string())),
+        );
         serialize([(PARAMETERS, view)], Some(metadata)).map_err(|error| error.to_string())
     }
 
@@ -94,6 +100,15 @@ impl Checkpoint {
             round,
             parameters,
             fingerprint: entry("fingerprint")?,
+            states: match entries.get("states") {
+                None => None,
+                Some(digest) => {
+                    let digest = digest
+                        .parse()
+                        .map_err(|_| "`states` is no number".to_owned())?;
+                    Some(digest)
+                }
+            },
         })
     }
 }

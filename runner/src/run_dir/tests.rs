@@ -36,6 +36,7 @@ fn checkpoint() -> Checkpoint {
         round: 7,
         parameters: vec![1.0, -0.0, f32::MIN_POSITIVE],
         fingerprint: "abc".to_owned(),
+        states: Some(7),
     }
 }
 

@@ -70,6 +70,23 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Adds the noise of a device that has no update. Whether training fails depends on private data, so a
+    /// device with noise of its own sends that noise alone, as often as it would have released something,
+    /// and nobody can tell.
+    pub fn add_noise_alone(
+        &mut self,
+        noise: Option<&DiscreteGaussian>,
+        releases: u32,
+        stream: impl FnOnce() -> Stream,
+    ) {
+        if let Some(noise) = noise {
+            let mut stream = stream();
+            for _ in 0..releases {
+                noise.add_to(&mut self.sum, &mut stream);
+            }
+        }
+    }
+
     /// Subtracts what a device has released already.
     pub fn subtract(&mut self, released: &[i64]) {
         for (sum, q) in self.sum.iter_mut().zip(released) {

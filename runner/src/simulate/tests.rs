@@ -145,14 +145,24 @@ fn devices_that_are_left_out_add_nothing_and_are_explained() {
     }
 }
 
+/// Whether training fails depends on private data: a device with noise of its own sends that alone.
 #[test]
-fn a_device_that_is_left_out_adds_no_noise_either() {
+fn a_device_that_is_left_out_sends_its_noise_all_the_same() {
     let noise = DiscreteGaussian::new(1 << 20, 1).unwrap();
     let plan = RoundPlan {
         device_noise: Some(&noise),
         ..plan()
     };
-    assert_eq!(train_from(HOPELESS, &plan, &[1, 2, 3]).sum, vec![0; 18]);
+    let found = train_from(HOPELESS, &plan, &[2]);
+    let mut expected = vec![0; 18];
+    let id = StreamId {
+        purpose: Purpose::DeviceNoise,
+        round: plan.number,
+        device: 2,
+    };
+    noise.add_to(&mut expected, &mut Root::from_seed(SEED).stream(id));
+    assert_eq!(found.sum, expected);
+    assert!(matches!(found.outcomes[0], Outcome::LeftOut { .. }));
 }
 
 /// Updates that are too large for the sum of unbounded ones are refused whole.

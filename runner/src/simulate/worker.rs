@@ -56,9 +56,12 @@ impl Worker {
             })
         };
         let order = &mut stream(Purpose::BatchShuffle);
-        let report = match self.update(plan, federation, global, device, order) {
+        let trained = self.update(plan, federation, global, device, order);
+        let report = match trained {
             Ok(report) => report,
             Err(error) => {
+                self.sum
+                    .add_noise_alone(plan.device_noise, 1, || stream(Purpose::DeviceNoise));
                 return Outcome::LeftOut {
                     reason: error.to_string(),
                 };
@@ -69,6 +72,8 @@ impl Worker {
             .device_noise
             .map(|noise| (noise, stream(Purpose::DeviceNoise)));
         if let Err(reason) = self.sum.add(plan.encoding, &self.update, noise) {
+            self.sum
+                .add_noise_alone(plan.device_noise, 1, || stream(Purpose::DeviceNoise));
             return Outcome::LeftOut { reason };
         }
         Outcome::Trained(report)

@@ -47,6 +47,7 @@ pub(super) fn record(sweep: &Sweep, cell: usize, seed: u64, accuracy: f64) -> Ru
         trust: TrustModel::Central,
         unit: PrivacyUnit::Device,
         count: 2,
+        releases: 1,
     };
     let statement = |accountant, kind, epsilon| {
         let estimate = Estimate {

@@ -199,6 +199,7 @@ impl MechanismArgs {
                 Unit::Example => PrivacyUnit::Example,
             },
             count: self.rounds.unwrap_or(1),
+            releases: 1,
         };
         Ok(Settled {
             event,

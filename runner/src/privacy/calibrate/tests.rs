@@ -11,6 +11,7 @@ fn event(sampling: Sampling, noise_multiplier: f64, count: u64) -> PrivacyEvent 
         trust: TrustModel::Central,
         unit: PrivacyUnit::Device,
         count,
+        releases: 1,
     }
 }
 

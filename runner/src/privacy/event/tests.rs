@@ -9,6 +9,7 @@ fn event(sampling: Sampling, trust: TrustModel) -> PrivacyEvent {
         trust,
         unit: PrivacyUnit::Device,
         count: 100,
+        releases: 1,
     }
 }
 

@@ -15,6 +15,7 @@ fn event(noise_multiplier: f64, sampling: Sampling) -> PrivacyEvent {
         trust: TrustModel::Central,
         unit: PrivacyUnit::Device,
         count: 1,
+        releases: 1,
     }
 }
 

@@ -13,6 +13,7 @@ fn event(sampling: Sampling, noise_multiplier: f64) -> PrivacyEvent {
         trust: TrustModel::Central,
         unit: PrivacyUnit::Device,
         count: 100,
+        releases: 1,
     }
 }
 

@@ -11,6 +11,13 @@ impl PrivacyStatement {
     #[must_use]
     pub fn in_words(&self) -> String {
         let mut text = self.figure();
+        if self.releases_per_round == Some(0) && self.rounds > 0 {
+            for note in &self.notes {
+                text.push(' ');
+                text.push_str(note);
+            }
+            return text;
+        }
         text.push(' ');
         text.push_str(&self.meaning());
         text.push(' ');
@@ -100,6 +107,13 @@ impl PrivacyStatement {
                  be random, but does not depend on its data"
             ),
             _ => format!("all of {devices} devices take part in each of {rounds} rounds"),
+        };
+        let sampling = match self.releases_per_round {
+            Some(releases) => format!(
+                "{sampling}, and a device releases something {releases} times in a round, which all \
+                 count"
+            ),
+            None => sampling,
         };
         let sampling = if matches!(self.trust, TrustModel::Central) {
             sampling

@@ -1,0 +1,115 @@
+//! What a checkpoint finds again, and what is refused.
+
+use super::*;
+
+fn state(round: u32, device: u32) -> Vec<f32> {
+    vec![round as f32, device as f32, 0.5]
+}
+
+fn path() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("personal.states");
+    (folder, path)
+}
+
+#[test]
+fn only_devices_that_were_selected_have_a_state() {
+    let mut states = States::temporary(3).unwrap();
+    states.reserve(&[7, 3]).unwrap();
+    assert_eq!(states.read(7).unwrap(), None);
+    states.write(7, 0, &state(0, 7));
+    assert_eq!(states.read(7).unwrap(), Some(state(0, 7)));
+    assert_eq!(
+        (states.read(3).unwrap(), states.read(99).unwrap()),
+        (None, None)
+    );
+    assert_eq!(states.device_count(), 2);
+    // Without room nothing is written: never into another device's row.
+    states.write(99, 0, &state(0, 99));
+    assert_eq!(states.read(99).unwrap(), None);
+    assert!(states.failure().is_none());
+}
+
+/// Whatever happens after a checkpoint, it finds the states that belong to it.
+#[test]
+fn a_checkpoint_finds_its_own_states() {
+    let (_folder, path) = path();
+    let mut states = States::create(&path, 3, "run").unwrap();
+    states.reserve(&[1, 2, 3]).unwrap();
+    for round in 0..4 {
+        states.write(1, round, &state(round, 1));
+    }
+    states.write(2, 1, &state(1, 2));
+    states.sync("run").unwrap();
+    let digest = Some(states.digest());
+    states.committed(4);
+    // Rounds that are lost: more often than there are slots, a first selection, a new device.
+    states.reserve(&[4]).unwrap();
+    for round in 4..9 {
+        for device in 1..5 {
+            states.write(device, round, &state(round, device));
+        }
+    }
+    assert_eq!(states.read(1).unwrap(), Some(state(8, 1)));
+    drop(states);
+
+    let mut states = States::open(&path, 3, "run", (4, digest)).unwrap();
+    assert_eq!(states.read(1).unwrap(), Some(state(3, 1)));
+    assert_eq!(states.read(2).unwrap(), Some(state(1, 2)));
+    assert_eq!(
+        (states.read(3).unwrap(), states.read(4).unwrap()),
+        (None, None)
+    );
+    states.reserve(&[4, 5]).unwrap();
+    states.write(4, 4, &state(4, 4));
+    states.write(1, 4, &state(4, 1));
+    assert_eq!(states.read(4).unwrap(), Some(state(4, 4)));
+    states.sync("run").unwrap();
+    let newer = Some(states.digest());
+    drop(states);
+    // The states of an earlier checkpoint are not those of a later one, nor the other way round.
+    assert!(States::open(&path, 3, "run", (5, digest)).is_err());
+    let states = States::open(&path, 3, "run", (5, newer)).unwrap();
+    assert_eq!(
+        (states.read(1).unwrap(), states.read(2).unwrap()),
+        (Some(state(4, 1)), Some(state(1, 2)))
+    );
+}
+
+#[test]
+fn files_that_are_cut_changed_or_foreign_are_refused() {
+    let (_folder, path) = path();
+    let mut states = States::create(&path, 3, "run").unwrap();
+    states.reserve(&[1, 2]).unwrap();
+    states.write(1, 0, &state(0, 1));
+    states.write(2, 0, &state(0, 2));
+    states.sync("run").unwrap();
+    let at = (1, Some(states.digest()));
+    drop(states);
+    let refusal = |length, name: &str| {
+        States::open(&path, length, name, at)
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(refusal(3, "other").contains("another run"));
+    assert!(refusal(4, "run").contains("another run"));
+
+    let whole = std::fs::read(&path).unwrap();
+    for length in 0..whole.len() {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        assert!(refusal(3, "run").contains("damaged"), "{length}");
+    }
+    // Wherever a byte is changed, no wrong state comes out, and none is missing.
+    for place in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[place] ^= 1;
+        std::fs::write(&path, &changed).unwrap();
+        let Ok(states) = States::open(&path, 3, "run", at) else {
+            continue;
+        };
+        for device in [1, 2] {
+            let found = states.read(device).unwrap();
+            assert_eq!(found, Some(state(0, device)), "{place}");
+        }
+    }
+}

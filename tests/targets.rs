@@ -1,0 +1,91 @@
+//! Sizes and instruction counts on a Cortex-M4F do not grow unnoticed. Both are deterministic for one
+//! compiler; `docs/targets.md` has all targets, and counts of firmware that is optimised for speed.
+
+use std::process::{Command, Stdio};
+
+use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
+
+use crate::boards::{CORTEX_M4F, firmware};
+
+/// Instructions of the firmware's bench at opt-level "s", of the compiler that needs more: rustup's
+/// stable 1.95 or Debian's 1.96.
+const INSTRUCTIONS: [(&str, u32); 10] = [
+    ("gradient", 15_064),
+    ("step", 38_237),
+    ("clip-650", 9_623),
+    ("quantise-650", 84_408),
+    ("smooth-256", 4_706),
+    ("smooth-1024", 17_757),
+    ("noise-1000", 388_883),
+    ("frame", 30_106),
+    ("round-training", 4_434_225),
+    ("round-sending", 675_816),
+];
+
+/// Bytes in flash of the client without a host.
+const FLASH: u32 = 38_464;
+
+/// A measured number may be up to 5 % above the one written here.
+fn check(what: &str, written: u32, measured: u32) -> Result<(), String> {
+    let most = u64::from(written) * 105 / 100;
+    if u64::from(measured) <= most {
+        Ok(())
+    } else {
+        Err(format!(
+            "{what}: {measured}, and {written} is written in tests/targets.rs\n"
+        ))
+    }
+}
+
+#[test]
+fn a_cortex_m4f_needs_no_more_instructions() {
+    let Some(program) = firmware(&CORTEX_M4F, "bench") else {
+        return;
+    };
+    let output = Command::new(CORTEX_M4F.qemu)
+        .arg("-machine")
+        .args(CORTEX_M4F.machine)
+        .args(["-nographic", "-monitor", "none", "-serial", "none"])
+        .args(["-semihosting-config", "enable=on,target=native"])
+        .args(["-icount", "shift=10,sleep=off", "-kernel"])
+        .arg(program)
+        .stdin(Stdio::null())
+        .output()
+        .expect("QEMU starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+    let mut complaints = String::new();
+    for (name, written) in INSTRUCTIONS {
+        let of_name = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+        let measured = printed.lines().find_map(of_name).expect("a count");
+        complaints += &check(name, written, measured).err().unwrap_or_default();
+    }
+    assert!(
+        complaints.is_empty(),
+        "more than 5 % above what is written:\n{complaints}all of them:\n{printed}"
+    );
+}
+
+#[test]
+fn the_client_of_a_cortex_m4f_needs_no_more_flash() {
+    let Some(program) = firmware(&CORTEX_M4F, "bare") else {
+        return;
+    };
+    let bytes = std::fs::read(program).expect("the client");
+    let file = object::File::parse(bytes.as_slice()).expect("an ELF file");
+    let in_flash = |section: &object::Section<'_, '_>| {
+        let SectionFlags::Elf { sh_flags } = section.flags() else {
+            return false;
+        };
+        let loaded = sh_flags & u64::from(elf::SHF_ALLOC) != 0;
+        loaded && section.kind() != SectionKind::UninitializedData
+    };
+    let flash: u64 = file
+        .sections()
+        .filter(in_flash)
+        .map(|section| section.size())
+        .sum();
+    let flash = u32::try_from(flash).expect("a size");
+    println!("{flash} bytes");
+    assert_eq!(check("flash", FLASH, flash), Ok(()));
+}
