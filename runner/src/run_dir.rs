@@ -414,13 +414,22 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirEr
         let mut file = File::create(&partial)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&partial, path)
+        fs::rename(&partial, path)?;
+        sync_folder(path)
     };
     write().map_err(|source| {
         // What was written of it is of no use; that it may stay behind does no harm.
         let _ = fs::remove_file(&partial);
         io("write", path)(source)
     })
+}
+
+/// Syncs the folder of a file: a new file, or one that was renamed, survives a power loss only then.
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let parent = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
 }
 
 /// An error about the content of a file.

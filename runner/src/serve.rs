@@ -87,7 +87,7 @@ impl ServeError {
     pub const fn is_bad_input(&self) -> bool {
         !matches!(
             self,
-            Self::Fleet(FleetError::Listen { .. } | FleetError::Entropy(_))
+            Self::Fleet(FleetError::Listen { .. } | FleetError::Entropy(_) | FleetError::Thread(_))
         )
     }
 }

@@ -1,7 +1,8 @@
 //! `smolfed device`: one device as a process.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,7 @@ use super::session::stop_on_ctrl_c;
 use crate::config::{ModelConfig, ModelKind};
 use crate::coordinator::address::{Address, Transport};
 use crate::coordinator::fleet::secret;
+use crate::coordinator::keys::is_private;
 use crate::data::csv::{self, Columns};
 use crate::data::dataset::{self, Dataset};
 use crate::device::client::{Event, talk};
@@ -48,7 +50,7 @@ pub(super) struct Args {
     /// The device's record, written by `smolfed provision`.
     #[arg(long, value_name = "FILE")]
     provision: PathBuf,
-    /// The device's ledger; made when it is not there.
+    /// The device's ledger, made by `smolfed provision`.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
     /// Where the coordinator is: tcp:HOST:PORT, unix:PATH or serial:PATH[@BAUD].
@@ -120,7 +122,7 @@ impl FromStr for ModelName {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let page = std::fs::read(&args.provision).map_err(|error| refused(&args.provision, error))?;
+    let page = read_record(&args.provision)?;
     let record = Record::read(&page).map_err(|error| refused(&args.provision, error))?;
     let data = match (&args.data, &args.label) {
         (Some(path), Some(label)) => Some(read_csv(path, label)?),
@@ -195,7 +197,17 @@ impl Device<'_> {
                 model_name(&self.args.model.0)
             )));
         }
-        Ok((stored.features().collect(), stored.targets().collect()))
+        let targets: Vec<T> = stored.targets().collect();
+        let classes = self.args.model.0.output_count().max(2);
+        let is_class = |target: &T| (target.to_word() as usize) < classes;
+        if T::KIND == TargetKind::Class && !targets.iter().all(is_class) {
+            let path = self.args.provision.display();
+            return Err(CliError::Usage(format!(
+                "{path} has samples of classes that `--model {}` does not have",
+                model_name(&self.args.model.0)
+            )));
+        }
+        Ok((stored.features().collect(), targets))
     }
 
     fn of_file<T: FromData>(&self, data: &Dataset) -> Result<(Vec<f32>, Vec<T>), CliError> {
@@ -312,11 +324,30 @@ impl FromData for u16 {
 }
 
 fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
-    let (flash, is_new) = FileFlash::open(path).map_err(|error| refused(path, error))?;
-    if is_new {
-        eprintln!("{}: a new ledger; never delete it", path.display());
+    // One that is not there is not made: the device may have used its random streams before.
+    let flash = FileFlash::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => refused(
+            path,
+            "there is no ledger; `smolfed provision` makes it, once in a device's life",
+        ),
+        _ => refused(path, error),
+    })?;
+    Ledger::open(flash).map_err(|error| refused(path, error))
+}
+
+/// The device's record, which nobody else may read.
+fn read_record(path: &Path) -> Result<Vec<u8>, CliError> {
+    let mut file = File::open(path).map_err(|error| refused(path, error))?;
+    if !is_private(&file).map_err(|error| refused(path, error))? {
+        let path = path.display();
+        return Err(CliError::Usage(format!(
+            "{path} holds secrets and can be read by others: chmod 600 {path}"
+        )));
     }
-    Ledger::open_or_create(flash).map_err(|error| refused(path, error))
+    let mut page = Vec::new();
+    file.read_to_end(&mut page)
+        .map_err(|error| refused(path, error))?;
+    Ok(page)
 }
 
 fn read_csv(path: &Path, label: &str) -> Result<Dataset, CliError> {

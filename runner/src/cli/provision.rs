@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use smolfed_core::ledger::Budget;
+use smolfed_core::ledger::{Budget, Ledger};
 use smolfed_core::provision::{self, ProvisionError};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Identity, Policy};
@@ -19,8 +19,10 @@ use crate::config::{Config, Override};
 use crate::coordinator::{fleet::secret, keys};
 use crate::data::synthetic::DeviceBuffer;
 use crate::data::{DataFolders, Federation};
+use crate::device::flash::FileFlash;
 use crate::experiment::Experiment;
 use crate::run;
+use crate::run_dir::sync_folder;
 use crate::serve::terms;
 use crate::task::Task;
 
@@ -29,8 +31,9 @@ use crate::task::Task;
 ///
 /// A record holds the device's number, its key, the secret root of its random streams, and what it
 /// agrees to: by default as many participations as the experiment has rounds, its epochs and, with
-/// local trust, its noise. Writes keys.toml and device-K.bin, which nobody else can read, and
-/// overwrites nothing. Copy each record to its device and delete it here.
+/// local trust, its noise. Writes keys.toml and device-K.bin, and a blank device-K.ledger for a device
+/// that is a process; nobody else can read them, and nothing is overwritten. Copy each record to its
+/// device and delete it here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -88,10 +91,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     }
     let keys_path = args.out.join("keys.toml");
     let record_path = |device: u32| args.out.join(format!("device-{device}.bin"));
+    let ledger_path = |device: u32| args.out.join(format!("device-{device}.ledger"));
     let files = args
         .devices
         .clone()
-        .map(record_path)
+        .flat_map(|device| [record_path(device), ledger_path(device)])
         .chain([keys_path.clone()]);
     if let Some(taken) = files.into_iter().find(|path| path.exists()) {
         return Err(CliError::Usage(format!(
@@ -124,9 +128,14 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             .map_err(|error| CliError::Usage(format!("device {device}: {error}")))?;
         let path = record_path(device);
         write_secret(&path, &record).map_err(failed(&path))?;
+        let path = ledger_path(device);
+        let flash = FileFlash::create(&path).map_err(failed(&path))?;
+        Ledger::create(flash)
+            .map_err(|error| CliError::Stopped(format!("{}: {error}", path.display())))?;
         keys.insert(device, key);
     }
-    write_secret(&keys_path, keys::to_toml(&keys).as_bytes()).map_err(failed(&keys_path))?;
+    write_secret(&keys_path, keys::to_toml(&keys, args.seed).as_bytes())
+        .map_err(failed(&keys_path))?;
     if let Some(seed) = args.seed {
         eprintln!(
             "the devices' random streams follow from seed {seed}: for tests and demonstrations only"
@@ -195,7 +204,8 @@ fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .mode(0o600)
         .open(path)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    file.sync_all()?;
+    sync_folder(path)
 }
 
 fn say_what_next(

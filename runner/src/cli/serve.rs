@@ -206,11 +206,15 @@ impl Plan {
         let origin = Origin::Fleet {
             id: self.file.id.clone(),
             seed: self.file.seed,
+            device_seed: self.keys.device_seed(),
             simulated: self.file.simulated,
         };
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
+        if !experiment.privacy.is_local() {
+            warn_of_open_lines(&self.places);
+        }
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
         // Rounds that were paid for are never begun again; nor are numbers that the fleet has used.
         let paid = match &self.resumed {
@@ -275,6 +279,17 @@ pub(super) fn seed(seed: u64) -> Result<Override, CliError> {
     let number = i64::try_from(seed)
         .map_err(|_| CliError::Usage(format!("`--seed {seed}`: expected a number below 2^63")))?;
     Ok(Override::new("seed", number.into()))
+}
+
+/// With central trust, updates without noise must not cross a network that others can see.
+fn warn_of_open_lines(places: &Places) {
+    let open = places.dial.iter().chain(&places.listen);
+    for address in open.filter(|address| address.leaves_this_machine()) {
+        eprintln!(
+            "warning: {address}: updates have no noise of their own (central trust), and this line \
+             is not encrypted: use it inside of a VPN only"
+        );
+    }
 }
 
 /// Rounds of the run that its ledger has charges for.

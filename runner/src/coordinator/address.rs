@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,18 @@ pub trait Transport: Read + Write + Send {}
 impl<T: Read + Write + Send> Transport for T {}
 
 impl Address {
+    /// Whether what is sent there may cross a network.
+    #[must_use]
+    pub fn leaves_this_machine(&self) -> bool {
+        let Self::Tcp(place) = self else {
+            return false;
+        };
+        let host = place.rsplit_once(':').map_or("", |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = |ip: IpAddr| ip.is_loopback();
+        host != "localhost" && !host.parse().is_ok_and(is_loopback)
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -131,10 +144,7 @@ impl Address {
             }
             Self::Unix(path) => {
                 let listener = match UnixListener::bind(path) {
-                    Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                        if UnixStream::connect(path).is_ok() {
-                            return Err(error);
-                        }
+                    Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_behind(path) => {
                         std::fs::remove_file(path)?;
                         UnixListener::bind(path)?
                     }
@@ -145,6 +155,16 @@ impl Address {
             }
         }
     }
+}
+
+/// Whether there is a socket that nobody listens at any more: other files are never removed.
+fn is_left_behind(path: &Path) -> bool {
+    let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
+    is_socket(path) && UnixStream::connect(path).is_err_and(refused)
+}
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 
 fn tcp(stream: TcpStream) -> io::Result<Box<dyn Transport>> {
@@ -190,7 +210,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
+        if let Self::Unix(_, path) = self
+            && is_socket(path)
+        {
             // That it may stay behind does no harm: the next one replaces it.
             let _ = std::fs::remove_file(path);
         }
@@ -219,12 +241,15 @@ pub fn read_some(transport: &mut dyn Transport, buffer: &mut [u8]) -> io::Result
 pub fn write_all(transport: &mut dyn Transport, mut bytes: &[u8]) -> io::Result<()> {
     let deadline = Instant::now() + WRITE_WAIT;
     while !bytes.is_empty() {
+        // Also for a line that takes a byte now and then.
+        if Instant::now() >= deadline {
+            return Err(ErrorKind::TimedOut.into());
+        }
         match transport.write(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
             Err(error) => match error.kind() {
-                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                    if Instant::now() < deadline => {}
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
                 _ => return Err(error),
             },
         }
@@ -243,6 +268,68 @@ mod tests {
         }
         let serial: Address = "serial:/dev/ttyACM0".parse().unwrap();
         assert_eq!(serial.to_string(), "serial:/dev/ttyACM0@115200");
+    }
+
+    #[test]
+    fn what_stays_on_this_machine_is_known() {
+        for (text, leaves) in [
+            ("tcp:127.0.0.1:1", false),
+            ("tcp:[::1]:1", false),
+            ("tcp:localhost:1", false),
+            ("tcp:0.0.0.0:1", true),
+            ("tcp:board.local:1", true),
+            ("serial:/dev/ttyACM0", false),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.leaves_this_machine(), leaves, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_socket_is_replaced_and_no_other_file_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("place");
+        let address = Address::Unix(path.clone());
+        std::fs::write(&path, "keys").unwrap();
+        assert!(address.listen().is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"keys");
+        std::fs::remove_file(&path).unwrap();
+
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "left behind");
+        let listener = address.listen().unwrap();
+        assert!(address.listen().is_err(), "somebody listens");
+        // Whatever took its place in the meantime stays as well.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "keys").unwrap();
+        drop(listener);
+        assert_eq!(std::fs::read(&path).unwrap(), b"keys");
+    }
+
+    /// Takes one byte every 100 ms.
+    struct Drip;
+
+    impl Read for Drip {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Ok(0)
+        }
+    }
+
+    impl Write for Drip {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            std::thread::sleep(Duration::from_millis(100));
+            Ok(1)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_takes_a_byte_now_and_then_is_given_up() {
+        let error = write_all(&mut Drip, &[0; 256]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
     }
 
     #[test]

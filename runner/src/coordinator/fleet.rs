@@ -29,6 +29,9 @@ pub enum FleetError {
         /// Why.
         source: std::io::Error,
     },
+    /// No thread.
+    #[error("the operating system gives no thread for a connection: {0}")]
+    Thread(std::io::Error),
     /// No secrets.
     #[error("the operating system gives no random bytes: {0}")]
     Entropy(String),
@@ -42,6 +45,11 @@ pub fn secret() -> Result<[u8; 32], FleetError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| FleetError::Entropy(error.to_string()))?;
     Ok(secret)
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, FleetError> {
+    let spawned = std::thread::Builder::new().spawn(work);
+    spawned.map_err(FleetError::Thread)
 }
 
 /// Where devices are, and how long they are waited for.
@@ -106,13 +114,13 @@ impl Fleet {
         let mut threads = Vec::new();
         for listener in listeners? {
             let shared = Arc::clone(&shared);
-            threads.push(std::thread::spawn(move || shared.accept(&listener)));
+            threads.push(spawn(move || shared.accept(&listener))?);
         }
         for address in &places.dial {
             let address = address.clone();
             let shared = Arc::clone(&shared);
             // Not waited for at the end: it may be in the middle of connecting.
-            std::thread::spawn(move || shared.dial(&address));
+            spawn(move || shared.dial(&address))?;
         }
         Ok(Self {
             shared,

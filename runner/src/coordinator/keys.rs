@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,8 @@ pub enum KeysError {
 #[serde(deny_unknown_fields)]
 struct RawKeys {
     #[serde(default)]
+    device_seed: Option<u64>,
+    #[serde(default)]
     device: Vec<RawKey>,
 }
 
@@ -75,6 +79,7 @@ struct RawKey {
 #[derive(Debug)]
 pub struct FleetKeys {
     keys: BTreeMap<u32, Key>,
+    device_seed: Option<u64>,
     path: PathBuf,
     counter: PathBuf,
     next_round: u32,
@@ -87,13 +92,18 @@ impl FleetKeys {
     /// # Errors
     /// [`KeysError`].
     pub fn open(path: &Path) -> Result<Self, KeysError> {
-        let file = File::open(path).map_err(io("read", path))?;
+        let mut file = File::open(path).map_err(io("read", path))?;
         file.try_lock().map_err(|_| KeysError::InUse {
             path: path.display().to_string(),
         })?;
-        is_private(&file, path)?;
-        let text = fs::read_to_string(path).map_err(io("read", path))?;
-        let keys = parse(&text).map_err(content(path))?;
+        if !is_private(&file).map_err(io("read", path))? {
+            return Err(KeysError::Readable {
+                path: path.display().to_string(),
+            });
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(io("read", path))?;
+        let Parsed { keys, device_seed } = parse(&text).map_err(content(path))?;
         let counter = counter_of(path);
         let next_round = match fs::read_to_string(&counter) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
@@ -107,6 +117,7 @@ impl FleetKeys {
         };
         Ok(Self {
             keys,
+            device_seed,
             path: path.to_path_buf(),
             counter,
             next_round,
@@ -124,6 +135,12 @@ impl FleetKeys {
     #[must_use]
     pub const fn keys(&self) -> &BTreeMap<u32, Key> {
         &self.keys
+    }
+
+    /// The seed that the devices' random streams follow from, if they were provisioned with one.
+    #[must_use]
+    pub const fn device_seed(&self) -> Option<u64> {
+        self.device_seed
     }
 
     /// The lowest round number that the fleet has not used.
@@ -155,12 +172,27 @@ fn counter_of(keys: &Path) -> PathBuf {
     keys.with_file_name(name)
 }
 
-/// The text of a file of keys.
+/// What a file of keys says.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The key of each device.
+    pub keys: BTreeMap<u32, Key>,
+    /// The seed that the devices' random streams follow from, if they do.
+    pub device_seed: Option<u64>,
+}
+
+/// The text of a file of keys, for devices whose random streams follow from `device_seed`, if there is
+/// one.
 #[must_use]
-pub fn to_toml(keys: &BTreeMap<u32, [u8; 32]>) -> String {
+pub fn to_toml(keys: &BTreeMap<u32, [u8; 32]>, device_seed: Option<u64>) -> String {
     let mut text = String::from(
         "# The keys of a fleet. Secret: who has them can speak for its devices and its coordinator.\n",
     );
+    if let Some(seed) = device_seed {
+        text.push_str(&format!(
+            "\n# Who knows it can subtract the noise of these devices.\ndevice_seed = {seed}\n"
+        ));
+    }
     for (number, key) in keys {
         let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         text.push_str(&format!(
@@ -174,7 +206,7 @@ pub fn to_toml(keys: &BTreeMap<u32, [u8; 32]>) -> String {
 ///
 /// # Errors
 /// What is wrong with it, to follow the name of the file. Keys are not repeated in it.
-pub fn parse(text: &str) -> Result<BTreeMap<u32, Key>, String> {
+pub fn parse(text: &str) -> Result<Parsed, String> {
     // The parser's own sentences show the line, which may be a key.
     let raw: RawKeys = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
@@ -186,11 +218,17 @@ pub fn parse(text: &str) -> Result<BTreeMap<u32, Key>, String> {
             None => "expected `[[device]]` with `number` and `key`".to_owned(),
         }
     })?;
-    let mut keys = BTreeMap::new();
+    let (mut keys, mut secrets) = (BTreeMap::new(), BTreeMap::new());
     for RawKey { number, key } in raw.device {
         let secret = secret(&key).ok_or(format!(
             "`key` of device {number}: expected 64 hexadecimal digits"
         ))?;
+        if let Some(other) = secrets
+            .insert(secret, number)
+            .filter(|other| *other != number)
+        {
+            return Err(format!("devices {other} and {number} have one key"));
+        }
         if keys.insert(number, Key::from_secret(secret)).is_some() {
             return Err(format!("device {number} is there twice"));
         }
@@ -198,7 +236,10 @@ pub fn parse(text: &str) -> Result<BTreeMap<u32, Key>, String> {
     if keys.is_empty() {
         return Err("it has no `[[device]]`".to_owned());
     }
-    Ok(keys)
+    Ok(Parsed {
+        keys,
+        device_seed: raw.device_seed,
+    })
 }
 
 fn secret(hex: &str) -> Option<[u8; 32]> {
@@ -214,15 +255,12 @@ fn secret(hex: &str) -> Option<[u8; 32]> {
     Some(secret)
 }
 
-fn is_private(file: &File, path: &Path) -> Result<(), KeysError> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata().map_err(io("read", path))?.permissions();
-    if mode.mode() & 0o077 != 0 {
-        return Err(KeysError::Readable {
-            path: path.display().to_string(),
-        });
-    }
-    Ok(())
+/// Whether nobody but its owner can use a file.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn is_private(file: &File) -> std::io::Result<bool> {
+    Ok(file.metadata()?.permissions().mode() & 0o077 == 0)
 }
 
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
@@ -242,7 +280,6 @@ fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -253,7 +290,7 @@ mod tests {
     }
 
     fn two() -> String {
-        to_toml(&BTreeMap::from([(0, [7; 32]), (9, [0xab; 32])]))
+        to_toml(&BTreeMap::from([(0, [7; 32]), (9, [0xab; 32])]), Some(5))
     }
 
     #[test]
@@ -261,7 +298,7 @@ mod tests {
         let (_dir, path) = file(&two());
         let keys = FleetKeys::open(&path).unwrap();
         assert_eq!(keys.keys().keys().copied().collect::<Vec<_>>(), [0, 9]);
-        assert_eq!(keys.next_round(), 0);
+        assert_eq!((keys.next_round(), keys.device_seed()), (0, Some(5)));
     }
 
     #[test]
@@ -304,7 +341,11 @@ mod tests {
                 format!("[[device]]\nnumber = 1\nkey = \"{key}\"\n"),
                 "device 1: expected 64",
             ),
-            (format!("{}{}", two(), two()), "device 0 is there twice"),
+            (
+                two() + &two().replace("device_seed = 5", ""),
+                "device 0 is there twice",
+            ),
+            (two().replace("ab", "07"), "devices 0 and 9 have one key"),
         ];
         for (text, expected) in cases {
             let error = parse(&text).map(|_| ()).unwrap_err();

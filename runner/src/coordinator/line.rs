@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use rand_core::Rng;
 use smolfed_core::stream::Stream;
-use smolfed_core::wire::Direction;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::{Encoded, Frame};
 use smolfed_core::wire::link::{greet, open_greeting};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Message, is_greeting};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
+use smolfed_core::wire::{Direction, VERSION};
 
 use super::peer::{LineId, Peer};
 
@@ -37,6 +37,12 @@ impl Roster {
     }
 }
 
+/// Time for which a device that was refused is not called: it would only ask again.
+const REFUSED_FOR: Duration = Duration::from_secs(60);
+
+/// Frames of nobody after which a line's frames are no longer compared with sessions of other lines.
+const MOST_STRANGE: u32 = 16;
+
 /// One connection.
 pub struct Line {
     id: LineId,
@@ -45,6 +51,8 @@ pub struct Line {
     devices: Vec<u32>,
     refusals: Refusals,
     called: Option<Duration>,
+    /// Frames that were compared with all sessions, in vain.
+    strange: u32,
 }
 
 impl Line {
@@ -57,6 +65,7 @@ impl Line {
             devices: Vec::new(),
             refusals: Refusals::new(),
             called: None,
+            strange: 0,
         }
     }
 
@@ -128,15 +137,25 @@ impl Line {
     ) -> Result<Encoded, Refusal> {
         let frame = Frame::parse(raw)?;
         if is_greeting(frame.header.kind) {
-            return self.greeting(&frame, roster);
+            return self.greeting(&frame, roster, now);
+        }
+        // Before its tag is looked at a frame is nobody's.
+        if frame.header.version != VERSION {
+            return Err(Refusal::Version);
         }
         if let Some(answer) = self.offer_to(&self.devices.clone(), &frame, roster, now) {
             return Ok(answer);
+        }
+        if self.strange >= MOST_STRANGE {
+            return Err(Refusal::Tag);
         }
         // A session whose connection broke may go on here.
         let orphans = roster.peers.iter().filter(|(_, peer)| peer.is_orphan());
         let orphans: Vec<u32> = orphans.map(|(device, _)| *device).collect();
         let answer = self.offer_to(&orphans, &frame, roster, now);
+        if answer.is_none() {
+            self.strange += 1;
+        }
         answer.ok_or(Refusal::Tag)
     }
 
@@ -162,7 +181,12 @@ impl Line {
         None
     }
 
-    fn greeting(&mut self, frame: &Frame<'_>, roster: &mut Roster) -> Result<Encoded, Refusal> {
+    fn greeting(
+        &mut self,
+        frame: &Frame<'_>,
+        roster: &mut Roster,
+        now: Duration,
+    ) -> Result<Encoded, Refusal> {
         let Message::Hello(hello) = open_greeting(frame, Direction::ToCoordinator)? else {
             return Err(Refusal::Unexpected);
         };
@@ -172,6 +196,9 @@ impl Line {
         roster.nonces.fill_bytes(&mut nonce);
         match peer.hello(self.id, frame, &hello, nonce) {
             Ok(answer) => {
+                if peer.is_refused() {
+                    self.called = Some(now + REFUSED_FOR);
+                }
                 self.remember(hello.device);
                 Ok(answer)
             }

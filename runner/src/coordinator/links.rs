@@ -19,6 +19,9 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fr
 /// How long a connection that came in may stay without a session.
 const STRANGER_WAIT: Duration = Duration::from_secs(30);
 
+/// Most connections that come in, however large the fleet: each has a thread.
+const MOST_GUESTS: usize = 4096;
+
 /// What a thread does while nothing happens.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -46,7 +49,7 @@ impl Switchboard {
     #[must_use]
     pub fn new(roster: Roster, report: Box<dyn Fn(&str) + Send + Sync>) -> Self {
         // A device that reconnects may leave a connection behind that nobody has noticed yet.
-        let most_guests = 4 * roster.peers.len() + 16;
+        let most_guests = (4 * roster.peers.len() + 16).min(MOST_GUESTS);
         Self {
             roster: Mutex::new(roster),
             bell: Condvar::new(),
@@ -217,13 +220,34 @@ impl Switchboard {
             return None;
         }
         self.is_full.store(false, Ordering::Relaxed);
-        self.guests.fetch_add(1, Ordering::Relaxed);
-        let shared = Arc::clone(self);
-        Some(thread::spawn(move || {
+        let guest = Guest::new(Arc::clone(self));
+        let spawned = thread::Builder::new().spawn(move || {
             // That a guest has left is no news.
-            let _ = shared.talk(&mut *transport, true);
-            shared.guests.fetch_sub(1, Ordering::Relaxed);
-        }))
+            let _ = guest.0.talk(&mut *transport, true);
+        });
+        match spawned {
+            Ok(thread) => Some(thread),
+            Err(error) => {
+                self.say(&format!("a connection was turned away: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// A connection that came in, counted for as long as it is there.
+struct Guest(Arc<Switchboard>);
+
+impl Guest {
+    fn new(switchboard: Arc<Switchboard>) -> Self {
+        switchboard.guests.fetch_add(1, Ordering::Relaxed);
+        Self(switchboard)
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.0.guests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

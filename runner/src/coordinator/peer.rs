@@ -17,8 +17,12 @@ use smolfed_core::wire::{Direction, VERSION};
 
 use super::exchange::{Absence, Exchange, Offer, Reply, Verdict};
 
-/// Most sessions of one device that wait for a proof that the device is there.
+/// Most sessions of one device on one line that wait for a proof that the device is there. A new one
+/// takes the place of the oldest of its line: what is said elsewhere cannot push it out.
 pub const PENDING: usize = 4;
+
+/// Most of them on all lines.
+const PENDING_IN_ALL: usize = 16 * PENDING;
 
 /// Names one connection; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,9 +192,13 @@ impl Peer {
             self.refusals.count(Refusal::Tag);
             return Err(Refusal::Tag);
         }
-        let session = |nonce: &Nonce| self.key.session(self.device, &hello.nonce, nonce);
+        let (key, device) = (self.key.clone(), self.device);
+        let session = |nonce: &Nonce| key.session(device, &hello.nonce, nonce);
         let version = match self.agrees(hello) {
-            Ok(version) => version,
+            Ok(version) => {
+                self.refused = None;
+                version
+            }
             Err(reason) => {
                 self.refused = Some(reason);
                 let refused = Message::Refused(Refused {
@@ -203,16 +211,12 @@ impl Peer {
             }
         };
         // A device that did not hear the welcome repeats its hello, and gets the same again.
-        let is_same = |session: &&mut Session| session.device_nonce == hello.nonce;
-        let nonce = match self.pending.iter_mut().find(is_same) {
-            Some(known) => {
-                known.line = Some(line);
-                known.coordinator_nonce
-            }
+        let is_same =
+            |session: &&Session| session.device_nonce == hello.nonce && session.line == Some(line);
+        let nonce = match self.pending.iter().find(is_same) {
+            Some(known) => known.coordinator_nonce,
             None => {
-                if self.pending.len() >= PENDING {
-                    self.pending.pop_front();
-                }
+                self.make_room(line);
                 self.pending.push_back(Session {
                     link: Link::new(session(&fresh), Direction::ToDevice),
                     line: Some(line),
@@ -224,6 +228,30 @@ impl Peer {
         };
         let welcome = Message::Welcome(Welcome { version, nonce });
         Ok(greet(&welcome, &session(&nonce), Direction::ToDevice))
+    }
+
+    /// Makes room for a pending session of this line.
+    fn make_room(&mut self, line: LineId) {
+        let is_here = |session: &Session| session.line == Some(line);
+        let here = self
+            .pending
+            .iter()
+            .filter(|session| is_here(session))
+            .count();
+        if here >= PENDING
+            && let Some(oldest) = self.pending.iter().position(is_here)
+        {
+            self.pending.remove(oldest);
+        }
+        if self.pending.len() >= PENDING_IN_ALL {
+            self.pending.pop_front();
+        }
+    }
+
+    /// Whether the last hello was refused.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        self.refused.is_some()
     }
 
     /// The version to speak, if the federation and the device fit together.

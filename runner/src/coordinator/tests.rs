@@ -7,12 +7,15 @@ use proptest::{collection::vec, prelude::*};
 use smolfed_core::ledger::Budget;
 use smolfed_core::session::{Phase, Policy};
 use smolfed_core::wire::Direction;
-use smolfed_core::wire::link::greet;
+use smolfed_core::wire::frame::{Encoded, Header};
+use smolfed_core::wire::link::{Link, greet};
+use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Decline, Hello, Message, UpdateChunk, update_chunks};
 use smolfed_core::wire::refusal::Refusal;
 
 use super::exchange::{Absence, Verdict};
-use super::peer::PENDING;
+use super::line::Line;
+use super::peer::{LineId, PENDING};
 
 mod desk;
 mod liar;
@@ -272,12 +275,9 @@ fn devices_that_do_not_fit_the_federation_are_told_why_and_fall_silent() {
     );
     // Of a version that is not spoken here, and with another model.
     let mut hello = Hello {
-        device: 1,
-        nonce: [1; 16],
         lowest_version: 2,
         highest_version: 9,
-        shape: shape(),
-        needs_local_noise: false,
+        ..greeting(1, [1; 16])
     };
     for state in [
         "refused: no common version of the protocol",
@@ -311,4 +311,78 @@ fn a_device_stops_at_its_own_budget() {
     ));
     let spent = Verdict::Missing(Absence::Declined(Decline::Budget));
     assert_eq!(verdicts[2..], [spent.clone(), spent]);
+}
+
+/// Whoever recorded a fleet and reaches the port says all of it again, on a line of their own.
+#[test]
+fn recorded_hellos_from_elsewhere_keep_nobody_out() {
+    let mut desk = Desk::new(None);
+    let nonce = [77; 16];
+    let answer = desk.hear(&hello(0, 0, nonce));
+    let mut elsewhere = Line::new(LineId(9));
+    let mut out = vec![];
+    for number in 0..5 * PENDING as u8 {
+        let replay = hello(0, 0, [number; 16]);
+        elsewhere.receive(&replay, &mut desk.roster, desk.now, &mut out);
+    }
+    // Also the very hello that is being answered.
+    elsewhere.receive(&hello(0, 0, nonce), &mut desk.roster, desk.now, &mut out);
+    let mut device = Liar::welcomed(0, nonce, &answer);
+    device.say(&mut desk, 0, &Message::Ready);
+    assert!(desk.peer(0).is_on(LineId(0)));
+}
+
+#[test]
+fn a_device_that_was_refused_is_left_in_peace() {
+    let mut desk = Desk::new(None);
+    let mut hello = greeting(1, [1; 16]);
+    hello.shape.outputs += 1;
+    let frame = greet(&Message::Hello(hello), &key(1), Direction::ToCoordinator);
+    desk.hear(frame.as_slice());
+    // Ten seconds.
+    let calls = |desk: &mut Desk| {
+        (0..50)
+            .map(|_| desk.hear(&[]))
+            .flat_map(|out| frames(&out))
+            .count()
+    };
+    assert_eq!(calls(&mut desk), 0);
+    // A line on which nobody spoke is called every second.
+    desk.reconnect();
+    assert!((8..=10).contains(&calls(&mut desk)));
+}
+
+#[test]
+fn frames_of_nobody_are_compared_with_all_sessions_a_few_times_only() {
+    for (strange, is_found) in [(15, true), (16, false)] {
+        let mut desk = Desk::new(None);
+        let mut device = Liar::new(&mut desk, 0);
+        desk.reconnect();
+        assert!(desk.peer(0).is_orphan());
+        let mut nobody = Link::new(Key::from_secret([9; 32]), Direction::ToCoordinator);
+        for _ in 0..strange {
+            desk.hear(nobody.seal(0, &Message::Ready).as_slice());
+        }
+        device.say(&mut desk, 0, &Message::Ready);
+        assert_eq!(desk.peer(0).is_reachable(), is_found);
+    }
+}
+
+#[test]
+fn a_forged_frame_of_another_version_is_nobodys() {
+    let mut desk = Desk::new(None);
+    let mut device = Liar::new(&mut desk, 0);
+    let header = Header {
+        version: 2,
+        kind: 16,
+        round: 0,
+        sequence: 9,
+    };
+    let nobody = Key::from_secret([9; 32]);
+    let frame = Encoded::seal(header, &[], &nobody, Direction::ToCoordinator);
+    desk.hear(frame.as_slice());
+    assert_eq!(desk.peer(0).refusals().total(), 0);
+    assert_eq!(desk.line.refusals().get(Refusal::Version), 1);
+    device.say(&mut desk, 0, &Message::Ready);
+    assert!(desk.peer(0).is_reachable());
 }

@@ -16,6 +16,10 @@ use crate::coordinator::address::{Transport, read_some, write_all};
 /// Silence after which the device repeats what waits for an answer.
 pub const REPEAT_AFTER: Duration = Duration::from_millis(500);
 
+/// Silence after which a connection is given up between two rounds: the other end may be gone without
+/// a word.
+pub const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
+
 /// What happens to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -48,27 +52,31 @@ pub fn talk<M: Model, F: NorFlash, R: Rng>(
     // Whatever was torn ends here; what waits for an answer is said on the new connection.
     write_all(transport, &[0])?;
     session.timeout();
-    let mut heard = Instant::now();
+    // Bytes that lead to nothing do not put off what is to be repeated.
+    let (mut said, mut heard) = (Instant::now(), Instant::now());
     while !stop.load(Ordering::Relaxed) {
-        write_all(transport, session.outgoing())?;
-        session.sent();
+        if speak(session, transport)? {
+            said = Instant::now();
+        }
         let read = read_some(transport, &mut buffer)?;
         let mut rest = buffer.get(..read).unwrap_or_default();
         if read > 0 {
             heard = Instant::now();
+        } else if heard.elapsed() >= GIVE_UP_AFTER {
+            return Err(io::ErrorKind::TimedOut.into());
         }
         while !rest.is_empty() {
             let taken = session.receive(rest);
             rest = rest.get(taken..).unwrap_or_default();
             if session.phase() == Phase::Training {
                 session.train(samples);
-                heard = Instant::now();
             }
-            write_all(transport, session.outgoing())?;
-            session.sent();
+            if speak(session, transport)? {
+                said = Instant::now();
+            }
         }
-        if heard.elapsed() >= REPEAT_AFTER {
-            heard = Instant::now();
+        if said.elapsed() >= REPEAT_AFTER {
+            said = Instant::now();
             session.timeout();
         }
         let now = session.phase();
@@ -78,6 +86,17 @@ pub fn talk<M: Model, F: NorFlash, R: Rng>(
         phase = now;
     }
     Ok(())
+}
+
+/// Sends what is to be sent; says whether there was anything.
+fn speak<M: Model, F: NorFlash, R: Rng>(
+    session: &mut Session<'_, M, F, R>,
+    transport: &mut dyn Transport,
+) -> io::Result<bool> {
+    let is_something = !session.outgoing().is_empty();
+    write_all(transport, session.outgoing())?;
+    session.sent();
+    Ok(is_something)
 }
 
 fn event(before: Phase, now: Phase, participations: u32) -> Option<Event> {

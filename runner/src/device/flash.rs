@@ -3,12 +3,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash, check_erase, check_read,
     check_write,
 };
+
+use crate::run_dir::sync_folder;
 
 /// Bytes of a page.
 pub const PAGE: usize = 64;
@@ -45,31 +48,43 @@ pub struct FileFlash {
 }
 
 impl FileFlash {
-    /// Opens the file, or makes a blank one; says which.
+    /// Makes a blank one, which only its owner can read.
+    ///
+    /// # Errors
+    /// Whatever the system says; [`io::ErrorKind::AlreadyExists`] if there is a file.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        lock(&file)?;
+        file.write_all(&[0xff; SIZE])?;
+        file.sync_all()?;
+        sync_folder(path)?;
+        Ok(Self { file })
+    }
+
+    /// Opens the file.
     ///
     /// # Errors
     /// Whatever the system says; [`io::ErrorKind::WouldBlock`] if another process uses it, and
     /// [`io::ErrorKind::InvalidData`] if it has another size.
-    pub fn open(path: &Path) -> io::Result<(Self, bool)> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        file.try_lock()
-            .map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another process uses it"))?;
-        let is_new = file.metadata()?.len() == 0;
-        if is_new {
-            file.write_all(&[0xff; SIZE])?;
-            file.sync_all()?;
-        }
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        lock(&file)?;
         if file.metadata()?.len() != SIZE as u64 {
             let message = format!("it is no ledger, which has {SIZE} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        Ok((Self { file }, is_new))
+        Ok(Self { file })
     }
+}
+
+fn lock(file: &File) -> io::Result<()> {
+    file.try_lock()
+        .map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "another process uses it"))
 }
 
 impl ErrorType for FileFlash {
@@ -119,14 +134,14 @@ mod tests {
     fn a_ledger_in_a_file_survives_its_process() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger");
-        let (flash, is_new) = FileFlash::open(&path).unwrap();
-        assert!(is_new);
+        assert!(FileFlash::open(&path).is_err(), "not there");
+        let flash = FileFlash::create(&path).unwrap();
         let mut ledger = Ledger::create(flash).unwrap();
         ledger.begin(7, Budget(3)).unwrap();
         assert!(FileFlash::open(&path).is_err(), "in use");
         drop(ledger);
-        let (flash, is_new) = FileFlash::open(&path).unwrap();
-        assert!(!is_new);
+        assert!(FileFlash::create(&path).is_err(), "nothing is overwritten");
+        let flash = FileFlash::open(&path).unwrap();
         let ledger = Ledger::open(flash).unwrap();
         assert_eq!(ledger.check(7, Budget(3)), Err(LedgerError::RoundUsed));
         assert_eq!(ledger.past().participations, 1);

@@ -18,6 +18,8 @@ pub enum Origin {
         id: String,
         /// The seed of the coordinator's randomness; `None` if that is secret and new.
         seed: Option<u64>,
+        /// The seed of the devices' own randomness, if they were provisioned with one.
+        device_seed: Option<u64>,
         /// Devices that are simulated.
         simulated: u32,
     },
@@ -57,18 +59,32 @@ impl Origin {
                     .to_owned(),
             ],
             Self::Fleet {
-                seed, simulated, ..
+                seed,
+                device_seed,
+                simulated,
+                ..
             } => {
-                let mut notes = vec![fleet(*seed, is_local)];
+                let mut notes = vec![match is_local {
+                    true => of_devices(*device_seed),
+                    false => of_coordinator(*seed),
+                }];
+                if !is_local {
+                    notes.push(
+                        "Updates crossed the lines without noise: the statement holds against those \
+                         who saw them only if the lines were encrypted or locked away."
+                            .to_owned(),
+                    );
+                }
                 if *simulated > 0 {
                     notes.push(format!(
                         "{simulated} of the devices were simulated by the coordinator and hide nobody."
                     ));
                 }
                 notes.push(
-                    "Who was drawn and who answered (participation.jsonl, devices.json, the log, and with \
-                     Poisson sampling the sizes of cohorts in metrics.jsonl and the report) is not \
-                     covered: keep it secret."
+                    "Who was drawn and who answered is not covered: keep participation.jsonl, \
+                     devices.json and the log secret, and with Poisson sampling the sizes of cohorts \
+                     in metrics.jsonl and the report. Whoever watches the lines sees it from the \
+                     traffic."
                         .to_owned(),
                 );
                 notes
@@ -77,20 +93,27 @@ impl Origin {
     }
 }
 
-fn fleet(seed: Option<u64>, is_local: bool) -> String {
-    match (seed, is_local) {
-        (_, true) => {
-            "Each real device adds its noise from a secret of its own, which never leaves it; \
-                      that it does is what its firmware answers for."
+fn of_devices(seed: Option<u64>) -> String {
+    match seed {
+        Some(seed) => format!(
+            "The real devices' noise follows from the known seed {seed}: who knows the seed can \
+             subtract it."
+        ),
+        None => {
+            "Each real device adds its noise from a secret of its own, which never leaves it; that \
+                 it does is what its firmware answers for."
                 .to_owned()
         }
-        (Some(seed), false) => format!(
+    }
+}
+
+fn of_coordinator(seed: Option<u64>) -> String {
+    match seed {
+        Some(seed) => format!(
             "The coordinator's randomness came from the known seed {seed}: who knows the seed can \
              subtract the noise."
         ),
-        (None, false) => {
-            "The coordinator's randomness came from the operating system and was not kept."
-                .to_owned()
-        }
+        None => "The coordinator's randomness came from the operating system and was not kept."
+            .to_owned(),
     }
 }

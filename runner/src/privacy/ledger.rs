@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::number::upper;
+use crate::run_dir::sync_folder;
 
 use super::accountant::{Accountant, AccountingError};
 use super::event::{PrivacyEvent, Sampling};
@@ -188,7 +189,7 @@ impl Ledger {
                 cut.map_err(io("write", &ledger.path))?;
             }
             // The entry in the folder is on the disk as well, before anything counts on the file.
-            sync_folder(&ledger.path)
+            sync_folder(&ledger.path).map_err(io("write", &ledger.path))
         })?;
         Ok(ledger)
     }
@@ -382,17 +383,6 @@ fn parse(path: &Path, bytes: &[u8], before: usize) -> Result<(Vec<Charge>, usize
         used += text.len() + 1;
     }
     Ok((charges, used))
-}
-
-/// A new file survives a power loss only when its folder was synced, too.
-fn sync_folder(path: &Path) -> Result<(), LedgerError> {
-    let parent = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = parent.unwrap_or(Path::new("."));
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(io("write", path))
 }
 
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> LedgerError {

@@ -18,23 +18,26 @@ pub(super) struct Liar {
 impl Liar {
     /// Opens a session as `device`.
     pub(super) fn new(desk: &mut Desk, device: u32) -> Self {
-        let mut link = None;
         let nonce = [7; 16];
         let answer = desk.hear(&hello(device, device, nonce));
-        for frame in frames(&answer) {
-            if let Ok(Message::Welcome(welcome)) =
-                Message::parse(frame.0, &frame.1, Direction::ToDevice)
-            {
-                let session = key(device).session(device, &nonce, &welcome.nonce);
-                link = Some(Link::new(session, Direction::ToCoordinator));
-            }
-        }
-        let mut liar = Self {
-            link: link.unwrap(),
-            device,
-        };
+        let mut liar = Self::welcomed(device, nonce, &answer);
         liar.say(desk, 0, &Message::Ready);
         liar
+    }
+
+    /// A session that the welcome in `answer` opens.
+    pub(super) fn welcomed(device: u32, nonce: [u8; 16], answer: &[u8]) -> Self {
+        let welcome = frames(answer).into_iter().find_map(|(kind, body)| {
+            match Message::parse(kind, &body, Direction::ToDevice) {
+                Ok(Message::Welcome(welcome)) => Some(welcome),
+                _ => None,
+            }
+        });
+        let session = key(device).session(device, &nonce, &welcome.unwrap().nonce);
+        Self {
+            link: Link::new(session, Direction::ToCoordinator),
+            device,
+        }
     }
 
     /// Says something; returns the kinds of the answers.
@@ -80,15 +83,21 @@ impl Liar {
     }
 }
 
-pub(super) fn hello(device: u32, owner: u32, nonce: [u8; 16]) -> Vec<u8> {
-    let hello = Message::Hello(Hello {
+/// What a device says first.
+pub(super) fn greeting(device: u32, nonce: [u8; 16]) -> Hello {
+    Hello {
         device,
         nonce,
         lowest_version: 1,
         highest_version: 1,
         shape: shape(),
         needs_local_noise: false,
-    });
+    }
+}
+
+/// The same as bytes, under the key of `owner`.
+pub(super) fn hello(device: u32, owner: u32, nonce: [u8; 16]) -> Vec<u8> {
+    let hello = Message::Hello(greeting(device, nonce));
     let frame = greet(&hello, &key(owner), Direction::ToCoordinator);
     frame.as_slice().to_vec()
 }
@@ -106,21 +115,11 @@ pub(super) fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     frames
 }
 
+/// Device 0 begins anew.
 pub(super) fn restart(desk: &mut Desk, start: u8) -> Liar {
     let nonce = [100 + start; 16];
     let answer = desk.hear(&hello(0, 0, nonce));
-    let (_, body) = frames(&answer)
-        .into_iter()
-        .find(|(kind, _)| *kind == 3)
-        .unwrap();
-    let Ok(Message::Welcome(welcome)) = Message::parse(3, &body, Direction::ToDevice) else {
-        panic!("no welcome");
-    };
-    let session = key(0).session(0, &nonce, &welcome.nonce);
-    let mut liar = Liar {
-        link: Link::new(session, Direction::ToCoordinator),
-        device: 0,
-    };
+    let mut liar = Liar::welcomed(0, nonce, &answer);
     liar.say(desk, 0, &Message::Ready);
     liar
 }
