@@ -332,8 +332,10 @@ where
         round: &Round,
     ) -> Result<(), Decline> {
         let Memory { global, work } = &mut self.memory;
-        // A device without data that it can use loses no participation.
-        if samples.is_empty() || samples.len() > work.order.len() {
+        // A device without data that it can use loses no participation. With noise of its own it does
+        // not tell that it has none.
+        let is_usable = !samples.is_empty() && samples.len() <= work.order.len();
+        if !is_usable && round.invitation.noise.is_none() {
             return Err(Decline::NoSamples);
         }
         self.ledger
@@ -370,8 +372,9 @@ where
         let quantizer = trained.ok().and_then(|_| grid.quantizer(update).ok());
         let quantizer = match (quantizer, noise) {
             (Some(quantizer), _) => quantizer,
-            // Whether training diverges depends on the data, and a coordinator could choose a model
-            // for which it tells something about them. Noise of its own hides that as well.
+            // Whether there are samples and whether training diverges depends on the data, and a
+            // coordinator could choose a model for which it tells something about them. Noise of the
+            // device's own hides that as well.
             (None, Some(_)) => {
                 update.fill(0.0);
                 grid.quantizer(update).map_err(|_| Decline::Diverged)?

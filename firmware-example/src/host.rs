@@ -64,6 +64,7 @@ impl HostFlash {
         if let Ok(file) = options.read(true).write(true).open(path) {
             return Ok(Self { file, base });
         }
+        // Semihosting knows no mode that creates without truncating; what was there could not be opened.
         let file = options.create(true).truncate(true).open(path);
         let file = file.map_err(|_| HostError)?;
         Ok(Self { file, base })

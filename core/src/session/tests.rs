@@ -514,6 +514,20 @@ fn training_that_diverges_is_told_to_nobody_who_must_not_know() {
     assert_eq!(other.integers, expected);
 }
 
+#[test]
+fn with_noise_of_its_own_an_empty_device_does_not_say_so() {
+    for (noise, phase) in [(None, Phase::Idle), (noise(), Phase::Sending)] {
+        let mut board = board(policy(), ledger(), 0);
+        let mut other = coordinator(1, noise);
+        while board.phase() != Phase::Receiving {
+            turn(&mut board, &mut other, &mut |bytes| bytes);
+        }
+        board.phase = Phase::Training;
+        board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
+        assert_eq!(board.phase(), phase);
+    }
+}
+
 /// The one update that needs the flag: a single coordinate, at the bound, positive.
 #[test]
 fn an_update_of_one_coordinate_at_the_bound_arrives() {
