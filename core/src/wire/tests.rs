@@ -278,8 +278,8 @@ fn bytes_of_an_update_on_the_line() {
         assert_eq!(usize::from(chunks), message::update_chunks(650, width));
         bytes
     };
-    let sizes: Vec<usize> = [8, 12, 16, 20].map(|bits| line(bits, 0)).to_vec();
-    assert_eq!(sizes, [873, 1232, 1627, 1990]);
+    let sizes = [4, 6, 8, 10, 12, 16, 20].map(|bits| line(bits, 0));
+    assert_eq!(sizes, [477, 675, 873, 1069, 1232, 1627, 1990]);
     assert_eq!([line(8, 1), line(16, 1), line(20, 1)], [1232, 1990, 2384]);
 }
 
