@@ -5,10 +5,14 @@ use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
 use super::{Phase, Session};
-use crate::model::Model;
+use crate::{model::Model, wire::FRAME_BYTES};
 
 /// Bytes that are taken from the stream at a time.
 const READ_BYTES: usize = 32;
+
+/// Bytes after which a call returns though more have come: two of the longest frames. Whoever floods
+/// the line keeps neither time-outs nor sensors waiting.
+const CALL_BYTES: usize = 2 * FRAME_BYTES;
 
 impl<M, F, R> Session<'_, M, F, R>
 where
@@ -19,7 +23,8 @@ where
     /// Writes what is to be said and takes what has come, without waiting for more; says whether it
     /// wrote anything, which it only does when there was progress: time-outs begin then.
     ///
-    /// Stops when the firmware is to train. A stream that is ready and has nothing is at its end.
+    /// Stops when the firmware is to train, and after 512 bytes: call it again before sleeping while the
+    /// stream has more. A stream that is ready and has nothing is at its end.
     ///
     /// # Errors
     /// Those of the stream. A frame that was not written as a whole is written again.
@@ -29,8 +34,10 @@ where
     {
         let mut spoke = self.speak(stream)?;
         let mut buffer = [0; READ_BYTES];
-        while self.phase != Phase::Training && stream.read_ready()? {
+        let mut read = 0;
+        while self.phase != Phase::Training && read < CALL_BYTES && stream.read_ready()? {
             let count = stream.read(&mut buffer)?;
+            read += count;
             let mut rest = buffer.get(..count).unwrap_or_default();
             if rest.is_empty() {
                 break;

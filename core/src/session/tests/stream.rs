@@ -77,6 +77,11 @@ fn a_round_goes_over_a_stream() {
     // What makes no sense is no progress, and a line that fails keeps the frame.
     line.incoming = vec![7; 100];
     assert_eq!(board.exchange(&mut line), Ok(false));
+    assert!(line.incoming.is_empty());
+    // A flood does not keep the firmware: the rest waits for the next call.
+    line.incoming = vec![7; 10_000];
+    assert_eq!(board.exchange(&mut line), Ok(false));
+    assert!(line.incoming.len() > 9_000);
     board.begin();
     let greeting = board.outgoing().to_vec();
     line.broken = true;
