@@ -27,6 +27,17 @@ pub enum Adjacency {
     ReplaceOne,
 }
 
+impl Adjacency {
+    /// The name in statements and in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AddRemove => "add-remove",
+            Self::ReplaceOne => "replace-one",
+        }
+    }
+}
+
 /// What one unit of the guarantee is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

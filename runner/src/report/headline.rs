@@ -138,8 +138,9 @@ fn epsilon(input: &ReportInput) -> String {
         EstimateKind::AsPublished => "as published, no guarantee",
     };
     let more = format!(
-        "at δ = {delta}: {worth} (<code>{}</code>)",
-        escape(statement.accountant.name())
+        "at δ = {delta}: {worth} (<code>{}</code>, {})",
+        escape(statement.accountant.name()),
+        statement.adjacency.name()
     );
     tile(name, &format!("ε {}", upper(statement.epsilon, 4)), &more)
 }

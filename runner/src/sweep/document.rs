@@ -10,7 +10,7 @@ use super::file::Sweep;
 use super::plot;
 use super::summary::{CellSummary, Summaries};
 use super::table::{self, Table};
-use crate::privacy::event::{Adjacency, PrivacyUnit, TrustModel};
+use crate::privacy::event::{PrivacyUnit, TrustModel};
 use crate::privacy::statement::PrivacyStatement;
 use crate::run_dir::{RunDirError, damaged, write_atomically};
 
@@ -250,10 +250,7 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
             PrivacyUnit::Device => "device",
             PrivacyUnit::Example => "example",
         },
-        each(|s| match s.adjacency {
-            Adjacency::AddRemove => "add-remove".to_owned(),
-            Adjacency::ReplaceOne => "replace-one".to_owned(),
-        }),
+        each(|s| s.adjacency.name().to_owned()),
         each(|s| match s.trust {
             TrustModel::Central => "central".to_owned(),
             TrustModel::Local => "local".to_owned(),

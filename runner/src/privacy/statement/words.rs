@@ -29,11 +29,12 @@ impl PrivacyStatement {
         text
     }
 
-    /// ε, δ, and what the figure is worth.
+    /// ε, δ, adjacency, and what the figure is worth.
     fn figure(&self) -> String {
         let Self {
             delta, accountant, ..
         } = self;
+        let adjacency = self.adjacency.name();
         let worth = match self.kind {
             EstimateKind::UpperBound => "a proved upper bound",
             EstimateKind::Approximation => "an approximation and NOT a guarantee",
@@ -41,12 +42,12 @@ impl PrivacyStatement {
         };
         if self.epsilon.is_infinite() {
             return format!(
-                "No finite epsilon holds at delta = {} (`{accountant}`).",
+                "No finite epsilon holds at delta = {} (`{accountant}`, {adjacency}).",
                 upper(delta.get(), 4)
             );
         }
         let mut text = format!(
-            "epsilon = {} at delta = {}, {worth} (`{accountant}`",
+            "epsilon = {} at delta = {}, {worth} (`{accountant}`, {adjacency}",
             upper(self.epsilon, 5),
             upper(delta.get(), 4)
         );
