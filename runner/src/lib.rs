@@ -31,6 +31,7 @@
 //! | [`device`] | a device as a process |
 //! | [`personal`] | models of a device's own |
 //! | [`privacy`] | events, accountants, calibration, statements |
+//! | [`representation`] | what the representations of an encoder are worth |
 //! | [`report`] | the page about a run, and its plots |
 //! | [`task`] | the model that is trained |
 //! | [`cli`] | the command line |
@@ -49,6 +50,7 @@ pub mod participation;
 pub mod personal;
 pub mod privacy;
 pub mod report;
+pub mod representation;
 pub mod rounds;
 pub mod run;
 pub mod run_dir;
