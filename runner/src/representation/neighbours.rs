@@ -1,0 +1,154 @@
+//! Accuracy of the k nearest neighbours: how close samples of one class are to each other.
+//!
+//! Near means a large cosine of the representations as they are, without centring. The spectral contrastive loss
+//! sees representations through their inner products only (HaoChen et al. 2021, arXiv:2106.04156), from the origin: an
+//! inner product near zero is "nothing in common", and centring would move that zero. The cosine rather than the inner
+//! product itself, because a long representation would be everybody's neighbour. Each neighbour has one vote, so that
+//! there is no temperature to choose.
+
+use rayon::prelude::*;
+use smolfed_core::lanes;
+use smolfed_core::model::{ModelError, Softmax};
+use smolfed_simd::{Kernels, Rows};
+
+use super::Labelled;
+
+/// Queries of one task of the thread pool, and samples of the bank that they are compared with at once: the cosines fit
+/// the second level of the cache, the samples the first.
+const QUERIES: usize = 128;
+const BANK: usize = 512;
+
+/// Part of `queries` whose class most of their `neighbours` nearest samples of `bank` have; `None` if there are no
+/// samples, or if the widths differ.
+///
+/// * Ties: of samples that are as near the first ones in the bank; of classes with as many votes the one whose nearest
+///   sample is nearest. A bank of fewer samples votes as a whole; zero neighbours are one.
+/// * A representation that is zero or not finite has no direction: its cosine with all others is 0.
+/// * Cost: `2 · bank · queries · width` flop, in parallel; the same bits on any number of threads.
+#[must_use]
+pub fn knn_accuracy(bank: &Labelled, queries: &Labelled, neighbours: usize) -> Option<f64> {
+    if bank.width != queries.width || bank.is_empty() || queries.is_empty() {
+        return None;
+    }
+    let shelves = shelves(bank);
+    let (width, directions) = (queries.width, directions(queries));
+    let indices: Vec<u32> = (0..queries.len() as u32).collect();
+    let samples = Rows::new(&directions, width, &queries.classes, &indices);
+    let most = neighbours.clamp(1, bank.len());
+    let pieces: Vec<Result<usize, ModelError>> = indices
+        .par_chunks(QUERIES)
+        .map(|batch| {
+            let nearest = nearest(&shelves, &samples, batch, most)?;
+            let classes = batch.iter().map(|index| queries.classes[*index as usize]);
+            let pairs = nearest.iter().zip(classes);
+            Ok(pairs
+                .filter(|(nearest, class)| nearest.vote() == Some(*class))
+                .count())
+        })
+        .collect();
+    let correct: usize = pieces.into_iter().sum::<Result<_, _>>().ok()?;
+    Some(correct as f64 / queries.len() as f64)
+}
+
+/// Some samples of the bank as a linear model: its scores of a query are their cosines, by the kernels of models.
+struct Shelf<'a> {
+    model: Softmax<usize, usize>,
+    parameters: Vec<f32>,
+    classes: &'a [u16],
+}
+
+fn shelves(bank: &Labelled) -> Vec<Shelf<'_>> {
+    let directions = directions(bank);
+    let rows = directions.chunks(BANK * bank.width);
+    rows.zip(bank.classes[..bank.len()].chunks(BANK))
+        .map(|(rows, classes)| {
+            let biases = vec![0.0; classes.len()];
+            Shelf {
+                model: Softmax::new(bank.width, classes.len()),
+                parameters: [rows, &biases].concat(),
+                classes,
+            }
+        })
+        .collect()
+}
+
+/// The representations with norm 1, or 0 where they have no direction.
+fn directions(samples: &Labelled) -> Vec<f32> {
+    let rows = samples.rows().flat_map(|row| {
+        let norm = lanes::norm(row);
+        let has_direction = norm.is_finite() && norm > 0.0;
+        let direction = move |x: &f32| if has_direction { x / norm } else { 0.0 };
+        row.iter().map(direction)
+    });
+    rows.collect()
+}
+
+/// The nearest samples of each query of a batch.
+fn nearest(
+    shelves: &[Shelf<'_>],
+    queries: &Rows<'_, u16>,
+    batch: &[u32],
+    most: usize,
+) -> Result<Vec<Nearest>, ModelError> {
+    let mut all = vec![Nearest::new(most); batch.len()];
+    let mut cosines = vec![0.0; batch.len() * BANK];
+    for shelf in shelves {
+        let count = shelf.classes.len();
+        let cosines = &mut cosines[..batch.len() * count];
+        shelf
+            .model
+            .row_scores(&shelf.parameters, queries, batch, cosines)?;
+        for (nearest, cosines) in all.iter_mut().zip(cosines.chunks_exact(count)) {
+            nearest.offer(cosines, shelf.classes);
+        }
+    }
+    Ok(all)
+}
+
+/// The nearest samples so far, the nearest first.
+#[derive(Clone)]
+struct Nearest {
+    most: usize,
+    found: Vec<(f32, u16)>,
+    /// What a sample must exceed to be among them.
+    threshold: f32,
+}
+
+impl Nearest {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            found: Vec::with_capacity(most + 1),
+            threshold: f32::NEG_INFINITY,
+        }
+    }
+
+    /// Samples of the bank in its order.
+    fn offer(&mut self, cosines: &[f32], classes: &[u16]) {
+        for (cosine, class) in cosines.iter().zip(classes) {
+            if *cosine > self.threshold {
+                let place = self.found.partition_point(|(other, _)| other >= cosine);
+                self.found.insert(place, (*cosine, *class));
+                self.found.truncate(self.most);
+                if let Some((last, _)) = self.found.get(self.most - 1) {
+                    self.threshold = *last;
+                }
+            }
+        }
+    }
+
+    /// The class that most of them have.
+    fn vote(&self) -> Option<u16> {
+        // Classes in the order of their nearest samples; the first of the largest counts is kept.
+        let mut votes: Vec<(u16, usize)> = Vec::new();
+        for (_, class) in &self.found {
+            match votes.iter_mut().find(|(other, _)| other == class) {
+                Some((_, count)) => *count += 1,
+                None => votes.push((*class, 1)),
+            }
+        }
+        let most = votes.iter().map(|(_, count)| *count).max()?;
+        let (class, _) = votes.iter().find(|(_, count)| *count == most)?;
+        Some(*class)
+    }
+}

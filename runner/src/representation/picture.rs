@@ -1,0 +1,85 @@
+//! What representations look like: their principal components by class, and their spectrum.
+
+use serde::{Deserialize, Serialize};
+
+use super::Labelled;
+use super::eigen::symmetric_eigen;
+use super::moments::{Axes, second_moment};
+
+/// Most dots; more hide each other.
+const MOST_DOTS: usize = 600;
+
+/// What `representation.json` of a run directory holds, for the plots. Simulation only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Picture {
+    /// Eigenvalues of the mean of `z zᵀ` over all samples, z not centred, the largest first: the matrix that devices
+    /// share. Never below 0.
+    pub eigenvalues: Vec<f64>,
+    /// Share of the variance along each of the two principal axes of the centred samples; 0 if nothing varies.
+    pub explained: [f64; 2],
+    /// At most 600 samples, each class with its share of them.
+    pub points: Vec<Dot>,
+    /// Names of the classes, from class 0 on; those after the last have none.
+    pub class_names: Vec<String>,
+}
+
+/// One sample in the plane of the two principal axes, in the units of the representation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dot {
+    /// Along the first axis.
+    pub x: f32,
+    /// Along the second; 0 if there is none.
+    pub y: f32,
+    /// Its class.
+    pub class: u16,
+}
+
+impl Picture {
+    /// The picture of some samples; `None` if there are none. A number that is not finite counts as zero.
+    ///
+    /// Cost: `2 · samples · width²` flop and two eigenvalue problems.
+    #[must_use]
+    pub fn new(samples: &Labelled, class_names: Vec<String>) -> Option<Self> {
+        if samples.is_empty() {
+            return None;
+        }
+        let origin = vec![0.0; samples.width];
+        let eigenvalues = symmetric_eigen(&second_moment(samples, &origin), samples.width).values;
+        let axes = Axes::new(samples);
+        let share = |index: usize| axes.variances.get(index).map_or(0.0, |v| v / axes.total);
+        Some(Self {
+            eigenvalues: eigenvalues.iter().map(|value| value.max(0.0)).collect(),
+            explained: [share(0), share(1)],
+            points: dots(samples, &axes),
+            class_names,
+        })
+    }
+}
+
+/// Every so many samples of each class.
+fn dots(samples: &Labelled, axes: &Axes) -> Vec<Dot> {
+    let mut by_class: Vec<(u16, &[f32])> = samples
+        .classes
+        .iter()
+        .copied()
+        .zip(samples.rows())
+        .collect();
+    // A stable sort: samples of a class keep their order.
+    by_class.sort_by_key(|(class, _)| *class);
+    let count = by_class.len().min(MOST_DOTS);
+    (0..count)
+        .map(|index| {
+            let (class, row) = by_class[index * by_class.len() / count];
+            let mut coordinates = axes.coordinates(row).map(finite);
+            Dot {
+                x: coordinates.next().unwrap_or(0.0),
+                y: coordinates.next().unwrap_or(0.0),
+                class,
+            }
+        })
+        .collect()
+}
+
+fn finite(x: f64) -> f32 {
+    x.clamp(f64::from(-f32::MAX), f64::from(f32::MAX)) as f32
+}
