@@ -19,7 +19,13 @@ use core::num::NonZeroU32;
 
 use rand_core::Rng;
 
-use crate::{lanes, params::LearningRate, stream, train::TrainError};
+use crate::{
+    lanes,
+    params::{LearningRate, Penalty},
+    samples::Samples,
+    stream,
+    train::TrainError,
+};
 
 pub use augment::{Augment, Augmented, Views};
 pub use representation::{Projection, Representation};
@@ -197,6 +203,8 @@ pub struct ContrastTraining {
     pub batch_size: NonZeroU32,
     /// Step size; from 0.3 on it diverges in the paper's setting.
     pub learning_rate: LearningRate,
+    /// Weight decay: adds `weight_decay · w` to the gradient.
+    pub weight_decay: Penalty,
 }
 
 /// Mini-batch SGD in place. Gives the mean loss over the last pass.
@@ -226,7 +234,7 @@ pub fn descend<R: Representation, V: Views>(
     for (slot, index) in order.iter_mut().zip(0..) {
         *slot = index;
     }
-    let rate = settings.learning_rate.get();
+    let (rate, decay) = (settings.learning_rate.get(), settings.weight_decay.get());
     let mut mean = 0.0;
     for pass in 0..settings.epochs {
         views.begin_pass(pass);
@@ -236,7 +244,7 @@ pub fn descend<R: Representation, V: Views>(
             loss += loss_and_gradient(encoder, parameters, views, batch, objective, memory)?;
             batches += 1.0;
             for (w, g) in parameters.iter_mut().zip(memory.gradient.iter()) {
-                *w -= rate * g;
+                *w -= rate * (g + decay * *w);
             }
         }
         mean = loss / batches;
@@ -245,6 +253,41 @@ pub fn descend<R: Representation, V: Views>(
         Ok(mean)
     } else {
         Err(TrainError::Diverged)
+    }
+}
+
+/// Writes the representations of all samples, as they are and not as views, one after the other: what a
+/// small model of a device's own learns from, with the few labels that it has.
+///
+/// * Shape: `hidden` as [`Representation::hidden_count`], `representations` H numbers a sample.
+///
+/// # Errors
+/// [`TrainError::Workspace`] or [`TrainError::Model`] if a length does not fit; [`TrainError::Diverged`] if a
+/// representation is not finite.
+pub fn represent<R: Representation>(
+    encoder: &R,
+    parameters: &[f32],
+    samples: &impl Samples,
+    hidden: &mut [f32],
+    representations: &mut [f32],
+) -> Result<(), TrainError> {
+    let expected = samples.len() * encoder.width();
+    for (found, expected) in [
+        (representations.len(), expected),
+        (hidden.len(), encoder.hidden_count()),
+        (parameters.len(), encoder.parameter_count()),
+    ] {
+        if found != expected {
+            return Err(TrainError::Workspace { expected, found });
+        }
+    }
+    let rows = representations.chunks_exact_mut(encoder.width().max(1));
+    for (index, z) in rows.enumerate() {
+        encoder.forward(parameters, samples.features(index), hidden, z)?;
+    }
+    match lanes::norm(representations).is_finite() {
+        true => Ok(()),
+        false => Err(TrainError::Diverged),
     }
 }
 

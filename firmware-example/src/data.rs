@@ -190,6 +190,7 @@ pub fn contrast() -> Result<ContrastTraining, &'static str> {
         epochs: 2,
         batch_size: NonZeroU32::MIN.saturating_add(4),
         learning_rate: LearningRate::new(0.05).map_err(|_| "the step size")?,
+        weight_decay: Penalty::NONE,
     })
 }
 

@@ -9,7 +9,7 @@ use super::{augment::*, correlation::*, *};
 use crate::{
     model::{Activation, Encoder},
     noise::DiscreteGaussian,
-    params::ClipNorm,
+    params::{ClipNorm, Penalty},
     quantize::Grid,
     samples::SampleSlice,
     stream::{Purpose, Root, Stream, StreamId},
@@ -525,6 +525,7 @@ fn training_lowers_the_loss() {
             epochs,
             batch_size: NonZeroU32::new(5).unwrap(),
             learning_rate: LearningRate::new(0.1).unwrap(),
+            weight_decay: Penalty::NONE,
         };
         let order = &mut stream(Purpose::BatchShuffle);
         let memory = (&mut [0; 20][..], &mut buffers.batch());
@@ -548,4 +549,28 @@ fn training_lowers_the_loss() {
         found: 7,
     };
     assert_eq!(short, Err(wrong));
+}
+
+/// A few labels on the device: its own head learns from representations.
+#[test]
+fn a_head_learns_from_representations() {
+    let mut rng = stream(Purpose::Synthesis);
+    let x: Vec<f32> = (0..80).map(|_| stream::symmetric(&mut rng)).collect();
+    let samples = SampleSlice::new(&x, &[0u16; 20], 4).unwrap();
+    let network = Encoder::new(4usize, 3usize, 2usize, Activation::Tanh);
+    let mut parameters = vec![0.0; Representation::parameter_count(&network)];
+    network.initialise(&mut parameters, &mut rng).unwrap();
+    let (mut hidden, mut z, mut one) = ([0.0; 3], [0.0; 40], [0.0; 2]);
+    represent(&network, &parameters, &samples, &mut hidden, &mut z).unwrap();
+    for (index, z) in z.chunks(2).enumerate() {
+        let features = samples.features(index);
+        Representation::forward(&network, &parameters, features, &mut hidden, &mut one).unwrap();
+        assert_eq!(z, one);
+    }
+    let short = represent(&network, &parameters, &samples, &mut hidden, &mut z[1..]);
+    let (expected, found) = (40, 39);
+    assert_eq!(short, Err(TrainError::Workspace { expected, found }));
+    parameters.fill(f32::MAX);
+    let diverged = represent(&network, &parameters, &samples, &mut hidden, &mut z);
+    assert_eq!(diverged, Err(TrainError::Diverged));
 }

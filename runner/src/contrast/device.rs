@@ -1,0 +1,203 @@
+//! One device's part in a round: its correlation matrix, and local training without labels.
+
+use smolfed_core::clip::clip_l2;
+use smolfed_core::contrast::correlation::{SumMemory, packed_length, sum_into};
+use smolfed_core::contrast::{
+    Augmented, BatchMemory, ContrastTraining, Objective, Representation, descend,
+};
+use smolfed_core::lanes;
+use smolfed_core::samples::Samples;
+use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
+
+use super::plan::{ContrastPlan, Sharing};
+use super::variations::Variations;
+use crate::data::dataset::DatasetView;
+
+/// A device's samples without their labels, which nothing here reads.
+#[derive(Clone, Copy)]
+pub enum Unlabelled<'a> {
+    /// Rows of a data set.
+    View(DatasetView<'a>),
+    /// The samples of all devices, one after the other, of so many features each.
+    Pooled(&'a [f32], usize),
+}
+
+impl Samples for Unlabelled<'_> {
+    type Target = ();
+
+    fn len(&self) -> usize {
+        match self {
+            Self::View(view) => view.len(),
+            Self::Pooled(features, width) => features.len() / width.max(&1),
+        }
+    }
+
+    fn features(&self, index: usize) -> &[f32] {
+        match self {
+            Self::View(view) => view.features(index),
+            Self::Pooled(features, width) => features
+                .get(index * width..(index + 1) * width)
+                .unwrap_or_default(),
+        }
+    }
+
+    fn target(&self, _: usize) {}
+}
+
+/// Who a device is in a round, and what it works on.
+#[derive(Clone, Copy)]
+pub struct DeviceRound<'a> {
+    /// The encoder and how it is learned.
+    pub plan: &'a ContrastPlan,
+    /// The root of all streams.
+    pub root: &'a Root,
+    /// The number that names the round's streams.
+    pub number: u32,
+    /// The device.
+    pub device: u32,
+    /// Its samples.
+    pub samples: Unlabelled<'a>,
+    /// The encoder of the round.
+    pub global: &'a [f32],
+}
+
+/// Memory for one device after the other.
+#[derive(Debug)]
+pub struct Buffers {
+    representations: Vec<f32>,
+    view: Vec<f32>,
+    hidden: Vec<f32>,
+    pair: Vec<f32>,
+    matrix: Vec<f32>,
+    gradient: Vec<f32>,
+    local: Vec<f32>,
+    order: Vec<u32>,
+}
+
+impl Buffers {
+    /// For batches of so many samples.
+    #[must_use]
+    pub fn new(plan: &ContrastPlan, batch_size: u32) -> Self {
+        let network = &plan.network;
+        let (width, parameters) = (network.width(), network.parameter_count());
+        Self {
+            representations: vec![0.0; 2 * plan.pairs * batch_size as usize * width],
+            view: vec![0.0; network.feature_count()],
+            hidden: vec![0.0; network.hidden_count()],
+            pair: vec![0.0; 2 * width],
+            matrix: vec![0.0; packed_length(width)],
+            gradient: vec![0.0; parameters],
+            local: vec![0.0; parameters],
+            order: Vec::new(),
+        }
+    }
+}
+
+impl<'a> DeviceRound<'a> {
+    fn id(&self, purpose: Purpose) -> StreamId {
+        StreamId {
+            purpose,
+            round: self.number,
+            device: self.device,
+        }
+    }
+
+    fn views(&self) -> Augmented<'_, Unlabelled<'a>, Variations> {
+        let stream = self.root.stream(self.id(Purpose::Augmentation));
+        Augmented::new(&self.samples, self.plan.variations, self.plan.pairs, stream)
+    }
+
+    /// What the device sends of its correlation matrix, with its noise. A device that has none, because its
+    /// representations are not finite, sends its noise alone if it has noise: whether it fails depends on its
+    /// samples, and nobody shall be able to tell.
+    ///
+    /// # Errors
+    /// [`TrainError`]: nothing is sent.
+    pub fn matrix(&self, sharing: &Sharing, buffers: &mut Buffers) -> Result<Vec<i64>, TrainError> {
+        let mut sum = vec![0; buffers.matrix.len()];
+        let memory = &mut SumMemory {
+            view: &mut buffers.view,
+            hidden: &mut buffers.hidden,
+            representation: buffers
+                .pair
+                .get_mut(..self.plan.network.width())
+                .unwrap_or_default(),
+            matrix: &mut buffers.matrix,
+        };
+        let stream = &mut self.root.stream(self.id(Purpose::CorrelationNoise));
+        let summed = sum_into(
+            &self.plan.network,
+            self.global,
+            &self.views(),
+            &sharing.grid,
+            sharing.noise.as_ref().map(|noise| (noise, &mut *stream)),
+            memory,
+            &mut sum,
+        );
+        match (summed, &sharing.noise) {
+            (Ok(()), _) => Ok(sum),
+            (Err(TrainError::Diverged), Some(noise)) => {
+                sum.fill(0);
+                noise.add_to(&mut sum, stream);
+                Ok(sum)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Trains from the encoder of the round; `update` becomes the difference, clipped once if it has a bound.
+    ///
+    /// # Errors
+    /// [`TrainError`]: the device sits the round out.
+    pub fn train(
+        &self,
+        training: &LocalTraining,
+        objective: &Objective<'_>,
+        buffers: &mut Buffers,
+        update: &mut [f32],
+    ) -> Result<TrainReport, TrainError> {
+        let count = self.samples.len();
+        buffers.order.resize(buffers.order.len().max(count), 0);
+        buffers.local.copy_from_slice(self.global);
+        let settings = ContrastTraining {
+            epochs: training.epochs,
+            batch_size: training.batch_size,
+            learning_rate: training.learning_rate,
+            weight_decay: training.weight_decay,
+        };
+        let memory = &mut BatchMemory {
+            representations: &mut buffers.representations,
+            view: &mut buffers.view,
+            hidden: &mut buffers.hidden,
+            pair: &mut buffers.pair,
+            matrix: &mut buffers.matrix,
+            gradient: &mut buffers.gradient,
+        };
+        let last_loss = descend(
+            &self.plan.network,
+            &mut buffers.local,
+            &mut self.views(),
+            objective,
+            &settings,
+            &mut self.root.stream(self.id(Purpose::BatchShuffle)),
+            (&mut buffers.order, memory),
+        )?;
+        for ((update, local), global) in update.iter_mut().zip(&buffers.local).zip(self.global) {
+            *update = local - global;
+        }
+        let norm = lanes::norm(update);
+        let mut report = TrainReport {
+            steps: training.epochs * count.div_ceil(training.batch_size.get() as usize) as u32,
+            last_loss,
+            norm,
+            ..TrainReport::default()
+        };
+        if let Some(bound) = training.clip_norm {
+            clip_l2(update, bound.get()).map_err(|_| TrainError::Diverged)?;
+            report.clipped_steps = u32::from(norm > bound.get());
+            report.clipping_chances = 1;
+        }
+        Ok(report)
+    }
+}

@@ -1,0 +1,282 @@
+//! The server's correlation matrices: the last one of each device, and what the others' are together.
+//!
+//! Matrices are kept as the integers that devices send: the sum of their samples' matrices, in steps of the
+//! grid, with the device's noise. Weighed by its samples, a device's matrix is that sum times the step over the
+//! number of all samples, so that the sum over devices is exact in any order: nothing drifts when one device's
+//! matrix is replaced (papers.md F9).
+
+use std::collections::BTreeMap;
+
+use smolfed_core::contrast::correlation::packed_length;
+use smolfed_core::quantize::Grid;
+
+use crate::representation::eigen::project_to_psd;
+
+/// Std of noise beyond which no honest matrix lies: an honest device goes beyond it with a probability below
+/// e^−2000 for each number.
+const NOISE_REACH: f64 = 64.0;
+
+/// What a device sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The packed sum over the device's samples, in steps of the grid, with its noise.
+    pub sum: Vec<i64>,
+    /// The device's samples.
+    pub samples: u32,
+    /// Matrices that it has sent so far, this one included.
+    pub releases: u32,
+}
+
+/// Why a matrix is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MatrixError {
+    /// It has another size.
+    #[error("correlation matrix: {found} numbers, where the encoder's width needs {expected}")]
+    Length {
+        /// Numbers of a packed matrix.
+        expected: usize,
+        /// Numbers that were sent.
+        found: usize,
+    },
+    /// No samples of norm at most μ with the agreed noise give it.
+    #[error("correlation matrix: a number that its samples and their noise cannot reach")]
+    OutOfBound,
+}
+
+/// The last matrix of each device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrices {
+    width: usize,
+    sent: BTreeMap<u32, Sent>,
+}
+
+impl Matrices {
+    /// None yet, of this width.
+    #[must_use]
+    pub const fn new(width: usize) -> Self {
+        Self {
+            width,
+            sent: BTreeMap::new(),
+        }
+    }
+
+    /// H.
+    #[must_use]
+    pub const fn width(&self) -> usize {
+        self.width
+    }
+
+    /// What each device sent last, by its number.
+    #[must_use]
+    pub const fn sent(&self) -> &BTreeMap<u32, Sent> {
+        &self.sent
+    }
+
+    /// Matrices that a device has sent so far, those that were left out included.
+    #[must_use]
+    pub fn releases(&self, device: u32) -> u32 {
+        self.sent.get(&device).map_or(0, |sent| sent.releases)
+    }
+
+    /// The most matrices that one device has sent.
+    #[must_use]
+    pub fn most_releases(&self) -> u32 {
+        let all = self.sent.values().map(|sent| sent.releases);
+        all.max().unwrap_or(0)
+    }
+
+    /// Keeps what a device sends in place of what it sent before. Whatever comes of it, it counts as a release.
+    ///
+    /// # Errors
+    /// [`MatrixError`]: the matrix is left out, and the one before stays.
+    pub fn accept(
+        &mut self,
+        device: u32,
+        samples: u32,
+        sum: Vec<i64>,
+        (grid, noise_std): (&Grid, f64),
+    ) -> Result<(), MatrixError> {
+        let checked = self.check(samples, &sum, grid, noise_std);
+        let expected = packed_length(self.width);
+        let entry = self.sent.entry(device).or_insert_with(|| Sent {
+            sum: vec![0; expected],
+            samples: 0,
+            releases: 0,
+        });
+        entry.releases += 1;
+        checked?;
+        (entry.sum, entry.samples) = (sum, samples);
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        samples: u32,
+        sum: &[i64],
+        grid: &Grid,
+        noise_std: f64,
+    ) -> Result<(), MatrixError> {
+        let (expected, found) = (packed_length(self.width), sum.len());
+        if found != expected {
+            return Err(MatrixError::Length { expected, found });
+        }
+        let reach = f64::from(samples) * f64::from(grid.bits()).exp2() + NOISE_REACH * noise_std;
+        match sum.iter().all(|entry| entry.unsigned_abs() as f64 <= reach) {
+            true => Ok(()),
+            false => Err(MatrixError::OutOfBound),
+        }
+    }
+
+    /// R̄ of all devices but one, packed: the mean over their samples, each device's at its last release. With
+    /// noise it is made positive semi-definite, as the mean of zzᵀ is: along a negative eigenvector, the loss would
+    /// reward ever longer representations (papers.md F10). `None` if no other device has sent one.
+    #[must_use]
+    pub fn of_others(&self, total: &Total, device: u32, has_noise: bool) -> Option<Vec<f32>> {
+        let none = Sent {
+            sum: Vec::new(),
+            samples: 0,
+            releases: 0,
+        };
+        let own = self.sent.get(&device).unwrap_or(&none);
+        let samples = total.samples - u64::from(own.samples);
+        if samples == 0 {
+            return None;
+        }
+        let scale = total.step / samples as f64;
+        let own = own.sum.iter().copied().chain(std::iter::repeat(0));
+        let entries = total.sum.iter().zip(own);
+        let mut others: Vec<f32> = entries
+            .map(|(all, own)| ((all - own) as f64 * scale) as f32)
+            .collect();
+        if has_noise {
+            project_to_psd(&mut others, self.width);
+        }
+        Some(others)
+    }
+
+    /// The sum over all devices.
+    #[must_use]
+    pub fn total(&self, grid: &Grid) -> Total {
+        let mut sum = vec![0; packed_length(self.width)];
+        let mut samples = 0;
+        for sent in self.sent.values() {
+            samples += u64::from(sent.samples);
+            for (total, entry) in sum.iter_mut().zip(&sent.sum) {
+                *total += entry;
+            }
+        }
+        Total {
+            sum,
+            samples,
+            step: grid.step(),
+        }
+    }
+
+    /// From what a checkpoint holds.
+    #[must_use]
+    pub const fn restored(width: usize, sent: BTreeMap<u32, Sent>) -> Self {
+        Self { width, sent }
+    }
+}
+
+/// The exact sum of all devices' matrices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Total {
+    sum: Vec<i64>,
+    samples: u64,
+    step: f64,
+}
+
+impl Total {
+    /// Samples of all devices that have sent a matrix.
+    #[must_use]
+    pub const fn samples(&self) -> u64 {
+        self.samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smolfed_core::contrast::correlation::without_own;
+    use smolfed_core::params::ClipNorm;
+
+    fn grid() -> Grid {
+        Grid::new(ClipNorm::new(1.0).unwrap(), 20).unwrap()
+    }
+
+    fn matrices() -> Matrices {
+        let mut matrices = Matrices::new(2);
+        let unit = 1 << 18;
+        for (device, samples, sum) in [
+            (0, 2, vec![unit, -unit, 2 * unit]),
+            (3, 1, vec![unit, 0, unit / 2]),
+            (7, 5, vec![3 * unit, unit, unit]),
+        ] {
+            matrices
+                .accept(device, samples, sum, (&grid(), 0.0))
+                .unwrap();
+        }
+        matrices
+    }
+
+    /// What the server computes is what a device would, from the matrix of all and its own.
+    #[test]
+    fn the_others_are_all_without_the_own_one() {
+        let matrices = matrices();
+        let total = matrices.total(&grid());
+        let all: Vec<f32> = total
+            .sum
+            .iter()
+            .map(|s| (*s as f64 * grid().step() / 8.0) as f32)
+            .collect();
+        for (device, sent) in matrices.sent() {
+            let found = matrices.of_others(&total, *device, false).unwrap();
+            let share = sent.samples as f32 / 8.0;
+            let scale = grid().step() / f64::from(sent.samples);
+            let own: Vec<f32> = sent
+                .sum
+                .iter()
+                .map(|s| (*s as f64 * scale) as f32)
+                .collect();
+            let mut expected = [0.0; 3];
+            without_own(&all, &own, share, &mut expected);
+            for (found, expected) in found.iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+            }
+        }
+        let of_nobody = matrices.of_others(&total, 99, false).unwrap();
+        assert_eq!(of_nobody, all);
+        let alone = Matrices::new(2);
+        assert_eq!(alone.of_others(&alone.total(&grid()), 0, true), None);
+    }
+
+    #[test]
+    fn what_noise_made_indefinite_is_made_positive() {
+        let mut matrices = Matrices::new(2);
+        let sum = vec![1 << 20, 1 << 20, -(1 << 20)];
+        matrices.accept(0, 2, sum, (&grid(), 1e6)).unwrap();
+        let total = matrices.total(&grid());
+        let raw = matrices.of_others(&total, 1, false).unwrap();
+        let positive = matrices.of_others(&total, 1, true).unwrap();
+        // The off-diagonal entry is packed times the root of 2.
+        let determinant = |m: &[f32]| m[0] * m[2] - 0.5 * m[1] * m[1];
+        assert!(determinant(&raw) < -0.1 && determinant(&positive) > -1e-5);
+        assert!(positive[0] >= 0.0 && positive[2] >= 0.0);
+    }
+
+    #[test]
+    fn a_matrix_that_cannot_be_is_left_out_and_counted() {
+        let mut matrices = matrices();
+        let before = matrices.total(&grid());
+        let found = 2;
+        let short = matrices.accept(3, 1, vec![1; 2], (&grid(), 0.0));
+        assert_eq!(short, Err(MatrixError::Length { expected: 3, found }));
+        for lie in [1 << 21, i64::MAX, i64::MIN] {
+            let refused = matrices.accept(3, 1, vec![0, lie, 0], (&grid(), 0.0));
+            assert_eq!(refused, Err(MatrixError::OutOfBound));
+        }
+        assert_eq!(matrices.total(&grid()), before);
+        assert_eq!((matrices.releases(3), matrices.most_releases()), (5, 5));
+    }
+}

@@ -1,0 +1,102 @@
+//! The encoder of an experiment, of run-time size.
+
+use smolfed_core::contrast::{Projection, Representation};
+use smolfed_core::model::{Encoder, ModelError};
+use smolfed_core::stream::{Purpose, Root, StreamId};
+
+/// An encoder of run-time size.
+#[derive(Clone, Copy, Debug)]
+pub enum Network {
+    /// A linear map without biases.
+    Linear(Projection<usize, usize>),
+    /// One hidden layer.
+    Hidden(Encoder<usize, usize, usize>),
+}
+
+impl Network {
+    /// The parameters before the first round: draws from the run's own stream, which depend on no data.
+    #[must_use]
+    pub fn initial(&self, root: &Root) -> Vec<f32> {
+        let mut parameters = vec![0.0; self.parameter_count()];
+        let mut rng = root.stream(StreamId {
+            purpose: Purpose::Initialisation,
+            round: 0,
+            device: 0,
+        });
+        match self {
+            Self::Linear(map) => map.initialise(&mut parameters, &mut rng),
+            Self::Hidden(network) => {
+                // The length fits: it is the network's own.
+                let _ = network.initialise(&mut parameters, &mut rng);
+                // A network for classes starts with an upper layer of zeros; representations that are all zero
+                // would have no gradient.
+                let (hidden, width) = (network.hidden_count(), self.width());
+                let upper = (self.feature_count() + 1) * hidden;
+                let weights = parameters.get_mut(upper..upper + hidden * width);
+                Projection::new(hidden, width).initialise(weights.unwrap_or_default(), &mut rng);
+            }
+        }
+        parameters
+    }
+}
+
+impl Representation for Network {
+    fn feature_count(&self) -> usize {
+        match self {
+            Self::Linear(map) => map.feature_count(),
+            Self::Hidden(network) => Representation::feature_count(network),
+        }
+    }
+
+    fn width(&self) -> usize {
+        match self {
+            Self::Linear(map) => map.width(),
+            Self::Hidden(network) => network.width(),
+        }
+    }
+
+    fn hidden_count(&self) -> usize {
+        match self {
+            Self::Linear(map) => map.hidden_count(),
+            Self::Hidden(network) => Representation::hidden_count(network),
+        }
+    }
+
+    fn parameter_count(&self) -> usize {
+        match self {
+            Self::Linear(map) => map.parameter_count(),
+            Self::Hidden(network) => Representation::parameter_count(network),
+        }
+    }
+
+    fn forward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        representation: &mut [f32],
+    ) -> Result<(), ModelError> {
+        match self {
+            Self::Linear(map) => map.forward(parameters, features, hidden, representation),
+            Self::Hidden(network) => {
+                Representation::forward(network, parameters, features, hidden, representation)
+            }
+        }
+    }
+
+    fn backward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        derivative: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<(), ModelError> {
+        match self {
+            Self::Linear(map) => map.backward(parameters, features, hidden, derivative, gradient),
+            Self::Hidden(network) => Representation::backward(
+                network, parameters, features, hidden, derivative, gradient,
+            ),
+        }
+    }
+}
