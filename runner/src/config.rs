@@ -4,6 +4,7 @@
 //! the keys mean together, and for a federation of a certain size, is settled once by
 //! [`crate::experiment::Experiment`].
 
+mod contrast;
 mod overrides;
 mod personalise;
 
@@ -15,6 +16,7 @@ use crate::data::config::DataConfig;
 use crate::privacy::accountant::Accountant;
 use crate::privacy::params::DeltaSpec;
 
+pub use contrast::{AlphaName, AugmentConfig, ContrastConfig, ExchangeTime, MatrixPrivacyConfig};
 pub use overrides::Override;
 pub use personalise::{
     FineTuneKind, NoiseScale, NoiseTime, PersonaliseConfig, PmtlUpdateName, PrivatePart,
@@ -83,6 +85,12 @@ pub enum Method {
     PpSgd,
     /// Each device by itself: nothing is shared.
     Local,
+    /// An encoder that learns without labels, with correlation matrices that are shared (Jing et al. 2024).
+    Fedsc,
+    /// The same without matrices: federated averaging of the spectral contrastive loss.
+    FedavgSc,
+    /// The same on all samples in one place, to compare with.
+    CentralSc,
 }
 
 impl Method {
@@ -97,7 +105,16 @@ impl Method {
             Self::Dpfedmtl => "dpfedmtl",
             Self::PpSgd => "pp-sgd",
             Self::Local => "local",
+            Self::Fedsc => "fedsc",
+            Self::FedavgSc => "fedavg-sc",
+            Self::CentralSc => "central-sc",
         }
+    }
+
+    /// Whether it learns an encoder without labels.
+    #[must_use]
+    pub const fn is_contrastive(self) -> bool {
+        matches!(self, Self::Fedsc | Self::FedavgSc | Self::CentralSc)
     }
 }
 
@@ -188,8 +205,10 @@ pub struct CohortConfig {
     pub sampling_rate: Option<f64>,
     /// What the sum is divided by.
     pub denominator: Denominator,
-    /// How much an update counts in the sum.
-    pub weighting: Weighting,
+    /// How much an update counts in the sum; by "samples" for encoders without labels, whose updates are not
+    /// clipped, and else "uniform".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weighting: Option<Weighting>,
     /// The number of samples from which on a device counts no more; needed to weigh private updates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_cap: Option<u32>,
@@ -390,6 +409,9 @@ pub struct Config {
     /// Models of a device's own.
     #[serde(default)]
     pub personalise: PersonaliseConfig,
+    /// Learning without labels.
+    #[serde(default, skip_serializing_if = "ContrastConfig::is_default")]
+    pub contrast: ContrastConfig,
     /// Clipping, noise and accounting.
     #[serde(default)]
     pub privacy: PrivacyConfig,

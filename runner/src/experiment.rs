@@ -3,11 +3,13 @@
 //! This is the one place where keys are checked against each other and against the data; what comes
 //! out needs no further checks.
 
+mod contrast;
 mod origin;
 mod personal;
 mod privacy_plan;
 pub(crate) mod weighting;
 
+use smolfed_core::contrast::Representation;
 use smolfed_core::params::{ClipNorm, LearningRate, ParamError, Penalty};
 use smolfed_core::personal::PmtlUpdate;
 use smolfed_core::quantize::Grid;
@@ -18,6 +20,7 @@ use crate::config::{
     ClipTime, CohortConfig, Config, DenoiserKind, Denominator, Method, PmtlUpdateName,
     SamplingScheme, ServerConfig, TrainConfig, Weighting,
 };
+use crate::contrast::ContrastPlan;
 use crate::data::federation::Federation;
 use crate::personal::evaluate::Extra;
 use crate::personal::{PersonalKind, PersonalPlan};
@@ -25,6 +28,7 @@ use crate::privacy::accountant::AccountingError;
 use crate::privacy::calibrate::CalibrationError;
 use crate::privacy::event::{PrivacyEvent, Sampling};
 use crate::privacy::params as privacy_params;
+use crate::privacy::statement::PrivacyStatement;
 use crate::server::{Denoiser, ServerStep};
 use crate::simulate::Encoding;
 use crate::task::{Task, TaskError};
@@ -96,6 +100,14 @@ pub enum ExperimentError {
         /// Why not.
         reason: CalibrationError,
     },
+    /// The target ε of the correlation matrices cannot be met.
+    #[error("`contrast.privacy.epsilon` is {epsilon}: {reason}")]
+    MatrixCalibration {
+        /// The target.
+        epsilon: f64,
+        /// Why not.
+        reason: CalibrationError,
+    },
     /// The accountant has no figure for this experiment.
     #[error("`privacy.accountant` is \"{accountant}\": {reason}")]
     Accounting {
@@ -129,6 +141,10 @@ pub struct Experiment {
     pub server: ServerStep,
     /// Models of a device's own, if the method has them.
     pub personal: Option<PersonalPlan>,
+    /// How an encoder is learned without labels, if the method does.
+    pub contrast: Option<ContrastPlan>,
+    /// Noise and accounting of its correlation matrices, if devices send them.
+    pub matrix_privacy: Option<PrivacyPlan>,
     /// Fine-tuning and training alone, for the last evaluation of devices.
     pub extra: Extra,
     /// Devices whose own samples are evaluated on, at most.
@@ -156,11 +172,14 @@ impl Experiment {
         spent: Vec<PrivacyEvent>,
         origin: Origin,
     ) -> Result<Self, ExperimentError> {
-        let task = Task::new(
-            &config.model,
-            federation.feature_count(),
-            federation.class_count(),
-        )?;
+        let features = federation.feature_count();
+        let task = match config.method.is_contrastive() {
+            true => {
+                let width = contrast::width(&config)? as usize;
+                Task::encoder(&config.model, features, width)?
+            }
+            false => Task::new(&config.model, features, federation.class_count())?,
+        };
         names_a_directory(&config.name)?;
         at_least_one("rounds", config.rounds)?;
         let sampling = sampling(&config.cohort, federation.device_count())?;
@@ -195,16 +214,15 @@ impl Experiment {
                 "above 0 and at most 1",
             ));
         }
-        let privacy = PrivacyPlan::new(
-            &config,
-            &Released {
-                sampling,
-                encoding,
-                personal,
-            },
-            spent,
-            &origin,
-        )?;
+        let released = Released {
+            sampling,
+            encoding,
+            personal,
+        };
+        let privacy = PrivacyPlan::new(&config, &released, &spent, &origin)?;
+        let contrast = contrast::plan(&config, &task, federation, &spent, &origin)?;
+        let (contrast, matrix_privacy) =
+            contrast.map_or((None, None), |(plan, privacy)| (Some(plan), privacy));
         let weight_cap = weighting::cap(&config, federation)?;
         let mut server = server_step(&config, &task, sampling, personal.as_ref())?;
         if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
@@ -224,6 +242,8 @@ impl Experiment {
             weight_cap,
             server,
             personal,
+            contrast,
+            matrix_privacy,
             extra,
             most_devices,
             origin,
@@ -233,16 +253,43 @@ impl Experiment {
     /// Parameters that are shared, and travel.
     #[must_use]
     pub fn shared_count(&self) -> usize {
-        match &self.personal {
-            Some(plan) => plan.shared,
-            None => self.task.parameter_count(),
+        match (&self.personal, &self.contrast) {
+            (Some(plan), _) => plan.shared,
+            (None, Some(plan)) => plan.network.parameter_count(),
+            (None, None) => self.task.parameter_count(),
         }
     }
 
     /// Whether the shared parameters are a model by themselves.
     #[must_use]
     pub fn shares_a_model(&self) -> bool {
-        self.personal.is_none_or(|plan| plan.shares_a_model())
+        self.contrast.is_none() && self.personal.is_none_or(|plan| plan.shares_a_model())
+    }
+
+    /// What the correlation matrices of `round` cost each device, if some are sent in it.
+    #[must_use]
+    pub fn matrix_event_in(&self, round: u32) -> Option<PrivacyEvent> {
+        let sharing = self.contrast.as_ref()?.sharing.as_ref()?;
+        let privacy = self.matrix_privacy.as_ref()?;
+        sharing.is_in(round).then_some(privacy.event)
+    }
+
+    /// The privacy statements for `rounds` rounds in which no device sent more than `matrices` correlation
+    /// matrices: of the updates and, if there are matrices, of these.
+    ///
+    /// # Errors
+    /// As [`PrivacyPlan::estimate`].
+    pub fn statements(
+        &self,
+        rounds: u32,
+        matrices: u32,
+    ) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let mut statements = self.privacy.statements(u64::from(rounds))?;
+        if let Some(privacy) = self.matrix_privacy.as_ref().filter(|_| matrices > 0) {
+            let privacy = privacy.with_most_releases(matrices);
+            statements.extend(privacy.statements(u64::from(matrices))?);
+        }
+        Ok(statements)
     }
 
     /// Lengths of the tensors that are shared.
@@ -546,7 +593,7 @@ fn server_step(
                 "\"mean-over-all\" divides by all devices, not by those that were drawn",
             );
         }
-        if config.cohort.weighting == Weighting::Samples {
+        if weighting::of_config(config) == Weighting::Samples {
             return realised(
                 "cohort.weighting",
                 "weights by \"samples\" are divided by their expected sum, not by the number drawn",
@@ -555,6 +602,7 @@ fn server_step(
     }
     let over_all = PersonalKind::Pmtl(PmtlUpdate::MeanOverAll);
     let expected = match personal {
+        _ if config.method == Method::CentralSc => 1.0,
         Some(plan) if plan.kind == over_all => devices,
         _ => sampling.sampling_rate().unwrap_or(1.0) * devices,
     };

@@ -30,6 +30,7 @@
 //! | [`participation`] | who took part in each round, to be studied and repeated |
 //! | [`device`] | a device as a process |
 //! | [`personal`] | models of a device's own |
+//! | [`contrast`] | encoders that are learned without labels |
 //! | [`privacy`] | events, accountants, calibration, statements |
 //! | [`representation`] | what the representations of an encoder are worth |
 //! | [`report`] | the page about a run, and its plots |
@@ -41,6 +42,7 @@
 pub mod audit;
 pub mod cli;
 pub mod config;
+pub mod contrast;
 pub mod coordinator;
 pub mod data;
 pub mod device;

@@ -120,7 +120,7 @@ impl Updates for Replayed<'_> {
         let record = self.record(plan.round);
         let is_missing = |device: &u32| record.is_some_and(|x| x.missing.contains_key(device));
         let present: Vec<u32> = cohort.iter().copied().filter(|x| !is_missing(x)).collect();
-        let CohortSum { sum, outcomes } =
+        let CohortSum { sum, outcomes, .. } =
             train_cohort(plan, self.federation, root, global, &present);
         let mut outcomes = outcomes.into_iter();
         let outcome = |device| match is_missing(device) {
@@ -128,6 +128,10 @@ impl Updates for Replayed<'_> {
             false => outcomes.next(),
         };
         let outcomes = cohort.iter().filter_map(outcome).collect();
-        Ok(CohortSum { sum, outcomes })
+        Ok(CohortSum {
+            sum,
+            outcomes,
+            left_out_matrices: Vec::new(),
+        })
     }
 }

@@ -13,6 +13,8 @@ use std::time::Instant;
 use smolfed_core::model::ModelError;
 use smolfed_core::stream::Root;
 
+use crate::contrast::ContrastPlan;
+use crate::contrast::evaluate::Judge;
 use crate::coordinator::keys::KeysError;
 use crate::data::federation::Federation;
 use crate::experiment::{Experiment, Origin};
@@ -23,6 +25,7 @@ use crate::privacy::accountant::{Accountant, AccountingError};
 use crate::privacy::event::PrivacyEvent;
 use crate::privacy::ledger::LedgerError;
 use crate::privacy::params::Delta;
+use crate::representation::{Picture, knn_accuracy, probe_accuracy};
 use crate::run_dir::RunDirError;
 use crate::server::{NoisySum, add_noise};
 use crate::simulate::{Outcome, RoundPlan, evaluate};
@@ -126,7 +129,10 @@ impl Start {
 /// The shared parameters before the first round.
 fn initial(experiment: &Experiment) -> Vec<f32> {
     let root = Root::from_seed(experiment.config.seed);
-    let mut parameters = experiment.task.initial(&root);
+    let mut parameters = match &experiment.contrast {
+        Some(plan) => plan.network.initial(&root),
+        None => experiment.task.initial(&root),
+    };
     parameters.truncate(experiment.shared_count());
     parameters
 }
@@ -142,6 +148,7 @@ pub struct Training<'a> {
     /// ε after so many rounds, the last one that was computed.
     epsilon: Option<(u32, f64)>,
     devices: Option<DeviceReport>,
+    picture: Option<Picture>,
 }
 
 impl<'a> Training<'a> {
@@ -157,6 +164,7 @@ impl<'a> Training<'a> {
             spectrum: None,
             epsilon: None,
             devices: None,
+            picture: None,
         }
     }
 
@@ -252,6 +260,35 @@ impl<'a> Training<'a> {
         Ok(means)
     }
 
+    /// How good the encoder's representations are: by their neighbours and, after the last round, by a linear
+    /// probe. Then there are also figures of each device, and a picture.
+    fn judge(&mut self, plan: &ContrastPlan, is_last: bool) -> [Option<f64>; 2] {
+        let judge = Judge {
+            plan,
+            parameters: &self.global,
+            federation: self.federation,
+        };
+        let Some([bank, queries]) = judge.samples(is_last) else {
+            return [None, None];
+        };
+        let neighbours = knn_accuracy(&bank, &queries, plan.neighbours);
+        if !is_last {
+            return [neighbours, None];
+        }
+        let classes = self.federation.class_count().unwrap_or(0);
+        let names = self.federation.names().classes;
+        let devices = judge.heads(&self.root, self.experiment.most_devices);
+        self.picture = Picture::new(&queries, names);
+        self.devices = devices;
+        [neighbours, probe_accuracy(&bank, &queries, classes)]
+    }
+
+    /// What representations look like after the last round, if the method learns an encoder.
+    #[must_use]
+    pub const fn picture(&self) -> Option<&Picture> {
+        self.picture.as_ref()
+    }
+
     /// The figures of each device after the last round, on its own test samples.
     #[must_use]
     pub const fn devices(&self) -> Option<&DeviceReport> {
@@ -288,6 +325,9 @@ impl<'a> Training<'a> {
         if privacy.event.releases > 0 {
             charge(round, privacy.event)?;
         }
+        if let Some(event) = experiment.matrix_event_in(round) {
+            charge(round, event)?;
+        }
         let drawn = updates.draw(&experiment.sampling, &self.root, round)?;
         let Some(Draw { number, cohort }) = drawn else {
             return Ok(self.burned(epsilon));
@@ -311,7 +351,7 @@ impl<'a> Training<'a> {
                 reason: reason.clone(),
             });
         }
-        let only = SimulationOnly::new(&trained.outcomes);
+        let only = SimulationOnly::new(&trained.outcomes, &trained.left_out_matrices);
 
         // The sum is private until the noise is in it.
         let mut integers = trained.sum;
@@ -357,10 +397,14 @@ impl<'a> Training<'a> {
         };
         let test = evaluated(self.federation.test())?;
         let validation = evaluated(self.federation.validation())?;
-        let [devices, devices_validation] = match is_due && is_simulation {
-            true => self.evaluate_devices(updates, is_last)?,
-            false => [None, None],
-        };
+        let [mut devices, mut devices_validation] = [None, None];
+        let mut only = only;
+        if let Some(plan) = experiment.contrast.as_ref().filter(|_| is_due) {
+            [only.knn_accuracy, only.probe_accuracy] = self.judge(plan, is_last);
+            devices = self.devices.as_ref().map(DeviceReport::means);
+        } else if is_due && is_simulation {
+            [devices, devices_validation] = self.evaluate_devices(updates, is_last)?;
+        }
         Ok(RoundRecord {
             round,
             cohort: cohort.len(),

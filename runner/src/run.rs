@@ -1,19 +1,22 @@
 //! A run from its configuration to its directory: prepare, train with checkpoints, finish.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use smolfed_core::contrast::Representation;
 use smolfed_core::stream::Root;
 
 use crate::audit::membership::{Attack, Roc};
 use crate::config::Config;
+use crate::contrast::{Contrasting, Matrices};
 use crate::data::DataError;
 use crate::data::DataFolders;
 use crate::data::Federation;
 use crate::experiment::{Experiment, ExperimentError, Origin};
 use crate::personal::{DeviceReport, Personalised, StateError, States};
 use crate::privacy::accountant::AccountingError;
-use crate::privacy::event::PrivacyEvent;
+use crate::privacy::event::{PrivacyEvent, PrivacyUnit};
 use crate::privacy::ledger::{Charge, Ledger, LedgerError, Limit, before, has_its_own_seed};
 use crate::privacy::statement::PrivacyStatement;
 use crate::rounds::{RoundError, RoundRecord, Simulated, Spectrum, Start, Training, Updates};
@@ -178,6 +181,12 @@ pub fn execute(
     control: Control<'_>,
 ) -> Result<RunResult, RunError> {
     let start = Start::simulation(experiment);
+    if let Some(plan) = &experiment.contrast {
+        let rounds = experiment.config.rounds;
+        let matrices = matrices(experiment, federation, dir, plan.network.width())?;
+        let updates = &mut Contrasting::new(federation, plan, rounds, matrices);
+        return execute_with(experiment, federation, dir, control, (start, updates));
+    }
     match experiment.personal {
         None => {
             let updates = &mut Simulated(federation);
@@ -218,6 +227,22 @@ fn states(
             }
         },
     )
+}
+
+/// The correlation matrices of a run: those of its last checkpoint, or none yet.
+fn matrices(
+    experiment: &Experiment,
+    federation: &Federation,
+    dir: Option<&RunDir>,
+    width: usize,
+) -> Result<Matrices, RunError> {
+    let Some(dir) = dir else {
+        return Ok(Matrices::new(width));
+    };
+    let name = name(&experiment.config, federation, &experiment.origin)?;
+    let checkpoint = dir.load_checkpoint(&name, experiment.shared_count())?;
+    let sent = checkpoint.map(|checkpoint| checkpoint.matrices);
+    Ok(Matrices::restored(width, sent.unwrap_or_default()))
 }
 
 /// As [`execute`], with updates of any source. A checkpoint replaces model and round of `start`.
@@ -274,19 +299,25 @@ pub fn execute_with(
         (control.on_round)(&record);
         records.push(record);
     }
-    let rounds = u64::from(training.round());
+    let rounds = training.round();
+    let releases = updates.matrices().map_or(0, Matrices::most_releases);
     let statements = if rounds == 0 {
         Vec::new()
     } else {
-        experiment.privacy.statements(rounds)?
+        experiment.statements(rounds, releases)?
     };
     if let Some(books) = &books {
         books.save(&training, updates)?;
         books.dir.write_privacy(&statements)?;
-        let layout = InputLayout {
+        let mut layout = InputLayout {
             axes: federation.axes(),
             names: federation.names(),
+            is_encoder: experiment.contrast.is_some(),
         };
+        if layout.is_encoder {
+            // Its outputs are no classes.
+            layout.names.classes.clear();
+        }
         if experiment.shared_count() > 0 {
             books
                 .dir
@@ -294,6 +325,9 @@ pub fn execute_with(
         }
         if let Some(devices) = training.devices() {
             books.dir.write_device_figures(devices)?;
+        }
+        if let Some(picture) = training.picture() {
+            books.dir.write_representation(picture)?;
         }
         // What real devices hold is not here to be attacked.
         if training.is_done()
@@ -327,7 +361,8 @@ pub fn execute_with(
 /// The ledger while a run pays from it.
 struct Payments {
     ledger: Ledger,
-    limit: Option<Limit>,
+    /// A limit on ε for each unit of privacy.
+    limits: Vec<(PrivacyUnit, Limit)>,
     run: String,
     seed: Option<u64>,
 }
@@ -352,15 +387,24 @@ impl Payments {
         };
         let run = name(config, federation, &experiment.origin)?;
         let ledger = Ledger::open(&path)?;
-        ledger.expect(&run, done, privacy.event)?;
-        let limit = privacy.budget.map(|epsilon| Limit {
-            accountant: privacy.accountant,
-            delta: privacy.delta,
-            epsilon,
+        ledger.expect(&run, 0..done, privacy.event)?;
+        for round in 0..done {
+            if let Some(event) = experiment.matrix_event_in(round) {
+                ledger.expect(&run, [round], event)?;
+            }
+        }
+        let plans = [Some(privacy), experiment.matrix_privacy.as_ref()];
+        let limits = plans.into_iter().flatten().filter_map(|plan| {
+            let limit = Limit {
+                accountant: plan.accountant,
+                delta: plan.delta,
+                epsilon: plan.budget?,
+            };
+            Some((plan.event.unit, limit))
         });
         Ok(Some(Self {
             ledger,
-            limit,
+            limits: limits.collect(),
             run,
             seed: experiment.origin.seed(config.seed),
         }))
@@ -374,7 +418,9 @@ impl Payments {
             round,
             event,
         };
-        self.ledger.charge(charge, self.limit.as_ref())
+        let mut limits = self.limits.iter();
+        let limit = limits.find(|(unit, _)| *unit == event.unit);
+        self.ledger.charge(charge, limit.map(|(_, limit)| limit))
     }
 }
 
@@ -417,6 +463,9 @@ impl<'a> Books<'a> {
             parameters: training.global().to_vec(),
             fingerprint: self.fingerprint.clone(),
             states: digest,
+            matrices: updates
+                .matrices()
+                .map_or_else(BTreeMap::new, |m| m.sent().clone()),
         })?;
         if let Some(states) = updates.states() {
             states.committed(training.round());

@@ -36,6 +36,7 @@ use crate::config::{Config, ConfigError};
 use crate::participation::Participation;
 use crate::personal::DeviceReport;
 use crate::privacy::statement::PrivacyStatement;
+use crate::representation::Picture;
 use crate::rounds::{RoundRecord, Spectrum};
 use crate::serve::FleetFile;
 use crate::task::Task;
@@ -113,6 +114,7 @@ impl RunDir {
     const CHECKPOINT: &'static str = "checkpoint";
     const FLEET: &'static str = "fleet.toml";
     const PARTICIPATION: &'static str = "participation.jsonl";
+    const REPRESENTATION: &'static str = "representation.json";
     const DEVICES: &'static str = "devices.json";
 
     /// Makes the directory of a new run and writes its configuration.
@@ -312,6 +314,14 @@ impl RunDir {
     /// [`RunDirError`] if they are missing or damaged.
     pub fn device_figures(&self) -> Result<DeviceReport, RunDirError> {
         self.read_json(Self::DEVICE_FIGURES)
+    }
+
+    /// Writes what representations look like.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_representation(&self, picture: &Picture) -> Result<(), RunDirError> {
+        self.write_json(Self::REPRESENTATION, picture)
     }
 
     /// Writes what the attack on membership finds, on this run's model or on several.

@@ -151,7 +151,7 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         return Err(ServeError::NoClipNorm);
     }
     let simulation_only = |what: String| Err(ServeError::SimulationOnly { what });
-    if experiment.personal.is_some() {
+    if experiment.personal.is_some() || experiment.contrast.is_some() {
         return simulation_only(format!("method \"{}\"", experiment.config.method.name()));
     }
     if experiment.weight_cap.is_some() {
@@ -323,6 +323,10 @@ impl Updates for Served<'_> {
             }
         }
         self.record(&record)?;
-        Ok(CohortSum { sum, outcomes })
+        Ok(CohortSum {
+            sum,
+            outcomes,
+            left_out_matrices: Vec::new(),
+        })
     }
 }

@@ -102,6 +102,8 @@ pub struct CohortSum {
     pub sum: Vec<i64>,
     /// Outcomes in the order of the cohort.
     pub outcomes: Vec<Outcome>,
+    /// Why correlation matrices were left out, a reason each, if there are any.
+    pub left_out_matrices: Vec<String>,
 }
 
 /// Trains the devices of `cohort` from `global`, on the threads of the current pool.
@@ -116,28 +118,36 @@ pub fn train_cohort(
     global: &[f32],
     cohort: &[u32],
 ) -> CohortSum {
+    sum_in_pieces(cohort, global.len(), |devices| {
+        let mut worker = Worker::new(plan);
+        let outcomes = devices
+            .iter()
+            .map(|device| worker.train(plan, federation, root, global, *device))
+            .collect();
+        (worker.into_sum(), outcomes)
+    })
+}
+
+/// The sum of a cohort's updates of `length` parameters, on the threads of the current pool; `train` sums up
+/// those of a piece of the cohort, in its order.
+pub fn sum_in_pieces(
+    cohort: &[u32],
+    length: usize,
+    train: impl Fn(&[u32]) -> (Accumulator, Vec<Outcome>) + Send + Sync,
+) -> CohortSum {
     // Four pieces a thread even out devices of different size without a sum for each device.
     let piece = cohort
         .len()
         .div_ceil(4 * rayon::current_num_threads())
         .max(1);
-    let pieces: Vec<(Worker, Vec<Outcome>)> = cohort
-        .par_chunks(piece)
-        .map(|devices| {
-            let mut worker = Worker::new(plan);
-            let outcomes = devices
-                .iter()
-                .map(|device| worker.train(plan, federation, root, global, *device))
-                .collect();
-            (worker, outcomes)
-        })
-        .collect();
+    let pieces: Vec<_> = cohort.par_chunks(piece).map(train).collect();
     let mut total = CohortSum {
-        sum: vec![0; global.len()],
+        sum: vec![0; length],
         outcomes: Vec::with_capacity(cohort.len()),
+        left_out_matrices: Vec::new(),
     };
-    for (worker, outcomes) in pieces {
-        worker.sum().add_to(&mut total.sum);
+    for (sum, outcomes) in pieces {
+        sum.add_to(&mut total.sum);
         total.outcomes.extend(outcomes);
     }
     total

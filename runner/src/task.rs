@@ -58,6 +58,12 @@ pub enum TaskError {
     /// A hidden layer without units.
     #[error("\"softmax\", but `model.hidden` is 0: leave it out for no hidden layer")]
     NoUnits,
+    /// A kind for an encoder.
+    #[error("\"{kind}\", but the method learns an encoder, which has no kind; remove it")]
+    NoKind {
+        /// The kind that was asked for.
+        kind: &'static str,
+    },
     /// An activation of nothing.
     #[error("without `model.hidden`, so that `model.activation` has no meaning; remove it")]
     ActivationOfNothing,
@@ -108,6 +114,18 @@ impl Task {
             (Some(ModelKind::Linear), Some(_)) => Err(TaskError::ValuesNeeded),
             (Some(ModelKind::Logistic), None) => Err(TaskError::ClassesNeeded { kind: "logistic" }),
             (Some(ModelKind::Softmax), None) => Err(TaskError::ClassesNeeded { kind: "softmax" }),
+        }
+    }
+
+    /// The layout of an encoder of `width` outputs, whose parameters come first. Without a hidden layer it is a
+    /// linear map, and the biases of this layout are not used.
+    ///
+    /// # Errors
+    /// [`TaskError`] if the file names a kind, or a hidden layer that cannot be.
+    pub fn encoder(model: &ModelConfig, features: usize, width: usize) -> Result<Self, TaskError> {
+        match model.kind {
+            Some(kind) => Err(TaskError::NoKind { kind: kind.name() }),
+            None => Self::new(model, features, Some(width)),
         }
     }
 

@@ -87,7 +87,7 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
     let mut replayed = record
         .map(|rounds| {
             let refused = |reason| CliError::Usage(format!("the participation: {reason}"));
-            if experiment.personal.is_some() {
+            if experiment.personal.is_some() || experiment.contrast.is_some() {
                 let method = experiment.config.method.name();
                 return Err(refused(format!("\"{method}\" cannot repeat one")));
             }

@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::number::{fixed, significant};
 use crate::personal::DeviceReport;
 use crate::personal::evaluate::Which;
-use crate::privacy::statement::PrivacyStatement;
+use crate::privacy::statement::{PrivacyStatement, Subject};
 use crate::rounds::SimulationOnly;
 use crate::run::RunResult;
 use crate::simulate::Evaluation;
@@ -24,6 +24,8 @@ pub(super) struct Summary {
     devices: u32,
     rounds: usize,
     quality: Option<(&'static str, Evaluation)>,
+    /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without labels.
+    representation: [Option<f64>; 2],
     last_round: Option<SimulationOnly>,
     devices_report: Option<DeviceReport>,
     statements: Vec<PrivacyStatement>,
@@ -41,6 +43,9 @@ impl Summary {
         let newest_first = || result.records.iter().rev();
         let test = newest_first().find_map(|record| record.test);
         let validation = newest_first().find_map(|record| record.simulation_only.validation);
+        let figure = |get: fn(&SimulationOnly) -> Option<f64>| {
+            newest_first().find_map(|record| get(&record.simulation_only))
+        };
         Self {
             name: experiment.config.name.clone(),
             method: experiment.config.method,
@@ -49,6 +54,10 @@ impl Summary {
             quality: test
                 .map(|e| ("test", e))
                 .or(validation.map(|e| ("validation", e))),
+            representation: [
+                figure(|only| only.knn_accuracy),
+                figure(|only| only.probe_accuracy),
+            ],
             last_round: result
                 .records
                 .last()
@@ -90,6 +99,21 @@ impl Summary {
                 }
             }
         }
+        let [neighbours, probe] = self.representation;
+        if let Some(object) = document.as_object_mut() {
+            let figures = [
+                ("knn_accuracy", neighbours),
+                ("test_accuracy", probe),
+                (
+                    "matrix_epsilon",
+                    self.matrices().map(|statement| statement.epsilon),
+                ),
+            ];
+            for (key, value) in figures {
+                // JSON has no infinity: null.
+                object.extend(value.map(|value| (key.to_owned(), json!(value))));
+            }
+        }
         if let (Some(report), Some(object)) = (&self.devices_report, document.as_object_mut()) {
             let unit = if report.is_error { "rmse" } else { "accuracy" };
             for which in Which::ALL {
@@ -100,6 +124,12 @@ impl Summary {
             object.insert(format!("device_{unit}"), json!(report.means().result()));
         }
         document
+    }
+
+    /// The statement about correlation matrices, if devices send some.
+    fn matrices(&self) -> Option<&PrivacyStatement> {
+        let is_it = |s: &&PrivacyStatement| s.subject == Subject::CorrelationMatrices;
+        self.statements.iter().find(is_it)
     }
 
     /// A few lines for a person; bold where the terminal can.
@@ -121,6 +151,15 @@ impl Summary {
         );
         if let Some((part, evaluation)) = &self.quality {
             let _ = writeln!(text, "  {bold}{part} {evaluation}{plain}");
+        }
+        let names = ["nearest neighbours", "linear probe"];
+        let figures = names.iter().zip(self.representation);
+        let figures = figures
+            .filter_map(|(name, share)| Some(format!("{name} {} %", fixed(100.0 * share?, 2))));
+        let figures: Vec<String> = figures.collect();
+        if !figures.is_empty() {
+            let figures = figures.join(", ");
+            let _ = writeln!(text, "  {bold}held-out samples: {figures}{plain}");
         }
         if let Some(report) = &self.devices_report {
             let count = report.devices.len();

@@ -39,7 +39,8 @@ pub(super) fn plan(config: &Config, task: &Task) -> Result<Option<PersonalPlan>,
             ("train.gradient_smoothing", config.train.gradient_smoothing),
         ] {
             if value != 0.0 {
-                return Err(out_of_range(key, value, "0 with models of a device's own"));
+                let expected = format!("0 with method \"{}\"", config.method.name());
+                return Err(out_of_range(key, value, &expected));
             }
         }
     }
@@ -52,7 +53,12 @@ pub(super) fn plan(config: &Config, task: &Task) -> Result<Option<PersonalPlan>,
     };
     let parameters = task.parameter_count();
     let (kind, shared) = match config.method {
-        Method::DpFed | Method::DpFedLs | Method::Fedprox => return Ok(None),
+        Method::DpFed
+        | Method::DpFedLs
+        | Method::Fedprox
+        | Method::Fedsc
+        | Method::FedavgSc
+        | Method::CentralSc => return Ok(None),
         Method::Pmtl => {
             let update = match personalise.update.unwrap_or_default() {
                 PmtlUpdateName::FromGlobal => PmtlUpdate::FromGlobal,
@@ -225,6 +231,13 @@ pub(super) fn extra(
     sampling: Sampling,
 ) -> Result<Extra, ExperimentError> {
     let personalise = &config.personalise;
+    if config.method.is_contrastive() {
+        // Heads on the encoder are trained instead.
+        return Ok(Extra {
+            fine_tune: None,
+            alone: None,
+        });
+    }
     let kind = personalise.fine_tune.unwrap_or_default();
     let lambda = personalise.fine_tune_lambda.unwrap_or(STRENGTH);
     let lambda = number("personalise.fine_tune_lambda", lambda, Penalty::new)?;

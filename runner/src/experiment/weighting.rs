@@ -8,6 +8,17 @@ use super::{ExperimentError, at_least_one};
 use crate::config::{Config, Method, NoiseTime, Weighting};
 use crate::data::federation::Federation;
 
+/// The weighting that is in force. Encoders that are learned without labels are weighed by samples, as their
+/// loss is (papers.md F5), unless a clip norm asks for noise: then by none, and no cap is needed.
+pub(super) fn of_config(config: &Config) -> Weighting {
+    let by_samples = config.method.is_contrastive() && config.privacy.clip_norm.is_none();
+    let default = match by_samples {
+        true => Weighting::Samples,
+        false => Weighting::Uniform,
+    };
+    config.cohort.weighting.unwrap_or(default)
+}
+
 /// The cap; `None` for uniform weights.
 pub(super) fn cap(
     config: &Config,
@@ -16,14 +27,19 @@ pub(super) fn cap(
     let (cohort, privacy) = (&config.cohort, &config.privacy);
     let is_each_step =
         config.method == Method::Dpfedmtl && config.personalise.noise == Some(NoiseTime::EachStep);
-    if cohort.weighting == Weighting::Samples && is_each_step {
+    let weighting = of_config(config);
+    if weighting == Weighting::Samples && is_each_step {
         return Err(ExperimentError::Contradiction {
             first: "cohort.weighting",
             second: "personalise.noise",
             advice: "what is released in each step cannot be weighed afterwards",
         });
     }
-    match (cohort.weighting, cohort.weight_cap) {
+    if config.method == Method::CentralSc {
+        // One device has all samples.
+        return Ok(None);
+    }
+    match (weighting, cohort.weight_cap) {
         (Weighting::Uniform, None) => Ok(None),
         (Weighting::Uniform, Some(_)) => Err(ExperimentError::Contradiction {
             first: "cohort.weighting",

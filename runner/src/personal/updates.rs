@@ -1,6 +1,5 @@
 //! A cohort of simulated devices with models of their own.
 
-use rayon::prelude::*;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use super::plan::{PersonalKind, PersonalPlan};
@@ -11,7 +10,7 @@ use crate::data::synthetic::DeviceBuffer;
 use crate::privacy::event::Sampling;
 use crate::rounds::{Draw, RoundError, Updates};
 use crate::sampling::draw_cohort;
-use crate::simulate::{Accumulator, CohortSum, Encoding, Outcome, RoundPlan};
+use crate::simulate::{Accumulator, CohortSum, Encoding, Outcome, RoundPlan, sum_in_pieces};
 
 /// Simulated devices that keep models of their own from round to round.
 #[derive(Debug)]
@@ -59,29 +58,14 @@ impl Updates for Personalised<'_> {
         global: &[f32],
         cohort: &[u32],
     ) -> Result<CohortSum, RoundError> {
-        let piece = cohort
-            .len()
-            .div_ceil(4 * rayon::current_num_threads())
-            .max(1);
-        let pieces: Vec<(Worker, Vec<Outcome>)> = cohort
-            .par_chunks(piece)
-            .map(|devices| {
-                let mut worker = Worker::new(global.len());
-                let outcomes = devices
-                    .iter()
-                    .map(|device| self.device(&mut worker, plan, root, global, *device))
-                    .collect();
-                (worker, outcomes)
-            })
-            .collect();
-        let mut total = CohortSum {
-            sum: vec![0; global.len()],
-            outcomes: Vec::with_capacity(cohort.len()),
-        };
-        for (worker, outcomes) in pieces {
-            worker.sum.add_to(&mut total.sum);
-            total.outcomes.extend(outcomes);
-        }
+        let total = sum_in_pieces(cohort, global.len(), |devices| {
+            let mut worker = Worker::new(global.len());
+            let outcomes = devices
+                .iter()
+                .map(|device| self.device(&mut worker, plan, root, global, *device))
+                .collect();
+            (worker.sum, outcomes)
+        });
         match self.states.failure() {
             Some(failure) => Err(failure.into()),
             None => Ok(total),

@@ -126,10 +126,16 @@ pub enum Exposure {
 }
 
 impl PrivacyEvent {
-    /// The relation under which this event is accounted.
+    /// The relation under which this event is accounted: that of the sampling; for correlation matrices always
+    /// replace-one, as they are divided by a number of examples that is public.
     #[must_use]
     pub const fn adjacency(&self) -> Adjacency {
-        self.sampling.adjacency()
+        match self.mechanism {
+            Mechanism::CorrelationMatrix { .. } => Adjacency::ReplaceOne,
+            Mechanism::Gaussian { .. } | Mechanism::DiscreteGaussian { .. } => {
+                self.sampling.adjacency()
+            }
+        }
     }
 
     /// The same event for another number of rounds.
@@ -151,7 +157,8 @@ impl PrivacyEvent {
     ///
     /// Sampling amplifies only against those who do not learn the cohort. The server of the local
     /// and the distributed model learns it, so there each round counts in full. Of distributed
-    /// noise only the honest part counts: with a fraction h of the variance, std ν√h.
+    /// noise only the honest part counts: with a fraction h of the variance, std ν√h. Whoever gets a device's
+    /// correlation matrix knows that the device takes part.
     #[must_use]
     pub fn exposure(&self) -> Exposure {
         let sensitivity = self.mechanism.sensitivity(self.adjacency());
@@ -161,7 +168,8 @@ impl PrivacyEvent {
         };
         let noise_to_sensitivity =
             self.mechanism.continuous_multiplier() * honest.sqrt() / sensitivity;
-        let hides_cohort = matches!(self.trust, TrustModel::Central);
+        let is_matrix = matches!(self.mechanism, Mechanism::CorrelationMatrix { .. });
+        let hides_cohort = matches!(self.trust, TrustModel::Central) && !is_matrix;
         let count = match self.sampling {
             Sampling::Unsampled {
                 max_participations, ..

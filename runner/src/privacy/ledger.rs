@@ -13,6 +13,8 @@
 //!   charged once. The same round with another event is refused: those would be two releases.
 //! * A last line that a crash tore is cut off: its round was never used, as the sync had not
 //!   returned. Any other damage is an error, as it may hide a payment.
+//! * What protects devices (updates) and what protects examples (correlation matrices) are charged in lines of their
+//!   own, and count against limits of their own.
 //! * Two runs with one seed would draw the same noise, and the difference of their releases would
 //!   have none: the second is refused.
 //! * Several runs on one population may share a file; it is locked while a round is charged, and
@@ -30,7 +32,7 @@ use crate::number::upper;
 use crate::run_dir::sync_folder;
 
 use super::accountant::{Accountant, AccountingError};
-use super::event::{PrivacyEvent, Sampling};
+use super::event::{PrivacyEvent, PrivacyUnit, Sampling};
 use super::params::{Delta, Epsilon};
 
 /// One round of one run.
@@ -215,14 +217,19 @@ impl Ledger {
         &self.charges
     }
 
-    /// Checks that the first `rounds` rounds of `run` were charged, each as `event`.
+    /// Checks that these rounds of `run` were charged, each as `event`.
     ///
     /// # Errors
     /// [`LedgerError::Missing`] or [`LedgerError::Conflict`].
-    pub fn expect(&self, run: &str, rounds: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
-        for round in 0..rounds {
+    pub fn expect(
+        &self,
+        run: &str,
+        rounds: impl IntoIterator<Item = u32>,
+        event: PrivacyEvent,
+    ) -> Result<(), LedgerError> {
+        for round in rounds {
             let path = self.path.display().to_string();
-            match self.find(run, round) {
+            match self.find(run, round, event.unit) {
                 None => return Err(LedgerError::Missing { path, round }),
                 Some(found) if found.event != event.with_count(1) => {
                     return Err(LedgerError::Conflict { path, round });
@@ -245,7 +252,7 @@ impl Ledger {
     pub fn charge(&mut self, charge: Charge, limit: Option<&Limit>) -> Result<(), LedgerError> {
         self.locked(|ledger| {
             let size = ledger.catch_up()?;
-            if let Some(found) = ledger.find(&charge.run, charge.round) {
+            if let Some(found) = ledger.find(&charge.run, charge.round, charge.event.unit) {
                 if found.event == charge.event {
                     return Ok(());
                 }
@@ -276,7 +283,8 @@ impl Ledger {
     }
 
     fn check(&self, charge: &Charge, limit: &Limit) -> Result<(), LedgerError> {
-        let all = events(self.charges.iter().chain([charge]));
+        let of_unit = |other: &&Charge| other.event.unit == charge.event.unit;
+        let all = events(self.charges.iter().filter(of_unit).chain([charge]));
         let epsilon = limit.accountant.epsilon(&all, limit.delta)?.epsilon;
         if epsilon > limit.epsilon.get() {
             return Err(LedgerError::OverLimit {
@@ -289,8 +297,11 @@ impl Ledger {
         Ok(())
     }
 
-    fn find(&self, run: &str, round: u32) -> Option<&Charge> {
-        let is_it = |charge: &&Charge| charge.round == round && charge.run == run;
+    /// The charge of a round: one for what protects devices and one for what protects examples.
+    fn find(&self, run: &str, round: u32, unit: PrivacyUnit) -> Option<&Charge> {
+        let is_it = |charge: &&Charge| {
+            charge.round == round && charge.event.unit == unit && charge.run == run
+        };
         self.charges.iter().rev().find(is_it)
     }
 

@@ -7,13 +7,16 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use super::accountant::{Accountant, Estimate, EstimateKind};
-use super::event::{Adjacency, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use super::event::{Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use super::params::{ClipNorm, Delta};
 use super::trade_off::TradeOff;
 
 /// Everything that a printed ε must name. The field names are those of `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PrivacyStatement {
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "Subject::is_updates")]
+    pub subject: Subject,
     /// ε; `null` in JSON means infinite: no guarantee at all.
     #[serde(with = "infinite_as_null")]
     pub epsilon: f64,
@@ -66,6 +69,25 @@ pub struct PrivacyStatement {
     pub notes: Vec<String>,
 }
 
+/// What a statement is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// The updates of the model that is learned.
+    #[default]
+    Updates,
+    /// Correlation matrices, which devices send beside the updates of an encoder. The clip norm is the bound μ of
+    /// an example's matrix, and the noise std that on the sum over a device's examples.
+    CorrelationMatrices,
+}
+
+impl Subject {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    fn is_updates(&self) -> bool {
+        *self == Self::Updates
+    }
+}
+
 impl PrivacyStatement {
     /// The statement for `estimate` of `events`; the last event names the mechanism. `None` for an
     /// empty list: without an event there is nothing to state.
@@ -88,6 +110,10 @@ impl PrivacyStatement {
         };
         let trade_off = TradeOff::of_events(estimate, events);
         Some(Self {
+            subject: match event.mechanism {
+                Mechanism::CorrelationMatrix { .. } => Subject::CorrelationMatrices,
+                Mechanism::Gaussian { .. } | Mechanism::DiscreteGaussian { .. } => Subject::Updates,
+            },
             epsilon: estimate.epsilon,
             delta: estimate.delta,
             accountant: estimate.accountant,
@@ -116,7 +142,7 @@ impl PrivacyStatement {
 fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> Vec<String> {
     let mut notes = estimate.notes.clone();
     let device_count = last.sampling.device_count();
-    if estimate.delta.is_dangerous(device_count) {
+    if last.unit == PrivacyUnit::Device && estimate.delta.is_dangerous(device_count) {
         notes.push(format!(
             "Delta is {:e}, not below 1/N = {:e}: a mechanism that publishes one random device \
              would pass. Choose 1/N^1.1 or less.",

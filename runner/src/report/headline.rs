@@ -67,6 +67,13 @@ fn method(input: &ReportInput) -> String {
         }
         Method::PpSgd => "PP-SGD: a shared model and an offset of each device's own".to_owned(),
         Method::Local => "Local training: each device by itself, nothing is shared".to_owned(),
+        Method::Fedsc => {
+            "FedSC: an encoder without labels, with correlation matrices that are shared".to_owned()
+        }
+        Method::FedavgSc => {
+            "FedAvg of the spectral contrastive loss: an encoder without labels".to_owned()
+        }
+        Method::CentralSc => "The spectral contrastive loss on all samples in one place".to_owned(),
     };
     if config.method != Method::DpFedLs && config.server.smoothing_factor > 0.0 {
         words.push_str(", with Laplacian smoothing, factor ");

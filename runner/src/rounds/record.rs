@@ -55,6 +55,12 @@ pub struct SimulationOnly {
     /// The same on validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices_validation: Option<DeviceMeans>,
+    /// Part of the held-out samples whose class most of their nearest neighbours have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knn_accuracy: Option<f64>,
+    /// Part of the held-out samples whose class a linear probe finds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_accuracy: Option<f64>,
 }
 
 /// How a quantity spreads over devices.
@@ -92,10 +98,13 @@ impl Quantiles {
 }
 
 impl SimulationOnly {
-    /// Sums up the outcomes of a cohort, in its order.
+    /// Sums up the outcomes of a cohort, in its order, and why correlation matrices were left out.
     #[must_use]
-    pub fn new(outcomes: &[Outcome]) -> Self {
+    pub fn new(outcomes: &[Outcome], left_out_matrices: &[String]) -> Self {
         let mut left_out = BTreeMap::new();
+        for reason in left_out_matrices {
+            *left_out.entry(reason.clone()).or_insert(0) += 1;
+        }
         let (mut norms, mut loss) = (Vec::with_capacity(outcomes.len()), 0.0);
         // With final clipping there is one chance to clip; with projection, one a step.
         let (mut clipped, mut chances) = (0.0, 0.0);
@@ -126,6 +135,8 @@ impl SimulationOnly {
             validation: None,
             devices: None,
             devices_validation: None,
+            knn_accuracy: None,
+            probe_accuracy: None,
         }
     }
 }
@@ -159,10 +170,12 @@ mod tests {
         let left_out = |reason: &str| Outcome::LeftOut {
             reason: reason.to_owned(),
         };
-        let only = SimulationOnly::new(&[left_out("a"), Outcome::Trained(report), left_out("a")]);
+        let outcomes = [left_out("a"), Outcome::Trained(report), left_out("a")];
+        let only = SimulationOnly::new(&outcomes, &["b".to_owned()]);
+        assert_eq!(only.left_out["b"], 1);
         assert_eq!((only.trained, only.left_out["a"]), (1, 2));
         assert_eq!((only.train_loss, only.clipped_share), (Some(1.0), 0.25));
-        let nobody = SimulationOnly::new(&[]);
+        let nobody = SimulationOnly::new(&[], &[]);
         assert_eq!(
             (nobody.trained, nobody.train_loss, nobody.update_norm),
             (0, None, None)

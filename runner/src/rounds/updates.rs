@@ -3,6 +3,7 @@
 use smolfed_core::stream::Root;
 
 use super::RoundError;
+use crate::contrast::Matrices;
 use crate::data::federation::Federation;
 use crate::personal::{PersonalPlan, States};
 use crate::privacy::event::Sampling;
@@ -51,7 +52,12 @@ pub trait Updates {
         None
     }
 
-    /// The same, to be synced.
+    /// The correlation matrices that devices have sent, if they send some.
+    fn matrices(&self) -> Option<&Matrices> {
+        None
+    }
+
+    /// The models that devices keep, to be synced.
     fn states(&mut self) -> Option<&mut States> {
         None
     }

@@ -1,13 +1,14 @@
 //! The state after a round. All randomness is named by the round, so the model and the round's
 //! number are the whole of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
 use super::{RunDirError, damaged, io, write_atomically};
+use crate::contrast::matrices::Sent;
 
 /// The state after a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,10 +21,16 @@ pub struct Checkpoint {
     pub fingerprint: String,
     /// The digest of the devices' own models, if they have some; see [`crate::personal::States`].
     pub states: Option<u32>,
+    /// What each device sent last of its correlation matrix, if they send some.
+    pub matrices: BTreeMap<u32, Sent>,
 }
 
 const FILE: &str = "state.safetensors";
 const PARAMETERS: &str = "parameters";
+/// A row a device: its number, its samples, its releases.
+const SENDERS: &str = "matrix_senders";
+/// A row a device: its packed sum.
+const MATRICES: &str = "matrices";
 
 impl Checkpoint {
     pub(super) fn save(&self, folder: &Path) -> Result<(), RunDirError> {
@@ -72,7 +79,31 @@ impl Checkpoint {
             self.states
                 .map(|digest| ("states".to_owned(), digest.to_string())),
         );
-        serialize([(PARAMETERS, view)], Some(metadata)).map_err(|error| error.to_string())
+        let (senders, sums) = self.matrix_bytes();
+        let mut tensors = vec![(PARAMETERS, view)];
+        if !self.matrices.is_empty() {
+            let count = self.matrices.len();
+            let length = sums.len() / count / size_of::<i64>();
+            for (name, dtype, shape, bytes) in [
+                (SENDERS, Dtype::U32, vec![count, 3], &senders),
+                (MATRICES, Dtype::I64, vec![count, length], &sums),
+            ] {
+                let view = TensorView::new(dtype, shape, bytes);
+                tensors.push((name, view.map_err(|error| error.to_string())?));
+            }
+        }
+        serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
+    }
+
+    /// The senders of matrices and their sums, little-endian.
+    fn matrix_bytes(&self) -> (Vec<u8>, Vec<u8>) {
+        let senders = self.matrices.iter().flat_map(|(device, sent)| {
+            let row = [*device, sent.samples, sent.releases];
+            row.map(u32::to_le_bytes).into_iter().flatten()
+        });
+        let sums = self.matrices.values().flat_map(|sent| &sent.sum);
+        let sums = sums.flat_map(|entry| entry.to_le_bytes());
+        (senders.collect(), sums.collect())
     }
 
     /// Reads the bytes of a checkpoint's file.
@@ -100,6 +131,7 @@ impl Checkpoint {
             round,
             parameters,
             fingerprint: entry("fingerprint")?,
+            matrices: matrices(&tensors)?,
             states: match entries.get("states") {
                 None => None,
                 Some(digest) => {
@@ -111,6 +143,43 @@ impl Checkpoint {
             },
         })
     }
+}
+
+/// The correlation matrices; none in the checkpoint of another method.
+fn matrices(tensors: &SafeTensors<'_>) -> Result<BTreeMap<u32, Sent>, String> {
+    let (Ok(senders), Ok(sums)) = (tensors.tensor(SENDERS), tensors.tensor(MATRICES)) else {
+        return Ok(BTreeMap::new());
+    };
+    let (&[count, 3], &[rows, length]) = (senders.shape(), sums.shape()) else {
+        return Err("its matrices have no rows".to_owned());
+    };
+    if count != rows || length == 0 || senders.dtype() != Dtype::U32 || sums.dtype() != Dtype::I64 {
+        return Err("its matrices do not fit their senders".to_owned());
+    }
+    let (words, _) = senders.data().as_chunks::<4>();
+    let (entries, _) = sums.data().as_chunks::<8>();
+    let entries: Vec<i64> = entries
+        .iter()
+        .map(|bytes| i64::from_le_bytes(*bytes))
+        .collect();
+    let words: Vec<u32> = words
+        .iter()
+        .map(|bytes| u32::from_le_bytes(*bytes))
+        .collect();
+    let (rows, _) = words.as_chunks::<3>();
+    let sent = rows.iter().zip(entries.chunks_exact(length));
+    let sent = sent.map(|(&[device, samples, releases], sum)| {
+        let sum = sum.to_vec();
+        (
+            device,
+            Sent {
+                sum,
+                samples,
+                releases,
+            },
+        )
+    });
+    Ok(sent.collect())
 }
 
 /// Little-endian, as safetensors has it.

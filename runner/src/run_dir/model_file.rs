@@ -22,6 +22,8 @@ pub struct InputLayout {
     pub axes: Vec<usize>,
     /// Names of features and classes, where known.
     pub names: Names,
+    /// Whether outputs are a representation and no scores.
+    pub is_encoder: bool,
 }
 
 /// A trained model as it stands in its file.
@@ -90,7 +92,10 @@ pub(super) fn encode(
         tensors.push((*name, view.map_err(|error| error.to_string())?));
     }
     let meaning = Meaning {
-        model: task.kind().name().to_owned(),
+        model: match layout.is_encoder {
+            true => "encoder".to_owned(),
+            false => task.kind().name().to_owned(),
+        },
         hidden: task.hidden_count(),
         axes: layout.axes.clone(),
         feature_names: layout.names.features.clone(),

@@ -4,6 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::ModelConfig;
+use crate::contrast::matrices::Sent;
 use crate::data::dataset::Names;
 use crate::rounds::SimulationOnly;
 
@@ -37,6 +38,17 @@ fn checkpoint() -> Checkpoint {
         parameters: vec![1.0, -0.0, f32::MIN_POSITIVE],
         fingerprint: "abc".to_owned(),
         states: Some(7),
+        matrices: [(2, vec![1, -5, i64::MAX]), (9, vec![0, 3, i64::MIN])]
+            .map(|(device, sum)| {
+                let (samples, releases) = (40, device + 1);
+                let sent = Sent {
+                    sum,
+                    samples,
+                    releases,
+                };
+                (device, sent)
+            })
+            .into(),
     }
 }
 
@@ -272,6 +284,7 @@ fn a_model_comes_back_with_its_shape() {
             features: vec!["left".to_owned(), "right".to_owned()],
             classes: vec![],
         },
+        is_encoder: false,
     };
     dir.write_model(&task, &layout, &parameters).unwrap();
     let model = dir.model().unwrap();

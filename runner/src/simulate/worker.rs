@@ -34,9 +34,9 @@ impl Worker {
         }
     }
 
-    /// The sum of what was trained so far.
-    pub(super) const fn sum(&self) -> &Accumulator {
-        &self.sum
+    /// The sum of what was trained.
+    pub(super) fn into_sum(self) -> Accumulator {
+        self.sum
     }
 
     /// Trains one device and adds its update to the sum; a device that fails adds nothing.

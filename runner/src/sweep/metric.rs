@@ -41,11 +41,14 @@ pub enum Metric {
     DeviceSharedRmse,
     /// As [`Self::DeviceRmse`], of models that are trained on each device alone.
     DeviceAloneRmse,
+    /// Part of the held-out samples whose class most of their nearest neighbours have, by representations that are
+    /// learned without labels; [`Self::TestAccuracy`] is then that of a linear probe.
+    KnnAccuracy,
 }
 
 impl Metric {
     /// All of them, in the order in which a table that names none takes the first there is.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::TestAccuracy,
         Self::TestRmse,
         Self::ValidationAccuracy,
@@ -60,6 +63,7 @@ impl Metric {
         Self::DeviceAloneAccuracy,
         Self::DeviceSharedRmse,
         Self::DeviceAloneRmse,
+        Self::KnnAccuracy,
     ];
 
     /// The name in files.
@@ -80,6 +84,7 @@ impl Metric {
             Self::DeviceAloneAccuracy => "device_alone_accuracy",
             Self::DeviceSharedRmse => "device_shared_rmse",
             Self::DeviceAloneRmse => "device_alone_rmse",
+            Self::KnnAccuracy => "knn_accuracy",
         }
     }
 
@@ -125,6 +130,7 @@ impl Metric {
                 | Self::DeviceValidationAccuracy
                 | Self::DeviceSharedAccuracy
                 | Self::DeviceAloneAccuracy
+                | Self::KnnAccuracy
         )
     }
 
@@ -187,6 +193,10 @@ impl Metric {
             .chain(part(only.validation, validation))
             .chain(devices(only.devices, on_test))
             .chain(devices(on_validation, validation_of_devices))
+            .chain([
+                (Self::KnnAccuracy, only.knn_accuracy),
+                (Self::TestAccuracy, only.probe_accuracy),
+            ])
             .filter_map(|(metric, value)| Some((metric, value.filter(|v| v.is_finite())?)))
             .collect()
     }

@@ -28,7 +28,8 @@ use crate::privacy::ledger::{self, Ledger};
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     mechanism: MechanismArgs,
-    /// Account what stands in a privacy ledger, of one run or of several, instead.
+    /// Account what stands in a privacy ledger, of one run or of several, instead; of correlation matrices with
+    /// --unit example.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
     ])]
@@ -43,7 +44,7 @@ pub(in crate::cli) fn run(
     let flags = &args.mechanism;
     let (events, delta, clip_norm) = match &args.ledger {
         Some(path) => {
-            let events = ledger::events(&Ledger::read(path)?);
+            let events = flags.of_unit(path, ledger::events(&Ledger::read(path)?))?;
             let devices = events.iter().map(|event| event.sampling.device_count());
             let Some(devices) = devices.max() else {
                 let path = path.display();

@@ -1,5 +1,6 @@
 //! The flags that say what is released, of `smolfed account` and `smolfed plan`.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use crate::cli::CliError;
@@ -155,6 +156,27 @@ impl MechanismArgs {
     pub(super) fn clip_norm(&self) -> Result<Option<ClipNorm>, CliError> {
         let clip_norm = self.clip_norm.map(ClipNorm::new).transpose();
         clip_norm.map_err(bad("--clip-norm"))
+    }
+
+    /// The events of a ledger that protect the unit that was asked for.
+    pub(super) fn of_unit(
+        &self,
+        path: &Path,
+        events: Vec<PrivacyEvent>,
+    ) -> Result<Vec<PrivacyEvent>, CliError> {
+        let (unit, name, other) = match self.unit {
+            Unit::Device => (PrivacyUnit::Device, "device", "example"),
+            Unit::Example => (PrivacyUnit::Example, "example", "device"),
+        };
+        let is_empty = events.is_empty();
+        let found: Vec<PrivacyEvent> = events.into_iter().filter(|e| e.unit == unit).collect();
+        if found.is_empty() && !is_empty {
+            let path = path.display();
+            return Err(CliError::Usage(format!(
+                "{path} has nothing that protects a whole {name}: ask with --unit {other}"
+            )));
+        }
+        Ok(found)
     }
 
     /// Checks the flags against each other.

@@ -53,8 +53,8 @@ fn what_was_charged_is_there_after_opening_again() {
     let ledger = Ledger::open(&path).unwrap();
     assert_eq!(ledger.charges(), [0, 1, 2].map(|round| charge("a", round)));
     assert_eq!(Ledger::read(&path).unwrap(), ledger.charges());
-    ledger.expect("a", 3, event(1.0, poisson())).unwrap();
-    let missing = ledger.expect("a", 4, event(1.0, poisson())).unwrap_err();
+    ledger.expect("a", 0..3, event(1.0, poisson())).unwrap();
+    let missing = ledger.expect("a", 0..4, event(1.0, poisson())).unwrap_err();
     assert!(missing.to_string().contains("no charge for round 3"));
 }
 
@@ -70,7 +70,7 @@ fn another_release_under_the_same_name_is_refused() {
     };
     let error = ledger.charge(other, None).unwrap_err().to_string();
     assert!(error.contains("round 0 of this run with another event"));
-    let error = ledger.expect("a", 1, event(2.0, poisson())).unwrap_err();
+    let error = ledger.expect("a", 0..1, event(2.0, poisson())).unwrap_err();
     assert!(matches!(error, LedgerError::Conflict { .. }));
 }
 

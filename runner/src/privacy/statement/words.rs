@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::number::{lower, upper};
 
-use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, TrustModel};
+use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, Subject, TrustModel};
 
 impl PrivacyStatement {
     /// The statement as a few sentences for a reader who knows no formulas.
@@ -40,14 +40,18 @@ impl PrivacyStatement {
             EstimateKind::Approximation => "an approximation and NOT a guarantee",
             EstimateKind::AsPublished => "a figure as published and NOT a guarantee",
         };
+        let about = match self.subject {
+            Subject::Updates => "",
+            Subject::CorrelationMatrices => "Correlation matrices: ",
+        };
         if self.epsilon.is_infinite() {
             return format!(
-                "No finite epsilon holds at delta = {} (`{accountant}`, {adjacency}).",
+                "{about}No finite epsilon holds at delta = {} (`{accountant}`, {adjacency}).",
                 upper(delta.get(), 4)
             );
         }
         let mut text = format!(
-            "epsilon = {} at delta = {}, {worth} (`{accountant}`, {adjacency}",
+            "{about}epsilon = {} at delta = {}, {worth} (`{accountant}`, {adjacency}",
             upper(self.epsilon, 5),
             upper(delta.get(), 4)
         );
@@ -74,6 +78,9 @@ impl PrivacyStatement {
         };
         let question = match self.adjacency {
             Adjacency::AddRemove => format!("whether one {unit} took part"),
+            Adjacency::ReplaceOne if self.unit == PrivacyUnit::Example => {
+                "which of two given examples a device used".to_owned()
+            }
             Adjacency::ReplaceOne => {
                 format!("which of two given versions of one {unit}'s data was used")
             }
@@ -82,7 +89,7 @@ impl PrivacyStatement {
             return format!("{seen} may be able to tell {question} with certainty.");
         }
         format!(
-            "{seen} and knows everyone else's data can tell {question} with advantage at most \
+            "{seen} and knows all other data can tell {question} with advantage at most \
              {:.1} % (hit rate less false-alarm rate); at a false-alarm rate of 1 % they catch at \
              most {:.1} %.",
             percent_up(self.advantage),
@@ -92,6 +99,9 @@ impl PrivacyStatement {
 
     /// Under which assumptions.
     fn assumptions(&self) -> String {
+        if self.subject == Subject::CorrelationMatrices {
+            return self.assumptions_of_matrices();
+        }
         let rate = self.sampling_rate.unwrap_or(1.0);
         let (devices, rounds) = (self.devices, self.rounds);
         let sampling = match (self.sampling.as_str(), self.max_participations) {
@@ -139,6 +149,21 @@ impl PrivacyStatement {
         format!(
             "This holds if {sampling}; {trust}; and the noise multiplier is {} of the clip norm on \
              the sum.",
+            lower(self.noise_multiplier, 5)
+        )
+    }
+
+    /// Of correlation matrices, to which a device adds its own noise.
+    fn assumptions_of_matrices(&self) -> String {
+        let releases = match self.max_participations {
+            Some(most) => u64::from(most).min(self.rounds),
+            None => self.rounds,
+        };
+        let times = if releases == 1 { "matrix" } else { "matrices" };
+        format!(
+            "This holds if a device sends no more than {releases} {times}; each device adds all of its own noise \
+             and trusts nobody; and the noise multiplier is {} of the largest matrix of an example, on the sum over \
+             the device's examples.",
             lower(self.noise_multiplier, 5)
         )
     }
