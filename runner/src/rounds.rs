@@ -14,7 +14,7 @@ use smolfed_core::model::ModelError;
 use smolfed_core::stream::Root;
 
 use crate::contrast::ContrastPlan;
-use crate::contrast::evaluate::Judge;
+use crate::contrast::evaluate::{Judge, Judged};
 use crate::coordinator::keys::KeysError;
 use crate::data::federation::Federation;
 use crate::experiment::{Experiment, Origin};
@@ -262,25 +262,31 @@ impl<'a> Training<'a> {
 
     /// How good the encoder's representations are: by their neighbours and, after the last round, by a linear
     /// probe. Then there are also figures of each device, and a picture.
-    fn judge(&mut self, plan: &ContrastPlan, is_last: bool) -> [Option<f64>; 2] {
+    fn judge(&mut self, plan: &ContrastPlan, is_last: bool, only: &mut SimulationOnly) {
         let judge = Judge {
             plan,
             parameters: &self.global,
             federation: self.federation,
         };
-        let Some([bank, queries]) = judge.samples(is_last) else {
-            return [None, None];
+        let Some(Judged {
+            bank,
+            test,
+            validation,
+        }) = judge.samples(is_last)
+        else {
+            return;
         };
-        let neighbours = knn_accuracy(&bank, &queries, plan.neighbours);
+        only.knn_accuracy = knn_accuracy(&bank, &test, plan.neighbours);
+        only.validation_knn_accuracy = knn_accuracy(&bank, &validation, plan.neighbours);
         if !is_last {
-            return [neighbours, None];
+            return;
         }
         let classes = self.federation.class_count().unwrap_or(0);
         let names = self.federation.names().classes;
         let devices = judge.heads(&self.root, self.experiment.most_devices);
-        self.picture = Picture::new(&queries, names);
+        self.picture = Picture::new(&test, names);
         self.devices = devices;
-        [neighbours, probe_accuracy(&bank, &queries, classes)]
+        only.probe_accuracy = probe_accuracy(&bank, &test, classes);
     }
 
     /// What representations look like after the last round, if the method learns an encoder.
@@ -400,7 +406,7 @@ impl<'a> Training<'a> {
         let [mut devices, mut devices_validation] = [None, None];
         let mut only = only;
         if let Some(plan) = experiment.contrast.as_ref().filter(|_| is_due) {
-            [only.knn_accuracy, only.probe_accuracy] = self.judge(plan, is_last);
+            self.judge(plan, is_last, &mut only);
             devices = self.devices.as_ref().map(DeviceReport::means);
         } else if is_due && is_simulation {
             [devices, devices_validation] = self.evaluate_devices(updates, is_last)?;

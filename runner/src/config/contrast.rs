@@ -18,7 +18,8 @@ pub struct ContrastConfig {
     /// How much of the repulsion comes from a device's own samples; "decay" by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AlphaName>,
-    /// μ: representations are clipped to norm √μ; half the width by default where matrices get noise.
+    /// μ: representations are clipped to norm √μ, which also keeps large steps from diverging; half the width by
+    /// default where matrices get noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_bound: Option<f64>,
     /// The first round in which devices share correlation matrices, from 0; all devices do in it.

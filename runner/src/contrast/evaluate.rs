@@ -36,6 +36,9 @@ const HEAD_EPOCHS: u32 = 100;
 const HEAD_BATCH: std::num::NonZeroU32 = std::num::NonZeroU32::MIN.saturating_add(4);
 const HEAD_RATE: f32 = 0.1;
 
+/// A device's own part of the held-out samples.
+type OfDevice = for<'a> fn(&'a Federation, u32, &'a mut DeviceBuffer) -> Option<DatasetView<'a>>;
+
 /// An encoder, and whose samples it is judged on.
 #[derive(Clone, Copy)]
 pub struct Judge<'a> {
@@ -47,15 +50,31 @@ pub struct Judge<'a> {
     pub federation: &'a Federation,
 }
 
+/// Representations of some samples of each part.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// Of training samples.
+    pub bank: Labelled,
+    /// Of test samples; may be empty.
+    pub test: Labelled,
+    /// Of validation samples; may be empty.
+    pub validation: Labelled,
+}
+
 impl Judge<'_> {
-    /// Representations of training samples of all devices and of held-out ones, evenly over either; `None` if
-    /// the data have no classes, or none are held out, or the encoder has diverged.
+    /// Representations of samples of each part, evenly over devices; `None` if the data have no classes or the
+    /// encoder has diverged.
     #[must_use]
-    pub fn samples(&self, is_last: bool) -> Option<[Labelled; 2]> {
+    pub fn samples(&self, is_last: bool) -> Option<Judged> {
         self.federation.class_count()?;
         let [last, others] = MOST_QUERIES;
-        let queries = self.held_out(if is_last { last } else { others })?;
-        Some([self.training()?, queries])
+        let most = if is_last { last } else { others };
+        let (test, validation) = (self.federation.test(), self.federation.validation());
+        Some(Judged {
+            bank: self.training()?,
+            test: self.held_out(test, Federation::device_test, most)?,
+            validation: self.held_out(validation, Federation::device_validation, most)?,
+        })
     }
 
     fn training(&self) -> Option<Labelled> {
@@ -79,23 +98,23 @@ impl Judge<'_> {
     }
 
     /// The common held-out samples or, where each device has its own, those.
-    fn held_out(&self, most: usize) -> Option<Labelled> {
-        let test = self.federation.test();
+    fn held_out(&self, common: DatasetView<'_>, own: OfDevice, most: usize) -> Option<Labelled> {
         let mut queries = self.empty();
-        if !test.is_empty() {
-            let taken = evenly(0, test.len(), test.len(), most);
-            self.add(&test, &taken, &mut queries).ok()?;
+        if !common.is_empty() {
+            let taken = evenly(0, common.len(), common.len(), most);
+            self.add(&common, &taken, &mut queries).ok()?;
             return Some(queries);
         }
         let devices = self.federation.device_count();
         let share = most.div_ceil(devices as usize);
         let mut buffer = DeviceBuffer::default();
         for device in 0..devices {
-            let view = self.federation.device_test(device, &mut buffer)?;
-            let taken = evenly(0, view.len(), view.len(), share);
-            self.add(&view, &taken, &mut queries).ok()?;
+            if let Some(view) = own(self.federation, device, &mut buffer) {
+                let taken = evenly(0, view.len(), view.len(), share);
+                self.add(&view, &taken, &mut queries).ok()?;
+            }
         }
-        (!queries.classes.is_empty()).then_some(queries)
+        Some(queries)
     }
 
     fn empty(&self) -> Labelled {

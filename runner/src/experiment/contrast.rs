@@ -90,11 +90,12 @@ pub(super) fn plan(
             as usize,
         labels: in_range("contrast.labels", contrast.labels, LABELS, u32::MAX)? as usize,
     };
+    let bound = |value| number("contrast.norm_bound", value, ClipNorm::new);
+    let given = contrast.norm_bound.map(bound).transpose()?;
+    plan.norm_bound = given.map(ClipNorm::get);
     if config.method != Method::Fedsc {
         return Ok(Some((plan, None)));
     }
-    let bound = |value| number("contrast.norm_bound", value, ClipNorm::new);
-    let given = contrast.norm_bound.map(bound).transpose()?;
     let is_noisy = contrast.privacy.epsilon.is_some_and(f64::is_finite)
         || contrast.privacy.noise_multiplier.is_some_and(|z| z > 0.0);
     let bound = match (given, is_noisy) {
@@ -102,7 +103,9 @@ pub(super) fn plan(
         (None, true) => bound(width as f64 / 2.0)?,
         (None, false) => bound(LOOSE * width as f64)?,
     };
-    plan.norm_bound = (is_noisy || given.is_some()).then_some(bound.get());
+    if is_noisy {
+        plan.norm_bound = Some(bound.get());
+    }
     let bits = match is_noisy {
         true => quantize::DEFAULT_BITS,
         false => *quantize::BITS.end(),

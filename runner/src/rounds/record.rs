@@ -58,6 +58,9 @@ pub struct SimulationOnly {
     /// Part of the held-out samples whose class most of their nearest neighbours have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knn_accuracy: Option<f64>,
+    /// The same of the validation samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_knn_accuracy: Option<f64>,
     /// Part of the held-out samples whose class a linear probe finds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_accuracy: Option<f64>,
@@ -136,6 +139,7 @@ impl SimulationOnly {
             devices: None,
             devices_validation: None,
             knn_accuracy: None,
+            validation_knn_accuracy: None,
             probe_accuracy: None,
         }
     }

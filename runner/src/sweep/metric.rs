@@ -44,11 +44,13 @@ pub enum Metric {
     /// Part of the held-out samples whose class most of their nearest neighbours have, by representations that are
     /// learned without labels; [`Self::TestAccuracy`] is then that of a linear probe.
     KnnAccuracy,
+    /// The same of the samples to choose settings by.
+    ValidationKnnAccuracy,
 }
 
 impl Metric {
     /// All of them, in the order in which a table that names none takes the first there is.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::TestAccuracy,
         Self::TestRmse,
         Self::ValidationAccuracy,
@@ -64,6 +66,7 @@ impl Metric {
         Self::DeviceSharedRmse,
         Self::DeviceAloneRmse,
         Self::KnnAccuracy,
+        Self::ValidationKnnAccuracy,
     ];
 
     /// The name in files.
@@ -85,6 +88,7 @@ impl Metric {
             Self::DeviceSharedRmse => "device_shared_rmse",
             Self::DeviceAloneRmse => "device_alone_rmse",
             Self::KnnAccuracy => "knn_accuracy",
+            Self::ValidationKnnAccuracy => "validation_knn_accuracy",
         }
     }
 
@@ -131,6 +135,7 @@ impl Metric {
                 | Self::DeviceSharedAccuracy
                 | Self::DeviceAloneAccuracy
                 | Self::KnnAccuracy
+                | Self::ValidationKnnAccuracy
         )
     }
 
@@ -195,6 +200,7 @@ impl Metric {
             .chain(devices(on_validation, validation_of_devices))
             .chain([
                 (Self::KnnAccuracy, only.knn_accuracy),
+                (Self::ValidationKnnAccuracy, only.validation_knn_accuracy),
                 (Self::TestAccuracy, only.probe_accuracy),
             ])
             .filter_map(|(metric, value)| Some((metric, value.filter(|v| v.is_finite())?)))
