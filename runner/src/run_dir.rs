@@ -8,6 +8,7 @@
 //! | `privacy.json` | the privacy statements |
 //! | `diagnostics.json` | spectra of the last round, for the report |
 //! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
+//! | `representation.json` | what the representations of an encoder look like; simulation only |
 //! | `model.safetensors` | the model |
 //! | `report.html` | the report, self-contained |
 //! | `personal.json` | figures of each device's models; simulation only |
@@ -36,6 +37,7 @@ use crate::config::{Config, ConfigError};
 use crate::participation::Participation;
 use crate::personal::DeviceReport;
 use crate::privacy::statement::PrivacyStatement;
+use crate::representation::Picture;
 use crate::rounds::{RoundRecord, Spectrum};
 use crate::serve::FleetFile;
 use crate::task::Task;
@@ -106,6 +108,7 @@ impl RunDir {
     const PRIVACY: &'static str = "privacy.json";
     const DIAGNOSTICS: &'static str = "diagnostics.json";
     const MEMBERSHIP: &'static str = "membership.json";
+    const REPRESENTATION: &'static str = "representation.json";
     const DEVICE_FIGURES: &'static str = "personal.json";
     const PERSONAL_MODELS: &'static str = "personal.states";
     const MODEL: &'static str = "model.safetensors";
@@ -328,6 +331,22 @@ impl RunDir {
     /// [`RunDirError`] if it is missing or damaged.
     pub fn membership(&self) -> Result<Vec<Attack>, RunDirError> {
         self.read_json(Self::MEMBERSHIP)
+    }
+
+    /// Writes what the representations of an encoder look like.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_representation(&self, picture: &Picture) -> Result<(), RunDirError> {
+        self.write_json(Self::REPRESENTATION, picture)
+    }
+
+    /// What the representations of an encoder look like.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is missing or damaged.
+    pub fn representation(&self) -> Result<Picture, RunDirError> {
+        self.read_json(Self::REPRESENTATION)
     }
 
     /// Writes the model.

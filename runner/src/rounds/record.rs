@@ -55,6 +55,14 @@ pub struct SimulationOnly {
     /// The same on validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices_validation: Option<DeviceMeans>,
+    /// Accuracy of the nearest neighbours among representations
+    /// ([`knn_accuracy`](crate::representation::knn_accuracy)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knn_accuracy: Option<f64>,
+    /// Accuracy of a linear probe on representations
+    /// ([`probe_accuracy`](crate::representation::probe_accuracy)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_accuracy: Option<f64>,
 }
 
 /// How a quantity spreads over devices.
@@ -126,6 +134,8 @@ impl SimulationOnly {
             validation: None,
             devices: None,
             devices_validation: None,
+            knn_accuracy: None,
+            probe_accuracy: None,
         }
     }
 }
