@@ -31,7 +31,7 @@
 //! | [`device`] | a device as a process |
 //! | [`personal`] | models of a device's own |
 //! | [`privacy`] | events, accountants, calibration, statements |
-//! | [`representation`] | what the representations of an encoder are worth |
+//! | [`representation`] | what the representations of an encoder are worth, and what they look like |
 //! | [`report`] | the page about a run, and its plots |
 //! | [`task`] | the model that is trained |
 //! | [`cli`] | the command line |
