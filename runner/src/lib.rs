@@ -32,7 +32,7 @@
 //! | [`personal`] | models of a device's own |
 //! | [`contrast`] | encoders that are learned without labels |
 //! | [`privacy`] | events, accountants, calibration, statements |
-//! | [`representation`] | what the representations of an encoder are worth |
+//! | [`representation`] | what the representations of an encoder are worth, and what they look like |
 //! | [`report`] | the page about a run, and its plots |
 //! | [`task`] | the model that is trained |
 //! | [`cli`] | the command line |

@@ -18,6 +18,7 @@ mod page;
 pub mod plot;
 mod png;
 mod repeat;
+mod representation;
 mod rounds;
 mod weights;
 
@@ -29,6 +30,7 @@ use crate::audit::membership::Attack;
 use crate::config::Config;
 use crate::personal::DeviceReport;
 use crate::privacy::statement::PrivacyStatement;
+use crate::representation::Picture;
 use crate::rounds::{RoundRecord, Spectrum};
 use crate::run_dir::{ModelFile, RunDir, RunDirError};
 
@@ -49,6 +51,8 @@ pub struct ReportInput {
     pub devices: Option<DeviceReport>,
     /// The attack on membership, of this model or of several, if examples were kept back for it.
     pub membership: Vec<Attack>,
+    /// What representations look like, if the run trained an encoder without labels.
+    pub representation: Option<Picture>,
 }
 
 impl ReportInput {
@@ -65,6 +69,7 @@ impl ReportInput {
             model: if_there(dir.model())?,
             devices: if_there(dir.device_figures())?,
             membership: if_there(dir.membership())?.unwrap_or_default(),
+            representation: if_there(dir.representation())?,
         })
     }
 }
@@ -86,6 +91,7 @@ pub fn render(input: &ReportInput) -> String {
     let content = [
         headline::headline(input),
         curves::learning(input),
+        representation::section_of(input),
         devices::section_of(input),
         rounds::table_of(input),
         accounts::section_of(input),

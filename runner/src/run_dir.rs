@@ -8,6 +8,7 @@
 //! | `privacy.json` | the privacy statements |
 //! | `diagnostics.json` | spectra of the last round, for the report |
 //! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
+//! | `representation.json` | what the representations of an encoder look like; simulation only |
 //! | `model.safetensors` | the model |
 //! | `report.html` | the report, self-contained |
 //! | `personal.json` | figures of each device's models; simulation only |
@@ -316,14 +317,6 @@ impl RunDir {
         self.read_json(Self::DEVICE_FIGURES)
     }
 
-    /// Writes what representations look like.
-    ///
-    /// # Errors
-    /// [`RunDirError::Io`].
-    pub fn write_representation(&self, picture: &Picture) -> Result<(), RunDirError> {
-        self.write_json(Self::REPRESENTATION, picture)
-    }
-
     /// Writes what the attack on membership finds, on this run's model or on several.
     ///
     /// # Errors
@@ -338,6 +331,22 @@ impl RunDir {
     /// [`RunDirError`] if it is missing or damaged.
     pub fn membership(&self) -> Result<Vec<Attack>, RunDirError> {
         self.read_json(Self::MEMBERSHIP)
+    }
+
+    /// Writes what the representations of an encoder look like.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_representation(&self, picture: &Picture) -> Result<(), RunDirError> {
+        self.write_json(Self::REPRESENTATION, picture)
+    }
+
+    /// What the representations of an encoder look like.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is missing or damaged.
+    pub fn representation(&self) -> Result<Picture, RunDirError> {
+        self.read_json(Self::REPRESENTATION)
     }
 
     /// Writes the model.

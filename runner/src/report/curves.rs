@@ -3,6 +3,7 @@
 use super::ReportInput;
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
+use super::representation;
 use crate::config::ClipTime;
 use crate::number::{fixed, significant, upper};
 use crate::rounds::{Quantiles, RoundRecord};
@@ -42,6 +43,7 @@ pub(super) fn learning(input: &ReportInput) -> String {
         .iter()
         .filter_map(|measure| quality(records, measure, None))
         .collect();
+    figures.extend(representation::accuracy(records));
     let train = curve(records, |record| record.simulation_only.train_loss);
     let train = Series {
         label: "training".to_owned(),
@@ -260,7 +262,7 @@ fn clipped(input: &ReportInput) -> Option<String> {
 }
 
 /// First and last round: all curves share their horizontal axis.
-fn extent(records: &[RoundRecord]) -> Vec<f64> {
+pub(super) fn extent(records: &[RoundRecord]) -> Vec<f64> {
     [records.first(), records.last()]
         .into_iter()
         .flatten()
@@ -274,7 +276,10 @@ fn number(record: &RoundRecord) -> f64 {
 }
 
 /// One value a round where there is one.
-fn curve(records: &[RoundRecord], get: impl Fn(&RoundRecord) -> Option<f64>) -> Vec<Point> {
+pub(super) fn curve(
+    records: &[RoundRecord],
+    get: impl Fn(&RoundRecord) -> Option<f64>,
+) -> Vec<Point> {
     records
         .iter()
         .filter_map(|record| Some(Point::new(number(record), get(record)?)))

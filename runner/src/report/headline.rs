@@ -7,6 +7,7 @@ use crate::config::{DenoiserKind, Method, SamplingScheme, Trust};
 use crate::number::{fixed, grouped, significant, upper};
 use crate::privacy::accountant::EstimateKind;
 use crate::privacy::statement::PrivacyStatement;
+use crate::rounds::RoundRecord;
 
 /// Name, method, the figures that count, and the privacy statement in words.
 pub(super) fn headline(input: &ReportInput) -> String {
@@ -101,6 +102,20 @@ fn tile(name: &str, value: &str, more: &str) -> String {
     )
 }
 
+/// What representations are worth, for an encoder that has no accuracy of its own.
+fn encoder_quality(input: &ReportInput) -> String {
+    let newest_first = input.records.iter().rev();
+    let figure = |record: &RoundRecord| Some((record.round, record.simulation_only.knn_accuracy?));
+    match newest_first.filter_map(figure).next() {
+        Some((round, accuracy)) => tile(
+            "Accuracy of the nearest neighbours",
+            &format!("{} %", fixed(100.0 * accuracy, 2)),
+            &format!("after round {} {BADGE}", round + 1),
+        ),
+        None => tile("Quality", "–", "the model was not evaluated"),
+    }
+}
+
 fn quality(input: &ReportInput) -> String {
     let newest_first = || input.records.iter().rev();
     let test = newest_first().find_map(|record| Some((record.round, record.test?)));
@@ -109,7 +124,7 @@ fn quality(input: &ReportInput) -> String {
     let (part, note, round, evaluation) = match (test, validation) {
         (Some((round, test)), _) => ("Test", "", round, test),
         (None, Some((round, validation))) => ("Validation", BADGE, round, validation),
-        (None, None) => return tile("Quality", "–", "the model was not evaluated"),
+        (None, None) => return encoder_quality(input),
     };
     let (name, value) = match (evaluation.accuracy, evaluation.rmse) {
         (Some(accuracy), _) => ("accuracy", format!("{} %", fixed(100.0 * accuracy, 2))),

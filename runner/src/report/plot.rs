@@ -1,4 +1,5 @@
-//! Plots as SVG: lines with error bars, bands and reference lines over linear or logarithmic axes.
+//! Plots as SVG: lines with error bars, bands, reference lines and clouds of points over linear or
+//! logarithmic axes.
 //!
 //! A plot takes its colours from the variables of [`STYLE`], so that it follows the reader's choice
 //! of light or dark. Within a page that has this style, use [`Plot::to_svg`]; for a file of its own,
@@ -22,6 +23,7 @@
 //! ```
 
 mod axis;
+mod cloud;
 mod labels;
 mod thin;
 
@@ -32,6 +34,7 @@ use self::labels::LINE;
 use super::html::escape;
 
 pub use axis::Scale;
+pub use cloud::Cloud;
 
 /// Style sheet of all plots: the palette, light, dark and for print, and the classes of the marks.
 pub const STYLE: &str = include_str!("plot/style.css");
@@ -160,7 +163,7 @@ pub struct Rule {
     pub y: f64,
 }
 
-/// A plot: what is drawn, without how. Only `series` or `bands` need content.
+/// A plot: what is drawn, without how. Only `series`, `bands` or `clouds` need content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plot {
     /// Read out by screen readers; the page has a heading of its own.
@@ -185,6 +188,8 @@ pub struct Plot {
     pub bands: Vec<Band>,
     /// Reference lines.
     pub rules: Vec<Rule>,
+    /// Clouds of points, their names above all else.
+    pub clouds: Vec<Cloud>,
 }
 
 /// The axes and the rectangle they span.
@@ -279,6 +284,7 @@ impl Plot {
         for series in &self.series {
             labels.extend(self.write_series(svg, &frame, series));
         }
+        cloud::write(svg, &frame, &self.clouds);
         write_labels(svg, &frame, &labels);
         svg.push_str("</svg>");
     }
@@ -286,13 +292,16 @@ impl Plot {
     fn frame(&self) -> Frame {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let spans = || self.bands.iter().flat_map(|band| &band.spans);
+        let specks = || self.clouds.iter().flat_map(|cloud| &cloud.points);
         let xs = points()
             .map(|p| p.x)
             .chain(spans().map(|span| span.x))
+            .chain(specks().map(|p| p.x))
             .chain(self.x_reach.iter().copied());
         let ys = points()
             .flat_map(|p| [p.y, p.y - p.error, p.y + p.error])
             .chain(spans().flat_map(|span| [span.low, span.high]))
+            .chain(specks().map(|p| p.y))
             .chain(self.rules.iter().map(|rule| rule.y))
             .chain(self.y_reach.iter().copied());
         let x = Axis::new(self.x_scale, xs, 6, false);

@@ -8,6 +8,7 @@ use crate::personal::{DeviceFigures, DeviceReport};
 use crate::privacy::accountant::Accountant;
 use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use crate::privacy::params::{ClipNorm, Delta, NoiseMultiplier};
+use crate::representation::{Dot, Picture};
 use crate::rounds::{Quantiles, SimulationOnly};
 use crate::simulate::Evaluation;
 
@@ -35,6 +36,22 @@ fn complete(rounds: u32) -> ReportInput {
             model: "this model".to_owned(),
             roc: Roc::of_losses(&[0.1, 0.2, 0.4], &[0.3, 0.5]).unwrap(),
         }],
+        representation: Some(picture()),
+    }
+}
+
+/// Two classes with a name, one without.
+fn picture() -> Picture {
+    let dot = |index: u16| Dot {
+        x: f32::from(index % 7),
+        y: f32::from(index % 5),
+        class: index % 3,
+    };
+    Picture {
+        eigenvalues: vec![1.0, 0.5, 1e-4, 0.0],
+        explained: [0.5, 0.25],
+        points: (0..30).map(dot).collect(),
+        class_names: vec!["cat".to_owned(), "dog".to_owned()],
     }
 }
 
@@ -78,6 +95,8 @@ fn record(round: u32) -> RoundRecord {
             update_norm: Quantiles::new(vec![0.1, 0.3, 0.5]),
             clipped_share: 0.5,
             validation: quality,
+            knn_accuracy: Some(0.9 - 0.5 / part),
+            probe_accuracy: Some(0.95 - 0.5 / part),
             ..SimulationOnly::default()
         },
         seconds: 0.01,
@@ -146,9 +165,9 @@ fn a_complete_run_has_every_section() {
 #[test]
 fn what_reads_private_data_is_marked() {
     let with = page(&complete(30));
-    // Accuracy, loss, norms, clipping, membership, spectrum, three about devices, and the
-    // explanation.
-    assert_eq!(with.matches(page::BADGE).count(), 10);
+    // Accuracy, loss, norms, clipping, membership, spectrum, three about devices, three about
+    // representations, and the explanation.
+    assert_eq!(with.matches(page::BADGE).count(), 13);
     assert!(with.contains(&*html::escape(page::BADGE_MEANING)));
 
     let mut input = complete(30);
@@ -159,6 +178,7 @@ fn what_reads_private_data_is_marked() {
     input.spectrum.as_mut().unwrap().clean = None;
     input.membership = Vec::new();
     input.devices = None;
+    input.representation = None;
     let without = page(&input);
     assert_eq!(without.matches(page::BADGE).count(), 1);
     assert!(!without.contains("un-noised") && !without.contains("validation<"));
@@ -174,9 +194,11 @@ fn text_from_outside_is_escaped() {
     let model = input.model.as_mut().unwrap();
     model.class_names = vec![attack.to_owned(); 10];
     input.statements[0].notes.push(attack.to_owned());
+    input.representation.as_mut().unwrap().class_names = vec!["<&>".to_owned(); 3];
     let html = page(&input);
     assert!(!html.contains("<img src=x"));
     assert!(html.matches("&lt;img src=x").count() >= 12);
+    assert_eq!(html.matches(">&lt;&amp;&gt;<").count(), 3);
 
     let model = input.model.as_mut().unwrap();
     (model.axes, model.features) = (vec![], 640);
@@ -203,9 +225,65 @@ fn a_run_without_evaluation_says_so() {
         record.test = None;
         record.simulation_only.validation = None;
         record.simulation_only.train_loss = None;
+        record.simulation_only.probe_accuracy = None;
+        record.simulation_only.knn_accuracy = None;
     }
     let html = page(&input);
     assert!(html.contains("the model was not evaluated") && html.contains("never evaluated"));
+}
+
+#[test]
+fn an_encoder_is_judged_by_its_representations() {
+    let mut input = complete(5);
+    for record in &mut input.records {
+        record.test = None;
+        record.simulation_only.validation = None;
+    }
+    let html = page(&input);
+    assert!(html.contains("Accuracy of the nearest neighbours") && html.contains(">80.00 %<"));
+    let marks = [
+        ">linear probe<",
+        ">85.00 %<",
+        "first component, 50 % of the variance",
+        ">cat<",
+        ">dog<",
+        ">2</text>",
+        "2 of 4 are above a hundredth",
+    ];
+    for mark in marks {
+        assert!(html.contains(mark), "`{mark}` is missing");
+    }
+    for record in &mut input.records {
+        record.simulation_only.probe_accuracy = None;
+    }
+    assert!(!page(&input).contains(">linear probe<"));
+    // A collapsed encoder: nothing but zeros.
+    let picture = input.representation.as_mut().unwrap();
+    picture.eigenvalues.fill(0.0);
+    picture.points.fill(Dot::default());
+    let html = page(&input);
+    assert!(html.contains("Principal components") && !html.contains("Spectrum of the correlation"));
+    input.representation = Some(Picture::default());
+    assert!(!page(&input).contains("Principal components"));
+    for record in &mut input.records {
+        record.simulation_only = SimulationOnly::default();
+    }
+    assert!(!page(&input).contains("What the encoder sees"));
+}
+
+#[test]
+fn sixty_two_classes_are_a_small_picture() {
+    let mut input = complete(2);
+    let before = page(&input).len();
+    let picture = input.representation.as_mut().unwrap();
+    let dot = |index: u16| Dot {
+        x: f32::from(index % 29),
+        y: f32::from(index % 31),
+        class: index % 62,
+    };
+    picture.points = (0..600).map(dot).collect();
+    let after = page(&input).len();
+    assert!(after < before + 40_000, "{} bytes", after - before);
 }
 
 #[test]
@@ -217,8 +295,11 @@ fn regression_shows_its_error_and_bars() {
             accuracy: None,
             rmse: Some(0.7746),
         });
+        record.simulation_only.knn_accuracy = None;
+        record.simulation_only.probe_accuracy = None;
         record.simulation_only.validation = None;
     }
+    input.representation = None;
     input.devices = None;
     input.model = Some(ModelFile {
         weights: vec![0.5, -2.0, 0.0],
@@ -319,6 +400,8 @@ fn a_directory_gives_the_same_page_twice() {
     );
     dir.write_privacy(&input.statements).unwrap();
     dir.write_diagnostics(input.spectrum.as_ref().unwrap())
+        .unwrap();
+    dir.write_representation(input.representation.as_ref().unwrap())
         .unwrap();
     let mut metrics = dir.metrics(0).unwrap();
     for record in &input.records {

@@ -55,13 +55,15 @@ pub struct SimulationOnly {
     /// The same on validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices_validation: Option<DeviceMeans>,
-    /// Part of the held-out samples whose class most of their nearest neighbours have.
+    /// Accuracy of the nearest neighbours among representations
+    /// ([`knn_accuracy`](crate::representation::knn_accuracy)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knn_accuracy: Option<f64>,
-    /// The same of the validation samples.
+    /// The same of validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation_knn_accuracy: Option<f64>,
-    /// Part of the held-out samples whose class a linear probe finds.
+    /// Accuracy of a linear probe on representations
+    /// ([`probe_accuracy`](crate::representation::probe_accuracy)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_accuracy: Option<f64>,
 }

@@ -313,6 +313,7 @@ fn files_that_are_missing_or_no_json_are_named() {
     for error in [
         dir.privacy().unwrap_err(),
         dir.diagnostics().unwrap_err(),
+        dir.representation().unwrap_err(),
         dir.model().unwrap_err(),
     ] {
         assert!(
@@ -320,12 +321,18 @@ fn files_that_are_missing_or_no_json_are_named() {
             "{error:?}"
         );
     }
-    for name in ["privacy.json", "diagnostics.json", "model.safetensors"] {
+    for name in [
+        "privacy.json",
+        "diagnostics.json",
+        "representation.json",
+        "model.safetensors",
+    ] {
         fs::write(dir.path().join(name), "{").unwrap();
     }
     for error in [
         dir.privacy().unwrap_err(),
         dir.diagnostics().unwrap_err(),
+        dir.representation().unwrap_err(),
         dir.model().unwrap_err(),
     ] {
         assert!(matches!(error, RunDirError::Damaged { .. }), "{error:?}");
