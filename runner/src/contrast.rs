@@ -4,7 +4,6 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`plan`] | what an experiment does, settled |
-//! | [`network`] | the encoder, of run-time size |
 //! | [`variations`], [`images`] | what makes views of a sample |
 //! | [`device`] | one device's part of a round |
 //! | [`matrices`] | the server's correlation matrices |
@@ -20,14 +19,13 @@
 pub mod device;
 pub mod evaluate;
 pub mod images;
+mod kept;
 pub mod matrices;
-pub mod network;
 pub mod plan;
 pub mod updates;
 pub mod variations;
 
 pub use matrices::Matrices;
-pub use network::Network;
 pub use plan::{ContrastPlan, Sharing};
 pub use updates::Contrasting;
 pub use variations::Variations;

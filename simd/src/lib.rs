@@ -9,11 +9,14 @@
 //! | --- | --- |
 //! | [`rows`] | a device's samples: some rows of data that many devices share |
 //! | [`kernels`] | local training and scores of each model on them |
+//! | [`network`] | encoders that learn without labels |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
 pub mod kernels;
+pub mod network;
 pub mod rows;
 
 pub use kernels::{Kernels, Release, Steps, distil};
+pub use network::Network;
 pub use rows::Rows;

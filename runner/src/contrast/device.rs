@@ -10,6 +10,7 @@ use smolfed_core::samples::Samples;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
 
+use super::kept::Kept;
 use super::plan::{ContrastPlan, Sharing};
 use super::variations::Variations;
 use crate::data::dataset::DatasetView;
@@ -177,7 +178,7 @@ impl<'a> DeviceRound<'a> {
         let last_loss = descend(
             &self.plan.network,
             &mut buffers.local,
-            &mut self.views(),
+            &mut Kept::new(self.views()),
             objective,
             &settings,
             &mut self.root.stream(self.id(Purpose::BatchShuffle)),

@@ -2,8 +2,8 @@
 
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::quantize::Grid;
+use smolfed_simd::Network;
 
-use super::network::Network;
 use super::variations::Variations;
 use crate::config::{AlphaName, ExchangeTime};
 

@@ -7,11 +7,13 @@ use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::{self, Grid};
 
+use smolfed_simd::Network;
+
 use super::privacy_plan::PrivacyPlan;
 use super::{ExperimentError, Origin, at_least_one, number, out_of_range};
 use crate::config::{AugmentConfig, Config, Method};
 use crate::contrast::images::{Erase, ImageShape, Shift, Turn};
-use crate::contrast::{ContrastPlan, Network, Sharing, Variations};
+use crate::contrast::{ContrastPlan, Sharing, Variations};
 use crate::data::config::{SourceConfig, StoredSet};
 use crate::data::federation::Federation;
 use crate::privacy::event::PrivacyEvent;

@@ -1,5 +1,6 @@
-//! The encoder of an experiment, of run-time size.
+//! Encoders that learn without labels, with the widest vectors of this machine.
 
+use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::contrast::{Projection, Representation};
 use smolfed_core::model::{Encoder, ModelError};
 use smolfed_core::stream::{Purpose, Root, StreamId};
@@ -69,6 +70,7 @@ impl Representation for Network {
         }
     }
 
+    #[inline(never)]
     fn forward(
         &self,
         parameters: &[f32],
@@ -76,14 +78,16 @@ impl Representation for Network {
         hidden: &mut [f32],
         representation: &mut [f32],
     ) -> Result<(), ModelError> {
-        match self {
-            Self::Linear(map) => map.forward(parameters, features, hidden, representation),
-            Self::Hidden(network) => {
-                Representation::forward(network, parameters, features, hidden, representation)
-            }
-        }
+        Arch::new().dispatch(Forward {
+            network: self,
+            parameters,
+            features,
+            hidden,
+            representation,
+        })
     }
 
+    #[inline(never)]
     fn backward(
         &self,
         parameters: &[f32],
@@ -92,9 +96,76 @@ impl Representation for Network {
         derivative: &[f32],
         gradient: &mut [f32],
     ) -> Result<(), ModelError> {
-        match self {
-            Self::Linear(map) => map.backward(parameters, features, hidden, derivative, gradient),
-            Self::Hidden(network) => Representation::backward(
+        Arch::new().dispatch(Backward {
+            network: self,
+            parameters,
+            features,
+            hidden,
+            derivative,
+            gradient,
+        })
+    }
+}
+
+/// The arguments of [`Representation::forward`]. A closure would not be inlined into the code that is compiled for
+/// wider vectors; a method marked to be inlined is.
+struct Forward<'a> {
+    network: &'a Network,
+    parameters: &'a [f32],
+    features: &'a [f32],
+    hidden: &'a mut [f32],
+    representation: &'a mut [f32],
+}
+
+impl NullaryFnOnce for Forward<'_> {
+    type Output = Result<(), ModelError>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        let Self {
+            network,
+            parameters,
+            features,
+            hidden,
+            representation,
+        } = self;
+        match network {
+            Network::Linear(map) => map.forward(parameters, features, hidden, representation),
+            Network::Hidden(network) => {
+                Representation::forward(network, parameters, features, hidden, representation)
+            }
+        }
+    }
+}
+
+/// The arguments of [`Representation::backward`].
+struct Backward<'a> {
+    network: &'a Network,
+    parameters: &'a [f32],
+    features: &'a [f32],
+    hidden: &'a mut [f32],
+    derivative: &'a [f32],
+    gradient: &'a mut [f32],
+}
+
+impl NullaryFnOnce for Backward<'_> {
+    type Output = Result<(), ModelError>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        let Self {
+            network,
+            parameters,
+            features,
+            hidden,
+            derivative,
+            gradient,
+        } = self;
+        match network {
+            Network::Linear(map) => {
+                map.backward(parameters, features, hidden, derivative, gradient)
+            }
+            Network::Hidden(network) => Representation::backward(
                 network, parameters, features, hidden, derivative, gradient,
             ),
         }
