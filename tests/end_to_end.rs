@@ -10,6 +10,7 @@
 //! | sizes and instruction counts on a board | [`targets`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
+//! | encoders without labels | [`contrast`] |
 //! | `account` and `plan` | [`accounting`] |
 //! | `audit` | [`audit`] |
 //! | experiments that cannot be | [`bad_config`] |
@@ -27,6 +28,7 @@ mod bad_config;
 mod bad_data;
 mod boards;
 mod command_line;
+mod contrast;
 mod firmware;
 mod full_disk;
 mod fuzzed_inputs;

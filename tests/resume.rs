@@ -14,6 +14,11 @@ const SETTINGS: &str = "--set rounds=60 --seed 5 --set privacy.trust=local";
 const PERSONAL: &str = "--set rounds=60 --seed 5 --set method=pmtl --set server.smoothing_factor=0 \
                         --set data.device_test=0.2 --set data.devices=60";
 
+/// The same length, with correlation matrices, which a checkpoint must find as they were.
+const CONTRAST: &str = "--set rounds=60 --seed 5 --set method=fedsc --set server.smoothing_factor=0 --set \
+                        data.scale=unit --set data.devices=60 --set contrast.width=4 --set \
+                        contrast.privacy.epsilon=8 --set privacy.trust=local";
+
 /// The traces of an unbroken run of `settings`.
 fn unbroken(place: &Place, settings: &str) -> Traces {
     let call = format!("run --out unbroken --json {settings}");
@@ -103,6 +108,11 @@ fn kill_at_any_moment_and_resume_ends_with_the_same_bits() {
 #[test]
 fn personal_models_survive_a_kill_at_any_moment() {
     killed_at_any_moment(PERSONAL);
+}
+
+#[test]
+fn correlation_matrices_survive_a_kill_at_any_moment() {
+    killed_at_any_moment(CONTRAST);
 }
 
 #[test]

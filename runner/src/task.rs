@@ -58,8 +58,8 @@ pub enum TaskError {
     /// A hidden layer without units.
     #[error("\"softmax\", but `model.hidden` is 0: leave it out for no hidden layer")]
     NoUnits,
-    /// A kind for an encoder.
-    #[error("\"{kind}\", but the method learns an encoder, which has no kind; remove it")]
+    /// A kind that is no encoder.
+    #[error("\"{kind}\", but the method learns an encoder: use \"softmax\" or remove it")]
     NoKind {
         /// The kind that was asked for.
         kind: &'static str,
@@ -121,11 +121,13 @@ impl Task {
     /// linear map, and the biases of this layout are not used.
     ///
     /// # Errors
-    /// [`TaskError`] if the file names a kind, or a hidden layer that cannot be.
+    /// [`TaskError`] if the file names a kind that has no such outputs, or a hidden layer that cannot be.
     pub fn encoder(model: &ModelConfig, features: usize, width: usize) -> Result<Self, TaskError> {
         match model.kind {
-            Some(kind) => Err(TaskError::NoKind { kind: kind.name() }),
-            None => Self::new(model, features, Some(width)),
+            Some(kind @ (ModelKind::Linear | ModelKind::Logistic)) => {
+                Err(TaskError::NoKind { kind: kind.name() })
+            }
+            None | Some(ModelKind::Softmax) => Self::new(model, features, Some(width)),
         }
     }
 

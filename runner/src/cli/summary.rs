@@ -181,7 +181,7 @@ impl Summary {
                         true => significant(x, 4),
                         false => format!("{} %", fixed(100.0 * x, 1)),
                     };
-                    let name = format!("  {}", which.words());
+                    let name = format!("  {}", report.words(which));
                     [name].into_iter().chain(figures.map(words)).collect()
                 }));
             }

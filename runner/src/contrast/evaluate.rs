@@ -168,6 +168,7 @@ impl Judge<'_> {
         let devices: Vec<DeviceFigures> = devices.into_iter().flatten().collect();
         (!devices.is_empty()).then_some(DeviceReport {
             is_error: false,
+            labels: Some(self.plan.labels),
             devices,
         })
     }

@@ -261,8 +261,8 @@ fn settings_that_cannot_be_are_refused_in_a_sentence() {
             "`contrast.privacy.epsilon` and `contrast.privacy.noise_multiplier` contradict",
         ),
         (
-            &["model.kind=softmax"],
-            "`model.kind` is \"softmax\", but the method learns an encoder",
+            &["model.kind=linear"],
+            "`model.kind` is \"linear\", but the method learns an encoder",
         ),
         (
             &[

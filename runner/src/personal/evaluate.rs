@@ -95,8 +95,7 @@ impl Which {
     }
 
     /// A few words for a legend.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
+    const fn words(self) -> &'static str {
         match self {
             Self::Shared => "shared model",
             Self::Own => "own model",
@@ -174,11 +173,24 @@ pub struct Spread {
 pub struct DeviceReport {
     /// Whether figures are root mean squared errors and not accuracies.
     pub is_error: bool,
+    /// Labels of a device that a head on an encoder learns from; `None` where models learn from all samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<usize>,
     /// One a device that has held-out samples.
     pub devices: Vec<DeviceFigures>,
 }
 
 impl DeviceReport {
+    /// A few words for a legend.
+    #[must_use]
+    pub const fn words(&self, which: Which) -> &'static str {
+        match (self.labels, which) {
+            (Some(_), Which::Own) => "head on the encoder",
+            (Some(_), Which::Alone) => "without the encoder",
+            _ => which.words(),
+        }
+    }
+
     /// How one kind of model does; `None` without figures.
     #[must_use]
     pub fn spread(&self, which: Which) -> Option<Spread> {
@@ -266,8 +278,13 @@ impl DeviceEvaluation<'_> {
                 report.extend(figures);
             }
         }
-        Ok(reports
-            .map(|devices| (!devices.is_empty()).then_some(DeviceReport { is_error, devices })))
+        Ok(reports.map(|devices| {
+            (!devices.is_empty()).then_some(DeviceReport {
+                is_error,
+                labels: None,
+                devices,
+            })
+        }))
     }
 
     /// Evenly over the federation, so that a device is the same in every evaluation.
@@ -407,6 +424,7 @@ mod tests {
         };
         let report = DeviceReport {
             is_error: false,
+            labels: None,
             devices: vec![device(0.5, 1), device(1.0, 3)],
         };
         let spread = report.spread(Which::Own).unwrap();

@@ -55,7 +55,7 @@ fn distribution(report: &DeviceReport) -> String {
                 Point::new(100.0 * rank as f64 / count, shown(report, *figure))
             };
             Some(Series {
-                label: which.words().to_owned(),
+                label: report.words(which).to_owned(),
                 end: words(report, mean),
                 points: figures.iter().enumerate().map(place).collect(),
                 tone: Tone::nth(index),
@@ -100,7 +100,7 @@ fn figures(report: &DeviceReport) -> String {
             ];
             let figures = figures.map(|figure| words(report, figure));
             Some(
-                [which.words().to_owned()]
+                [report.words(which).to_owned()]
                     .into_iter()
                     .chain(figures)
                     .collect(),
@@ -155,7 +155,7 @@ fn gains(report: &DeviceReport) -> Option<String> {
             let place =
                 |(rank, gain): (usize, &f64)| Point::new(100.0 * rank as f64 / last as f64, *gain);
             Some(Series {
-                label: format!("over {}", which.words()),
+                label: format!("over {}", report.words(which)),
                 end: format!(
                     "{} % gain",
                     fixed(100.0 * better as f64 / gains.len() as f64, 0)

@@ -69,6 +69,7 @@ fn devices() -> DeviceReport {
         }
     };
     DeviceReport {
+        labels: None,
         is_error: false,
         devices: (0..3).map(device).collect(),
     }

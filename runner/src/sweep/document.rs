@@ -103,6 +103,14 @@ impl Document<'_> {
         if self.sweep.layout.columns.is_some() {
             lines.push(render(&table::noise(self.summaries)));
         }
+        if let Some(table) = table::matrix_noise(self.summaries) {
+            lines.push(
+                "Correlation matrices: what all of a device's together tell of one example of it, at most, to \
+                 everybody else (replace-one; each device adds its own noise). It is no statement about the encoder."
+                    .to_owned(),
+            );
+            lines.push(render(&table));
+        }
         if let Some(choice) = self.choice {
             lines.push(format!(
                 "{} chosen by {}, the mean over the seeds; no epsilon here covers that choice:",
@@ -143,18 +151,25 @@ impl Document<'_> {
             .dimensions
             .iter()
             .map(|dimension| dimension.name.as_str());
-        writer.write_record(names.chain(CSV_HEADER))?;
+        let mut cells = self.summaries.cells.iter();
+        let has_matrices = cells.any(|cell| cell.matrix_statement().is_some());
+        let more = if has_matrices { &CSV_MATRICES[..] } else { &[] };
+        let header = names.chain(CSV_HEADER).chain(more.iter().copied());
+        writer.write_record(header.chain(["refused"]))?;
         for cell in &self.summaries.cells {
-            let own = self.csv_fields(cell);
-            writer.write_record(cell.labels.iter().chain(&own))?;
+            let mut fields = self.csv_fields(cell).to_vec();
+            if has_matrices {
+                fields.extend(csv_matrices(cell));
+            }
+            fields.push(cell.refusals.values().next().cloned().unwrap_or_default());
+            writer.write_record(cell.labels.iter().chain(&fields))?;
         }
         writer
             .into_inner()
             .map_err(|error| error.into_error().into())
     }
 
-    fn csv_fields(&self, cell: &CellSummary) -> [String; 12] {
-        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    fn csv_fields(&self, cell: &CellSummary) -> [String; 11] {
         let statement = cell.statement();
         [
             self.summaries.metric.name().to_owned(),
@@ -168,7 +183,6 @@ impl Document<'_> {
             number(cell.sound_statement().map(|s| s.epsilon)),
             number(statement.map(|s| s.noise_multiplier)),
             number(statement.and_then(|s| s.noise_std)),
-            cell.refusals.values().next().cloned().unwrap_or_default(),
         ]
     }
 
@@ -187,6 +201,7 @@ impl Document<'_> {
                     "n": summary.values.len(),
                     "epsilon": statement.map(|s| s.epsilon).filter(|epsilon| epsilon.is_finite()),
                     "delta": statement.map(|s| s.delta),
+                    "matrix_epsilon": summary.matrix_statement().map(|s| s.epsilon),
                     "noise_multiplier": statement.map(|s| s.noise_multiplier),
                     "noise_std": statement.and_then(|s| s.noise_std),
                     "privacy": summary.privacy,
@@ -214,7 +229,21 @@ impl Document<'_> {
     }
 }
 
-const CSV_HEADER: [&str; 12] = [
+/// A number of a table, or nothing.
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn csv_matrices(cell: &CellSummary) -> [String; 3] {
+    let matrices = cell.matrix_statement();
+    [
+        number(matrices.map(|s| s.epsilon)),
+        number(matrices.map(|s| s.delta.get())),
+        number(matrices.map(|s| s.noise_multiplier)),
+    ]
+}
+
+const CSV_HEADER: [&str; 11] = [
     "metric",
     "mean",
     "standard_error",
@@ -226,8 +255,10 @@ const CSV_HEADER: [&str; 12] = [
     "epsilon_upper",
     "noise_multiplier",
     "noise_std",
-    "refused",
 ];
+
+/// Only where devices send correlation matrices.
+const CSV_MATRICES: [&str; 3] = ["matrix_epsilon", "matrix_delta", "matrix_noise_multiplier"];
 
 /// The statement of what is protected, for all cells at once.
 fn meaning(summaries: &Summaries) -> Vec<String> {

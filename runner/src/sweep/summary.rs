@@ -7,7 +7,7 @@ use super::file::Sweep;
 use super::metric::Metric;
 use super::results::{Results, RunRecord};
 use super::workers::Refusal;
-use crate::privacy::statement::PrivacyStatement;
+use crate::privacy::statement::{PrivacyStatement, Subject};
 
 /// A mean and how far it may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,12 +74,18 @@ impl CellSummary {
         self.privacy.first()
     }
 
+    /// ε of correlation matrices, if devices sent some.
+    #[must_use]
+    pub fn matrix_statement(&self) -> Option<&PrivacyStatement> {
+        let is_it = |s: &&PrivacyStatement| s.subject == Subject::CorrelationMatrices;
+        self.privacy.iter().find(is_it)
+    }
+
     /// The statement whose ε is proved.
     #[must_use]
     pub fn sound_statement(&self) -> Option<&PrivacyStatement> {
-        self.privacy
-            .iter()
-            .find(|statement| statement.is_upper_bound)
+        let is_it = |s: &&PrivacyStatement| s.subject == Subject::Updates && s.is_upper_bound;
+        self.privacy.iter().find(is_it)
     }
 }
 

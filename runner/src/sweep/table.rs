@@ -175,6 +175,32 @@ pub(super) fn noise(summaries: &Summaries) -> Table {
     }
 }
 
+/// ε and noise of correlation matrices, once for each amount; `None` if no device sends some.
+pub(super) fn matrix_noise(summaries: &Summaries) -> Option<Table> {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for statement in summaries
+        .cells
+        .iter()
+        .filter_map(CellSummary::matrix_statement)
+    {
+        let row = vec![
+            epsilon(statement),
+            format!("{:.1e}", statement.delta.get()),
+            statement.accountant.name().to_owned(),
+            statement.max_participations.unwrap_or(0).to_string(),
+            format!("{:.4}", statement.noise_multiplier),
+        ];
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    (!rows.is_empty()).then(|| Table {
+        title: None,
+        header: MATRIX_HEADER.map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
 /// What was chosen for each combination of the settings that are shown.
 pub(super) fn choice(sweep: &Sweep, choice: &Choice) -> Table {
     let shown = sweep.dimensions.iter().map(Dimension::short_name);
@@ -195,6 +221,14 @@ pub(super) fn choice(sweep: &Sweep, choice: &Choice) -> Table {
     }
 }
 
+const MATRIX_HEADER: [&str; 5] = [
+    "matrix epsilon",
+    "delta",
+    "accountant",
+    "most releases of a device",
+    "noise multiplier",
+];
+
 const PRIVACY_HEADER: [&str; 5] = [
     "epsilon",
     "accountant",
@@ -203,14 +237,17 @@ const PRIVACY_HEADER: [&str; 5] = [
     "noise std",
 ];
 
+fn epsilon(statement: &PrivacyStatement) -> String {
+    match statement.epsilon.is_finite() {
+        true => format!("{:.3}", statement.epsilon),
+        false => "infinite".to_owned(),
+    }
+}
+
 /// ε of the runs' own accountant, its name, the proved ε, z and ν.
 fn privacy(cell: &CellSummary) -> [String; 5] {
     let Some(statement) = cell.statement() else {
         return ["", "", "", "", ""].map(str::to_owned);
-    };
-    let epsilon = |statement: &PrivacyStatement| match statement.epsilon.is_finite() {
-        true => format!("{:.3}", statement.epsilon),
-        false => "infinite".to_owned(),
     };
     [
         epsilon(statement),

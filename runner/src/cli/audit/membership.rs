@@ -28,6 +28,12 @@ pub(super) fn run(
     folders: &DataFolders,
     out: &mut impl Write,
 ) -> Result<(), CliError> {
+    if config.method.is_contrastive() {
+        return Err(CliError::Usage(format!(
+            "`method` is \"{}\", which learns an encoder without labels: --membership is for models that predict",
+            config.method.name()
+        )));
+    }
     let mut attacks = Vec::new();
     for (model, config) in variants(config) {
         let (experiment, federation) = run::prepare(config, folders)?;

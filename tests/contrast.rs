@@ -1,0 +1,129 @@
+//! Encoders without labels, through the command line.
+
+use crate::program::Place;
+
+const FEDSC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/fedsc.toml");
+const SHORT: &str =
+    "--set rounds=6 --set contrast.share_from=1 --set contrast.share_every=2 --json";
+
+#[test]
+fn each_method_says_how_good_its_representations_are() {
+    let place = Place::new();
+    for method in ["fedsc", "fedavg-sc", "central-sc"] {
+        let run = format!("run {FEDSC} --out {method} --set method={method} --json");
+        let document = place.smolfed(&run).success().json();
+        assert_eq!(document["method"], method);
+        for key in ["knn_accuracy", "test_accuracy"] {
+            let accuracy = document[key].as_f64().unwrap();
+            assert!((0.85..=1.0).contains(&accuracy), "{document}");
+        }
+        assert!(
+            document["epsilon"].is_null(),
+            "the encoder is not protected"
+        );
+        let matrices = document["matrix_epsilon"].as_f64();
+        assert_eq!(matrices.is_some(), method == "fedsc");
+        assert!(matrices.is_none_or(|epsilon| (7.99..=8.0).contains(&epsilon)));
+        let report = std::fs::read_to_string(place.path(format!("{method}/report.html"))).unwrap();
+        for text in ["What the encoder sees", "head on the encoder", "not"] {
+            assert!(report.contains(text), "{method}: {text}");
+        }
+    }
+}
+
+/// Two costs, both in the ledger and in the statements, and never added.
+#[test]
+fn matrices_and_updates_have_costs_of_their_own() {
+    let place = Place::new();
+    let protected = "--set privacy.noise_multiplier=1 --set privacy.clip_norm=0.5";
+    let run = format!("run {FEDSC} --out both {protected} {SHORT}");
+    let document = place.smolfed(&run).success().json();
+    let statements = document["privacy"].as_array().unwrap();
+    let [updates, matrices] = &statements[..] else {
+        panic!("{document}");
+    };
+    assert_eq!(
+        (&updates["unit"], &matrices["unit"]),
+        (&"device".into(), &"example".into())
+    );
+    assert_eq!(matrices["subject"], "correlation-matrices");
+    assert_eq!(matrices["adjacency"], "replace-one");
+    // Rounds 1, 3 and 5.
+    assert_eq!(
+        (&matrices["rounds"], &updates["rounds"]),
+        (&3.into(), &6.into())
+    );
+    let ask = |unit: &str| {
+        let call = format!("account --ledger both/ledger.jsonl --unit {unit} --delta 1e-3 --json");
+        place.smolfed(&call).success().json()
+    };
+    let close = |a: &serde_json::Value, b: &serde_json::Value| {
+        let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+        assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    };
+    close(&ask("example")["epsilon"], &matrices["epsilon"]);
+    assert!(ask("device")["epsilon"].as_f64() > Some(1.0));
+    let run = format!("run {FEDSC} --out none --set method=fedavg-sc {SHORT}");
+    place.smolfed(&run).success();
+    let call = "account --ledger none/ledger.jsonl --unit example";
+    let outcome = place.smolfed(call);
+    assert!(outcome.refusal(2).contains("--unit device"), "{outcome}");
+}
+
+/// σ from a target ε, δ, μ, the number of samples and the number of releases.
+#[test]
+fn the_noise_of_a_matrix_can_be_planned() {
+    let place = Place::new();
+    let plan = "plan --mechanism correlation-matrix --unit example --trust local --devices 10 --sampling full \
+                --rounds 40 --epsilon 8 --delta 1e-3 --clip-norm 0.01 --json";
+    let planned = place.smolfed(plan).success().json();
+    let run = format!("run {FEDSC} --out run --set rounds=40 --json");
+    let document = place.smolfed(&run).success().json();
+    let used = document["privacy"][1]["noise_multiplier"].as_f64().unwrap();
+    let found = planned["noise_multiplier"].as_f64().unwrap();
+    assert!((found / used - 1.0).abs() < 1e-6, "{found} {used}");
+    assert!((planned["noise_std"].as_f64().unwrap() / found - 0.01).abs() < 1e-9);
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let place = Place::new();
+    for (out, threads) in [("one", 1), ("four", 4)] {
+        let run = format!("run {FEDSC} --out {out} --threads {threads} {SHORT}");
+        place.smolfed(&run).success();
+    }
+    let read = |file: &str| std::fs::read(place.path(file)).unwrap();
+    for file in ["model.safetensors", "representation.json", "personal.json"] {
+        assert_eq!(
+            read(&format!("one/{file}")),
+            read(&format!("four/{file}")),
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn what_encoders_cannot_do_is_said() {
+    let place = Place::new();
+    let record = "{\"round\":0,\"number\":0,\"cohort\":[0]}\n";
+    place.write("participation.jsonl", record);
+    for (call, text) in [
+        (
+            format!("run {FEDSC} --out a --participation participation.jsonl"),
+            "\"fedsc\"",
+        ),
+        (
+            format!("run {FEDSC} --out b --set contrast.views=3"),
+            "`contrast.views` is 3",
+        ),
+        (
+            format!("run {FEDSC} --out c --set contrast.nothing=3"),
+            "nothing",
+        ),
+        (format!("audit {FEDSC} --membership"), "\"fedsc\""),
+    ] {
+        let outcome = place.smolfed(&call);
+        let refused = outcome.refusal(2);
+        assert!(refused.contains(text), "{call}: {refused}");
+    }
+}
