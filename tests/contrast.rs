@@ -105,8 +105,7 @@ fn threads_do_not_matter() {
 #[test]
 fn what_encoders_cannot_do_is_said() {
     let place = Place::new();
-    let record = "{\"round\":0,\"number\":0,\"cohort\":[0]}\n";
-    place.write("participation.jsonl", record);
+    place.write("participation.jsonl", "");
     for (call, text) in [
         (
             format!("run {FEDSC} --out a --participation participation.jsonl"),

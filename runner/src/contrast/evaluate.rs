@@ -10,6 +10,7 @@
 
 use rayon::prelude::*;
 use smolfed_core::contrast::{Representation, represent};
+use smolfed_core::lanes;
 use smolfed_core::model::Softmax;
 use smolfed_core::params::{LearningRate, Penalty};
 use smolfed_core::personal::{Effort, PersonalTraining, StepMemory};
@@ -205,10 +206,11 @@ impl Judge<'_> {
                 .collect::<Vec<u16>>()
         };
         let (few_labels, test_labels) = (labels(&few), labels(&held_out));
-        let judge = |learn: &[f32], ask: &[f32]| {
+        let judge = |mut learn: Vec<f32>, mut ask: Vec<f32>| {
             let mut order = stream(HEADS - 1);
+            to_one_scale(&mut learn, &mut ask);
             accuracy(
-                [learn, ask],
+                [&learn, &ask],
                 [&few_labels, &test_labels],
                 classes,
                 &mut order,
@@ -221,16 +223,26 @@ impl Judge<'_> {
         };
         let encoded = [&few, &held_out].map(|chosen| self.represent(chosen).ok());
         let own = match encoded {
-            [Some(learn), Some(ask)] => judge(&learn, &ask),
+            [Some(learn), Some(ask)] => judge(learn, ask),
             _ => None,
         };
         Some(DeviceFigures {
             device: self.federation.device_name(device),
             samples: test.len(),
             own,
-            alone: judge(&features(&few), &features(&held_out)),
+            alone: judge(features(&few), features(&held_out)),
             ..DeviceFigures::default()
         })
+    }
+}
+
+/// Divides both by the root mean square of the first, which a device knows: how large an encoder's numbers are says
+/// nothing, and must not decide how far a head gets.
+fn to_one_scale(learn: &mut [f32], ask: &mut [f32]) {
+    let size = lanes::norm(learn) / (learn.len() as f32).sqrt();
+    if size > 0.0 {
+        lanes::scale(learn, 1.0 / size);
+        lanes::scale(ask, 1.0 / size);
     }
 }
 

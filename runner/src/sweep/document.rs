@@ -1,5 +1,6 @@
 //! What a sweep leaves for readers: `table.md`, `table.csv`, the terminal's table and `--json`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -154,13 +155,23 @@ impl Document<'_> {
         let mut cells = self.summaries.cells.iter();
         let has_matrices = cells.any(|cell| cell.matrix_statement().is_some());
         let more = if has_matrices { &CSV_MATRICES[..] } else { &[] };
+        let also: Vec<String> = (self.sweep.also.iter())
+            .flat_map(|metric| [metric.name().to_owned(), format!("{metric}_standard_error")])
+            .collect();
         let header = names.chain(CSV_HEADER).chain(more.iter().copied());
+        let header = header.chain(also.iter().map(String::as_str));
         writer.write_record(header.chain(["refused"]))?;
         for cell in &self.summaries.cells {
             let mut fields = self.csv_fields(cell).to_vec();
             if has_matrices {
                 fields.extend(csv_matrices(cell));
             }
+            fields.extend(cell.also.iter().flat_map(|mean| {
+                [
+                    number(mean.map(|mean| mean.mean)),
+                    number(mean.and_then(|mean| mean.standard_error)),
+                ]
+            }));
             fields.push(cell.refusals.values().next().cloned().unwrap_or_default());
             writer.write_record(cell.labels.iter().chain(&fields))?;
         }
@@ -198,6 +209,9 @@ impl Document<'_> {
                     "values": summary.values,
                     "mean": summary.mean.map(|mean| mean.mean),
                     "standard_error": summary.mean.and_then(|mean| mean.standard_error),
+                    "also": self.sweep.also.iter().zip(&summary.also)
+                        .map(|(metric, mean)| (metric.name(), mean.map(|mean| mean.mean)))
+                        .collect::<BTreeMap<_, _>>(),
                     "n": summary.values.len(),
                     "epsilon": statement.map(|s| s.epsilon).filter(|epsilon| epsilon.is_finite()),
                     "delta": statement.map(|s| s.delta),

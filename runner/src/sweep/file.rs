@@ -21,6 +21,7 @@ const MOST_RUNS: usize = 1_000_000;
 struct RawSweep {
     seeds: RawSeeds,
     metric: Option<Metric>,
+    also: Vec<Metric>,
     rows: Option<String>,
     columns: Option<String>,
     choose: Vec<String>,
@@ -36,6 +37,7 @@ impl Default for RawSweep {
         Self {
             seeds: RawSeeds::Count(1),
             metric: None,
+            also: Vec::new(),
             rows: None,
             columns: None,
             choose: Vec::new(),
@@ -74,6 +76,8 @@ pub struct Sweep {
     pub seeds: Vec<u64>,
     /// What the table shows; `None` for the first figure there is.
     pub metric: Option<Metric>,
+    /// Figures beside it, where the table has no columns of its own.
+    pub also: Vec<Metric>,
     /// What changes from cell to cell.
     pub dimensions: Vec<Dimension>,
     /// Every combination.
@@ -142,6 +146,12 @@ impl Sweep {
         let shown: Vec<Dimension> = shown.map(|(_, dimension)| dimension.clone()).collect();
         let layout = Layout::new(&shown, raw.rows.as_deref(), raw.columns.as_deref());
         let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
+        if layout.columns.is_some() && !raw.also.is_empty() {
+            let reason =
+                "figures beside the metric need a table of rows alone: leave `sweep.columns` out"
+                    .to_owned();
+            return Err(refuse("sweep.also", reason));
+        }
         let raw_seeds = seeds.map_or(raw.seeds, RawSeeds::Count);
         let seeds = numbers(raw_seeds, &base).map_err(|reason| refuse("sweep.seeds", reason))?;
         let levels = dimensions.iter().map(|dimension| dimension.levels.len());
@@ -156,6 +166,7 @@ impl Sweep {
             fingerprint: fingerprint(&base),
             seeds,
             metric: raw.metric,
+            also: raw.also,
             cells: grid::cells(&dimensions),
             dimensions,
             choose_by: raw.choose_by.filter(|_| !choose.is_empty()),

@@ -47,6 +47,8 @@ pub struct CellSummary {
     pub values: BTreeMap<u64, f64>,
     /// Over the seeds; `None` if there is no value.
     pub mean: Option<Mean>,
+    /// The same for each figure beside the metric.
+    pub also: Vec<Option<Mean>>,
     /// Why runs have no value, by seed.
     pub refusals: BTreeMap<u64, String>,
     /// The privacy statements of the first seed, the runs' own accountant first; empty if nothing
@@ -163,6 +165,7 @@ fn cell(
             .collect(),
         values: BTreeMap::new(),
         mean: None,
+        also: Vec::new(),
         refusals: refusals
             .iter()
             .filter(|refusal| refusal.run.cell == number)
@@ -188,6 +191,12 @@ fn cell(
         }
         summary.notes.retain(|note| notes.contains(note));
     }
+    summary.also = (sweep.also.iter())
+        .map(|metric| {
+            let values = records.clone().filter_map(|record| record.figure(*metric));
+            Mean::new(&values.collect::<Vec<f64>>())
+        })
+        .collect();
     for record in records {
         match record.figure(metric) {
             Some(value) => {
@@ -224,6 +233,7 @@ mod tests {
             labels: Vec::new(),
             values: values.iter().copied().collect(),
             mean: None,
+            also: Vec::new(),
             refusals: BTreeMap::new(),
             privacy: Vec::new(),
             notes: Vec::new(),

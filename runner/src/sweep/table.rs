@@ -127,6 +127,7 @@ fn listed(sweep: &Sweep, summaries: &Summaries) -> Lines {
     let down = sweep.layout.rows.map(|index| &sweep.dimensions[index]);
     let corner = down.map_or("sweep", Dimension::short_name).to_owned();
     let mut header = vec![corner, metric.title()];
+    header.extend(sweep.also.iter().map(|metric| metric.title()));
     if sweep.is_cumulative {
         header.push("change".to_owned());
     }
@@ -135,6 +136,12 @@ fn listed(sweep: &Sweep, summaries: &Summaries) -> Lines {
     for (number, cell) in summaries.cells.iter().enumerate() {
         let label = cell.labels.first().unwrap_or(&sweep.name).clone();
         let mut row = vec![label, figure(cell, metric)];
+        let also = cell.also.iter().zip(&sweep.also);
+        row.extend(
+            also.map(|(mean, metric)| {
+                mean.map_or_else(String::new, |mean| plus_minus(mean, *metric))
+            }),
+        );
         if sweep.is_cumulative {
             let before = number
                 .checked_sub(1)
