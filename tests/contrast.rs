@@ -85,6 +85,29 @@ fn the_noise_of_a_matrix_can_be_planned() {
     assert!((planned["noise_std"].as_f64().unwrap() / found - 0.01).abs() < 1e-9);
 }
 
+/// Devices with nothing to compare sit out, and the summary names them.
+#[test]
+fn a_device_with_one_sample_sits_out() {
+    let place = Place::new();
+    let mut table = "device,a,b,c,class\nlonely,0.5,0.25,1,x\n".to_owned();
+    for row in 0..60u32 {
+        let [a, b, c] = [7, 11, 13].map(|factor| f64::from(row * factor % 17) / 17.0);
+        let class = if row % 3 == 0 { "x" } else { "y" };
+        table += &format!("device-{},{a},{b},{c},{class}\n", row % 2);
+    }
+    place.write("table.csv", table);
+    place.write(
+        "mine.toml",
+        "name = \"mine\"\nmethod = \"fedsc\"\nrounds = 3\n[data]\nsource = \"csv\"\npath = \"table.csv\"\nlabel = \
+         \"class\"\ndevice_column = \"device\"\nvalidation = 0\ntest = 0.2\n[cohort]\nsampling = \"full\"\n\
+         [train]\nlearning_rate = 0.01\n[contrast]\nwidth = 2\n",
+    );
+    let outcome = place.smolfed("run mine.toml --out mine").success();
+    let expected =
+        "1 devices left out in the last round: 1 sample: without labels a device compares samples";
+    assert!(outcome.stdout.contains(expected), "{outcome}");
+}
+
 #[test]
 fn threads_do_not_matter() {
     let place = Place::new();

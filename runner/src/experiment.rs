@@ -4,119 +4,36 @@
 //! out needs no further checks.
 
 mod contrast;
+mod error;
 mod origin;
 mod personal;
 mod privacy_plan;
+mod server_step;
 pub(crate) mod weighting;
 
 use smolfed_core::contrast::Representation;
 use smolfed_core::params::{ClipNorm, LearningRate, ParamError, Penalty};
-use smolfed_core::personal::PmtlUpdate;
 use smolfed_core::quantize::Grid;
 use smolfed_core::smooth::LaplacianSmoothing;
 use smolfed_core::train::{Clipping, LocalTraining};
 
-use crate::config::{
-    ClipTime, CohortConfig, Config, DenoiserKind, Denominator, Method, PmtlUpdateName,
-    SamplingScheme, ServerConfig, TrainConfig, Weighting,
-};
+use crate::config::{ClipTime, CohortConfig, Config, Method, SamplingScheme, TrainConfig};
 use crate::contrast::ContrastPlan;
 use crate::data::federation::Federation;
 use crate::personal::evaluate::Extra;
 use crate::personal::{PersonalKind, PersonalPlan};
 use crate::privacy::accountant::AccountingError;
-use crate::privacy::calibrate::CalibrationError;
 use crate::privacy::event::{PrivacyEvent, Sampling};
 use crate::privacy::params as privacy_params;
 use crate::privacy::statement::PrivacyStatement;
-use crate::server::{Denoiser, ServerStep};
+use crate::server::ServerStep;
 use crate::simulate::Encoding;
-use crate::task::{Task, TaskError};
+use crate::task::Task;
 
+pub use error::ExperimentError;
 pub use origin::Origin;
 pub use privacy_plan::PrivacyPlan;
 use privacy_plan::Released;
-
-/// Why an experiment cannot run; each names the key, the value and what would be right.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExperimentError {
-    /// A number out of range.
-    #[error("`{key}` is {value}: it {reason}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        value: f64,
-        /// What it must be.
-        reason: ParamError,
-    },
-    /// A number out of a range that is special to the key.
-    #[error("`{key}` is {value}: it must be {expected}")]
-    Range {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// What it must be.
-        expected: String,
-    },
-    /// Two keys that exclude each other.
-    #[error("`{first}` and `{second}` contradict each other: {advice}")]
-    Contradiction {
-        /// One key.
-        first: &'static str,
-        /// The other.
-        second: &'static str,
-        /// What to do.
-        advice: &'static str,
-    },
-    /// A key that is needed.
-    #[error("`{key}` is missing: {purpose}")]
-    Missing {
-        /// The key.
-        key: &'static str,
-        /// What it is for.
-        purpose: &'static str,
-    },
-    /// A number of the privacy settings or the cohort.
-    #[error("`{key}` is {value}: {}", without_value(value, reason))]
-    Privacy {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// What is wrong.
-        reason: privacy_params::ParamError,
-    },
-    /// The model does not fit the data.
-    #[error("`model.kind` is {0}")]
-    Task(#[from] TaskError),
-    /// The target ε cannot be met.
-    #[error("`privacy.epsilon` is {epsilon}: {reason}")]
-    Calibration {
-        /// The target.
-        epsilon: f64,
-        /// Why not.
-        reason: CalibrationError,
-    },
-    /// The target ε of the correlation matrices cannot be met.
-    #[error("`contrast.privacy.epsilon` is {epsilon}: {reason}")]
-    MatrixCalibration {
-        /// The target.
-        epsilon: f64,
-        /// Why not.
-        reason: CalibrationError,
-    },
-    /// The accountant has no figure for this experiment.
-    #[error("`privacy.accountant` is \"{accountant}\": {reason}")]
-    Accounting {
-        /// Its name.
-        accountant: &'static str,
-        /// Why not.
-        reason: AccountingError,
-    },
-}
 
 /// An experiment that can run.
 #[derive(Clone, Debug)]
@@ -224,7 +141,7 @@ impl Experiment {
         let (contrast, matrix_privacy) =
             contrast.map_or((None, None), |(plan, privacy)| (Some(plan), privacy));
         let weight_cap = weighting::cap(&config, federation)?;
-        let mut server = server_step(&config, &task, sampling, personal.as_ref())?;
+        let mut server = server_step::server_step(&config, &task, sampling, personal.as_ref())?;
         if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
             && privacy.noise.is_none()
         {
@@ -355,15 +272,6 @@ impl Experiment {
             learning_rate,
             ..self.training
         }
-    }
-}
-
-/// What is wrong with a number whose value the sentence already has.
-fn without_value(value: &str, reason: &privacy_params::ParamError) -> String {
-    let text = reason.to_string();
-    match text.split_once(&format!(" is {value}: ")) {
-        Some((_, advice)) => advice.to_owned(),
-        None => text,
     }
 }
 
@@ -518,102 +426,6 @@ fn smoothing(
     let smoothing = LaplacianSmoothing::new(factor as f32)
         .map_err(|_| out_of_range(key, factor, "a finite number, 0 or more"))?;
     Ok((factor > 0.0).then_some(smoothing))
-}
-
-fn server_step(
-    config: &Config,
-    task: &Task,
-    sampling: Sampling,
-    personal: Option<&PersonalPlan>,
-) -> Result<ServerStep, ExperimentError> {
-    let ServerConfig {
-        learning_rate,
-        smoothing_factor,
-        axes,
-        denoiser,
-    } = &config.server;
-    let smoothing = smoothing("server.smoothing_factor", *smoothing_factor)?;
-    if smoothing.is_some() && config.method == Method::DpFed {
-        return Err(ExperimentError::Contradiction {
-            first: "method",
-            second: "server.smoothing_factor",
-            advice: "use method \"dp-fed-ls\" to smooth, or a factor of 0",
-        });
-    }
-    if smoothing.is_some() && *denoiser != DenoiserKind::None {
-        return Err(ExperimentError::Contradiction {
-            first: "server.denoiser",
-            second: "server.smoothing_factor",
-            advice: "compare them in runs of their own",
-        });
-    }
-    if !axes.is_empty() && matches!(task, Task::Encoder(_)) {
-        return Err(ExperimentError::Contradiction {
-            first: "server.axes",
-            second: "model.hidden",
-            advice: "axes are for models whose weights are as long as a sample",
-        });
-    }
-    let cells = axes
-        .iter()
-        .try_fold(1usize, |product, axis| product.checked_mul(*axis));
-    if !axes.is_empty() && cells != Some(task.feature_count()) {
-        return Err(ExperimentError::Range {
-            key: "server.axes",
-            value: format!("{axes:?}"),
-            expected: format!(
-                "lengths whose product is the {} features",
-                task.feature_count()
-            ),
-        });
-    }
-    let denoiser = match (denoiser, smoothing) {
-        (DenoiserKind::JamesStein, _) => Denoiser::JamesStein,
-        (DenoiserKind::SoftThreshold, _) => Denoiser::SoftThreshold,
-        (DenoiserKind::None, None) => Denoiser::None,
-        (DenoiserKind::None, Some(smoothing)) => Denoiser::Laplacian {
-            smoothing,
-            axes: axes.clone(),
-        },
-    };
-    let devices = f64::from(sampling.device_count());
-    if config.cohort.denominator == Denominator::Realised {
-        let realised = |first, advice| {
-            Err(ExperimentError::Contradiction {
-                first,
-                second: "cohort.denominator",
-                advice,
-            })
-        };
-        if config.personalise.update == Some(PmtlUpdateName::MeanOverAll)
-            && config.method == Method::Pmtl
-        {
-            return realised(
-                "personalise.update",
-                "\"mean-over-all\" divides by all devices, not by those that were drawn",
-            );
-        }
-        if weighting::of_config(config) == Weighting::Samples {
-            return realised(
-                "cohort.weighting",
-                "weights by \"samples\" are divided by their expected sum, not by the number drawn",
-            );
-        }
-    }
-    let over_all = PersonalKind::Pmtl(PmtlUpdate::MeanOverAll);
-    let expected = match personal {
-        _ if config.method == Method::CentralSc => 1.0,
-        Some(plan) if plan.kind == over_all => devices,
-        _ => sampling.sampling_rate().unwrap_or(1.0) * devices,
-    };
-    Ok(ServerStep {
-        learning_rate: number("server.learning_rate", *learning_rate, LearningRate::new)?,
-        denoiser,
-        fixed_denominator: match config.cohort.denominator {
-            Denominator::Expected => Some(expected),
-            Denominator::Realised => None,
-        },
-    })
 }
 
 #[cfg(test)]

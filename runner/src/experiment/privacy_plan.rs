@@ -1,11 +1,11 @@
 //! Noise and accounting of a run, settled before it starts.
 
+mod matrices;
+
 use smolfed_core::noise::DiscreteGaussian;
 
 use super::{ExperimentError, Origin, contrast, personal};
 use crate::config::{Config, Denominator, SamplingScheme, Trust};
-use crate::data::federation::Federation;
-use crate::number::{significant, upper};
 use crate::personal::PersonalPlan;
 use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
 use crate::privacy::calibrate::{CalibrationError, Plan};
@@ -13,9 +13,6 @@ use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, Trus
 use crate::privacy::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier, ParamError};
 use crate::privacy::statement::PrivacyStatement;
 use crate::simulate::Encoding;
-
-/// δ of the matrices where none is given.
-const MATRIX_DELTA: f64 = 1e-5;
 
 /// Noise and accounting of a run.
 #[derive(Clone, Debug)]
@@ -112,86 +109,6 @@ impl PrivacyPlan {
                 reason,
             })?;
         Ok(plan)
-    }
-
-    /// What a device's correlation matrices cost, of which it sends at most `max_releases`; one example is
-    /// protected, against everybody. `bound` is μ.
-    pub(super) fn of_matrices(
-        config: &Config,
-        federation: &Federation,
-        max_releases: u32,
-        bound: smolfed_core::params::ClipNorm,
-        spent: &[PrivacyEvent],
-        origin: &Origin,
-    ) -> Result<Self, ExperimentError> {
-        let privacy = &config.contrast.privacy;
-        let delta = privacy.delta.unwrap_or(MATRIX_DELTA);
-        let delta = Delta::new(delta).map_err(refuse("contrast.privacy.delta", delta))?;
-        let devices = federation.device_count();
-        let sampling = Sampling::unsampled(devices, max_releases);
-        let noise_multiplier = NoiseMultiplier::NONE;
-        let event = PrivacyEvent {
-            mechanism: Mechanism::CorrelationMatrix { noise_multiplier },
-            sampling: sampling.map_err(refuse("contrast.max_releases", max_releases))?,
-            trust: TrustModel::Local,
-            unit: PrivacyUnit::Example,
-            count: 1,
-            releases: 1,
-        };
-        let tightest = || Accountant::tightest_for(&[event]);
-        let accountant = privacy.accountant.unwrap_or_else(tightest);
-        let bound = ClipNorm::new(f64::from(bound.get()))
-            .map_err(refuse("contrast.norm_bound", bound.get()))?;
-        let mut plan = Self {
-            event,
-            delta,
-            accountant,
-            budget: None,
-            spent: of_unit(spent, PrivacyUnit::Example),
-            noise: None,
-            clip_norm: Some(bound),
-            notes: origin.notes(config.seed, true),
-        };
-        let noise_multiplier = match (privacy.epsilon, privacy.noise_multiplier) {
-            (Some(_), Some(_)) => {
-                return Err(ExperimentError::Contradiction {
-                    first: "contrast.privacy.epsilon",
-                    second: "contrast.privacy.noise_multiplier",
-                    advice: "say in one way how much noise there is",
-                });
-            }
-            (None, None) => NoiseMultiplier::NONE,
-            (None, Some(value)) => NoiseMultiplier::new(value)
-                .map_err(refuse("contrast.privacy.noise_multiplier", value))?,
-            (Some(value), None) => {
-                let target =
-                    Epsilon::new(value).map_err(refuse("contrast.privacy.epsilon", value))?;
-                plan.for_target(target, u64::from(max_releases))
-                    .map_err(|reason| ExperimentError::MatrixCalibration {
-                        epsilon: value,
-                        reason,
-                    })?
-            }
-        };
-        plan.event = event.with_noise_multiplier(noise_multiplier);
-        plan.estimate(u64::from(max_releases))
-            .map_err(|reason| ExperimentError::Accounting {
-                accountant: accountant.name(),
-                reason,
-            })?;
-        plan.notes.extend(matrix_notes(&plan, federation));
-        Ok(plan)
-    }
-
-    /// The same plan where no device has sent more than `most` matrices.
-    #[must_use]
-    pub fn with_most_releases(&self, most: u32) -> Self {
-        let devices = self.event.sampling.device_count();
-        let mut plan = self.clone();
-        if let Ok(sampling) = Sampling::unsampled(devices, most) {
-            plan.event.sampling = sampling;
-        }
-        plan
     }
 
     /// The least z that keeps `count` rounds within a target ε, which becomes the budget.
@@ -342,41 +259,6 @@ impl PrivacyPlan {
 fn of_unit(events: &[PrivacyEvent], unit: PrivacyUnit) -> Vec<PrivacyEvent> {
     let of_unit = events.iter().filter(|event| event.unit == unit);
     of_unit.copied().collect()
-}
-
-/// What a reader of the matrices' statement must know beside the numbers.
-fn matrix_notes(plan: &PrivacyPlan, federation: &Federation) -> Vec<String> {
-    let counts = (0..federation.device_count()).map(|device| federation.sample_count(device));
-    let (least, most) = counts.fold((usize::MAX, 0), |(least, most), count| {
-        (least.min(count), most.max(count))
-    });
-    let std = |samples: usize| significant(plan.noise_std() / samples.max(1) as f64, 4);
-    let noise = match plan.multiplier().get() > 0.0 {
-        false => "The matrices carry no noise.".to_owned(),
-        true if least == most => format!(
-            "The std of the noise on a matrix is {}, as each device has {most} samples.",
-            std(most)
-        ),
-        true => format!(
-            "The std of the noise on a matrix is {} for a device of {most} samples and {} for one of {least}.",
-            std(most),
-            std(least)
-        ),
-    };
-    let mut notes = vec![
-        "This is about the correlation matrices alone and says nothing about the encoder, which has a \
-         statement of its own. How many samples a device has is public."
-            .to_owned(),
-        noise,
-    ];
-    if plan.delta.get() * most as f64 >= 1.0 {
-        notes.push(format!(
-            "Delta is {}, not below 1 in {most} samples: a mechanism that publishes one random sample of a \
-             device would pass.",
-            upper(plan.delta.get(), 4)
-        ));
-    }
-    notes
 }
 
 /// An error that names the key and its value.

@@ -82,6 +82,15 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// A few words for a table.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Updates => "updates",
+            Self::CorrelationMatrices => "correlation matrices",
+        }
+    }
+
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     fn is_updates(&self) -> bool {
         *self == Self::Updates

@@ -6,11 +6,12 @@ use super::ReportInput;
 use super::curves;
 use super::page::{Column, Figure, details, grid, paragraph, section, table};
 use crate::number::{grouped, lower, significant, upper};
-use crate::privacy::statement::PrivacyStatement;
+use crate::privacy::statement::{PrivacyStatement, Subject};
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here
 /// follows under its own name.
-const FIELDS: [(&str, &str); 20] = [
+const FIELDS: [(&str, &str); 21] = [
+    ("subject", "about"),
     ("epsilon", "ε"),
     ("delta", "δ"),
     ("accountant", "accountant"),
@@ -48,9 +49,13 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         grid(&cards)
     };
     for (index, statement) in input.statements.iter().enumerate() {
-        let summary = match index {
-            0 => format!("The statement in full ({})", statement.accountant.name()),
-            _ => format!("The same by {}", statement.accountant.name()),
+        let accountant = statement.accountant.name();
+        let summary = match (index, statement.subject) {
+            (0, _) => format!("The statement in full ({accountant})"),
+            (_, Subject::Updates) => format!("The same by {accountant}"),
+            (_, Subject::CorrelationMatrices) => {
+                format!("Of correlation matrices, in full ({accountant})")
+            }
         };
         let fields = fields(statement);
         // The run's own statement is open; the others are for comparison.
@@ -68,6 +73,7 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         .iter()
         .map(|statement| {
             vec![
+                statement.subject.words().to_owned(),
                 statement.accountant.name().to_owned(),
                 upper(statement.epsilon, 5),
                 statement
@@ -82,6 +88,7 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         })
         .collect();
     let head = [
+        ("of", Column::Words),
         ("accountant", Column::Words),
         ("ε", Column::Number),
         ("at least", Column::Number),
@@ -91,7 +98,8 @@ fn figures(statements: &[PrivacyStatement]) -> String {
     let figure = Figure {
         title: "The figure of every accountant",
         caption: "Each figure is the ε of all rounds together at its δ. Only a proved upper bound \
-                  is a guarantee; the others are here to compare with papers.",
+                  is a guarantee; the others are here to compare with papers. Figures of different things are \
+                  not to be added.",
         ..Figure::default()
     };
     figure.around(&table("figures", &head, &rows))
@@ -155,7 +163,7 @@ fn words(key: &str, value: &Value) -> String {
 fn meaning(word: &str) -> String {
     let meaning = match word {
         "add-remove" => "one device takes part or not",
-        "replace-one" => "one device's data are replaced by any other data",
+        "replace-one" => "what is protected is replaced by anything else of its kind",
         "device" => "everything that one device holds",
         "example" => "one example of one device",
         "central" => "the server adds the noise and keeps updates and cohorts to itself",

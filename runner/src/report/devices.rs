@@ -183,10 +183,21 @@ fn gains(report: &DeviceReport) -> Option<String> {
         series,
         ..Plot::default()
     };
+    let (title, caption) = match report.labels {
+        None => (
+            "Who gains by a model of its own?",
+            "Above zero the device's own (or fine-tuned) model is better than the other one; beside \
+             each name the share of such devices.",
+        ),
+        Some(_) => (
+            "Who gains by the encoder?",
+            "Above zero the head on the encoder is better than the same model without it; beside its \
+             name the share of such devices.",
+        ),
+    };
     let figure = Figure {
-        title: "Who gains by a model of its own?",
-        caption: "Above zero the device's own (or fine-tuned) model is better than the other one; beside \
-                  each name the share of such devices.",
+        title,
+        caption,
         simulation_only: true,
         ..Figure::default()
     };

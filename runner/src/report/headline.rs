@@ -33,16 +33,21 @@ pub(super) fn headline(input: &ReportInput) -> String {
         tiles.concat()
     ));
     let words = match input.statements.first() {
-        Some(statement) => statement.in_words(),
+        // The first on each subject; the others are in the section on what was spent.
+        Some(first) => {
+            let of_matrices = input.statements.iter().find(|s| s.subject != first.subject);
+            let statements = [Some(first), of_matrices].into_iter().flatten();
+            let words = statements.map(|statement| paragraph(&statement.in_words()));
+            words.collect()
+        }
         None => {
-            "There is no privacy statement: it is written when the run ends or stops.".to_owned()
+            paragraph("There is no privacy statement: it is written when the run ends or stops.")
         }
     };
     let is_sound = input.statements.first().is_some_and(is_guarantee);
     let content = format!(
-        "<div class=\"card statement{}\">{}</div>\n",
+        "<div class=\"card statement{}\">{words}</div>\n",
         if is_sound { "" } else { " open" },
-        paragraph(&words)
     );
     text + &section("The privacy statement", &content)
 }
