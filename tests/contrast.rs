@@ -62,7 +62,22 @@ fn matrices_and_updates_have_costs_of_their_own() {
         assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
     };
     close(&ask("example")["epsilon"], &matrices["epsilon"]);
-    assert!(ask("device")["epsilon"].as_f64() > Some(1.0));
+    // A whole device's matrices steer the others' updates: they are in the encoder's account, and are dear.
+    let of_updates = |run: &str| {
+        let document = place.smolfed(run).success().json();
+        document["epsilon"].as_f64().unwrap()
+    };
+    let alone = format!("run {FEDSC} --out alone --set method=fedavg-sc {protected} {SHORT}");
+    let alone = of_updates(&alone);
+    assert!(
+        updates["epsilon"]
+            .as_f64()
+            .is_none_or(|epsilon| epsilon > 10.0 * alone)
+    );
+    let quiet = "--set contrast.privacy.epsilon=0.001";
+    let quiet = format!("run {FEDSC} --out quiet {quiet} {protected} {SHORT}");
+    let quiet = of_updates(&quiet);
+    assert!(quiet > alone && quiet < 1.1 * alone, "{quiet} {alone}");
     let run = format!("run {FEDSC} --out none --set method=fedavg-sc {SHORT}");
     place.smolfed(&run).success();
     let call = "account --ledger none/ledger.jsonl --unit example";

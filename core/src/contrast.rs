@@ -224,6 +224,9 @@ pub fn descend<R: Representation, V: Views>(
     (order, memory): (&mut [u32], &mut BatchMemory<'_>),
 ) -> Result<f32, TrainError> {
     let count = views.sample_count();
+    if count == 0 {
+        return Err(TrainError::NoSamples);
+    }
     let found = order.len();
     let Some(order) = order.get_mut(..count) else {
         return Err(TrainError::Workspace {

@@ -131,15 +131,17 @@ impl Experiment {
                 "above 0 and at most 1",
             ));
         }
+        let contrast = contrast::plan(&config, &task, federation, &spent, &origin)?;
+        let (contrast, matrix_privacy) =
+            contrast.map_or((None, None), |(plan, privacy)| (Some(plan), privacy));
+        let sharing = contrast.as_ref().and_then(|plan| plan.sharing.as_ref());
         let released = Released {
             sampling,
             encoding,
             personal,
+            matrices: matrix_privacy.as_ref().zip(sharing),
         };
         let privacy = PrivacyPlan::new(&config, &released, &spent, &origin)?;
-        let contrast = contrast::plan(&config, &task, federation, &spent, &origin)?;
-        let (contrast, matrix_privacy) =
-            contrast.map_or((None, None), |(plan, privacy)| (Some(plan), privacy));
         let weight_cap = weighting::cap(&config, federation)?;
         let mut server = server_step::server_step(&config, &task, sampling, personal.as_ref())?;
         if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
@@ -183,12 +185,15 @@ impl Experiment {
         self.contrast.is_none() && self.personal.is_none_or(|plan| plan.shares_a_model())
     }
 
-    /// What the correlation matrices of `round` cost each device, if some are sent in it.
+    /// What the correlation matrices of `round` cost a whole device and one example of it; nothing if none are sent.
     #[must_use]
-    pub fn matrix_event_in(&self, round: u32) -> Option<PrivacyEvent> {
-        let sharing = self.contrast.as_ref()?.sharing.as_ref()?;
-        let privacy = self.matrix_privacy.as_ref()?;
-        sharing.is_in(round).then_some(privacy.event)
+    pub fn matrix_events_in(&self, round: u32) -> Vec<PrivacyEvent> {
+        let of_device = self.privacy.matrices_in(round);
+        let of_example = self.matrix_privacy.as_ref().map(|privacy| privacy.event);
+        of_device
+            .into_iter()
+            .chain(of_example.filter(|_| of_device.is_some()))
+            .collect()
     }
 
     /// The privacy statements for `rounds` rounds in which no device sent more than `matrices` correlation

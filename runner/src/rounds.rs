@@ -331,7 +331,7 @@ impl<'a> Training<'a> {
         if privacy.event.releases > 0 {
             charge(round, privacy.event)?;
         }
-        if let Some(event) = experiment.matrix_event_in(round) {
+        for event in experiment.matrix_events_in(round) {
             charge(round, event)?;
         }
         let drawn = updates.draw(&experiment.sampling, &self.root, round)?;

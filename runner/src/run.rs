@@ -242,7 +242,8 @@ fn matrices(
     let name = name(&experiment.config, federation, &experiment.origin)?;
     let checkpoint = dir.load_checkpoint(&name, experiment.shared_count())?;
     let sent = checkpoint.map(|checkpoint| checkpoint.matrices);
-    Ok(Matrices::restored(width, sent.unwrap_or_default()))
+    let restored = Matrices::restored(width, sent.unwrap_or_default());
+    Ok(restored.map_err(|error| dir.foreign_checkpoint(error.to_string()))?)
 }
 
 /// As [`execute`], with updates of any source. A checkpoint replaces model and round of `start`.
@@ -389,7 +390,7 @@ impl Payments {
         let ledger = Ledger::open(&path)?;
         ledger.expect(&run, 0..done, privacy.event)?;
         for round in 0..done {
-            if let Some(event) = experiment.matrix_event_in(round) {
+            for event in experiment.matrix_events_in(round) {
                 ledger.expect(&run, [round], event)?;
             }
         }

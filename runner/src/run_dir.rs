@@ -407,6 +407,13 @@ impl RunDir {
         )
     }
 
+    /// A checkpoint that does not fit the experiment.
+    #[must_use]
+    pub fn foreign_checkpoint(&self, reason: String) -> RunDirError {
+        let path = self.path.join(Self::CHECKPOINT).display().to_string();
+        RunDirError::Foreign { path, reason }
+    }
+
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
         write_atomically(&self.path.join(name), bytes)
     }

@@ -31,7 +31,8 @@ pub trait Augment {
     fn apply(&self, sample: &mut [f32], rng: &mut impl Rng);
 }
 
-/// Random words that a view may draw; a stream has room for 2²⁰ views.
+/// Random words that a view may draw: samples have fewer than 2¹⁶ values. A stream has room for 2²⁰ views; after so
+/// many (passes · samples · 2V), they come again.
 const WORDS_OF_A_VIEW: u64 = 1 << 16;
 
 /// Samples whose views are made when they are asked for.

@@ -9,7 +9,8 @@
 //! **Sensitivity.** A sample with 2V views adds the mean of `z zᵀ` over its views, z clipped to norm √μ: a positive
 //! semi-definite matrix of norm at most μ. Replacing a sample takes one such matrix A away and adds another one B;
 //! as Tr(AB) ≥ 0, `‖A − B‖² ≤ ‖A‖² + ‖B‖² ≤ 2μ²`. So the **sum** moves by at most √2·μ, and the mean by √2·μ/n
-//! (papers.md F1; the paper has μ/n). n is public.
+//! (papers.md F1; the paper has μ/n). n is public. A sample whose matrix is not finite adds nothing, which moves the
+//! sum by no more: were the whole sum given up for it, one sample could take all others away.
 //!
 //! **On the grid.** Each sample's matrix is rounded toward zero onto the grid of μ before it is added, so that the
 //! sum is exact and no order or rounding of a sum can make it move further. Rounding moves each of the
@@ -122,9 +123,11 @@ pub struct SumMemory<'a> {
 /// Adds each sample's clipped matrix, in steps of `grid`, to `sum`, and then the device's noise. The grid's
 /// clip norm is μ; over n samples the correlation matrix is `sum · step / n`.
 ///
+/// A sample whose representations are not finite adds nothing; with noise, nobody can tell.
+///
 /// # Errors
-/// [`TrainError::NoSamples`] without samples or views; [`TrainError::Diverged`] if a representation is not
-/// finite; [`TrainError::Workspace`] if a length does not fit. Nothing may be sent then.
+/// [`TrainError::NoSamples`] without samples or views; [`TrainError::Diverged`] if, without noise, a representation is
+/// not finite; [`TrainError::Workspace`] if a length does not fit. Nothing may be sent then.
 pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
     encoder: &R,
     parameters: &[f32],
@@ -145,9 +148,12 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
         }
     }
     let mean = 1.0 / numbers as f32;
-    // A mean of matrices of norm μ, in f32, may exceed μ by its last bits: it is then refused, so a hair is
-    // taken off.
-    let bound = grid.clip_norm().get() * (1.0 - 16.0 * f32::EPSILON);
+    // A mean of matrices of norm μ, in f32, may exceed μ by its last bits: by a few epsilons from the clipping, less than
+    // one for each view that is added, and an eighth of one for each number (a norm has eight lanes). So much is taken
+    // off, and the quantizer has nothing to repair.
+    let hair = (12 + numbers + encoder.width() / 8) as f32 * f32::EPSILON;
+    let bound = grid.clip_norm().get() * (1.0 - hair);
+    let mut is_whole = true;
     sum.fill(0);
     for sample in 0..views.sample_count() {
         memory.matrix.fill(0.0);
@@ -158,15 +164,18 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
             clip_to_root(z, bound);
             add_outer(z, mean, memory.matrix);
         }
-        let quantizer = grid
-            .quantizer(memory.matrix)
-            .map_err(|_| TrainError::Diverged)?;
+        let Ok(quantizer) = grid.quantizer(memory.matrix) else {
+            is_whole = false;
+            continue;
+        };
         for (sum, entry) in sum.iter_mut().zip(memory.matrix.iter()) {
             *sum += i64::from(quantizer.get(*entry));
         }
     }
-    if let Some((noise, stream)) = noise {
-        noise.add_to(sum, stream);
+    match noise {
+        Some((noise, stream)) => noise.add_to(sum, stream),
+        None if !is_whole => return Err(TrainError::Diverged),
+        None => {}
     }
     Ok(())
 }

@@ -380,13 +380,15 @@ fn the_sum_moves_by_no_more_than_its_sensitivity() {
                 representation: &mut buffers.pair[..3],
                 matrix: &mut buffers.matrix,
             };
-            let noise: Option<(&DiscreteGaussian, &mut Stream)> = None;
+            // The same noise each time: it cancels.
+            let sampler = DiscreteGaussian::new(3, 1).unwrap();
+            let mut noise = stream(Purpose::CorrelationNoise);
             sum_into(
                 &encoder,
                 &parameters,
                 given,
                 &grid,
-                noise,
+                Some((&sampler, &mut noise)),
                 &mut memory,
                 &mut sum,
             )
@@ -395,7 +397,12 @@ fn the_sum_moves_by_no_more_than_its_sensitivity() {
         };
         let before = ask(&given);
         for view in &mut given.views {
-            view[trial % 5] = draw(&mut rng);
+            // Any other data: also such that no representation is finite.
+            view[trial % 5] = match trial % 10 {
+                7 => vec![f32::MAX; 4],
+                8 => vec![f32::NAN, 0.0, 1.0, f32::INFINITY],
+                _ => draw(&mut rng),
+            };
         }
         let moved: f64 = ask(&given)
             .iter()

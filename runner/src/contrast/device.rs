@@ -77,13 +77,13 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// For batches of so many samples.
+    /// For batches of so many samples; none are needed for matrices alone.
     #[must_use]
-    pub fn new(plan: &ContrastPlan, batch_size: u32) -> Self {
+    pub fn new(plan: &ContrastPlan, batch_size: usize) -> Self {
         let network = &plan.network;
         let (width, parameters) = (network.width(), network.parameter_count());
         Self {
-            representations: vec![0.0; 2 * plan.pairs * batch_size as usize * width],
+            representations: vec![0.0; 2 * plan.pairs * batch_size * width],
             view: vec![0.0; network.feature_count()],
             hidden: vec![0.0; network.hidden_count()],
             pair: vec![0.0; 2 * width],
@@ -109,9 +109,8 @@ impl<'a> DeviceRound<'a> {
         Augmented::new(&self.samples, self.plan.variations, self.plan.pairs, stream)
     }
 
-    /// What the device sends of its correlation matrix, with its noise. A device that has none, because its
-    /// representations are not finite, sends its noise alone if it has noise: whether it fails depends on its
-    /// samples, and nobody shall be able to tell.
+    /// What the device sends of its correlation matrix, with its noise. With noise it always sends something: samples
+    /// whose representations are not finite add nothing, and nobody can tell.
     ///
     /// # Errors
     /// [`TrainError`]: nothing is sent.
@@ -127,24 +126,16 @@ impl<'a> DeviceRound<'a> {
             matrix: &mut buffers.matrix,
         };
         let stream = &mut self.root.stream(self.id(Purpose::CorrelationNoise));
-        let summed = sum_into(
+        sum_into(
             &self.plan.network,
             self.global,
             &self.views(),
             &sharing.grid,
-            sharing.noise.as_ref().map(|noise| (noise, &mut *stream)),
+            sharing.noise.as_ref().map(|noise| (noise, stream)),
             memory,
             &mut sum,
-        );
-        match (summed, &sharing.noise) {
-            (Ok(()), _) => Ok(sum),
-            (Err(TrainError::Diverged), Some(noise)) => {
-                sum.fill(0);
-                noise.add_to(&mut sum, stream);
-                Ok(sum)
-            }
-            (Err(error), _) => Err(error),
-        }
+        )?;
+        Ok(sum)
     }
 
     /// Trains from the encoder of the round; `update` becomes the difference, clipped once if it has a bound.

@@ -129,9 +129,15 @@ impl Matrices {
 
     /// R̄ of all devices but one, packed: the mean over their samples, each device's at its last release. With
     /// noise it is made positive semi-definite, as the mean of zzᵀ is: along a negative eigenvector, the loss would
-    /// reward ever longer representations (papers.md F10). `None` if no other device has sent one.
+    /// reward ever longer representations (papers.md F10). With it, how many samples they have; `None` if no other
+    /// device has sent one.
     #[must_use]
-    pub fn of_others(&self, total: &Total, device: u32, has_noise: bool) -> Option<Vec<f32>> {
+    pub fn of_others(
+        &self,
+        total: &Total,
+        device: u32,
+        has_noise: bool,
+    ) -> Option<(Vec<f32>, u64)> {
         let none = Sent {
             sum: Vec::new(),
             samples: 0,
@@ -151,7 +157,7 @@ impl Matrices {
         if has_noise {
             project_to_psd(&mut others, self.width);
         }
-        Some(others)
+        Some((others, samples))
     }
 
     /// The sum over all devices.
@@ -173,9 +179,16 @@ impl Matrices {
     }
 
     /// From what a checkpoint holds.
-    #[must_use]
-    pub const fn restored(width: usize, sent: BTreeMap<u32, Sent>) -> Self {
-        Self { width, sent }
+    ///
+    /// # Errors
+    /// [`MatrixError::Length`] if a matrix is of another width.
+    pub fn restored(width: usize, sent: BTreeMap<u32, Sent>) -> Result<Self, MatrixError> {
+        let expected = packed_length(width);
+        let mut lengths = sent.values().map(|sent| sent.sum.len());
+        match lengths.find(|length| *length != expected) {
+            Some(found) => Err(MatrixError::Length { expected, found }),
+            None => Ok(Self { width, sent }),
+        }
     }
 }
 
@@ -185,14 +198,6 @@ pub struct Total {
     sum: Vec<i64>,
     samples: u64,
     step: f64,
-}
-
-impl Total {
-    /// Samples of all devices that have sent a matrix.
-    #[must_use]
-    pub const fn samples(&self) -> u64 {
-        self.samples
-    }
 }
 
 #[cfg(test)]
@@ -231,7 +236,7 @@ mod tests {
             .map(|s| (*s as f64 * grid().step() / 8.0) as f32)
             .collect();
         for (device, sent) in matrices.sent() {
-            let found = matrices.of_others(&total, *device, false).unwrap();
+            let (found, _) = matrices.of_others(&total, *device, false).unwrap();
             let share = sent.samples as f32 / 8.0;
             let scale = grid().step() / f64::from(sent.samples);
             let own: Vec<f32> = sent
@@ -246,7 +251,7 @@ mod tests {
             }
         }
         let of_nobody = matrices.of_others(&total, 99, false).unwrap();
-        assert_eq!(of_nobody, all);
+        assert_eq!(of_nobody, (all, 8));
         let alone = Matrices::new(2);
         assert_eq!(alone.of_others(&alone.total(&grid()), 0, true), None);
     }
@@ -257,8 +262,8 @@ mod tests {
         let sum = vec![1 << 20, 1 << 20, -(1 << 20)];
         matrices.accept(0, 2, sum, (&grid(), 1e6)).unwrap();
         let total = matrices.total(&grid());
-        let raw = matrices.of_others(&total, 1, false).unwrap();
-        let positive = matrices.of_others(&total, 1, true).unwrap();
+        let (raw, _) = matrices.of_others(&total, 1, false).unwrap();
+        let (positive, _) = matrices.of_others(&total, 1, true).unwrap();
         // The off-diagonal entry is packed times the root of 2.
         let determinant = |m: &[f32]| m[0] * m[2] - 0.5 * m[1] * m[1];
         assert!(determinant(&raw) < -0.1 && determinant(&positive) > -1e-5);

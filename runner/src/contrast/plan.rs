@@ -41,6 +41,8 @@ pub struct Sharing {
     pub exchange: ExchangeTime,
     /// Most matrices of one device.
     pub max_releases: u32,
+    /// Samples of the device that has most.
+    pub most_samples: u32,
     /// The grid of μ, on which matrices are summed.
     pub grid: Grid,
     /// What a device adds to the sum over its samples, in steps of the grid.
@@ -76,6 +78,7 @@ mod tests {
             every: 3,
             exchange: ExchangeTime::BeforeTraining,
             max_releases: 1,
+            most_samples: 1,
             grid: Grid::new(ClipNorm::new(1.0).unwrap(), 20).unwrap(),
             noise: None,
             noise_std: 0.0,

@@ -137,9 +137,10 @@ fn matrices_carry_the_noise_that_their_target_needs() {
     assert!((squares / 720.0 - 1.0).abs() < 0.26, "{squares}");
 }
 
-/// Whether a device fails depends on its samples: with noise of its own it is not to be told from the others.
+/// Whether representations are finite depends on samples: with noise of its own, a device is not to be told from the
+/// others. Core tests that one sample cannot take the others away.
 #[test]
-fn a_device_whose_encoder_diverged_sends_its_noise_alone() {
+fn with_noise_a_device_always_sends_something() {
     let (experiment, federation) = settle(&["contrast.privacy.epsilon=3"]);
     let plan = experiment.contrast.as_ref().unwrap();
     let sharing = plan.sharing.as_ref().unwrap();

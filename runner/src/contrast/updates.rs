@@ -19,7 +19,7 @@ use crate::sampling::draw_cohort;
 use crate::simulate::{Accumulator, CohortSum, Outcome, RoundPlan, sum_in_pieces};
 
 /// Fewest samples of a device that can learn: the loss compares samples with each other.
-const LEAST_SAMPLES: usize = 2;
+pub const LEAST_SAMPLES: usize = 2;
 
 /// Simulated devices that learn an encoder without labels, and the server's matrices.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct Contrasting<'a> {
     matrices: Matrices,
     /// All samples, where one device holds them.
     pooled: Option<Vec<f32>>,
+    /// Samples of the device that has most.
+    largest: usize,
 }
 
 impl<'a> Contrasting<'a> {
@@ -51,12 +53,18 @@ impl<'a> Contrasting<'a> {
             }
             features
         });
+        let counts = (0..federation.device_count()).map(|device| federation.sample_count(device));
+        let largest = match plan.is_central {
+            true => counts.sum(),
+            false => counts.max().unwrap_or(0),
+        };
         Self {
             federation,
             plan,
             rounds,
             matrices,
             pooled,
+            largest,
         }
     }
 
@@ -85,14 +93,14 @@ impl<'a> Contrasting<'a> {
         &mut self,
         sharing: &Sharing,
         senders: &[u32],
-        (number, batch_size): (u32, u32),
+        number: u32,
         root: &Root,
         global: &[f32],
     ) -> Vec<String> {
         let sums: Vec<_> = senders
             .par_iter()
             .map_init(
-                || (Buffers::new(self.plan, batch_size), DeviceBuffer::default()),
+                || (Buffers::new(self.plan, 0), DeviceBuffer::default()),
                 |(buffers, buffer), device| {
                     let round = DeviceRound {
                         plan: self.plan,
@@ -122,10 +130,10 @@ impl<'a> Contrasting<'a> {
     }
 
     /// α of a device that knows the others' matrix.
-    fn alpha(&self, sharing: &Sharing, round: u32, total: &Total, samples: usize) -> f32 {
+    fn alpha(&self, sharing: &Sharing, round: u32, others: u64, samples: usize) -> f32 {
         match sharing.alpha {
             AlphaName::Decay => alpha(round, self.rounds),
-            AlphaName::Share => (samples as f64 / total.samples() as f64) as f32,
+            AlphaName::Share => (samples as f64 / (samples as f64 + others as f64)) as f32,
         }
     }
 
@@ -149,10 +157,9 @@ impl<'a> Contrasting<'a> {
         let count = round.samples.len();
         let sharing = self.plan.sharing.as_ref();
         let others = sharing.zip(total).and_then(|(sharing, total)| {
-            let others = self
-                .matrices
-                .of_others(total, device, sharing.noise.is_some())?;
-            Some((self.alpha(sharing, plan.round, total, count), others))
+            let has_noise = sharing.noise.is_some();
+            let (others, samples) = self.matrices.of_others(total, device, has_noise)?;
+            Some((self.alpha(sharing, plan.round, samples, count), others))
         });
         // Alone, as long as no other device has sent a matrix.
         let (alpha, others) =
@@ -232,7 +239,8 @@ impl Updates for Contrasting<'_> {
         global: &[f32],
         cohort: &[u32],
     ) -> Result<CohortSum, RoundError> {
-        let batch_size = plan.training.batch_size.get();
+        // No batch is larger than the largest device.
+        let batch_size = self.largest.min(plan.training.batch_size.get() as usize);
         let contrast = self.plan;
         let due = contrast.sharing.as_ref();
         let due = due.filter(|sharing| sharing.is_in(plan.round));
@@ -240,8 +248,7 @@ impl Updates for Contrasting<'_> {
         let mut exchange = |devices: &mut Self, time| {
             if let Some(sharing) = due.filter(|sharing| sharing.exchange == time) {
                 let senders = devices.senders(sharing, plan.round, cohort);
-                let names = (plan.number, batch_size);
-                left_out.extend(devices.collect(sharing, &senders, names, root, global));
+                left_out.extend(devices.collect(sharing, &senders, plan.number, root, global));
             }
         };
         exchange(self, ExchangeTime::BeforeTraining);

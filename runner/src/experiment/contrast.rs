@@ -10,7 +10,7 @@ use smolfed_core::quantize::{self, Grid};
 use smolfed_simd::Network;
 
 use super::privacy_plan::PrivacyPlan;
-use super::{ExperimentError, Origin, at_least_one, number, out_of_range};
+use super::{ExperimentError, Origin, at_least_one, number, out_of_range, weighting};
 use crate::config::{AugmentConfig, Config, Method};
 use crate::contrast::images::{Erase, ImageShape, Shift, Turn};
 use crate::contrast::{ContrastPlan, Sharing, Variations};
@@ -112,7 +112,7 @@ pub(super) fn plan(
         true => quantize::DEFAULT_BITS,
         false => *quantize::BITS.end(),
     };
-    let mut sharing = sharing(config, super::grid(bound, bits)?)?;
+    let mut sharing = sharing(config, federation, super::grid(bound, bits)?)?;
     let releases = sharing.max_releases;
     let privacy = PrivacyPlan::of_matrices(config, federation, releases, bound, spent, origin)?;
     let sensitivity = sensitivity_in_steps(bits, width, plan.pairs);
@@ -121,7 +121,11 @@ pub(super) fn plan(
     Ok(Some((plan, Some(privacy))))
 }
 
-fn sharing(config: &Config, grid: Grid) -> Result<Sharing, ExperimentError> {
+fn sharing(
+    config: &Config,
+    federation: &Federation,
+    grid: Grid,
+) -> Result<Sharing, ExperimentError> {
     let contrast = &config.contrast;
     let from = contrast.share_from.unwrap_or(0);
     if from >= config.rounds {
@@ -142,6 +146,7 @@ fn sharing(config: &Config, grid: Grid) -> Result<Sharing, ExperimentError> {
         every,
         exchange: contrast.exchange.unwrap_or_default(),
         max_releases: 0,
+        most_samples: weighting::most_samples(federation),
         grid,
         noise: None,
         noise_std: 0.0,
@@ -326,8 +331,9 @@ pub(super) fn notes(config: &Config) -> Vec<String> {
              what is said of correlation matrices does not cover it. How many samples a device has is public."
         }
         Method::Fedsc => {
-            "This is about the encoder. A device's correlation matrices have a statement of their own, about one \
-             example of it; who sees both learns from both."
+            "This is about the encoder. A device's correlation matrices steer the updates of all others: what they tell of \
+             a whole device is counted here, with the noise that they have. What they tell of one example has a \
+             statement of its own."
         }
         _ => return Vec::new(),
     };

@@ -6,6 +6,7 @@ use smolfed_core::noise::DiscreteGaussian;
 
 use super::{ExperimentError, Origin, contrast, personal};
 use crate::config::{Config, Denominator, SamplingScheme, Trust};
+use crate::contrast::Sharing;
 use crate::personal::PersonalPlan;
 use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
 use crate::privacy::calibrate::{CalibrationError, Plan};
@@ -13,6 +14,7 @@ use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, Trus
 use crate::privacy::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier, ParamError};
 use crate::privacy::statement::PrivacyStatement;
 use crate::simulate::Encoding;
+use matrices::DeviceMatrices;
 
 /// Noise and accounting of a run.
 #[derive(Clone, Debug)]
@@ -29,18 +31,22 @@ pub struct PrivacyPlan {
     pub spent: Vec<PrivacyEvent>,
     /// The sampler of the noise, in steps of the grid; `None` for no noise.
     pub noise: Option<DiscreteGaussian>,
+    /// Correlation matrices that a device sends in some rounds beside its updates.
+    matrices: Option<DeviceMatrices>,
     clip_norm: Option<ClipNorm>,
     notes: Vec<String>,
 }
 
 /// What the rounds of an experiment release.
-pub(super) struct Released {
+pub(super) struct Released<'a> {
     /// Who takes part.
     pub sampling: Sampling,
     /// How updates become integers.
     pub encoding: Encoding,
     /// What devices keep to themselves.
     pub personal: Option<PersonalPlan>,
+    /// What their correlation matrices cost, if they send some, and when.
+    pub matrices: Option<(&'a PrivacyPlan, &'a Sharing)>,
 }
 
 impl PrivacyPlan {
@@ -50,7 +56,8 @@ impl PrivacyPlan {
             sampling,
             encoding,
             personal,
-        }: &Released,
+            matrices,
+        }: &Released<'_>,
         spent: &[PrivacyEvent],
         origin: &Origin,
     ) -> Result<Self, ExperimentError> {
@@ -86,6 +93,9 @@ impl PrivacyPlan {
             budget: None,
             spent,
             noise: None,
+            matrices: matrices
+                .map(|(plan, sharing)| DeviceMatrices::new(plan, sharing, sampling, event.trust))
+                .transpose()?,
             clip_norm,
             notes,
         };
@@ -124,7 +134,7 @@ impl PrivacyPlan {
         let plan = Plan {
             accountant: self.accountant,
             event: self.event.with_count(count),
-            spent: &self.spent,
+            spent: &self.before(count),
             target,
             delta: self.delta,
         };
@@ -217,10 +227,23 @@ impl PrivacyPlan {
         self.event.trust == TrustModel::Local
     }
 
+    /// What else the budget counts: other runs, and a device's matrices in so many rounds.
+    fn before(&self, rounds: u64) -> Vec<PrivacyEvent> {
+        let matrices = self.matrices.as_ref();
+        let matrices = matrices.and_then(|matrices| matrices.events(rounds));
+        self.spent.iter().copied().chain(matrices).collect()
+    }
+
+    /// What matrices cost a whole device in `round`, if some are sent in it.
+    #[must_use]
+    pub fn matrices_in(&self, round: u32) -> Option<PrivacyEvent> {
+        self.matrices.as_ref()?.event_in(round)
+    }
+
     /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
     fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
         let own = self.event.with_count(rounds);
-        self.spent.iter().copied().chain([own]).collect()
+        self.before(rounds).into_iter().chain([own]).collect()
     }
 
     /// What `rounds` rounds cost by the accountant of this run, together with what was spent
@@ -302,6 +325,7 @@ fn grid_noise(
 /// What a reader of the statement must know beside the numbers.
 fn notes(config: &Config, spent: &[PrivacyEvent], origin: &Origin) -> Vec<String> {
     let mut notes = origin.notes(config.seed, config.privacy.trust == Trust::Local);
+    notes.extend(earlier(spent));
     if config.cohort.denominator == Denominator::Realised
         && config.cohort.sampling == SamplingScheme::Poisson
     {
@@ -318,12 +342,16 @@ fn notes(config: &Config, spent: &[PrivacyEvent], origin: &Origin) -> Vec<String
              devices, not by their weights, which nobody may know."
         ));
     }
+    notes
+}
+
+/// What other runs spent before.
+fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
     let earlier: u64 = spent.iter().map(|event| event.count).sum();
-    if earlier > 0 {
-        notes.push(format!(
+    (earlier > 0).then(|| {
+        format!(
             "{earlier} of the rounds were run by others before this run began and stand in the \
              shared ledger: this is the cost of those and this run's together."
-        ));
-    }
-    notes
+        )
+    })
 }

@@ -58,11 +58,14 @@ pub(super) fn cap(
                       more",
             })
         }
-        (Weighting::Samples, None) => {
-            let largest = (0..federation.device_count()).map(|device| count(federation, device));
-            Ok(largest.max())
-        }
+        (Weighting::Samples, None) => Ok(Some(most_samples(federation))),
     }
+}
+
+/// Samples of the device that has most.
+pub(super) fn most_samples(federation: &Federation) -> u32 {
+    let counts = (0..federation.device_count()).map(|device| count(federation, device));
+    counts.max().unwrap_or(0)
 }
 
 /// The mean weight of a device.

@@ -126,16 +126,20 @@ pub enum Exposure {
 }
 
 impl PrivacyEvent {
-    /// The relation under which this event is accounted: that of the sampling; for correlation matrices always
-    /// replace-one, as they are divided by a number of examples that is public.
+    /// The relation under which this event is accounted: that of the sampling; for examples in correlation matrices
+    /// always replace-one, as they are divided by a number of examples that is public.
     #[must_use]
     pub const fn adjacency(&self) -> Adjacency {
-        match self.mechanism {
-            Mechanism::CorrelationMatrix { .. } => Adjacency::ReplaceOne,
-            Mechanism::Gaussian { .. } | Mechanism::DiscreteGaussian { .. } => {
-                self.sampling.adjacency()
-            }
+        match self.unit {
+            PrivacyUnit::Example if self.is_matrix() => Adjacency::ReplaceOne,
+            PrivacyUnit::Example | PrivacyUnit::Device => self.sampling.adjacency(),
         }
+    }
+
+    /// Whether correlation matrices are released, and no updates.
+    #[must_use]
+    pub const fn is_matrix(&self) -> bool {
+        matches!(self.mechanism, Mechanism::CorrelationMatrix { .. })
     }
 
     /// The same event for another number of rounds.
@@ -168,8 +172,7 @@ impl PrivacyEvent {
         };
         let noise_to_sensitivity =
             self.mechanism.continuous_multiplier() * honest.sqrt() / sensitivity;
-        let is_matrix = matches!(self.mechanism, Mechanism::CorrelationMatrix { .. });
-        let hides_cohort = matches!(self.trust, TrustModel::Central) && !is_matrix;
+        let hides_cohort = matches!(self.trust, TrustModel::Central) && !self.is_matrix();
         let count = match self.sampling {
             Sampling::Unsampled {
                 max_participations, ..

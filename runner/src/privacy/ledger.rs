@@ -13,8 +13,8 @@
 //!   charged once. The same round with another event is refused: those would be two releases.
 //! * A last line that a crash tore is cut off: its round was never used, as the sync had not
 //!   returned. Any other damage is an error, as it may hide a payment.
-//! * What protects devices (updates) and what protects examples (correlation matrices) are charged in lines of their
-//!   own, and count against limits of their own.
+//! * Updates and correlation matrices are charged in lines of their own, and matrices twice: for a whole device and for
+//!   one example of it. What protects devices and what protects examples count against limits of their own.
 //! * Two runs with one seed would draw the same noise, and the difference of their releases would
 //!   have none: the second is refused.
 //! * Several runs on one population may share a file; it is locked while a round is charged, and
@@ -32,7 +32,7 @@ use crate::number::upper;
 use crate::run_dir::sync_folder;
 
 use super::accountant::{Accountant, AccountingError};
-use super::event::{PrivacyEvent, PrivacyUnit, Sampling};
+use super::event::{PrivacyEvent, Sampling};
 use super::params::{Delta, Epsilon};
 
 /// One round of one run.
@@ -229,7 +229,7 @@ impl Ledger {
     ) -> Result<(), LedgerError> {
         for round in rounds {
             let path = self.path.display().to_string();
-            match self.find(run, round, event.unit) {
+            match self.find(run, round, &event) {
                 None => return Err(LedgerError::Missing { path, round }),
                 Some(found) if found.event != event.with_count(1) => {
                     return Err(LedgerError::Conflict { path, round });
@@ -252,7 +252,7 @@ impl Ledger {
     pub fn charge(&mut self, charge: Charge, limit: Option<&Limit>) -> Result<(), LedgerError> {
         self.locked(|ledger| {
             let size = ledger.catch_up()?;
-            if let Some(found) = ledger.find(&charge.run, charge.round, charge.event.unit) {
+            if let Some(found) = ledger.find(&charge.run, charge.round, &charge.event) {
                 if found.event == charge.event {
                     return Ok(());
                 }
@@ -297,10 +297,11 @@ impl Ledger {
         Ok(())
     }
 
-    /// The charge of a round: one for what protects devices and one for what protects examples.
-    fn find(&self, run: &str, round: u32, unit: PrivacyUnit) -> Option<&Charge> {
+    /// The charge of a round: one for each unit, and for updates and for matrices.
+    fn find(&self, run: &str, round: u32, event: &PrivacyEvent) -> Option<&Charge> {
+        let kind = |event: &PrivacyEvent| (event.unit, event.is_matrix());
         let is_it = |charge: &&Charge| {
-            charge.round == round && charge.event.unit == unit && charge.run == run
+            charge.round == round && kind(&charge.event) == kind(event) && charge.run == run
         };
         self.charges.iter().rev().find(is_it)
     }

@@ -7,7 +7,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use super::accountant::{Accountant, Estimate, EstimateKind};
-use super::event::{Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use super::event::{Adjacency, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use super::params::{ClipNorm, Delta};
 use super::trade_off::TradeOff;
 
@@ -119,9 +119,9 @@ impl PrivacyStatement {
         };
         let trade_off = TradeOff::of_events(estimate, events);
         Some(Self {
-            subject: match event.mechanism {
-                Mechanism::CorrelationMatrix { .. } => Subject::CorrelationMatrices,
-                Mechanism::Gaussian { .. } | Mechanism::DiscreteGaussian { .. } => Subject::Updates,
+            subject: match event.is_matrix() {
+                true => Subject::CorrelationMatrices,
+                false => Subject::Updates,
             },
             epsilon: estimate.epsilon,
             delta: estimate.delta,
@@ -137,7 +137,7 @@ impl PrivacyStatement {
             sampling_rate: event.sampling.sampling_rate(),
             devices: event.sampling.device_count(),
             max_participations,
-            rounds: events.iter().map(|event| event.count).sum(),
+            rounds: of_kind(events, event).map(|event| event.count).sum(),
             releases_per_round: Some(event.releases).filter(|releases| *releases != 1),
             unit: event.unit,
             trust: event.trust,
@@ -146,6 +146,17 @@ impl PrivacyStatement {
             notes: notes(estimate, events, event),
         })
     }
+}
+
+/// The events that are about the same as the last one, updates or matrices.
+fn of_kind<'a>(
+    events: &'a [PrivacyEvent],
+    last: &PrivacyEvent,
+) -> impl Iterator<Item = &'a PrivacyEvent> {
+    let is_matrix = last.is_matrix();
+    events
+        .iter()
+        .filter(move |event| event.is_matrix() == is_matrix)
 }
 
 fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> Vec<String> {
@@ -159,7 +170,7 @@ fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> V
             1.0 / f64::from(device_count)
         ));
     }
-    if events.iter().any(|event| event.mechanism != last.mechanism) {
+    if of_kind(events, last).any(|event| event.mechanism != last.mechanism) {
         notes
             .push("The rounds differ in their noise; the multiplier is the last one's.".to_owned());
     }

@@ -147,8 +147,10 @@ impl Checkpoint {
 
 /// The correlation matrices; none in the checkpoint of another method.
 fn matrices(tensors: &SafeTensors<'_>) -> Result<BTreeMap<u32, Sent>, String> {
-    let (Ok(senders), Ok(sums)) = (tensors.tensor(SENDERS), tensors.tensor(MATRICES)) else {
-        return Ok(BTreeMap::new());
+    let (senders, sums) = match (tensors.tensor(SENDERS), tensors.tensor(MATRICES)) {
+        (Ok(senders), Ok(sums)) => (senders, sums),
+        (Err(_), Err(_)) => return Ok(BTreeMap::new()),
+        _ => return Err("its matrices have no senders, or its senders no matrices".to_owned()),
     };
     let (&[count, 3], &[rows, length]) = (senders.shape(), sums.shape()) else {
         return Err("its matrices have no rows".to_owned());

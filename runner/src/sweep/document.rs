@@ -107,7 +107,8 @@ impl Document<'_> {
         if let Some(table) = table::matrix_noise(self.summaries) {
             lines.push(
                 "Correlation matrices: what all of a device's together tell of one example of it, at most, to \
-                 everybody else (replace-one; each device adds its own noise). It is no statement about the encoder."
+                 everybody else who knows the encoder of each round (replace-one; each device adds its own noise). It is \
+                 no statement about the encoder."
                     .to_owned(),
             );
             lines.push(render(&table));
@@ -248,10 +249,11 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-fn csv_matrices(cell: &CellSummary) -> [String; 3] {
+fn csv_matrices(cell: &CellSummary) -> [String; 4] {
     let matrices = cell.matrix_statement();
     [
         number(matrices.map(|s| s.epsilon)),
+        matrices.map_or_else(String::new, |s| s.is_upper_bound.to_string()),
         number(matrices.map(|s| s.delta.get())),
         number(matrices.map(|s| s.noise_multiplier)),
     ]
@@ -272,7 +274,12 @@ const CSV_HEADER: [&str; 11] = [
 ];
 
 /// Only where devices send correlation matrices.
-const CSV_MATRICES: [&str; 3] = ["matrix_epsilon", "matrix_delta", "matrix_noise_multiplier"];
+const CSV_MATRICES: [&str; 4] = [
+    "matrix_epsilon",
+    "matrix_is_upper_bound",
+    "matrix_delta",
+    "matrix_noise_multiplier",
+];
 
 /// The statement of what is protected, for all cells at once.
 fn meaning(summaries: &Summaries) -> Vec<String> {

@@ -189,6 +189,7 @@ fn cell(
             summary.privacy.clone_from(privacy);
             summary.notes = notes.to_vec();
         }
+        keep_dearest_matrices(&mut summary.privacy, privacy);
         summary.notes.retain(|note| notes.contains(note));
     }
     summary.also = (sweep.also.iter())
@@ -211,6 +212,16 @@ fn cell(
     let values: Vec<f64> = summary.values.values().copied().collect();
     summary.mean = Mean::new(&values);
     summary
+}
+
+/// How many matrices a device sends depends on the draw of cohorts, and so on the seed: a cell shows the largest ε.
+fn keep_dearest_matrices(kept: &mut [PrivacyStatement], found: &[PrivacyStatement]) {
+    for (kept, found) in kept.iter_mut().zip(found) {
+        let is_matrix = found.subject == Subject::CorrelationMatrices;
+        if is_matrix && found.epsilon > kept.epsilon {
+            kept.clone_from(found);
+        }
+    }
 }
 
 #[cfg(test)]

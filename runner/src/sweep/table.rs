@@ -184,27 +184,32 @@ pub(super) fn noise(summaries: &Summaries) -> Table {
 
 /// ε and noise of correlation matrices, once for each amount; `None` if no device sends some.
 pub(super) fn matrix_noise(summaries: &Summaries) -> Option<Table> {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for statement in summaries
-        .cells
-        .iter()
-        .filter_map(CellSummary::matrix_statement)
-    {
+    let mut rows: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for cell in &summaries.cells {
+        let Some(statement) = cell.matrix_statement() else {
+            continue;
+        };
         let row = vec![
             epsilon(statement),
             format!("{:.1e}", statement.delta.get()),
-            statement.accountant.name().to_owned(),
+            match statement.is_upper_bound {
+                true => statement.accountant.name().to_owned(),
+                false => format!("{} (no bound)", statement.accountant.name()),
+            },
             statement.max_participations.unwrap_or(0).to_string(),
             format!("{:.4}", statement.noise_multiplier),
         ];
-        if !rows.contains(&row) {
-            rows.push(row);
+        let label = cell.labels.join(", ");
+        match rows.iter_mut().find(|(_, known)| *known == row) {
+            Some((labels, _)) => labels.push(label),
+            None => rows.push((vec![label], row)),
         }
     }
+    let line = |(labels, row): (Vec<String>, Vec<String>)| [vec![labels.join("; ")], row].concat();
     (!rows.is_empty()).then(|| Table {
         title: None,
         header: MATRIX_HEADER.map(str::to_owned).to_vec(),
-        rows,
+        rows: rows.into_iter().map(line).collect(),
     })
 }
 
@@ -228,7 +233,8 @@ pub(super) fn choice(sweep: &Sweep, choice: &Choice) -> Table {
     }
 }
 
-const MATRIX_HEADER: [&str; 5] = [
+const MATRIX_HEADER: [&str; 6] = [
+    "of",
     "matrix epsilon",
     "delta",
     "accountant",

@@ -202,6 +202,13 @@ impl MechanismArgs {
         if self.rounds == Some(0) {
             return Err(usage("--rounds is 0: nothing would be released"));
         }
+        let is_central = matches!(self.trust.0, TrustModel::Central);
+        if self.mechanism == Kind::CorrelationMatrix && (self.unit == Unit::Device || is_central) {
+            return Err(usage(
+                "--mechanism correlation-matrix protects one example of a device, which adds the noise itself: \
+                 give --unit example --trust local",
+            ));
+        }
         let (sampling, has_cohort) = self.sampling(scheme, devices)?;
         let noise_multiplier = noise.unwrap_or(NoiseMultiplier::NONE);
         let mechanism = match self.mechanism {

@@ -1,12 +1,16 @@
 //! What a device's correlation matrices cost.
 
-use super::{PrivacyPlan, of_unit, refuse};
+use super::{PrivacyPlan, earlier, of_unit, refuse};
 use crate::config::Config;
+use crate::contrast::Sharing;
+use crate::contrast::updates::LEAST_SAMPLES;
 use crate::data::federation::Federation;
 use crate::experiment::{ExperimentError, Origin};
 use crate::number::{significant, upper};
 use crate::privacy::accountant::Accountant;
-use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use crate::privacy::event::{
+    Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+};
 use crate::privacy::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 
 /// δ of the matrices where none is given.
@@ -48,6 +52,7 @@ impl PrivacyPlan {
             budget: None,
             spent: of_unit(spent, PrivacyUnit::Example),
             noise: None,
+            matrices: None,
             clip_norm: Some(bound),
             notes: origin.notes(config.seed, true),
         };
@@ -78,6 +83,7 @@ impl PrivacyPlan {
                 accountant: accountant.name(),
                 reason,
             })?;
+        plan.notes.extend(earlier(&plan.spent));
         plan.notes.extend(matrix_notes(&plan, federation));
         Ok(plan)
     }
@@ -97,7 +103,8 @@ impl PrivacyPlan {
 /// What a reader of the matrices' statement must know beside the numbers.
 fn matrix_notes(plan: &PrivacyPlan, federation: &Federation) -> Vec<String> {
     let counts = (0..federation.device_count()).map(|device| federation.sample_count(device));
-    let (least, most) = counts.fold((usize::MAX, 0), |(least, most), count| {
+    let senders = counts.filter(|count| *count >= LEAST_SAMPLES);
+    let (least, most) = senders.fold((usize::MAX, 0), |(least, most), count| {
         (least.min(count), most.max(count))
     });
     let std = |samples: usize| significant(plan.noise_std() / samples.max(1) as f64, 4);
@@ -127,4 +134,59 @@ fn matrix_notes(plan: &PrivacyPlan, federation: &Federation) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// What its correlation matrices tell of a whole device. The encoder's account needs it: a device's matrices steer the
+/// updates of all others, so that the bound on its own update is not all that it does to their sum.
+///
+/// A device with n samples adds a matrix of norm at most n·μ to nothing, or replaces one by another: n times what an
+/// example does, against the same noise.
+#[derive(Clone, Debug)]
+pub(super) struct DeviceMatrices {
+    event: PrivacyEvent,
+    sharing: Sharing,
+}
+
+impl DeviceMatrices {
+    /// For devices of at most as many samples as `plan` knows of, under the adjacency and the trust of the updates.
+    pub(super) fn new(
+        plan: &PrivacyPlan,
+        sharing: &Sharing,
+        of_updates: Sampling,
+        trust: TrustModel,
+    ) -> Result<Self, ExperimentError> {
+        let devices = of_updates.device_count();
+        // Every device is counted as if it sent as often as it may.
+        let sampling = match of_updates.adjacency() {
+            Adjacency::AddRemove => Sampling::unsampled(devices, sharing.max_releases),
+            Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
+        };
+        let most = f64::from(sharing.most_samples.max(1));
+        let multiplier = plan.multiplier().get() / most;
+        let noise_multiplier = NoiseMultiplier::new(multiplier)
+            .map_err(refuse("contrast.privacy.noise_multiplier", multiplier))?;
+        Ok(Self {
+            event: PrivacyEvent {
+                mechanism: Mechanism::CorrelationMatrix { noise_multiplier },
+                sampling: sampling.map_err(refuse("data.devices", devices))?,
+                trust,
+                unit: PrivacyUnit::Device,
+                count: 1,
+                releases: 1,
+            },
+            sharing: sharing.clone(),
+        })
+    }
+
+    /// Those of the first `rounds` rounds; `None` if there are none.
+    pub(super) fn events(&self, rounds: u64) -> Option<PrivacyEvent> {
+        let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+        let count = self.sharing.count(rounds).min(self.sharing.max_releases);
+        (count > 0).then(|| self.event.with_count(u64::from(count)))
+    }
+
+    /// That of one round.
+    pub(super) fn event_in(&self, round: u32) -> Option<PrivacyEvent> {
+        self.sharing.is_in(round).then_some(self.event)
+    }
 }

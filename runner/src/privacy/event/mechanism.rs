@@ -21,7 +21,7 @@ pub enum Mechanism {
         /// b: the grid is `clip_norm * 2^-grid_bits`.
         grid_bits: u8,
     },
-    /// A Gaussian on the mean of rank-one positive matrices, each of Frobenius norm at most L
+    /// A Gaussian on the mean of positive semi-definite matrices, each of Frobenius norm at most L
     /// (FedSC's correlation matrices, with L = μ/|D|). Two such terms have a non-negative inner
     /// product, so replacing one moves the mean by √2 · L, not by 2L.
     CorrelationMatrix {

@@ -66,6 +66,9 @@ impl PrivacyStatement {
     /// What an attacker can and cannot do.
     fn meaning(&self) -> String {
         let seen = match self.trust {
+            _ if self.subject == Subject::CorrelationMatrices => {
+                "Someone who sees every correlation matrix, the server included,"
+            }
             TrustModel::Central => "Someone who sees every released model",
             TrustModel::Local => "Someone who sees every upload, the server included,",
             TrustModel::Distributed { .. } => {
@@ -161,9 +164,10 @@ impl PrivacyStatement {
         };
         let times = if releases == 1 { "matrix" } else { "matrices" };
         format!(
-            "This holds if a device sends no more than {releases} {times}; each device adds all of its own noise \
-             and trusts nobody; and the noise multiplier is {} of the largest matrix of an example, on the sum over \
-             the device's examples.",
+            "This holds if a device sends no more than {releases} {times} in this run; each device adds all of its own \
+             noise and trusts nobody; the noise multiplier is {} of the largest matrix of an example, on the sum over \
+             the device's examples; and the encoder of each round is taken as known: what encoders tell, which \
+             learned from the same examples, is not in it.",
             lower(self.noise_multiplier, 5)
         )
     }
