@@ -11,7 +11,7 @@ pub(crate) mod weighting;
 use smolfed_core::params::{ClipNorm, LearningRate, ParamError, Penalty};
 use smolfed_core::personal::PmtlUpdate;
 use smolfed_core::quantize::Grid;
-use smolfed_core::smooth::LaplacianSmoothing;
+use smolfed_core::smooth::{LaplacianSmoothing, NarrowSmoothing};
 use smolfed_core::train::{Clipping, LocalTraining};
 
 use crate::config::{
@@ -443,7 +443,9 @@ fn local_training(
     at_least_one("train.epochs", train.epochs)?;
     let batch_size = std::num::NonZeroU32::new(train.batch_size)
         .ok_or_else(|| out_of_range("train.batch_size", 0.0, "at least 1"))?;
-    let smoothing = smoothing("train.gradient_smoothing", train.gradient_smoothing)?;
+    let factor = train.gradient_smoothing;
+    let gradient_smoothing = NarrowSmoothing::new(factor as f32)
+        .map_err(|_| out_of_range("train.gradient_smoothing", factor, "from 0 to 256"))?;
     Ok(LocalTraining {
         epochs: train.epochs,
         batch_size,
@@ -459,18 +461,8 @@ fn local_training(
             ClipTime::EveryStep => Clipping::EveryStep,
             ClipTime::Final => Clipping::Final,
         },
-        gradient_smoothing: smoothing,
+        gradient_smoothing: (factor > 0.0).then_some(gradient_smoothing),
     })
-}
-
-/// The smoothing of a factor; 0 is none.
-fn smoothing(
-    key: &'static str,
-    factor: f64,
-) -> Result<Option<LaplacianSmoothing>, ExperimentError> {
-    let smoothing = LaplacianSmoothing::new(factor as f32)
-        .map_err(|_| out_of_range(key, factor, "a finite number, 0 or more"))?;
-    Ok((factor > 0.0).then_some(smoothing))
 }
 
 fn server_step(
@@ -485,7 +477,12 @@ fn server_step(
         axes,
         denoiser,
     } = &config.server;
-    let smoothing = smoothing("server.smoothing_factor", *smoothing_factor)?;
+    // 0 is none.
+    let smoothing = LaplacianSmoothing::new(*smoothing_factor as f32).map_err(|_| {
+        let wanted = "a finite number, 0 or more";
+        out_of_range("server.smoothing_factor", *smoothing_factor, wanted)
+    })?;
+    let smoothing = (*smoothing_factor > 0.0).then_some(smoothing);
     if smoothing.is_some() && config.method == Method::DpFed {
         return Err(ExperimentError::Contradiction {
             first: "method",
