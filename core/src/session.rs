@@ -79,11 +79,9 @@ impl Policy {
             None => return self.least_noise_multiplier == 0,
             Some(noise) => noise.sigma(),
         };
-        // 64 + 48 + 24 bits could exceed 128: then the noise is too small whatever it is.
-        u128::from(self.least_noise_multiplier)
-            .checked_mul(u128::from(denominator))
-            .and_then(|product| product.checked_mul(1 << grid_bits))
-            .is_some_and(|least| u128::from(numerator) << 32 >= least)
+        // multiplier · denominator ≤ ⌊numerator · 2^32 / 2^b⌋: 112 bits, and 84.
+        let least = u128::from(self.least_noise_multiplier) * u128::from(denominator);
+        least <= (u128::from(numerator) << 32) >> grid_bits
     }
 }
 
@@ -178,6 +176,7 @@ where
     /// `nonces` gives 16 bytes a session that never come again: of hardware entropy, or of a counter
     /// that survives restarts. Repeating them lets old sessions be replayed to the device; its
     /// ledger still refuses their rounds.
+    #[inline(never)]
     pub fn new(
         identity: Identity,
         policy: Policy,
@@ -326,6 +325,7 @@ where
     }
 
     /// Trains, and puts the update where it is sent from.
+    #[inline(never)]
     fn prepare<S: Samples<Target = M::Target>>(
         &mut self,
         samples: &S,
@@ -422,6 +422,7 @@ where
         outgoing.length = pack::pack(values, width, &mut outgoing.packed).unwrap_or(0);
     }
 
+    #[inline(never)]
     fn frame(&mut self, raw: &[u8]) -> Result<Answer, Refusal> {
         let frame = Frame::parse(raw)?;
         if is_greeting(frame.header.kind) {
@@ -436,6 +437,7 @@ where
         self.message(frame.header.round, message)
     }
 
+    #[inline(never)]
     fn greeting(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
         let session = |nonce: &Nonce| {
             let session = self
@@ -470,6 +472,7 @@ where
         }
     }
 
+    #[inline(never)]
     fn message(&mut self, number: u32, message: Message<'_>) -> Result<Answer, Refusal> {
         if self.phase == Phase::Ready {
             self.phase = Phase::Idle;
@@ -516,6 +519,7 @@ where
         }
     }
 
+    #[inline(never)]
     fn invited(&mut self, number: u32, invitation: Invitation) -> Result<Answer, Refusal> {
         match &self.round {
             // The coordinator has not heard the answer.
@@ -554,6 +558,7 @@ where
     }
 
     /// Begins a new session: whatever the last one was about is over.
+    #[inline(never)]
     fn begin(&mut self) {
         self.nonces.fill_bytes(&mut self.nonce);
         self.link = None;

@@ -22,7 +22,7 @@ const TILE_ROWS: usize = if WIDE { 5 } else { 1 };
 const BLOCK: usize = 5 * SPAN;
 
 /// Samples side by side when a gradient is summed up.
-const TILE_SUM: usize = if WIDE { 10 } else { 5 };
+const TILE_SUM: usize = if WIDE { 10 } else { 1 };
 
 /// The parameters as weights and biases, once all lengths are known to fit.
 #[inline(always)]
