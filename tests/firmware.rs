@@ -21,7 +21,7 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::Clipping;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
-use smolfed_core::wire::link::{Link, greet, open_greeting};
+use smolfed_core::wire::link::{CoordinatorEnd, Link, greet, open_greeting};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{
     Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values, Welcome,
@@ -196,7 +196,7 @@ fn play(
 ) {
     let begun = Instant::now();
     let mut buffer = [0; 512];
-    let call = greet(&Message::Call, &Key::from_secret(KEY), Direction::ToDevice);
+    let call = greet::<CoordinatorEnd>(&Message::Call, &Key::from_secret(KEY));
     other.outgoing.push(call.as_slice().to_vec());
     while !other.done && other.declined.is_none() {
         assert!(begun.elapsed() < PATIENCE, "no end: {:?}", other.refusals);

@@ -30,7 +30,7 @@ use crate::{
         Direction, VERSION,
         cobs::Decoder,
         frame::{Encoded, Frame},
-        link::{Link, greet, open_greeting},
+        link::{DeviceEnd, Link, greet, open_greeting},
         mac::{Key, Nonce},
         message::{
             Decline, Hello, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES,
@@ -143,7 +143,7 @@ pub struct Session<'a, M, F, R> {
     nonces: R,
     nonce: Nonce,
     decoder: Decoder,
-    link: Option<Link>,
+    link: Option<Link<DeviceEnd>>,
     phase: Phase,
     round: Option<Round>,
     /// The round's update, from the end of training on.
@@ -450,7 +450,7 @@ where
                 Err(Refusal::Tag)
             }
         };
-        match (open_greeting(frame, Direction::ToDevice)?, self.phase) {
+        match (open_greeting::<DeviceEnd>(frame)?, self.phase) {
             // Anybody may call; a round that is going on is not disturbed by it.
             (Message::Call, Phase::Silent | Phase::Idle | Phase::Refused(_)) => Ok(Answer::Hello),
             (Message::Welcome(welcome), Phase::Greeting) => {
@@ -458,7 +458,7 @@ where
                 if welcome.version != VERSION {
                     return Err(Refusal::Version);
                 }
-                self.link = Some(Link::new(key, Direction::ToCoordinator));
+                self.link = Some(Link::new(key));
                 self.phase = Phase::Ready;
                 self.repetitions = 0;
                 Ok(Answer::Ready)
@@ -577,8 +577,7 @@ where
             shape: self.shape,
             needs_local_noise: self.policy.least_noise_multiplier > 0,
         };
-        let way = Direction::ToCoordinator;
-        self.outgoing = greet(&Message::Hello(hello), &self.identity.key, way);
+        self.outgoing = greet::<DeviceEnd>(&Message::Hello(hello), &self.identity.key);
     }
 
     fn say(&mut self, answer: Answer) {

@@ -13,7 +13,10 @@ use crate::{
     quantize::Grid,
     samples::SampleSlice,
     train::Clipping,
-    wire::message::{Abort, Welcome},
+    wire::{
+        link::CoordinatorEnd,
+        message::{Abort, Welcome},
+    },
 };
 
 mod coordinator;
@@ -448,11 +451,7 @@ fn waiting_is_bounded_and_a_call_begins_anew() {
         (REPETITIONS as usize + 1, Phase::Greeting)
     );
 
-    let call = greet(
-        &Message::Call,
-        &Key::from_secret([0; 32]),
-        Direction::ToDevice,
-    );
+    let call = greet::<CoordinatorEnd>(&Message::Call, &Key::from_secret([0; 32]));
     board.receive(call.as_slice());
     assert_eq!(
         board.refusals().get(Refusal::Unexpected),
@@ -479,11 +478,7 @@ fn a_refused_device_is_silent() {
         highest_version: 3,
         reason: WhyRefused::Version,
     };
-    let forged = greet(
-        &Message::Refused(refused),
-        &Key::from_secret(KEY),
-        Direction::ToDevice,
-    );
+    let forged = greet::<CoordinatorEnd>(&Message::Refused(refused), &Key::from_secret(KEY));
     board.receive(forged.as_slice());
     assert_eq!(
         board.phase(),
@@ -491,7 +486,7 @@ fn a_refused_device_is_silent() {
         "not under the session's key"
     );
     let session = Key::from_secret(KEY).session(42, &board.nonce, &[9; 16]);
-    let refusal = greet(&Message::Refused(refused), &session, Direction::ToDevice);
+    let refusal = greet::<CoordinatorEnd>(&Message::Refused(refused), &session);
     board.receive(refusal.as_slice());
     assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
 }

@@ -38,6 +38,7 @@ impl Positive {
     }
 
     /// `significand · 2^exponent`, rounded. Bits below those that count may be replaced by one.
+    #[inline(never)]
     const fn rounded(significand: u64, exponent: i32) -> Self {
         let zeros = significand.leading_zeros();
         let first_is_top = significand << zeros;

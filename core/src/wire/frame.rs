@@ -46,7 +46,7 @@ pub struct Frame<'a> {
     /// The body: not to be used before [`Frame::is_authentic`].
     pub body: &'a [u8],
     tagged: &'a [u8],
-    tag: &'a [u8],
+    tag: &'a [u8; TAG_BYTES],
 }
 
 impl<'a> Frame<'a> {
