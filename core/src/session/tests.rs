@@ -7,15 +7,25 @@ use std::{format, vec, vec::Vec};
 use super::*;
 use crate::{
     client::Client,
-    ledger::tests::Ram,
+    ledger::{Budget, tests::Ram},
     model::{Const, Linear, ModelKind, Softmax},
+    noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     quantize::Grid,
     samples::SampleSlice,
+    stream::{Purpose, Root, Stream, StreamId},
     train::Clipping,
     wire::{
-        link::CoordinatorEnd,
-        message::{Abort, Welcome},
+        Direction,
+        frame::Frame,
+        link::{CoordinatorEnd, Link, greet, open_greeting},
+        mac::Key,
+        message::{
+            Abort, Decline, Invitation, MODEL_CHUNK, Message, UPDATE_CHUNK_BYTES, Values, Welcome,
+            is_greeting,
+        },
+        pack,
+        refusal::Refusal,
     },
 };
 
@@ -198,7 +208,7 @@ fn a_round_brings_the_bits_of_the_simulator() {
         let mut other = coordinator(round, noise);
         board.timeout();
         // A coordinator that was started anew knows no session: the device must greet again.
-        board.begin();
+        board.conversation.begin();
         run(&mut board, &mut other, |bytes| bytes);
         assert_eq!(other.integers, expected(round, &other.invitation));
         assert_eq!((other.refusals.total(), board.refusals().total()), (0, 0));
@@ -367,7 +377,7 @@ fn an_empty_device_loses_no_participation() {
     }
     board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
     assert_eq!(board.phase(), Phase::Receiving, "not yet");
-    board.phase = Phase::Training;
+    board.conversation.phase = Phase::Training;
     board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
     assert_eq!(board.phase(), Phase::Idle);
     assert_eq!(board.ledger().past().participations, 0);
@@ -458,7 +468,7 @@ fn waiting_is_bounded_and_a_call_begins_anew() {
         1,
         "it greets already"
     );
-    board.phase = Phase::Refused(WhyRefused::Version);
+    board.conversation.phase = Phase::Refused(WhyRefused::Version);
     board.sent();
     board.timeout();
     assert!(board.outgoing().is_empty(), "silent");
@@ -485,7 +495,7 @@ fn a_refused_device_is_silent() {
         Phase::Greeting,
         "not under the session's key"
     );
-    let session = Key::from_secret(KEY).session(42, &board.nonce, &[9; 16]);
+    let session = Key::from_secret(KEY).session(42, &board.conversation.nonce, &[9; 16]);
     let refusal = greet::<CoordinatorEnd>(&Message::Refused(refused), &session);
     board.receive(refusal.as_slice());
     assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
@@ -517,7 +527,7 @@ fn with_noise_of_its_own_an_empty_device_does_not_say_so() {
         while board.phase() != Phase::Receiving {
             turn(&mut board, &mut other, &mut |bytes| bytes);
         }
-        board.phase = Phase::Training;
+        board.conversation.phase = Phase::Training;
         board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
         assert_eq!(board.phase(), phase);
     }

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::{
-    BODY_BYTES, Direction, GREETING_VERSION, VERSION,
+    Direction, GREETING_VERSION, VERSION,
     frame::{Encoded, Frame, Header},
     mac::Key,
     message::{Message, is_greeting},
@@ -83,11 +83,18 @@ impl<E: End> Link<E> {
     ///
     /// No bytes once 2³² − 1 frames were sent, so that no number comes twice: the session is over.
     pub fn seal(&mut self, round: u32, message: &Message<'_>) -> Encoded {
-        let Some(sequence) = self.sent.checked_add(1) else {
-            return Encoded::empty();
-        };
-        self.sent = sequence;
-        seal::<E>(round, sequence, message, &self.key)
+        let mut encoded = Encoded::empty();
+        self.seal_into(round, message, &mut encoded);
+        encoded
+    }
+
+    /// [`Self::seal`], in the place of an older frame.
+    pub fn seal_into(&mut self, round: u32, message: &Message<'_>, encoded: &mut Encoded) {
+        encoded.clear();
+        if let Some(sequence) = self.sent.checked_add(1) {
+            self.sent = sequence;
+            seal::<E>(round, sequence, message, &self.key, encoded);
+        }
     }
 
     /// As if so many frames had been sent.
@@ -104,7 +111,14 @@ impl<E: End> Link<E> {
 
 /// A frame of the greeting: round 0, number 0, the same layout in every version.
 pub fn greet<E: End>(message: &Message<'_>, key: &Key) -> Encoded {
-    seal::<E>(0, 0, message, key)
+    let mut encoded = Encoded::empty();
+    greet_into::<E>(message, key, &mut encoded);
+    encoded
+}
+
+/// [`greet`], in the place of an older frame.
+pub fn greet_into<E: End>(message: &Message<'_>, key: &Key, encoded: &mut Encoded) {
+    seal::<E>(0, 0, message, key, encoded);
 }
 
 /// The message of a frame of the greeting that has come to this end. The caller checks its tag, when it
@@ -123,11 +137,14 @@ pub fn open_greeting<'a, E: End>(frame: &Frame<'a>) -> Result<Message<'a>, Refus
     Message::parse(frame.header.kind, frame.body, E::OUTGOING.opposite())
 }
 
-fn seal<E: End>(round: u32, sequence: u32, message: &Message<'_>, key: &Key) -> Encoded {
-    let mut buffer = [0; BODY_BYTES];
-    let body = message
-        .write(E::OUTGOING, &mut buffer)
-        .and_then(|length| buffer.get(..length));
+#[inline(never)]
+fn seal<E: End>(
+    round: u32,
+    sequence: u32,
+    message: &Message<'_>,
+    key: &Key,
+    encoded: &mut Encoded,
+) {
     let header = Header {
         version: if is_greeting(message.kind()) {
             GREETING_VERSION
@@ -138,7 +155,7 @@ fn seal<E: End>(round: u32, sequence: u32, message: &Message<'_>, key: &Key) -> 
         round,
         sequence,
     };
-    body.map_or_else(Encoded::empty, |body| {
-        Encoded::seal(header, body, key, E::OUTGOING)
-    })
+    encoded.write(header, key, E::OUTGOING, |writer| {
+        message.write(E::OUTGOING, writer)
+    });
 }

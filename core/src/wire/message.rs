@@ -288,15 +288,12 @@ impl<'a> Message<'a> {
         Some(message)
     }
 
-    /// Writes the body to `buffer`; returns its length, or `None` if it does not fit, which only
-    /// chunks that are too long do not, or if no such message travels in `direction`.
-    pub fn write(&self, direction: Direction, buffer: &mut [u8; BODY_BYTES]) -> Option<usize> {
-        let mut writer = Writer::new(buffer);
+    /// Writes the body; `None` if no such message travels in `direction`.
+    pub(super) fn write(&self, direction: Direction, writer: &mut Writer<'_>) -> Option<()> {
         match direction {
-            Direction::ToDevice => self.write_by_coordinator(&mut writer)?,
-            Direction::ToCoordinator => self.write_by_device(&mut writer)?,
+            Direction::ToDevice => self.write_by_coordinator(writer),
+            Direction::ToCoordinator => self.write_by_device(writer),
         }
-        writer.finish()
     }
 
     fn write_by_device(&self, writer: &mut Writer<'_>) -> Option<()> {

@@ -5,6 +5,7 @@ use std::{format, string::String, vec, vec::Vec};
 
 use super::{
     BODY_BYTES, Direction, FRAME_BYTES, RAW_BYTES,
+    bytes::Writer,
     cobs::{self, Decoder},
     crc32::crc32,
     frame::{Encoded, Frame, Header},
@@ -17,6 +18,14 @@ use super::{
 use crate::noise::DiscreteGaussian;
 
 mod vectors;
+
+/// A frame in COBS, and its length there.
+fn stuffed(raw: &[u8]) -> ([u8; FRAME_BYTES], usize) {
+    let mut bytes = [0xff; FRAME_BYTES];
+    bytes[1..=raw.len()].copy_from_slice(raw);
+    let length = cobs::encode(&mut bytes, raw.len()).unwrap();
+    (bytes, length)
+}
 
 /// Everything that comes out of a stream of bytes.
 pub(crate) fn frames(bytes: &[u8]) -> Vec<Result<Vec<u8>, Refusal>> {
@@ -46,8 +55,7 @@ fn key(byte: u8) -> Key {
 proptest! {
     #[test]
     fn a_frame_survives_the_line(raw in vec(prop_oneof![Just(0u8), any::<u8>()], 1..=RAW_BYTES)) {
-        let mut encoded = [0; FRAME_BYTES];
-        let length = cobs::encode(&raw, &mut encoded).unwrap();
+        let (encoded, length) = stuffed(&raw);
         prop_assert_eq!(length, raw.len() + 2);
         prop_assert_eq!(encoded[..length].iter().position(|byte| *byte == 0), Some(length - 1));
         prop_assert_eq!(frames(&encoded[..length]), vec![Ok(raw)]);
@@ -57,8 +65,7 @@ proptest! {
     fn after_any_garbage_the_next_frame_is_found(
         garbage in vec(any::<u8>(), 0..600), raw in vec(any::<u8>(), 1..=RAW_BYTES),
     ) {
-        let mut encoded = [0; FRAME_BYTES];
-        let length = cobs::encode(&raw, &mut encoded).unwrap();
+        let (encoded, length) = stuffed(&raw);
         let mut bytes = garbage;
         bytes.push(0);
         bytes.extend(&encoded[..length]);
@@ -90,7 +97,9 @@ proptest! {
                 // What is accepted is exactly what this crate would have written.
                 prop_assert_eq!(message.kind(), kind);
                 let mut buffer = [0; BODY_BYTES];
-                let length = message.write(direction, &mut buffer).unwrap();
+                let mut writer = Writer::new(&mut buffer);
+                message.write(direction, &mut writer).unwrap();
+                let length = writer.finish().unwrap();
                 let again = Message::parse(kind, &buffer[..length], direction).unwrap();
                 prop_assert_eq!(format!("{again:?}"), format!("{message:?}"));
             }
@@ -136,10 +145,7 @@ fn torn_frames_are_refused_by_name() {
     assert_eq!(Frame::parse(&[0; 29]).unwrap_err(), Refusal::TooShort);
     assert_eq!(Frame::parse(&[1; 30]).unwrap_err(), Refusal::Checksum);
     assert_eq!(Frame::parse(&[0; 255]).unwrap_err(), Refusal::TooLong);
-    assert_eq!(
-        cobs::encode(&[1; RAW_BYTES + 1], &mut [0; FRAME_BYTES]),
-        None
-    );
+    assert_eq!(cobs::encode(&mut [0; FRAME_BYTES], RAW_BYTES + 1), None);
     let long = Encoded::seal(
         header(22, 1),
         &[1; BODY_BYTES + 1],
