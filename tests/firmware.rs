@@ -73,21 +73,34 @@ pub(crate) fn emulate(
     line: &Path,
 ) -> Child {
     let line = format!("unix:{},server=on,wait=off", line.display());
+    emulator(board, program, page, ledger, &line)
+        .spawn()
+        .expect("QEMU starts")
+}
+
+/// QEMU with the client, its serial line as QEMU's `-serial` has it.
+pub(crate) fn emulator(
+    board: &Board,
+    program: &Path,
+    page: &Path,
+    ledger: &Path,
+    line: &str,
+) -> Command {
     let host = format!(
         "enable=on,target=native,arg=client,arg={}",
         ledger.display()
     );
     let loader = format!("loader,file={},addr={:#x}", page.display(), board.provision);
-    Command::new(board.qemu)
+    let mut command = Command::new(board.qemu);
+    command
         .arg("-machine")
         .args(board.machine)
-        .args(["-display", "none", "-monitor", "none", "-serial", &line])
+        .args(["-display", "none", "-monitor", "none", "-serial", line])
         .args(["-semihosting-config", &host, "-device", &loader])
         .arg("-kernel")
         .arg(program)
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("QEMU starts")
+        .stdin(Stdio::null());
+    command
 }
 
 /// Starts the client on a board whose page and ledger are in `dir`.

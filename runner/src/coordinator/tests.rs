@@ -217,6 +217,24 @@ fn a_recorded_hello_does_not_end_a_session() {
     assert_eq!(verdict, Verdict::Answered(expected(3, &offer)));
 }
 
+/// A kilobyte is what a connection is read at a time: nothing more waits for a device.
+#[test]
+fn answers_to_a_flood_of_requests_are_bounded_by_what_was_read() {
+    let mut desk = Desk::new(None);
+    desk.peer(0).offer(offer(1, None));
+    let mut liar = Liar::new(&mut desk, 0);
+    let request = |_| liar.link.seal(1, &Message::WantModel(0));
+    let mut flood: Vec<u8> = (0..32)
+        .map(request)
+        .flat_map(|x| x.as_slice().to_vec())
+        .collect();
+    flood.truncate(1024);
+    let answers = desk.hear(&flood);
+    // A frame has 32 bytes at least, and its answer 256 at most.
+    assert!(answers.len() <= 1024 / 32 * 256, "{} bytes", answers.len());
+    assert_eq!(frames(&answers).len(), 30);
+}
+
 #[test]
 fn a_device_that_may_have_begun_is_not_asked_again() {
     let mut desk = Desk::new(None);
