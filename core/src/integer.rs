@@ -31,7 +31,7 @@ pub(crate) const fn divide(numerator: u64, shift: u32, denominator: u64) -> (u64
 pub(crate) const fn square_root(square: u64) -> u64 {
     let (mut root, mut remainder) = (0, square);
     // The highest power of four that may be in it.
-    let mut power = 1 << (62 - (square.leading_zeros() & 62)) / 2 * 2;
+    let mut power = 1 << (62 - (square.leading_zeros() & 62));
     while power > 0 {
         let trial = root + power;
         root >>= 1;

@@ -107,7 +107,7 @@ impl Positive {
     }
 
     /// One less the number, which is below 1.
-    pub(super) const fn from_one(self) -> Self {
+    pub(super) const fn one_minus(self) -> Self {
         let (significand, exponent) = self.parts();
         // In units of 2^-53, the last bit of the result or one below it: ties to even stay ties to even.
         let units = nearest(significand, exponent + 53);
@@ -187,7 +187,7 @@ mod tests {
             let x = f32::from_bits(pattern);
             prop_assert_eq!(f64_of(Positive::from_f32(x)), f64::from(x));
             let below_one = if a < 1.0 { a } else { 0.5 / a };
-            prop_assert_eq!(f64_of(Positive::new(below_one).from_one()), 1.0 - below_one);
+            prop_assert_eq!(f64_of(Positive::new(below_one).one_minus()), 1.0 - below_one);
             let small = if a < 1e30 { a } else { 1.0 / a };
             prop_assert_eq!(Positive::new(small).to_f32().to_bits(), (small as f32).to_bits());
             let countable = if a < 4e9 { a } else { 1.0 / a };

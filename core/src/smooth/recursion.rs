@@ -41,7 +41,7 @@ impl Recursion {
         let more = root.plus(one);
         let decay = four_sigma.over(more).over(more).to_f32();
         let gain = if decay > 0.0 {
-            let gap = Positive::from_f32(decay).from_one();
+            let gap = Positive::from_f32(decay).one_minus();
             gap.times(gap).to_f32()
         } else {
             1.0
