@@ -150,7 +150,7 @@ pub(super) fn batch_scores<S: Samples>(
     let outputs = biases.len();
     let features = weights.len() / outputs.max(1);
     if !WIDE {
-        for (index, scores) in indices.iter().zip(scores.chunks_exact_mut(outputs)) {
+        for (index, scores) in indices.iter().zip(scores.chunks_exact_mut(outputs.max(1))) {
             let x = samples.features(*index as usize);
             let rows = weights.chunks_exact(features.max(1)).zip(biases);
             for (score, (row, bias)) in scores.iter_mut().zip(rows) {
