@@ -139,6 +139,7 @@ fn numbers_out_of_range_are_named_with_their_value() {
         ("proximal", "inf"),
         ("gradient_smoothing", "-1"),
         ("gradient_smoothing", "nan"),
+        ("gradient_smoothing", "257"),
     ] {
         let text = format!("[train]\n{key} = {value}\n[server]");
         refused("[server]", &text, &[&format!("`train.{key}`")]);

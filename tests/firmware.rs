@@ -21,7 +21,7 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::Clipping;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
-use smolfed_core::wire::link::{Link, greet, open_greeting};
+use smolfed_core::wire::link::{CoordinatorEnd, Link, greet, open_greeting};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{
     Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values, Welcome,
@@ -73,21 +73,34 @@ pub(crate) fn emulate(
     line: &Path,
 ) -> Child {
     let line = format!("unix:{},server=on,wait=off", line.display());
+    emulator(board, program, page, ledger, &line)
+        .spawn()
+        .expect("QEMU starts")
+}
+
+/// QEMU with the client, its serial line as QEMU's `-serial` has it.
+pub(crate) fn emulator(
+    board: &Board,
+    program: &Path,
+    page: &Path,
+    ledger: &Path,
+    line: &str,
+) -> Command {
     let host = format!(
         "enable=on,target=native,arg=client,arg={}",
         ledger.display()
     );
     let loader = format!("loader,file={},addr={:#x}", page.display(), board.provision);
-    Command::new(board.qemu)
+    let mut command = Command::new(board.qemu);
+    command
         .arg("-machine")
         .args(board.machine)
-        .args(["-display", "none", "-monitor", "none", "-serial", &line])
+        .args(["-display", "none", "-monitor", "none", "-serial", line])
         .args(["-semihosting-config", &host, "-device", &loader])
         .arg("-kernel")
         .arg(program)
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("QEMU starts")
+        .stdin(Stdio::null());
+    command
 }
 
 /// Starts the client on a board whose page and ledger are in `dir`.
@@ -196,7 +209,7 @@ fn play(
 ) {
     let begun = Instant::now();
     let mut buffer = [0; 512];
-    let call = greet(&Message::Call, &Key::from_secret(KEY), Direction::ToDevice);
+    let call = greet::<CoordinatorEnd>(&Message::Call, &Key::from_secret(KEY));
     other.outgoing.push(call.as_slice().to_vec());
     while !other.done && other.declined.is_none() {
         assert!(begun.elapsed() < PATIENCE, "no end: {:?}", other.refusals);

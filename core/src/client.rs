@@ -14,8 +14,8 @@ use crate::{
 
 /// A model of `P` parameters that trains on up to `N` samples, `B` scores at a time.
 ///
-/// `P` must be the model's number of parameters and `B` at least its number of outputs (a multiple
-/// is faster); anything else does not compile:
+/// `P` must be the model's number of parameters and `B` at least its number of outputs (with vector
+/// registers a multiple is faster); anything else does not compile:
 ///
 /// ```compile_fail
 /// use smolfed_core::{client::Client, model::{Const, Softmax}};

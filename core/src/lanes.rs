@@ -12,6 +12,9 @@
 
 use crate::math;
 
+/// Whether there are vector registers for many sums side by side. The bits do not depend on it.
+pub(crate) const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
 /// Number of interleaved partial sums.
 pub const LANES: usize = 8;
 
@@ -132,10 +135,32 @@ macro_rules! unroll {
     };
 }
 
+/// The block for each lane, one after the other where there are no vectors: also when a program is
+/// optimised for size, its innermost loops should have no counter.
+macro_rules! each_lane {
+    ($l:ident, $body:block) => {
+        if WIDE {
+            for $l in 0..LANES $body
+        } else {
+            each_lane!($l, $body; 0 1 2 3 4 5 6 7);
+        }
+    };
+    ($l:ident, $body:block; $($lane:literal)*) => {
+        $({
+            let $l = $lane;
+            $body
+        })*
+    };
+}
+pub(crate) use each_lane;
+
 /// All dot products of `S` vectors with `R` rows over their common length: `result[s][r] = xₛ·wᵣ`.
 ///
 /// Each product is summed in lane order on its own, so the shape of the tile cannot be seen in the
 /// result; it only decides how often memory is read.
+///
+/// Without vectors it is a function of its own: inlined into the loop over rows, all values of `x` would
+/// be kept across it, and there are registers for few of them.
 #[inline(always)]
 pub fn dots<const S: usize, const R: usize>(x: [&[f32]; S], w: [&[f32]; R]) -> [[f32; R]; S] {
     const {
@@ -189,9 +214,11 @@ fn add_products<const S: usize, const R: usize, const N: usize>(
     for block in 0..N / LANES {
         unroll!(r < R, {
             unroll!(s < S, {
-                for l in 0..LANES {
-                    sums[s][r][l] += x[s][block * LANES + l] * w[r][block * LANES + l];
-                }
+                let (x, w) = (&x[s], &w[r]);
+                let sums = &mut sums[s][r];
+                each_lane!(l, {
+                    sums[l] += x[block * LANES + l] * w[block * LANES + l];
+                });
             });
         });
     }

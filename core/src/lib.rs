@@ -89,6 +89,7 @@ extern crate std;
 pub mod client;
 pub mod clip;
 pub mod contrast;
+mod integer;
 pub mod lanes;
 pub mod ledger;
 pub mod math;

@@ -1,4 +1,4 @@
-//! Elementary functions: always `libm` in software, so that every target returns the same bits.
+//! Elementary functions: always in software, nearly all of `libm`, so that every target returns the same bits.
 //!
 //! `std`'s float functions call the platform's C library, whose last bits differ between systems,
 //! and are never used. With the feature `micromath`, [`exp`] is a small approximation; it serves
@@ -51,7 +51,53 @@ pub fn ln_1p(x: f32) -> f32 {
 /// Square root, correctly rounded.
 #[inline]
 pub fn sqrt(x: f32) -> f32 {
-    libm::sqrtf(x)
+    // The same number: a correctly rounded root is one number. libm's is faster, and half a
+    // kilobyte with its table; a device takes a root a step.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    return libm::sqrtf(x);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return sqrt_by_heron(x);
+}
+
+/// [`sqrt`] by three steps of Heron's rule, and a correction in integers.
+///
+/// A first guess from the pattern is within 7 %; each step squares half of that, so that after three
+/// of them the rounding of the last one is left, less than a unit. For x = s · 2^(2 half), with s from
+/// 1 to 4, the guess is R units of 2⁻²³. With m = s · 2⁴⁶ the right R is the integer next to √m:
+/// R² − R < m ≤ R² + R. There is no tie, as (R + ½)² is no integer.
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn sqrt_by_heron(x: f32) -> f32 {
+    if x < 0.0 {
+        return f32::NAN;
+    }
+    let pattern = x.to_bits();
+    // Zeros, infinity and NaN are their own roots.
+    if pattern << 1 == 0 || pattern >= f32::INFINITY.to_bits() {
+        return x;
+    }
+    let (significand, exponent) = match pattern >> 23 {
+        // A subnormal number has the exponent of the least normal one, and no hidden bit.
+        0 => {
+            let spare = pattern.leading_zeros() - 8;
+            (pattern << spare, 1 - spare as i32)
+        }
+        exponent => ((pattern & 0x007f_ffff) | 0x0080_0000, exponent as i32),
+    };
+    let (half, odd) = ((exponent - 127) >> 1, (exponent - 127) & 1);
+    let one_to_four = (significand & 0x007f_ffff) | ((127 + odd as u32) << 23);
+    let square = f32::from_bits(one_to_four);
+    let mut root = f32::from_bits((one_to_four >> 1) + (127 << 22));
+    for _ in 0..3 {
+        root = 0.5 * (root + square / root);
+    }
+    // Exact: 2²³ to 2²⁴.
+    let guess = (root * 8_388_608.0) as u32;
+    // m − R², which is a few times R at most, from the lowest 32 bits of both.
+    let rest = (significand << (23 + odd)).wrapping_sub(guess.wrapping_mul(guess)) as i32;
+    let units = guess as i32;
+    let nearest = units + i32::from(rest > units) - i32::from(rest <= -units);
+    // The hidden bit adds one to the exponent.
+    f32::from_bits((((half + 126) as u32) << 23) + nearest as u32)
 }
 
 /// Absolute value.
@@ -91,6 +137,37 @@ mod tests {
         }
         assert_eq!(softplus(1e4).to_bits(), 1e4f32.to_bits());
         assert_eq!(sigmoid(0.0).to_bits(), 0.5f32.to_bits());
+    }
+
+    /// All significands under an even and an odd exponent: the others only move the result.
+    #[test]
+    fn both_square_roots_have_the_same_bits() {
+        for pattern in 0x3f80_0000..0x4080_0000 {
+            let x = f32::from_bits(pattern);
+            assert_eq!(sqrt_by_heron(x).to_bits(), libm::sqrtf(x).to_bits(), "{x}");
+        }
+    }
+
+    #[test]
+    fn square_roots_at_the_ends_of_the_range_have_the_same_bits() {
+        let ends = [
+            0,
+            1,
+            2,
+            3,
+            0x007f_ffff,
+            0x0080_0000,
+            0x0080_0001,
+            0x7f7f_ffff,
+            0x7f80_0000,
+        ];
+        let others = (0..0x7f80_0000).step_by(999_983);
+        for pattern in ends.into_iter().chain(others) {
+            let x = f32::from_bits(pattern);
+            assert_eq!(sqrt_by_heron(x).to_bits(), libm::sqrtf(x).to_bits(), "{x}");
+        }
+        assert_eq!(sqrt_by_heron(-0.0).to_bits(), (-0.0_f32).to_bits());
+        assert!(sqrt_by_heron(-1.0).is_nan() && sqrt_by_heron(f32::NAN).is_nan());
     }
 
     #[test]

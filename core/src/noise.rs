@@ -42,6 +42,7 @@ mod strip;
 #[cfg(test)]
 mod tests;
 
+use crate::integer::divide;
 use acceptance::Acceptance;
 use strip::{STRIP_LIMIT, STRIPS_PER_SIGMA, Strips};
 
@@ -148,9 +149,10 @@ impl DiscreteGaussian {
             return Err(NoiseError::DenominatorTooLarge);
         }
         let acceptance = Acceptance::new(numerator, denominator);
-        let biased_products = match (1_u64 << 32).checked_rem(acceptance.width) {
-            Some(rest) if acceptance.width >> 32 == 0 => rest as u32,
-            _ => 0,
+        let biased_products = if acceptance.width >> 32 == 0 {
+            divide(1, 32, acceptance.width).1 as u32
+        } else {
+            0
         };
         Ok(Self {
             acceptance,

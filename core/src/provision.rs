@@ -138,6 +138,7 @@ impl<'a> Record<'a> {
     /// # Errors
     /// [`ProvisionError::Blank`], [`ProvisionError::Length`], [`ProvisionError::Checksum`] and
     /// [`ProvisionError::Samples`].
+    #[inline(never)]
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
         if reader.array() != Some(MAGIC) {

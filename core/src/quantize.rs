@@ -10,13 +10,24 @@
 //! Gaussian noise and makes sums independent of order. [`Grid::value`] is the way back; it is
 //! post-processing and free.
 
-use crate::params::ClipNorm;
+use crate::{
+    integer::{divide, square_root},
+    params::ClipNorm,
+};
 
 /// Fewest and most bits of a [`Grid`].
 pub const BITS: core::ops::RangeInclusive<u32> = 4..=24;
 
 /// Bits of a grid unless said otherwise.
 pub const DEFAULT_BITS: u32 = 20;
+
+/// Entries of at most 2²⁵ whose squares certainly add up to less than 2⁶⁴.
+const BLOCK: usize = 1 << 13;
+
+/// Parts of an `f32`'s pattern: its sign, the significand that is written, and the bit that is not.
+const SIGN: u32 = 0x8000_0000;
+const SIGNIFICAND: u32 = 0x007f_ffff;
+const HIDDEN: u32 = 0x0080_0000;
 
 /// Why an update has no place on the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +79,13 @@ pub struct Grid {
     clip_norm: ClipNorm,
     bits: u32,
     /// Significand of `clip_norm`, 2²³ ≤ m < 2²⁴.
-    significand: u64,
-    /// ⌊2⁶³ / significand⌋, to divide by multiplying.
-    reciprocal: u64,
-    /// Biased exponent of `clip_norm`.
+    significand: u32,
+    /// ⌊(2⁵⁵ − 1) / significand⌋, to divide by multiplying.
+    reciprocal: u32,
+    /// The biased exponent of a number whose quotient by a step is 1/2 to 2.
     exponent: u32,
+    /// Magnitudes whose pattern is below this are rounded to 0.
+    least: u32,
 }
 
 impl Grid {
@@ -86,13 +99,21 @@ impl Grid {
         }
         // `ClipNorm` is normal and positive, so the hidden bit is there and the sign is not.
         let pattern = clip_norm.get().to_bits();
-        let significand = ((pattern & 0x007f_ffff) | 0x0080_0000) as u64;
+        let significand = (pattern & SIGNIFICAND) | HIDDEN;
+        // Zero and subnormal numbers have no hidden bit. They are rounded to zero, too: that some
+        // are above a step takes a clip norm below 2^-100.
+        let least = match (pattern >> 23).checked_sub(bits) {
+            Some(exponent) if exponent > 0 => exponent << 23,
+            _ => HIDDEN,
+        };
         Ok(Self {
             clip_norm,
             bits,
             significand,
-            reciprocal: (1 << 63) / significand,
-            exponent: pattern >> 23,
+            // Below 2³², since the significand is 2²³ at least.
+            reciprocal: divide((1 << 55) - 1, 0, significand as u64).0 as u32,
+            exponent: (pattern >> 23).wrapping_sub(bits),
+            least,
         })
     }
 
@@ -122,28 +143,34 @@ impl Grid {
     }
 
     /// ⌊|x| / step⌋ with the sign of `x`; exact for |x| ≤ 2 · clip norm.
+    ///
+    /// In 32 bits but for one product. With m and M the significands of x and of the clip norm,
+    /// |x| / step = (m / M) · 2^shift, shift ≤ 25.
+    ///
+    /// *Estimate.* `reciprocal` is short of 2⁵⁵/M by at most 1 + 1/M, so 2⁸m · reciprocal / 2³² is
+    /// short of 2³¹·m/M by less than 1.1, and after rounding down by less than 2.1. Shifted by
+    /// 31 − shift ≥ 6 to the right that is less than 2.1/64 of a unit: the estimate is the quotient,
+    /// or one less.
+    ///
+    /// *Which.* m · 2^shift − estimate · M is therefore at least 0 and below 2M < 2²⁵. The lowest
+    /// 32 bits of both products give it, and it is M or more if the estimate is one less. ∎
     #[inline(always)]
     fn round_toward_zero(&self, x: f32) -> i32 {
         let pattern = x.to_bits();
-        let exponent = (pattern >> 23) & 0xff;
-        // |x| / step = (m_x / m_L) · 2^shift with 1/2 < m_x / m_L < 2.
-        let shift = exponent as i32 - self.exponent as i32 + self.bits as i32;
-        // A negative shift is below one step; so are zero and subnormal numbers, whose exponent
-        // field is 0 and for which the hidden bit below would be wrong: L·2^-b ≥ 2^-126-24 is only
-        // reached when clip_norm < 2^-100, and then rounding them to zero is still toward zero.
-        if shift < 0 || exponent == 0 {
+        let magnitude = pattern & !SIGN;
+        if magnitude < self.least {
             return 0;
         }
-        let significand = u64::from((pattern & 0x007f_ffff) | 0x0080_0000);
-        // shift ≤ bits + 1 ≤ 25, so nothing below exceeds 2^49; and the reciprocal is short by
-        // less than one part in 2⁴⁰, so the estimate is the quotient or one less.
-        let shift = shift as u32;
-        let estimate = (significand * self.reciprocal) >> (63 - shift);
-        let short = (estimate + 1) * self.significand <= significand << shift;
-        let magnitude = (estimate + u64::from(short)) as i32;
-        // Negated without a branch, which no processor could predict: −m = !m + 1.
-        let sign = (pattern as i32) >> 31;
-        (magnitude ^ sign) - sign
+        // The masks change nothing: 0 ≤ shift ≤ 25. They spare the processor a comparison.
+        let shift = (magnitude >> 23).wrapping_sub(self.exponent) & 31;
+        let significand = (magnitude & SIGNIFICAND) | HIDDEN;
+        let product = u64::from(significand << 8) * u64::from(self.reciprocal);
+        let estimate = (product >> 32) as u32 >> (31 - shift);
+        let rest = (significand << shift).wrapping_sub(estimate.wrapping_mul(self.significand));
+        let quotient = (estimate + u32::from(rest >= self.significand)) as i32;
+        // Negated without a branch, which no processor could predict: −q = !q + 1.
+        let sign = pattern as i32 >> 31;
+        (quotient ^ sign) - sign
     }
 
     /// Checks a clipped update and returns the map from its entries to integers, which guarantees
@@ -156,24 +183,31 @@ impl Grid {
     /// come out of clipping; the device must then sit the round out.
     pub fn quantizer(&self, update: &[f32]) -> Result<Quantizer, QuantizeError> {
         self.refuse_unclipped(update)?;
-        let squares = sum_of_squares(update.iter().map(|x| self.round_toward_zero(*x)));
+        let squares = update.chunks(BLOCK).fold(0, |sum: u64, block| {
+            sum.saturating_add(block.iter().fold(0, |sum, x| {
+                let q = i64::from(self.round_toward_zero(*x));
+                sum + (q * q) as u64
+            }))
+        });
         Ok(self.quantizer_for(squares))
     }
 
     /// Refuses what cannot have come out of clipping.
     fn refuse_unclipped(&self, update: &[f32]) -> Result<(), QuantizeError> {
-        let limit = 2.0 * self.clip_norm.get();
-        let mut inside = true;
-        let mut finite = true;
-        for x in update {
-            inside &= crate::math::abs(*x) <= limit;
-            finite &= x.is_finite();
-        }
-        if !finite {
+        // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above all.
+        let largest = update.iter().fold(0, |largest, x| {
+            let magnitude = x.to_bits() & !SIGN;
+            if magnitude > largest {
+                magnitude
+            } else {
+                largest
+            }
+        });
+        if largest >= f32::INFINITY.to_bits() {
             return Err(QuantizeError::NotFinite);
         }
-        // An infinite `limit` (clip norm near f32::MAX) leaves finite entries only: still exact.
-        if !inside {
+        // An infinite limit (clip norm near f32::MAX) leaves finite entries only: still exact.
+        if largest > (2.0 * self.clip_norm.get()).to_bits() {
             return Err(QuantizeError::NotClipped);
         }
         Ok(())
@@ -183,8 +217,8 @@ impl Grid {
     fn quantizer_for(&self, squares: u64) -> Quantizer {
         let shrink = (squares > self.bound()).then(|| {
             // f ≤ 2^30 · 2^b / √Σq², so that Σ⌊|q| f / 2^30⌋² ≤ Σq² f² / 2^60 ≤ 4^b.
-            let root = squares.isqrt() + 1;
-            (1u64 << (30 + self.bits)) / root
+            let root = square_root(squares) + 1;
+            divide(1, 30 + self.bits, root).0
         });
         Quantizer {
             grid: *self,
@@ -284,6 +318,15 @@ mod tests {
         q.iter().map(|q| u128::from(q.unsigned_abs()).pow(2)).sum()
     }
 
+    /// The definition in `f64`, whose quotient is never rounded across an integer here, and subnormal
+    /// entries to zero.
+    fn by_division(grid: &Grid, x: f32) -> i32 {
+        if x.is_subnormal() {
+            return 0;
+        }
+        (f64::from(x) / grid.step()) as i32
+    }
+
     proptest! {
         /// The quotient of two f32 in f64 is never rounded up across an integer here: a quotient
         /// below 2²⁵ with a denominator below 2²⁴ that is no integer is at least 2⁻⁴⁹ below it.
@@ -295,6 +338,24 @@ mod tests {
             let grid = grid(clip_norm * factor, bits);
             let exact = f64::from(x * factor) / grid.step();
             prop_assert_eq!(f64::from(grid.round_toward_zero(x * factor)), exact.trunc());
+        }
+
+        /// Any clip norm and any entry of up to twice that, and what is next to points of the grid.
+        #[test]
+        fn every_pattern_is_rounded_like_the_quotient(
+            clip_norm in 0x0080_0000_u32..0x7f80_0000, bits in 4u32..=24,
+            share in 0.0_f64..2.0, spread in 0_u32..160, point in any::<i32>(),
+        ) {
+            let grid = grid(f32::from_bits(clip_norm), bits);
+            let largest = (2.0 * grid.clip_norm().get()).min(f32::MAX);
+            let entry = (f64::from(largest) * 0.5 * share * 2f64.powi(-(spread as i32))) as f32;
+            let near = (f64::from(point >> (30 - bits)) * grid.step()) as f32;
+            for x in [entry, near, near.next_up(), near.next_down(), largest, 0.0] {
+                if x.abs() <= largest {
+                    prop_assert_eq!(grid.round_toward_zero(x), by_division(&grid, x), "{} on {:?}", x, grid);
+                    prop_assert_eq!(grid.round_toward_zero(-x), by_division(&grid, -x), "{} on {:?}", -x, grid);
+                }
+            }
         }
 
         /// The integer bound holds exactly for whatever clipping returns.
@@ -335,6 +396,48 @@ mod tests {
         assert_eq!(grid.check(&q), Ok(()));
         assert_eq!(grid.check(&[1 << 20, 1]), Err(QuantizeError::OutOfBound));
         assert_eq!(grid.check(&[i32::MIN; 3]), Err(QuantizeError::OutOfBound));
+    }
+
+    #[test]
+    fn entries_at_the_ends_of_the_range_are_rounded_like_the_quotient() {
+        let clip_norms = [
+            f32::MIN_POSITIVE,
+            2e-38,
+            1e-31,
+            0.3,
+            1.0,
+            1.999_999_9,
+            1e30,
+            f32::MAX,
+        ];
+        let tiny = [0, 1, 0x0040_0000, 0x007f_ffff, 0x0080_0000, 0x0080_0001].map(f32::from_bits);
+        for (clip_norm, bits) in clip_norms
+            .iter()
+            .flat_map(|l| (4..=24).map(move |b| (*l, b)))
+        {
+            let grid = grid(clip_norm, bits);
+            let near = [
+                clip_norm,
+                clip_norm.next_down(),
+                clip_norm.next_up(),
+                2.0 * clip_norm,
+            ];
+            let steps = [1.0, 1.5, 2.0, 3.0].map(|count| (count * grid.step()) as f32);
+            for x in tiny
+                .into_iter()
+                .chain(near)
+                .chain(steps)
+                .flat_map(|x| [x, -x])
+            {
+                if x.is_finite() && x.abs() <= 2.0 * clip_norm {
+                    assert_eq!(
+                        grid.round_toward_zero(x),
+                        by_division(&grid, x),
+                        "{x} on {grid:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

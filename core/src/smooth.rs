@@ -29,6 +29,8 @@
 
 mod dimension;
 mod grid;
+mod narrow;
+mod positive;
 mod recursion;
 mod segments;
 mod wide;
@@ -37,8 +39,7 @@ use core::fmt;
 use core::num::NonZeroUsize;
 
 pub use dimension::bias_squared;
-use recursion::Recursion;
-use segments::{MAX_PLAIN, Plan};
+pub use narrow::NarrowSmoothing;
 use wide::WideRecursion;
 
 /// Largest sigma whose recursions run in `f32`: the roundings of one pass add up to at most
@@ -53,6 +54,8 @@ pub enum SmoothingError {
     NotFinite,
     /// Sigma is below 0.
     Negative,
+    /// Sigma is above [`NARROW_SIGMA`], which gradients are not smoothed by.
+    TooLarge,
     /// The lengths do not add up to the length of the vector.
     Length {
         /// The sum of the lengths; `usize::MAX` if it does not fit.
@@ -74,6 +77,7 @@ impl fmt::Display for SmoothingError {
         match *self {
             Self::NotFinite => write!(f, "sigma must be finite"),
             Self::Negative => write!(f, "sigma must be 0 or more"),
+            Self::TooLarge => write!(f, "sigma must be at most {NARROW_SIGMA}"),
             Self::Length { expected, found } => {
                 write!(
                     f,
@@ -108,7 +112,8 @@ impl core::error::Error for SmoothingError {}
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaplacianSmoothing {
     sigma: f32,
-    narrow: Recursion,
+    /// Unless sigma is too large for it.
+    narrow: Option<NarrowSmoothing>,
     wide: WideRecursion,
 }
 
@@ -120,17 +125,15 @@ impl LaplacianSmoothing {
     /// # Errors
     /// [`SmoothingError::NotFinite`] and [`SmoothingError::Negative`].
     pub const fn new(sigma: f32) -> Result<Self, SmoothingError> {
-        if !sigma.is_finite() {
-            return Err(SmoothingError::NotFinite);
-        }
-        if sigma < 0.0 {
-            return Err(SmoothingError::Negative);
-        }
-        let wide = WideRecursion::new(sigma);
+        let narrow = match NarrowSmoothing::new(sigma) {
+            Ok(narrow) => Some(narrow),
+            Err(SmoothingError::TooLarge) => None,
+            Err(error) => return Err(error),
+        };
         Ok(Self {
             sigma,
-            narrow: Recursion::new(sigma, wide.root()),
-            wide,
+            narrow,
+            wide: WideRecursion::new(sigma),
         })
     }
 
@@ -148,25 +151,10 @@ impl LaplacianSmoothing {
     /// * Cost: five flops an element, no extra memory.
     /// * Source: Liang et al. 2020, arXiv:2005.00218, Algorithm 1, the server's `A_sigma^-1`.
     pub fn apply(&self, v: &mut [f32]) {
-        self.apply_at_most(v, usize::MAX);
-    }
-
-    /// [`Self::apply`] to a tensor of at most `largest` elements: where the compiler knows that it is
-    /// short, the path of long ones is not in the program.
-    #[inline(always)]
-    fn apply_at_most(&self, v: &mut [f32], largest: usize) {
-        if self.is_identity(v.len()) {
-            return;
-        }
-        if self.sigma > NARROW_SIGMA {
-            self.wide.apply(v, NonZeroUsize::MIN);
-        } else if let Some(plan) = (largest > MAX_PLAIN)
-            .then(|| Plan::new(v.len(), self.narrow.reach))
-            .flatten()
-        {
-            segments::apply(&self.narrow, v, plan);
-        } else {
-            self.narrow.apply(v);
+        match &self.narrow {
+            Some(narrow) => narrow.apply(v, usize::MAX),
+            None if v.len() < 2 => {}
+            None => self.wide.apply(v, NonZeroUsize::MIN),
         }
     }
 
@@ -178,33 +166,7 @@ impl LaplacianSmoothing {
     /// # Errors
     /// [`SmoothingError::Length`]; `v` is then unchanged.
     pub fn apply_tensors(&self, v: &mut [f32], lengths: &[usize]) -> Result<(), SmoothingError> {
-        self.apply_tensors_at_most(v, lengths, usize::MAX)
-    }
-
-    /// [`Self::apply_tensors`] to tensors of at most `largest` elements each.
-    #[inline(always)]
-    pub(crate) fn apply_tensors_at_most(
-        &self,
-        v: &mut [f32],
-        lengths: &[usize],
-        largest: usize,
-    ) -> Result<(), SmoothingError> {
-        let found = v.len();
-        let expected = lengths
-            .iter()
-            .fold(0, |sum: usize, &length| sum.saturating_add(length));
-        if expected != found {
-            return Err(SmoothingError::Length { expected, found });
-        }
-        let mut rest = v;
-        for &length in lengths {
-            let Some((tensor, after)) = rest.split_at_mut_checked(length) else {
-                break;
-            };
-            self.apply_at_most(tensor, largest);
-            rest = after;
-        }
-        Ok(())
+        each_tensor(v, lengths, |tensor| self.apply(tensor))
     }
 
     /// Smooths along each axis of a grid in turn: the inverse of the Kronecker product of one A
@@ -244,12 +206,10 @@ impl LaplacianSmoothing {
 
     /// Smooths `slab` along its outermost axis, whose elements lie `stride` apart.
     fn apply_axis(&self, slab: &mut [f32], stride: NonZeroUsize) {
-        if stride == NonZeroUsize::MIN {
-            self.apply(slab);
-        } else if self.sigma > NARROW_SIGMA {
-            self.wide.apply(slab, stride);
-        } else {
-            grid::apply_outermost(&self.narrow, slab, stride);
+        match &self.narrow {
+            _ if stride == NonZeroUsize::MIN => self.apply(slab),
+            Some(narrow) => grid::apply_outermost(narrow.recursion(), slab, stride),
+            None => self.wide.apply(slab, stride),
         }
     }
 
@@ -257,6 +217,31 @@ impl LaplacianSmoothing {
     fn is_identity(&self, d: usize) -> bool {
         d < 2 || self.sigma <= 0.0
     }
+}
+
+/// Hands each of several tensors that lie in a row in `v` to `smooth`.
+#[inline(always)]
+fn each_tensor(
+    v: &mut [f32],
+    lengths: &[usize],
+    mut smooth: impl FnMut(&mut [f32]),
+) -> Result<(), SmoothingError> {
+    let found = v.len();
+    let expected = lengths
+        .iter()
+        .fold(0, |sum: usize, &length| sum.saturating_add(length));
+    if expected != found {
+        return Err(SmoothingError::Length { expected, found });
+    }
+    let mut rest = v;
+    for &length in lengths {
+        let Some((tensor, after)) = rest.split_at_mut_checked(length) else {
+            break;
+        };
+        smooth(tensor);
+        rest = after;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

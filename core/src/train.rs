@@ -20,7 +20,7 @@ use crate::{
     model::{Model, ModelError},
     params::{ClipNorm, LearningRate, Penalty},
     samples::Samples,
-    smooth::LaplacianSmoothing,
+    smooth::NarrowSmoothing,
     stream,
 };
 
@@ -52,7 +52,7 @@ pub struct LocalTraining {
     /// When it is applied.
     pub clipping: Clipping,
     /// Laplacian smoothing of the local gradient, tensor by tensor.
-    pub gradient_smoothing: Option<LaplacianSmoothing>,
+    pub gradient_smoothing: Option<NarrowSmoothing>,
 }
 
 /// Why a device has no update. It must then sit the round out.
@@ -194,8 +194,7 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
             if let Some(smoothing) = settings.gradient_smoothing {
                 // The tensors add up to the update, whose length was checked above.
                 let tensors = model.tensors();
-                let largest = M::LARGEST_TENSOR;
-                let _ = smoothing.apply_tensors_at_most(update, tensors.as_slice(), largest);
+                let _ = smoothing.apply_tensors(update, tensors.as_slice(), M::LARGEST_TENSOR);
             }
             let squares = descend(settings, global, local, update);
             let norm = if squares.is_finite() {

@@ -11,7 +11,7 @@ use smolfed_core::{
     params::{ClipNorm, LearningRate, ParamError, Penalty},
     personal::{Effort, PersonalTraining},
     quantize::{Grid, QuantizeError},
-    smooth::{LaplacianSmoothing, SmoothingError},
+    smooth::{NarrowSmoothing, SmoothingError},
     stream::{Purpose, Root, Stream, StreamId},
     train::{Clipping, LocalTraining},
 };
@@ -111,7 +111,7 @@ impl Setting {
                 gradient_smoothing: None,
             })
         };
-        let smoothing = LaplacianSmoothing::new(self.smoothing_factor);
+        let smoothing = NarrowSmoothing::new(self.smoothing_factor);
         let smoothing = smoothing.map_err(|_: SmoothingError| "the smoothing factor")?;
         Ok(LocalTraining {
             gradient_smoothing: (self.smoothing_factor > 0.0).then_some(smoothing),

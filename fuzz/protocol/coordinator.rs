@@ -9,7 +9,7 @@ use smolfed::coordinator::line::{Line, Roster};
 use smolfed::coordinator::peer::{LineId, Peer, Terms};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
-use smolfed_core::wire::link::{Link, greet};
+use smolfed_core::wire::link::{DeviceEnd, Link, greet};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Hello, Message, UPDATE_CHUNK_BYTES, UpdateChunk};
 use smolfed_core::wire::{Direction, FRAME_BYTES};
@@ -33,11 +33,11 @@ pub fn coordinator(bytes: &[u8]) {
     let mut roster = Roster::new(BTreeMap::from(peers), stream());
     let mut line = Line::new(LineId(0));
     let (mut lines, mut number, mut now) = (0, 0, Duration::ZERO);
-    let mut link: Option<Link> = None;
+    let mut link: Option<Link<DeviceEnd>> = None;
     let mut offer = None;
     while let Some(action) = script.next() {
         let mut said = Vec::new();
-        let mut say = |link: &mut Option<Link>, round, message: &Message<'_>| {
+        let mut say = |link: &mut Option<Link<DeviceEnd>>, round, message: &Message<'_>| {
             if let Some(link) = link {
                 said.extend_from_slice(link.seal(round, message).as_slice());
             }
@@ -104,7 +104,7 @@ pub fn coordinator(bytes: &[u8]) {
                     shape: shape(),
                     needs_local_noise: false,
                 });
-                let frame = greet(&hello, &key, Direction::ToCoordinator);
+                let frame = greet::<DeviceEnd>(&hello, &key);
                 said.extend_from_slice(frame.as_slice());
                 nonce = Some(fresh);
             }
@@ -121,7 +121,7 @@ pub fn coordinator(bytes: &[u8]) {
         );
         if let Some(nonce) = nonce.and_then(|nonce| Some((nonce, welcome(&out)?))) {
             let session = key.session(5, &nonce.0, &nonce.1);
-            link = Some(Link::new(session, Direction::ToCoordinator));
+            link = Some(Link::<DeviceEnd>::new(session));
         }
         let stranger = roster.peers.get(&6);
         assert!(

@@ -11,7 +11,7 @@ use smolfed_core::session::{Identity, Policy, Session};
 use smolfed_core::stream::Root;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
-use smolfed_core::wire::link::{Link, greet};
+use smolfed_core::wire::link::{CoordinatorEnd, Link, greet};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Hello, MODEL_CHUNK, Message, Values, Welcome};
 use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
@@ -43,11 +43,11 @@ pub fn session(bytes: &[u8]) {
     let mut device = session.expect("a sound session");
     let features = [0.5; 2 * FEATURES];
     let samples = SampleSlice::new(&features, &[0u16, 3], FEATURES).expect("two samples");
-    let mut link: Option<Link> = None;
+    let mut link: Option<Link<CoordinatorEnd>> = None;
     let (mut script, mut round, mut past) = (Script(bytes), 0, device.ledger().past());
     while let Some(action) = script.next() {
         let mut said = Vec::new();
-        let mut say = |link: &mut Option<Link>, round, message: &Message<'_>| {
+        let mut say = |link: &mut Option<Link<CoordinatorEnd>>, round, message: &Message<'_>| {
             if let Some(link) = link {
                 said.extend_from_slice(link.seal(round, message).as_slice());
             }
@@ -84,9 +84,9 @@ pub fn session(bytes: &[u8]) {
                         version: VERSION,
                         nonce: [9; 16],
                     });
-                    let frame = greet(&welcome, &session, Direction::ToDevice);
+                    let frame = greet::<CoordinatorEnd>(&welcome, &session);
                     said.extend_from_slice(frame.as_slice());
-                    link = Some(Link::new(session, Direction::ToDevice));
+                    link = Some(Link::<CoordinatorEnd>::new(session));
                 } else {
                     device.timeout();
                 }

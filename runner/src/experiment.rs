@@ -14,7 +14,7 @@ pub(crate) mod weighting;
 use smolfed_core::contrast::Representation;
 use smolfed_core::params::{ClipNorm, LearningRate, ParamError, Penalty};
 use smolfed_core::quantize::Grid;
-use smolfed_core::smooth::LaplacianSmoothing;
+use smolfed_core::smooth::NarrowSmoothing;
 use smolfed_core::train::{Clipping, LocalTraining};
 
 use crate::config::{ClipTime, CohortConfig, Config, Method, SamplingScheme, TrainConfig};
@@ -403,7 +403,9 @@ fn local_training(
     at_least_one("train.epochs", train.epochs)?;
     let batch_size = std::num::NonZeroU32::new(train.batch_size)
         .ok_or_else(|| out_of_range("train.batch_size", 0.0, "at least 1"))?;
-    let smoothing = smoothing("train.gradient_smoothing", train.gradient_smoothing)?;
+    let factor = train.gradient_smoothing;
+    let gradient_smoothing = NarrowSmoothing::new(factor as f32)
+        .map_err(|_| out_of_range("train.gradient_smoothing", factor, "from 0 to 256"))?;
     Ok(LocalTraining {
         epochs: train.epochs,
         batch_size,
@@ -419,18 +421,8 @@ fn local_training(
             ClipTime::EveryStep => Clipping::EveryStep,
             ClipTime::Final => Clipping::Final,
         },
-        gradient_smoothing: smoothing,
+        gradient_smoothing: (factor > 0.0).then_some(gradient_smoothing),
     })
-}
-
-/// The smoothing of a factor; 0 is none.
-fn smoothing(
-    key: &'static str,
-    factor: f64,
-) -> Result<Option<LaplacianSmoothing>, ExperimentError> {
-    let smoothing = LaplacianSmoothing::new(factor as f32)
-        .map_err(|_| out_of_range(key, factor, "a finite number, 0 or more"))?;
-    Ok((factor > 0.0).then_some(smoothing))
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
-//! Four emulated boards of different kinds and 50 simulated devices in one federation.
+//! Four emulated boards of different kinds and 50 simulated devices in one federation; one board on a
+//! serial line.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering;
 
 use super::proxy::Proxy;
 use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::boards::{Board, CORTEX_M0, CORTEX_M4F, CORTEX_M33, RV32IMAC, firmware};
-use crate::firmware::emulate;
+use crate::firmware::{emulate, emulator};
 use crate::program::Place;
 
 /// An emulated board that ends with the test.
@@ -33,6 +35,44 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// What QEMU prints when a serial line of a board becomes a terminal of the host.
+fn terminal(qemu: &mut Child) -> String {
+    let output = qemu.stdout.take().expect("QEMU's output");
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    let line = lines.find_map(|line| Some(line.split_once("/dev/")?.1.to_owned()));
+    let name = line
+        .as_deref()
+        .and_then(|line| line.split_whitespace().next());
+    format!("/dev/{}", name.expect("QEMU names the terminal"))
+}
+
+/// The address of a board on a desk: no socket, but a terminal with its speed and its modes.
+#[test]
+fn a_board_on_a_serial_line_takes_part() {
+    let Some(program) = firmware(&CORTEX_M4F, "client") else {
+        return;
+    };
+    let place = Place::new();
+    let call = format!(
+        "provision --devices 0..1 --out fleet --with-data --seed 7 {FULL} --set rounds=3 --budget 100"
+    );
+    place.smolfed(&call).success();
+    let (page, ledger) = (place.path("fleet/device-0.bin"), place.path("ledger-0"));
+    let mut qemu = emulator(&CORTEX_M4F, &program, &page, &ledger, "pty");
+    let qemu = qemu.stdout(Stdio::piped()).spawn().expect("QEMU starts");
+    let mut running = Running(qemu);
+    let line = terminal(&mut running.0);
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --device serial:{line} --simulated 53 --seed 7 --timeout 20s \
+         --out served --json {FULL} --set rounds=3"
+    );
+    let outcome = wait(place.start(&arguments), &arguments).success();
+    assert_eq!(outcome.json()["rounds"], 3, "{outcome}");
+    assert_is_the_simulation(&place, "served");
+    let (answered, missing) = part_of(&place, "served", 0);
+    assert_eq!((answered, missing), (vec![0, 1, 2], vec![]), "{outcome}");
 }
 
 #[test]

@@ -4,25 +4,22 @@ use core::ops::Range;
 
 use super::{Model, ModelError};
 use crate::{
-    lanes::{SPAN, axpys, dots},
+    lanes::{LANES, SPAN, WIDE, axpys, dot, dots, each_lane},
     samples::Samples,
 };
 
 /// Samples whose scores are kept at once when `scratch` has room for them.
 pub const BATCH_GROUP: usize = 16;
 
-/// Whether there are vector registers for many sums side by side. The bits do not depend on it.
-const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
-
-/// Samples and rows of W side by side in [`dots`]: ten sums of eight lanes, or one.
-const TILE_SAMPLES: usize = if WIDE { 2 } else { 1 };
-const TILE_ROWS: usize = if WIDE { 5 } else { 1 };
+/// Samples and rows of W side by side in [`dots`] with vectors: ten sums of eight lanes.
+const TILE_SAMPLES: usize = 2;
+const TILE_ROWS: usize = 5;
 
 /// Most features of a block when a gradient is summed up; a multiple of [`SPAN`].
 const BLOCK: usize = 5 * SPAN;
 
-/// Samples side by side when a gradient is summed up.
-const TILE_SUM: usize = if WIDE { 10 } else { 5 };
+/// Samples side by side when a gradient is summed up with vectors.
+const TILE_SUM: usize = 10;
 
 /// The parameters as weights and biases, once all lengths are known to fit.
 #[inline(always)]
@@ -152,12 +149,22 @@ pub(super) fn batch_scores<S: Samples>(
 ) {
     let outputs = biases.len();
     let features = weights.len() / outputs.max(1);
+    if !WIDE {
+        for (index, scores) in indices.iter().zip(scores.chunks_exact_mut(outputs.max(1))) {
+            let x = samples.features(*index as usize);
+            let rows = weights.chunks_exact(features.max(1)).zip(biases);
+            for (score, (row, bias)) in scores.iter_mut().zip(rows) {
+                *score = dot(x, row) + bias;
+            }
+        }
+        return;
+    }
     let mut first = 0;
     while first < outputs {
         // Few widths, because each is compiled once a model: most rows come in full tiles.
         let width = match outputs - first {
             left if left >= TILE_ROWS => TILE_ROWS,
-            left if left >= 2 && WIDE => 2,
+            left if left >= 2 => 2,
             _ => 1,
         };
         let tile = Tile {
@@ -169,7 +176,7 @@ pub(super) fn batch_scores<S: Samples>(
         };
         match width {
             TILE_ROWS => tile.scores::<TILE_ROWS, S>(samples, indices, scores),
-            2 => tile.scores::<2, S>(samples, indices, scores),
+            2 if WIDE => tile.scores::<2, S>(samples, indices, scores),
             _ => tile.scores::<1, S>(samples, indices, scores),
         }
         first += width;
@@ -235,9 +242,21 @@ pub(super) fn add_outer_products<S: Samples>(
     indices: &[u32],
     outputs: usize,
     gradient: &mut [f32],
-    fresh: bool,
+    mut fresh: bool,
 ) {
     let features = gradient.len() / outputs;
+    if !WIDE {
+        for (index, residuals) in indices.iter().zip(residuals.chunks_exact(outputs)) {
+            add_outer_product(
+                residuals,
+                samples.features(*index as usize),
+                gradient,
+                fresh,
+            );
+            fresh = false;
+        }
+        return;
+    }
     let blocks = features.div_ceil(BLOCK).max(1);
     let block = features.div_ceil(blocks).next_multiple_of(SPAN);
     let (tiles, rest) = indices.as_chunks::<TILE_SUM>();
@@ -271,6 +290,31 @@ pub(super) fn add_outer_products<S: Samples>(
                 fresh,
             );
             fresh = false;
+        }
+    }
+}
+
+/// [`add_outer_products`] of one sample without vectors: eight of its values at a time stay in registers
+/// for all rows.
+#[inline(always)]
+fn add_outer_product(residuals: &[f32], x: &[f32], gradient: &mut [f32], fresh: bool) {
+    let features = x.len().max(1);
+    let (blocks, rest) = x.as_chunks::<LANES>();
+    for (block, x) in blocks.iter().enumerate() {
+        for (row, a) in gradient.chunks_exact_mut(features).zip(residuals) {
+            let (row, _) = row.as_chunks_mut::<LANES>();
+            match row.get_mut(block) {
+                // Not the product itself: 0 + −0 is 0.
+                Some(row) if fresh => each_lane!(l, { row[l] = 0.0 + a * x[l] }),
+                Some(row) => each_lane!(l, { row[l] += a * x[l] }),
+                None => {}
+            }
+        }
+    }
+    for (row, a) in gradient.chunks_exact_mut(features).zip(residuals) {
+        let (_, row) = row.as_chunks_mut::<LANES>();
+        for (y, x) in row.iter_mut().zip(rest) {
+            *y = if fresh { 0.0 } else { *y } + a * x;
         }
     }
 }

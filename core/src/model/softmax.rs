@@ -52,7 +52,10 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
 /// −ln P(target) from the logits, which become the derivatives of the loss by them.
 #[inline(always)]
 pub(super) fn cross_entropy(scores: &mut [f32], target: u16) -> f32 {
-    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    // NaN is above nothing, and below nothing: it comes back in the sum.
+    let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| {
+        if *score > largest { *score } else { largest }
+    });
     let own = scores
         .get(usize::from(target))
         .map_or(0.0, |score| score - largest);

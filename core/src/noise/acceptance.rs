@@ -9,6 +9,7 @@ use rand_core::CryptoRng;
 
 use super::coin;
 use super::strip::{STRIP_COUNT, STRIPS_PER_SIGMA};
+use crate::integer::divide;
 
 /// σ, the width of the strips, and what the bounds on γ need of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,25 +32,26 @@ impl Acceptance {
     pub(super) const fn new(numerator: u64, denominator: u64) -> Self {
         // σ/8 = numerator/parts: an integer is `parts` parts if σ/8 is `numerator` of them.
         let parts = denominator * STRIPS_PER_SIGMA as u64;
-        let width = numerator.div_ceil(parts);
+        let (whole, rest) = divide(numerator, 0, parts);
+        let width = whole + (rest > 0) as u64;
         let excess_parts = width * parts - numerator;
         let excess_per_strip = if excess_parts >= numerator {
             1 << 32
         } else {
-            ((excess_parts as u128) << 32) / numerator as u128
+            divide(excess_parts, 32, numerator).0
         };
         // With one integer in a strip the offset is 0, and its share does not matter.
         let share_per_integer = if width == 1 {
             0
         } else {
-            ((parts as u128) << 64) / numerator as u128
+            divide(parts, 64, numerator).0
         };
         Self {
             numerator,
             denominator,
             width,
-            excess_per_strip: excess_per_strip as u64,
-            share_per_integer: share_per_integer as u64,
+            excess_per_strip,
+            share_per_integer,
             slack: 72 + 2 * (width >> 32) as u32,
         }
     }

@@ -56,10 +56,8 @@ pub(super) struct Strips<const BITS: u32> {
     end: [u32; LENGTH],
     /// The strip in which a cell of units begins.
     guide: [u8; 1 << CELL_BITS],
-    /// Sure units of each strip.
-    lower: [u32; LENGTH],
-    /// Sure units and window of each strip.
-    upper: [u32; LENGTH],
+    /// Units of each strip's window.
+    window: [u8; LENGTH],
 }
 
 impl<const BITS: u32> Strips<BITS> {
@@ -67,24 +65,25 @@ impl<const BITS: u32> Strips<BITS> {
     ///
     /// Evaluated by the compiler: a number of units that does not fit fails the build.
     pub(super) const fn new(units: u32) -> Self {
-        let mut lower = [units; LENGTH];
-        let mut upper = [units; LENGTH];
+        let (mut lower, mut upper) = (units, units);
         let mut end = [units; LENGTH];
+        let mut window = [0; LENGTH];
         let mut window_units = 0;
         let mut k = 1;
         while k < LENGTH {
             let (sum, next_term) = partial_sum(k as u32);
-            lower[k] = (lower[k - 1] as u128 * sum / SERIES_DENOMINATOR) as u32;
-            upper[k] =
-                (upper[k - 1] as u128 * (sum + next_term)).div_ceil(SERIES_DENOMINATOR) as u32;
-            end[k] = end[k - 1] + lower[k];
-            window_units += upper[k] - lower[k];
+            lower = (lower as u128 * sum / SERIES_DENOMINATOR) as u32;
+            upper = (upper as u128 * (sum + next_term)).div_ceil(SERIES_DENOMINATOR) as u32;
+            end[k] = end[k - 1] + lower;
+            assert!(upper - lower <= u8::MAX as u32);
+            window[k] = (upper - lower) as u8;
+            window_units += upper - lower;
             k += 1;
         }
         assert!(BITS >= CELL_BITS && BITS < u32::BITS);
         assert!(end[LENGTH - 1] + window_units < 1 << BITS);
         // The last strip has no sure units, so that its place in the search can stand for "none".
-        assert!(lower[LENGTH - 1] == 0);
+        assert!(lower == 0);
         end[LENGTH - 1] = u32::MAX;
 
         let mut guide = [0; 1 << CELL_BITS];
@@ -97,12 +96,7 @@ impl<const BITS: u32> Strips<BITS> {
             guide[cell] = k as u8;
             cell += 1;
         }
-        Self {
-            end,
-            guide,
-            lower,
-            upper,
-        }
+        Self { end, guide, window }
     }
 
     /// The strip that the uniform `word` of `BITS` bits selects; more words only in rare cases.
@@ -176,8 +170,8 @@ impl<const BITS: u32> Strips<BITS> {
         let Some(mut offset) = offset.checked_sub(1) else {
             return Some(Rare::Beyond);
         };
-        for (k, (lower, upper)) in (0..).zip(self.lower.iter().zip(&self.upper)) {
-            match offset.checked_sub(upper - lower) {
+        for (k, window) in (0..).zip(self.window) {
+            match offset.checked_sub(u32::from(window)) {
                 None => return Some(Rare::Window(k)),
                 Some(rest) => offset = rest,
             }
@@ -218,11 +212,11 @@ impl<const BITS: u32> Strips<BITS> {
                 })
             };
             // Cumulative weights over width·128^8·8!; all stay below 2^31·2^72.
-            let sure = lower_before * sum - lower * SERIES_DENOMINATOR;
-            let rest = sure + lower_before * next_term;
-            let sure_before = rest + width_before * sum;
-            let rest_before = sure_before + width_before * next_term;
-            let choice = coin::below(width * SERIES_DENOMINATOR, rng);
+            let sure = times(sum, lower_before) - times(SERIES_DENOMINATOR, lower);
+            let rest = sure + times(next_term, lower_before);
+            let sure_before = rest + times(sum, width_before);
+            let rest_before = sure_before + times(next_term, width_before);
+            let choice = coin::below(times(SERIES_DENOMINATOR, width), rng);
             if choice < sure {
                 return true;
             } else if choice < rest {
@@ -234,13 +228,16 @@ impl<const BITS: u32> Strips<BITS> {
         false
     }
 
-    /// `lower[k]` and the width of the window of strip k.
-    fn bounds(&self, k: u32) -> (u128, u128) {
-        let (lower, upper) = (
-            self.lower[k as usize % LENGTH],
-            self.upper[k as usize % LENGTH],
-        );
-        (u128::from(lower), u128::from(upper - lower))
+    /// The sure units of strip k and the width of its window.
+    fn bounds(&self, k: u32) -> (u32, u32) {
+        let k = k as usize % LENGTH;
+        // The last strip has no sure units: its end stands for "none".
+        let sure = match k.checked_sub(1) {
+            None => self.end[k],
+            Some(_) if k == LENGTH - 1 => 0,
+            Some(before) => self.end[k] - self.end[before],
+        };
+        (sure, u32::from(self.window[k]))
     }
 }
 
@@ -255,19 +252,25 @@ enum Rare {
 /// For y = (2k - 1)/128, 1 <= k < 64, times 128^8·8!: the sum of the first 8 terms of e^-y, which
 /// is below e^-y, and the ninth term y^8/8!, which lifts it above.
 const fn partial_sum(k: u32) -> (u128, u128) {
-    let y = 2 * k as u128 - 1;
+    let y = 2 * k - 1;
     // Horner's rule without division: 1 - y/1 (1 - y/2 (... (1 - y/7))).
     let mut scale = 1;
     let mut sum = 1;
-    let mut next_term = y;
+    let mut next_term = y as u128;
     let mut term = TERMS - 1;
     while term > 0 {
-        scale *= (EXPONENT_DENOMINATOR * term) as u128;
-        sum = scale - y * sum;
-        next_term *= y;
+        scale = times(scale, EXPONENT_DENOMINATOR * term);
+        sum = scale - times(sum, y);
+        next_term = times(next_term, y);
         term -= 1;
     }
-    (sum * (EXPONENT_DENOMINATOR * TERMS) as u128, next_term)
+    (times(sum, EXPONENT_DENOMINATOR * TERMS), next_term)
+}
+
+/// The product, which fits: here once, as it is longer than a call.
+#[inline(never)]
+const fn times(number: u128, factor: u32) -> u128 {
+    number * factor as u128
 }
 
 /// The product of 128·i for i = 1, ..., 8.

@@ -35,7 +35,7 @@ where
         let mut spoke = self.speak(stream)?;
         let mut buffer = [0; READ_BYTES];
         let mut read = 0;
-        while self.phase != Phase::Training && read < CALL_BYTES && stream.read_ready()? {
+        while self.phase() != Phase::Training && read < CALL_BYTES && stream.read_ready()? {
             let count = stream.read(&mut buffer)?;
             read += count;
             let mut rest = buffer.get(..count).unwrap_or_default();

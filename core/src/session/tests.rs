@@ -7,13 +7,26 @@ use std::{format, vec, vec::Vec};
 use super::*;
 use crate::{
     client::Client,
-    ledger::tests::Ram,
+    ledger::{Budget, tests::Ram},
     model::{Const, Linear, ModelKind, Softmax},
+    noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     quantize::Grid,
     samples::SampleSlice,
+    stream::{Purpose, Root, Stream, StreamId},
     train::Clipping,
-    wire::message::{Abort, Welcome},
+    wire::{
+        Direction,
+        frame::Frame,
+        link::{CoordinatorEnd, Link, greet, open_greeting},
+        mac::Key,
+        message::{
+            Abort, Decline, Invitation, MODEL_CHUNK, Message, UPDATE_CHUNK_BYTES, Values, Welcome,
+            is_greeting,
+        },
+        pack,
+        refusal::Refusal,
+    },
 };
 
 mod coordinator;
@@ -195,7 +208,7 @@ fn a_round_brings_the_bits_of_the_simulator() {
         let mut other = coordinator(round, noise);
         board.timeout();
         // A coordinator that was started anew knows no session: the device must greet again.
-        board.begin();
+        board.conversation.begin();
         run(&mut board, &mut other, |bytes| bytes);
         assert_eq!(other.integers, expected(round, &other.invitation));
         assert_eq!((other.refusals.total(), board.refusals().total()), (0, 0));
@@ -364,7 +377,7 @@ fn an_empty_device_loses_no_participation() {
     }
     board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
     assert_eq!(board.phase(), Phase::Receiving, "not yet");
-    board.phase = Phase::Training;
+    board.conversation.phase = Phase::Training;
     board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
     assert_eq!(board.phase(), Phase::Idle);
     assert_eq!(board.ledger().past().participations, 0);
@@ -448,18 +461,14 @@ fn waiting_is_bounded_and_a_call_begins_anew() {
         (REPETITIONS as usize + 1, Phase::Greeting)
     );
 
-    let call = greet(
-        &Message::Call,
-        &Key::from_secret([0; 32]),
-        Direction::ToDevice,
-    );
+    let call = greet::<CoordinatorEnd>(&Message::Call, &Key::from_secret([0; 32]));
     board.receive(call.as_slice());
     assert_eq!(
         board.refusals().get(Refusal::Unexpected),
         1,
         "it greets already"
     );
-    board.phase = Phase::Refused(WhyRefused::Version);
+    board.conversation.phase = Phase::Refused(WhyRefused::Version);
     board.sent();
     board.timeout();
     assert!(board.outgoing().is_empty(), "silent");
@@ -479,19 +488,15 @@ fn a_refused_device_is_silent() {
         highest_version: 3,
         reason: WhyRefused::Version,
     };
-    let forged = greet(
-        &Message::Refused(refused),
-        &Key::from_secret(KEY),
-        Direction::ToDevice,
-    );
+    let forged = greet::<CoordinatorEnd>(&Message::Refused(refused), &Key::from_secret(KEY));
     board.receive(forged.as_slice());
     assert_eq!(
         board.phase(),
         Phase::Greeting,
         "not under the session's key"
     );
-    let session = Key::from_secret(KEY).session(42, &board.nonce, &[9; 16]);
-    let refusal = greet(&Message::Refused(refused), &session, Direction::ToDevice);
+    let session = Key::from_secret(KEY).session(42, &board.conversation.nonce, &[9; 16]);
+    let refusal = greet::<CoordinatorEnd>(&Message::Refused(refused), &session);
     board.receive(refusal.as_slice());
     assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
 }
@@ -522,7 +527,7 @@ fn with_noise_of_its_own_an_empty_device_does_not_say_so() {
         while board.phase() != Phase::Receiving {
             turn(&mut board, &mut other, &mut |bytes| bytes);
         }
-        board.phase = Phase::Training;
+        board.conversation.phase = Phase::Training;
         board.train(&SampleSlice::new(&[], &[], FEATURES).unwrap());
         assert_eq!(board.phase(), phase);
     }

@@ -4,7 +4,7 @@
 //! a store forward, one less backward. Both passes are one chain of dependent operations, which
 //! costs a microcontroller nothing and a desktop processor most of its speed; hence `segments`.
 
-use super::wide::{one_minus_power, reach};
+use super::{positive::Positive, wide::one_minus_power};
 
 /// Weight at which a start value stops counting: half of the rounding error of the largest entry.
 const LOG_FORGOTTEN: f64 = 26.0 * core::f64::consts::LN_2;
@@ -24,15 +24,32 @@ pub(super) struct Recursion {
 }
 
 impl Recursion {
-    /// From sigma and `root` = q.
-    pub const fn new(sigma: f32, root: f64) -> Self {
+    /// From sigma, finite and 0 or more.
+    pub const fn new(sigma: f32) -> Self {
+        if sigma <= 0.0 {
+            // The identity, which is never run.
+            return Self {
+                decay: 0.0,
+                gain: 1.0,
+                reach: 1,
+            };
+        }
+        let one = Positive::new(1.0);
+        let four_sigma = Positive::new(4.0).times(Positive::from_f32(sigma));
+        let root = one.plus(four_sigma).root();
         // r = sigma s = 4 sigma / (q + 1)^2: no cancellation however small or large sigma is.
-        let decay = (4.0 * sigma as f64 / (root + 1.0) / (root + 1.0)) as f32;
-        let gap = 1.0 - decay as f64;
+        let more = root.plus(one);
+        let decay = four_sigma.over(more).over(more).to_f32();
+        let gain = if decay > 0.0 {
+            let gap = Positive::from_f32(decay).one_minus();
+            gap.times(gap).to_f32()
+        } else {
+            1.0
+        };
         Self {
             decay,
-            gain: (gap * gap) as f32,
-            reach: reach(root, LOG_FORGOTTEN),
+            gain,
+            reach: reach(root),
         }
     }
 
@@ -80,6 +97,17 @@ impl Recursion {
     pub fn weigh(&self, farthest_first: impl Iterator<Item = f32>) -> f32 {
         farthest_first.fold(0.0, |sum, x| x + self.decay * sum)
     }
+}
+
+/// Steps after which `r^k` has fallen to `exp(-LOG_FORGOTTEN)`, rounded up: `-ln r = 2 artanh(1 / q)`, of
+/// whose series `1/q + 1/(3 q^3) + ..` two terms are a good bound.
+const fn reach(root: Positive) -> usize {
+    let one = Positive::new(1.0);
+    let x = one.over(root);
+    let cube = x.times(x).times(x);
+    let series = x.plus(cube.over(Positive::new(3.0)));
+    let steps = Positive::new(0.5 * LOG_FORGOTTEN).over(series).plus(one);
+    steps.floor() as usize
 }
 
 /// How the passes over a cycle of d elements find their start values: from the elements across

@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     model::{Linear, Logistic, Softmax},
     samples::SampleSlice,
+    smooth::LaplacianSmoothing,
     stream::{Purpose, Root, Stream, StreamId},
 };
 
@@ -208,7 +209,7 @@ fn the_proximal_term_pulls_towards_the_global_model() {
 #[test]
 fn smoothing_the_gradient_is_smoothing_of_a_single_step() {
     let model = Linear::new(2usize);
-    let smoothing = LaplacianSmoothing::new(1.0).unwrap();
+    let smoothing = NarrowSmoothing::new(1.0).unwrap();
     let one_batch = LocalTraining {
         batch_size: NonZeroU32::new(4).unwrap(),
         ..settings(1.0, None)
@@ -216,7 +217,9 @@ fn smoothing_the_gradient_is_smoothing_of_a_single_step() {
     let mut expected = run(&model, &FEATURES, &TARGETS, &[0.0; 3], &one_batch)
         .unwrap()
         .0;
-    smoothing.apply(&mut expected[..2]);
+    LaplacianSmoothing::new(1.0)
+        .unwrap()
+        .apply(&mut expected[..2]);
     let smoothed = LocalTraining {
         gradient_smoothing: Some(smoothing),
         ..one_batch

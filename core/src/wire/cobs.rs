@@ -7,24 +7,29 @@
 
 use super::{FRAME_BYTES, RAW_BYTES, refusal::Refusal};
 
-/// Writes `raw` in COBS, with the zero at its end; returns the number of bytes.
+/// Puts a frame of `length` bytes in COBS where it lies, behind the first byte of `bytes`, with the zero
+/// at its end; returns the number of bytes.
 ///
-/// `None` if `raw` has more than [`RAW_BYTES`] bytes; `encoded` is then unchanged.
-pub fn encode(raw: &[u8], encoded: &mut [u8; FRAME_BYTES]) -> Option<usize> {
-    if raw.len() > RAW_BYTES {
+/// `None` if it has more than [`RAW_BYTES`] bytes; `bytes` are then unchanged.
+pub fn encode(bytes: &mut [u8; FRAME_BYTES], length: usize) -> Option<usize> {
+    if length > RAW_BYTES {
         return None;
     }
-    let mut rest = encoded.as_mut_slice();
-    // One piece a zero; the last piece ends with the frame.
-    for piece in raw.split(|byte| *byte == 0) {
-        let (code, after) = rest.split_first_mut()?;
-        *code = u8::try_from(piece.len() + 1).ok()?;
-        let (place, after) = after.split_at_mut_checked(piece.len())?;
-        place.copy_from_slice(piece);
-        rest = after;
+    // From the last byte to the first: every zero becomes the length of the piece behind it.
+    let mut piece = 1;
+    for byte in bytes.get_mut(1..=length)?.iter_mut().rev() {
+        if *byte == 0 {
+            *byte = piece;
+            piece = 1;
+        } else {
+            // At most 255, as a piece has at most as many bytes as the frame.
+            piece = piece.wrapping_add(1);
+        }
     }
-    *rest.first_mut()? = 0;
-    Some(raw.len() + 2)
+    let [first, ..] = bytes;
+    *first = piece;
+    *bytes.get_mut(length + 1)? = 0;
+    Some(length + 2)
 }
 
 /// Finds frames in a byte stream. After anything that is not a frame it goes on at the next zero.

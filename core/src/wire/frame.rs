@@ -8,7 +8,7 @@
 //! before the checksum.
 
 use super::{
-    BODY_BYTES, Direction, FRAME_BYTES, RAW_BYTES,
+    Direction, FRAME_BYTES, RAW_BYTES,
     bytes::{Reader, Writer},
     cobs,
     crc32::crc32,
@@ -46,7 +46,7 @@ pub struct Frame<'a> {
     /// The body: not to be used before [`Frame::is_authentic`].
     pub body: &'a [u8],
     tagged: &'a [u8],
-    tag: &'a [u8],
+    tag: &'a [u8; TAG_BYTES],
 }
 
 impl<'a> Frame<'a> {
@@ -111,31 +111,53 @@ impl Encoded {
 
     /// The frame of this header and body, tagged with `key`.
     ///
-    /// A body longer than [`BODY_BYTES`] gives no bytes; no message of this crate is.
+    /// A body longer than [`BODY_BYTES`](super::BODY_BYTES) gives no bytes; no message of this crate is.
     pub fn seal(header: Header, body: &[u8], key: &Key, direction: Direction) -> Self {
         let mut encoded = Self::empty();
-        encoded.length = encoded.write(header, body, key, direction).unwrap_or(0);
+        encoded.write(header, key, direction, |writer| {
+            writer.put(body);
+            Some(())
+        });
         encoded
     }
 
-    fn write(&mut self, header: Header, body: &[u8], key: &Key, way: Direction) -> Option<usize> {
-        if body.len() > BODY_BYTES {
-            return None;
-        }
-        let mut raw = [0; RAW_BYTES];
-        let tagged = Writer::new(&mut raw)
+    /// Puts a frame in the place of what was there: where it is sent from, a frame is made without a
+    /// second buffer. No bytes if `body` writes none or too many.
+    #[inline(always)]
+    pub(super) fn write(
+        &mut self,
+        header: Header,
+        key: &Key,
+        direction: Direction,
+        body: impl FnOnce(&mut Writer<'_>) -> Option<()>,
+    ) {
+        self.length = self.raw(header, key, direction, body).unwrap_or(0);
+    }
+
+    #[inline(always)]
+    fn raw(
+        &mut self,
+        header: Header,
+        key: &Key,
+        direction: Direction,
+        body: impl FnOnce(&mut Writer<'_>) -> Option<()>,
+    ) -> Option<usize> {
+        // The first byte is that of COBS.
+        let raw = self.bytes.get_mut(1..=RAW_BYTES)?;
+        let mut writer = Writer::new(raw);
+        writer
             .u8(header.version)
             .u8(header.kind)
             .u32(header.round)
-            .u32(header.sequence)
-            .put(body)
-            .finish()?;
-        let tag = key.tag(way, raw.get(..tagged)?);
+            .u32(header.sequence);
+        body(&mut writer)?;
+        let tagged = writer.finish()?;
+        let tag = key.tag(direction, raw.get(..tagged)?);
         Writer::new(raw.get_mut(tagged..)?).put(&tag).finish()?;
         let checked = tagged + TAG_BYTES;
         let crc = crc32(raw.get(..checked)?);
         Writer::new(raw.get_mut(checked..)?).u32(crc).finish()?;
-        cobs::encode(raw.get(..checked + CRC_BYTES)?, &mut self.bytes)
+        cobs::encode(&mut self.bytes, checked + CRC_BYTES)
     }
 
     /// The bytes for the line.

@@ -1,34 +1,58 @@
 //! One end of a session: the key, the numbers of its frames, and what it lets in.
 
+use core::marker::PhantomData;
+
 use super::{
-    BODY_BYTES, Direction, GREETING_VERSION, VERSION,
+    Direction, GREETING_VERSION, VERSION,
     frame::{Encoded, Frame, Header},
     mac::Key,
     message::{Message, is_greeting},
     refusal::Refusal,
 };
 
-/// One end of a session, of either side.
+/// Whose end of a link it is. A type, so that firmware has the messages of a device only.
+pub trait End {
+    /// Which way its frames travel.
+    const OUTGOING: Direction;
+}
+
+/// The device's end.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceEnd;
+
+/// The coordinator's end.
+#[derive(Clone, Copy, Debug)]
+pub struct CoordinatorEnd;
+
+impl End for DeviceEnd {
+    const OUTGOING: Direction = Direction::ToCoordinator;
+}
+
+impl End for CoordinatorEnd {
+    const OUTGOING: Direction = Direction::ToDevice;
+}
+
+/// One end of a session.
 ///
 /// Frames are numbered from 1 in each direction. A frame is let in if its tag is right and its number
 /// is above all that were let in before: what is replayed or overtaken is refused, what is lost is
 /// asked for again under a new number.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct Link<E> {
     key: Key,
-    outgoing: Direction,
     sent: u32,
     received: u32,
+    end: PhantomData<E>,
 }
 
-impl Link {
+impl<E: End> Link<E> {
     /// A session at its beginning.
-    pub const fn new(session: Key, outgoing: Direction) -> Self {
+    pub const fn new(session: Key) -> Self {
         Self {
             key: session,
-            outgoing,
             sent: 0,
             received: 0,
+            end: PhantomData,
         }
     }
 
@@ -44,7 +68,7 @@ impl Link {
         if frame.header.version != VERSION {
             return Err(Refusal::Version);
         }
-        let incoming = self.outgoing.opposite();
+        let incoming = E::OUTGOING.opposite();
         if !frame.is_authentic(&self.key, incoming) {
             return Err(Refusal::Tag);
         }
@@ -59,11 +83,18 @@ impl Link {
     ///
     /// No bytes once 2³² − 1 frames were sent, so that no number comes twice: the session is over.
     pub fn seal(&mut self, round: u32, message: &Message<'_>) -> Encoded {
-        let Some(sequence) = self.sent.checked_add(1) else {
-            return Encoded::empty();
-        };
-        self.sent = sequence;
-        seal(round, sequence, message, &self.key, self.outgoing)
+        let mut encoded = Encoded::empty();
+        self.seal_into(round, message, &mut encoded);
+        encoded
+    }
+
+    /// [`Self::seal`], in the place of an older frame.
+    pub fn seal_into(&mut self, round: u32, message: &Message<'_>, encoded: &mut Encoded) {
+        encoded.clear();
+        if let Some(sequence) = self.sent.checked_add(1) {
+            self.sent = sequence;
+            seal::<E>(round, sequence, message, &self.key, encoded);
+        }
     }
 
     /// As if so many frames had been sent.
@@ -79,30 +110,41 @@ impl Link {
 }
 
 /// A frame of the greeting: round 0, number 0, the same layout in every version.
-pub fn greet(message: &Message<'_>, key: &Key, outgoing: Direction) -> Encoded {
-    seal(0, 0, message, key, outgoing)
+pub fn greet<E: End>(message: &Message<'_>, key: &Key) -> Encoded {
+    let mut encoded = Encoded::empty();
+    greet_into::<E>(message, key, &mut encoded);
+    encoded
 }
 
-/// The message of a frame of the greeting. The caller checks its tag, when it knows the key.
+/// [`greet`], in the place of an older frame.
+pub fn greet_into<E: End>(message: &Message<'_>, key: &Key, encoded: &mut Encoded) {
+    seal::<E>(0, 0, message, key, encoded);
+}
+
+/// The message of a frame of the greeting that has come to this end. The caller checks its tag, when it
+/// knows the key.
 ///
 /// # Errors
 /// [`Refusal::Unexpected`] if it is not of the greeting, [`Refusal::Version`] if it says to be of
 /// another version, and those of [`Message::parse`].
-pub fn open_greeting<'a>(frame: &Frame<'a>, incoming: Direction) -> Result<Message<'a>, Refusal> {
+pub fn open_greeting<'a, E: End>(frame: &Frame<'a>) -> Result<Message<'a>, Refusal> {
     if !is_greeting(frame.header.kind) {
         return Err(Refusal::Unexpected);
     }
     if frame.header.version != GREETING_VERSION {
         return Err(Refusal::Version);
     }
-    Message::parse(frame.header.kind, frame.body, incoming)
+    Message::parse(frame.header.kind, frame.body, E::OUTGOING.opposite())
 }
 
-fn seal(round: u32, sequence: u32, message: &Message<'_>, key: &Key, way: Direction) -> Encoded {
-    let mut buffer = [0; BODY_BYTES];
-    let body = message
-        .write(&mut buffer)
-        .and_then(|length| buffer.get(..length));
+#[inline(never)]
+fn seal<E: End>(
+    round: u32,
+    sequence: u32,
+    message: &Message<'_>,
+    key: &Key,
+    encoded: &mut Encoded,
+) {
     let header = Header {
         version: if is_greeting(message.kind()) {
             GREETING_VERSION
@@ -113,5 +155,7 @@ fn seal(round: u32, sequence: u32, message: &Message<'_>, key: &Key, way: Direct
         round,
         sequence,
     };
-    body.map_or_else(Encoded::empty, |body| Encoded::seal(header, body, key, way))
+    encoded.write(header, key, E::OUTGOING, |writer| {
+        message.write(E::OUTGOING, writer)
+    });
 }

@@ -12,10 +12,11 @@
 //! `session key = BLAKE2s-256(device key; "smolfed session" ‖ device ‖ its nonce ‖ the other nonce)`.
 
 use blake2::{
-    Blake2sMac,
+    Blake2sMac, Blake2sVarCore,
     digest::{
-        FixedOutput, KeyInit, Mac,
-        consts::{U16, U32},
+        CtOutput,
+        block_api::{Block, Buffer, UpdateCore, VariableOutputCore},
+        consts::U16,
     },
 };
 
@@ -53,38 +54,45 @@ impl Key {
 
     /// The key of one session between this device key's owner and the coordinator.
     pub fn session(&self, device: u32, device_nonce: &Nonce, coordinator_nonce: &Nonce) -> Self {
-        let mut session = [0; 32];
-        if let Ok(mut mac) = Blake2sMac::<U32>::new_from_slice(&self.0) {
-            mac.update(SESSION_LABEL);
-            mac.update(&device.to_le_bytes());
-            mac.update(device_nonce);
-            mac.update(coordinator_nonce);
-            mac.finalize_into((&mut session).into());
-        }
-        Self(session)
+        let device = device.to_le_bytes();
+        let parts = [SESSION_LABEL, &device, device_nonce, coordinator_nonce];
+        Self(self.hash(32, parts))
     }
 
     /// The tag of a frame's header and body.
     pub(super) fn tag(&self, direction: Direction, bytes: &[u8]) -> [u8; TAG_BYTES] {
+        let hash = self.hash(TAG_BYTES, [&[direction as u8], bytes, &[], &[]]);
         let mut tag = [0; TAG_BYTES];
-        if let Some(mac) = self.mac(direction, bytes) {
-            mac.finalize_into((&mut tag).into());
+        for (place, byte) in tag.iter_mut().zip(hash) {
+            *place = byte;
         }
         tag
     }
 
     /// Whether `tag` is the tag of these bytes; takes the same time wherever they differ.
-    pub(super) fn verify(&self, direction: Direction, bytes: &[u8], tag: &[u8]) -> bool {
-        self.mac(direction, bytes)
-            .is_some_and(|mac| mac.verify_slice(tag).is_ok())
+    pub(super) fn verify(&self, direction: Direction, bytes: &[u8], tag: &[u8; TAG_BYTES]) -> bool {
+        type Tag = CtOutput<Blake2sMac<U16>>;
+        Tag::new(self.tag(direction, bytes).into()) == Tag::new((*tag).into())
     }
 
-    /// Always there: a key of 32 bytes is as long as keys may be.
-    fn mac(&self, direction: Direction, bytes: &[u8]) -> Option<Blake2sMac<U16>> {
-        let mut mac = Blake2sMac::<U16>::new_from_slice(&self.0).ok()?;
-        mac.update(&[direction as u8]);
-        mac.update(bytes);
-        Some(mac)
+    /// Keyed BLAKE2s of the parts in a row: `length` bytes, and zeros.
+    ///
+    /// Made of RustCrypto's core, in which the length is a number and no type: once in the flash for
+    /// tags and for keys. The key is the first block (RFC 7693, section 3.3).
+    #[inline(never)]
+    fn hash(&self, length: usize, parts: [&[u8]; 4]) -> [u8; 32] {
+        let mut core = Blake2sVarCore::new_with_params(&[], &[], self.0.len(), length);
+        let mut key = Block::<Blake2sVarCore>::default();
+        for (place, byte) in key.iter_mut().zip(self.0) {
+            *place = byte;
+        }
+        let mut buffer = Buffer::<Blake2sVarCore>::new(&key);
+        for part in parts {
+            buffer.digest_blocks(part, |blocks| core.update_blocks(blocks));
+        }
+        let mut hash = [0; 32];
+        core.finalize_variable_core(&mut buffer, (&mut hash).into());
+        hash
     }
 }
 

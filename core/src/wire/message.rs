@@ -221,20 +221,18 @@ impl<'a> Message<'a> {
         if way(kind).is_none_or(|way| way != direction) {
             return Err(Refusal::Kind);
         }
-        Self::read(kind, &mut Reader(body)).ok_or(Refusal::Body)
+        let reader = &mut Reader(body);
+        match direction {
+            Direction::ToDevice => Self::read_by_device(kind, reader),
+            Direction::ToCoordinator => Self::read_by_coordinator(kind, reader),
+        }
+        .ok_or(Refusal::Body)
     }
 
-    fn read(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
+    /// What a device reads.
+    fn read_by_device(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
         let message = match kind {
             kind::CALL => Self::Call,
-            kind::HELLO => Self::Hello(Hello {
-                device: reader.u32()?,
-                nonce: reader.array::<NONCE_BYTES>()?,
-                lowest_version: reader.u8()?,
-                highest_version: reader.u8()?,
-                shape: Shape::read(reader)?,
-                needs_local_noise: flag(reader.u8()?)?,
-            }),
             kind::WELCOME => Self::Welcome(Welcome {
                 version: reader.u8()?,
                 nonce: reader.array()?,
@@ -245,9 +243,7 @@ impl<'a> Message<'a> {
                 highest_version: reader.u8()?,
                 reason: WhyRefused::from_code(reader.u8()?),
             }),
-            kind::READY => Self::Ready,
             kind::INVITATION => Self::Invitation(Invitation::read(reader)?),
-            kind::WANT_MODEL => Self::WantModel(reader.u16()?),
             kind::MODEL_CHUNK => {
                 let index = reader.u16()?;
                 let bytes = reader.rest();
@@ -257,14 +253,8 @@ impl<'a> Message<'a> {
                 let values = Values::Bytes(bytes);
                 Self::ModelChunk { index, values }
             }
-            kind::UPDATE_CHUNK => Self::UpdateChunk(UpdateChunk {
-                index: reader.u16()?,
-                negated: flag(reader.u8()?)?,
-                packed: reader.rest(),
-            }),
             kind::WANT_UPDATE => Self::WantUpdate(reader.u16()?),
             kind::DONE => Self::Done,
-            kind::DECLINE => Self::Decline(Decline::from_code(reader.u8()?)),
             kind::ABORT => Self::Abort(Abort::from_code(reader.u8()?)),
             kind::WAIT => Self::Wait,
             _ => return None,
@@ -273,47 +263,108 @@ impl<'a> Message<'a> {
         Some(message)
     }
 
-    /// Writes the body to `buffer`; returns its length, or `None` if it does not fit, which only
-    /// chunks that are too long do not.
-    pub fn write(&self, buffer: &mut [u8; BODY_BYTES]) -> Option<usize> {
-        let mut writer = Writer::new(buffer);
+    /// What a coordinator reads.
+    fn read_by_coordinator(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
+        let message = match kind {
+            kind::HELLO => Self::Hello(Hello {
+                device: reader.u32()?,
+                nonce: reader.array::<NONCE_BYTES>()?,
+                lowest_version: reader.u8()?,
+                highest_version: reader.u8()?,
+                shape: Shape::read(reader)?,
+                needs_local_noise: flag(reader.u8()?)?,
+            }),
+            kind::READY => Self::Ready,
+            kind::WANT_MODEL => Self::WantModel(reader.u16()?),
+            kind::UPDATE_CHUNK => Self::UpdateChunk(UpdateChunk {
+                index: reader.u16()?,
+                negated: flag(reader.u8()?)?,
+                packed: reader.rest(),
+            }),
+            kind::DECLINE => Self::Decline(Decline::from_code(reader.u8()?)),
+            _ => return None,
+        };
+        reader.end()?;
+        Some(message)
+    }
+
+    /// Writes the body; `None` if no such message travels in `direction`.
+    pub(super) fn write(&self, direction: Direction, writer: &mut Writer<'_>) -> Option<()> {
+        match direction {
+            Direction::ToDevice => self.write_by_coordinator(writer),
+            Direction::ToCoordinator => self.write_by_device(writer),
+        }
+    }
+
+    fn write_by_device(&self, writer: &mut Writer<'_>) -> Option<()> {
         match self {
-            Self::Call | Self::Ready | Self::Done | Self::Wait => &mut writer,
-            Self::Hello(hello) => hello
-                .shape
-                .write(
-                    writer
-                        .u32(hello.device)
-                        .put(&hello.nonce)
-                        .u8(hello.lowest_version)
-                        .u8(hello.highest_version),
-                )
-                .u8(u8::from(hello.needs_local_noise)),
-            Self::Welcome(welcome) => writer.u8(welcome.version).put(&welcome.nonce),
-            Self::Refused(refused) => writer
-                .put(&refused.nonce)
-                .u8(refused.lowest_version)
-                .u8(refused.highest_version)
-                .u8(refused.reason.code()),
-            Self::Invitation(invitation) => invitation.write(&mut writer),
-            Self::WantModel(index) | Self::WantUpdate(index) => writer.u16(*index),
+            Self::Ready => {}
+            Self::Hello(hello) => {
+                writer
+                    .u32(hello.device)
+                    .put(&hello.nonce)
+                    .u8(hello.lowest_version)
+                    .u8(hello.highest_version);
+                hello
+                    .shape
+                    .write(writer)
+                    .u8(u8::from(hello.needs_local_noise));
+            }
+            Self::WantModel(index) => {
+                writer.u16(*index);
+            }
+            Self::UpdateChunk(chunk) => {
+                writer
+                    .u16(chunk.index)
+                    .u8(u8::from(chunk.negated))
+                    .put(chunk.packed);
+            }
+            Self::Decline(reason) => {
+                writer.u8(reason.code());
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn write_by_coordinator(&self, writer: &mut Writer<'_>) -> Option<()> {
+        match self {
+            Self::Call | Self::Done | Self::Wait => {}
+            Self::Welcome(welcome) => {
+                writer.u8(welcome.version).put(&welcome.nonce);
+            }
+            Self::Refused(refused) => {
+                writer
+                    .put(&refused.nonce)
+                    .u8(refused.lowest_version)
+                    .u8(refused.highest_version)
+                    .u8(refused.reason.code());
+            }
+            Self::Invitation(invitation) => {
+                invitation.write(writer);
+            }
             Self::ModelChunk { index, values } => {
                 writer.u16(*index);
                 match values {
-                    Values::Bytes(bytes) => writer.put(bytes),
+                    Values::Bytes(bytes) => {
+                        writer.put(bytes);
+                    }
                     Values::Floats(values) => {
-                        values.iter().fold(&mut writer, |writer, x| writer.f32(*x))
+                        for value in *values {
+                            writer.f32(*value);
+                        }
                     }
                 }
             }
-            Self::UpdateChunk(chunk) => writer
-                .u16(chunk.index)
-                .u8(u8::from(chunk.negated))
-                .put(chunk.packed),
-            Self::Decline(reason) => writer.u8(reason.code()),
-            Self::Abort(reason) => writer.u8(reason.code()),
+            Self::WantUpdate(index) => {
+                writer.u16(*index);
+            }
+            Self::Abort(reason) => {
+                writer.u8(reason.code());
+            }
+            _ => return None,
         }
-        .finish()
+        Some(())
     }
 }
 

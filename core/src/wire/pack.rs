@@ -4,7 +4,7 @@
 //! last byte is filled with zeros. The width w follows from public numbers alone, never from the
 //! values: the length of an update must not tell anything about it.
 
-use crate::noise::DiscreteGaussian;
+use crate::{integer::divide, noise::DiscreteGaussian};
 
 /// Bits of an entry of an update on a grid of b bits, with or without the device's own noise.
 ///
@@ -19,10 +19,7 @@ pub const fn width(grid_bits: u32, noise: Option<&DiscreteGaussian>) -> u32 {
         Some(noise) => {
             let (numerator, denominator) = noise.sigma();
             // σ < 2^53 and b ≤ 24: below 2^57. The denominator is not 0.
-            let sigma = match numerator.checked_div(denominator) {
-                Some(whole) => whole + 1,
-                None => 1,
-            };
+            let sigma = divide(numerator, 0, denominator).0 + 1;
             let largest = (1 << grid_bits) + 12 * sigma;
             65 - largest.leading_zeros()
         }

@@ -5,10 +5,11 @@ use std::{format, string::String, vec, vec::Vec};
 
 use super::{
     BODY_BYTES, Direction, FRAME_BYTES, RAW_BYTES,
+    bytes::Writer,
     cobs::{self, Decoder},
     crc32::crc32,
     frame::{Encoded, Frame, Header},
-    link::{Link, greet, open_greeting},
+    link::{CoordinatorEnd, DeviceEnd, Link, greet, open_greeting},
     mac::Key,
     message::{self, Message},
     pack,
@@ -17,6 +18,14 @@ use super::{
 use crate::noise::DiscreteGaussian;
 
 mod vectors;
+
+/// A frame in COBS, and its length there.
+fn stuffed(raw: &[u8]) -> ([u8; FRAME_BYTES], usize) {
+    let mut bytes = [0xff; FRAME_BYTES];
+    bytes[1..=raw.len()].copy_from_slice(raw);
+    let length = cobs::encode(&mut bytes, raw.len()).unwrap();
+    (bytes, length)
+}
 
 /// Everything that comes out of a stream of bytes.
 pub(crate) fn frames(bytes: &[u8]) -> Vec<Result<Vec<u8>, Refusal>> {
@@ -46,8 +55,7 @@ fn key(byte: u8) -> Key {
 proptest! {
     #[test]
     fn a_frame_survives_the_line(raw in vec(prop_oneof![Just(0u8), any::<u8>()], 1..=RAW_BYTES)) {
-        let mut encoded = [0; FRAME_BYTES];
-        let length = cobs::encode(&raw, &mut encoded).unwrap();
+        let (encoded, length) = stuffed(&raw);
         prop_assert_eq!(length, raw.len() + 2);
         prop_assert_eq!(encoded[..length].iter().position(|byte| *byte == 0), Some(length - 1));
         prop_assert_eq!(frames(&encoded[..length]), vec![Ok(raw)]);
@@ -57,8 +65,7 @@ proptest! {
     fn after_any_garbage_the_next_frame_is_found(
         garbage in vec(any::<u8>(), 0..600), raw in vec(any::<u8>(), 1..=RAW_BYTES),
     ) {
-        let mut encoded = [0; FRAME_BYTES];
-        let length = cobs::encode(&raw, &mut encoded).unwrap();
+        let (encoded, length) = stuffed(&raw);
         let mut bytes = garbage;
         bytes.push(0);
         bytes.extend(&encoded[..length]);
@@ -90,7 +97,9 @@ proptest! {
                 // What is accepted is exactly what this crate would have written.
                 prop_assert_eq!(message.kind(), kind);
                 let mut buffer = [0; BODY_BYTES];
-                let length = message.write(&mut buffer).unwrap();
+                let mut writer = Writer::new(&mut buffer);
+                message.write(direction, &mut writer).unwrap();
+                let length = writer.finish().unwrap();
                 let again = Message::parse(kind, &buffer[..length], direction).unwrap();
                 prop_assert_eq!(format!("{again:?}"), format!("{message:?}"));
             }
@@ -136,10 +145,7 @@ fn torn_frames_are_refused_by_name() {
     assert_eq!(Frame::parse(&[0; 29]).unwrap_err(), Refusal::TooShort);
     assert_eq!(Frame::parse(&[1; 30]).unwrap_err(), Refusal::Checksum);
     assert_eq!(Frame::parse(&[0; 255]).unwrap_err(), Refusal::TooLong);
-    assert_eq!(
-        cobs::encode(&[1; RAW_BYTES + 1], &mut [0; FRAME_BYTES]),
-        None
-    );
+    assert_eq!(cobs::encode(&mut [0; FRAME_BYTES], RAW_BYTES + 1), None);
     let long = Encoded::seal(
         header(22, 1),
         &[1; BODY_BYTES + 1],
@@ -157,7 +163,7 @@ fn torn_frames_are_refused_by_name() {
 }
 
 /// What a link says of the frames that come in.
-fn opened(link: &mut Link, encoded: &Encoded) -> Result<u8, Refusal> {
+fn opened(link: &mut Link<DeviceEnd>, encoded: &Encoded) -> Result<u8, Refusal> {
     let raw = frames(encoded.as_slice()).remove(0).unwrap();
     let frame = Frame::parse(&raw).unwrap();
     link.open(&frame).map(|message| message.kind())
@@ -165,8 +171,8 @@ fn opened(link: &mut Link, encoded: &Encoded) -> Result<u8, Refusal> {
 
 #[test]
 fn strangers_replays_and_late_frames_stay_outside() {
-    let mut coordinator = Link::new(key(1), Direction::ToDevice);
-    let mut device = Link::new(key(1), Direction::ToCoordinator);
+    let mut coordinator = Link::<CoordinatorEnd>::new(key(1));
+    let mut device = Link::<DeviceEnd>::new(key(1));
     let first = coordinator.seal(7, &Message::Done);
     let second = coordinator.seal(7, &Message::WantUpdate(3));
     let third = coordinator.seal(8, &Message::Done);
@@ -176,7 +182,7 @@ fn strangers_replays_and_late_frames_stay_outside() {
     assert_eq!(opened(&mut device, &third), Ok(22));
     assert_eq!(device.received(), 3);
 
-    let mut other = Link::new(key(2), Direction::ToDevice);
+    let mut other = Link::<CoordinatorEnd>::new(key(2));
     for _ in 0..9 {
         other.seal(7, &Message::Done);
     }
@@ -215,7 +221,7 @@ fn strangers_replays_and_late_frames_stay_outside() {
 
 #[test]
 fn a_session_ends_before_its_numbers_do() {
-    let mut link = Link::new(key(1), Direction::ToDevice);
+    let mut link = Link::<CoordinatorEnd>::new(key(1));
     link.skip_to(u32::MAX - 1);
     assert_ne!(link.seal(0, &Message::Done).as_slice(), b"");
     assert_eq!(link.seal(0, &Message::Done).as_slice(), b"");
@@ -223,19 +229,19 @@ fn a_session_ends_before_its_numbers_do() {
 
 #[test]
 fn the_greeting_keeps_its_version() {
-    let call = greet(&Message::Call, &key(0), Direction::ToDevice);
+    let call = greet::<CoordinatorEnd>(&Message::Call, &key(0));
     let raw = frames(call.as_slice()).remove(0).unwrap();
     let frame = Frame::parse(&raw).unwrap();
     assert!(matches!(
-        open_greeting(&frame, Direction::ToDevice),
+        open_greeting::<DeviceEnd>(&frame),
         Ok(Message::Call)
     ));
-    let wrong_way = open_greeting(&frame, Direction::ToCoordinator);
+    let wrong_way = open_greeting::<CoordinatorEnd>(&frame);
     assert_eq!(wrong_way.unwrap_err(), Refusal::Kind);
     let refused = |header| {
         let frame = Encoded::seal(header, &[], &key(0), Direction::ToDevice);
         let raw = frames(frame.as_slice()).remove(0).unwrap();
-        open_greeting(&Frame::parse(&raw).unwrap(), Direction::ToDevice).unwrap_err()
+        open_greeting::<DeviceEnd>(&Frame::parse(&raw).unwrap()).unwrap_err()
     };
     assert_eq!(refused(header(22, 0)), Refusal::Unexpected);
     assert_eq!(refused(header(1, 0)), Refusal::Version);
@@ -270,7 +276,7 @@ fn bytes_of_an_update_on_the_line() {
                 negated: false,
                 packed: &packed[..length],
             };
-            let mut link = Link::new(key(1), Direction::ToCoordinator);
+            let mut link = Link::<DeviceEnd>::new(key(1));
             bytes += link.seal(1, &Message::UpdateChunk(chunk)).as_slice().len();
             left -= count;
             chunks += 1;

@@ -23,8 +23,7 @@ use smolfed_core::{
     stream::{Purpose, Root, Stream, StreamId},
     train::{Clipping, LocalTraining, Workspace, local_update},
     wire::{
-        Direction,
-        link::Link,
+        link::{DeviceEnd, Link},
         mac::Key,
         message::{Message, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
@@ -231,7 +230,7 @@ fn noise() -> Option<()> {
 
 /// Tag, checksum and stuffing of a full chunk of an update.
 fn frames() -> Option<()> {
-    let mut link = Link::new(Key::from_secret([1; 32]), Direction::ToCoordinator);
+    let mut link = Link::<DeviceEnd>::new(Key::from_secret([1; 32]));
     let packed = [0x5a; UPDATE_CHUNK_BYTES];
     let message = Message::UpdateChunk(UpdateChunk {
         index: 0,
@@ -250,7 +249,7 @@ fn round(rows: &Rows, global: &[f32], local: &mut [f32], update: &mut [f32]) -> 
     let training = training(5)?;
     let grid = Grid::new(ClipNorm::new(0.3).ok()?, BITS).ok()?;
     let noise = DiscreteGaussian::new(1 << BITS, 1).ok()?;
-    let mut link = Link::new(Key::from_secret([1; 32]), Direction::ToCoordinator);
+    let mut link = Link::<DeviceEnd>::new(Key::from_secret([1; 32]));
     let mut trained = None;
     let instructions = count(|| trained = train(rows, global, &training, local, update));
     trained?;
@@ -262,7 +261,12 @@ fn round(rows: &Rows, global: &[f32], local: &mut [f32], update: &mut [f32]) -> 
     Some(())
 }
 
-fn send(grid: &Grid, noise: &DiscreteGaussian, link: &mut Link, update: &[f32]) -> Option<()> {
+fn send(
+    grid: &Grid,
+    noise: &DiscreteGaussian,
+    link: &mut Link<DeviceEnd>,
+    update: &[f32],
+) -> Option<()> {
     let quantizer = grid.quantizer(update).ok()?;
     let mut stream = stream(Purpose::DeviceNoise);
     let width = pack::width(BITS, Some(noise));

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use socket2::{SockRef, TcpKeepalive};
+
 /// Bits a second of a serial line unless the address says otherwise.
 pub const DEFAULT_BAUD: u32 = 115_200;
 
@@ -20,6 +22,11 @@ const WRITE_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a connection may take to be made.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
+
+/// Silence after which the system asks whether a TCP connection is still there, how often it asks, and
+/// after how many questions without an answer the connection is broken: a device that lost its power
+/// is noticed after half a minute, and its address dialled again. The system's own wait is hours.
+const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(5), 3);
 
 /// Where a device is, or where it is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,6 +177,12 @@ fn is_socket(path: &Path) -> bool {
 fn tcp(stream: TcpStream) -> io::Result<Box<dyn Transport>> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
+    let (idle, every, questions) = KEEP_ALIVE;
+    let keep_alive = TcpKeepalive::new()
+        .with_time(idle)
+        .with_interval(every)
+        .with_retries(questions);
+    SockRef::from(&stream).set_tcp_keepalive(&keep_alive)?;
     stream.set_read_timeout(Some(READ_WAIT))?;
     stream.set_write_timeout(Some(WRITE_WAIT))?;
     Ok(Box::new(stream))
@@ -283,6 +296,19 @@ mod tests {
             let address: Address = text.parse().unwrap();
             assert_eq!(address.leaves_this_machine(), leaves, "{text}");
         }
+    }
+
+    #[test]
+    fn tcp_connections_are_kept_alive() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let same = stream.try_clone().unwrap();
+        let _transport = tcp(stream).unwrap();
+        let socket = SockRef::from(&same);
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEP_ALIVE.0);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), KEEP_ALIVE.1);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), KEEP_ALIVE.2);
     }
 
     #[test]

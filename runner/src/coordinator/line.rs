@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use rand_core::Rng;
 use smolfed_core::stream::Stream;
+use smolfed_core::wire::VERSION;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::{Encoded, Frame};
-use smolfed_core::wire::link::{greet, open_greeting};
+use smolfed_core::wire::link::{CoordinatorEnd, greet, open_greeting};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Message, is_greeting};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
-use smolfed_core::wire::{Direction, VERSION};
 
 use super::peer::{LineId, Peer};
 
@@ -108,7 +108,7 @@ impl Line {
             // A zero ends whatever was torn. The tag of a call means nothing.
             out.push(0);
             let nobody = Key::from_secret([0; 32]);
-            let call = greet(&Message::Call, &nobody, Direction::ToDevice);
+            let call = greet::<CoordinatorEnd>(&Message::Call, &nobody);
             out.extend_from_slice(call.as_slice());
         }
     }
@@ -187,7 +187,7 @@ impl Line {
         roster: &mut Roster,
         now: Duration,
     ) -> Result<Encoded, Refusal> {
-        let Message::Hello(hello) = open_greeting(frame, Direction::ToCoordinator)? else {
+        let Message::Hello(hello) = open_greeting::<CoordinatorEnd>(frame)? else {
             return Err(Refusal::Unexpected);
         };
         // Of a device without a key nothing is authentic.

@@ -22,6 +22,15 @@ const STRANGER_WAIT: Duration = Duration::from_secs(30);
 /// Most connections that come in, however large the fleet: each has a thread.
 const MOST_GUESTS: usize = 4096;
 
+/// How long connections that came in are waited for at the end: enough for a frame that is being
+/// written, and no more for a device that takes nothing.
+const FAREWELL: Duration = Duration::from_millis(250);
+
+/// Most bytes that are taken from a connection before they are answered. Nothing more is read until
+/// the answers are written, so what waits for a device is bounded by what this much can ask for: a
+/// frame of 256 bytes for each that came, and those have 31 at least.
+const READ_BYTES: usize = 1024;
+
 /// What a thread does while nothing happens.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -131,7 +140,7 @@ impl Switchboard {
         transport: &mut dyn Transport,
         is_guest: bool,
     ) -> io::Result<()> {
-        let (mut buffer, mut out) = ([0; 1024], Vec::new());
+        let (mut buffer, mut out) = ([0; READ_BYTES], Vec::new());
         let mut known = self.now();
         while !self.is_stopped() {
             let read = read_some(transport, &mut buffer)?;
@@ -188,9 +197,18 @@ impl Switchboard {
         }
     }
 
-    /// Takes the connections that come in until the coordinator stops.
+    /// Takes the connections that come in until the coordinator stops. Those that are there then end by
+    /// themselves, and are waited for a moment.
     pub fn accept(self: &Arc<Self>, listener: &Listener) {
-        let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
+        self.accept_beside(listener, Vec::new());
+    }
+
+    /// [`Self::accept`] beside the threads of connections that are there.
+    fn accept_beside(
+        self: &Arc<Self>,
+        listener: &Listener,
+        mut threads: Vec<thread::JoinHandle<()>>,
+    ) {
         while !self.is_stopped() {
             match listener.accept() {
                 Ok(Some(transport)) => threads.extend(self.welcome(transport)),
@@ -202,9 +220,9 @@ impl Switchboard {
             }
             threads.retain(|thread| !thread.is_finished());
         }
-        for thread in threads {
-            // A thread that panicked has nothing more to say.
-            let _ = thread.join();
+        let end = Instant::now() + FAREWELL;
+        while Instant::now() < end && !threads.iter().all(thread::JoinHandle::is_finished) {
+            thread::sleep(NAP);
         }
     }
 
@@ -258,5 +276,68 @@ impl std::fmt::Debug for Switchboard {
             "Switchboard({} guests)",
             self.guests.load(Ordering::Relaxed)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::os::unix::net::UnixStream;
+
+    use smolfed_core::stream::{Purpose, Root, StreamId};
+
+    use super::*;
+
+    fn switchboard() -> Arc<Switchboard> {
+        let nonces = Root::from_seed(1).stream(StreamId {
+            purpose: Purpose::SessionNonces,
+            round: 0,
+            device: 0,
+        });
+        let roster = Roster::new(BTreeMap::new(), nonces);
+        Arc::new(Switchboard::new(roster, Box::new(|_| {})))
+    }
+
+    /// A connection whose thread is busy for longer than anybody wants to wait.
+    struct Busy(UnixStream);
+
+    impl io::Read for Busy {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            thread::sleep(Duration::from_secs(5));
+            Err(ErrorKind::UnexpectedEof.into())
+        }
+    }
+
+    impl io::Write for Busy {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_a_connection_that_hangs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("place");
+        let listener = Address::Unix(path.clone()).listen().unwrap();
+        let shared = switchboard();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let hanging = shared.welcome(Box::new(Busy(ours))).unwrap();
+        let accepting = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.accept_beside(&listener, vec![hanging])
+        });
+        let begun = Instant::now();
+        shared.stop();
+        accepting.join().unwrap();
+        assert!(
+            begun.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert!(!path.exists(), "the socket is gone with its listener");
     }
 }

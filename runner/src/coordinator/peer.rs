@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smolfed_core::wire::frame::{Encoded, Frame};
-use smolfed_core::wire::link::{Link, greet};
+use smolfed_core::wire::link::{CoordinatorEnd, Link, greet};
 use smolfed_core::wire::mac::{Key, Nonce};
 use smolfed_core::wire::message::{Hello, Message, Refused, Shape, Welcome, WhyRefused};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
@@ -38,7 +38,7 @@ pub struct Terms {
 }
 
 struct Session {
-    link: Link,
+    link: Link<CoordinatorEnd>,
     /// Where the device was heard last; `None` once that connection is gone.
     line: Option<LineId>,
     device_nonce: Nonce,
@@ -207,7 +207,7 @@ impl Peer {
                     highest_version: VERSION,
                     reason,
                 });
-                return Ok(greet(&refused, &session(&fresh), Direction::ToDevice));
+                return Ok(greet::<CoordinatorEnd>(&refused, &session(&fresh)));
             }
         };
         // A device that did not hear the welcome repeats its hello, and gets the same again.
@@ -218,7 +218,7 @@ impl Peer {
             None => {
                 self.make_room(line);
                 self.pending.push_back(Session {
-                    link: Link::new(session(&fresh), Direction::ToDevice),
+                    link: Link::<CoordinatorEnd>::new(session(&fresh)),
                     line: Some(line),
                     device_nonce: hello.nonce,
                     coordinator_nonce: fresh,
@@ -227,7 +227,7 @@ impl Peer {
             }
         };
         let welcome = Message::Welcome(Welcome { version, nonce });
-        Ok(greet(&welcome, &session(&nonce), Direction::ToDevice))
+        Ok(greet::<CoordinatorEnd>(&welcome, &session(&nonce)))
     }
 
     /// Makes room for a pending session of this line.

@@ -8,7 +8,7 @@ use smolfed_core::ledger::Budget;
 use smolfed_core::session::{Phase, Policy};
 use smolfed_core::wire::Direction;
 use smolfed_core::wire::frame::{Encoded, Header};
-use smolfed_core::wire::link::{Link, greet};
+use smolfed_core::wire::link::{DeviceEnd, Link, greet};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Decline, Hello, Message, UpdateChunk, update_chunks};
 use smolfed_core::wire::refusal::Refusal;
@@ -217,6 +217,24 @@ fn a_recorded_hello_does_not_end_a_session() {
     assert_eq!(verdict, Verdict::Answered(expected(3, &offer)));
 }
 
+/// A kilobyte is what a connection is read at a time: nothing more waits for a device.
+#[test]
+fn answers_to_a_flood_of_requests_are_bounded_by_what_was_read() {
+    let mut desk = Desk::new(None);
+    desk.peer(0).offer(offer(1, None));
+    let mut liar = Liar::new(&mut desk, 0);
+    let request = |_| liar.link.seal(1, &Message::WantModel(0));
+    let mut flood: Vec<u8> = (0..32)
+        .map(request)
+        .flat_map(|x| x.as_slice().to_vec())
+        .collect();
+    flood.truncate(1024);
+    let answers = desk.hear(&flood);
+    // A frame has 32 bytes at least, and its answer 256 at most.
+    assert!(answers.len() <= 1024 / 32 * 256, "{} bytes", answers.len());
+    assert_eq!(frames(&answers).len(), 30);
+}
+
 #[test]
 fn a_device_that_may_have_begun_is_not_asked_again() {
     let mut desk = Desk::new(None);
@@ -283,7 +301,7 @@ fn devices_that_do_not_fit_the_federation_are_told_why_and_fall_silent() {
         "refused: no common version of the protocol",
         "refused: the federation trains another model",
     ] {
-        let frame = greet(&Message::Hello(hello), &key(1), Direction::ToCoordinator);
+        let frame = greet::<DeviceEnd>(&Message::Hello(hello), &key(1));
         let answer = frames(&desk.hear(frame.as_slice()));
         assert!(answer.iter().any(|(kind, _)| *kind == 4), "told");
         assert_eq!(desk.peer(1).state(), state);
@@ -337,7 +355,7 @@ fn a_device_that_was_refused_is_left_in_peace() {
     let mut desk = Desk::new(None);
     let mut hello = greeting(1, [1; 16]);
     hello.shape.outputs += 1;
-    let frame = greet(&Message::Hello(hello), &key(1), Direction::ToCoordinator);
+    let frame = greet::<DeviceEnd>(&Message::Hello(hello), &key(1));
     desk.hear(frame.as_slice());
     // Ten seconds.
     let calls = |desk: &mut Desk| {
@@ -359,7 +377,7 @@ fn frames_of_nobody_are_compared_with_all_sessions_a_few_times_only() {
         let mut device = Liar::new(&mut desk, 0);
         desk.reconnect();
         assert!(desk.peer(0).is_orphan());
-        let mut nobody = Link::new(Key::from_secret([9; 32]), Direction::ToCoordinator);
+        let mut nobody = Link::<DeviceEnd>::new(Key::from_secret([9; 32]));
         for _ in 0..strange {
             desk.hear(nobody.seal(0, &Message::Ready).as_slice());
         }

@@ -2,8 +2,9 @@
 
 use smolfed_core::params::LearningRate;
 use smolfed_core::personal::PmtlUpdate;
+use smolfed_core::smooth::LaplacianSmoothing;
 
-use super::{ExperimentError, number, smoothing, weighting};
+use super::{ExperimentError, number, out_of_range, weighting};
 use crate::config::{
     Config, DenoiserKind, Denominator, Method, PmtlUpdateName, ServerConfig, Weighting,
 };
@@ -25,7 +26,12 @@ pub(super) fn server_step(
         axes,
         denoiser,
     } = &config.server;
-    let smoothing = smoothing("server.smoothing_factor", *smoothing_factor)?;
+    // 0 is none.
+    let smoothing = LaplacianSmoothing::new(*smoothing_factor as f32).map_err(|_| {
+        let wanted = "a finite number, 0 or more";
+        out_of_range("server.smoothing_factor", *smoothing_factor, wanted)
+    })?;
+    let smoothing = (*smoothing_factor > 0.0).then_some(smoothing);
     if smoothing.is_some() && config.method == Method::DpFed {
         return Err(ExperimentError::Contradiction {
             first: "method",

@@ -18,37 +18,36 @@ fn weight(k: u32) -> f64 {
     (-f64::from(k * k) / 128.0).exp()
 }
 
+/// All sure units of a table, and all units of its windows.
+fn totals<const BITS: u32>(strips: &Strips<BITS>) -> (u32, u32) {
+    (0..STRIP_COUNT).fold((0, 0), |(sure, windows), k| {
+        let (lower, width) = strips.bounds(k);
+        (sure + lower, windows + width)
+    })
+}
+
 /// Words that make `exp_minus_one` true: K = 3.
 const SUCCESS: [u32; 2] = [0, u32::MAX];
 
 #[test]
 fn bounds_enclose_the_weights_and_are_close() {
-    let units = f64::from(STRIPS.lower[0]);
+    let units = f64::from(STRIPS.bounds(0).0);
     for k in 0..STRIP_COUNT {
-        let (lower, upper) = (STRIPS.lower[k as usize], STRIPS.upper[k as usize]);
+        let (lower, width) = STRIPS.bounds(k);
+        let upper = lower + width;
         let exact = units * weight(k);
         // 1e-7: what the float may be off.
         assert!(
             f64::from(lower) <= exact + 1e-7 && exact <= f64::from(upper) + 1e-7,
             "strip {k}"
         );
-        assert!(
-            upper - lower <= 12,
-            "strip {k} has a window of {}",
-            upper - lower
-        );
+        assert!(width <= 12, "strip {k} has a window of {width}");
     }
 }
 
 #[test]
 fn pieces_fill_the_range_of_the_word_with_little_left() {
-    let sure: u32 = STRIPS.lower.iter().sum();
-    let windows: u32 = STRIPS
-        .lower
-        .iter()
-        .zip(&STRIPS.upper)
-        .map(|(lower, upper)| upper - lower)
-        .sum();
+    let (sure, windows) = totals(&STRIPS);
     assert_eq!(STRIPS.end[LENGTH - 2], sure);
     let left = (1_u32 << 31) - sure - windows - 1;
     assert!(
@@ -83,7 +82,7 @@ fn rare_pieces_are_one_unit_beyond_then_the_windows_then_nothing() {
     assert!(matches!(STRIPS.rare_piece(0), Some(Rare::Beyond)));
     assert!(STRIPS.rare_piece(offset).is_none() && STRIPS.rare_piece(u32::MAX).is_none());
     for (k, owned) in owned.iter().enumerate() {
-        assert_eq!(*owned, STRIPS.upper[k] - STRIPS.lower[k]);
+        assert_eq!(*owned, STRIPS.bounds(k as u32).1);
     }
 }
 
@@ -91,12 +90,7 @@ fn rare_pieces_are_one_unit_beyond_then_the_windows_then_nothing() {
 /// upper differ by a seventh of the range there. False alarm 4e-8.
 #[test]
 fn coarse_table_has_the_exact_weights() {
-    let windows: u32 = COARSE
-        .lower
-        .iter()
-        .zip(&COARSE.upper)
-        .map(|(lower, upper)| upper - lower)
-        .sum();
+    let (_, windows) = totals(&COARSE);
     assert!(windows > 1024 / 8, "only {windows} units in windows");
     let draws = 1_000_000;
     let mut rng = stream(300);
@@ -120,7 +114,7 @@ fn windows_have_their_probability() {
     let mut rng = stream(301);
     for k in [1, 2, 3, 5, 8, 13, 21, 34, 50, 63] {
         let (lower, width) = STRIPS.bounds(k);
-        let share = (f64::from(STRIPS.lower[0]) * weight(k) - lower as f64) / width as f64;
+        let share = (f64::from(STRIPS.end[0]) * weight(k) - f64::from(lower)) / f64::from(width);
         let draws = 50_000;
         let hits = (0..draws)
             .filter(|_| STRIPS.inside_window(k, &mut rng))
@@ -131,7 +125,7 @@ fn windows_have_their_probability() {
 
 #[test]
 fn strip_zero_has_no_window() {
-    assert_eq!(STRIPS.bounds(0), (u128::from(STRIPS.lower[0]), 0));
+    assert_eq!(STRIPS.bounds(0), (STRIPS.end[0], 0));
     assert!(!STRIPS.inside_window(0, &mut Script::new([])));
 }
 

@@ -11,9 +11,9 @@ pub(super) struct Coordinator {
     pub(super) invitation: Invitation,
     pub(super) model: Vec<f32>,
     sessions: u8,
-    link: Option<Link>,
+    link: Option<Link<CoordinatorEnd>>,
     /// A session whose device has not proved yet that it is there.
-    pending: Option<Link>,
+    pending: Option<Link<CoordinatorEnd>>,
     pub(super) integers: Vec<i64>,
     pub(super) done: bool,
     pub(super) declined: Option<Decline>,
@@ -80,7 +80,7 @@ impl Coordinator {
     }
 
     fn greeting(&mut self, frame: &Frame<'_>) -> Result<(), Refusal> {
-        let Message::Hello(hello) = open_greeting(frame, Direction::ToCoordinator)? else {
+        let Message::Hello(hello) = open_greeting::<CoordinatorEnd>(frame)? else {
             return Err(Refusal::Kind);
         };
         if !frame.is_authentic(&self.key, Direction::ToCoordinator) {
@@ -93,9 +93,9 @@ impl Coordinator {
             version: hello.common_version().unwrap(),
             nonce,
         });
-        let encoded = greet(&welcome, &session, Direction::ToDevice);
+        let encoded = greet::<CoordinatorEnd>(&welcome, &session);
         self.outgoing.push(encoded.as_slice().to_vec());
-        self.pending = Some(Link::new(session, Direction::ToDevice));
+        self.pending = Some(Link::<CoordinatorEnd>::new(session));
         Ok(())
     }
 

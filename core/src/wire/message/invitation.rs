@@ -11,7 +11,7 @@ use crate::{
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     quantize::Grid,
-    smooth::LaplacianSmoothing,
+    smooth::NarrowSmoothing,
     train::{Clipping, LocalTraining},
 };
 
@@ -76,7 +76,7 @@ pub struct Invitation {
     /// When the update is clipped.
     pub clipping: Clipping,
     /// Smoothing of the local gradient, 0 for none.
-    pub gradient_smoothing: Option<LaplacianSmoothing>,
+    pub gradient_smoothing: Option<NarrowSmoothing>,
     /// Clip norm and bits of the update.
     pub grid: Grid,
     /// The noise that the device adds (local trust); `None` if the coordinator adds it.
@@ -116,7 +116,7 @@ impl Invitation {
                 1 => Clipping::Final,
                 _ => return None,
             },
-            gradient_smoothing: match LaplacianSmoothing::new(reader.f32()?).ok()? {
+            gradient_smoothing: match NarrowSmoothing::new(reader.f32()?).ok()? {
                 none if none.sigma() <= 0.0 => None,
                 smoothing => Some(smoothing),
             },

@@ -1,7 +1,7 @@
 //! A device whose every word the test chooses.
 
 use smolfed_core::wire::Direction;
-use smolfed_core::wire::link::{Link, greet};
+use smolfed_core::wire::link::{DeviceEnd, Link, greet};
 use smolfed_core::wire::message::{Hello, Message, UPDATE_CHUNK_BYTES, UpdateChunk};
 use smolfed_core::wire::pack;
 
@@ -11,7 +11,7 @@ use super::desk::*;
 
 /// A device whose every word the test chooses.
 pub(super) struct Liar {
-    pub(super) link: Link,
+    pub(super) link: Link<DeviceEnd>,
     pub(super) device: u32,
 }
 
@@ -35,7 +35,7 @@ impl Liar {
         });
         let session = key(device).session(device, &nonce, &welcome.unwrap().nonce);
         Self {
-            link: Link::new(session, Direction::ToCoordinator),
+            link: Link::<DeviceEnd>::new(session),
             device,
         }
     }
@@ -98,7 +98,7 @@ pub(super) fn greeting(device: u32, nonce: [u8; 16]) -> Hello {
 /// The same as bytes, under the key of `owner`.
 pub(super) fn hello(device: u32, owner: u32, nonce: [u8; 16]) -> Vec<u8> {
     let hello = Message::Hello(greeting(device, nonce));
-    let frame = greet(&hello, &key(owner), Direction::ToCoordinator);
+    let frame = greet::<DeviceEnd>(&hello, &key(owner));
     frame.as_slice().to_vec()
 }
 

@@ -1,0 +1,39 @@
+//! Who a device is, and what it agrees to whatever a coordinator asks for.
+
+use crate::{ledger::Budget, noise::DiscreteGaussian, stream::Root, wire::mac::Key};
+
+/// Who the device is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its number, which also names its random streams.
+    pub device: u32,
+    /// The key that it shares with the coordinator.
+    pub key: Key,
+    /// The root of its random streams, which nobody else knows.
+    pub root: Root,
+}
+
+/// What the device agrees to, whatever a coordinator asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// Most participations in its life.
+    pub budget: Budget,
+    /// Least noise multiplier of its own noise, in units of 2⁻³²; 0 trusts the coordinator to add
+    /// the noise.
+    pub least_noise_multiplier: u64,
+    /// Most epochs in a round.
+    pub most_epochs: u32,
+}
+
+impl Policy {
+    /// Whether σ ≥ z · 2^b, exactly: numerator · 2^32 ≥ multiplier · 2^b · denominator.
+    pub(super) fn accepts_noise(&self, noise: Option<&DiscreteGaussian>, grid_bits: u32) -> bool {
+        let (numerator, denominator) = match noise {
+            None => return self.least_noise_multiplier == 0,
+            Some(noise) => noise.sigma(),
+        };
+        // multiplier · denominator ≤ ⌊numerator · 2^32 / 2^b⌋: 112 bits, and 84.
+        let least = u128::from(self.least_noise_multiplier) * u128::from(denominator);
+        least <= (u128::from(numerator) << 32) >> grid_bits
+    }
+}
