@@ -196,7 +196,7 @@ impl Experiment {
             .collect()
     }
 
-    /// The privacy statements for `rounds` rounds in which no device sent more than `matrices` correlation
+    /// The privacy statements for `rounds` rounds in which devices sent between the two of `releases` correlation
     /// matrices: of the updates and, if there are matrices, of these.
     ///
     /// # Errors
@@ -204,12 +204,11 @@ impl Experiment {
     pub fn statements(
         &self,
         rounds: u32,
-        matrices: u32,
+        releases: Option<(u32, u32)>,
     ) -> Result<Vec<PrivacyStatement>, AccountingError> {
         let mut statements = self.privacy.statements(u64::from(rounds))?;
-        if let Some(privacy) = self.matrix_privacy.as_ref().filter(|_| matrices > 0) {
-            let privacy = privacy.with_most_releases(matrices);
-            statements.extend(privacy.statements(u64::from(matrices))?);
+        if let Some((privacy, range)) = self.matrix_privacy.as_ref().zip(releases) {
+            statements.extend(privacy.statements_of_matrices(range)?);
         }
         Ok(statements)
     }

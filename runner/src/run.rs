@@ -301,7 +301,7 @@ pub fn execute_with(
         records.push(record);
     }
     let rounds = training.round();
-    let releases = updates.matrices().map_or(0, Matrices::most_releases);
+    let releases = updates.matrices().and_then(Matrices::range_of_releases);
     let statements = if rounds == 0 {
         Vec::new()
     } else {

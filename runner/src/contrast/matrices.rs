@@ -78,11 +78,11 @@ impl Matrices {
         self.sent.get(&device).map_or(0, |sent| sent.releases)
     }
 
-    /// The most matrices that one device has sent.
+    /// The fewest and the most matrices that a device has sent, of those that have sent some.
     #[must_use]
-    pub fn most_releases(&self) -> u32 {
-        let all = self.sent.values().map(|sent| sent.releases);
-        all.max().unwrap_or(0)
+    pub fn range_of_releases(&self) -> Option<(u32, u32)> {
+        let all = || self.sent.values().map(|sent| sent.releases);
+        Some((all().min()?, all().max()?))
     }
 
     /// Keeps what a device sends in place of what it sent before. Whatever comes of it, it counts as a release.
@@ -282,6 +282,7 @@ mod tests {
             assert_eq!(refused, Err(MatrixError::OutOfBound));
         }
         assert_eq!(matrices.total(&grid()), before);
-        assert_eq!((matrices.releases(3), matrices.most_releases()), (5, 5));
+        assert_eq!(matrices.releases(3), 5);
+        assert_eq!(matrices.range_of_releases(), Some((1, 5)));
     }
 }

@@ -65,11 +65,12 @@ fn releases_are_counted_by_device_and_charged_by_round() {
     // Rounds 1, 3 and 5: twenty devices once, then five twice.
     assert_eq!(releases.clone().sum::<u32>(), 20 + 5 + 5);
     assert_eq!(releases.min(), Some(1));
-    assert!(matrices.most_releases() <= 3);
+    let (least, most) = matrices.range_of_releases().unwrap();
+    assert!(least == 1 && (2..=3).contains(&most));
     let of_matrices: Vec<u32> = charges.iter().filter(|c| c.1).map(|c| c.0).collect();
     assert_eq!(of_matrices, [1, 3, 5]);
     assert_eq!(charges.len(), 6 + 3);
-    let [updates, of_matrices] = &experiment.statements(6, 2).unwrap()[..] else {
+    let [updates, of_matrices] = &experiment.statements(6, Some((1, 2))).unwrap()[..] else {
         panic!("two statements");
     };
     assert_eq!(updates.subject, Subject::Updates);
@@ -77,12 +78,15 @@ fn releases_are_counted_by_device_and_charged_by_round() {
     assert!(updates.epsilon.is_infinite() && of_matrices.epsilon.is_infinite());
     let words = updates.in_words();
     assert!(words.contains("The encoder is not protected"), "{words}");
+    let words = of_matrices.in_words();
+    let range = "Devices sent between 1 and 2 matrices";
+    assert!(words.contains(range), "{words}");
 }
 
 #[test]
 fn a_device_that_may_send_no_more_keeps_its_last_matrix() {
     let full = train(&[]).1;
-    assert_eq!(full.most_releases(), 6);
+    assert_eq!(full.range_of_releases(), Some((6, 6)));
     let (_, capped, _, experiment) = train(&["contrast.max_releases=2"]);
     assert!(capped.sent().values().all(|sent| sent.releases == 2));
     let matrices = experiment.matrix_privacy.unwrap();
@@ -172,7 +176,7 @@ fn until_matrices_are_there_it_is_federated_averaging() {
     let before = train(&["rounds=1", "contrast.alpha=share"]);
     assert_eq!(with_update.0, average.0);
     assert_ne!(before.0, average.0);
-    assert_eq!(with_update.1.most_releases(), 1);
+    assert_eq!(with_update.1.range_of_releases(), Some((1, 1)));
     // From a later round on it is not.
     let late = train(&["rounds=3", "contrast.share_from=2", "contrast.alpha=share"]);
     let average = train(&["rounds=3", "method=fedavg-sc"]);

@@ -7,11 +7,12 @@ use crate::contrast::updates::LEAST_SAMPLES;
 use crate::data::federation::Federation;
 use crate::experiment::{ExperimentError, Origin};
 use crate::number::{significant, upper};
-use crate::privacy::accountant::Accountant;
+use crate::privacy::accountant::{Accountant, AccountingError};
 use crate::privacy::event::{
     Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
 };
 use crate::privacy::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
+use crate::privacy::statement::PrivacyStatement;
 
 /// δ of the matrices where none is given.
 const MATRIX_DELTA: f64 = 1e-5;
@@ -88,9 +89,26 @@ impl PrivacyPlan {
         Ok(plan)
     }
 
+    /// The statements where devices have sent between `least` and `most` matrices: ε is that of a device that has
+    /// sent most, and a note says that of one that has sent least.
+    pub(in crate::experiment) fn statements_of_matrices(
+        &self,
+        (least, most): (u32, u32),
+    ) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let mut plan = self.with_most_releases(most);
+        if least < most {
+            let fewest = self.with_most_releases(least).estimate(u64::from(least))?;
+            plan.notes.push(format!(
+                "Devices sent between {least} and {most} matrices: this is the epsilon of one that sent {most}; for one \
+                 that sent {least} it is {}.",
+                upper(fewest.epsilon, 4)
+            ));
+        }
+        plan.statements(u64::from(most))
+    }
+
     /// The same plan where no device has sent more than `most` matrices.
-    #[must_use]
-    pub fn with_most_releases(&self, most: u32) -> Self {
+    fn with_most_releases(&self, most: u32) -> Self {
         let devices = self.event.sampling.device_count();
         let mut plan = self.clone();
         if let Ok(sampling) = Sampling::unsampled(devices, most) {
