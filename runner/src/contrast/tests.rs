@@ -69,7 +69,8 @@ fn releases_are_counted_by_device_and_charged_by_round() {
     assert!(least == 1 && (2..=3).contains(&most));
     let of_matrices: Vec<u32> = charges.iter().filter(|c| c.1).map(|c| c.0).collect();
     assert_eq!(of_matrices, [1, 3, 5]);
-    assert_eq!(charges.len(), 6 + 3);
+    // Matrices also cost a whole device something.
+    assert_eq!(charges.len(), 6 + 3 + 3);
     let [updates, of_matrices] = &experiment.statements(6, Some((1, 2))).unwrap()[..] else {
         panic!("two statements");
     };
@@ -264,6 +265,14 @@ fn settings_that_cannot_be_are_refused_in_a_sentence() {
                 "contrast.privacy.noise_multiplier=1",
             ],
             "`contrast.privacy.epsilon` and `contrast.privacy.noise_multiplier` contradict",
+        ),
+        (
+            &[
+                "privacy.epsilon=1",
+                "privacy.clip_norm=1",
+                "contrast.privacy.epsilon=8",
+            ],
+            "`privacy.epsilon` is 1: no noise multiplier keeps epsilon at or below 1",
         ),
         (
             &["model.kind=linear"],

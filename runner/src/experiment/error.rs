@@ -70,6 +70,17 @@ pub enum ExperimentError {
         /// Why not.
         reason: CalibrationError,
     },
+    /// The target ε cannot be met, because of what correlation matrices tell of a whole device.
+    #[error(
+        "`privacy.epsilon` is {epsilon}: {reason}, as correlation matrices tell of whole devices: give them more noise, leave \
+         `privacy.epsilon` out (or inf), or use method \"fedavg-sc\""
+    )]
+    MatricesTooDear {
+        /// The target.
+        epsilon: f64,
+        /// Why not.
+        reason: CalibrationError,
+    },
     /// The target ε of the correlation matrices cannot be met.
     #[error("`contrast.privacy.epsilon` is {epsilon}: {reason}")]
     MatrixCalibration {

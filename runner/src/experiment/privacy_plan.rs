@@ -197,8 +197,12 @@ impl PrivacyPlan {
             return Ok(NoiseMultiplier::NONE);
         }
         self.clip_norm_for_noise()?;
+        let has_matrices = self.matrices.is_some();
         self.for_target(target, u64::from(config.rounds))
-            .map_err(|reason| ExperimentError::Calibration { epsilon, reason })
+            .map_err(|reason| match has_matrices {
+                true => ExperimentError::MatricesTooDear { epsilon, reason },
+                false => ExperimentError::Calibration { epsilon, reason },
+            })
     }
 
     fn clip_norm_for_noise(&self) -> Result<ClipNorm, ExperimentError> {
