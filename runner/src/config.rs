@@ -358,6 +358,16 @@ pub struct PrivacyConfig {
     pub grid_bits: u32,
 }
 
+impl PrivacyConfig {
+    /// Whether updates get noise.
+    #[must_use]
+    pub fn asks_for_noise(&self) -> bool {
+        self.epsilon.is_some_and(f64::is_finite)
+            || self.noise_multiplier.is_some_and(|z| z > 0.0)
+            || self.noise_std.is_some_and(|std| std > 0.0)
+    }
+}
+
 impl Default for PrivacyConfig {
     fn default() -> Self {
         Self {

@@ -188,11 +188,16 @@ impl Experiment {
     /// What the correlation matrices of `round` cost a whole device and one example of it; nothing if none are sent.
     #[must_use]
     pub fn matrix_events_in(&self, round: u32) -> Vec<PrivacyEvent> {
+        let sharing = self
+            .contrast
+            .as_ref()
+            .and_then(|plan| plan.sharing.as_ref());
+        let is_due = sharing.is_some_and(|sharing| sharing.is_in(round));
+        let of_example = self.matrix_privacy.as_ref().filter(|_| is_due);
         let of_device = self.privacy.matrices_in(round);
-        let of_example = self.matrix_privacy.as_ref().map(|privacy| privacy.event);
         of_device
             .into_iter()
-            .chain(of_example.filter(|_| of_device.is_some()))
+            .chain(of_example.map(|privacy| privacy.event))
             .collect()
     }
 

@@ -176,7 +176,7 @@ pub(super) fn batch_scores<S: Samples>(
         };
         match width {
             TILE_ROWS => tile.scores::<TILE_ROWS, S>(samples, indices, scores),
-            2 if WIDE => tile.scores::<2, S>(samples, indices, scores),
+            2 => tile.scores::<2, S>(samples, indices, scores),
             _ => tile.scores::<1, S>(samples, indices, scores),
         }
         first += width;

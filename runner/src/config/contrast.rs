@@ -94,6 +94,14 @@ pub struct MatrixPrivacyConfig {
     pub accountant: Option<Accountant>,
 }
 
+impl MatrixPrivacyConfig {
+    /// Whether matrices get noise, if some are sent.
+    #[must_use]
+    pub fn asks_for_noise(&self) -> bool {
+        self.epsilon.is_some_and(f64::is_finite) || self.noise_multiplier.is_some_and(|z| z > 0.0)
+    }
+}
+
 /// `[contrast.augment]`: how views differ from their sample. 0 is none; if no key is given, the kind of data
 /// decides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -104,6 +104,7 @@ impl<'a> DeviceRound<'a> {
         }
     }
 
+    /// The matrix and the first pass of training see the same views: no promise rests on how they vary.
     fn views(&self) -> Augmented<'_, Unlabelled<'a>, Variations> {
         let stream = self.root.stream(self.id(Purpose::Augmentation));
         Augmented::new(&self.samples, self.plan.variations, self.plan.pairs, stream)

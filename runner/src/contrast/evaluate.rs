@@ -159,14 +159,12 @@ impl Judge<'_> {
     #[must_use]
     pub fn heads(&self, root: &Root, most_devices: u32) -> Option<DeviceReport> {
         let classes = self.federation.class_count()?;
-        let count = self.federation.device_count();
-        let chosen = count.min(most_devices);
-        let place = |index: u32| u64::from(index) * u64::from(count) / u64::from(chosen);
-        let devices: Vec<Option<DeviceFigures>> = (0..chosen)
+        let devices: Vec<DeviceFigures> = self
+            .federation
+            .some_devices(most_devices)
             .into_par_iter()
-            .map(|index| self.head(place(index) as u32, classes, root))
+            .filter_map(|device| self.head(device, classes, root))
             .collect();
-        let devices: Vec<DeviceFigures> = devices.into_iter().flatten().collect();
         (!devices.is_empty()).then_some(DeviceReport {
             is_error: false,
             labels: Some(self.plan.labels),

@@ -77,8 +77,23 @@ fn releases_are_counted_by_device_and_charged_by_round() {
     assert_eq!(updates.subject, Subject::Updates);
     assert_eq!(of_matrices.subject, Subject::CorrelationMatrices);
     assert!(updates.epsilon.is_infinite() && of_matrices.epsilon.is_infinite());
+    let unprotected = "The encoder is not protected";
     let words = updates.in_words();
-    assert!(words.contains("The encoder is not protected"), "{words}");
+    assert!(words.contains(unprotected), "{words}");
+    // A clip norm alone protects nothing, and a target for matrices that are not sent nothing either.
+    let without_noise = ["privacy.clip_norm=1", "contrast.privacy.epsilon=8"];
+    let average = [&["method=fedavg-sc"], &without_noise[..]].concat();
+    for (settings, more) in [
+        (&without_noise[..], unprotected),
+        (&average, "nothing to protect"),
+    ] {
+        let statements = settle(settings).0.statements(6, None).unwrap();
+        let words = statements[0].in_words();
+        assert!(
+            words.contains(unprotected) && words.contains(more),
+            "{words}"
+        );
+    }
     let words = of_matrices.in_words();
     let range = "Devices sent between 1 and 2 matrices";
     assert!(words.contains(range), "{words}");
@@ -88,7 +103,9 @@ fn releases_are_counted_by_device_and_charged_by_round() {
 fn a_device_that_may_send_no_more_keeps_its_last_matrix() {
     let full = train(&[]).1;
     assert_eq!(full.range_of_releases(), Some((6, 6)));
-    let (_, capped, _, experiment) = train(&["contrast.max_releases=2"]);
+    let (_, capped, charges, experiment) = train(&["contrast.max_releases=2"]);
+    // Six rounds of updates, six with matrices of somebody, two in which a device can have sent one.
+    assert_eq!(charges.len(), 6 + 6 + 2);
     assert!(capped.sent().values().all(|sent| sent.releases == 2));
     let matrices = experiment.matrix_privacy.unwrap();
     assert_eq!(matrices.event.exposure().count(), 1);

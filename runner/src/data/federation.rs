@@ -104,6 +104,14 @@ impl Federation {
         }
     }
 
+    /// At most so many devices, evenly over the federation and the same each time, to be looked at.
+    pub fn some_devices(&self, most: u32) -> Vec<u32> {
+        let count = self.device_count();
+        let chosen = count.min(most);
+        let place = |index: u32| u64::from(index) * u64::from(count) / u64::from(chosen);
+        (0..chosen).map(|index| place(index) as u32).collect()
+    }
+
     /// Samples that device `device` trains on, at least 1.
     ///
     /// # Panics

@@ -9,14 +9,14 @@ use smolfed_core::quantize::{self, Grid};
 
 use smolfed_simd::Network;
 
-use super::privacy_plan::PrivacyPlan;
+use super::privacy_plan::{PrivacyPlan, sampler};
 use super::{ExperimentError, Origin, at_least_one, number, out_of_range, weighting};
 use crate::config::{AugmentConfig, Config, Method};
 use crate::contrast::images::{Erase, ImageShape, Shift, Turn};
 use crate::contrast::{ContrastPlan, Sharing, Variations};
 use crate::data::config::{SourceConfig, StoredSet};
 use crate::data::federation::Federation;
-use crate::privacy::event::PrivacyEvent;
+use crate::privacy::event::{PrivacyEvent, ROUNDING_STD};
 use crate::task::Task;
 
 /// H where none is given.
@@ -67,19 +67,13 @@ pub(super) fn plan(
         return Err(out_of_range("contrast.views", f64::from(views), expected));
     }
     let is_central = config.method == Method::CentralSc;
-    if is_central {
-        let privacy = &config.privacy;
-        let is_noisy = privacy.epsilon.is_some_and(f64::is_finite)
-            || privacy.noise_multiplier.is_some_and(|z| z > 0.0)
-            || privacy.noise_std.is_some_and(|std| std > 0.0);
-        if is_noisy {
-            return Err(ExperimentError::Contradiction {
-                first: "method",
-                second: "privacy",
-                advice: "\"central-sc\" has all samples in one place, which noise on an update does not \
-                         protect; leave the noise out",
-            });
-        }
+    if is_central && config.privacy.asks_for_noise() {
+        return Err(ExperimentError::Contradiction {
+            first: "method",
+            second: "privacy",
+            advice: "\"central-sc\" has all samples in one place, which noise on an update does not \
+                     protect; leave the noise out",
+        });
     }
     let mut plan = ContrastPlan {
         network,
@@ -98,8 +92,7 @@ pub(super) fn plan(
     if config.method != Method::Fedsc {
         return Ok(Some((plan, None)));
     }
-    let is_noisy = contrast.privacy.epsilon.is_some_and(f64::is_finite)
-        || contrast.privacy.noise_multiplier.is_some_and(|z| z > 0.0);
+    let is_noisy = contrast.privacy.asks_for_noise();
     let bound = match (given, is_noisy) {
         (Some(bound), _) => bound,
         (None, true) => bound(width as f64 / 2.0)?,
@@ -172,22 +165,13 @@ fn noise(
     multiplier: f64,
     sensitivity: f64,
 ) -> Result<(Option<DiscreteGaussian>, f64), ExperimentError> {
-    const ROUNDING_STD: f64 = 3.0;
-    /// The std is a multiple of this part of a step.
-    const DENOMINATOR: u64 = 1 << 10;
     if multiplier <= 0.0 {
         return Ok((None, 0.0));
     }
     let continuous = multiplier * sensitivity * std::f64::consts::FRAC_1_SQRT_2;
     let std = (continuous * continuous + ROUNDING_STD * ROUNDING_STD).sqrt();
-    let numerator = (std * DENOMINATOR as f64).ceil();
-    let sampler = DiscreteGaussian::new(numerator as u64, DENOMINATOR);
-    let sampler = sampler.map_err(|reason| ExperimentError::Range {
-        key: "contrast.privacy.noise_multiplier",
-        value: multiplier.to_string(),
-        expected: format!("one that the grid can carry ({reason})"),
-    })?;
-    Ok((Some(sampler), numerator / DENOMINATOR as f64))
+    let (sampler, std) = sampler("contrast.privacy.noise_multiplier", multiplier, std)?;
+    Ok((Some(sampler), std))
 }
 
 fn in_range(
@@ -322,20 +306,27 @@ fn suitable(config: &Config, image: Option<ImageShape>) -> AugmentConfig {
 
 /// What the encoder's statement must say.
 pub(super) fn notes(config: &Config) -> Vec<String> {
-    let note = match config.method {
-        Method::CentralSc => {
-            "All samples were in one place: nothing of this is federated, and nothing protects them."
-        }
-        Method::Fedsc | Method::FedavgSc if config.privacy.clip_norm.is_none() => {
-            "The encoder is not protected: devices send their updates as they are, as in the paper, and \
-             what is said of correlation matrices does not cover it. How many samples a device has is public."
-        }
-        Method::Fedsc => {
+    let is_protected = config.privacy.asks_for_noise();
+    let mut notes = Vec::new();
+    match config.method {
+        Method::CentralSc => notes.push(
+            "All samples were in one place: nothing of this is federated, and nothing protects them.",
+        ),
+        Method::Fedsc | Method::FedavgSc if !is_protected => notes.push(
+            "The encoder is not protected: devices send their updates without noise, as in the paper. How many \
+             samples a device has is public.",
+        ),
+        Method::Fedsc => notes.push(
             "This is about the encoder. A device's correlation matrices steer the updates of all others: what they tell of \
              a whole device is counted here, with the noise that they have. What they tell of one example has a \
-             statement of its own."
-        }
-        _ => return Vec::new(),
-    };
-    vec![note.to_owned()]
+             statement of its own.",
+        ),
+        _ => {}
+    }
+    if config.method == Method::FedavgSc && config.contrast.privacy.asks_for_noise() {
+        notes.push(
+            "Devices send no correlation matrices: `contrast.privacy` has nothing to protect.",
+        );
+    }
+    notes.into_iter().map(str::to_owned).collect()
 }

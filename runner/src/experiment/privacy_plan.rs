@@ -305,25 +305,35 @@ fn mechanism(noise_multiplier: NoiseMultiplier, encoding: Encoding) -> Mechanism
     }
 }
 
-/// The sampler of std `z · 2^bits` steps, as a fraction rounded up: never less noise than z.
+/// The sampler of std `z · 2^bits` steps, never less.
 fn grid_noise(
     noise_multiplier: NoiseMultiplier,
     bits: u32,
 ) -> Result<Option<DiscreteGaussian>, ExperimentError> {
-    /// The std is a multiple of this part of a step.
-    const DENOMINATOR: u64 = 1 << 10;
     let value = noise_multiplier.get();
     if value <= 0.0 {
         return Ok(None);
     }
-    let steps = value * f64::from(bits).exp2() * DENOMINATOR as f64;
-    DiscreteGaussian::new(steps.ceil() as u64, DENOMINATOR)
-        .map(Some)
-        .map_err(|reason| ExperimentError::Range {
-            key: "privacy.noise_multiplier",
-            value: value.to_string(),
-            expected: format!("one that a grid of {bits} bits can carry ({reason})"),
-        })
+    let steps = value * f64::from(bits).exp2();
+    Ok(Some(sampler("privacy.noise_multiplier", value, steps)?.0))
+}
+
+/// The sampler of a std in grid steps and its std, which is rounded up; `value` of `key` asks for it.
+pub(super) fn sampler(
+    key: &'static str,
+    value: f64,
+    std: f64,
+) -> Result<(DiscreteGaussian, f64), ExperimentError> {
+    /// The std is a multiple of this part of a step.
+    const DENOMINATOR: u64 = 1 << 10;
+    let numerator = (std * DENOMINATOR as f64).ceil();
+    let sampler = DiscreteGaussian::new(numerator as u64, DENOMINATOR);
+    let sampler = sampler.map_err(|reason| ExperimentError::Range {
+        key,
+        value: value.to_string(),
+        expected: format!("one that the grid can carry ({reason})"),
+    })?;
+    Ok((sampler, numerator / DENOMINATOR as f64))
 }
 
 /// What a reader of the statement must know beside the numbers.

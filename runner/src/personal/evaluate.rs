@@ -267,7 +267,8 @@ impl DeviceEvaluation<'_> {
         extra: Option<(&Extra, &Root)>,
     ) -> Result<[Option<DeviceReport>; 2], EvaluationError> {
         let figures: Result<Vec<Figures>, EvaluationError> = self
-            .devices()
+            .federation
+            .some_devices(self.most_devices)
             .into_par_iter()
             .map(|device| self.device(device, extra))
             .collect();
@@ -285,14 +286,6 @@ impl DeviceEvaluation<'_> {
                 devices,
             })
         }))
-    }
-
-    /// Evenly over the federation, so that a device is the same in every evaluation.
-    fn devices(&self) -> Vec<u32> {
-        let count = self.federation.device_count();
-        let chosen = count.min(self.most_devices);
-        let place = |index: u32| u64::from(index) * u64::from(count) / u64::from(chosen);
-        (0..chosen).map(|index| place(index) as u32).collect()
     }
 
     fn device(

@@ -9,7 +9,7 @@
 mod mechanism;
 mod sampling;
 
-pub use mechanism::Mechanism;
+pub use mechanism::{Mechanism, ROUNDING_STD};
 pub use sampling::Sampling;
 
 use serde::{Deserialize, Serialize};

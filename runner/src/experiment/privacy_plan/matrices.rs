@@ -100,7 +100,7 @@ impl PrivacyPlan {
             let fewest = self.with_most_releases(least).estimate(u64::from(least))?;
             plan.notes.push(format!(
                 "Devices sent between {least} and {most} matrices: this is the epsilon of one that sent {most}; for one \
-                 that sent {least} it is {}.",
+                 that sent {least} it is {}, all else the same.",
                 upper(fewest.epsilon, 4)
             ));
         }
@@ -174,9 +174,8 @@ impl DeviceMatrices {
         trust: TrustModel,
     ) -> Result<Self, ExperimentError> {
         let devices = of_updates.device_count();
-        // Every device is counted as if it sent as often as it may.
         let sampling = match of_updates.adjacency() {
-            Adjacency::AddRemove => Sampling::unsampled(devices, sharing.max_releases),
+            Adjacency::AddRemove => Sampling::full(devices),
             Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
         };
         let most = f64::from(sharing.most_samples.max(1));
@@ -203,8 +202,9 @@ impl DeviceMatrices {
         (count > 0).then(|| self.event.with_count(u64::from(count)))
     }
 
-    /// That of one round.
+    /// That of one round: every device is counted as if it sent whenever matrices are sent, until it may send no more.
     pub(super) fn event_in(&self, round: u32) -> Option<PrivacyEvent> {
-        self.sharing.is_in(round).then_some(self.event)
+        let is_counted = self.sharing.count(round) < self.sharing.max_releases;
+        (self.sharing.is_in(round) && is_counted).then_some(self.event)
     }
 }

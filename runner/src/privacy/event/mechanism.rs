@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::Adjacency;
 use crate::privacy::params::NoiseMultiplier;
 
+/// Std, in grid steps, of the randomised rounding that stands between a real-valued Gaussian and the discrete one: see
+/// [`Mechanism::continuous_multiplier`].
+pub const ROUNDING_STD: f64 = 3.0;
+
 /// What is added to the sum of the cohort's updates in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -76,7 +80,6 @@ impl Mechanism {
     /// adds less than 1e-58 to epsilon for 10¹⁰ parameters and 10⁷ rounds.
     #[must_use]
     pub fn continuous_multiplier(&self) -> f64 {
-        const ROUNDING_STD: f64 = 3.0;
         let multiplier = self.noise_multiplier().get();
         let Self::DiscreteGaussian { grid_bits, .. } = *self else {
             return multiplier;
