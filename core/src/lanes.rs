@@ -85,8 +85,16 @@ pub fn norm(v: &[f32]) -> f32 {
     let squares = squared_norm(v);
     // Below 2⁻¹⁰⁰ single squares may have been lost to underflow.
     if squares.is_finite() && squares > f32::from_bits(0x0d80_0000) {
-        return math::sqrt(squares);
+        math::sqrt(squares)
+    } else {
+        norm_by_scaling(v)
     }
+}
+
+/// [`norm`] where squares overflow or vanish. Rare, and so in as little code as possible.
+#[cold]
+#[inline(never)]
+fn norm_by_scaling(v: &[f32]) -> f32 {
     let mut largest = 0.0;
     for x in v {
         let magnitude = math::abs(*x);
@@ -102,7 +110,11 @@ pub fn norm(v: &[f32]) -> f32 {
     let exponent = (largest.to_bits() >> 23).clamp(1, 253);
     let down = f32::from_bits((254 - exponent) << 23);
     let up = f32::from_bits(exponent << 23);
-    math::sqrt(reduce(v, |x| (x * down) * (x * down))) * up
+    let mut lanes = [0.0; LANES];
+    for (i, x) in v.iter().enumerate() {
+        lanes[i % LANES] += (x * down) * (x * down);
+    }
+    math::sqrt(tree(lanes)) * up
 }
 
 /// Dot product over the common length.

@@ -33,6 +33,8 @@
 //! board); a server that sees when a message arrives learns at most the duration of a whole
 //! vector. It never depends on the values to which noise is added.
 
+use core::num::NonZeroU64;
+
 use rand_core::CryptoRng;
 
 mod acceptance;
@@ -136,9 +138,9 @@ impl DiscreteGaussian {
     /// [`NoiseError::ZeroDenominator`], [`NoiseError::ZeroSigma`],
     /// [`NoiseError::NumeratorTooLarge`], [`NoiseError::DenominatorTooLarge`].
     pub const fn new(numerator: u64, denominator: u64) -> Result<Self, NoiseError> {
-        if denominator == 0 {
+        let Some(positive) = NonZeroU64::new(denominator) else {
             return Err(NoiseError::ZeroDenominator);
-        }
+        };
         if numerator == 0 {
             return Err(NoiseError::ZeroSigma);
         }
@@ -148,7 +150,7 @@ impl DiscreteGaussian {
         if denominator > DENOMINATOR_LIMIT {
             return Err(NoiseError::DenominatorTooLarge);
         }
-        let acceptance = Acceptance::new(numerator, denominator);
+        let acceptance = Acceptance::new(numerator, positive);
         let biased_products = if acceptance.width >> 32 == 0 {
             divide(1, 32, acceptance.width).1 as u32
         } else {
@@ -192,7 +194,7 @@ impl DiscreteGaussian {
 
     /// σ as numerator and denominator.
     pub const fn sigma(&self) -> (u64, u64) {
-        (self.acceptance.numerator, self.acceptance.denominator)
+        (self.acceptance.numerator, self.acceptance.denominator.get())
     }
 
     /// One value, below [`MAGNITUDE_LIMIT`] in magnitude.

@@ -45,7 +45,7 @@ pub enum Purpose {
     Partition = 6,
     /// Synthetic data.
     Synthesis = 7,
-    /// Nonces of sessions (device); the round is the number of the device's start.
+    /// Nonces of sessions (device).
     SessionNonces = 8,
     /// Views of samples for contrastive learning (device).
     Augmentation = 9,

@@ -5,6 +5,8 @@
 //! from 32-bit multiplications decide; a word that falls between them, one in some ten millions, is
 //! decided by the ratio itself.
 
+use core::num::NonZeroU64;
+
 use rand_core::CryptoRng;
 
 use super::coin;
@@ -16,22 +18,20 @@ use crate::integer::divide;
 pub(super) struct Acceptance {
     /// σ = numerator / denominator.
     pub(super) numerator: u64,
-    pub(super) denominator: u64,
+    pub(super) denominator: NonZeroU64,
     /// s, the integers in a strip: σ/8 rounded up.
     pub(super) width: u64,
     /// 8s/σ - 1, how much each strip is too wide, in units of 2^-32 of a strip; at most 1.
     excess_per_strip: u64,
     /// 8/σ, the share of one integer in a strip, in units of 2^-64.
     share_per_integer: u64,
-    /// Bound on the error of [`Self::gamma_least`].
-    slack: u32,
 }
 
 impl Acceptance {
     /// For 1 <= `numerator` <= 2^52 and 1 <= `denominator` <= 2^48.
-    pub(super) const fn new(numerator: u64, denominator: u64) -> Self {
+    pub(super) const fn new(numerator: u64, denominator: NonZeroU64) -> Self {
         // σ/8 = numerator/parts: an integer is `parts` parts if σ/8 is `numerator` of them.
-        let parts = denominator * STRIPS_PER_SIGMA as u64;
+        let parts = denominator.get() * STRIPS_PER_SIGMA as u64;
         let (whole, rest) = divide(numerator, 0, parts);
         let width = whole + (rest > 0) as u64;
         let excess_parts = width * parts - numerator;
@@ -52,8 +52,12 @@ impl Acceptance {
             width,
             excess_per_strip,
             share_per_integer,
-            slack: 72 + 2 * (width >> 32) as u32,
         }
+    }
+
+    /// Bound on the error of [`Self::gamma_least`].
+    const fn slack(&self) -> u32 {
+        72 + 2 * (self.width >> 32) as u32
     }
 
     /// True with probability e^-γ, γ = m²/(2σ²) - k²/128 for k = `strip` and m = k·s + `offset`.
@@ -66,7 +70,7 @@ impl Acceptance {
             let word = rng.next_u32();
             if word < least {
                 true
-            } else if word > least + self.slack {
+            } else if word > least + self.slack() {
                 false
             } else {
                 let (numerator, denominator) = self.gamma(strip, offset);
@@ -112,7 +116,7 @@ impl Acceptance {
     #[cold]
     #[inline(never)]
     fn gamma(&self, strip: u32, offset: u64) -> (u128, u128) {
-        let parts = self.denominator * u64::from(STRIPS_PER_SIGMA);
+        let parts = self.denominator.get() * u64::from(STRIPS_PER_SIGMA);
         let excess = self.width * parts - self.numerator;
         let p = u128::from(u64::from(strip) * excess + offset * parts);
         let n = u128::from(self.numerator);
@@ -133,10 +137,10 @@ mod tests {
     /// With sigma = 8000, strip 0 and offset 500, γ = 1/512: exactly 2^23 units of 2^-32.
     #[test]
     fn a_word_between_the_bounds_is_decided_exactly() {
-        let acceptance = Acceptance::new(8000, 1);
+        let acceptance = Acceptance::new(8000, NonZeroU64::MIN);
         assert_eq!(acceptance.gamma(0, 500), (4000 * 4000, 128 * 8000 * 8000));
         let least = acceptance.gamma_least(0, 500).unwrap();
-        assert!(least < 1 << 23 && least + acceptance.slack > 1 << 23);
+        assert!(least < 1 << 23 && least + acceptance.slack() > 1 << 23);
         // A word of at least γ accepts at once (K = 1). One below leads to A_2, two coins γ and
         // 1/2: if it fails, K = 2 rejects; if it holds and A_3 fails, K = 3 accepts.
         let accepts = |words: &[u32]| {
@@ -152,7 +156,7 @@ mod tests {
 
     #[test]
     fn exact_arithmetic_is_left_out_for_wide_sigmas() {
-        let acceptance = Acceptance::new((1 << 20) + 1, 1);
+        let acceptance = Acceptance::new((1 << 20) + 1, NonZeroU64::MIN);
         let in_table = (0..STRIP_COUNT).all(|strip| {
             acceptance
                 .gamma_least(strip, acceptance.width / 2)
@@ -172,7 +176,7 @@ mod tests {
         ) {
             let numerator = (numerator >> numerator_bits).max(1);
             let denominator = (denominator >> denominator_bits).max(1);
-            let acceptance = Acceptance::new(numerator, denominator);
+            let acceptance = Acceptance::new(numerator, NonZeroU64::new(denominator).unwrap());
             let strip = if position % 4 == 0 { strip } else { strip % 64 };
             let offset = ((u128::from(position) * u128::from(acceptance.width)) >> 64) as u64;
             let (mut remainder, denominator) = acceptance.gamma(strip, offset);
@@ -184,7 +188,7 @@ mod tests {
                     floor = 2 * floor + u64::from(remainder >= denominator);
                     remainder -= if remainder >= denominator { denominator } else { 0 };
                 }
-                let most = u64::from(least) + u64::from(acceptance.slack);
+                let most = u64::from(least) + u64::from(acceptance.slack());
                 prop_assert!(u64::from(least) <= floor && floor < most);
             }
         }

@@ -91,6 +91,7 @@ pub(super) fn exp_minus_from<R: CryptoRng>(
 }
 
 /// True with probability 1/e.
+#[inline(never)]
 pub(super) fn exp_minus_one<R: CryptoRng>(rng: &mut R) -> bool {
     exp_minus(rng, |_| true)
 }

@@ -205,12 +205,6 @@ impl<const BITS: u32> Strips<BITS> {
             let (lower, width) = self.bounds(k);
             let (lower_before, width_before) = self.bounds(k - 1);
             let (sum, next_term) = partial_sum(k);
-            let theta = |rng: &mut R| {
-                coin::exp_minus_from(TERMS + 1, rng, |rng| {
-                    let y = u128::from(2 * k - 1);
-                    coin::rational(y, u128::from(EXPONENT_DENOMINATOR), rng)
-                })
-            };
             // Cumulative weights over width·128^8·8!; all stay below 2^31·2^72.
             let sure = times(sum, lower_before) - times(SERIES_DENOMINATOR, lower);
             let rest = sure + times(next_term, lower_before);
@@ -220,8 +214,8 @@ impl<const BITS: u32> Strips<BITS> {
             if choice < sure {
                 return true;
             } else if choice < rest {
-                return theta(rng);
-            } else if choice >= rest_before || (choice >= sure_before && !theta(rng)) {
+                return theta(k, rng);
+            } else if choice >= rest_before || (choice >= sure_before && !theta(k, rng)) {
                 return false;
             }
         }
@@ -239,6 +233,15 @@ impl<const BITS: u32> Strips<BITS> {
         };
         (sure, u32::from(self.window[k]))
     }
+}
+
+/// θ of strip k, see [`Strips::inside_window`]: e^-y = S + s·θ for y = (2k - 1)/128.
+#[inline(never)]
+fn theta<R: CryptoRng>(k: u32, rng: &mut R) -> bool {
+    let y = u128::from(2 * k - 1);
+    coin::exp_minus_from(TERMS + 1, rng, |rng| {
+        coin::rational(y, u128::from(EXPONENT_DENOMINATOR), rng)
+    })
 }
 
 /// A piece of the word's range behind the sure units.

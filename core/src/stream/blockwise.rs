@@ -25,14 +25,18 @@ pub(super) struct ChaCha20 {
 impl ChaCha20 {
     /// The stream of this key and nonce, from its beginning.
     pub(super) fn new(key: &[u8; 32], nonce: [u32; 3]) -> Self {
-        let mut state = [0; BLOCK];
-        let key = key.as_chunks().0.iter().copied().map(u32::from_le_bytes);
-        let words = CONSTANTS.into_iter().chain(key).chain([0]).chain(nonce);
-        for (place, word) in state.iter_mut().zip(words) {
-            *place = word;
+        let mut words = [0; 8];
+        for (word, bytes) in words.iter_mut().zip(key.as_chunks().0) {
+            *word = u32::from_le_bytes(*bytes);
         }
+        let [c0, c1, c2, c3] = CONSTANTS;
+        let [k0, k1, k2, k3, k4, k5, k6, k7] = words;
+        let [n0, n1, n2] = nonce;
+        // Written down where it stays: one that is filled step by step would be on the stack twice.
         Self {
-            state,
+            state: [
+                c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, 0, n0, n1, n2,
+            ],
             block: [0; BLOCK],
             taken: BLOCK,
         }
@@ -55,9 +59,10 @@ impl ChaCha20 {
 
     #[inline(never)]
     fn refill(&mut self) {
-        self.block = rounds(self.state);
-        for (word, start) in self.block.iter_mut().zip(self.state) {
-            *word = word.wrapping_add(start);
+        self.block = self.state;
+        rounds(&mut self.block);
+        for (word, start) in self.block.iter_mut().zip(&self.state) {
+            *word = word.wrapping_add(*start);
         }
         // 2³² blocks are more than any round draws.
         self.state[COUNTER] = self.state[COUNTER].wrapping_add(1);
@@ -79,7 +84,8 @@ macro_rules! quarter {
     };
 }
 
-fn rounds(mut x: [u32; BLOCK]) -> [u32; BLOCK] {
+/// The ten double rounds, in place: a second block would be on the stack of every function that draws.
+fn rounds(x: &mut [u32; BLOCK]) {
     for _ in 0..10 {
         quarter!(x: 0 4 8 12);
         quarter!(x: 1 5 9 13);
@@ -90,7 +96,6 @@ fn rounds(mut x: [u32; BLOCK]) -> [u32; BLOCK] {
         quarter!(x: 2 7 8 13);
         quarter!(x: 3 4 9 14);
     }
-    x
 }
 
 impl TryRng for ChaCha20 {

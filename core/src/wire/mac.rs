@@ -12,13 +12,10 @@
 //! `session key = BLAKE2s-256(device key; "smolfed session" ‖ device ‖ its nonce ‖ the other nonce)`.
 
 use blake2::{
-    Blake2sMac, Blake2sVarCore,
-    digest::{
-        CtOutput,
-        block_api::{Block, Buffer, UpdateCore, VariableOutputCore},
-        consts::U16,
-    },
+    Blake2sVarCore,
+    digest::block_api::{Buffer, UpdateCore, VariableOutputCore},
 };
+use ctutils::CtEq;
 
 use super::Direction;
 
@@ -56,38 +53,38 @@ impl Key {
     pub fn session(&self, device: u32, device_nonce: &Nonce, coordinator_nonce: &Nonce) -> Self {
         let device = device.to_le_bytes();
         let parts = [SESSION_LABEL, &device, device_nonce, coordinator_nonce];
-        Self(self.hash(32, parts))
+        Self(self.hash(32, &parts))
     }
 
     /// The tag of a frame's header and body.
     pub(super) fn tag(&self, direction: Direction, bytes: &[u8]) -> [u8; TAG_BYTES] {
-        let hash = self.hash(TAG_BYTES, [&[direction as u8], bytes, &[], &[]]);
-        let mut tag = [0; TAG_BYTES];
-        for (place, byte) in tag.iter_mut().zip(hash) {
-            *place = byte;
-        }
-        tag
+        let hash = self.tagging(direction, bytes);
+        hash.first_chunk().copied().unwrap_or_default()
+    }
+
+    /// A hash that begins with the tag.
+    #[inline(always)]
+    fn tagging(&self, direction: Direction, bytes: &[u8]) -> [u8; 32] {
+        self.hash(TAG_BYTES, &[&[direction as u8], bytes])
     }
 
     /// Whether `tag` is the tag of these bytes; takes the same time wherever they differ.
     pub(super) fn verify(&self, direction: Direction, bytes: &[u8], tag: &[u8; TAG_BYTES]) -> bool {
-        type Tag = CtOutput<Blake2sMac<U16>>;
-        Tag::new(self.tag(direction, bytes).into()) == Tag::new((*tag).into())
+        let hash = self.tagging(direction, bytes);
+        hash.first_chunk()
+            .is_some_and(|right| tag.ct_eq(right).into())
     }
 
     /// Keyed BLAKE2s of the parts in a row: `length` bytes, and zeros.
     ///
     /// Made of RustCrypto's core, in which the length is a number and no type: once in the flash for
-    /// tags and for keys. The key is the first block (RFC 7693, section 3.3).
+    /// tags and for keys. The key and zeros are the first block (RFC 7693, section 3.3).
     #[inline(never)]
-    fn hash(&self, length: usize, parts: [&[u8]; 4]) -> [u8; 32] {
+    fn hash(&self, length: usize, parts: &[&[u8]]) -> [u8; 32] {
         let mut core = Blake2sVarCore::new_with_params(&[], &[], self.0.len(), length);
-        let mut key = Block::<Blake2sVarCore>::default();
-        for (place, byte) in key.iter_mut().zip(self.0) {
-            *place = byte;
-        }
-        let mut buffer = Buffer::<Blake2sVarCore>::new(&key);
-        for part in parts {
+        let mut buffer = Buffer::<Blake2sVarCore>::default();
+        let key: [&[u8]; 2] = [&self.0, &[0; 32]];
+        for part in key.iter().chain(parts) {
             buffer.digest_blocks(part, |blocks| core.update_blocks(blocks));
         }
         let mut hash = [0; 32];
