@@ -20,7 +20,7 @@ use smolfed::run_dir::{Checkpoint, ModelFile};
 #[path = "protocol.rs"]
 mod protocol;
 
-pub use protocol::{coordinator, session};
+pub use protocol::{coordinator, sends_an_update, session};
 
 /// A fuzz target: its name, and what it does with the bytes.
 pub type Target = (&'static str, fn(&[u8]));

@@ -18,6 +18,13 @@ fn every_kept_input_is_read_or_refused() {
     }
 }
 
+#[test]
+fn the_seed_of_the_protocol_gets_through_a_round() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/fuzz/session"));
+    let seed = std::fs::read(folder.join("two-rounds")).unwrap();
+    assert!(parsers::sends_an_update(&seed));
+}
+
 /// What no seed may cost: a header that claims much is believed only as far as bytes follow.
 #[test]
 fn nothing_and_noise_are_refused() {

@@ -2,7 +2,7 @@
 //!
 //! The firmware owns the loop:
 //!
-//! 1. give received bytes to [`Session::receive`], and write [`Session::outgoing`] to the line;
+//! 1. write [`Session::outgoing`] to the line, and give received bytes to [`Session::receive`], in this order;
 //! 2. when [`Session::phase`] is [`Phase::Training`], call [`Session::train`] with the local data;
 //! 3. when the line was silent for a while, call [`Session::timeout`]: it repeats what is waiting
 //!    for an answer, at most [`REPETITIONS`] times in a row, and then begins a new session;
@@ -12,9 +12,9 @@
 //! Nothing here waits or loops beyond the bytes that it was given, and nothing panics. What comes
 //! in and makes no sense is left out and counted ([`Session::refusals`]).
 //!
-//! The way of an update: train, clip, quantise, add the device's noise, pack. The values with noise
-//! are drawn once, chunk by chunk, when the chunk before has arrived; a chunk that is repeated is the
-//! packed one, so no position of the noise stream is used twice. The update needs no third vector.
+//! The way of an update: train, clip, quantise, add the device's noise, pack. The noise is drawn once, when
+//! training ends, and what is sent takes the place of the update: a chunk that is repeated has the same
+//! values, and nothing without noise is left. The update needs no third vector.
 
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
@@ -25,8 +25,6 @@ use crate::{
     samples::Samples,
     train::Workspace,
     wire::{
-        cobs::Decoder,
-        frame::Encoded,
         message::{Shape, WhyRefused, update_chunks},
         refusal::Refusals,
     },
@@ -34,17 +32,18 @@ use crate::{
 
 mod conversation;
 mod exchange;
+mod line;
 mod policy;
 mod round;
 #[cfg(test)]
 mod tests;
 
-use conversation::Conversation;
+use conversation::{Answer, Conversation};
+use line::Line;
 pub use policy::{Identity, Policy};
-use round::Packed;
 
 /// How often a message is repeated in a row before the session is given up.
-pub const REPETITIONS: u32 = 8;
+pub const REPETITIONS: u8 = 8;
 
 /// Memory of a session: three vectors as long as the model, the order of the samples, and scores.
 pub struct Memory<'a> {
@@ -77,7 +76,7 @@ pub enum Phase {
 
 /// A device's side of the protocol around a model of any size.
 pub struct Session<'a, M, F, R> {
-    decoder: Decoder,
+    line: Line,
     conversation: Conversation<'a, M, F, R>,
 }
 
@@ -102,7 +101,7 @@ where
         ledger: Ledger<F>,
         nonces: R,
     ) -> Option<Self> {
-        let shape = Shape::of(&model)?;
+        Shape::of(&model)?;
         let parameters = model.parameter_count();
         // As many chunks as an update can have: one value in each at least.
         u16::try_from(update_chunks(parameters, 57)).ok()?;
@@ -121,7 +120,6 @@ where
         let conversation = Conversation {
             identity,
             policy,
-            shape,
             model,
             memory,
             ledger,
@@ -130,14 +128,11 @@ where
             link: None,
             phase: Phase::Silent,
             round: None,
-            update: None,
-            packed: Packed::empty(),
             repetitions: 0,
-            outgoing: Encoded::empty(),
             refusals: Refusals::new(),
         };
         Some(Self {
-            decoder: Decoder::new(),
+            line: Line::new(),
             conversation,
         })
     }
@@ -164,22 +159,26 @@ where
 
     /// Bytes for the line: a whole frame, or none.
     pub fn outgoing(&self) -> &[u8] {
-        self.conversation.outgoing.as_slice()
+        self.line.outgoing()
     }
 
     /// The bytes of [`Self::outgoing`] are on the line.
     pub const fn sent(&mut self) {
-        self.conversation.outgoing.clear();
+        self.line.sent();
     }
 
     /// Takes bytes from the line, up to the end of a frame; returns how many it took.
     ///
-    /// If it took fewer than there are, the rest is for the next call, after the outgoing bytes.
+    /// If it took fewer than there are, the rest is for the next call, after the outgoing bytes: a frame
+    /// that comes while one waits to go out is left out and counted: [`Crossed`].
+    ///
+    /// [`Crossed`]: crate::wire::refusal::Refusal::Crossed
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
         for (index, byte) in bytes.iter().enumerate() {
             // Only a zero ends a frame.
-            if let Some(raw) = self.decoder.push(*byte) {
-                self.conversation.hear(raw);
+            if let Some(raw) = self.line.hear(*byte) {
+                let answer = self.conversation.hear(raw);
+                self.say(answer);
                 return index + 1;
             }
         }
@@ -187,15 +186,29 @@ where
     }
 
     /// The line was silent: repeats what waits for an answer, or begins anew.
+    ///
+    /// While a frame is coming in it waits for the next time-out, at most four times a message.
     pub fn timeout(&mut self) {
-        self.conversation.timeout();
+        if !self.line.waits() {
+            let answer = self.conversation.timeout();
+            self.say(answer);
+        }
     }
 
     /// Trains on `samples` and begins to send the update, or declines. Does nothing in other phases.
     ///
     /// The participation is recorded before any random stream of the round is used.
     pub fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) {
-        self.conversation.train(samples);
+        if self.phase() == Phase::Training {
+            let answer = self.conversation.train(samples);
+            self.say(answer);
+        }
+    }
+
+    fn say(&mut self, answer: Answer) {
+        if !matches!(answer, Answer::Nothing) {
+            self.conversation.say(answer, self.line.speak());
+        }
     }
 }
 

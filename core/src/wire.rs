@@ -2,7 +2,7 @@
 //!
 //! A message is the body of a frame; a frame has a header, a keyed MAC and a CRC-32, and travels in
 //! COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and updates travel in
-//! chunks and neither side needs more memory for the link than one frame in each direction.
+//! chunks, and a device needs no more memory for the link than one frame.
 //!
 //! | module | what it holds |
 //! | --- | --- |

@@ -11,7 +11,7 @@ use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::link::{DeviceEnd, Link, greet};
 use smolfed_core::wire::mac::Key;
-use smolfed_core::wire::message::{Hello, Message, UPDATE_CHUNK_BYTES, UpdateChunk};
+use smolfed_core::wire::message::{Hello, Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
 use smolfed_core::wire::{Direction, FRAME_BYTES};
 
 use super::{Action, KEY, PARAMETERS, Script, invitation, raw, shape, stream};
@@ -70,7 +70,7 @@ pub fn coordinator(bytes: &[u8]) {
                     let chunk = UpdateChunk {
                         index,
                         negated: choice & 32 != 0,
-                        packed: packed.get(..length).unwrap_or_default(),
+                        packed: Packed::Bytes(packed.get(..length).unwrap_or_default()),
                     };
                     say(&mut link, number, &Message::UpdateChunk(chunk));
                 }

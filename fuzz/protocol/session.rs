@@ -7,7 +7,7 @@ use smolfed::device::memory::SessionMemory;
 use smolfed_core::ledger::{Budget, Ledger};
 use smolfed_core::model::Softmax;
 use smolfed_core::samples::SampleSlice;
-use smolfed_core::session::{Identity, Policy, Session};
+use smolfed_core::session::{Identity, Phase, Policy, Session};
 use smolfed_core::stream::Root;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
@@ -26,6 +26,11 @@ const BUDGET: u32 = 4;
 /// It must return, whatever the coordinator says; keep to its budget; never train twice for one round;
 /// and say nothing longer than a frame.
 pub fn session(bytes: &[u8]) {
+    sends_an_update(bytes);
+}
+
+/// [`session`], and whether the device had an update to send: inputs that never come as far test little.
+pub fn sends_an_update(bytes: &[u8]) -> bool {
     let model = Softmax::new(FEATURES, CLASSES);
     let mut memory = SessionMemory::new(&model, 2);
     let identity = Identity {
@@ -44,6 +49,7 @@ pub fn session(bytes: &[u8]) {
     let features = [0.5; 2 * FEATURES];
     let samples = SampleSlice::new(&features, &[0u16, 3], FEATURES).expect("two samples");
     let mut link: Option<Link<CoordinatorEnd>> = None;
+    let (mut crossing, mut was_sending) = (false, false);
     let (mut script, mut round, mut past) = (Script(bytes), 0, device.ledger().past());
     while let Some(action) = script.next() {
         let mut said = Vec::new();
@@ -61,7 +67,11 @@ pub fn session(bytes: &[u8]) {
                 }
             }
             Action::Sensible(what, choice) => match what % 6 {
-                0 => say(&mut link, round, &Message::Invitation(invitation(choice))),
+                0 => say(
+                    &mut link,
+                    round,
+                    &Message::Invitation((&invitation(choice)).into()),
+                ),
                 1 => {
                     let index = u16::from(choice % 4);
                     let left = PARAMETERS.saturating_sub(usize::from(index) * MODEL_CHUNK);
@@ -75,7 +85,11 @@ pub fn session(bytes: &[u8]) {
                 4 => say(&mut link, 0, &Message::Wait),
                 _ => round = round.saturating_add(u32::from(choice % 3)),
             },
-            Action::Silence | Action::Reconnect => device.timeout(),
+            Action::Silence => device.timeout(),
+            Action::Reconnect => {
+                crossing = true;
+                device.timeout();
+            }
             Action::NextRound => round = round.saturating_add(1),
             Action::Greeting => {
                 if let Some(hello) = hello(device.outgoing()) {
@@ -92,20 +106,27 @@ pub fn session(bytes: &[u8]) {
                 }
             }
         }
+        // After a new connection it does not get its own frame out before it hears the next ones.
+        let crosses = !said.is_empty() && core::mem::take(&mut crossing);
         let mut rest = said.as_slice();
         while !rest.is_empty() {
+            if !crosses {
+                device.sent();
+            }
             let taken = device.receive(rest);
             assert!(taken > 0, "no progress");
             rest = rest.get(taken..).expect("no more than there is");
             assert!(device.outgoing().len() <= FRAME_BYTES);
         }
         device.train(&samples);
+        was_sending |= device.phase() == Phase::Sending;
         let now = device.ledger().past();
         assert!(now.participations <= BUDGET, "over its budget");
         let (more, later) = (now.participations - past.participations, now.next_round);
         assert!(more == 0 || later > past.next_round, "a round number twice");
         past = now;
     }
+    was_sending
 }
 
 /// The hello in these bytes.

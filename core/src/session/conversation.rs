@@ -3,10 +3,7 @@
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use super::{
-    Identity, Memory, Phase, Policy, REPETITIONS,
-    round::{Outgoing, Packed, Round},
-};
+use super::{Identity, Memory, Phase, Policy, REPETITIONS, round::Round};
 use crate::{
     ledger::{Ledger, LedgerError},
     model::Model,
@@ -14,21 +11,20 @@ use crate::{
     wire::{
         Direction, VERSION,
         frame::{Encoded, Frame},
-        link::{DeviceEnd, Link, greet_into, open_greeting},
-        mac::Nonce,
+        link::{DeviceEnd, Link, compose_greeting, finish, open_greeting, read},
+        mac::{Key, Nonce},
         message::{
-            Decline, Hello, Invitation, MODEL_CHUNK, Message, Shape, UpdateChunk, Values,
-            is_greeting, model_chunks, update_chunks,
+            Decline, Hello, MODEL_CHUNK, Message, PackedInvitation, Refused, Shape, Values,
+            Welcome, is_greeting, model_chunks, update_chunks,
         },
         refusal::{Refusal, Refusals},
     },
 };
 
-/// All of a session but the frame that is coming in, which its answers borrow.
+/// All of a session but the line.
 pub(super) struct Conversation<'a, M, F, R> {
     pub(super) identity: Identity,
     pub(super) policy: Policy,
-    pub(super) shape: Shape,
     pub(super) model: M,
     pub(super) memory: Memory<'a>,
     pub(super) ledger: Ledger<F>,
@@ -37,20 +33,18 @@ pub(super) struct Conversation<'a, M, F, R> {
     pub(super) link: Option<Link<DeviceEnd>>,
     pub(super) phase: Phase,
     pub(super) round: Option<Round>,
-    /// The round's update, from the end of training on.
-    pub(super) update: Option<Outgoing>,
-    pub(super) packed: Packed,
-    pub(super) repetitions: u32,
-    pub(super) outgoing: Encoded,
+    pub(super) repetitions: u8,
     pub(super) refusals: Refusals,
 }
 
-/// What to say next, once the frame that led to it is forgotten.
+/// What to say next, once the frame that led to it is forgotten: it is said from the same place.
 #[derive(Clone, Copy)]
-enum Answer {
+pub(super) enum Answer {
     Nothing,
     Ready,
+    /// A new session.
     Hello,
+    HelloAgain,
     Decline(u32, Decline),
     /// What the phase has to say.
     Go,
@@ -63,51 +57,47 @@ where
     R: Rng,
 {
     /// Takes a frame that came out of COBS.
-    pub(super) fn hear(&mut self, raw: Result<&[u8], Refusal>) {
-        match raw.and_then(|raw| self.frame(raw)) {
-            Ok(answer) => self.say(answer),
-            Err(refusal) => self.refusals.count(refusal),
-        }
+    pub(super) fn hear(&mut self, raw: Result<&[u8], Refusal>) -> Answer {
+        raw.and_then(|raw| self.frame(raw))
+            .unwrap_or_else(|refusal| {
+                self.refusals.count(refusal);
+                Answer::Nothing
+            })
     }
 
     /// [`super::Session::timeout`].
-    pub(super) fn timeout(&mut self) {
+    pub(super) fn timeout(&mut self) -> Answer {
         match self.phase {
-            Phase::Idle | Phase::Training | Phase::Refused(_) => {}
-            Phase::Silent => self.say(Answer::Hello),
+            Phase::Idle | Phase::Training | Phase::Refused(_) => return Answer::Nothing,
+            Phase::Silent => return Answer::Hello,
             // Hello is said for as long as nobody answers: how often is up to the firmware.
-            Phase::Greeting => self.greet(),
-            Phase::Ready | Phase::Receiving | Phase::Sending if self.repetitions >= REPETITIONS => {
-                self.say(Answer::Hello);
-            }
-            Phase::Ready => {
-                self.repetitions += 1;
-                self.say(Answer::Ready);
-            }
-            Phase::Receiving | Phase::Sending => {
-                self.repetitions += 1;
-                self.say(Answer::Go);
-            }
+            Phase::Greeting => return Answer::HelloAgain,
+            Phase::Ready | Phase::Receiving | Phase::Sending => {}
+        }
+        if self.repetitions >= REPETITIONS {
+            return Answer::Hello;
+        }
+        self.repetitions += 1;
+        if self.phase == Phase::Ready {
+            Answer::Ready
+        } else {
+            Answer::Go
         }
     }
 
     /// [`super::Session::train`].
-    pub(super) fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) {
+    pub(super) fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Answer {
         let Some(Round { number, .. }) = self.round else {
-            return;
+            return Answer::Nothing;
         };
-        if self.phase != Phase::Training {
-            return;
-        }
         match self.prepare(samples) {
             Ok(()) => {
                 self.phase = Phase::Sending;
-                self.pack();
-                self.say(Answer::Go);
+                Answer::Go
             }
             Err(reason) => {
                 self.leave_round();
-                self.say(Answer::Decline(number, reason));
+                Answer::Decline(number, reason)
             }
         }
     }
@@ -115,65 +105,69 @@ where
     /// The round is over for this device.
     fn leave_round(&mut self) {
         self.round = None;
-        self.update = None;
         self.phase = Phase::Idle;
     }
 
-    #[inline(never)]
+    /// What is called from here and below is not compiled into one function: messages are large, and none is
+    /// on the stack when a tag is made.
     fn frame(&mut self, raw: &[u8]) -> Result<Answer, Refusal> {
         let frame = Frame::parse(raw)?;
         if is_greeting(frame.header.kind) {
-            return self.greeting(&frame);
+            self.greeting(&frame)
+        } else {
+            self.session_frame(&frame)
         }
+    }
+
+    #[inline(never)]
+    fn session_frame(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
         // Frames of a session that this device does not know are not authentic to it.
-        let message = self
-            .link
+        self.link
             .as_mut()
             .ok_or(Refusal::Unexpected)?
-            .open(&frame)?;
-        self.message(frame.header.round, message)
+            .admit(frame)?;
+        self.message(frame)
     }
 
     #[inline(never)]
     fn greeting(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
-        let session = |nonce: &Nonce| {
-            let session = self
-                .identity
-                .key
-                .session(self.identity.device, &self.nonce, nonce);
-            if frame.is_authentic(&session, Direction::ToDevice) {
-                Ok(session)
-            } else {
-                Err(Refusal::Tag)
-            }
-        };
-        match (open_greeting::<DeviceEnd>(frame)?, self.phase) {
+        let greeting = Greeting::read(frame)?;
+        let (nonce, offer) = match (&greeting, self.phase) {
             // Anybody may call; a round that is going on is not disturbed by it.
-            (Message::Call, Phase::Silent | Phase::Idle | Phase::Refused(_)) => Ok(Answer::Hello),
-            (Message::Welcome(welcome), Phase::Greeting) => {
-                let key = session(&welcome.nonce)?;
-                if welcome.version != VERSION {
-                    return Err(Refusal::Version);
-                }
-                self.link = Some(Link::new(key));
+            (Greeting::Call, Phase::Silent | Phase::Idle | Phase::Refused(_)) => {
+                return Ok(Answer::Hello);
+            }
+            (Greeting::Welcome(welcome), Phase::Greeting) => (&welcome.nonce, Ok(welcome.version)),
+            (Greeting::Refused(refused), Phase::Greeting) => (&refused.nonce, Err(refused.reason)),
+            _ => return Err(Refusal::Unexpected),
+        };
+        let Identity { device, key, .. } = &self.identity;
+        let session = key.session(*device, &self.nonce, nonce);
+        if !frame.is_authentic(&session, Direction::ToDevice) {
+            return Err(Refusal::Tag);
+        }
+        match offer {
+            Ok(VERSION) => {
+                self.link = Some(Link::new(session));
                 self.phase = Phase::Ready;
                 self.repetitions = 0;
                 Ok(Answer::Ready)
             }
-            (Message::Refused(refused), Phase::Greeting) => {
-                session(&refused.nonce)?;
-                self.phase = Phase::Refused(refused.reason);
+            Ok(_) => Err(Refusal::Version),
+            Err(reason) => {
+                self.phase = Phase::Refused(reason);
                 Ok(Answer::Nothing)
             }
-            _ => Err(Refusal::Unexpected),
         }
     }
 
     #[inline(never)]
-    fn message(&mut self, number: u32, message: Message<'_>) -> Result<Answer, Refusal> {
+    fn message(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
+        // Whoever makes an authentic frame knows that the session stands, whatever is in it.
         if self.phase == Phase::Ready {
             self.phase = Phase::Idle;
         }
+        let (number, message) = (frame.header.round, &read::<DeviceEnd>(frame)?);
         match message {
             Message::Invitation(invitation) => return self.invited(number, invitation),
             Message::Wait => return Ok(Answer::Nothing),
@@ -185,10 +179,10 @@ where
         }
         match (message, self.phase) {
             (Message::ModelChunk { index, values }, Phase::Receiving) => {
-                if index != round.chunk {
+                if *index != round.chunk {
                     return Err(Refusal::Unexpected);
                 }
-                store(self.memory.global, index, &values).ok_or(Refusal::Body)?;
+                store(self.memory.global, *index, values).ok_or(Refusal::Body)?;
                 self.repetitions = 0;
                 round.chunk += 1;
                 if usize::from(round.chunk) < model_chunks(self.memory.global.len()) {
@@ -199,11 +193,10 @@ where
             }
             (Message::WantUpdate(index), Phase::Sending) => {
                 let chunks = update_chunks(self.memory.global.len(), round.invitation.width());
-                if index == round.chunk + 1 && usize::from(index) < chunks {
-                    round.chunk = index;
+                if *index == round.chunk + 1 && usize::from(*index) < chunks {
+                    round.chunk = *index;
                     self.repetitions = 0;
-                    self.pack();
-                } else if index != round.chunk {
+                } else if *index != round.chunk {
                     return Err(Refusal::Unexpected);
                 }
                 Ok(Answer::Go)
@@ -217,7 +210,8 @@ where
     }
 
     #[inline(never)]
-    fn invited(&mut self, number: u32, invitation: Invitation) -> Result<Answer, Refusal> {
+    fn invited(&mut self, number: u32, invitation: &PackedInvitation) -> Result<Answer, Refusal> {
+        let invitation = invitation.unpack().ok_or(Refusal::Body)?;
         match &self.round {
             // The coordinator has not heard the answer.
             Some(round) if round.number == number => {
@@ -232,7 +226,7 @@ where
         }
         let policy = &self.policy;
         let bits = invitation.grid.bits();
-        let checked = if invitation.shape != self.shape {
+        let checked = if Shape::of(&self.model) != Some(invitation.shape) {
             Err(Decline::Shape)
         } else if !policy.accepts_noise(invitation.noise.as_ref(), bits) {
             Err(Decline::Noise)
@@ -248,6 +242,7 @@ where
             number,
             invitation,
             chunk: 0,
+            negated: false,
         });
         self.phase = Phase::Receiving;
         self.repetitions = 0;
@@ -255,51 +250,73 @@ where
     }
 
     /// Begins a new session: whatever the last one was about is over.
-    #[inline(never)]
-    pub(super) fn begin(&mut self) {
+    fn begin(&mut self) {
         self.nonces.fill_bytes(&mut self.nonce);
         self.link = None;
         self.leave_round();
         self.phase = Phase::Greeting;
         self.repetitions = 0;
-        self.greet();
     }
 
-    fn greet(&mut self) {
-        let hello = Hello {
-            device: self.identity.device,
-            nonce: self.nonce,
-            lowest_version: VERSION,
-            highest_version: VERSION,
-            shape: self.shape,
-            needs_local_noise: self.policy.least_noise_multiplier > 0,
-        };
-        let message = Message::Hello(hello);
-        greet_into::<DeviceEnd>(&message, &self.identity.key, &mut self.outgoing);
+    /// Puts a frame with the answer where it goes out from; none if there is nothing to say.
+    pub(super) fn say(&mut self, answer: Answer, to: &mut Encoded) {
+        if matches!(answer, Answer::Hello) {
+            self.begin();
+        }
+        if let Some(key) = self.compose(answer, to) {
+            finish::<DeviceEnd>(key, to);
+        }
     }
 
-    fn say(&mut self, answer: Answer) {
+    /// Composes the frame; the key that it is tagged with.
+    #[inline(never)]
+    fn compose(&mut self, answer: Answer, to: &mut Encoded) -> Option<&Key> {
         let number = self.round.as_ref().map_or(0, |round| round.number);
         let (number, message) = match answer {
-            Answer::Nothing => return,
-            Answer::Hello => return self.begin(),
+            Answer::Nothing => return None,
+            Answer::Hello | Answer::HelloAgain => {
+                let hello = Hello {
+                    device: self.identity.device,
+                    nonce: self.nonce,
+                    lowest_version: VERSION,
+                    highest_version: VERSION,
+                    shape: Shape::of(&self.model)?,
+                    needs_local_noise: self.policy.least_noise_multiplier > 0,
+                };
+                compose_greeting::<DeviceEnd>(&Message::Hello(hello), to);
+                return Some(&self.identity.key);
+            }
             Answer::Ready => (0, Message::Ready),
             Answer::Decline(number, reason) => (number, Message::Decline(reason)),
-            Answer::Go => match (&self.round, &self.update) {
-                (None, _) => return,
-                (Some(round), None) => (number, Message::WantModel(round.chunk)),
-                (Some(round), Some(outgoing)) => {
-                    let chunk = UpdateChunk {
-                        index: round.chunk,
-                        negated: outgoing.negated,
-                        packed: self.packed.as_slice(),
-                    };
-                    (number, Message::UpdateChunk(chunk))
-                }
+            Answer::Go => match self.round.as_ref()? {
+                round if self.phase == Phase::Sending => (
+                    number,
+                    Message::UpdateChunk(round.update_chunk(&self.memory.work)),
+                ),
+                round => (number, Message::WantModel(round.chunk)),
             },
         };
-        if let Some(link) = &mut self.link {
-            link.seal_into(number, &message, &mut self.outgoing);
+        let link = self.link.as_mut()?;
+        link.compose(number, &message, to);
+        Some(link.key())
+    }
+}
+
+/// What a device hears before there is a session.
+enum Greeting {
+    Call,
+    Welcome(Welcome),
+    Refused(Refused),
+}
+
+impl Greeting {
+    #[inline(never)]
+    fn read(frame: &Frame<'_>) -> Result<Self, Refusal> {
+        match open_greeting::<DeviceEnd>(frame)? {
+            Message::Call => Ok(Self::Call),
+            Message::Welcome(welcome) => Ok(Self::Welcome(welcome)),
+            Message::Refused(refused) => Ok(Self::Refused(refused)),
+            _ => Err(Refusal::Unexpected),
         }
     }
 }

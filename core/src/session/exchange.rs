@@ -8,7 +8,7 @@ use super::{Phase, Session};
 use crate::{model::Model, wire::FRAME_BYTES};
 
 /// Bytes that are taken from the stream at a time.
-const READ_BYTES: usize = 32;
+const READ_BYTES: usize = 16;
 
 /// Bytes after which a call returns though more have come: two of the longest frames. Whoever floods
 /// the line keeps neither time-outs nor sensors waiting.

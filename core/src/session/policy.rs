@@ -1,6 +1,11 @@
 //! Who a device is, and what it agrees to whatever a coordinator asks for.
 
-use crate::{ledger::Budget, noise::DiscreteGaussian, stream::Root, wire::mac::Key};
+use crate::{
+    ledger::Budget,
+    noise::DiscreteGaussian,
+    stream::{Purpose, Root, Stream, StreamId},
+    wire::mac::Key,
+};
 
 /// Who the device is.
 #[derive(Clone, Debug)]
@@ -11,6 +16,17 @@ pub struct Identity {
     pub key: Key,
     /// The root of its random streams, which nobody else knows.
     pub root: Root,
+}
+
+impl Identity {
+    /// The device's stream for this purpose in this round, from its beginning.
+    pub(super) fn stream(&self, purpose: Purpose, round: u32) -> Stream {
+        self.root.stream(StreamId {
+            purpose,
+            round,
+            device: self.device,
+        })
+    }
 }
 
 /// What the device agrees to, whatever a coordinator asks for.

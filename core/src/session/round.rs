@@ -8,11 +8,11 @@ use crate::{
     model::Model,
     quantize::Quantizer,
     samples::Samples,
-    session::{Identity, Memory},
-    stream::{Purpose, Stream, StreamId},
+    session::Memory,
+    stream::Purpose,
     train::{Workspace, local_update},
     wire::{
-        message::{Decline, Invitation, UPDATE_CHUNK_BYTES},
+        message::{Decline, Invitation, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
     },
 };
@@ -24,31 +24,30 @@ pub(super) struct Round {
     pub(super) invitation: Invitation,
     /// The chunk of the model that is awaited, or of the update that is on its way.
     pub(super) chunk: u16,
-}
-
-/// An update on its way.
-pub(super) struct Outgoing {
-    quantizer: Quantizer,
+    /// See [`UpdateChunk::negated`](crate::wire::message::UpdateChunk::negated).
     pub(super) negated: bool,
-    noise: Option<Stream>,
 }
 
-/// The chunk of an update that is on its way.
-pub(super) struct Packed {
-    bytes: [u8; UPDATE_CHUNK_BYTES],
-    length: usize,
-}
-
-impl Packed {
-    pub(super) const fn empty() -> Self {
-        Self {
-            bytes: [0; UPDATE_CHUNK_BYTES],
-            length: 0,
+impl Round {
+    /// The current chunk of the update, once training has ended.
+    pub(super) fn update_chunk<'a>(&self, work: &'a Workspace<'_>) -> UpdateChunk<'a> {
+        let width = self.invitation.width();
+        let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+        let part = |vector: &'a [f32]| {
+            let vector = patterns(vector);
+            let start = vector.len().min(usize::from(self.chunk) * count);
+            let rest = vector.get(start..).unwrap_or_default();
+            rest.get(..count).unwrap_or(rest)
+        };
+        UpdateChunk {
+            index: self.chunk,
+            negated: self.negated,
+            packed: Packed::Halves {
+                low: part(work.update),
+                high: part(work.local),
+                width,
+            },
         }
-    }
-
-    pub(super) fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
@@ -59,99 +58,101 @@ where
     R: Rng,
 {
     /// Trains, and puts the update where it is sent from.
-    #[inline(never)]
     pub(super) fn prepare<S: Samples<Target = M::Target>>(
         &mut self,
         samples: &S,
     ) -> Result<(), Decline> {
-        let Memory { global, work } = &mut self.memory;
-        let round = self.round.as_mut().ok_or(Decline::RoundUsed)?;
+        let round = self.round.as_ref().ok_or(Decline::RoundUsed)?;
+        let (number, has_noise) = (round.number, round.invitation.noise.is_some());
         // A device without data that it can use loses no participation. With noise of its own it does
         // not tell that it has none.
-        let is_usable = !samples.is_empty() && samples.len() <= work.order.len();
-        if !is_usable && round.invitation.noise.is_none() {
+        let is_usable = !samples.is_empty() && samples.len() <= self.memory.work.order.len();
+        if !is_usable && !has_noise {
             return Err(Decline::NoSamples);
         }
         self.ledger
-            .begin(round.number, self.policy.budget)
+            .begin(number, self.policy.budget)
             .map_err(declined)?;
-        let Identity { device, root, .. } = &self.identity;
-        let stream = |purpose| {
-            root.stream(StreamId {
-                purpose,
-                round: round.number,
-                device: *device,
-            })
-        };
-        let Invitation { grid, noise, .. } = &round.invitation;
+        let trained = self.trained(samples);
+        // Whether there are samples and whether training diverges depends on the data, and a coordinator
+        // could choose a model for which it tells something about them. Noise of the device's own hides
+        // that as well: an update of zeros.
+        if trained.is_none() && !has_noise {
+            return Err(Decline::Diverged);
+        }
+        self.finish(trained);
+        Ok(())
+    }
+
+    /// Trains and clips; how to quantise the update, if there is one.
+    ///
+    /// Its stack is gone when the noise is drawn.
+    #[inline(never)]
+    fn trained<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Option<Quantizer> {
+        let Memory { global, work } = &mut self.memory;
+        let round = self.round.as_ref()?;
         let Workspace {
             local,
             update,
             order,
             scratch,
         } = work;
-        let trained = local_update(
+        local_update(
             &self.model,
             samples,
             global,
             &round.invitation.training(),
-            &mut stream(Purpose::BatchShuffle),
+            &mut self.identity.stream(Purpose::BatchShuffle, round.number),
             Workspace {
                 local,
                 update,
                 order,
                 scratch,
             },
-        );
-        let quantizer = trained.ok().and_then(|_| grid.quantizer(update).ok());
-        let quantizer = match (quantizer, noise) {
-            (Some(quantizer), _) => quantizer,
-            // Whether there are samples and whether training diverges depends on the data, and a
-            // coordinator could choose a model for which it tells something about them. Noise of the
-            // device's own hides that as well.
-            (None, Some(_)) => {
-                update.fill(0.0);
-                grid.quantizer(update).map_err(|_| Decline::Diverged)?
-            }
-            (None, None) => return Err(Decline::Diverged),
-        };
-        // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
-        let largest = 1 << grid.bits();
-        let negated = noise.is_none() && update.iter().any(|x| quantizer.get(*x) == largest);
-        let noise = noise.map(|_| stream(Purpose::DeviceNoise));
-        self.update = Some(Outgoing {
-            quantizer,
-            negated,
-            noise,
-        });
-        round.chunk = 0;
-        Ok(())
+        )
+        .ok()?;
+        round.invitation.grid.quantizer(update).ok()
     }
 
-    /// Packs the current chunk, with noise of its own that is drawn here and nowhere else.
-    pub(super) fn pack(&mut self) {
-        let (Some(round), Some(outgoing)) = (&self.round, &mut self.update) else {
+    /// Quantises the update, or zeros without one, and adds the device's noise: here and nowhere else. What
+    /// is to be sent takes the place of the update, of which nothing is left.
+    #[inline(never)]
+    fn finish(&mut self, quantizer: Option<Quantizer>) {
+        let Workspace { update, local, .. } = &mut self.memory.work;
+        let Some(round) = self.round.as_mut() else {
             return;
         };
-        let width = round.invitation.width();
-        let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
-        let start = usize::from(round.chunk) * count;
-        let values = self
-            .memory
-            .work
-            .update
-            .iter()
-            .skip(start)
-            .take(count)
-            .map(|x| {
-                let value = i64::from(outgoing.quantizer.get(*x));
-                match (&round.invitation.noise, &mut outgoing.noise) {
-                    (Some(noise), Some(stream)) => value.wrapping_add(noise.sample(stream)),
-                    _ if outgoing.negated => -value,
-                    _ => value,
-                }
-            });
-        let Packed { bytes, length } = &mut self.packed;
-        *length = pack::pack(values, width, bytes).unwrap_or(0);
+        let Invitation { grid, noise, .. } = &round.invitation;
+        let integer = |x| quantizer.map_or(0, |quantizer| quantizer.get(x));
+        // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
+        let largest = 1 << grid.bits();
+        round.negated = noise.is_none() && update.iter().any(|x| integer(*x) == largest);
+        round.chunk = 0;
+        let mut noise = noise.as_ref().map(|noise| {
+            (
+                noise,
+                self.identity.stream(Purpose::DeviceNoise, round.number),
+            )
+        });
+        for (low, high) in patterns_mut(update).iter_mut().zip(patterns_mut(local)) {
+            let mut value = i64::from(integer(f32::from_bits(*low)));
+            if let Some((noise, stream)) = &mut noise {
+                value = value.wrapping_add(noise.sample(stream));
+            } else if round.negated {
+                value = -value;
+            }
+            // Two halves, in the places of two parameters that training needs no more.
+            (*low, *high) = (value as u32, (value >> 32) as u32);
+        }
     }
+}
+
+/// The memory of numbers as that of integers.
+fn patterns(numbers: &[f32]) -> &[u32] {
+    bytemuck::try_cast_slice(numbers).unwrap_or_default()
+}
+
+/// [`patterns`] to write to.
+fn patterns_mut(numbers: &mut [f32]) -> &mut [u32] {
+    bytemuck::try_cast_slice_mut(numbers).unwrap_or_default()
 }

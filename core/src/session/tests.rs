@@ -17,6 +17,7 @@ use crate::{
     train::Clipping,
     wire::{
         Direction,
+        cobs::Decoder,
         frame::Frame,
         link::{CoordinatorEnd, Link, greet, open_greeting},
         mac::Key,
@@ -30,6 +31,7 @@ use crate::{
 };
 
 mod coordinator;
+mod line;
 mod stream;
 
 use coordinator::Coordinator;
@@ -157,15 +159,20 @@ fn expected(round: u32, invitation: &Invitation) -> Vec<i64> {
     sum.to_vec()
 }
 
-/// One turn of both sides: what the device says, then what the coordinator says, through a line.
-fn turn(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
-    let (features, targets) = data();
-    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+/// What the device has to say, through a line.
+fn speak(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
     let said = board.outgoing().to_vec();
     board.sent();
     if !said.is_empty() {
         other.receive(&line(said));
     }
+}
+
+/// One turn of both sides: what the device says, then what the coordinator says, through a line.
+fn turn(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    speak(board, other, line);
     for said in core::mem::take(&mut other.outgoing) {
         let bytes = line(said);
         let mut rest = bytes.as_slice();
@@ -173,6 +180,7 @@ fn turn(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8
             let taken = board.receive(rest);
             assert!(taken > 0, "no progress");
             rest = &rest[taken..];
+            speak(board, other, line);
         }
     }
     if board.phase() == Phase::Training {
@@ -208,8 +216,9 @@ fn a_round_brings_the_bits_of_the_simulator() {
         let mut other = coordinator(round, noise);
         board.timeout();
         // A coordinator that was started anew knows no session: the device must greet again.
-        board.conversation.begin();
+        board.say(Answer::Hello);
         run(&mut board, &mut other, |bytes| bytes);
+        turn(&mut board, &mut other, &mut |bytes| bytes);
         assert_eq!(other.integers, expected(round, &other.invitation));
         assert_eq!((other.refusals.total(), board.refusals().total()), (0, 0));
     }
@@ -256,6 +265,7 @@ proptest! {
     fn random_bytes_are_left_out_and_counted(bytes in vec(prop_oneof![Just(0u8), any::<u8>()], 0..2_000)) {
         let mut board = board(policy(), ledger(), 0);
         board.timeout();
+        board.sent();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             rest = &rest[board.receive(rest)..];
@@ -395,6 +405,7 @@ fn a_recorded_coordinator_is_worth_nothing() {
     // The same device after a restart, with a blank ledger even: its nonce is another.
     let mut second = board(policy(), ledger(), 1);
     second.timeout();
+    second.sent();
     let mut rest = tape.as_slice();
     while !rest.is_empty() {
         rest = &rest[second.receive(rest)..];
@@ -462,6 +473,7 @@ fn waiting_is_bounded_and_a_call_begins_anew() {
     );
 
     let call = greet::<CoordinatorEnd>(&Message::Call, &Key::from_secret([0; 32]));
+    board.sent();
     board.receive(call.as_slice());
     assert_eq!(
         board.refusals().get(Refusal::Unexpected),
@@ -482,6 +494,7 @@ fn a_refused_device_is_silent() {
     use crate::wire::message::Refused;
     let mut board = board(policy(), ledger(), 0);
     board.timeout();
+    board.sent();
     let refused = Refused {
         nonce: [9; 16],
         lowest_version: 2,

@@ -36,13 +36,7 @@ pub fn encode(bytes: &mut [u8; FRAME_BYTES], length: usize) -> Option<usize> {
 #[derive(Clone, Debug)]
 pub struct Decoder {
     frame: [u8; RAW_BYTES],
-    length: usize,
-    /// Bytes that are left of the current piece.
-    piece: u8,
-    /// Whether a zero belongs between the current piece and the next.
-    zero: bool,
-    /// What is wrong with the current frame; its rest is skipped.
-    refused: Option<Refusal>,
+    place: Place,
 }
 
 impl Decoder {
@@ -50,10 +44,7 @@ impl Decoder {
     pub const fn new() -> Self {
         Self {
             frame: [0; RAW_BYTES],
-            length: 0,
-            piece: 0,
-            zero: false,
-            refused: None,
+            place: Place::new(),
         }
     }
 
@@ -62,6 +53,49 @@ impl Decoder {
     /// Zeros in a row end no frames: a sender may clear the line with them.
     #[inline]
     pub fn push(&mut self, byte: u8) -> Option<Result<&[u8], Refusal>> {
+        let length = self.place.push(byte, &mut self.frame)?;
+        Some(length.and_then(|length| self.frame.get(..length).ok_or(Refusal::TooLong)))
+    }
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Where a receiver stands in a frame, without the frame: [`Decoder`] for who has a place for it already.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// At most [`RAW_BYTES`].
+    length: u8,
+    /// Bytes that are left of the current piece.
+    piece: u8,
+    /// Whether a zero belongs between the current piece and the next.
+    zero: bool,
+    /// What is wrong with the current frame; its rest is skipped.
+    refused: Option<Refusal>,
+}
+
+impl Place {
+    /// Between two frames.
+    pub(crate) const fn new() -> Self {
+        Self {
+            length: 0,
+            piece: 0,
+            zero: false,
+            refused: None,
+        }
+    }
+
+    /// Takes one byte from the line, and puts what it stands for into `frame`; the frame's length when it
+    /// ends one.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        byte: u8,
+        frame: &mut [u8; RAW_BYTES],
+    ) -> Option<Result<usize, Refusal>> {
         if byte == 0 {
             return self.end();
         }
@@ -70,11 +104,11 @@ impl Decoder {
         }
         if self.piece > 0 {
             self.piece -= 1;
-            self.put(byte);
+            self.put(byte, frame);
             return None;
         }
         if self.zero {
-            self.put(0);
+            self.put(0, frame);
         }
         self.piece = byte - 1;
         // A piece of the longest kind is followed by no zero.
@@ -82,35 +116,42 @@ impl Decoder {
         None
     }
 
-    fn put(&mut self, byte: u8) {
-        match self.frame.get_mut(self.length) {
+    fn put(&mut self, byte: u8, frame: &mut [u8; RAW_BYTES]) {
+        match frame.get_mut(usize::from(self.length)) {
             Some(place) => {
                 *place = byte;
                 self.length += 1;
             }
-            None => self.refused = Some(Refusal::TooLong),
+            None => self.refuse(Refusal::TooLong),
         }
     }
 
-    fn end(&mut self) -> Option<Result<&[u8], Refusal>> {
-        let length = core::mem::take(&mut self.length);
-        let cut = core::mem::take(&mut self.piece) > 0;
-        let begun = core::mem::take(&mut self.zero) || length > 0 || cut;
-        if let Some(refusal) = self.refused.take() {
+    fn end(&mut self) -> Option<Result<usize, Refusal>> {
+        let begun = self.is_within();
+        let Self {
+            length,
+            piece,
+            refused,
+            ..
+        } = core::mem::replace(self, Self::new());
+        if let Some(refusal) = refused {
             return Some(Err(refusal));
         }
-        if cut {
+        if piece > 0 {
             return Some(Err(Refusal::Stuffing));
         }
-        if !begun {
-            return None;
-        }
-        Some(self.frame.get(..length).ok_or(Refusal::TooLong))
+        begun.then_some(Ok(length.into()))
     }
-}
 
-impl Default for Decoder {
-    fn default() -> Self {
-        Self::new()
+    /// Whether a frame has begun that may still be whole.
+    pub(crate) const fn is_within(&self) -> bool {
+        self.refused.is_none() && (self.length > 0 || self.piece > 0 || self.zero)
+    }
+
+    /// Leaves the rest of the current frame out, up to the next zero.
+    pub(crate) const fn refuse(&mut self, why: Refusal) {
+        if self.refused.is_none() {
+            self.refused = Some(why);
+        }
     }
 }

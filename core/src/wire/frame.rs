@@ -114,50 +114,58 @@ impl Encoded {
     /// A body longer than [`BODY_BYTES`](super::BODY_BYTES) gives no bytes; no message of this crate is.
     pub fn seal(header: Header, body: &[u8], key: &Key, direction: Direction) -> Self {
         let mut encoded = Self::empty();
-        encoded.write(header, key, direction, |writer| {
+        encoded.compose(header, |writer| {
             writer.put(body);
             Some(())
         });
+        encoded.finish(key, direction);
         encoded
     }
 
-    /// Puts a frame in the place of what was there: where it is sent from, a frame is made without a
-    /// second buffer. No bytes if `body` writes none or too many.
+    /// Puts header and body in the place of what was there, where the frame is sent from: it is made
+    /// without a second buffer. [`Self::finish`] makes it a frame.
+    ///
+    /// No bytes if `body` writes none or too many.
     #[inline(always)]
-    pub(super) fn write(
+    pub(super) fn compose(
         &mut self,
         header: Header,
-        key: &Key,
-        direction: Direction,
         body: impl FnOnce(&mut Writer<'_>) -> Option<()>,
     ) {
-        self.length = self.raw(header, key, direction, body).unwrap_or(0);
-    }
-
-    #[inline(always)]
-    fn raw(
-        &mut self,
-        header: Header,
-        key: &Key,
-        direction: Direction,
-        body: impl FnOnce(&mut Writer<'_>) -> Option<()>,
-    ) -> Option<usize> {
-        // The first byte is that of COBS.
-        let raw = self.bytes.get_mut(1..=RAW_BYTES)?;
-        let mut writer = Writer::new(raw);
+        let mut writer = Writer::new(self.place());
         writer
             .u8(header.version)
             .u8(header.kind)
             .u32(header.round)
             .u32(header.sequence);
-        body(&mut writer)?;
-        let tagged = writer.finish()?;
+        self.length = body(&mut writer)
+            .and_then(|()| writer.finish())
+            .unwrap_or(0);
+    }
+
+    /// Adds tag, checksum and COBS to what [`Self::compose`] has put here, if anything.
+    pub(super) fn finish(&mut self, key: &Key, direction: Direction) {
+        self.length = self.finished(key, direction).unwrap_or(0);
+    }
+
+    fn finished(&mut self, key: &Key, direction: Direction) -> Option<usize> {
+        let tagged = self.length;
+        if tagged == 0 {
+            return None;
+        }
+        let raw = self.place();
         let tag = key.tag(direction, raw.get(..tagged)?);
         Writer::new(raw.get_mut(tagged..)?).put(&tag).finish()?;
         let checked = tagged + TAG_BYTES;
         let crc = crc32(raw.get(..checked)?);
         Writer::new(raw.get_mut(checked..)?).u32(crc).finish()?;
         cobs::encode(&mut self.bytes, checked + CRC_BYTES)
+    }
+
+    /// The place of a frame before COBS: behind its first byte, before the zero at its end.
+    pub(crate) const fn place(&mut self) -> &mut [u8; RAW_BYTES] {
+        let [_, place @ .., _] = &mut self.bytes;
+        place
     }
 
     /// The bytes for the line.

@@ -62,6 +62,15 @@ impl<E: End> Link<E> {
     /// [`Refusal`]; the session goes on as if the frame had not come. A frame whose number counts
     /// but whose body is malformed uses the number up.
     pub fn open<'a>(&mut self, frame: &Frame<'a>) -> Result<Message<'a>, Refusal> {
+        self.admit(frame)?;
+        read::<E>(frame)
+    }
+
+    /// Whether the frame is let in: [`Self::open`] but for its message.
+    ///
+    /// # Errors
+    /// [`Refusal`], as there.
+    pub(crate) fn admit(&mut self, frame: &Frame<'_>) -> Result<(), Refusal> {
         if is_greeting(frame.header.kind) {
             return Err(Refusal::Unexpected);
         }
@@ -76,7 +85,7 @@ impl<E: End> Link<E> {
             return Err(Refusal::Replayed);
         }
         self.received = frame.header.sequence;
-        Message::parse(frame.header.kind, frame.body, incoming)
+        Ok(())
     }
 
     /// The next frame of this end, with this message.
@@ -84,17 +93,23 @@ impl<E: End> Link<E> {
     /// No bytes once 2³² − 1 frames were sent, so that no number comes twice: the session is over.
     pub fn seal(&mut self, round: u32, message: &Message<'_>) -> Encoded {
         let mut encoded = Encoded::empty();
-        self.seal_into(round, message, &mut encoded);
+        self.compose(round, message, &mut encoded);
+        finish::<E>(&self.key, &mut encoded);
         encoded
     }
 
-    /// [`Self::seal`], in the place of an older frame.
-    pub fn seal_into(&mut self, round: u32, message: &Message<'_>, encoded: &mut Encoded) {
+    /// Header and body of the next frame, in the place of an older one; [`finish`] makes it one.
+    pub(crate) fn compose(&mut self, round: u32, message: &Message<'_>, encoded: &mut Encoded) {
         encoded.clear();
         if let Some(sequence) = self.sent.checked_add(1) {
             self.sent = sequence;
-            seal::<E>(round, sequence, message, &self.key, encoded);
+            compose::<E>(round, sequence, message, encoded);
         }
+    }
+
+    /// The key of the session.
+    pub(crate) const fn key(&self) -> &Key {
+        &self.key
     }
 
     /// As if so many frames had been sent.
@@ -112,13 +127,20 @@ impl<E: End> Link<E> {
 /// A frame of the greeting: round 0, number 0, the same layout in every version.
 pub fn greet<E: End>(message: &Message<'_>, key: &Key) -> Encoded {
     let mut encoded = Encoded::empty();
-    greet_into::<E>(message, key, &mut encoded);
+    compose_greeting::<E>(message, &mut encoded);
+    finish::<E>(key, &mut encoded);
     encoded
 }
 
-/// [`greet`], in the place of an older frame.
-pub fn greet_into<E: End>(message: &Message<'_>, key: &Key, encoded: &mut Encoded) {
-    seal::<E>(0, 0, message, key, encoded);
+/// Header and body of a frame of the greeting, in the place of an older frame; [`finish`] makes it one.
+pub(crate) fn compose_greeting<E: End>(message: &Message<'_>, encoded: &mut Encoded) {
+    compose::<E>(0, 0, message, encoded);
+}
+
+/// Tag and checksum of a composed frame. Apart from what composes it, so that the message is off a
+/// device's stack when the tag is made.
+pub(crate) fn finish<E: End>(key: &Key, encoded: &mut Encoded) {
+    encoded.finish(key, E::OUTGOING);
 }
 
 /// The message of a frame of the greeting that has come to this end. The caller checks its tag, when it
@@ -134,17 +156,18 @@ pub fn open_greeting<'a, E: End>(frame: &Frame<'a>) -> Result<Message<'a>, Refus
     if frame.header.version != GREETING_VERSION {
         return Err(Refusal::Version);
     }
+    read::<E>(frame)
+}
+
+/// The message of a frame that has come to this end and was let in.
+///
+/// # Errors
+/// Those of [`Message::parse`].
+pub(crate) fn read<'a, E: End>(frame: &Frame<'a>) -> Result<Message<'a>, Refusal> {
     Message::parse(frame.header.kind, frame.body, E::OUTGOING.opposite())
 }
 
-#[inline(never)]
-fn seal<E: End>(
-    round: u32,
-    sequence: u32,
-    message: &Message<'_>,
-    key: &Key,
-    encoded: &mut Encoded,
-) {
+fn compose<E: End>(round: u32, sequence: u32, message: &Message<'_>, encoded: &mut Encoded) {
     let header = Header {
         version: if is_greeting(message.kind()) {
             GREETING_VERSION
@@ -155,7 +178,5 @@ fn seal<E: End>(
         round,
         sequence,
     };
-    encoded.write(header, key, E::OUTGOING, |writer| {
-        message.write(E::OUTGOING, writer)
-    });
+    encoded.compose(header, |writer| message.write(E::OUTGOING, writer));
 }

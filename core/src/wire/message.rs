@@ -14,7 +14,7 @@ use super::{
 mod invitation;
 mod reasons;
 
-pub use invitation::{Invitation, Shape};
+pub use invitation::{Invitation, PackedInvitation, Shape};
 pub use reasons::{Abort, Decline, WhyRefused};
 
 /// Parameters in a full [`Message::ModelChunk`].
@@ -81,8 +81,48 @@ pub struct UpdateChunk<'a> {
     /// Only for an update whose one entry that is not 0 is +2^b: in b + 1 bits there is a −2^b, but
     /// no +2^b.
     pub negated: bool,
-    /// Values as in [`pack`], as many as fit in [`UPDATE_CHUNK_BYTES`], or what is left.
-    pub packed: &'a [u8],
+    /// As many values as fit in [`UPDATE_CHUNK_BYTES`], or what is left.
+    pub packed: Packed<'a>,
+}
+
+/// Values of an [`UpdateChunk`], as in [`pack`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packed<'a> {
+    /// As they travel.
+    Bytes(&'a [u8]),
+    /// To be packed where they are sent from.
+    Halves {
+        /// The lower half of each value.
+        low: &'a [u32],
+        /// The upper half of each value.
+        high: &'a [u32],
+        /// Bits of a value.
+        width: u32,
+    },
+}
+
+impl Packed<'_> {
+    /// Unpacks a received chunk; see [`pack::unpack`].
+    pub fn unpack(&self, width: u32, values: &mut [i64]) -> Option<()> {
+        match self {
+            Self::Bytes(bytes) => pack::unpack(bytes, width, values),
+            Self::Halves { .. } => None,
+        }
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        match *self {
+            Self::Bytes(bytes) => {
+                writer.put(bytes);
+            }
+            Self::Halves { low, high, width } => {
+                let values = low.iter().zip(high);
+                let values =
+                    values.map(|(low, high)| i64::from(*high as i32) << 32 | i64::from(*low));
+                writer.fill(|place| pack::pack(values, width, place));
+            }
+        }
+    }
 }
 
 /// A body.
@@ -99,7 +139,7 @@ pub enum Message<'a> {
     /// To the coordinator: the session stands.
     Ready,
     /// To the device: take part in this round.
-    Invitation(Invitation),
+    Invitation(PackedInvitation),
     /// To the coordinator: yes, and send this chunk of the model.
     WantModel(u16),
     /// To the device: [`MODEL_CHUNK`] parameters, or what is left.
@@ -243,7 +283,7 @@ impl<'a> Message<'a> {
                 highest_version: reader.u8()?,
                 reason: WhyRefused::from_code(reader.u8()?),
             }),
-            kind::INVITATION => Self::Invitation(Invitation::read(reader)?),
+            kind::INVITATION => Self::Invitation(PackedInvitation::read(reader)?),
             kind::MODEL_CHUNK => {
                 let index = reader.u16()?;
                 let bytes = reader.rest();
@@ -279,7 +319,7 @@ impl<'a> Message<'a> {
             kind::UPDATE_CHUNK => Self::UpdateChunk(UpdateChunk {
                 index: reader.u16()?,
                 negated: flag(reader.u8()?)?,
-                packed: reader.rest(),
+                packed: Packed::Bytes(reader.rest()),
             }),
             kind::DECLINE => Self::Decline(Decline::from_code(reader.u8()?)),
             _ => return None,
@@ -314,10 +354,8 @@ impl<'a> Message<'a> {
                 writer.u16(*index);
             }
             Self::UpdateChunk(chunk) => {
-                writer
-                    .u16(chunk.index)
-                    .u8(u8::from(chunk.negated))
-                    .put(chunk.packed);
+                writer.u16(chunk.index).u8(u8::from(chunk.negated));
+                chunk.packed.write(writer);
             }
             Self::Decline(reason) => {
                 writer.u8(reason.code());
@@ -341,7 +379,7 @@ impl<'a> Message<'a> {
                     .u8(refused.reason.code());
             }
             Self::Invitation(invitation) => {
-                invitation.write(writer);
+                writer.put(invitation.as_slice());
             }
             Self::ModelChunk { index, values } => {
                 writer.u16(*index);

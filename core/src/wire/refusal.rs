@@ -27,11 +27,13 @@ pub enum Refusal {
     Round,
     /// It is well-formed but means nothing in this state.
     Unexpected,
+    /// It came while a frame waited to go out, and there is one place for both.
+    Crossed,
 }
 
 impl Refusal {
     /// All reasons, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::TooLong,
         Self::Stuffing,
         Self::TooShort,
@@ -43,6 +45,7 @@ impl Refusal {
         Self::Body,
         Self::Round,
         Self::Unexpected,
+        Self::Crossed,
     ];
 }
 
@@ -60,6 +63,7 @@ impl core::fmt::Display for Refusal {
             Self::Body => "a malformed message",
             Self::Round => "another round",
             Self::Unexpected => "out of turn",
+            Self::Crossed => "crossed a frame that waited to go out",
         })
     }
 }

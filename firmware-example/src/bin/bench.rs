@@ -25,7 +25,7 @@ use smolfed_core::{
     wire::{
         link::{DeviceEnd, Link},
         mac::Key,
-        message::{Message, UPDATE_CHUNK_BYTES, UpdateChunk},
+        message::{Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
     },
 };
@@ -235,7 +235,7 @@ fn frames() -> Option<()> {
     let message = Message::UpdateChunk(UpdateChunk {
         index: 0,
         negated: false,
-        packed: &packed,
+        packed: Packed::Bytes(&packed),
     });
     let instructions = count(|| {
         black_box(link.seal(1, black_box(&message)));
@@ -280,7 +280,7 @@ fn send(
         let message = Message::UpdateChunk(UpdateChunk {
             index,
             negated: false,
-            packed: packed.get(..length)?,
+            packed: Packed::Bytes(packed.get(..length)?),
         });
         black_box(link.seal(1, &message));
     }

@@ -272,7 +272,7 @@ impl Exchange {
             .chunks_mut(count.max(1))
             .nth(chunk.index.into())
             .ok_or(Refusal::Body)?;
-        pack::unpack(chunk.packed, width, place).ok_or(Refusal::Body)?;
+        chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
         if usize::from(chunk.index) + 1 < chunks {
             *next += 1;
             return Ok(Reply::WantUpdate(*next));
@@ -292,7 +292,7 @@ impl Exchange {
     pub(super) fn message(&self, reply: Reply) -> Option<Message<'_>> {
         Some(match reply {
             Reply::Nothing => return None,
-            Reply::Invitation => Message::Invitation(self.offer.invitation),
+            Reply::Invitation => Message::Invitation((&self.offer.invitation).into()),
             Reply::WantUpdate(index) => Message::WantUpdate(index),
             Reply::Done => Message::Done,
             Reply::Abort(reason) => Message::Abort(reason),

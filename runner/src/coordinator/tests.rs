@@ -10,7 +10,7 @@ use smolfed_core::wire::Direction;
 use smolfed_core::wire::frame::{Encoded, Header};
 use smolfed_core::wire::link::{DeviceEnd, Link, greet};
 use smolfed_core::wire::mac::Key;
-use smolfed_core::wire::message::{Decline, Hello, Message, UpdateChunk, update_chunks};
+use smolfed_core::wire::message::{Decline, Hello, Message, Packed, UpdateChunk, update_chunks};
 use smolfed_core::wire::refusal::Refusal;
 
 use super::exchange::{Absence, Verdict};
@@ -146,7 +146,7 @@ fn malformed_chunks_and_lying_lengths_are_counted_and_the_round_waits_on() {
         Message::UpdateChunk(UpdateChunk {
             index,
             negated,
-            packed,
+            packed: Packed::Bytes(packed),
         })
     };
     // Before it has the model.

@@ -49,8 +49,9 @@ pub fn talk<M: Model, F: NorFlash, R: Rng>(
 ) -> io::Result<()> {
     let mut phase = session.phase();
     let mut buffer = [0; 1024];
-    // Whatever was torn ends here; what waits for an answer is said on the new connection.
+    // Whatever was torn ends here, both ways; what waits for an answer is said on the new connection.
     write_all(transport, &[0])?;
+    session.receive(&[0]);
     session.timeout();
     // Bytes that lead to nothing do not put off what is to be repeated.
     let (mut said, mut heard) = (Instant::now(), Instant::now());

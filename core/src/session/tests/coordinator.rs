@@ -119,7 +119,7 @@ impl Coordinator {
                 let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
                 let place = self.integers.chunks_mut(count).nth(chunk.index.into());
                 let place = place.ok_or(Refusal::Body)?;
-                pack::unpack(chunk.packed, width, place).ok_or(Refusal::Body)?;
+                chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
                 if chunk.negated {
                     place.iter_mut().for_each(|value| *value = -*value);
                 }
@@ -137,7 +137,7 @@ impl Coordinator {
     }
 
     pub(super) fn invite(&mut self) {
-        self.say(&Message::Invitation(self.invitation));
+        self.say(&Message::Invitation((&self.invitation).into()));
     }
 
     pub(super) fn say(&mut self, message: &Message<'_>) {

@@ -103,7 +103,7 @@ impl Invitation {
         pack::width(self.grid.bits(), self.noise.as_ref())
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(Self {
             shape: Shape::read(reader)?,
             epochs: reader.u32()?,
@@ -133,7 +133,7 @@ impl Invitation {
         })
     }
 
-    pub(super) fn write<'w, 'b>(&self, writer: &'w mut Writer<'b>) -> &'w mut Writer<'b> {
+    fn write(&self, writer: &mut Writer<'_>) {
         let (numerator, denominator) = self.noise.map_or((0, 0), |noise| noise.sigma());
         self.shape
             .write(writer)
@@ -154,6 +154,37 @@ impl Invitation {
             // At most 24.
             .u8(self.grid.bits() as u8)
             .u64(numerator)
-            .u64(denominator)
+            .u64(denominator);
+    }
+}
+
+/// Bytes of an invitation.
+const BYTES: usize = 51;
+
+/// An invitation as it travels: a message is a third as large with it, and so is what a device keeps on its
+/// stack while it handles any other message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedInvitation([u8; BYTES]);
+
+impl PackedInvitation {
+    /// What it says; `None` if there is a value that cannot be.
+    pub fn unpack(&self) -> Option<Invitation> {
+        Invitation::read(&mut Reader(&self.0))
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        reader.array().map(Self)
+    }
+
+    pub(super) const fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&Invitation> for PackedInvitation {
+    fn from(invitation: &Invitation) -> Self {
+        let mut bytes = [0; BYTES];
+        invitation.write(&mut Writer::new(&mut bytes));
+        Self(bytes)
     }
 }

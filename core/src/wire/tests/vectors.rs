@@ -8,7 +8,7 @@ use crate::{
     model::ModelKind,
     wire::{
         link::End,
-        message::{Abort, Decline, Invitation, WhyRefused},
+        message::{Abort, Decline, Invitation, PackedInvitation, WhyRefused},
     },
 };
 
@@ -101,7 +101,11 @@ fn check(name: &str, message: &Message<'_>) {
             assert_eq!((refused.lowest_version, refused.highest_version), (2, 3));
             assert_eq!(refused.reason, WhyRefused::Version);
         }
-        Message::Invitation(invitation) => check_invitation(name, invitation),
+        Message::Invitation(packed) => {
+            let invitation = packed.unpack().unwrap();
+            assert_eq!(PackedInvitation::from(&invitation), *packed);
+            check_invitation(name, &invitation);
+        }
         Message::WantModel(index) => assert_eq!(*index, 2),
         Message::ModelChunk { index, values } => {
             let mut copied = [9.0; 3];
@@ -111,7 +115,7 @@ fn check(name: &str, message: &Message<'_>) {
         }
         Message::UpdateChunk(chunk) => {
             let mut values = [0; 6];
-            pack::unpack(chunk.packed, 21, &mut values).unwrap();
+            chunk.packed.unpack(21, &mut values).unwrap();
             assert_eq!(values, [1, -1, 0, (1 << 20) - 1, -(1 << 20), 12_345]);
             assert_eq!((chunk.index, chunk.negated), (3, false));
         }

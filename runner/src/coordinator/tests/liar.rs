@@ -2,7 +2,7 @@
 
 use smolfed_core::wire::Direction;
 use smolfed_core::wire::link::{DeviceEnd, Link, greet};
-use smolfed_core::wire::message::{Hello, Message, UPDATE_CHUNK_BYTES, UpdateChunk};
+use smolfed_core::wire::message::{Hello, Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
 use smolfed_core::wire::pack;
 
 use crate::coordinator::exchange::Offer;
@@ -75,7 +75,7 @@ impl Liar {
             let chunk = UpdateChunk {
                 index: index as u16,
                 negated,
-                packed: &packed[..used],
+                packed: Packed::Bytes(&packed[..used]),
             };
             kinds = self.say(desk, offer.number, &Message::UpdateChunk(chunk));
         }
