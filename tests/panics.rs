@@ -5,7 +5,7 @@
 //! calls those functions, who calls the callers and so on can be read from the file, down to code that is
 //! not of `core`: that is where a panic would begin.
 //!
-//! What it shows: in `bare`, the whole client without a host, the compiler has found every panic of
+//! What it shows: in `bare`, the whole client without a host, and in `round`, the compiler has found every panic of
 //! `smolfed-core`, of the firmware and of their dependencies unreachable but those listed in [`KNOWN`].
 //! What it does not: stack overflow, and faults of the hardware. It holds for this compiler, these
 //! targets and this profile.
@@ -109,14 +109,16 @@ fn of_core(name: &str) -> bool {
 }
 
 fn panics_nowhere(board: &Board) {
-    let Some(program) = firmware(board, "bare") else {
-        return;
-    };
-    let origins = origins(&program);
-    println!("{}: {origins:?}", board.target);
-    for origin in &origins {
-        let known = KNOWN.iter().any(|known| origin.contains(known));
-        assert!(known, "{}: a panic can begin in {origin}", board.target);
+    for name in ["bare", "round"] {
+        let Some(program) = firmware(board, name) else {
+            return;
+        };
+        let origins = origins(&program);
+        println!("{}, {name}: {origins:?}", board.target);
+        for origin in &origins {
+            let known = KNOWN.iter().any(|known| origin.contains(known));
+            assert!(known, "{}: a panic can begin in {origin}", board.target);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use smolfed_core::{
 use crate::{
     board,
     link::{RECEIVED, Serial},
-    nonces,
+    nonces::{self, Nonces},
     sensor::{Sensor, Windows},
 };
 
@@ -43,38 +43,14 @@ const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 /// # Errors
 /// What is missing or wrong at the start; the device then must not take part.
 pub fn run<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CStr> {
-    let record = Record::read(board::provisioning())
-        .map_err(|_| c"refused: there is no valid provisioning record")?;
-    let ledger = Ledger::open_or_create(ledger).map_err(|_| c"refused: the ledger")?;
-    let nonces = nonces::of_this_start(starts, &record.identity)
-        .map_err(|_| c"refused: the count of starts")?;
-
-    let mut sensor = Sensor::new(CLASSES as u16, record.identity.device);
     let mut windows = Windows::new();
-    let mut data = LocalData::new(&record.samples, &mut windows)
-        .ok_or(c"refused: samples for another model")?;
-    let memory = Memory {
-        global: &mut [0.0; PARAMETERS],
-        work: Workspace {
-            local: &mut [0.0; PARAMETERS],
-            update: &mut [0.0; PARAMETERS],
-            order: &mut [0; MOST_SAMPLES],
-            scratch: &mut [0.0; CLASSES],
-        },
-    };
-    let model = Softmax::new(Const, Const);
-    let mut session: Option<Session<'_, Model, _, _>> = Session::new(
-        record.identity,
-        record.policy,
-        model,
-        memory,
-        ledger,
-        nonces,
-    );
-    // Where it is: moved out of the option, it would be in RAM twice.
-    let session = session
-        .as_mut()
-        .ok_or(c"refused: the model is too large for the protocol")?;
+    let mut local = local_data(&mut windows);
+    let (data, sensor) = local.as_mut().map_err(|why| *why)?;
+    let mut vectors = Vectors::new();
+    let mut why = c"";
+    let mut session = open(ledger, starts, &mut vectors, &mut why);
+    // Both where they are: moved out, they would be in RAM twice.
+    let session = session.as_mut().ok_or(why)?;
 
     board::start();
     session.timeout();
@@ -86,7 +62,7 @@ pub fn run<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CSt
             spoke_at = now;
         }
         if session.phase() == Phase::Training {
-            session.train(&data);
+            session.train(data);
             continue;
         }
         if now.wrapping_sub(spoke_at) >= PATIENCE_TICKS {
@@ -95,11 +71,85 @@ pub fn run<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CSt
             continue;
         }
         if now != measured_at {
-            data.measure(&mut sensor);
+            data.measure(sensor);
             measured_at = now;
         }
         board::sleep_unless(|| !RECEIVED.is_empty());
     }
+}
+
+/// What training needs: three vectors, the order of the samples, and scores.
+struct Vectors {
+    global: [f32; PARAMETERS],
+    local: [f32; PARAMETERS],
+    update: [f32; PARAMETERS],
+    order: [u32; MOST_SAMPLES],
+    scratch: [f32; CLASSES],
+}
+
+impl Vectors {
+    const fn new() -> Self {
+        Self {
+            global: [0.0; PARAMETERS],
+            local: [0.0; PARAMETERS],
+            update: [0.0; PARAMETERS],
+            order: [0; MOST_SAMPLES],
+            scratch: [0.0; CLASSES],
+        }
+    }
+
+    const fn memory(&mut self) -> Memory<'_> {
+        Memory {
+            global: &mut self.global,
+            work: Workspace {
+                local: &mut self.local,
+                update: &mut self.update,
+                order: &mut self.order,
+                scratch: &mut self.scratch,
+            },
+        }
+    }
+}
+
+/// What is wrong with a provisioning page.
+const NO_RECORD: &CStr = c"refused: there is no valid provisioning record";
+
+/// The data to train on, and the sensor that adds to it.
+#[inline(never)]
+fn local_data(
+    windows: &mut Windows<FEATURES, WINDOWS>,
+) -> Result<(LocalData<'_>, Sensor), &'static CStr> {
+    let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
+    let data =
+        LocalData::new(&record.samples, windows).ok_or(c"refused: samples for another model")?;
+    Ok((data, Sensor::new(CLASSES as u16, record.identity.device)))
+}
+
+/// A session of the device that the provisioning record names; `why` says what is missing without one.
+///
+/// A function of its own, so that what only the start needs leaves the stack. It returns what
+/// [`Session::new`] returns: in a `Result` the session would be in RAM twice.
+#[inline(never)]
+fn open<'a, F: NorFlash>(
+    ledger: F,
+    starts: F,
+    vectors: &'a mut Vectors,
+    why: &mut &'static CStr,
+) -> Option<Session<'a, Model, F, Nonces>> {
+    *why = NO_RECORD;
+    let Ok(Record {
+        identity, policy, ..
+    }) = Record::read(board::provisioning())
+    else {
+        return None;
+    };
+    *why = c"refused: the ledger";
+    let ledger = Ledger::open_or_create(ledger).ok()?;
+    *why = c"refused: the count of starts";
+    let nonces = nonces::of_this_start(starts).ok()?;
+    *why = c"refused: the model is too large for the protocol";
+    let model = Softmax::new(Const, Const);
+    Session::new(identity, policy, model, vectors.memory(), ledger, nonces)
 }
 
 /// A number in the environment of the build; anything else does not compile.

@@ -2,33 +2,68 @@
 //!
 //! Where the hardware has a generator of random numbers, they come from there: two of 128 bits are
 //! equal with probability 2⁻¹²⁸. Elsewhere every start of the board has a number, which is on flash
-//! before it is used, and the nonces of a start are the stream of that number under the device's
-//! root. Two starts have different streams, and who does not know the root cannot tell them from
-//! random bytes, so that nonces come again by the same chance only.
+//! before it is used, and a nonce is that number with the number of the session behind it. Anybody can
+//! guess it, which does no harm: the key of a session is a pseudo-random function of it, and of the
+//! coordinator's nonce, which is random.
+
+use core::convert::Infallible;
 
 use embedded_storage::nor_flash::NorFlash;
-use smolfed_core::session::Identity;
 #[cfg(not(board = "microbit"))]
-use smolfed_core::{
-    ledger::{Budget, Ledger, LedgerError},
-    stream::{Purpose, Stream, StreamId},
-};
+use smolfed_core::ledger::{Budget, Ledger, LedgerError};
+
+/// Where nonces come from.
+#[cfg(not(board = "microbit"))]
+pub type Nonces = Counted;
+
+/// Where nonces come from.
+#[cfg(board = "microbit")]
+pub type Nonces = Hardware;
 
 /// The nonces of this start, counted on a piece of flash of its own.
 ///
 /// # Errors
 /// [`LedgerError`] if the start could not be counted: the device must then say nothing.
 #[cfg(not(board = "microbit"))]
-pub fn of_this_start<F: NorFlash>(flash: F, identity: &Identity) -> Result<Stream, LedgerError> {
+pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
     let mut starts = Ledger::open_or_create(flash)?;
     // The numbers of a ledger go up by one at least, and are on flash when it says so.
-    let number = starts.past().next_round;
-    starts.begin(number, Budget(u32::MAX))?;
-    Ok(identity.root.stream(StreamId {
-        purpose: Purpose::SessionNonces,
-        round: number,
-        device: identity.device,
-    }))
+    let start = starts.past().next_round;
+    starts.begin(start, Budget(u32::MAX))?;
+    Ok(Counted { start, session: 0 })
+}
+
+/// Numbers of sessions.
+#[cfg(not(board = "microbit"))]
+pub struct Counted {
+    start: u32,
+    session: u32,
+}
+
+#[cfg(not(board = "microbit"))]
+impl rand_core::TryRng for Counted {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        rand_core::utils::next_word_via_fill(self)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        rand_core::utils::next_word_via_fill(self)
+    }
+
+    fn try_fill_bytes(&mut self, nonce: &mut [u8]) -> Result<(), Infallible> {
+        let number = self.start.to_le_bytes().into_iter();
+        let number = number.chain(self.session.to_le_bytes());
+        // Eight bytes never come again; the others say nothing.
+        let number = number.chain(core::iter::repeat(0));
+        for (place, byte) in nonce.iter_mut().zip(number) {
+            *place = byte;
+        }
+        // One every half second takes 68 years to come again.
+        self.session = self.session.wrapping_add(1);
+        Ok(())
+    }
 }
 
 /// The nonces of this board: its hardware makes them, and nothing needs to be counted.
@@ -36,10 +71,7 @@ pub fn of_this_start<F: NorFlash>(flash: F, identity: &Identity) -> Result<Strea
 /// # Errors
 /// None.
 #[cfg(board = "microbit")]
-pub fn of_this_start<F: NorFlash>(
-    _: F,
-    _: &Identity,
-) -> Result<Hardware, core::convert::Infallible> {
+pub fn of_this_start<F: NorFlash>(_: F) -> Result<Nonces, Infallible> {
     Ok(Hardware)
 }
 
@@ -49,7 +81,7 @@ pub struct Hardware;
 
 #[cfg(board = "microbit")]
 impl rand_core::TryRng for Hardware {
-    type Error = core::convert::Infallible;
+    type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
         rand_core::utils::next_word_via_fill(self)

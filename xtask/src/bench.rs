@@ -59,6 +59,15 @@ const ROWS: [(&str, &str, u32); 10] = [
     ),
 ];
 
+/// Bytes of three vectors of 650 parameters: global model, local model, update.
+const VECTORS: u64 = 3 * 650 * 4;
+
+/// Bytes of what is there for the samples: windows of 64 values with their classes and how many were seen,
+/// and the order of up to 64 samples in an epoch.
+const fn samples(board: &Board) -> u64 {
+    board.windows as u64 * (64 * 4 + 2) + 4 + 64 * 4
+}
+
 /// Instructions by name.
 type Counts = BTreeMap<String, u32>;
 
@@ -66,6 +75,8 @@ type Counts = BTreeMap<String, u32>;
 struct Target {
     board: Board,
     sizes: Sizes,
+    /// Flash of a round without session, ledger and record.
+    round: u64,
     stack: u64,
     /// In the order of [`VARIANTS`].
     counts: [Counts; 3],
@@ -82,6 +93,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         targets.push(Target {
             board,
             sizes: Sizes::read(&programs.join("bare"))?,
+            round: Sizes::read(&programs.join("round"))?.flash(),
             stack: stack(&board, &programs.join("client"), &smolfed)?,
             counts: [
                 counts(&board, &fast.join("bench"))?,
@@ -160,9 +172,9 @@ fn tables(targets: &[Target]) -> Result<String, std::fmt::Error> {
     writeln!(page, "\nThe client, 64 × 10, opt-level \"s\", bytes:\n")?;
     writeln!(
         page,
-        "| target | processor | flash | RAM: variables | RAM: stack |"
+        "| target | processor | flash | a round alone: flash | RAM: variables | RAM: stack | RAM beside vectors and samples |"
     )?;
-    writeln!(page, "| --- | --- | ---: | ---: | ---: |")?;
+    writeln!(page, "| --- | --- | ---: | ---: | ---: | ---: | ---: |")?;
     for target in targets {
         let Board {
             target: name,
@@ -170,11 +182,14 @@ fn tables(targets: &[Target]) -> Result<String, std::fmt::Error> {
             ..
         } = target.board;
         let flash = grouped(target.sizes.flash());
-        let variables = grouped(target.sizes.data + target.sizes.bss);
-        let stack = grouped(target.stack);
+        let round = grouped(target.round);
+        let variables = target.sizes.data + target.sizes.bss;
+        let beside = variables + target.stack - VECTORS - samples(&target.board);
+        let (variables, stack) = (grouped(variables), grouped(target.stack));
+        let beside = grouped(beside);
         writeln!(
             page,
-            "| `{name}` | {processor} | {flash} | {variables} | {stack} |"
+            "| `{name}` | {processor} | {flash} | {round} | {variables} | {stack} | {beside} |"
         )?;
     }
     for (variant, title) in VARIANTS.into_iter().enumerate() {

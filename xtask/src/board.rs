@@ -17,6 +17,8 @@ pub struct Board {
     provision: u32,
     /// Start and bytes of the RAM.
     pub ram: (u32, u32),
+    /// Windows of the sensor that its client keeps.
+    pub windows: u16,
     /// `-icount` under which the firmware's counter counts instructions.
     pub instruction_shift: u32,
     /// A clock that such processors usually have, and a guess of cycles an instruction.
@@ -32,6 +34,7 @@ const MPS2: Board = Board {
     machine: &["mps2-an386"],
     provision: 0x0030_0000,
     ram: (0x2000_0000, 4 << 20),
+    windows: 32,
     instruction_shift: 10,
     clock_mhz: 64,
     cycles_per_instruction: 1.5,
@@ -45,6 +48,7 @@ const RISCV: Board = Board {
     machine: &["virt", "-bios", "none"],
     provision: 0x8008_0000,
     ram: (0x8004_0000, 256 << 10),
+    windows: 32,
     instruction_shift: 0,
     clock_mhz: 160,
     cycles_per_instruction: 1.5,
@@ -58,6 +62,7 @@ pub const BOARDS: [Board; 6] = [
         machine: &["microbit"],
         provision: 0x0003_8000,
         ram: (0x2000_0000, 16 << 10),
+        windows: 6,
         clock_mhz: 16,
         ..MPS2
     },

@@ -1,0 +1,159 @@
+//! A round and nothing else: train, clip, quantise, add noise, seal the frames of the update. For those who
+//! have a transport and a protocol of their own, and for the size of it: `docs/targets.md`.
+//!
+//! **Not a device.** It has no ledger, so that after a restart whoever writes to the line can ask for a
+//! round again, and subtract two updates with the same noise; it believes whoever writes to the line, and
+//! numbers the frames of every round from 1. `client` is a device.
+#![no_std]
+#![no_main]
+
+use core::num::NonZeroU32;
+
+#[cfg(target_arch = "arm")]
+use cortex_m_rt::entry;
+use embedded_io::{Read, Write};
+#[cfg(target_arch = "riscv32")]
+use riscv_rt::entry;
+use smolfed_core::{
+    client::Client,
+    model::{Const, FixedModel, Softmax},
+    noise::DiscreteGaussian,
+    params::{ClipNorm, LearningRate, Penalty},
+    quantize::Grid,
+    stream::{Purpose, Root, StreamId},
+    train::{Clipping, LocalTraining},
+    wire::{
+        link::{DeviceEnd, Link},
+        mac::Key,
+        message::{Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
+        pack,
+    },
+};
+use smolfed_firmware::{
+    board,
+    client::{CLASSES, FEATURES, WINDOWS},
+    link::Serial,
+    sensor::{Sensor, Windows},
+};
+
+type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
+const PARAMETERS: usize = Model::PARAMETERS;
+
+/// The device's number.
+const DEVICE: u32 = 1;
+
+/// What the device holds.
+struct Device {
+    client: Client<Model, PARAMETERS, WINDOWS, CLASSES>,
+    global: [f32; PARAMETERS],
+    windows: Windows<FEATURES, WINDOWS>,
+    root: Root,
+    key: Key,
+    /// The first round that it has not taken part in.
+    next: u32,
+}
+
+/// Least noise multiplier, in units of 2⁻³².
+const LEAST_MULTIPLIER: u64 = 1 << 32;
+
+#[entry]
+fn main() -> ! {
+    board::start();
+    // Where the provisioning record of a client would be: the secret of its streams, and its key.
+    let (secrets, _) = board::provisioning().as_chunks();
+    let secret = |index: usize| secrets.get(index).copied().unwrap_or_default();
+    let mut device = Device {
+        client: Client::new(Softmax::new(Const, Const)),
+        global: [0.0; PARAMETERS],
+        windows: Windows::new(),
+        root: Root::from_secret(secret(0)),
+        key: Key::from_secret(secret(1)),
+        next: 0,
+    };
+    let mut sensor = Sensor::new(CLASSES as u16, DEVICE);
+    loop {
+        device.windows.measure(&mut sensor);
+        // Whoever is asked for what cannot be says nothing.
+        let _ = take_part(&mut device);
+    }
+}
+
+/// One round: its number, its settings and the model come in as words, the update goes out in frames.
+fn take_part(device: &mut Device) -> Option<()> {
+    let number = word();
+    let clip_norm = ClipNorm::new(number_of(word())).ok()?;
+    let settings = LocalTraining {
+        epochs: word(),
+        batch_size: NonZeroU32::new(word())?,
+        learning_rate: LearningRate::new(number_of(word())).ok()?,
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clip_norm: Some(clip_norm),
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
+    };
+    let grid = Grid::new(clip_norm, word()).ok()?;
+    let multiplier = u64::from(word()) | u64::from(word()) << 32;
+    let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits()).ok()?;
+    for parameter in &mut device.global {
+        *parameter = number_of(word());
+    }
+    // A round's noise is drawn once, and is noise.
+    if number < device.next || multiplier < LEAST_MULTIPLIER {
+        return None;
+    }
+    device.next = number.checked_add(1)?;
+
+    let Device {
+        client,
+        global,
+        windows,
+        root,
+        key,
+        ..
+    } = device;
+    let stream = |purpose| {
+        root.stream(StreamId {
+            purpose,
+            round: number,
+            device: DEVICE,
+        })
+    };
+    let order = &mut stream(Purpose::BatchShuffle);
+    client.train(windows, global, &settings, order).ok()?;
+    let quantizer = client.quantizer(&grid).ok()?;
+
+    let mut link = Link::<DeviceEnd>::new(key.clone());
+    let noises = &mut stream(Purpose::DeviceNoise);
+    let width = pack::width(grid.bits(), Some(&noise));
+    let count = pack::capacity(width, UPDATE_CHUNK_BYTES).max(1);
+    for (index, part) in (0..).zip(client.update().chunks(count)) {
+        let mut packed = [0; UPDATE_CHUNK_BYTES];
+        let values = part
+            .iter()
+            .map(|x| i64::from(quantizer.get(*x)).wrapping_add(noise.sample(noises)));
+        let length = pack::pack(values, width, &mut packed)?;
+        let chunk = UpdateChunk {
+            index,
+            negated: false,
+            packed: Packed::Bytes(packed.get(..length)?),
+        };
+        let Ok(_) = Serial.write(link.seal(number, &Message::UpdateChunk(chunk)).as_slice());
+    }
+    Some(())
+}
+
+/// The next four bytes of the line.
+#[inline(never)]
+fn word() -> u32 {
+    let mut bytes = [0; 4];
+    for byte in &mut bytes {
+        let Ok(_) = Serial.read(core::slice::from_mut(byte));
+    }
+    u32::from_le_bytes(bytes)
+}
+
+/// The number with this pattern.
+const fn number_of(word: u32) -> f32 {
+    f32::from_bits(word)
+}
