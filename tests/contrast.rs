@@ -141,6 +141,19 @@ fn threads_do_not_matter() {
 }
 
 #[test]
+fn training_that_diverges_names_the_bound_that_would_help() {
+    let place = Place::new();
+    place.write(
+        "wild.toml",
+        "name = \"wild\"\nmethod = \"fedsc\"\nrounds = 3\n[data]\nsource = \"synthetic\"\ndevices = 5\n[cohort]\n\
+         sampling = \"full\"\n[train]\nlearning_rate = 1e6\n[contrast]\nwidth = 4\n",
+    );
+    let outcome = place.smolfed("run wild.toml --out wild");
+    let refused = outcome.refusal(1);
+    assert!(refused.contains("`contrast.norm_bound`"), "{refused}");
+}
+
+#[test]
 fn what_encoders_cannot_do_is_said() {
     let place = Place::new();
     place.write("participation.jsonl", "");

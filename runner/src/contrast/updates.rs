@@ -6,6 +6,7 @@ use smolfed_core::contrast::correlation::packed_length;
 use smolfed_core::contrast::{Objective, alpha};
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_core::train::TrainError;
 
 use super::device::{Buffers, DeviceRound, Unlabelled};
 use super::matrices::{Matrices, Total};
@@ -181,7 +182,12 @@ impl<'a> Contrasting<'a> {
                     &mut worker.memory,
                     &mut worker.update,
                 )
-                .map_err(|error| error.to_string())
+                .map_err(|error| match (error, self.plan.norm_bound) {
+                    (TrainError::Diverged, None) => {
+                        format!("{error}; `contrast.norm_bound` keeps representations in bounds")
+                    }
+                    _ => error.to_string(),
+                })
         };
         let noise = || {
             root.stream(StreamId {
