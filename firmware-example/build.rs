@@ -1,61 +1,104 @@
-//! Puts the memory map of the board where the linker finds it, and chooses board and model.
+//! Chooses the board, and puts its memory map where the linker finds it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The board that is emulated for a target, unless `SMOLFED_BOARD` names another one.
-const DEFAULTS: [(&str, &str); 6] = [
-    ("thumbv6m-none-eabi", "microbit"),
-    ("thumbv7m-none-eabi", "mps2-an385"),
-    ("thumbv7em-none-eabihf", "mps2-an386"),
-    ("thumbv8m.main-none-eabihf", "mps2-an505"),
-    ("riscv32imac-unknown-none-elf", "riscv-virt"),
-    ("riscv32imc-unknown-none-elf", "riscv-virt"),
-];
+#[path = "boards.rs"]
+mod boards;
 
-/// The boards in `boards/`: each has a module in `src/board/`, perhaps with others of its family.
-const BOARDS: [&str; 5] = [
-    "microbit",
-    "mps2-an385",
-    "mps2-an386",
-    "mps2-an505",
-    "riscv-virt",
-];
+use boards::{BOARDS, Board, Region};
+
+/// RAM, in bytes, below which a vector of 4 KiB is too much, next to those of training.
+const SMALL_RAM: u32 = 32 << 10;
 
 /// Features and classes of the client's model, unless the environment gives others.
 const MODEL: [(&str, &str); 2] = [("SMOLFED_FEATURES", "64"), ("SMOLFED_CLASSES", "10")];
 
 fn main() -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=SMOLFED_BOARD");
-    println!("cargo:rerun-if-changed=boards");
-    let variable = |name| env::var(name).map_err(|error| format!("{name}: {error}"));
-    let target = variable("TARGET")?;
-    let default = DEFAULTS.iter().find(|(name, _)| *name == target);
-    let board = match (env::var("SMOLFED_BOARD"), default) {
-        (Ok(board), _) => board,
-        (Err(_), Some((_, board))) => (*board).to_owned(),
-        (Err(_), None) => {
-            return Err(format!(
-                "no board for {target}: build with --target, or set SMOLFED_BOARD to a file in boards/"
-            ));
-        }
-    };
-    let map = PathBuf::from("boards").join(&board).with_extension("x");
+    println!("cargo:rerun-if-changed=boards.rs");
+    let board = board()?;
     let out = PathBuf::from(variable("OUT_DIR")?);
-    fs::copy(&map, out.join("memory.x"))
-        .map_err(|error| format!("the memory map {}: {error}", map.display()))?;
+    write(&out.join("memory.x"), &memory_map(board))?;
     // Names for interrupts, of which a table of one handler needs none.
-    fs::write(out.join("device.x"), "").map_err(|error| format!("device.x: {error}"))?;
+    write(&out.join("device.x"), "")?;
     println!("cargo:rustc-link-search={}", out.display());
+    let sources = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("src/board");
+    let module = sources.join(board.module).with_extension("rs");
+    write(
+        &out.join("board.rs"),
+        &format!("#[path = {module:?}]\nmod chosen;\npub use chosen::*;\n"),
+    )?;
+
+    let names: Vec<String> = BOARDS
+        .iter()
+        .map(|board| format!("{:?}", board.name))
+        .collect();
     println!(
-        "cargo:rustc-check-cfg=cfg(board, values(\"{}\"))",
-        BOARDS.join("\", \"")
+        "cargo:rustc-check-cfg=cfg(board, values({}))",
+        names.join(", ")
     );
-    println!("cargo:rustc-cfg=board=\"{board}\"");
+    println!("cargo:rustc-check-cfg=cfg(has_random_numbers)");
+    println!("cargo:rustc-check-cfg=cfg(small_ram)");
+    println!("cargo:rustc-cfg=board={:?}", board.name);
+    if board.has_random_numbers {
+        println!("cargo:rustc-cfg=has_random_numbers");
+    }
+    if board.ram.length < SMALL_RAM {
+        println!("cargo:rustc-cfg=small_ram");
+    }
+    println!("cargo:rustc-env=SMOLFED_WINDOWS={}", board.windows);
     for (name, default) in MODEL {
         println!("cargo:rerun-if-env-changed={name}");
         let value = env::var(name).unwrap_or_else(|_| default.to_owned());
         println!("cargo:rustc-env={name}={value}");
     }
     Ok(())
+}
+
+/// The board that `SMOLFED_BOARD` names, or the first one of the target.
+fn board() -> Result<&'static Board, String> {
+    let target = variable("TARGET")?;
+    let name = env::var("SMOLFED_BOARD");
+    let is_named = |board: &&Board| name.as_ref().is_ok_and(|name| board.name == name);
+    let found = BOARDS
+        .iter()
+        .filter(|board| board.target == target)
+        .find(|board| name.is_err() || is_named(board));
+    found.ok_or_else(|| {
+        format!(
+            "no board for {target}: build with --target, or name one of boards.rs in SMOLFED_BOARD"
+        )
+    })
+}
+
+fn memory_map(board: &Board) -> String {
+    let mut map = "MEMORY\n{\n".to_owned();
+    let regions = [
+        ("FLASH", board.flash),
+        ("PROVISION", board.provision),
+        ("RAM", board.ram),
+    ];
+    for (name, Region { start, length }) in regions {
+        map += &format!("  {name} : ORIGIN = {start:#010x}, LENGTH = {length}\n");
+    }
+    map += "}\n_provision = ORIGIN(PROVISION);\n";
+    map += "_provision_end = ORIGIN(PROVISION) + LENGTH(PROVISION);\n";
+    if board.target.starts_with("riscv") {
+        for section in ["TEXT", "RODATA"] {
+            map += &format!("REGION_ALIAS(\"REGION_{section}\", FLASH);\n");
+        }
+        for section in ["DATA", "BSS", "HEAP", "STACK"] {
+            map += &format!("REGION_ALIAS(\"REGION_{section}\", RAM);\n");
+        }
+    }
+    map
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|error| format!("{name}: {error}"))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

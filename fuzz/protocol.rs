@@ -1,10 +1,11 @@
-//! Both sides of the protocol between devices and coordinator, against somebody who knows the key and
-//! says anything in any order. The bytes are a script; what it means stands in [`Script::next`].
+//! Both sides of the protocol between devices and coordinator, against a peer that knows the key
+//! and sends any messages in any order.
+//! The bytes are a script; [`Script::next`] defines its meaning.
 
 #[path = "protocol/coordinator.rs"]
 mod coordinator;
 #[path = "protocol/session.rs"]
-mod session;
+pub mod session;
 
 use std::num::NonZeroU32;
 
@@ -20,31 +21,31 @@ use smolfed_core::wire::message::{Invitation, Shape};
 use smolfed_core::wire::{Direction, VERSION};
 
 pub use coordinator::coordinator;
-pub use session::{sends_an_update, session};
+pub use session::session;
 
 const FEATURES: usize = 20;
 const CLASSES: usize = 6;
 const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
 const KEY: [u8; 32] = [3; 32];
 
-/// Bytes as a series of actions.
+/// A series of actions, decoded from bytes.
 struct Script<'a>(&'a [u8]);
 
-/// What happens next.
+/// One action of the script.
 enum Action<'a> {
     /// These bytes on the line.
     Bytes(&'a [u8]),
     /// A frame under the right key: kind, round, body.
     Frame(u8, u32, &'a [u8]),
-    /// Something that makes sense, chosen by two numbers.
-    Sensible(u8, u8),
+    /// A well-formed message, chosen by two numbers.
+    WellFormed(u8, u8),
     /// Time passes.
     Silence,
-    /// The connection is another one.
+    /// The peer reconnects.
     Reconnect,
-    /// The round is over, and the next begins.
+    /// The round ends, and the next begins.
     NextRound,
-    /// The greeting, as it should be.
+    /// The correct greeting.
     Greeting,
 }
 
@@ -55,18 +56,18 @@ impl<'a> Script<'a> {
         Some(*first)
     }
 
-    fn some(&mut self) -> Option<&'a [u8]> {
+    fn chunk(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.byte()?).min(self.0.len());
-        let (some, rest) = self.0.split_at(length);
+        let (chunk, rest) = self.0.split_at(length);
         self.0 = rest;
-        Some(some)
+        Some(chunk)
     }
 
     fn next(&mut self) -> Option<Action<'a>> {
         Some(match self.byte()? % 8 {
-            0 => Action::Bytes(self.some()?),
-            1 => Action::Frame(self.byte()?, u32::from(self.byte()?), self.some()?),
-            2 | 3 => Action::Sensible(self.byte()?, self.byte()?),
+            0 => Action::Bytes(self.chunk()?),
+            1 => Action::Frame(self.byte()?, u32::from(self.byte()?), self.chunk()?),
+            2 | 3 => Action::WellFormed(self.byte()?, self.byte()?),
             4 => Action::Silence,
             5 => Action::Reconnect,
             6 => Action::NextRound,
@@ -91,19 +92,19 @@ fn shape() -> Shape {
     }
 }
 
-/// An invitation that the device accepts, or almost.
+/// An invitation that the device accepts, or would but for a few fields.
 fn invitation(choice: u8) -> Invitation {
-    let noise = DiscreteGaussian::new(3 << 16, 2).expect("a sound σ");
+    let noise = DiscreteGaussian::new(3 << 16, 2).expect("a valid σ");
     Invitation {
         shape: shape(),
         epochs: u32::from(choice % 4),
         batch_size: NonZeroU32::MIN,
-        learning_rate: LearningRate::new(0.25).expect("a sound rate"),
+        learning_rate: LearningRate::new(0.25).expect("a valid rate"),
         weight_decay: Penalty::NONE,
         proximal: Penalty::NONE,
         clipping: Clipping::EveryStep,
         gradient_smoothing: None,
-        grid: Grid::new(ClipNorm::new(0.5).expect("a sound norm"), 16).expect("a sound grid"),
+        grid: Grid::new(ClipNorm::new(0.5).expect("a valid norm"), 16).expect("a valid grid"),
         noise: (choice & 16 != 0).then_some(noise),
     }
 }

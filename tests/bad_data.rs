@@ -11,10 +11,11 @@ pub(crate) fn good_csv() -> String {
     format!("x,y,phone,class\n{rows}")
 }
 
-/// An experiment on `table.csv` beside it, with more keys of `[data]`.
+/// An experiment on `table.csv` in the same folder, with more keys of `[data]`.
 pub(crate) fn csv_experiment(keys: &str) -> String {
     experiment(&format!(
-        "source = \"csv\"\npath = \"table.csv\"\nlabel = \"class\"\ndevice_column = \"phone\"\n{keys}"
+        "source = \"csv\"\npath = \"table.csv\"\nlabel = \"class\"\n\
+         device_column = \"phone\"\n{keys}"
     ))
 }
 
@@ -150,7 +151,7 @@ fn gzip_that_is_cut_short_or_corrupt_is_refused() {
     place.write("experiment.toml", experiment(keys));
     for length in [2, 10, 18, GZIP.len() / 2, GZIP.len() - 1] {
         place.write("table.csv.gz", &GZIP[..length]);
-        refused(&place, &["table.csv.gz", "cut short"]);
+        refused(&place, &["table.csv.gz", "truncated"]);
     }
     let mut corrupt = GZIP.to_vec();
     corrupt[GZIP.len() / 2] ^= 0x55;
@@ -183,7 +184,7 @@ fn idx_that_is_malformed_is_refused() {
         (b"\x89PNG....", &labels, &["images", "magic"]),
         (&images[..7], &labels, &["images", "ends inside its header"]),
         (&images[..30], &labels, &["images", "24 bytes", "14 follow"]),
-        (&idx(&[u32::MAX; 4], &[]), &labels, &["images", "announce"]),
+        (&idx(&[u32::MAX; 4], &[]), &labels, &["images", "declares"]),
         (
             &idx(&[0, 2, 2], &[]),
             &labels,

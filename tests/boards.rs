@@ -1,7 +1,7 @@
 //! Same bits: emulated microcontrollers compute the updates that the simulator computes.
 //!
 //! The board runs `firmware-example/src/bin/selftest.rs` with models whose size the compiler knows;
-//! here the simulator's way is taken, with run-time sizes and vectors, on the same data.
+//! here are run-time sizes and vectors, as in the simulator, on the same data.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use smolfed_core::clip::clip_l2;
 use smolfed_core::contrast::correlation::{self, SumMemory, sum_into};
-use smolfed_core::contrast::{self, Augmented, BatchMemory, Objective, Projection};
+use smolfed_core::contrast::{self, Augmented, BatchMemory, Objective, Projection, TrainingMemory};
 use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Softmax};
 use smolfed_core::personal::{
     Anchor, NoisySteps, StepMemory, descend, descend_released, difference,
@@ -24,92 +24,81 @@ mod data;
 
 use data::{CLASSES, DATA, FEATURES, HIDDEN, PAIRS, ROUNDS, SAMPLES, SETTINGS, Setting, WIDTH};
 
-/// A bare-metal target and the machine that QEMU emulates for it.
-pub(crate) struct Board {
-    pub(crate) target: &'static str,
-    pub(crate) qemu: &'static str,
-    pub(crate) machine: &'static [&'static str],
-    /// Where the provisioning record lies: `PROVISION` in `firmware-example/boards/`.
-    pub(crate) provision: u32,
+#[path = "../firmware-example/boards.rs"]
+mod table;
+
+pub(crate) use table::{Board, Qemu};
+
+/// The board of the tests that need only one.
+pub(crate) const CORTEX_M4F: &str = "mps2-an386";
+
+/// The board of this name.
+pub(crate) fn named(name: &str) -> &'static Board {
+    let board = table::BOARDS.iter().find(|board| board.name == name);
+    board.expect("a board of firmware-example/boards.rs")
 }
 
-const ARM: &str = "qemu-system-arm";
-const RISC_V: &str = "qemu-system-riscv32";
-
-pub(crate) const CORTEX_M0: Board = Board {
-    target: "thumbv6m-none-eabi",
-    qemu: ARM,
-    machine: &["microbit"],
-    provision: 0x0003_8000,
-};
-pub(crate) const CORTEX_M3: Board = Board {
-    target: "thumbv7m-none-eabi",
-    qemu: ARM,
-    machine: &["mps2-an385"],
-    provision: 0x0030_0000,
-};
-pub(crate) const CORTEX_M4F: Board = Board {
-    target: "thumbv7em-none-eabihf",
-    qemu: ARM,
-    machine: &["mps2-an386"],
-    provision: 0x0030_0000,
-};
-pub(crate) const CORTEX_M33: Board = Board {
-    target: "thumbv8m.main-none-eabihf",
-    qemu: ARM,
-    machine: &["mps2-an505"],
-    provision: 0x1030_0000,
-};
-pub(crate) const RV32IMAC: Board = Board {
-    target: "riscv32imac-unknown-none-elf",
-    qemu: RISC_V,
-    machine: &["virt", "-bios", "none"],
-    provision: 0x8008_0000,
-};
-/// Without atomic instructions.
-pub(crate) const RV32IMC: Board = Board {
-    target: "riscv32imc-unknown-none-elf",
-    ..RV32IMAC
-};
+/// Runs a test on all boards, some side by side.
+pub(crate) fn on_every_board(test: fn(&Board)) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    for boards in table::BOARDS.chunks(threads) {
+        std::thread::scope(|scope| {
+            for board in boards {
+                scope.spawn(move || test(board));
+            }
+        });
+    }
+}
 
 fn same_bits(board: &Board) {
-    let Some(program) = firmware(board, "selftest") else {
+    let Some((program, qemu)) = firmware(board, "selftest") else {
         return;
     };
-    let output = Command::new(board.qemu)
+    assert_eq!(run(&qemu, &program, &[]), simulated(), "{}", board.target);
+}
+
+/// Runs a program until it ends; what it prints through semihosting.
+pub(crate) fn run(qemu: &Qemu, program: &Path, options: &[&str]) -> String {
+    let output = Command::new(qemu.program)
         .arg("-machine")
-        .args(board.machine)
+        .args(qemu.machine)
         .args(["-nographic", "-monitor", "none", "-serial", "none"])
         .args(["-semihosting-config", "enable=on,target=native"])
+        .args(options)
         .arg("-kernel")
         .arg(program)
         .stdin(Stdio::null())
         .output()
         .expect("QEMU starts");
     let printed = String::from_utf8_lossy(&output.stdout);
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{printed}{complaint}");
-    assert_eq!(printed, simulated(), "{}", board.target);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}{errors}");
+    printed.into_owned()
 }
 
-/// Builds a program for the board, or says why not; where CI is set that is a failure.
-pub(crate) fn firmware(board: &Board, name: &str) -> Option<PathBuf> {
+/// Builds a program for an emulated board, or says why not; where CI is set that is a failure.
+pub(crate) fn firmware(board: &Board, name: &str) -> Option<(PathBuf, Qemu)> {
+    let qemu = board.qemu?;
     let skipped = |why: String| {
         assert!(std::env::var_os("CI").is_none(), "{why}");
         eprintln!("SKIPPED on {}: {why}; ./test installs it", board.target);
         None
     };
-    if Command::new(board.qemu).arg("--version").output().is_err() {
-        return skipped(format!("{} is not installed", board.qemu));
+    if Command::new(qemu.program)
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        return skipped(format!("{} is not installed", qemu.program));
     }
-    // `./test` names a folder when it has built everything, perhaps with another toolchain.
+    // Set by `./test` once it has built all programs, possibly with another toolchain.
     if let Some(dir) = std::env::var_os("SMOLFED_FIRMWARE") {
         let program = Path::new(&dir)
             .join(board.target)
             .join("release")
             .join(name);
         return if program.exists() {
-            Some(program)
+            Some((program, qemu))
         } else {
             skipped(format!("there is no {}", program.display()))
         };
@@ -122,14 +111,14 @@ pub(crate) fn firmware(board: &Board, name: &str) -> Option<PathBuf> {
     if !library.exists() {
         return skipped(format!("the library for {} is not installed", board.target));
     }
-    // One build at a time: cargo would wait anyway, and say so on every line.
+    // One build at a time: cargo would block anyway, and print that on each line.
     static BUILD: Mutex<()> = Mutex::new(());
     let guard = BUILD.lock();
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../firmware-example");
     let output = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "--target", board.target])
         .current_dir(dir)
-        // Flags for the host's code are none for the board's.
+        // Flags for the host are not meant for the board.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_TARGET_DIR")
         .output()
@@ -138,7 +127,7 @@ pub(crate) fn firmware(board: &Board, name: &str) -> Option<PathBuf> {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let program = Path::new(dir).join("target").join(board.target);
-    Some(program.join("release").join(name))
+    Some((program.join("release").join(name), qemu))
 }
 
 /// What the board must print.
@@ -160,7 +149,7 @@ fn simulated() -> String {
     lines + &pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes)
 }
 
-/// Memory of local steps for more samples at a time than a board has room for.
+/// Memory of local steps with larger batches than a board has room for.
 struct Buffers {
     gradient: Vec<f32>,
     order: Vec<u32>,
@@ -279,7 +268,7 @@ fn contrast(classes: &[u16]) -> String {
         others: &others,
         norm_bound: Some(2.0),
     };
-    let mut memory = BatchMemory {
+    let batch = BatchMemory {
         representations: &mut [0.0; 2 * PAIRS * SAMPLES * WIDTH],
         view: &mut view,
         hidden: &mut [],
@@ -289,7 +278,10 @@ fn contrast(classes: &[u16]) -> String {
     };
     let order = &mut data::stream(Purpose::BatchShuffle);
     let settings = data::contrast().unwrap();
-    let memory = (&mut [0; SAMPLES][..], &mut memory);
+    let memory = &mut TrainingMemory {
+        order: &mut [0; SAMPLES],
+        batch,
+    };
     contrast::descend(
         &encoder, &mut own, &mut views, &objective, &settings, order, memory,
     )
@@ -319,7 +311,7 @@ where
         local: &mut vec![0.0; count],
         update: &mut update,
         order: &mut [0; SAMPLES],
-        // More than a sample's scores at a time, as on a desktop.
+        // Scores of several samples at a time, as on a desktop.
         scratch: &mut vec![0.0; 8 * model.output_count()],
     };
     let order = &mut data::stream(Purpose::BatchShuffle);
@@ -345,31 +337,6 @@ where
 }
 
 #[test]
-fn a_cortex_m0_computes_the_bits_of_the_simulator() {
-    same_bits(&CORTEX_M0);
-}
-
-#[test]
-fn a_cortex_m3_computes_the_bits_of_the_simulator() {
-    same_bits(&CORTEX_M3);
-}
-
-#[test]
-fn a_cortex_m4f_computes_the_bits_of_the_simulator() {
-    same_bits(&CORTEX_M4F);
-}
-
-#[test]
-fn a_cortex_m33_computes_the_bits_of_the_simulator() {
-    same_bits(&CORTEX_M33);
-}
-
-#[test]
-fn a_risc_v_computes_the_bits_of_the_simulator() {
-    same_bits(&RV32IMAC);
-}
-
-#[test]
-fn a_risc_v_without_atomics_computes_the_bits_of_the_simulator() {
-    same_bits(&RV32IMC);
+fn every_board_computes_the_bits_of_the_simulator() {
+    on_every_board(same_bits);
 }

@@ -1,19 +1,21 @@
-//! End-to-end tests: the real program, in processes of its own, on files of its own.
+//! End-to-end tests: each runs the real program in an empty directory.
 //!
 //! | question | file |
 //! | --- | --- |
 //! | how a test runs the program and reads what it wrote | [`program`], [`run_dir`] |
 //! | same bits for any number of threads, same seed, re-run from `config.toml` | [`same_bits`] |
 //! | emulated microcontrollers compute the simulator's bits | [`boards`] |
-//! | emulated microcontrollers take part in rounds, over lines that are cut and damaged | [`firmware`] |
+//! | emulated microcontrollers take part in rounds, over lines with faults | [`firmware`] |
 //! | no panic can happen on a board | [`panics`] |
 //! | sizes and instruction counts on a board | [`targets`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | encoders without labels | [`contrast`] |
+//! | personal models | [`personal`] |
+//! | which method runs over which source | [`combinations`] |
 //! | `account` and `plan` | [`accounting`] |
 //! | `audit` | [`audit`] |
-//! | experiments that cannot be | [`bad_config`] |
+//! | invalid experiments | [`bad_config`] |
 //! | what was released is paid for, once, and shared budgets hold | [`ledger`] |
 //! | data that cannot be read or learned from | [`bad_data`] |
 //! | a directory or disk that cannot be written | [`full_disk`] |
@@ -27,6 +29,7 @@ mod audit;
 mod bad_config;
 mod bad_data;
 mod boards;
+mod combinations;
 mod command_line;
 mod contrast;
 mod firmware;

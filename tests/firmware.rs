@@ -1,5 +1,5 @@
-//! Emulated microcontrollers take part in rounds: the client of `firmware-example/` in QEMU, its serial
-//! line on a socket, and a coordinator that follows `docs/protocol.md`.
+//! Emulated microcontrollers take part in rounds: the client of `firmware-example/` in QEMU, with
+//! its serial line on a socket, and a test coordinator that follows `docs/protocol.md`.
 
 use std::io::{ErrorKind, Read, Write};
 use std::num::NonZeroU32;
@@ -30,9 +30,8 @@ use smolfed_core::wire::message::{
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 use smolfed_core::wire::{Direction, pack};
 
-use crate::boards::{
-    Board, CORTEX_M0, CORTEX_M3, CORTEX_M4F, CORTEX_M33, RV32IMAC, RV32IMC, firmware,
-};
+use crate::boards::{Board, firmware, on_every_board};
+use crate::program::TIMEOUT;
 
 #[path = "../core/src/session/tests/coordinator.rs"]
 mod coordinator;
@@ -47,10 +46,7 @@ const DEVICE: u32 = 7;
 const KEY: [u8; 32] = [9; 32];
 const SEED: u64 = 2026;
 
-/// Longer than any round takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A board that runs, with its line.
+/// A running board and its serial line.
 struct Running {
     qemu: Child,
     line: UnixStream,
@@ -64,7 +60,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts the client on a board with this page and ledger; its serial line is a socket to connect to.
+/// Starts the client on a board; its serial line is a listening socket.
 pub(crate) fn emulate(
     board: &Board,
     program: &Path,
@@ -78,7 +74,7 @@ pub(crate) fn emulate(
         .expect("QEMU starts")
 }
 
-/// QEMU with the client, its serial line as QEMU's `-serial` has it.
+/// QEMU with the client; `line` is the argument of its `-serial`.
 pub(crate) fn emulator(
     board: &Board,
     program: &Path,
@@ -90,11 +86,13 @@ pub(crate) fn emulator(
         "enable=on,target=native,arg=client,arg={}",
         ledger.display()
     );
-    let loader = format!("loader,file={},addr={:#x}", page.display(), board.provision);
-    let mut command = Command::new(board.qemu);
+    let start = board.provision.start;
+    let loader = format!("loader,file={},addr={start:#x}", page.display());
+    let qemu = board.qemu.expect("an emulated board");
+    let mut command = Command::new(qemu.program);
     command
         .arg("-machine")
-        .args(board.machine)
+        .args(qemu.machine)
         .args(["-display", "none", "-monitor", "none", "-serial", line])
         .args(["-semihosting-config", &host, "-device", &loader])
         .arg("-kernel")
@@ -103,7 +101,7 @@ pub(crate) fn emulator(
     command
 }
 
-/// Starts the client on a board whose page and ledger are in `dir`.
+/// Starts the client on a board whose record and ledger are in `dir`.
 fn start(board: &Board, program: &Path, dir: &Path) -> Running {
     let socket = dir.join("line");
     let _ = std::fs::remove_file(&socket);
@@ -113,12 +111,12 @@ fn start(board: &Board, program: &Path, dir: &Path) -> Running {
     let line = loop {
         match UnixStream::connect(&socket) {
             Ok(line) => break line,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            Err(error) => assert!(begun.elapsed() < TIMEOUT, "{error}"),
         }
         std::thread::sleep(Duration::from_millis(10));
     };
     line.set_read_timeout(Some(Duration::from_millis(200)))
-        .and_then(|()| line.set_write_timeout(Some(PATIENCE)))
+        .and_then(|()| line.set_write_timeout(Some(TIMEOUT)))
         .expect("time-outs");
     Running { qemu, line }
 }
@@ -132,7 +130,7 @@ fn data() -> (Vec<f32>, Vec<u16>) {
     )
 }
 
-/// Writes the device's page.
+/// Writes the device's record.
 fn provision(dir: &Path, budget: u32) {
     let identity = Identity {
         device: DEVICE,
@@ -141,8 +139,8 @@ fn provision(dir: &Path, budget: u32) {
     };
     let policy = Policy {
         budget: Budget(budget),
-        least_noise_multiplier: 0,
-        most_epochs: 10,
+        min_noise_multiplier: 0,
+        max_epochs: 10,
     };
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
@@ -169,7 +167,7 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
         noise,
     };
     let model = (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect();
-    // Nonces of a coordinator that was started in this round.
+    // Nonces of a coordinator that was started for this round.
     Coordinator::new(Key::from_secret(KEY), round, invitation, model)
 }
 
@@ -198,9 +196,9 @@ fn expected(other: &Coordinator) -> Vec<i64> {
     sum.to_vec()
 }
 
-/// Plays a round until it is done or declined, or until `stop` says so of what went over the line.
+/// Runs a round until it is done or declined, or until `stop` returns true for what the board sent.
 ///
-/// `damage` may change what goes to the board.
+/// `damage` may change what is sent to the board.
 fn play(
     running: &mut Running,
     other: &mut Coordinator,
@@ -212,7 +210,7 @@ fn play(
     let call = greet::<CoordinatorEnd>(&Message::Call, &Key::from_secret(KEY));
     other.outgoing.push(call.as_slice().to_vec());
     while !other.done && other.declined.is_none() {
-        assert!(begun.elapsed() < PATIENCE, "no end: {:?}", other.refusals);
+        assert!(begun.elapsed() < TIMEOUT, "no end: {:?}", other.refusals);
         for mut bytes in std::mem::take(&mut other.outgoing) {
             damage(&mut bytes);
             running.line.write_all(&bytes).expect("the board's line");
@@ -225,7 +223,7 @@ fn play(
                     return;
                 }
             }
-            // Silence: the first time there is a session, and after losses.
+            // Nothing received: at the beginning of a session, and after losses.
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 if other.connected() {
                     other.invite();
@@ -243,29 +241,37 @@ fn noise() -> Option<DiscreteGaussian> {
     DiscreteGaussian::new(3 << 16, 2).ok()
 }
 
-/// Two rounds, of central and of local trust; a kill in the middle of another; and what the ledger
-/// says after the restart.
+/// Runs a round over a line that changes nothing, until its end.
+fn undisturbed(running: &mut Running, other: &mut Coordinator) {
+    play(running, other, |_| {}, |_| false);
+}
+
+fn assert_update(board: &Board, other: &Coordinator, what: &str) {
+    let is_right = other.integers == expected(other);
+    assert!(is_right, "{}: {what}: round {}", board.target, other.round);
+}
+
+/// Two rounds, under central and under local trust; one over a bad line; and a power failure.
 fn takes_part(board: &Board) {
-    let Some(program) = firmware(board, "client") else {
+    let Some((program, _)) = firmware(board, "client") else {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
     provision(dir.path(), 4);
     let mut running = start(board, &program, dir.path());
-    let untouched = |_: &mut Vec<u8>| {};
     for (round, noise) in [(3, None), (4, noise())] {
         let mut other = coordinator(round, noise);
-        play(&mut running, &mut other, untouched, |_| false);
+        undisturbed(&mut running, &mut other);
         assert_eq!(other.declined, None);
-        assert!(
-            other.integers == expected(&other),
-            "{}: round {round}",
-            board.target
-        );
+        assert_update(board, &other, "undisturbed");
         assert_eq!(other.refusals.total(), 0, "{:?}", other.refusals);
     }
+    bad_line(board, &mut running);
+    power_failure(board, running, &program, dir.path());
+}
 
-    // Every seventh frame is damaged, every eleventh is lost, every fifth is torn.
+/// Every seventh frame is damaged, every eleventh is lost, every fifth is cut short.
+fn bad_line(board: &Board, running: &mut Running) {
     let mut other = coordinator(5, noise());
     let mut number = 0;
     let damage = |bytes: &mut Vec<u8>| {
@@ -279,74 +285,42 @@ fn takes_part(board: &Board) {
             bytes.truncate(middle);
         }
     };
-    play(&mut running, &mut other, damage, |_| false);
-    assert!(
-        other.integers == expected(&other),
-        "{}: damaged",
-        board.target
-    );
+    play(running, &mut other, damage, |_| false);
+    assert_update(board, &other, "damaged");
+}
 
-    // The power fails while the update is on its way.
+/// The power fails while the update is being sent; the ledger knows of the round after the restart.
+fn power_failure(board: &Board, mut running: Running, program: &Path, dir: &Path) {
     let mut other = coordinator(6, noise());
-    let mut heard = 0;
-    play(&mut running, &mut other, untouched, |bytes| {
-        heard += bytes.len();
+    let mut received = 0;
+    let fails = |bytes: &[u8]| {
+        received += bytes.len();
         // Greeting and requests for the model are far shorter.
-        heard > 1_000
-    });
+        received > 1_000
+    };
+    play(&mut running, &mut other, |_| {}, fails);
     assert!(!other.done);
     drop(running);
 
-    let mut running = start(board, &program, dir.path());
+    let mut running = start(board, program, dir);
     let mut again = coordinator(6, noise());
-    play(&mut running, &mut again, untouched, |_| false);
-    assert_eq!(again.declined, Some(Decline::Budget), "four are spent");
+    undisturbed(&mut running, &mut again);
+    let declined = again.declined;
+    assert_eq!(declined, Some(Decline::Budget), "four participations");
     drop(running);
 
-    provision(dir.path(), 9);
-    let mut running = start(board, &program, dir.path());
+    provision(dir, 9);
+    let mut running = start(board, program, dir);
     let mut again = coordinator(6, noise());
-    play(&mut running, &mut again, untouched, |_| false);
-    assert_eq!(
-        again.declined,
-        Some(Decline::RoundUsed),
-        "its noise is used"
-    );
+    undisturbed(&mut running, &mut again);
+    let declined = again.declined;
+    assert_eq!(declined, Some(Decline::RoundUsed), "its noise was used");
     let mut other = coordinator(7, noise());
-    play(&mut running, &mut other, untouched, |_| false);
-    assert!(
-        other.integers == expected(&other),
-        "{}: restarted",
-        board.target
-    );
+    undisturbed(&mut running, &mut other);
+    assert_update(board, &other, "restarted");
 }
 
 #[test]
-fn a_cortex_m0_takes_part() {
-    takes_part(&CORTEX_M0);
-}
-
-#[test]
-fn a_cortex_m3_takes_part() {
-    takes_part(&CORTEX_M3);
-}
-
-#[test]
-fn a_cortex_m4f_takes_part() {
-    takes_part(&CORTEX_M4F);
-}
-
-#[test]
-fn a_cortex_m33_takes_part() {
-    takes_part(&CORTEX_M33);
-}
-
-#[test]
-fn a_risc_v_takes_part() {
-    takes_part(&RV32IMAC);
-}
-
-#[test]
-fn a_risc_v_without_atomics_takes_part() {
-    takes_part(&RV32IMC);
+fn every_board_takes_part() {
+    on_every_board(takes_part);
 }

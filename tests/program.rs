@@ -1,10 +1,11 @@
-//! How a test runs the program: in an empty directory of its own, as a user would.
+//! How a test runs the program: in an empty directory, as a user would.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -35,6 +36,19 @@ fn build() -> PathBuf {
         let errors = String::from_utf8_lossy(&output.stderr);
         panic!("cargo built no program:\n{errors}")
     })
+}
+
+/// Longer than any test takes on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Waits for a condition that a process or thread makes true.
+#[track_caller]
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// An empty directory in which the program runs; removed with the value.
@@ -68,7 +82,7 @@ impl Place {
         names
     }
 
-    /// A command in this directory that knows of no data sets but its own.
+    /// A command in this directory that finds no data sets elsewhere.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -96,9 +110,9 @@ impl Place {
     }
 }
 
-/// What came of one call of the program.
+/// The outcome of one call of the program.
 pub(crate) struct Outcome {
-    /// What was asked.
+    /// The command line, without the program.
     arguments: String,
     /// The exit code; `None` when a signal ended it.
     pub(crate) code: Option<i32>,
@@ -129,6 +143,15 @@ impl Outcome {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("stdout is not one JSON document: {error}: {self}"))
+    }
+
+    /// Checks that it is a refusal whose sentence contains all of `words`.
+    #[track_caller]
+    pub(crate) fn refused(&self, code: i32, words: &[&str]) {
+        let sentence = self.refusal(code);
+        for word in words {
+            assert!(sentence.contains(word), "no `{word}`: {self}");
+        }
     }
 
     /// The sentence of a refusal: exit code `code`, nothing on stdout, one line on stderr.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// What two runs with the same bits have in common.
+/// The content that two runs with the same bits share.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Traces {
     /// `model.safetensors`, byte for byte.
@@ -20,7 +20,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Of a run that came to its end.
+    /// Those of a finished run.
     #[track_caller]
     pub(crate) fn read(dir: &Path) -> Self {
         let bytes = |name: &str| {
@@ -38,7 +38,7 @@ impl Traces {
     }
 }
 
-/// A record as it was written, but for its wall time, which stands last.
+/// A record as written, without its wall time, the last key.
 fn without_seconds(line: &str) -> String {
     let record: Value = serde_json::from_str(line).expect("a record is JSON");
     assert!(record["seconds"].is_f64(), "{line}");

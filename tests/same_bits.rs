@@ -1,5 +1,5 @@
 //! The same experiment gives the same bits: on any number of threads, again, and from the
-//! configuration that it left behind.
+//! configuration that it wrote.
 
 use crate::program::Place;
 use crate::run_dir::Traces;
@@ -80,7 +80,7 @@ fn a_run_on_files_is_repeated_from_anywhere() {
     place
         .smolfed("run files/experiment.toml --out first --json")
         .success();
-    // The copy stands elsewhere than the table, and the program runs elsewhere, too.
+    // The copy is in another folder than the table, and the program runs in a third one.
     std::fs::create_dir(place.path("elsewhere")).unwrap();
     std::fs::copy(
         place.path("first/config.toml"),

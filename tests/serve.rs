@@ -1,5 +1,5 @@
-//! Real devices, as processes, in one federation with simulated ones. However lines break and processes
-//! die, the model is the one that a simulation of the same participation gives.
+//! Real devices, as processes, in one federation with simulated ones. However connections break and
+//! processes die, the model is that of a simulation of the same participation.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Outcome, Place};
+use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 
 mod boards;
 mod device;
@@ -21,7 +21,7 @@ mod proxy;
 use device::Device;
 use proxy::Proxy;
 
-/// Settings of the experiments here: everybody is drawn in every round.
+/// Settings of the experiments here: every device is drawn in every round.
 const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=54";
 
 fn provision(place: &Place, settings: &str) {
@@ -29,23 +29,35 @@ fn provision(place: &Place, settings: &str) {
     place.smolfed(&call).success();
 }
 
-/// Ends when the coordinator does, within two minutes.
-fn wait(mut serve: Child, arguments: &str) -> Outcome {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while serve.try_wait().expect("the coordinator's state").is_none() {
+/// Arguments of a coordinator that listens on `fleet.sock` and simulates 50 more devices.
+fn serve(timeout: &str, settings: &str) -> String {
+    format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
+         --timeout {timeout} --out served --json {settings}"
+    )
+}
+
+/// Waits for the coordinator to exit.
+fn wait(mut coordinator: Child, arguments: &str) -> Outcome {
+    let deadline = Instant::now() + TIMEOUT;
+    while coordinator
+        .try_wait()
+        .expect("the coordinator's state")
+        .is_none()
+    {
         if Instant::now() > deadline {
-            let _ = serve.kill();
+            let _ = coordinator.kill();
             panic!(
                 "{}",
-                Outcome::of(serve.wait_with_output().unwrap(), arguments)
+                Outcome::of(coordinator.wait_with_output().unwrap(), arguments)
             );
         }
         thread::sleep(Duration::from_millis(20));
     }
-    Outcome::of(serve.wait_with_output().unwrap(), arguments)
+    Outcome::of(coordinator.wait_with_output().unwrap(), arguments)
 }
 
-/// Repeats the participation of `out` in a simulation, which must end with the same model.
+/// Simulates the participation of `out`, which must give the same model.
 fn assert_is_the_simulation(place: &Place, out: &str) {
     let replay = format!("{out}-replay");
     let call = format!(
@@ -61,7 +73,7 @@ fn assert_is_the_simulation(place: &Place, out: &str) {
 /// The objects of a file of JSON lines.
 fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    // The last one may be on its way.
+    // The last one may not be complete yet.
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let lines = whole
         .lines()
@@ -85,7 +97,7 @@ fn part_of(place: &Place, out: &str, device: u32) -> (Vec<u64>, Vec<String>) {
 }
 
 #[test]
-fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
+fn connections_break_and_devices_die_and_the_model_is_that_of_the_participation() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=20 --budget 100"));
     let first = Proxy::start(&place, "first.sock", "fleet.sock", true);
@@ -98,23 +110,21 @@ fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
     let mut one = Device::start(&place, 1, "second.sock");
     let _two = Device::start(&place, 2, "fleet.sock");
     let _three = Device::start(&place, 3, "fleet.sock");
-    let arguments = format!(
-        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
-         --timeout 20s --out served --json {FULL} --set rounds=20"
-    );
-    let serve = place.start(&arguments);
+    let arguments = serve("20s", &format!("{FULL} --set rounds=20"));
+    let coordinator = place.start(&arguments);
     first.wait_until_held();
     zero.0.kill().unwrap();
     zero.0.wait().unwrap();
     first.repair();
     zero = Device::start(&place, 0, "first.sock");
-    // The other is killed wherever it is once its line was damaged and cut; then it works again.
+    // The other one is killed in any state, once its connection was damaged and cut; then it works
+    // again.
     second.wait_until_bad();
     one.0.kill().unwrap();
     one.0.wait().unwrap();
     second.repair();
     one = Device::start(&place, 1, "second.sock");
-    let outcome = wait(serve, &arguments).success();
+    let outcome = wait(coordinator, &arguments).success();
     assert_eq!(outcome.json()["rounds"], 20, "{outcome}");
 
     assert_is_the_simulation(&place, "served");
@@ -126,7 +136,7 @@ fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
             "device {device}: {missing:?}"
         );
         match device {
-            // Each lost its session at most where it was killed, and came back.
+            // Each lost its session only when it was killed, and came back.
             0 => assert_eq!(
                 missing,
                 ["the session was lost after the model was delivered"]
@@ -139,17 +149,12 @@ fn lines_break_and_devices_die_and_the_model_is_that_of_the_participation() {
 }
 
 #[test]
-fn devices_add_their_own_noise_and_the_bits_are_the_simulations() {
+fn device_noise_has_the_bits_of_the_simulation() {
     let place = Place::new();
     let settings = format!("{FULL} --set rounds=4 --set privacy.trust=local");
     provision(&place, &settings);
-    let _devices: Vec<Device> = (0..4)
-        .map(|n| Device::start(&place, n, "fleet.sock"))
-        .collect();
-    let arguments = format!(
-        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
-         --timeout 20s --out served --json {settings}"
-    );
+    let _devices = Device::start_all(&place, 0..4);
+    let arguments = serve("20s", &settings);
     let outcome = wait(place.start(&arguments), &arguments).success();
     assert_eq!(outcome.json()["rounds"], 4);
     for device in 0..4 {
@@ -158,10 +163,10 @@ fn devices_add_their_own_noise_and_the_bits_are_the_simulations() {
     assert_is_the_simulation(&place, "served");
     let privacy = std::fs::read_to_string(place.path("served/privacy.json")).unwrap();
     assert!(
-        privacy.contains("noise follows from the known seed 7"),
+        privacy.contains("noise of the real devices is derived from the known seed 7"),
         "{privacy}"
     );
-    // Less noise than was promised: the devices insist on what they were provisioned with.
+    // Less noise than devices were provisioned to require.
     let weak = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 1s \
                 --out weak --json --set rounds=1 --set privacy.trust=local --set \
                 privacy.epsilon=400 --set cohort={sampling=\"full\"}";
@@ -173,29 +178,17 @@ fn devices_add_their_own_noise_and_the_bits_are_the_simulations() {
 }
 
 #[test]
-fn a_silent_device_costs_its_own_update_and_the_time_out() {
+fn an_unresponsive_device_costs_its_own_update_and_the_time_out() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=30"));
-    let devices: Vec<Device> = (0..4)
-        .map(|n| Device::start(&place, n, "fleet.sock"))
-        .collect();
-    let arguments = format!(
-        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
-         --timeout 3s --out served --json {FULL} --set rounds=30"
-    );
-    let serve = place.start(&arguments);
-    let wait_for = |condition: &dyn Fn() -> bool| {
-        let begun = Instant::now();
-        while !condition() {
-            assert!(begun.elapsed() < Duration::from_secs(60));
-            thread::sleep(Duration::from_millis(2));
-        }
-    };
-    wait_for(&|| part_of(&place, "served", 2).0.len() > 1);
+    let devices = Device::start_all(&place, 0..4);
+    let arguments = serve("3s", &format!("{FULL} --set rounds=30"));
+    let coordinator = place.start(&arguments);
+    wait_until(|| part_of(&place, "served", 2).0.len() > 1);
     devices[2].signal("-STOP");
-    wait_for(&|| !part_of(&place, "served", 2).1.is_empty());
+    wait_until(|| !part_of(&place, "served", 2).1.is_empty());
     devices[2].signal("-CONT");
-    wait(serve, &arguments).success();
+    wait(coordinator, &arguments).success();
     for device in [0, 1, 3] {
         assert_eq!(part_of(&place, "served", device).0.len(), 30);
     }
@@ -209,19 +202,17 @@ fn a_silent_device_costs_its_own_update_and_the_time_out() {
     assert_is_the_simulation(&place, "served");
 }
 
-/// Whatever the coordinator says about the number of rounds, each device counts for itself.
+/// Whatever the coordinator asks for, each device limits its participations itself.
 #[test]
 fn a_device_stops_at_its_own_budget() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --budget 2"));
-    // One waits for its coordinator, by TCP.
+    // One listens for its coordinator, over TCP.
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("tcp:{}", free.local_addr().unwrap());
     drop(free);
     let _listens = Device::start_at(&place, 0, &format!("--listen {address}"));
-    let _devices: Vec<Device> = (1..4)
-        .map(|n| Device::start(&place, n, "fleet.sock"))
-        .collect();
+    let _devices = Device::start_all(&place, 1..4);
     let arguments = format!(
         "serve --keys fleet/keys.toml --listen unix:fleet.sock --device {address} --simulated 50 \
          --seed 7 --timeout 20s --out served --json {FULL} --set rounds=4"
@@ -236,35 +227,25 @@ fn a_device_stops_at_its_own_budget() {
 }
 
 #[test]
-fn a_round_that_was_begun_is_burned_by_a_restart() {
+fn a_restart_burns_the_round_that_had_begun() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=6"));
-    let devices: Vec<Device> = (0..3)
-        .map(|n| Device::start(&place, n, "fleet.sock"))
-        .collect();
-    let arguments = format!(
-        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
-         --timeout 30s --out served --json {FULL} --set rounds=6"
-    );
-    // Device 3 is waited for: the coordinator dies in the middle of its first round.
-    let mut serve = place.start(&arguments);
+    let devices = Device::start_all(&place, 0..3);
+    let arguments = serve("30s", &format!("{FULL} --set rounds=6"));
+    // The coordinator waits for device 3, and is killed in the middle of its first round.
+    let mut coordinator = place.start(&arguments);
     let ledger = |device: u32| place.path(format!("fleet/device-{device}.ledger"));
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let has_begun = || {
+    wait_until(|| {
         let bytes = std::fs::read(ledger(0)).unwrap_or_default();
         // The second slot has a record: the first participation.
         bytes.get(64..68) == Some(b"sfL1")
-    };
-    while !has_begun() {
-        assert!(Instant::now() < deadline, "no round began");
-        thread::sleep(Duration::from_millis(5));
-    }
-    serve.kill().unwrap();
-    serve.wait().unwrap();
+    });
+    coordinator.kill().unwrap();
+    coordinator.wait().unwrap();
     assert_eq!(
         lines(&place.path("served/ledger.jsonl")).len(),
         1,
-        "paid before"
+        "charged before"
     );
 
     let _last = Device::start(&place, 3, "fleet.sock");
@@ -274,10 +255,10 @@ fn a_round_that_was_begun_is_burned_by_a_restart() {
     let records = lines(&place.path("served/metrics.jsonl"));
     assert_eq!(records[0]["burned"], true);
     let answered = part_of(&place, "served", 0).0;
-    assert_eq!(answered, [1, 2, 3, 4, 5], "no number comes twice");
+    assert_eq!(answered, [1, 2, 3, 4, 5], "no round number is reused");
     assert_is_the_simulation(&place, "served");
 
-    // Another run of the same fleet goes on with numbers that no device has used.
+    // Another run of the same fleet continues with unused round numbers.
     let again = arguments.replace("--out served", "--out second");
     wait(place.start(&again), &again).success();
     let records = lines(&place.path("second/participation.jsonl"));
@@ -286,7 +267,7 @@ fn a_round_that_was_begun_is_burned_by_a_restart() {
 }
 
 #[test]
-fn whoever_has_another_key_or_another_name_is_left_out_and_named() {
+fn devices_with_another_key_are_refused_and_counted() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=2"));
     let other = "provision --devices 0..4 --out other --with-data --set data.devices=54";
@@ -297,27 +278,19 @@ fn whoever_has_another_key_or_another_name_is_left_out_and_named() {
         place.path("fleet/device-0.bin"),
     )
     .unwrap();
-    let _devices: Vec<Device> = (0..4)
-        .map(|n| Device::start(&place, n, "fleet.sock"))
-        .collect();
-    // Something that speaks no protocol at all, and a connection that never says a word.
+    let _devices = Device::start_all(&place, 0..4);
+    // One connection sends bytes of no protocol, another one sends nothing.
     let arguments = format!(
         "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 2s \
          --out served --json {FULL} --set rounds=2"
     );
-    let serve = place.start(&arguments);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let mut noise = loop {
-        match UnixStream::connect(place.path("fleet.sock")) {
-            Ok(stream) => break stream,
-            Err(error) => assert!(Instant::now() < deadline, "{error}"),
-        }
-        thread::sleep(Duration::from_millis(5));
-    };
-    let _silence = UnixStream::connect(place.path("fleet.sock")).unwrap();
+    let coordinator = place.start(&arguments);
+    let connect = || UnixStream::connect(place.path("fleet.sock"));
+    wait_until(|| connect().is_ok());
+    let (mut noise, _silence) = (connect().unwrap(), connect().unwrap());
     let _ = noise.write_all(&[0x55; 4_000]);
     let _ = noise.write_all(&[0]);
-    let outcome = wait(serve, &arguments).success();
+    let outcome = wait(coordinator, &arguments).success();
     assert_eq!(part_of(&place, "served", 0).1, ["not connected"; 2]);
     for device in 1..4 {
         assert_eq!(part_of(&place, "served", device).0, [0, 1], "{outcome}");
@@ -332,8 +305,8 @@ fn whoever_has_another_key_or_another_name_is_left_out_and_named() {
     let privacy = std::fs::read_to_string(place.path("served/privacy.json")).unwrap();
     for note in [
         "from the operating system and was not kept",
-        "Updates crossed the lines without noise",
-        "Whoever watches the lines",
+        "Updates were sent without noise",
+        "Anyone who observes the traffic",
     ] {
         assert!(privacy.contains(note), "{privacy}");
     }
@@ -344,11 +317,63 @@ fn whoever_has_another_key_or_another_name_is_left_out_and_named() {
     );
 }
 
+/// Calls of a fleet whose devices are 0 to 3, and a part of their errors; exit code 2.
+const BAD_CALLS: &[(&str, &str)] = &[
+    ("provision --devices 4..4 --out x", "0..4"),
+    ("provision --devices 0..300 --out x", "devices 0 to 279"),
+    ("provision --devices 0..4 --out fleet", "already exists"),
+    (
+        "serve --keys missing.toml --listen tcp:127.0.0.1:0",
+        "missing.toml",
+    ),
+    ("serve --keys fleet/keys.toml", "--listen"),
+    (
+        "serve --keys fleet/keys.toml --listen udp:x:1",
+        "tcp:HOST:PORT",
+    ),
+    ("serve --keys fleet/keys.toml LISTEN --timeout 3", "30s"),
+    ("serve --keys fleet/keys.toml LISTEN", "--simulated 276"),
+    (
+        "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy={}",
+        "clip_norm",
+    ),
+    ("serve --resume fleet", "not a run directory"),
+    ("run --participation missing.jsonl", "missing.jsonl"),
+    (
+        "run --participation once.jsonl --out x",
+        "it has 1 rounds, but `rounds` is 40",
+    ),
+    (
+        "run --participation far.jsonl --out x --set rounds=1",
+        "it names device 280, but there are 280 devices",
+    ),
+    (
+        "run --participation twice.jsonl --out x",
+        "line 1: the cohort",
+    ),
+    (
+        "device --model tree:3 --provision a --ledger b --connect unix:c",
+        "softmax:64x10",
+    ),
+    (
+        "device --model linear:3 --provision a --ledger b --connect unix:c",
+        "a: ",
+    ),
+    ("device --model linear:64 RECORD", "another kind of model"),
+    ("device --model softmax:63x10 RECORD", "do not fit"),
+    ("device --model softmax:64x3 RECORD", "classes that"),
+    (
+        "device --model softmax:64x10 RECORD",
+        "b: there is no ledger",
+    ),
+];
+
 #[test]
-fn calls_that_cannot_be_are_refused_in_one_sentence() {
+fn bad_calls_are_refused_in_one_sentence() {
     let place = Place::new();
     provision(&place, FULL);
     let listen = "--listen unix:fleet.sock";
+    let record = "--provision fleet/device-0.bin --ledger b --connect unix:c";
     for (name, cohort) in [("once", "0,2"), ("far", "0,280"), ("twice", "2,2")] {
         let record = format!(
             "{{\"round\":0,\"number\":0,\"cohort\":[{cohort}],\"answered\":[],\"missing\":{{}},\
@@ -356,66 +381,9 @@ fn calls_that_cannot_be_are_refused_in_one_sentence() {
         );
         place.write(&format!("{name}.jsonl"), record);
     }
-    let cases = [
-        ("provision --devices 4..4 --out x", "0..4"),
-        ("provision --devices 0..300 --out x", "devices 0 to 279"),
-        ("provision --devices 0..4 --out fleet", "is there already"),
-        (
-            "serve --keys missing.toml --listen tcp:127.0.0.1:0",
-            "missing.toml",
-        ),
-        ("serve --keys fleet/keys.toml", "--listen"),
-        (
-            "serve --keys fleet/keys.toml --listen udp:x:1",
-            "tcp:HOST:PORT",
-        ),
-        ("serve --keys fleet/keys.toml LISTEN --timeout 3", "30s"),
-        ("serve --keys fleet/keys.toml LISTEN", "--simulated 276"),
-        (
-            "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy={}",
-            "clip_norm",
-        ),
-        ("serve --resume fleet", "no run directory"),
-        ("run --participation missing.jsonl", "missing.jsonl"),
-        (
-            "run --participation once.jsonl --out x",
-            "it has 1 rounds, where `rounds` is 40",
-        ),
-        (
-            "run --participation far.jsonl --out x --set rounds=1",
-            "it names device 280 of 280 devices",
-        ),
-        (
-            "run --participation twice.jsonl --out x",
-            "line 1: the cohort",
-        ),
-        (
-            "device --model tree:3 --provision a --ledger b --connect unix:c",
-            "softmax:64x10",
-        ),
-        (
-            "device --model linear:3 --provision a --ledger b --connect unix:c",
-            "a: ",
-        ),
-        (
-            "device --model linear:64 --provision fleet/device-0.bin --ledger b --connect unix:c",
-            "another kind of model",
-        ),
-        (
-            "device --model softmax:63x10 --provision fleet/device-0.bin --ledger b --connect unix:c",
-            "do not fit",
-        ),
-        (
-            "device --model softmax:64x3 --provision fleet/device-0.bin --ledger b --connect unix:c",
-            "classes that",
-        ),
-        (
-            "device --model softmax:64x10 --provision fleet/device-0.bin --ledger b --connect unix:c",
-            "b: there is no ledger",
-        ),
-    ];
-    for (call, expected) in cases {
-        let outcome = place.smolfed(&call.replace("LISTEN", listen));
+    for (call, expected) in BAD_CALLS {
+        let call = call.replace("LISTEN", listen).replace("RECORD", record);
+        let outcome = place.smolfed(&call);
         assert_eq!(outcome.code, Some(2), "{outcome}");
         assert!(outcome.stderr.contains(expected), "{outcome}");
     }

@@ -1,14 +1,13 @@
-//! Sizes and instruction counts on a Cortex-M4F do not grow unnoticed. Both are deterministic for one
+//! Sizes and instruction counts on a Cortex-M4F must not grow. Both are deterministic for one
 //! compiler; `docs/targets.md` has all targets, and counts of firmware that is optimised for speed.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
-use crate::boards::{CORTEX_M4F, firmware};
+use crate::boards::{CORTEX_M4F, firmware, named, run};
 
-/// Instructions of the firmware's bench at opt-level "s", of rustup's stable 1.95.
+/// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95.
 const INSTRUCTIONS: [(&str, u32); 10] = [
     ("gradient", 7_448),
     ("step", 30_301),
@@ -25,60 +24,49 @@ const INSTRUCTIONS: [(&str, u32); 10] = [
 /// Bytes in flash: of the client without a host, and of a round alone.
 const FLASH: [(&str, u32); 2] = [("bare", 26_348), ("round", 15_576)];
 
-/// Most bytes that a round alone may have.
-const ROUND_GOAL: u32 = 16 << 10;
+/// Limit for a round alone, in bytes.
+const MAX_ROUND: u32 = 16 << 10;
 
-/// A measured number may be up to 5 % above the one written here.
-fn check(what: &str, written: u32, measured: u32) -> Result<(), String> {
-    let most = u64::from(written) * 105 / 100;
-    if u64::from(measured) <= most {
+/// A measured number may be up to 5 % above the recorded one.
+fn check(what: &str, recorded: u32, measured: u32) -> Result<(), String> {
+    let max = u64::from(recorded) * 105 / 100;
+    if u64::from(measured) <= max {
         Ok(())
     } else {
         Err(format!(
-            "{what}: {measured}, and {written} is written in tests/targets.rs\n"
+            "{what}: {measured}, where tests/targets.rs records {recorded}\n"
         ))
     }
 }
 
 #[test]
 fn a_cortex_m4f_needs_no_more_instructions() {
-    let Some(program) = firmware(&CORTEX_M4F, "bench") else {
+    let Some((program, qemu)) = firmware(named(CORTEX_M4F), "bench") else {
         return;
     };
-    let output = Command::new(CORTEX_M4F.qemu)
-        .arg("-machine")
-        .args(CORTEX_M4F.machine)
-        .args(["-nographic", "-monitor", "none", "-serial", "none"])
-        .args(["-semihosting-config", "enable=on,target=native"])
-        .args(["-icount", "shift=10,sleep=off", "-kernel"])
-        .arg(program)
-        .stdin(Stdio::null())
-        .output()
-        .expect("QEMU starts");
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{printed}");
+    let printed = run(&qemu, &program, &["-icount", "shift=10,sleep=off"]);
     let mut complaints = String::new();
-    for (name, written) in INSTRUCTIONS {
+    for (name, recorded) in INSTRUCTIONS {
         let of_name = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
         let measured = printed.lines().find_map(of_name).expect("a count");
-        complaints += &check(name, written, measured).err().unwrap_or_default();
+        complaints += &check(name, recorded, measured).err().unwrap_or_default();
     }
     assert!(
         complaints.is_empty(),
-        "more than 5 % above what is written:\n{complaints}all of them:\n{printed}"
+        "more than 5 % above the recorded counts:\n{complaints}all of them:\n{printed}"
     );
 }
 
 #[test]
 fn the_programs_of_a_cortex_m4f_need_no_more_flash() {
-    for (name, written) in FLASH {
-        let Some(program) = firmware(&CORTEX_M4F, name) else {
+    for (name, recorded) in FLASH {
+        let Some((program, _)) = firmware(named(CORTEX_M4F), name) else {
             return;
         };
         let flash = flash(&program);
         println!("{name}: {flash} bytes");
-        assert_eq!(check(name, written, flash), Ok(()));
-        assert!(name != "round" || flash <= ROUND_GOAL, "{flash} bytes");
+        assert_eq!(check(name, recorded, flash), Ok(()));
+        assert!(name != "round" || flash <= MAX_ROUND, "{flash} bytes");
     }
 }
 

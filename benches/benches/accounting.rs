@@ -1,20 +1,20 @@
-//! What privacy accounting costs: one query of ε, and the noise for a target ε.
+//! The time of privacy accounting: one query of ε, and the noise multiplier for a target ε.
 
 use std::error::Error;
 use std::hint::black_box;
 
 use criterion::Criterion;
-use smolfed::privacy::pld::pld_epsilon;
-use smolfed::privacy::{
-    Accountant, Delta, Epsilon, Mechanism, NoiseMultiplier, Plan, PrivacyEvent, PrivacyUnit,
-    Sampling, SamplingRate, TrustModel,
+use smolfed_accounting::pld::pld_epsilon;
+use smolfed_accounting::{
+    Accountant, Delta, Epsilon, Mechanism, NoiseMultiplier, Plan, PrivacyEvent, Sampling,
+    SamplingRate,
 };
 
 const DEVICES: u32 = 1_000;
 const ROUNDS: u64 = 1_000;
 const DELTA: f64 = 1e-6;
-/// Part by which δ grows from one query to the next: answers are kept, and none may be found again.
-const APART: f64 = 1e-9;
+/// Relative growth of δ from one query to the next: answers are cached, and each must be computed.
+const DELTA_GROWTH: f64 = 1e-9;
 const TARGET: f64 = 8.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,16 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Poisson sampling of 5 %, noise multiplier 1, 1,000 rounds.
 fn event() -> Result<PrivacyEvent, Box<dyn Error>> {
-    Ok(PrivacyEvent {
-        mechanism: Mechanism::Gaussian {
-            noise_multiplier: NoiseMultiplier::new(1.0)?,
-        },
-        sampling: Sampling::poisson(DEVICES, SamplingRate::new(0.05)?)?,
-        trust: TrustModel::Central,
-        unit: PrivacyUnit::Device,
-        count: ROUNDS,
-        releases: 1,
-    })
+    let mechanism = Mechanism::Gaussian {
+        noise_multiplier: NoiseMultiplier::new(1.0)?,
+    };
+    let sampling = Sampling::poisson(DEVICES, SamplingRate::new(0.05)?)?;
+    Ok(PrivacyEvent::new(mechanism, sampling, ROUNDS))
 }
 
 fn rdp(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
@@ -64,16 +59,16 @@ fn composed(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
         bencher.iter(|| pld_epsilon(black_box(&exposure), delta));
     });
     let target = Epsilon::new(TARGET)?;
-    let mut question = 0.0;
+    let mut query = 0.0;
     criterion.bench_function("accounting/pld/noise multiplier", |bencher| {
         bencher.iter(|| {
-            question += 1.0;
+            query += 1.0;
             let plan = Plan {
                 accountant: Accountant::Pld,
                 event,
                 spent: &[],
                 target,
-                delta: Delta::new(DELTA * (1.0 + question * APART)).unwrap_or(delta),
+                delta: Delta::new(DELTA * (1.0 + query * DELTA_GROWTH)).unwrap_or(delta),
             };
             plan.noise_multiplier()
         });

@@ -1,4 +1,4 @@
-//! Clipping to an L2 norm, of a vector that is outside of it and of one that is inside.
+//! Clipping of a vector outside and of one inside the bound on the L2 norm.
 
 use std::hint::black_box;
 

@@ -1,7 +1,7 @@
-//! The reference round here and in NumPy, turn by turn in one run, and the large round as well.
+//! The reference round and the large round, here and in NumPy, alternately in one run.
 //!
-//! `cargo bench -p smolfed-benches --bench peers` needs `python3` with `numpy`; without them it says
-//! so and measures nothing.
+//! `cargo bench -p smolfed-benches --bench peers` needs `python3` with `numpy`; without them it
+//! says so and measures nothing.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use rayon::ThreadPoolBuilder;
-use smolfed::rounds::{Simulated, Start, Training};
+use smolfed::round::Training;
+use smolfed::source::Simulated;
 use smolfed_benches::reference::{self, COHORT, Files, LARGE_COHORT};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     compare("large round", LARGE_COHORT, 2, 10)
 }
 
-/// Measures both in turn, `runs` times, and prints the medians, the minima and their ratios.
+/// Measures both alternately, `runs` times each; prints the medians, the minima and their ratios.
 fn compare(
     name: &str,
     cohort_size: u32,
@@ -39,11 +40,10 @@ fn compare(
     };
     let (experiment, federation) = reference::prepare(folder, cohort_size)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let mut training = Training::new(&experiment, &federation, Start::simulation(&experiment));
+    let mut training = Training::simulation(&experiment, &federation)?;
     let mut step = || {
         let started = Instant::now();
-        let record =
-            pool.install(|| training.step(&mut Simulated(&federation), &mut |_, _| Ok(())));
+        let record = pool.install(|| training.step(&mut Simulated(&federation)));
         record.map(|_| started.elapsed().as_secs_f64() * 1e3)
     };
     for _ in 0..2 {
@@ -55,7 +55,7 @@ fn compare(
         theirs.push(numpy.step()?);
     }
     let (ours, theirs) = (Times::new(ours), Times::new(theirs));
-    println!("{name}, {cohort_size} devices, {threads} thread(s), {runs} runs in turn");
+    println!("{name}, {cohort_size} devices, {threads} thread(s), {runs} runs each, alternately");
     println!("{:>24} {:>12} {:>12}", "", "median ms", "minimum ms");
     let row = |name: &str, median: f64, minimum: f64| {
         println!("{name:>24} {median:>12.1} {minimum:>12.1}");
@@ -100,7 +100,7 @@ struct NumPy {
 }
 
 impl NumPy {
-    /// Starts it with as many threads; `None` if Python or NumPy is missing.
+    /// Starts it with this many threads; `None` if Python or NumPy is missing.
     fn start(
         files: &Files,
         cohort_size: u32,

@@ -1,4 +1,4 @@
-//! A clipped update to the integer grid, with both checks of the bound.
+//! Quantisation of a clipped update to the integer grid, and both checks of the bound.
 
 use std::hint::black_box;
 

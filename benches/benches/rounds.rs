@@ -5,7 +5,8 @@ use std::path::Path;
 
 use criterion::{BatchSize, Criterion};
 use rayon::ThreadPoolBuilder;
-use smolfed::rounds::{Simulated, Start, Training};
+use smolfed::round::{Start, Training};
+use smolfed::source::Simulated;
 use smolfed_benches::reference::{self, COHORT, LARGE_COHORT};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,9 +30,9 @@ fn round(
     // The third round of a run: the model is no longer zero, and every measured round is the same.
     let mut global = Vec::new();
     pool.install(|| {
-        let mut training = Training::new(&experiment, &federation, Start::simulation(&experiment));
+        let mut training = Training::simulation(&experiment, &federation)?;
         for _ in 0..2 {
-            training.step(&mut Simulated(&federation), &mut |_, _| Ok(()))?;
+            training.step(&mut Simulated(&federation))?;
         }
         global = training.global().to_vec();
         Ok::<_, Box<dyn Error + Send + Sync>>(())
@@ -46,9 +47,15 @@ fn round(
                         round: 2,
                         ..Start::simulation(&experiment)
                     };
-                    Training::new(&experiment, &federation, start)
+                    let learner = experiment.method.begin(&federation, None);
+                    learner.map(|learner| Training::new(&experiment, &federation, learner, start))
                 },
-                |training| training.step(&mut Simulated(&federation), &mut |_, _| Ok(())),
+                |training| {
+                    let step = |training: &mut Training<'_>| {
+                        training.step(&mut Simulated(&federation)).is_ok()
+                    };
+                    training.as_mut().map(step).is_ok_and(|is_done| is_done)
+                },
                 BatchSize::LargeInput,
             );
         });

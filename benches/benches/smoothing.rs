@@ -1,5 +1,5 @@
-//! Laplacian smoothing in place, beside the same operator by a real Fourier transform and a copy of
-//! the same vector.
+//! Laplacian smoothing in place; for comparison, the same operator by a real Fourier transform, and
+//! a copy of the same vector.
 
 use std::hint::black_box;
 
@@ -27,7 +27,7 @@ fn smoothing(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(length as u64));
         let original = smolfed_benches::vector(length);
         let mut v = original.clone();
-        // Smoothed again and again, v tends to its mean and stays an ordinary vector.
+        // Smoothed repeatedly, v tends to its mean, and its entries stay ordinary numbers.
         group.bench_function(BenchmarkId::new("in place", length), |bencher| {
             bencher.iter(|| smoothing.apply(black_box(&mut v)));
         });

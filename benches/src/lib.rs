@@ -1,4 +1,4 @@
-//! What the benches share: short criterion settings, seeded vectors and samples, and the federation
+//! Shared by the benches: short criterion settings, seeded vectors and samples, and the federation
 //! of the reference round.
 #![forbid(unsafe_code)]
 

@@ -2,7 +2,8 @@
 //! samples, 5 epochs in batches of 10, projection onto the ball of 0.3 after every step, exact sum,
 //! noise, smoothing, server step. With a cohort of 50 devices it is 0.39 Gflop.
 //!
-//! The samples are made up and kept as two IDX files, so that other programs can read the same ones.
+//! The samples are synthetic and stored as two IDX files, so that other programs can read the same
+//! ones.
 
 use std::error::Error;
 use std::fs;
@@ -16,9 +17,9 @@ use smolfed::experiment::Experiment;
 use smolfed::run;
 use smolfed_core::stream::Purpose;
 
-/// Devices that hold the samples.
+/// Devices of the federation.
 pub const DEVICES: u32 = 1_000;
-/// Samples of each.
+/// Samples per device.
 pub const SAMPLES: u32 = 50;
 /// Devices in a reference round.
 pub const COHORT: u32 = 50;
@@ -64,9 +65,9 @@ impl Files {
             .collect();
         for (image, label) in pixels.chunks_exact_mut(FEATURES).zip(&labels) {
             let pattern = patterns.chunks_exact(FEATURES).nth(usize::from(*label));
-            // A quarter of the class, three quarters of noise.
-            for (pixel, own) in image.iter_mut().zip(pattern.unwrap_or_default()) {
-                *pixel = own / 4 + *pixel / 4 * 3;
+            // A quarter of its class's pattern, three quarters of noise.
+            for (pixel, class) in image.iter_mut().zip(pattern.unwrap_or_default()) {
+                *pixel = class / 4 + *pixel / 4 * 3;
             }
         }
         fs::write(&files.images, idx(&[count, 28, 28], &pixels))?;
@@ -83,7 +84,8 @@ fn idx(dimensions: &[u32], bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The experiment and the federation of rounds with `cohort_size` devices; the files go to `folder`.
+/// The experiment and the federation of rounds with `cohort_size` devices; writes the files to
+/// `folder`.
 ///
 /// The large round of the goals draws its 1,000 devices from 100,000. Here it draws all of the
 /// 1,000, because nothing in a round but the draw of the cohort depends on the other devices, and

@@ -1,7 +1,7 @@
 //! The client of a device: a model of fixed size with the memory that training needs, no heap.
 //!
-//! It owns two vectors of `P` parameters (local model, gradient and update) beside the global
-//! model that the caller holds: three in all. The sizes are checked when the firmware is built.
+//! It owns two vectors of `P` parameters (local model, gradient and update); with the global model,
+//! which the caller holds, there are three. The sizes are checked when the firmware is built.
 
 use rand_core::Rng;
 
@@ -12,20 +12,24 @@ use crate::{
     train::{LocalTraining, TrainError, TrainReport, Workspace, local_update},
 };
 
-/// A model of `P` parameters that trains on up to `N` samples, `B` scores at a time.
+/// A model of `P` parameters that trains on up to `N` samples, with memory for `B` scores.
 ///
-/// `P` must be the model's number of parameters and `B` at least its number of outputs (with vector
-/// registers a multiple is faster); anything else does not compile:
+/// `P` is the model's number of parameters and `B` at least what one sample needs (with vector
+/// registers a multiple is faster); the model's type has both:
+///
+/// ```
+/// use smolfed_core::{Client, Const, FixedModel, Softmax};
+/// type Model = Softmax<Const<64>, Const<10>>;
+/// let client: Client<Model, { Model::PARAMETERS }, 50, { Model::SCRATCH }> =
+///     Client::new(Softmax::new(Const, Const));
+/// ```
+///
+/// Other sizes do not compile:
 ///
 /// ```compile_fail
-/// use smolfed_core::{client::Client, model::{Const, Softmax}};
+/// use smolfed_core::{Client, Const, Softmax};
 /// // (64 + 1) · 10 = 650
 /// let client: Client<_, 640, 50, 10> = Client::new(Softmax::new(Const::<64>, Const::<10>));
-/// ```
-///
-/// ```
-/// use smolfed_core::{client::Client, model::{Const, Softmax}};
-/// let client: Client<_, 650, 50, 10> = Client::new(Softmax::new(Const::<64>, Const::<10>));
 /// ```
 pub struct Client<M: FixedModel, const P: usize, const N: usize, const B: usize> {
     model: M,
@@ -114,23 +118,16 @@ mod tests {
     use super::*;
     use crate::{
         model::{Const, Linear, Model},
-        params::{ClipNorm, LearningRate, Penalty},
+        params::{ClipNorm, LearningRate},
         samples::SampleSlice,
         stream::{Purpose, Root, StreamId},
-        train::Clipping,
     };
 
     fn settings(rate: f32) -> LocalTraining {
-        LocalTraining {
-            epochs: 3,
-            batch_size: NonZeroU32::new(2).unwrap(),
-            learning_rate: LearningRate::new(rate).unwrap(),
-            weight_decay: Penalty::NONE,
-            proximal: Penalty::NONE,
-            clip_norm: ClipNorm::new(0.5).ok(),
-            clipping: Clipping::EveryStep,
-            gradient_smoothing: None,
-        }
+        let clip_norm = ClipNorm::new(0.5).unwrap();
+        LocalTraining::new(LearningRate::new(rate).unwrap(), clip_norm)
+            .with_epochs(3)
+            .with_batch_size(NonZeroU32::new(2).unwrap())
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! Learning without labels: the spectral contrastive loss through correlation matrices, as FedSC has it
-//! (Jing et al. 2024, arXiv:2405.03949).
+//! Learning without labels: the spectral contrastive loss through correlation matrices, as FedSC
+//! has it (Jing et al. 2024, arXiv:2405.03949).
 //!
-//! A device shows its encoder each sample from 2V views: random variations of which the encoder shall
-//! see what they have in common. With z the representation of a view and R the mean of `z zᵀ` over all
-//! views of a batch, its loss is (equation 5)
+//! A device shows its encoder each sample from 2V views: random variations of which the encoder
+//! shall see what they have in common. With z the representation of a view and R the mean of `z zᵀ`
+//! over all views of a batch, its loss is (equation 5)
 //!
 //! `−Tr R⁺ + α/2 ‖R‖² + (1 − α) Tr(R R̄)`,
 //!
-//! R⁺ the mean of `z z'ᵀ` over views of one sample, and R̄ the correlation matrix of all other devices: what
-//! keeps the representations of different devices apart. Devices share their correlation matrices, with
-//! noise ([`correlation`]), beside the encoder.
+//! R⁺ the mean of `z z'ᵀ` over views of one sample, and R̄ the correlation matrix of all other
+//! devices: what keeps the representations of different devices apart. Devices share their
+//! correlation matrices, with noise ([`correlation`]), beside the encoder.
 
 pub mod augment;
 pub mod correlation;
@@ -68,16 +68,25 @@ pub struct BatchMemory<'a> {
     pub gradient: &'a mut [f32],
 }
 
+/// Working memory of [`descend`], owned by the caller.
+pub struct TrainingMemory<'a> {
+    /// Order of the local samples; at least as many entries as samples.
+    pub order: &'a mut [u32],
+    /// For the batches.
+    pub batch: BatchMemory<'a>,
+}
+
 /// The loss of a batch, and its gradient into `memory.gradient`.
 ///
-/// Views are made twice, once for the loss and once for the gradient, so that they need not be kept.
+/// Views are made twice, once for the loss and once for the gradient, so that they need not be
+/// kept.
 ///
 /// * Shape: `parameters` as long as the encoder, `objective.others` packed of width H.
 /// * Cost: about `2V · batch · (6 · parameters + 2 · H²)` flop.
 ///
 /// # Errors
-/// [`TrainError::Workspace`] if a length does not fit, [`TrainError::NoSamples`] for an empty batch or
-/// no pair of views, [`TrainError::Diverged`] if the loss or its gradient is not finite.
+/// [`TrainError::Workspace`] if a length does not fit, [`TrainError::NoSamples`] for an empty batch
+/// or no pair of views, [`TrainError::Diverged`] if the loss or its gradient is not finite.
 pub fn loss_and_gradient<R: Representation, V: Views>(
     encoder: &R,
     parameters: &[f32],
@@ -86,27 +95,13 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
     objective: &Objective<'_>,
     memory: &mut BatchMemory<'_>,
 ) -> Result<f32, TrainError> {
-    let width = encoder.width();
-    let pairs = views.pair_count();
+    let (width, pairs) = (encoder.width(), views.pair_count());
     let total = 2 * pairs * batch.len();
     if total == 0 {
         return Err(TrainError::NoSamples);
     }
-    for (found, expected) in [
-        (parameters.len(), encoder.parameter_count()),
-        (memory.gradient.len(), encoder.parameter_count()),
-        (memory.view.len(), encoder.feature_count()),
-        (memory.hidden.len(), encoder.hidden_count()),
-        (memory.pair.len(), 2 * width),
-        (memory.matrix.len(), packed_length(width)),
-        (objective.others.len(), packed_length(width)),
-    ] {
-        if found != expected {
-            return Err(TrainError::Workspace { expected, found });
-        }
-    }
-    let found = memory.representations.len();
-    let expected = total * width;
+    check(encoder, parameters, objective, memory)?;
+    let (expected, found) = (total * width, memory.representations.len());
     let Some(representations) = memory.representations.get_mut(..expected) else {
         return Err(TrainError::Workspace { expected, found });
     };
@@ -121,12 +116,9 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
     let (raw, derivative) = pair.split_at_mut(width);
 
     // Representations sample by sample, view by view, and their correlation matrix.
-    let names = || {
-        let samples = batch.iter().copied();
-        samples.flat_map(|sample| (0..2 * pairs).map(move |number| (sample, number)))
-    };
     matrix.fill(0.0);
-    for (z, (sample, number)) in representations.chunks_exact_mut(width).zip(names()) {
+    let names = views_of(batch, 2 * pairs);
+    for (z, (sample, number)) in representations.chunks_exact_mut(width).zip(names) {
         views.write(sample, number, view);
         encoder.forward(parameters, view, hidden, z)?;
         if let Some(bound) = objective.norm_bound {
@@ -136,26 +128,13 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
     }
     let mean = 1.0 / total as f32;
     lanes::scale(matrix, mean);
+    let loss = loss(objective, matrix, representations, pairs * width, width);
 
-    let alpha = objective.alpha;
-    let mut attraction = 0.0;
-    for views in representations.chunks_exact(2 * pairs * width) {
-        let (first, second) = views.split_at(pairs * width);
-        for (a, b) in first.chunks_exact(width).zip(second.chunks_exact(width)) {
-            attraction += lanes::dot(a, b);
-        }
-    }
-    let loss = 0.5 * alpha * inner_product(matrix, matrix)
-        + (1.0 - alpha) * inner_product(matrix, objective.others)
-        - 2.0 * mean * attraction;
-
-    // The derivative by the representation z of a view is 2/(2VB) · ((αR + (1 − α)R̄) z − z'), z' that of the
-    // view it is paired with.
-    for (own, other) in matrix.iter_mut().zip(objective.others) {
-        *own = alpha * *own + (1.0 - alpha) * other;
-    }
+    // The derivative by the representation z of a view is 2/(2VB) · ((αR + (1 − α)R̄) z − z'), z'
+    // that of the view it is paired with.
+    blend(objective, matrix);
     gradient.fill(0.0);
-    for (index, (sample, number)) in names().enumerate() {
+    for (index, (sample, number)) in views_of(batch, 2 * pairs).enumerate() {
         let partner = index - number + (number + pairs) % (2 * pairs);
         let row = |index: usize| representations.get(index * width..(index + 1) * width);
         let (Some(own), Some(other)) = (row(index), row(partner)) else {
@@ -177,6 +156,70 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
     } else {
         Err(TrainError::Diverged)
     }
+}
+
+/// All views of a batch: a sample, and the number of the view.
+fn views_of(batch: &[u32], count: usize) -> impl Iterator<Item = (u32, usize)> {
+    let samples = batch.iter().copied();
+    samples.flat_map(move |sample| (0..count).map(move |number| (sample, number)))
+}
+
+/// R becomes αR + (1 − α)R̄.
+#[inline(always)]
+fn blend(objective: &Objective<'_>, matrix: &mut [f32]) {
+    let alpha = objective.alpha;
+    for (own, other) in matrix.iter_mut().zip(objective.others) {
+        *own = alpha * *own + (1.0 - alpha) * other;
+    }
+}
+
+/// Whether all lengths fit the encoder.
+#[inline(always)]
+fn check<R: Representation>(
+    encoder: &R,
+    parameters: &[f32],
+    objective: &Objective<'_>,
+    memory: &BatchMemory<'_>,
+) -> Result<(), TrainError> {
+    let width = encoder.width();
+    for (found, expected) in [
+        (parameters.len(), encoder.parameter_count()),
+        (memory.gradient.len(), encoder.parameter_count()),
+        (memory.view.len(), encoder.feature_count()),
+        (memory.hidden.len(), encoder.hidden_count()),
+        (memory.pair.len(), 2 * width),
+        (memory.matrix.len(), packed_length(width)),
+        (objective.others.len(), packed_length(width)),
+    ] {
+        if found != expected {
+            return Err(TrainError::Workspace { expected, found });
+        }
+    }
+    Ok(())
+}
+
+/// The loss from the representations and their correlation matrix. `half` numbers are the first
+/// views of a sample, and as many the second ones.
+#[inline(always)]
+fn loss(
+    objective: &Objective<'_>,
+    matrix: &[f32],
+    representations: &[f32],
+    half: usize,
+    width: usize,
+) -> f32 {
+    let mean = 1.0 / (representations.len() / width) as f32;
+    let alpha = objective.alpha;
+    let mut attraction = 0.0;
+    for views in representations.chunks_exact(2 * half) {
+        let (first, second) = views.split_at(half);
+        for (a, b) in first.chunks_exact(width).zip(second.chunks_exact(width)) {
+            attraction += lanes::dot(a, b);
+        }
+    }
+    0.5 * alpha * inner_product(matrix, matrix)
+        + (1.0 - alpha) * inner_product(matrix, objective.others)
+        - 2.0 * mean * attraction
 }
 
 /// The derivative by a representation, from that by its clipped form: with n its norm and u its
@@ -209,8 +252,9 @@ pub struct ContrastTraining {
 
 /// Mini-batch SGD in place. Gives the mean loss over the last pass.
 ///
-/// * Randomness: the order of the samples, from `rng`; the views have a stream of their own.
-/// * Privacy: `parameters` must be clipped and noised before they leave the device, or are not protected.
+/// * Randomness: the order of the samples, from `rng`; the views have a separate stream.
+/// * Privacy: `parameters` must be clipped and noised before they leave the device, or are not
+///   protected.
 ///
 /// # Errors
 /// As [`loss_and_gradient`]; `parameters` are then meaningless.
@@ -221,12 +265,16 @@ pub fn descend<R: Representation, V: Views>(
     objective: &Objective<'_>,
     settings: &ContrastTraining,
     rng: &mut impl Rng,
-    (order, memory): (&mut [u32], &mut BatchMemory<'_>),
+    memory: &mut TrainingMemory<'_>,
 ) -> Result<f32, TrainError> {
     let count = views.sample_count();
     if count == 0 {
         return Err(TrainError::NoSamples);
     }
+    let TrainingMemory {
+        order,
+        batch: memory,
+    } = memory;
     let found = order.len();
     let Some(order) = order.get_mut(..count) else {
         return Err(TrainError::Workspace {
@@ -259,14 +307,14 @@ pub fn descend<R: Representation, V: Views>(
     }
 }
 
-/// Writes the representations of all samples, as they are and not as views, one after the other: what a
-/// small model of a device's own learns from, with the few labels that it has.
+/// Writes the representations of all samples, as they are and not as views, one after the other:
+/// what a personal model learns from, with the few labels that it has.
 ///
 /// * Shape: `hidden` as [`Representation::hidden_count`], `representations` H numbers a sample.
 ///
 /// # Errors
-/// [`TrainError::Workspace`] or [`TrainError::Model`] if a length does not fit; [`TrainError::Diverged`] if a
-/// representation is not finite.
+/// [`TrainError::Workspace`] or [`TrainError::Model`] if a length does not fit;
+/// [`TrainError::Diverged`] if a representation is not finite.
 pub fn represent<R: Representation>(
     encoder: &R,
     parameters: &[f32],

@@ -1,12 +1,12 @@
 //! Division and square roots of 64-bit integers, bit by bit.
 //!
-//! A processor without a division of 64 bits has it from the compiler's library, which is made to be
-//! fast: nearly a kilobyte for each kind. Here they are needed a few times a round, so one short loop of
-//! each serves the grid, the noise and the smoothing.
+//! A processor without a division of 64 bits has it from the compiler's library, which is made to
+//! be fast: nearly a kilobyte for each kind. Here they are needed a few times a round, so one short
+//! loop of each serves the grid, the noise and the smoothing.
 
 /// `⌊numerator · 2^shift / denominator⌋`, of which the lowest 64 bits, and the remainder.
 ///
-/// For a denominator of at most 2⁶³; 0 gives numbers without a meaning.
+/// For a denominator of at most 2⁶³; 0 gives meaningless numbers.
 #[inline(never)]
 pub(crate) const fn divide(numerator: u64, shift: u32, denominator: u64) -> (u64, u64) {
     let (mut quotient, mut remainder) = (0, 0);

@@ -124,10 +124,10 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     value
 }
 
-/// Most vectors, and most rows, of a tile.
-const MOST: usize = 5;
+/// Vectors of a tile, and rows, at most.
+const MAX: usize = 5;
 
-/// The block for each number below a constant, at most [`MOST`].
+/// The block for each number below a constant, at most [`MAX`].
 ///
 /// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
 /// over them, and it gives up on large ones.
@@ -171,13 +171,13 @@ pub(crate) use each_lane;
 /// Each product is summed in lane order on its own, so the shape of the tile cannot be seen in the
 /// result; it only decides how often memory is read.
 ///
-/// Without vectors it is a function of its own: inlined into the loop over rows, all values of `x` would
-/// be kept across it, and there are registers for few of them.
+/// Without vectors it is a separate function: inlined into the loop over rows, all values of `x`
+/// would be kept across it, and there are registers for few of them.
 #[inline(always)]
 pub fn dots<const S: usize, const R: usize>(x: [&[f32]; S], w: [&[f32]; R]) -> [[f32; R]; S] {
     const {
         assert!(
-            S <= MOST && R <= MOST,
+            S <= MAX && R <= MAX,
             "a tile of more vectors than are unrolled"
         )
     };
@@ -316,6 +316,7 @@ pub fn scale(v: &mut [f32], factor: f32) {
 mod tests {
     use super::*;
     use proptest::{collection::vec, prelude::*};
+    use std::vec::Vec;
 
     /// The definition, term by term.
     fn dot_by_definition(a: &[f32], b: &[f32]) -> f32 {
@@ -351,7 +352,7 @@ mod tests {
             let (mut zeros, mut fresh) = (std::vec![0.0; y.len()], std::vec![f32::NAN; y.len()]);
             axpys::<_, false>([a, b], [&x, &y], &mut zeros);
             axpys::<_, true>([a, b], [&x, &y], &mut fresh);
-            let bits = |v: std::vec::Vec<f32>| v.into_iter().map(f32::to_bits).collect::<std::vec::Vec<_>>();
+            let bits = |v: Vec<f32>| v.into_iter().map(f32::to_bits).collect::<Vec<_>>();
             prop_assert_eq!(bits(fresh), bits(zeros));
         }
 

@@ -1,15 +1,15 @@
 //! A device's own record of the rounds that it took part in, which survives power loss.
 //!
-//! Two rules, whatever a coordinator says: a device takes part at most [`Budget`] times in its life,
-//! and never twice under one round number, since that names its random streams: noise from one
-//! stream position on two updates could be subtracted. So a participation is on the flash **before**
-//! anything is drawn from the round's streams, and rounds only go up. A round that was begun and not
-//! finished is spent.
+//! Two rules, whatever a coordinator asks for: a device takes part at most [`Budget`] times in its
+//! life, and never twice under one round number, since that names its random streams: noise from
+//! one stream position on two updates could be subtracted. So a participation is on the flash
+//! **before** anything is drawn from the round's streams, and rounds only go up. A round that was
+//! begun and not finished is spent.
 //!
-//! **How.** Two slots, each in erase blocks of its own, are written in turn. A record has a sequence
-//! number and a CRC-32; the valid one with the higher number counts. The slot that counts is never
-//! touched, so that a power loss at any moment leaves the old record or the new one. A record is
-//! read back before it counts.
+//! **How.** Two slots, each in separate erase blocks, are written in turn. A record has a
+//! sequence number and a CRC-32; the valid one with the higher number counts. The slot that counts
+//! is never touched, so that a power loss at any moment leaves the old record or the new one. A
+//! record is read back before it counts.
 //!
 //! What it cannot see: flash that is put back to an earlier state as a whole, by somebody who holds
 //! the board in their hands.
@@ -27,7 +27,7 @@ pub const RECORD_BYTES: usize = 32;
 /// First bytes of a record: format 1.
 const MAGIC: [u8; 4] = *b"sfL1";
 
-/// Most participations of a device, in its whole life.
+/// Participations of a device in its whole life, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget(pub u32);
 
@@ -114,7 +114,7 @@ impl<F: NorFlash> Ledger<F> {
     }
 
     /// [`Self::open`], or [`Self::create`] on flash that was never written: for firmware that is
-    /// provisioned without a step of its own for the ledger.
+    /// provisioned without a separate step for the ledger.
     ///
     /// Flash that is erased as a whole counts from 0 again. Whoever can do that holds the board in
     /// their hands.

@@ -2,44 +2,35 @@
 //! clipping, exact integer noise, Laplacian smoothing. No heap, no operating system, no `unsafe`.
 //!
 //! ```
-//! use core::num::NonZeroU32;
 //! use smolfed_core::{
-//!     client::Client, model::{Const, Softmax}, noise::DiscreteGaussian,
-//!     params::{ClipNorm, LearningRate, Penalty}, quantize::Grid, samples::SampleSlice,
-//!     stream::{Purpose, Root, StreamId}, train::{Clipping, LocalTraining},
+//!     Client, ClipNorm, Const, DiscreteGaussian, FixedModel, Grid, LearningRate, LocalTraining,
+//!     Purpose, Root, SampleSlice, Softmax, StreamId,
 //! };
 //!
-//! // A device with three features and two classes: (3 + 1) · 2 parameters, up to 8 samples.
-//! let mut client: Client<_, 8, 8, 2> = Client::new(Softmax::new(Const::<3>, Const::<2>));
-//! let features = [0.9, 0.1, 0.0, 0.2, 0.8, 1.0, 1.0, 0.3, 0.1];
-//! let samples = SampleSlice::new(&features, &[0u16, 1, 0], 3)?;
+//! // Three features, two classes, up to eight samples; the model has the other sizes.
+//! type Model = Softmax<Const<3>, Const<2>>;
+//! type Device = Client<Model, { Model::PARAMETERS }, 8, { Model::SCRATCH }>;
 //!
-//! // What the coordinator asks for in round 7.
-//! let (global, round, device) = ([0.0; 8], 7, 42);
+//! let mut device = Device::new(Softmax::new(Const, Const));
+//! let samples = SampleSlice::new(&[0.9, 0.1, 0.0, 0.2, 0.8, 1.0], &[0, 1], 3)?;
 //! let clip_norm = ClipNorm::new(0.3)?;
-//! let settings = LocalTraining {
-//!     epochs: 5,
-//!     batch_size: NonZeroU32::MIN,
-//!     learning_rate: LearningRate::new(0.1)?,
-//!     weight_decay: Penalty::NONE,
-//!     proximal: Penalty::NONE,
-//!     clip_norm: Some(clip_norm),
-//!     clipping: Clipping::EveryStep,
-//!     gradient_smoothing: None,
-//! };
+//! let settings = LocalTraining::new(LearningRate::new(0.1)?, clip_norm).with_epochs(5);
 //!
-//! // 32 secret bytes from the hardware; every use of randomness has a stream of its own.
+//! // 32 secret bytes from the hardware; every use of randomness has its own stream.
 //! let root = Root::from_secret([0x5a; 32]);
-//! let stream = |purpose| root.stream(StreamId { purpose, round, device });
-//! client.train(&samples, &global, &settings, &mut stream(Purpose::BatchShuffle))?;
+//! let stream = |purpose| root.stream(StreamId { purpose, round: 7, device: 42 });
+//! device.train(&samples, &[0.0; 8], &settings, &mut stream(Purpose::BatchShuffle))?;
 //!
-//! // To the integer grid, where the bound holds exactly, and the device's own noise on it.
-//! let quantizer = client.quantizer(&Grid::new(clip_norm, 16)?)?;
-//! let mut message = client.update().map(|x| quantizer.get(x));
+//! // Onto the integer grid, where the bound holds exactly, and the device's own noise on it.
+//! let grid = Grid::new(clip_norm, 16)?;
+//! let quantizer = device.quantizer(&grid)?;
+//! let mut message = device.update().map(|x| quantizer.get(x));
 //! let noise = DiscreteGaussian::new(10 << 16, 1)?;
 //! noise.add_to_i32(&mut message, &mut stream(Purpose::DeviceNoise))?;
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
+//!
+//! `examples/` has whole programs; `firmware-example/` in the repository runs on microcontrollers.
 //!
 //! # Map
 //!
@@ -57,12 +48,14 @@
 //! | [`stream`] | named random streams |
 //! | [`lanes`] | the loops that reduce over parameters, in one fixed order |
 //! | [`math`] | elementary functions in software |
-//! | [`personal`] | local training of models of a device's own |
+//! | [`personal`] | local training of personal models |
 //! | [`params`] | numbers that are checked once |
-//! | [`ledger`] | the device's own record of its participations, on flash |
-//! | [`provision`] | who a device is and what it agrees to, in a flash page of its own |
+//! | [`ledger`] | the device's record of its participations, on flash |
+//! | [`provision`] | who a device is and what it agrees to, in a page of flash |
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
 //! | [`wire`] | messages and frames between device and coordinator |
+//!
+//! What most programs name is re-exported here.
 //!
 //! # Same bits everywhere
 //!
@@ -105,3 +98,19 @@ pub mod smooth;
 pub mod stream;
 pub mod train;
 pub mod wire;
+
+pub use client::Client;
+pub use clip::clip_l2;
+pub use model::{Activation, Const, Dim, Encoder, FixedModel, Linear, Logistic, Model, Softmax};
+pub use noise::DiscreteGaussian;
+pub use params::{ClipNorm, LearningRate, Penalty};
+pub use quantize::Grid;
+pub use samples::{SampleSlice, Samples};
+pub use session::{Phase, Session};
+pub use smooth::LaplacianSmoothing;
+pub use stream::{Purpose, Root, StreamId};
+pub use train::{Clipping, LocalTraining};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,5 @@
-//! Elementary functions: always in software, nearly all of `libm`, so that every target returns the same bits.
+//! Elementary functions: always in software, nearly all of `libm`, so that every target returns the
+//! same bits.
 //!
 //! `std`'s float functions call the platform's C library, whose last bits differ between systems,
 //! and are never used. With the feature `micromath`, [`exp`] is a small approximation; it serves
@@ -61,10 +62,10 @@ pub fn sqrt(x: f32) -> f32 {
 
 /// [`sqrt`] by three steps of Heron's rule, and a correction in integers.
 ///
-/// A first guess from the pattern is within 7 %; each step squares half of that, so that after three
-/// of them the rounding of the last one is left, less than a unit. For x = s · 2^(2 half), with s from
-/// 1 to 4, the guess is R units of 2⁻²³. With m = s · 2⁴⁶ the right R is the integer next to √m:
-/// R² − R < m ≤ R² + R. There is no tie, as (R + ½)² is no integer.
+/// A first guess from the pattern is within 7 %; each step squares half of that, so that after
+/// three of them the rounding of the last one is left, less than a unit. For x = s · 2^(2 half),
+/// with s from 1 to 4, the guess is R units of 2⁻²³. With m = s · 2⁴⁶ the right R is the integer
+/// next to √m: R² − R < m ≤ R² + R. There is no tie, as (R + ½)² is no integer.
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 fn sqrt_by_heron(x: f32) -> f32 {
     if x < 0.0 {
@@ -176,7 +177,8 @@ mod tests {
         assert!(sigmoid(f32::NAN).is_nan());
     }
 
-    /// The figures of `docs/targets.md`: where softmax uses it, and what the losses of models become.
+    /// The figures of `docs/targets.md`: where softmax uses it, and what the losses of models
+    /// become.
     #[cfg(feature = "micromath")]
     #[test]
     fn the_approximation_is_as_good_as_written() {

@@ -1,126 +1,46 @@
 //! Models of fixed or run-time size over flat `f32` parameters.
 //!
 //! Three of them score a sample as `Wx + b` and differ in the number of scores and in the loss:
-//! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). [`Encoder`] has a
-//! hidden layer below a softmax. Parameters are one slice, for each layer W class-major (row c =
-//! class c over features), then the biases. A size is
-//! [`Const<N>`](Const) on devices and `usize` on desktops; the code is the same.
+//! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). [`Encoder`] has
+//! a hidden layer below a softmax. Parameters are one slice, for each layer W class-major (row c =
+//! class c over features), then the biases. A size is [`Const<N>`](Const) on devices and `usize` on
+//! desktops; the code is the same.
+//!
+//! A new model is a file here, with a `mod` and a `pub use` below, a [`ModelKind`] and a line in
+//! [`each_model`](crate::each_model), from which the desktop's kernels are made.
 
 mod affine;
 mod dim;
 mod distilled;
 mod encoder;
+mod error;
 mod linear;
 mod logistic;
 mod softmax;
+mod tensors;
 
 use crate::samples::Samples;
+use affine::Affine;
 
 pub use affine::BATCH_GROUP;
 pub use dim::{Const, Dim};
 pub use distilled::{Distilled, Labelled, WithRow, log_probabilities};
 pub use encoder::{Activation, Encoder};
+pub use error::ModelError;
 pub use linear::Linear;
 pub use logistic::Logistic;
 pub use softmax::Softmax;
+pub use tensors::Tensors;
 
-/// A model was given slices whose lengths do not fit it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ModelError {
-    /// The parameters or the gradient have another length than the model.
-    Parameters {
-        /// Parameters of the model.
-        expected: usize,
-        /// Length of the slice.
-        found: usize,
-    },
-    /// A sample has another number of features than the model.
-    Features {
-        /// Features of the model.
-        expected: usize,
-        /// Features of the sample.
-        found: usize,
-    },
-    /// The scratch memory holds less than the scores of one sample.
-    Scratch {
-        /// Scores of one sample.
-        expected: usize,
-        /// Length of the slice.
-        found: usize,
-    },
-    /// The model has no features or no outputs.
-    Empty,
-    /// A batch names a sample that does not exist, or none at all.
-    Batch,
-}
-
-impl core::fmt::Display for ModelError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Parameters { expected, found } => {
-                write!(f, "{found} parameters for a model of {expected}")
-            }
-            Self::Features { expected, found } => {
-                write!(f, "a sample of {found} features for a model of {expected}")
-            }
-            Self::Scratch { expected, found } => {
-                write!(
-                    f,
-                    "scratch memory for {found} scores: at least {expected} are needed"
-                )
-            }
-            Self::Empty => f.write_str("a model needs at least one feature and one output"),
-            Self::Batch => f.write_str("a batch is empty or names a sample that does not exist"),
-        }
-    }
-}
-
-impl core::error::Error for ModelError {}
-
-/// Lengths of the parameter tensors of a model, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tensors {
-    lengths: [usize; Self::MOST],
-    count: usize,
-}
-
-impl Tensors {
-    /// Most tensors that a model can have.
-    const MOST: usize = 4;
-
-    /// The two tensors of an affine layer: weights and biases.
-    pub const fn affine(features: usize, outputs: usize) -> Self {
-        // A product that does not fit names a model that no slice can match: refused at its use.
-        Self {
-            lengths: [features.saturating_mul(outputs), outputs, 0, 0],
-            count: 2,
-        }
-    }
-
-    /// The lengths.
-    pub fn as_slice(&self) -> &[usize] {
-        self.lengths.get(..self.count).unwrap_or_default()
-    }
-
-    /// The four tensors of two affine layers, one above the other.
-    pub const fn two_layers(features: usize, hidden: usize, outputs: usize) -> Self {
-        Self {
-            lengths: [
-                features.saturating_mul(hidden),
-                hidden,
-                hidden.saturating_mul(outputs),
-                outputs,
-            ],
-            count: 4,
-        }
-    }
-
-    /// Sum of the lengths.
-    pub const fn total(&self) -> usize {
-        let [a, b, c, d] = self.lengths;
-        a.saturating_add(b).saturating_add(c).saturating_add(d)
-    }
+/// Calls a macro with the type of each model, sizes known at run time.
+#[macro_export]
+macro_rules! each_model {
+    ($call:ident) => {
+        $call!($crate::model::Linear<usize>);
+        $call!($crate::model::Logistic<usize>);
+        $call!($crate::model::Softmax<usize, usize>);
+        $call!($crate::model::Encoder<usize, usize, usize>);
+    };
 }
 
 /// A model: loss, gradient and scores over flat parameters that it does not own.
@@ -143,7 +63,7 @@ pub trait Model {
     /// Lengths of the parameter tensors: W, then b, layer by layer.
     fn tensors(&self) -> Tensors;
 
-    /// Scratch entries with which [`Self::loss_and_gradient`] works on so many samples at a time.
+    /// Scratch entries with which [`Self::loss_and_gradient`] works on that many samples at a time.
     fn scratch_count(&self, samples: usize) -> usize {
         samples.saturating_mul(self.output_count())
     }
@@ -156,8 +76,8 @@ pub trait Model {
     /// Mean loss over the samples that `batch` names, and its gradient into `gradient`.
     ///
     /// * Shape: `parameters` and `gradient` have [`Self::parameter_count`] entries; `scratch`
-    ///   at least [`Self::scratch_count`] of one sample, best of [`BATCH_GROUP`]. Its length does not
-    ///   change the result.
+    ///   at least [`Self::scratch_count`] of one sample, best of [`BATCH_GROUP`]. Its length does
+    ///   not change the result.
     /// * Cost: 4 · batch · parameters flop; reduces in the order of [`crate::lanes`] over features,
     ///   and in the order of `batch` over samples.
     ///
@@ -173,7 +93,9 @@ pub trait Model {
         scratch: &mut [f32],
         gradient: &mut [f32],
     ) -> Result<f32, ModelError> {
-        affine::loss_and_gradient(self, parameters, samples, batch, scratch, gradient)
+        let loss = |scores: &mut [f32], target| self.loss_in_place(scores, target);
+        let layer = Affine::of(self.feature_count(), self.output_count());
+        layer.loss_and_gradient(parameters, samples, batch, scratch, gradient, loss)
     }
 
     /// Scores of one sample into `scores`: the predicted value ([`Linear`]), the logit of class 1
@@ -202,7 +124,8 @@ pub trait Model {
         batch: &[u32],
         scores: &mut [f32],
     ) -> Result<(), ModelError> {
-        affine::checked_scores(self, parameters, samples, batch, scores)
+        let layer = Affine::of(self.feature_count(), self.output_count());
+        layer.scores(parameters, samples, batch, scores)
     }
 
     /// Loss of one sample from its scores, which become the derivatives of the loss by the scores.
@@ -227,7 +150,7 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    /// The number of this kind in messages; never given again to another.
+    /// The number of this kind in messages; it is never reused for another.
     pub const fn code(self) -> u8 {
         match self {
             Self::Linear => 1,
@@ -254,7 +177,7 @@ pub trait FixedModel: Model {
     const PARAMETERS: usize;
     /// Scores of a sample.
     const OUTPUTS: usize;
-    /// Least scratch entries; see [`Model::scratch_count`].
+    /// Scratch entries at least; see [`Model::scratch_count`].
     const SCRATCH: usize = Self::OUTPUTS;
 }
 

@@ -70,7 +70,7 @@ static STRIPS: Strips<STRIP_BITS> = Strips::new(204_000_000);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NoiseError {
-    /// σ = 0: that is no noise and no privacy, and must be said elsewhere.
+    /// σ = 0: no noise and no privacy, which must be stated elsewhere.
     ZeroSigma,
     /// The denominator of σ is 0.
     ZeroDenominator,
@@ -209,14 +209,14 @@ impl DiscreteGaussian {
         }
     }
 
-    /// Overwrites each of `values` with a value of its own, in order.
+    /// Overwrites each of `values` with a fresh value, in order.
     pub fn fill<R: CryptoRng>(&self, values: &mut [i64], rng: &mut R) {
         for value in values {
             *value = self.sample(rng);
         }
     }
 
-    /// Adds a value of its own to each of `values`, in order: noise on a sum of updates.
+    /// Adds a fresh value to each of `values`, in order: noise on a sum of updates.
     ///
     /// Addition is modulo 2^64. It never wraps if each |value| is at most 2^62, as the noise stays
     /// below [`MAGNITUDE_LIMIT`], 2^60 (and 2^30 devices with entries of 2^32 sum up to 2^62). Even
@@ -228,7 +228,7 @@ impl DiscreteGaussian {
         }
     }
 
-    /// Adds a value of its own to each entry of a device's own quantised update, in order.
+    /// Adds a fresh value to each entry of a device's quantised update, in order.
     ///
     /// The values are those of [`Self::add_to`]. Addition is modulo 2^32, as private as there;
     /// entries within ±2^30 stay 32 σ away from wrapping.

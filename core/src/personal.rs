@@ -1,15 +1,18 @@
-//! Models of a device's own: local training that keeps a personal state between rounds.
+//! Personal models: local training that keeps a state on the device between rounds.
 //!
 //! | method | starts from | personal state | what is shared |
 //! | --- | --- | --- | --- |
-//! | PMTL (Hu, Wu, Smith 2023, arXiv:2108.12978, Algorithm 1) | its own model | the model | [`PmtlUpdate`] |
-//! | PP-SGD (Bietti et al. 2022, arXiv:2202.05318) | shared + own | an offset θ | half of the way, [`split_step`] |
-//! | shared encoder, private head (Wu, Chen, Wang 2020, arXiv:2011.07179) | shared, own head | the head | the shared part's difference |
-//! | local only | its own model | the model | nothing |
+//! | PMTL | the personal model | the model | [`PmtlUpdate`] |
+//! | PP-SGD | shared model + offset | an offset θ | half of the difference, [`split_step`] |
+//! | shared encoder, private head | shared model, private head | the head | shared difference |
+//! | local only | the personal model | the model | nothing |
 //!
-//! All of them take the same steps, [`descend`], and differ in where they start, what pulls them
-//! and what of the way they send. The personal state never leaves the device: only what is sent
-//! is clipped and gets noise, and only that is private (papers.md P10).
+//! Sources: PMTL is Hu, Wu, Smith 2023, arXiv:2108.12978, Algorithm 1; PP-SGD is Bietti et al.
+//! 2022, arXiv:2202.05318; the private head is Wu, Chen, Wang 2020, arXiv:2011.07179.
+//!
+//! All of them take the same steps, [`descend`], and differ in where they start, what regularizes
+//! them and what they send. The personal state never leaves the device: only what is sent is
+//! clipped and gets noise, and only that is private (papers.md P10).
 
 mod fisher;
 mod noisy;
@@ -122,9 +125,9 @@ pub fn descend<M: Model, S: Samples<Target = M::Target>>(
     )
 }
 
-/// DPFedMTL's local steps as the paper has them: in each, the gradient of the shared parameters, which
-/// come first, is replaced by what `release` makes of it (clipped, with noise: [`NoisySteps`]), and
-/// both parts take their step from the same forward pass (papers.md D1, D8).
+/// DPFedMTL's local steps as the paper has them: in each, the gradient of the shared parameters,
+/// which come first, is replaced by what `release` makes of it (clipped, with noise:
+/// [`NoisySteps`]), and both parts take their step from the same forward pass (papers.md D1, D8).
 ///
 /// The weight decay is not applied: it would move the shared part by what is not released.
 ///
@@ -182,19 +185,19 @@ fn steps<M: Model, S: Samples<Target = M::Target>>(
     }
 
     let rate = settings.learning_rate.get();
-    let (epochs, most_steps) = match settings.effort {
+    let (epochs, max_steps) = match settings.effort {
         Effort::Epochs(epochs) => (epochs, u32::MAX),
         Effort::Steps(steps) => (u32::MAX, steps.get()),
     };
     let mut report = TrainReport::default();
     for epoch in 0..epochs {
-        if report.steps >= most_steps {
+        if report.steps >= max_steps {
             break;
         }
         stream::shuffle(order, rng);
         let (mut loss, mut batches) = (0.0, 0.0);
         for batch in order.chunks(settings.batch_size.get() as usize) {
-            if report.steps >= most_steps {
+            if report.steps >= max_steps {
                 break;
             }
             loss += model.loss_and_gradient(local, samples, batch, scratch, gradient)?;
@@ -258,8 +261,8 @@ pub fn difference(local: &[f32], from: &[f32], to: &mut [f32]) {
 }
 
 /// PP-SGD's split of the way from `shared + offset` to `local`, which both parts went together: the
-/// offset went `ratio` times as far as the shared part. `update` becomes the shared part's difference,
-/// before it is clipped, and `offset` the new offset.
+/// offset went `ratio` times as far as the shared part. `update` becomes the shared part's
+/// difference, before it is clipped, and `offset` the new offset.
 ///
 /// For this, [`descend`] takes steps of `1 + ratio` times the learning rate from `shared + offset`.
 #[inline]

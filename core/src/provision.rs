@@ -1,8 +1,8 @@
-//! A device's own data in a flash page of its own, so that one firmware image serves every device.
+//! A device's data in a separate page of flash, so that one firmware image serves every device.
 //!
-//! A record holds who the device is, what it agrees to and, for tests, demonstrations and boards whose
-//! data set is fixed, its samples. `docs/provisioning.md` has the layout. It is secret: it holds the
-//! device's key and the root of its random streams.
+//! A record holds who the device is, what it agrees to and, for tests, demonstrations and boards
+//! whose data set is fixed, its samples. `docs/provisioning.md` has the layout. It is secret: it
+//! holds the device's key and the root of its random streams.
 //!
 //! [`write()`] makes a record, [`Record::read`] reads one where it lies and copies no samples.
 //! Nothing of it is trusted: a page that is blank, cut or damaged is an error with a name.
@@ -36,7 +36,7 @@ const CRC_BYTES: usize = 4;
 /// Bytes of a feature value or a target.
 const WORD_BYTES: usize = 4;
 
-/// Why bytes are no record, or a record cannot be made or used.
+/// Why bytes are not a record, or a record cannot be made or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProvisionError {
@@ -50,8 +50,8 @@ pub enum ProvisionError {
     Samples,
     /// The samples have other targets than the model.
     Target,
-    /// The page is not aligned to four bytes, or the processor is big-endian: rows of `f32` cannot be
-    /// used where they lie.
+    /// The page is not aligned to four bytes, or the processor is big-endian: rows of `f32` cannot
+    /// be used where they lie.
     Unaligned,
     /// The buffer is too small, or the samples are more than a record can count.
     Room,
@@ -63,7 +63,7 @@ impl core::fmt::Display for ProvisionError {
             Self::Blank => "no provisioning record: the device was not provisioned",
             Self::Length => "the provisioning record is cut, or its length is wrong",
             Self::Checksum => "the provisioning record is damaged",
-            Self::Samples => "the provisioning record has samples that cannot be",
+            Self::Samples => "the provisioning record has invalid samples",
             Self::Target => "the provisioning record's samples are for another kind of model",
             Self::Unaligned => "the provisioning record does not lie at a multiple of four bytes",
             Self::Room => "the provisioning record does not fit",
@@ -166,8 +166,8 @@ impl<'a> Record<'a> {
         };
         let policy = Policy {
             budget: Budget(reader.u32()?),
-            least_noise_multiplier: reader.u64()?,
-            most_epochs: reader.u32()?,
+            min_noise_multiplier: reader.u64()?,
+            max_epochs: reader.u32()?,
         };
         let (feature_count, kind, filling) = (reader.u16()?, reader.u8()?, reader.u8()?);
         let count = reader.u32()?;
@@ -346,7 +346,8 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + use<'_> {
     bytes.as_chunks().0.iter().copied().map(u32::from_le_bytes)
 }
 
-/// Bytes of a record with `count` samples of `feature_count` features; `None` if it cannot be so long.
+/// Bytes of a record with `count` samples of `feature_count` features; `None` if it cannot be so
+/// long.
 pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
     let Some(words) = feature_count.checked_add(1) else {
         return None;
@@ -361,12 +362,12 @@ pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
 }
 
 /// Writes a record to the beginning of `page`; returns its length. Without samples the device
-/// has data of its own, for example from a sensor.
+/// has its own data, for example from a sensor.
 ///
 /// # Errors
-/// [`ProvisionError::Room`] if `page` is shorter than [`record_bytes`] or there are too many samples,
-/// [`ProvisionError::Samples`] if a value is not finite, [`ProvisionError::Length`] if the samples have
-/// different numbers of features. `page` is then unchanged or no record.
+/// [`ProvisionError::Room`] if `page` is shorter than [`record_bytes`] or there are too many
+/// samples, [`ProvisionError::Samples`] if a value is not finite, [`ProvisionError::Length`] if the
+/// samples have different numbers of features. `page` is then unchanged or no record.
 pub fn write<S>(
     identity: &Identity,
     policy: &Policy,
@@ -394,8 +395,8 @@ where
         .put(identity.key.secret())
         .put(identity.root.secret())
         .u32(policy.budget.0)
-        .u64(policy.least_noise_multiplier)
-        .u32(policy.most_epochs)
+        .u64(policy.min_noise_multiplier)
+        .u32(policy.max_epochs)
         .u16(u16::try_from(feature_count).map_err(room)?)
         .u8(kind as u8)
         .u8(0)

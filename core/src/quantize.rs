@@ -15,10 +15,10 @@ use crate::{
     params::ClipNorm,
 };
 
-/// Fewest and most bits of a [`Grid`].
+/// The range of the bits of a [`Grid`].
 pub const BITS: core::ops::RangeInclusive<u32> = 4..=24;
 
-/// Bits of a grid unless said otherwise.
+/// Bits of a grid by default.
 pub const DEFAULT_BITS: u32 = 20;
 
 /// Entries of at most 2²⁵ whose squares certainly add up to less than 2⁶⁴.
@@ -39,7 +39,7 @@ pub enum QuantizeError {
     NotFinite,
     /// The update was not clipped: an entry is more than twice the clip norm.
     NotClipped,
-    /// Integers whose squares sum to more than 4^b: not a clipped update, whoever sent it.
+    /// Integers whose squares sum to more than 4^b: not a clipped update.
     OutOfBound,
     /// The buffer has another length than the update.
     Length {
@@ -148,9 +148,9 @@ impl Grid {
     /// |x| / step = (m / M) · 2^shift, shift ≤ 25.
     ///
     /// *Estimate.* `reciprocal` is short of 2⁵⁵/M by at most 1 + 1/M, so 2⁸m · reciprocal / 2³² is
-    /// short of 2³¹·m/M by less than 1.1, and after rounding down by less than 2.1. Shifted by
-    /// 31 − shift ≥ 6 to the right that is less than 2.1/64 of a unit: the estimate is the quotient,
-    /// or one less.
+    /// short of 2³¹·m/M by less than 1.1, and after rounding down by less than 2.1. Shifted by 31 −
+    /// shift ≥ 6 to the right that is less than 2.1/64 of a unit: the estimate is the quotient, or
+    /// one less.
     ///
     /// *Which.* m · 2^shift − estimate · M is therefore at least 0 and below 2M < 2²⁵. The lowest
     /// 32 bits of both products give it, and it is M or more if the estimate is one less. ∎
@@ -318,8 +318,8 @@ mod tests {
         q.iter().map(|q| u128::from(q.unsigned_abs()).pow(2)).sum()
     }
 
-    /// The definition in `f64`, whose quotient is never rounded across an integer here, and subnormal
-    /// entries to zero.
+    /// The definition in `f64`, whose quotient is never rounded across an integer here, and
+    /// subnormal entries to zero.
     fn by_division(grid: &Grid, x: f32) -> i32 {
         if x.is_subnormal() {
             return 0;
@@ -352,8 +352,9 @@ mod tests {
             let near = (f64::from(point >> (30 - bits)) * grid.step()) as f32;
             for x in [entry, near, near.next_up(), near.next_down(), largest, 0.0] {
                 if x.abs() <= largest {
-                    prop_assert_eq!(grid.round_toward_zero(x), by_division(&grid, x), "{} on {:?}", x, grid);
-                    prop_assert_eq!(grid.round_toward_zero(-x), by_division(&grid, -x), "{} on {:?}", -x, grid);
+                    let (up, down) = (grid.round_toward_zero(x), grid.round_toward_zero(-x));
+                    prop_assert_eq!(up, by_division(&grid, x), "{} on {:?}", x, grid);
+                    prop_assert_eq!(down, by_division(&grid, -x), "{} on {:?}", -x, grid);
                 }
             }
         }
@@ -372,7 +373,8 @@ mod tests {
             for (q, x) in q.iter().zip(&v) {
                 let back = grid.value(i64::from(*q), 1.0);
                 // One step, and the repair of at most a few ulps.
-                prop_assert!(f64::from((back - x).abs()) <= grid.step() * 1.001 + 1e-5 * f64::from(x.abs()));
+                let bound = grid.step() * 1.001 + 1e-5 * f64::from(x.abs());
+                prop_assert!(f64::from((back - x).abs()) <= bound);
                 prop_assert!(back.abs() <= x.abs());
             }
         }

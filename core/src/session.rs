@@ -2,77 +2,45 @@
 //!
 //! The firmware owns the loop:
 //!
-//! 1. write [`Session::outgoing`] to the line, and give received bytes to [`Session::receive`], in this order;
+//! 1. write [`Session::outgoing`] to the line, and give received bytes to [`Session::receive`], in
+//!    this order;
 //! 2. when [`Session::phase`] is [`Phase::Training`], call [`Session::train`] with the local data;
 //! 3. when the line was silent for a while, call [`Session::timeout`]: it repeats what is waiting
 //!    for an answer, at most [`REPETITIONS`] times in a row, and then begins a new session;
 //! 4. otherwise sleep.
 //!
 //! [`Session::exchange`] does the first step on any byte stream with the traits of `embedded-io`.
-//! Nothing here waits or loops beyond the bytes that it was given, and nothing panics. What comes
-//! in and makes no sense is left out and counted ([`Session::refusals`]).
+//! Nothing here waits or loops beyond the bytes that it was given, and nothing panics. Invalid
+//! input is left out and counted ([`Session::refusals`]).
 //!
-//! The way of an update: train, clip, quantise, add the device's noise, pack. The noise is drawn once, when
-//! training ends, and what is sent takes the place of the update: a chunk that is repeated has the same
-//! values, and nothing without noise is left. The update needs no third vector.
+//! An update is trained, clipped, quantised, covered by the device's noise and packed. The noise is
+//! drawn once, when training ends, and what is sent takes the place of the update: a chunk that is
+//! repeated has the same values, and nothing without noise is left. The update needs no third
+//! vector.
 
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use crate::{
-    ledger::Ledger,
-    model::Model,
-    samples::Samples,
-    train::Workspace,
-    wire::{
-        message::{Shape, WhyRefused, update_chunks},
-        refusal::Refusals,
-    },
-};
+use crate::{ledger::Ledger, model::Model, samples::Samples, wire::refusal::Refusals};
 
 mod conversation;
+mod device;
 mod exchange;
 mod line;
+mod phase;
 mod policy;
 mod round;
 #[cfg(test)]
 mod tests;
 
-use conversation::{Answer, Conversation};
-use line::Line;
+pub use conversation::REPETITIONS;
+pub use device::{Memory, SessionError};
+pub use phase::Phase;
 pub use policy::{Identity, Policy};
 
-/// How often a message is repeated in a row before the session is given up.
-pub const REPETITIONS: u8 = 8;
-
-/// Memory of a session: three vectors as long as the model, the order of the samples, and scores.
-pub struct Memory<'a> {
-    /// The coordinator's model; as long as the model.
-    pub global: &'a mut [f32],
-    /// What training needs.
-    pub work: Workspace<'a>,
-}
-
-/// Where a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Nothing was said yet: [`Session::timeout`] says hello.
-    Silent,
-    /// Hello was said.
-    Greeting,
-    /// The session was opened, and the coordinator has not shown that it knows.
-    Ready,
-    /// Between two rounds: nothing to do until an invitation comes.
-    Idle,
-    /// The model is coming in.
-    Receiving,
-    /// The model is there: the firmware calls [`Session::train`].
-    Training,
-    /// The update is going out.
-    Sending,
-    /// The coordinator will not work with this device: the session stays silent until it is called.
-    Refused(WhyRefused),
-}
+use conversation::{Answer, Conversation};
+use device::Device;
+use line::Line;
 
 /// A device's side of the protocol around a model of any size.
 pub struct Session<'a, M, F, R> {
@@ -86,13 +54,17 @@ where
     F: NorFlash,
     R: Rng,
 {
-    /// A device that has said nothing yet; `None` if the model has more than 65,535 features or
-    /// scores, or more chunks than can be numbered, or if `memory` does not fit it.
+    /// A session that has not sent anything yet.
     ///
-    /// `nonces` gives 16 bytes a session that never come again: of hardware entropy, or of a counter
-    /// that survives restarts. Repeating them lets old sessions be replayed to the device; its
-    /// ledger still refuses their rounds.
-    #[inline(never)]
+    /// `nonces` gives 16 bytes a session that never come again: of hardware entropy, or of a
+    /// counter that survives restarts. Repeating them lets old sessions be replayed to the device;
+    /// its ledger still refuses their rounds.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the protocol cannot carry the model, or `memory` does not fit it.
+    // Inlined, so that with sizes known to the compiler nothing is left of the checks, and the
+    // session is built in its place: a `Result` that is converted would be in RAM twice.
+    #[inline(always)]
     pub fn new(
         identity: Identity,
         policy: Policy,
@@ -100,29 +72,16 @@ where
         memory: Memory<'a>,
         ledger: Ledger<F>,
         nonces: R,
-    ) -> Option<Self> {
-        Shape::of(&model)?;
-        let parameters = model.parameter_count();
-        // As many chunks as an update can have: one value in each at least.
-        u16::try_from(update_chunks(parameters, 57)).ok()?;
-        let Workspace {
-            local,
-            update,
-            scratch,
-            ..
-        } = &memory.work;
-        let fits = [&*memory.global, local, update]
-            .iter()
-            .all(|vector| vector.len() == parameters);
-        if !fits || scratch.len() < model.scratch_count(1) {
-            return None;
-        }
+    ) -> Result<Self, SessionError> {
+        device::check(&model, &memory)?;
         let conversation = Conversation {
-            identity,
-            policy,
-            model,
-            memory,
-            ledger,
+            device: Device {
+                identity,
+                policy,
+                model,
+                memory,
+                ledger,
+            },
             nonces,
             nonce: [0; 16],
             link: None,
@@ -131,7 +90,7 @@ where
             repetitions: 0,
             refusals: Refusals::new(),
         };
-        Some(Self {
+        Ok(Self {
             line: Line::new(),
             conversation,
         })
@@ -149,12 +108,12 @@ where
 
     /// The device's ledger.
     pub const fn ledger(&self) -> &Ledger<F> {
-        &self.conversation.ledger
+        &self.conversation.device.ledger
     }
 
     /// Gives the ledger back, as at a restart.
     pub fn into_ledger(self) -> Ledger<F> {
-        self.conversation.ledger
+        self.conversation.device.ledger
     }
 
     /// Bytes for the line: a whole frame, or none.
@@ -169,16 +128,16 @@ where
 
     /// Takes bytes from the line, up to the end of a frame; returns how many it took.
     ///
-    /// If it took fewer than there are, the rest is for the next call, after the outgoing bytes: a frame
-    /// that comes while one waits to go out is left out and counted: [`Crossed`].
+    /// If it took fewer than there are, the rest is for the next call, after the outgoing bytes: a
+    /// frame that comes while one waits to go out is left out and counted: [`Crossed`].
     ///
     /// [`Crossed`]: crate::wire::refusal::Refusal::Crossed
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
         for (index, byte) in bytes.iter().enumerate() {
             // Only a zero ends a frame.
-            if let Some(raw) = self.line.hear(*byte) {
-                let answer = self.conversation.hear(raw);
-                self.say(answer);
+            if let Some(raw) = self.line.receive(*byte) {
+                let answer = self.conversation.receive(raw);
+                self.send(answer);
                 return index + 1;
             }
         }
@@ -191,23 +150,24 @@ where
     pub fn timeout(&mut self) {
         if !self.line.waits() {
             let answer = self.conversation.timeout();
-            self.say(answer);
+            self.send(answer);
         }
     }
 
-    /// Trains on `samples` and begins to send the update, or declines. Does nothing in other phases.
+    /// Trains on `samples` and begins to send the update, or declines. Does nothing in other
+    /// phases.
     ///
     /// The participation is recorded before any random stream of the round is used.
     pub fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) {
         if self.phase() == Phase::Training {
             let answer = self.conversation.train(samples);
-            self.say(answer);
+            self.send(answer);
         }
     }
 
-    fn say(&mut self, answer: Answer) {
+    fn send(&mut self, answer: Answer) {
         if !matches!(answer, Answer::Nothing) {
-            self.conversation.say(answer, self.line.speak());
+            self.conversation.send(answer, self.line.send());
         }
     }
 }
@@ -215,13 +175,9 @@ where
 impl<M, F, R> core::fmt::Debug for Session<'_, M, F, R> {
     /// Where it stands, and nothing of the data.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Conversation {
-            phase,
-            ledger,
-            memory,
-            ..
-        } = &self.conversation;
-        let parameters = memory.global.len();
+        let Conversation { device, phase, .. } = &self.conversation;
+        let parameters = device.memory.global.len();
+        let ledger = &device.ledger;
         write!(f, "Session({phase:?}, {parameters} parameters, {ledger:?})")
     }
 }

@@ -27,74 +27,27 @@
 //! Not here: the refusal of NaN and infinity, which spread through the vector. The caller refuses
 //! them before, with the update that brought them.
 
+mod columns;
 mod dimension;
+mod error;
 mod grid;
 mod narrow;
 mod positive;
+mod power;
 mod recursion;
 mod segments;
+mod tensors;
 mod wide;
 
-use core::fmt;
 use core::num::NonZeroUsize;
 
 pub use dimension::bias_squared;
+pub use error::SmoothingError;
 pub use narrow::NarrowSmoothing;
+pub use recursion::NARROW_SIGMA;
+
+use tensors::each_tensor;
 use wide::WideRecursion;
-
-/// Largest sigma whose recursions run in `f32`: the roundings of one pass add up to at most
-/// `2^-24 / (1 - r)`, which is 1e-6 of the largest entry here and grows as `sqrt(sigma)`.
-pub const NARROW_SIGMA: f32 = 256.0;
-
-/// Why a smoothing factor or the shape of a vector was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SmoothingError {
-    /// Sigma is NaN or infinite.
-    NotFinite,
-    /// Sigma is below 0.
-    Negative,
-    /// Sigma is above [`NARROW_SIGMA`], which gradients are not smoothed by.
-    TooLarge,
-    /// The lengths do not add up to the length of the vector.
-    Length {
-        /// The sum of the lengths; `usize::MAX` if it does not fit.
-        expected: usize,
-        /// The length of the vector.
-        found: usize,
-    },
-    /// The vector is not a whole number of grids.
-    Grid {
-        /// Elements in one grid, the product of its axes; `usize::MAX` if it does not fit.
-        cells: usize,
-        /// The length of the vector.
-        found: usize,
-    },
-}
-
-impl fmt::Display for SmoothingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotFinite => write!(f, "sigma must be finite"),
-            Self::Negative => write!(f, "sigma must be 0 or more"),
-            Self::TooLarge => write!(f, "sigma must be at most {NARROW_SIGMA}"),
-            Self::Length { expected, found } => {
-                write!(
-                    f,
-                    "the lengths add up to {expected}, the vector has {found}"
-                )
-            }
-            Self::Grid { cells, found } => {
-                write!(
-                    f,
-                    "a grid has {cells} elements, the vector has {found}: no multiple of it"
-                )
-            }
-        }
-    }
-}
-
-impl core::error::Error for SmoothingError {}
 
 /// Laplacian smoothing with one factor sigma; see the [module](self) for the formula.
 ///
@@ -217,31 +170,6 @@ impl LaplacianSmoothing {
     fn is_identity(&self, d: usize) -> bool {
         d < 2 || self.sigma <= 0.0
     }
-}
-
-/// Hands each of several tensors that lie in a row in `v` to `smooth`.
-#[inline(always)]
-fn each_tensor(
-    v: &mut [f32],
-    lengths: &[usize],
-    mut smooth: impl FnMut(&mut [f32]),
-) -> Result<(), SmoothingError> {
-    let found = v.len();
-    let expected = lengths
-        .iter()
-        .fold(0, |sum: usize, &length| sum.saturating_add(length));
-    if expected != found {
-        return Err(SmoothingError::Length { expected, found });
-    }
-    let mut rest = v;
-    for &length in lengths {
-        let Some((tensor, after)) = rest.split_at_mut_checked(length) else {
-            break;
-        };
-        smooth(tensor);
-        rest = after;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

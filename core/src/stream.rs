@@ -79,7 +79,7 @@ impl Root {
 
     /// Root for simulation and tests: the seed, little-endian, then a fixed text of 24 bytes.
     ///
-    /// The result is reproducible and therefore **not private**: who knows the seed knows the
+    /// The result is reproducible and therefore **not private**: whoever knows the seed knows the
     /// noise.
     pub const fn from_seed(seed: u64) -> Self {
         let mut key = [0; 32];
@@ -133,8 +133,8 @@ impl core::fmt::Debug for Root {
 pub struct Stream(Generator);
 
 impl Stream {
-    /// The same stream from another place on: `words` 32-bit words after this one. The places of a stream
-    /// must be far enough apart, and end before its 2³⁶ words do.
+    /// The same stream from another place on: `words` 32-bit words after this one. The places of a
+    /// stream must be far enough apart, and end before its 2³⁶ words do.
     #[must_use]
     pub fn at(&self, words: u64) -> Self {
         let mut stream = self.clone();

@@ -35,6 +35,17 @@ pub enum Clipping {
 }
 
 /// How a device trains in one round.
+///
+/// ```
+/// # use core::num::NonZeroU32;
+/// use smolfed_core::{ClipNorm, LearningRate, LocalTraining};
+///
+/// let (rate, clip_norm) = (LearningRate::new(0.1)?, ClipNorm::new(0.3)?);
+/// let settings = LocalTraining::new(rate, clip_norm)
+///     .with_epochs(5)
+///     .with_batch_size(NonZeroU32::MIN);
+/// # Ok::<(), smolfed_core::params::ParamError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LocalTraining {
     /// Passes over the local samples (E).
@@ -53,6 +64,65 @@ pub struct LocalTraining {
     pub clipping: Clipping,
     /// Laplacian smoothing of the local gradient, tensor by tensor.
     pub gradient_smoothing: Option<NarrowSmoothing>,
+}
+
+impl LocalTraining {
+    /// One pass over the samples in batches of ten, clipped after every step; no penalties and no
+    /// smoothing.
+    pub const fn new(learning_rate: LearningRate, clip_norm: ClipNorm) -> Self {
+        Self {
+            epochs: 1,
+            batch_size: NonZeroU32::MIN.saturating_add(9),
+            learning_rate,
+            weight_decay: Penalty::NONE,
+            proximal: Penalty::NONE,
+            clip_norm: Some(clip_norm),
+            clipping: Clipping::EveryStep,
+            gradient_smoothing: None,
+        }
+    }
+
+    /// With this many passes over the local samples.
+    #[must_use]
+    pub const fn with_epochs(mut self, epochs: u32) -> Self {
+        self.epochs = epochs;
+        self
+    }
+
+    /// With this many samples in a batch.
+    #[must_use]
+    pub const fn with_batch_size(mut self, batch_size: NonZeroU32) -> Self {
+        self.batch_size = batch_size;
+        self
+    }
+
+    /// With weight decay.
+    #[must_use]
+    pub const fn with_weight_decay(mut self, weight_decay: Penalty) -> Self {
+        self.weight_decay = weight_decay;
+        self
+    }
+
+    /// With a proximal term.
+    #[must_use]
+    pub const fn with_proximal(mut self, proximal: Penalty) -> Self {
+        self.proximal = proximal;
+        self
+    }
+
+    /// Clipped after every step, or once at the end.
+    #[must_use]
+    pub const fn with_clipping(mut self, clipping: Clipping) -> Self {
+        self.clipping = clipping;
+        self
+    }
+
+    /// With Laplacian smoothing of the local gradient.
+    #[must_use]
+    pub const fn with_gradient_smoothing(mut self, smoothing: NarrowSmoothing) -> Self {
+        self.gradient_smoothing = Some(smoothing);
+        self
+    }
 }
 
 /// Why a device has no update. It must then sit the round out.
@@ -117,9 +187,9 @@ pub struct Workspace<'a> {
 pub struct TrainReport {
     /// Local steps taken.
     pub steps: u32,
-    /// Clippings that shrank something: of steps, or of the final update.
+    /// Steps that were clipped, or 1 if the final update was.
     pub clipped_steps: u32,
-    /// Clippings that were done: one a step, or one at the end, or none.
+    /// Steps that could have been clipped, or 1 if only the final update is clipped.
     pub clipping_chances: u32,
     /// Mean loss over the first epoch's batches, each before its step.
     pub first_loss: f32,
@@ -153,33 +223,7 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
         update,
         order,
         scratch,
-    } = work;
-    let count = samples.len();
-    for found in [global.len(), local.len(), update.len()] {
-        let expected = model.parameter_count();
-        if found != expected {
-            return Err(TrainError::Workspace { expected, found });
-        }
-    }
-    if count == 0 {
-        return Err(TrainError::NoSamples);
-    }
-    let available = order.len();
-    let Some(order) = order.get_mut(..count) else {
-        return Err(TrainError::Workspace {
-            expected: count,
-            found: available,
-        });
-    };
-
-    // As long as each other, which the compiler has not understood: no `copy_from_slice`.
-    for (w, start) in local.iter_mut().zip(global) {
-        *w = *start;
-    }
-    update.fill(0.0);
-    for (slot, index) in order.iter_mut().zip(0..) {
-        *slot = index;
-    }
+    } = begin(model.parameter_count(), samples.len(), global, work)?;
     let step_clip = settings
         .clip_norm
         .filter(|_| settings.clipping == Clipping::EveryStep);
@@ -232,6 +276,51 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
         report.clipping_chances = 1;
     }
     Ok(report)
+}
+
+/// Checks all lengths, and begins at the global model with the samples in order.
+#[inline(always)]
+fn begin<'a>(
+    expected: usize,
+    count: usize,
+    global: &[f32],
+    work: Workspace<'a>,
+) -> Result<Workspace<'a>, TrainError> {
+    let Workspace {
+        local,
+        update,
+        order,
+        scratch,
+    } = work;
+    for found in [global.len(), local.len(), update.len()] {
+        if found != expected {
+            return Err(TrainError::Workspace { expected, found });
+        }
+    }
+    if count == 0 {
+        return Err(TrainError::NoSamples);
+    }
+    let found = order.len();
+    let Some(order) = order.get_mut(..count) else {
+        return Err(TrainError::Workspace {
+            expected: count,
+            found,
+        });
+    };
+    // As long as each other, which the compiler has not understood: no `copy_from_slice`.
+    for (w, start) in local.iter_mut().zip(global) {
+        *w = *start;
+    }
+    update.fill(0.0);
+    for (slot, index) in order.iter_mut().zip(0..) {
+        *slot = index;
+    }
+    Ok(Workspace {
+        local,
+        update,
+        order,
+        scratch,
+    })
 }
 
 /// Turns the gradient in `update` into the difference `w − η·g − w^t`; returns its squared norm.

@@ -1,8 +1,8 @@
-//! What a device and its coordinator say to each other, byte by byte: `docs/protocol.md`.
+//! The messages between a device and its coordinator, byte by byte: `docs/protocol.md`.
 //!
 //! A message is the body of a frame; a frame has a header, a keyed MAC and a CRC-32, and travels in
-//! COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and updates travel in
-//! chunks, and a device needs no more memory for the link than one frame.
+//! COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and updates travel
+//! in chunks, and a device needs no more memory for the link than one frame.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -14,8 +14,8 @@
 //! | [`pack`] | integers of a few bits, for updates |
 //! | [`link`] | one end of the link: keys, sequence numbers, refusals |
 //!
-//! The link is authenticated, not secret. An update without noise of its own (central trust) must
-//! travel over something that encrypts.
+//! The link is authenticated, not secret. An update without the device's own noise (central trust)
+//! must travel over something that encrypts.
 
 pub mod cobs;
 pub mod crc32;
@@ -31,20 +31,19 @@ pub(crate) mod bytes;
 #[cfg(test)]
 mod tests;
 
-/// The version of the protocol that this crate speaks.
+pub use frame::BODY_BYTES;
+
+/// The version of the protocol.
 pub const VERSION: u8 = 1;
 
-/// The version in the header of frames of the greeting, in which the versions meet: for ever.
+/// The version in the header of greeting frames, in which the version is agreed: it never changes.
 pub const GREETING_VERSION: u8 = 0;
 
-/// Most bytes of a frame on the line, with the zero that ends it.
+/// Bytes of a frame on the line at most, with the zero that ends it.
 pub const FRAME_BYTES: usize = 256;
 
-/// Most bytes of a frame before COBS, which adds one byte to so many, and the zero.
+/// Bytes of a frame before COBS at most: COBS adds one byte and the zero.
 pub const RAW_BYTES: usize = FRAME_BYTES - 2;
-
-/// Most bytes of a message.
-pub const BODY_BYTES: usize = RAW_BYTES - frame::OVERHEAD_BYTES;
 
 /// Which way a frame travels. Part of what its tag covers, so that no frame can be sent back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,26 +7,15 @@
 //! | `ticks` | tenths of a second since the start |
 //! | `sleep_unless` | waits for an interrupt, unless there is something to do |
 //! | `provisioning` | the page of the provisioning record |
+//! | `random_byte` | a random byte of the hardware, where `boards.rs` has `has_random_numbers` |
 //! | `counter` | for measurements: a counter, [`COUNTS_PER_1000`] a thousand instructions |
 
 #[cfg(target_arch = "arm")]
-mod cortex_m;
+pub mod cortex_m;
 mod register;
 
-#[cfg(board = "microbit")]
-mod microbit;
-#[cfg(board = "microbit")]
-pub use microbit::*;
-
-#[cfg(any(board = "mps2-an385", board = "mps2-an386", board = "mps2-an505"))]
-mod mps2;
-#[cfg(any(board = "mps2-an385", board = "mps2-an386", board = "mps2-an505"))]
-pub use mps2::*;
-
-#[cfg(board = "riscv-virt")]
-mod riscv_virt;
-#[cfg(board = "riscv-virt")]
-pub use riscv_virt::*;
+// The file in `board/` that `boards.rs` names for this board.
+include!(concat!(env!("OUT_DIR"), "/board.rs"));
 
 #[cfg(target_arch = "arm")]
 pub use cortex_m::sleep_unless;

@@ -26,11 +26,11 @@ pub const FEATURES: usize = number(env!("SMOLFED_FEATURES"));
 /// Classes of the model: `SMOLFED_CLASSES` when the firmware is built.
 pub const CLASSES: usize = number(env!("SMOLFED_CLASSES"));
 
-/// Samples of the record that are used at most, four bytes of RAM each.
-pub const MOST_SAMPLES: usize = 64;
+/// Samples of the record that are used, at most: four bytes of RAM each.
+pub const MAX_SAMPLES: usize = 64;
 
-/// Windows of the sensor that are kept.
-pub const WINDOWS: usize = if cfg!(board = "microbit") { 6 } else { 32 };
+/// Windows of the sensor that are kept: `boards.rs`.
+pub const WINDOWS: usize = number(env!("SMOLFED_WINDOWS"));
 
 type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
 const PARAMETERS: usize = Model::PARAMETERS;
@@ -38,7 +38,7 @@ const PARAMETERS: usize = Model::PARAMETERS;
 /// Silence after which the last message is repeated.
 const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 
-/// Takes part for ever, with the ledger and the count of starts on these pieces of flash.
+/// Takes part forever, with the ledger and the count of starts on these pieces of flash.
 ///
 /// # Errors
 /// What is missing or wrong at the start; the device then must not take part.
@@ -47,27 +47,26 @@ pub fn run<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CSt
     let mut local = local_data(&mut windows);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::new();
-    let mut why = c"";
-    let mut session = open(ledger, starts, &mut vectors, &mut why);
+    let mut session = open(ledger, starts, &mut vectors);
     // Both where they are: moved out, they would be in RAM twice.
-    let session = session.as_mut().ok_or(why)?;
+    let session = session.as_mut().map_err(|why| *why)?;
 
     board::start();
     session.timeout();
-    let (mut spoke_at, mut measured_at) = (0, 0);
+    let (mut sent_at, mut measured_at) = (0, 0);
     loop {
         let now = board::ticks();
         // The line of a board does not fail.
         if session.exchange(&mut Serial).unwrap_or(false) {
-            spoke_at = now;
+            sent_at = now;
         }
         if session.phase() == Phase::Training {
             session.train(data);
             continue;
         }
-        if now.wrapping_sub(spoke_at) >= PATIENCE_TICKS {
+        if now.wrapping_sub(sent_at) >= PATIENCE_TICKS {
             session.timeout();
-            spoke_at = now;
+            sent_at = now;
             continue;
         }
         if now != measured_at {
@@ -83,7 +82,7 @@ struct Vectors {
     global: [f32; PARAMETERS],
     local: [f32; PARAMETERS],
     update: [f32; PARAMETERS],
-    order: [u32; MOST_SAMPLES],
+    order: [u32; MAX_SAMPLES],
     scratch: [f32; CLASSES],
 }
 
@@ -93,7 +92,7 @@ impl Vectors {
             global: [0.0; PARAMETERS],
             local: [0.0; PARAMETERS],
             update: [0.0; PARAMETERS],
-            order: [0; MOST_SAMPLES],
+            order: [0; MAX_SAMPLES],
             scratch: [0.0; CLASSES],
         }
     }
@@ -125,31 +124,27 @@ fn local_data(
     Ok((data, Sensor::new(CLASSES as u16, record.identity.device)))
 }
 
-/// A session of the device that the provisioning record names; `why` says what is missing without one.
+/// A session of the device that the provisioning record names, or what is missing for one.
 ///
-/// A function of its own, so that what only the start needs leaves the stack. It returns what
-/// [`Session::new`] returns: in a `Result` the session would be in RAM twice.
+/// A separate function, so that what only the start needs leaves the stack.
 #[inline(never)]
-fn open<'a, F: NorFlash>(
+fn open<F: NorFlash>(
     ledger: F,
     starts: F,
-    vectors: &'a mut Vectors,
-    why: &mut &'static CStr,
-) -> Option<Session<'a, Model, F, Nonces>> {
-    *why = NO_RECORD;
-    let Ok(Record {
-        identity, policy, ..
-    }) = Record::read(board::provisioning())
-    else {
-        return None;
-    };
-    *why = c"refused: the ledger";
-    let ledger = Ledger::open_or_create(ledger).ok()?;
-    *why = c"refused: the count of starts";
-    let nonces = nonces::of_this_start(starts).ok()?;
-    *why = c"refused: the model is too large for the protocol";
-    let model = Softmax::new(Const, Const);
-    Session::new(identity, policy, model, vectors.memory(), ledger, nonces)
+    vectors: &mut Vectors,
+) -> Result<Session<'_, Model, F, Nonces>, &'static CStr> {
+    let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
+    let ledger = Ledger::open_or_create(ledger).map_err(|_| c"refused: the ledger")?;
+    let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
+    Session::new(
+        record.identity,
+        record.policy,
+        Softmax::new(Const, Const),
+        vectors.memory(),
+        ledger,
+        nonces,
+    )
+    .map_err(|_| c"refused: the model is too large for the protocol")
 }
 
 /// A number in the environment of the build; anything else does not compile.
@@ -170,12 +165,13 @@ pub enum LocalData<'a> {
 }
 
 impl<'a> LocalData<'a> {
-    /// The record's samples, or windows where it has none; `None` if the samples do not fit the model.
+    /// The record's samples, or windows where it has none; `None` if the samples do not fit the
+    /// model.
     pub fn new(stored: &Stored<'a>, windows: &'a mut Windows<FEATURES, WINDOWS>) -> Option<Self> {
         if stored.is_empty() {
             return Some(Self::Measured(windows));
         }
-        if stored.feature_count() != FEATURES || stored.len() > MOST_SAMPLES {
+        if stored.feature_count() != FEATURES || stored.len() > MAX_SAMPLES {
             return None;
         }
         stored.in_place().ok().map(Self::Stored)

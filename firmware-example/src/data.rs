@@ -24,7 +24,7 @@ pub const CLASSES: usize = 4;
 pub const SAMPLES: usize = 12;
 /// Units of the shared encoder.
 pub const HIDDEN: usize = 6;
-/// Rounds in which the device keeps a model of its own.
+/// Rounds in which the device keeps a personal model.
 pub const ROUNDS: usize = 3;
 
 /// Feature values that use many bits, in the range of standardised data.
@@ -61,7 +61,7 @@ pub struct Setting {
     pub smoothing_factor: f32,
     /// When the update is clipped.
     pub clipping: Clipping,
-    /// Whether the device adds noise of its own.
+    /// Whether the device adds its own noise.
     pub noise: bool,
 }
 
@@ -100,16 +100,13 @@ impl Setting {
     /// A message, if a constant above is wrong.
     pub fn training(&self) -> Result<LocalTraining, &'static str> {
         let training = || -> Result<LocalTraining, ParamError> {
-            Ok(LocalTraining {
-                epochs: 3,
-                batch_size: NonZeroU32::MIN.saturating_add(4),
-                learning_rate: LearningRate::new(0.07)?,
-                weight_decay: Penalty::new(0.001)?,
-                proximal: Penalty::new(0.01)?,
-                clip_norm: Some(ClipNorm::new(0.3)?),
-                clipping: self.clipping,
-                gradient_smoothing: None,
-            })
+            let (rate, clip_norm) = (LearningRate::new(0.07)?, ClipNorm::new(0.3)?);
+            Ok(LocalTraining::new(rate, clip_norm)
+                .with_epochs(3)
+                .with_batch_size(NonZeroU32::MIN.saturating_add(4))
+                .with_weight_decay(Penalty::new(0.001)?)
+                .with_proximal(Penalty::new(0.01)?)
+                .with_clipping(self.clipping))
         };
         let smoothing = NarrowSmoothing::new(self.smoothing_factor);
         let smoothing = smoothing.map_err(|_: SmoothingError| "the smoothing factor")?;

@@ -1,5 +1,5 @@
-//! What an emulated board borrows from its host, by semihosting: a console, an exit code, and a file
-//! that keeps the ledger's flash when the board is killed.
+//! What an emulated board borrows from its host, by semihosting: a console, an exit code, and a
+//! file that keeps the ledger's flash when the board is killed.
 //!
 //! A real board has none of this: its HAL implements [`NorFlash`] for the flash of the
 //! microcontroller, and the console is a matter of taste (defmt, RTT).
@@ -46,7 +46,8 @@ impl HostFlash {
     /// Bytes of a part.
     pub const BYTES: u32 = 128;
 
-    /// Part `part` of the file that the command line names: `-semihosting-config arg=client,arg=FILE`.
+    /// Part `part` of the file that the command line names: `-semihosting-config
+    /// arg=client,arg=FILE`.
     ///
     /// A file that is not there is made, all ones, as flash that was never written.
     ///
@@ -64,7 +65,8 @@ impl HostFlash {
         if let Ok(file) = options.read(true).write(true).open(path) {
             return Ok(Self { file, base });
         }
-        // Semihosting knows no mode that creates without truncating; what was there could not be opened.
+        // Semihosting knows no mode that creates without truncating; what was there could not be
+        // opened.
         let file = options.create(true).truncate(true).open(path);
         let file = file.map_err(|_| HostError)?;
         Ok(Self { file, base })

@@ -2,45 +2,45 @@
 //!
 //! Where the hardware has a generator of random numbers, they come from there: two of 128 bits are
 //! equal with probability 2⁻¹²⁸. Elsewhere every start of the board has a number, which is on flash
-//! before it is used, and a nonce is that number with the number of the session behind it. Anybody can
-//! guess it, which does no harm: the key of a session is a pseudo-random function of it, and of the
-//! coordinator's nonce, which is random.
+//! before it is used, and a nonce is that number with the number of the session behind it. Anybody
+//! can guess it, which does no harm: the key of a session is a pseudo-random function of it, and of
+//! the coordinator's nonce, which is random.
 
 use core::convert::Infallible;
 
 use embedded_storage::nor_flash::NorFlash;
-#[cfg(not(board = "microbit"))]
+#[cfg(not(has_random_numbers))]
 use smolfed_core::ledger::{Budget, Ledger, LedgerError};
 
 /// Where nonces come from.
-#[cfg(not(board = "microbit"))]
+#[cfg(not(has_random_numbers))]
 pub type Nonces = Counted;
 
 /// Where nonces come from.
-#[cfg(board = "microbit")]
+#[cfg(has_random_numbers)]
 pub type Nonces = Hardware;
 
-/// The nonces of this start, counted on a piece of flash of its own.
+/// The nonces of this start, counted on a separate piece of flash.
 ///
 /// # Errors
-/// [`LedgerError`] if the start could not be counted: the device must then say nothing.
-#[cfg(not(board = "microbit"))]
+/// [`LedgerError`] if the start could not be counted: the device must then send nothing.
+#[cfg(not(has_random_numbers))]
 pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
     let mut starts = Ledger::open_or_create(flash)?;
-    // The numbers of a ledger go up by one at least, and are on flash when it says so.
+    // The numbers of a ledger go up by one at least, and are on flash when it returns.
     let start = starts.past().next_round;
     starts.begin(start, Budget(u32::MAX))?;
     Ok(Counted { start, session: 0 })
 }
 
 /// Numbers of sessions.
-#[cfg(not(board = "microbit"))]
+#[cfg(not(has_random_numbers))]
 pub struct Counted {
     start: u32,
     session: u32,
 }
 
-#[cfg(not(board = "microbit"))]
+#[cfg(not(has_random_numbers))]
 impl rand_core::TryRng for Counted {
     type Error = Infallible;
 
@@ -55,12 +55,12 @@ impl rand_core::TryRng for Counted {
     fn try_fill_bytes(&mut self, nonce: &mut [u8]) -> Result<(), Infallible> {
         let number = self.start.to_le_bytes().into_iter();
         let number = number.chain(self.session.to_le_bytes());
-        // Eight bytes never come again; the others say nothing.
+        // Eight bytes never come again; the others are padding.
         let number = number.chain(core::iter::repeat(0));
         for (place, byte) in nonce.iter_mut().zip(number) {
             *place = byte;
         }
-        // One every half second takes 68 years to come again.
+        // At one every half second it takes 68 years to repeat.
         self.session = self.session.wrapping_add(1);
         Ok(())
     }
@@ -70,16 +70,16 @@ impl rand_core::TryRng for Counted {
 ///
 /// # Errors
 /// None.
-#[cfg(board = "microbit")]
+#[cfg(has_random_numbers)]
 pub fn of_this_start<F: NorFlash>(_: F) -> Result<Nonces, Infallible> {
     Ok(Hardware)
 }
 
 /// The hardware's generator.
-#[cfg(board = "microbit")]
+#[cfg(has_random_numbers)]
 pub struct Hardware;
 
-#[cfg(board = "microbit")]
+#[cfg(has_random_numbers)]
 impl rand_core::TryRng for Hardware {
     type Error = Infallible;
 

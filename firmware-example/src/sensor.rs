@@ -63,7 +63,7 @@ pub struct Sensor {
 }
 
 impl Sensor {
-    /// A sensor that sees so many classes; different numbers see different noise.
+    /// A sensor that sees that many classes; each device number has its own noise.
     pub const fn new(classes: u16, number: u32) -> Self {
         Self {
             classes,

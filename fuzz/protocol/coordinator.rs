@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use smolfed::coordinator::exchange::{Offer, Verdict};
-use smolfed::coordinator::line::{Line, Roster};
-use smolfed::coordinator::peer::{LineId, Peer, Terms};
+use smolfed::fleet::exchange::{ExchangeOutcome, Offer};
+use smolfed::fleet::peer::{ConnectionId, Peer, Terms};
+use smolfed::fleet::{connection::Connection, registry::Registry};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::link::{DeviceEnd, Link, greet};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Hello, Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
-use smolfed_core::wire::{Direction, FRAME_BYTES};
+use smolfed_core::wire::{Direction, FRAME_BYTES, pack};
 
 use super::{Action, KEY, PARAMETERS, Script, invitation, raw, shape, stream};
 
-/// The coordinator, against a device that knows its own key and one that does not.
+/// The coordinator, with a device that knows its key and one that does not.
 ///
-/// It must return, whatever they say; answer at most a frame for each that came, and a call; let in no
-/// update beyond its bound; and never offer what is over.
+/// Whatever they send, it must return, answer at most one frame for each received one and a `Call`,
+/// and accept no update beyond its bound.
 pub fn coordinator(bytes: &[u8]) {
     let mut script = Script(bytes);
     let local_noise = script.byte().is_some_and(|byte| byte & 1 != 0);
@@ -27,110 +27,155 @@ pub fn coordinator(bytes: &[u8]) {
         shape: shape(),
         local_noise,
     };
-    let key = Key::from_secret(KEY);
-    let peers = [(5, key.clone()), (6, Key::from_secret([4; 32]))];
-    let peers = peers.map(|(device, key)| (device, Peer::new(device, key, terms)));
-    let mut roster = Roster::new(BTreeMap::from(peers), stream());
-    let mut line = Line::new(LineId(0));
-    let (mut lines, mut number, mut now) = (0, 0, Duration::ZERO);
-    let mut link: Option<Link<DeviceEnd>> = None;
-    let mut offer = None;
+    let peers = [(5, KEY), (6, [4; 32])];
+    let peers = peers.map(|(device, secret)| {
+        let key = Key::from_secret(secret);
+        (device, Peer::new(device, key, terms))
+    });
+    let mut coordinator = Coordinator {
+        registry: Registry::new(BTreeMap::from(peers), stream()),
+        connection: Connection::new(ConnectionId(0)),
+        connections: 0,
+    };
+    let mut device = Device {
+        link: None,
+        round: 0,
+        local_noise,
+    };
+    let mut now = Duration::ZERO;
     while let Some(action) = script.next() {
-        let mut said = Vec::new();
-        let mut say = |link: &mut Option<Link<DeviceEnd>>, round, message: &Message<'_>| {
-            if let Some(link) = link {
-                said.extend_from_slice(link.seal(round, message).as_slice());
-            }
-        };
-        let mut nonce = None;
+        let nonce = matches!(action, Action::Greeting).then_some([device.round as u8; 16]);
         match action {
-            Action::Bytes(bytes) => said.extend_from_slice(bytes),
+            Action::Silence => now += Duration::from_millis(700),
+            Action::Reconnect => coordinator.reconnect(),
+            Action::NextRound => {
+                device.round += 1;
+                coordinator.next_round(device.round, local_noise);
+            }
+            _ => {}
+        }
+        let answer = coordinator.receive(&device.send(action), now);
+        if let (Some(ours), Some(theirs)) = (nonce, welcome(&answer)) {
+            let session = Key::from_secret(KEY).session(5, &ours, &theirs);
+            device.link = Some(Link::new(session));
+        }
+    }
+    coordinator.close();
+}
+
+/// The coordinator with the connection that the script uses.
+struct Coordinator {
+    registry: Registry,
+    connection: Connection,
+    /// How many were lost.
+    connections: u64,
+}
+
+impl Coordinator {
+    fn reconnect(&mut self) {
+        self.connection.lost(&mut self.registry);
+        self.connections += 1;
+        self.connection = Connection::new(ConnectionId(self.connections));
+    }
+
+    fn next_round(&mut self, number: u32, local_noise: bool) {
+        self.close();
+        let next = Arc::new(Offer {
+            number,
+            invitation: invitation(if local_noise { 17 } else { 1 }),
+            model: vec![0.5; PARAMETERS],
+        });
+        for peer in self.registry.peers.values_mut() {
+            peer.offer(Arc::clone(&next));
+        }
+    }
+
+    /// Ends the round.
+    fn close(&mut self) {
+        for peer in self.registry.peers.values_mut() {
+            check(peer.close());
+        }
+    }
+
+    /// The answer to `bytes`.
+    fn receive(&mut self, bytes: &[u8], now: Duration) -> Vec<u8> {
+        let mut out = Vec::new();
+        let registry = &mut self.registry;
+        self.connection.receive(bytes, registry, now, &mut out);
+        self.connection.poll(registry, now, &mut out);
+        let frames = bytes.iter().filter(|byte| **byte == 0).count();
+        // An answer each, an invitation each, and a call.
+        let limit = (frames + 4) * FRAME_BYTES;
+        assert!(out.len() <= limit, "{} bytes", out.len());
+        let without_key = registry.peers.get(&6);
+        assert!(
+            without_key.is_some_and(|peer| !peer.is_reachable()),
+            "without its key"
+        );
+        out
+    }
+}
+
+/// The device, as the script plays it.
+struct Device {
+    link: Option<Link<DeviceEnd>>,
+    round: u32,
+    local_noise: bool,
+}
+
+impl Device {
+    /// The bytes that it sends.
+    fn send(&mut self, action: Action<'_>) -> Vec<u8> {
+        match action {
+            Action::Bytes(bytes) => bytes.to_vec(),
             Action::Frame(kind, round, body) => {
                 match Message::parse(kind, body, Direction::ToCoordinator) {
-                    Ok(message) => say(&mut link, round, &message),
-                    Err(_) => said.extend_from_slice(raw(kind, round, body).as_slice()),
+                    Ok(message) => self.seal(round, &message),
+                    Err(_) => raw(kind, round, body).as_slice().to_vec(),
                 }
             }
-            Action::Sensible(what, choice) => match what % 4 {
-                0 => say(&mut link, number, &Message::Ready),
-                1 => say(
-                    &mut link,
-                    number,
-                    &Message::WantModel(u16::from(choice % 4)),
-                ),
-                _ => {
-                    let width = invitation(if local_noise { 16 } else { 0 }).width();
-                    let count = smolfed_core::wire::pack::capacity(width, UPDATE_CHUNK_BYTES);
-                    let index = u16::from(choice % 4);
-                    let left = PARAMETERS
-                        .saturating_sub(usize::from(index) * count)
-                        .min(count);
-                    let packed = [choice / 64; UPDATE_CHUNK_BYTES];
-                    let length = smolfed_core::wire::pack::packed_bytes(width, left);
-                    let chunk = UpdateChunk {
-                        index,
-                        negated: choice & 32 != 0,
-                        packed: Packed::Bytes(packed.get(..length).unwrap_or_default()),
-                    };
-                    say(&mut link, number, &Message::UpdateChunk(chunk));
-                }
-            },
-            Action::Silence => now += Duration::from_millis(700),
-            Action::Reconnect => {
-                line.lost(&mut roster);
-                lines += 1;
-                line = Line::new(LineId(lines));
-            }
-            Action::NextRound => {
-                number += 1;
-                let next = Arc::new(Offer {
-                    number,
-                    invitation: invitation(if local_noise { 17 } else { 1 }),
-                    model: vec![0.5; PARAMETERS],
-                });
-                for peer in roster.peers.values_mut() {
-                    check(peer.close(), offer.as_ref());
-                    peer.offer(Arc::clone(&next));
-                }
-                offer = Some(next);
-            }
+            Action::WellFormed(what, choice) => self.well_formed(what, choice),
             Action::Greeting => {
-                let fresh = [number as u8; 16];
                 let hello = Message::Hello(Hello {
                     device: 5,
-                    nonce: fresh,
+                    nonce: [self.round as u8; 16],
                     lowest_version: 1,
                     highest_version: 1,
                     shape: shape(),
                     needs_local_noise: false,
                 });
-                let frame = greet::<DeviceEnd>(&hello, &key);
-                said.extend_from_slice(frame.as_slice());
-                nonce = Some(fresh);
+                let frame = greet::<DeviceEnd>(&hello, &Key::from_secret(KEY));
+                frame.as_slice().to_vec()
+            }
+            Action::Silence | Action::Reconnect | Action::NextRound => Vec::new(),
+        }
+    }
+
+    fn well_formed(&mut self, what: u8, choice: u8) -> Vec<u8> {
+        let index = u16::from(choice % 4);
+        match what % 4 {
+            0 => self.seal(self.round, &Message::Ready),
+            1 => self.seal(self.round, &Message::WantModel(index)),
+            _ => {
+                let width = invitation(if self.local_noise { 16 } else { 0 }).width();
+                let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+                let before = usize::from(index) * count;
+                let left = PARAMETERS.saturating_sub(before).min(count);
+                let packed = [choice / 64; UPDATE_CHUNK_BYTES];
+                let length = pack::packed_bytes(width, left);
+                let chunk = UpdateChunk {
+                    index,
+                    negated: choice & 32 != 0,
+                    packed: Packed::Bytes(packed.get(..length).unwrap_or_default()),
+                };
+                self.seal(self.round, &Message::UpdateChunk(chunk))
             }
         }
-        let mut out = Vec::new();
-        line.receive(&said, &mut roster, now, &mut out);
-        line.poll(&mut roster, now, &mut out);
-        let frames = said.iter().filter(|byte| **byte == 0).count();
-        // An answer each, an invitation each, and a call.
-        assert!(
-            out.len() <= (frames + 4) * FRAME_BYTES,
-            "{} bytes",
-            out.len()
-        );
-        if let Some(nonce) = nonce.and_then(|nonce| Some((nonce, welcome(&out)?))) {
-            let session = key.session(5, &nonce.0, &nonce.1);
-            link = Some(Link::<DeviceEnd>::new(session));
-        }
-        let stranger = roster.peers.get(&6);
-        assert!(
-            stranger.is_some_and(|peer| !peer.is_reachable()),
-            "without its key"
-        );
     }
-    for peer in roster.peers.values_mut() {
-        check(peer.close(), offer.as_ref());
+
+    fn seal(&mut self, round: u32, message: &Message<'_>) -> Vec<u8> {
+        let frame = self.link.as_mut().map(|link| link.seal(round, message));
+        frame.map_or_else(Vec::new, |frame| frame.as_slice().to_vec())
     }
 }
 
@@ -150,18 +195,8 @@ fn welcome(bytes: &[u8]) -> Option<[u8; 16]> {
     nonce
 }
 
-fn check(verdict: Option<Verdict>, offer: Option<&Arc<Offer>>) {
-    let (Some(Verdict::Answered(integers)), Some(offer)) = (verdict, offer) else {
-        return;
-    };
-    assert_eq!(integers.len(), PARAMETERS);
-    let squares: u128 = integers
-        .iter()
-        .map(|q| u128::from(q.unsigned_abs()).pow(2))
-        .sum();
-    let bound = offer.invitation.grid.bound();
-    assert!(
-        offer.invitation.noise.is_some() || squares <= bound.into(),
-        "beyond its bound"
-    );
+fn check(outcome: Option<ExchangeOutcome>) {
+    if let Some(ExchangeOutcome::Answered(update)) = outcome {
+        assert_eq!(update.length(), PARAMETERS);
+    }
 }

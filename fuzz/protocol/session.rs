@@ -8,7 +8,7 @@ use smolfed_core::ledger::{Budget, Ledger};
 use smolfed_core::model::Softmax;
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Identity, Phase, Policy, Session};
-use smolfed_core::stream::Root;
+use smolfed_core::stream::{Root, Stream};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::link::{CoordinatorEnd, Link, greet};
@@ -18,97 +18,46 @@ use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
 use super::{Action, CLASSES, FEATURES, KEY, PARAMETERS, Script, invitation, raw, stream};
 
-/// Most participations of the device.
+/// The device's maximum number of participations.
 const BUDGET: u32 = 4;
 
 /// A device, against a coordinator that knows its key.
 ///
-/// It must return, whatever the coordinator says; keep to its budget; never train twice for one round;
-/// and say nothing longer than a frame.
+/// It must return, whatever the coordinator sends; keep to its budget; never train twice for one
+/// round; and send nothing longer than a frame.
 pub fn session(bytes: &[u8]) {
     sends_an_update(bytes);
 }
 
-/// [`session`], and whether the device had an update to send: inputs that never come as far test little.
+/// [`session`], and whether the device had an update to send: inputs that never reach that point
+/// test little.
 pub fn sends_an_update(bytes: &[u8]) -> bool {
     let model = Softmax::new(FEATURES, CLASSES);
     let mut memory = SessionMemory::new(&model, 2);
-    let identity = Identity {
-        device: 5,
-        key: Key::from_secret(KEY),
-        root: Root::from_seed(1),
-    };
-    let policy = Policy {
-        budget: Budget(BUDGET),
-        least_noise_multiplier: 0,
-        most_epochs: 2,
-    };
-    let ledger = Ledger::create(Ram([0xff; 128])).expect("a blank ledger");
-    let session = Session::new(identity, policy, model, memory.borrow(), ledger, stream());
-    let mut device = session.expect("a sound session");
+    let mut device = device(model, &mut memory);
     let features = [0.5; 2 * FEATURES];
     let samples = SampleSlice::new(&features, &[0u16, 3], FEATURES).expect("two samples");
-    let mut link: Option<Link<CoordinatorEnd>> = None;
+    let mut script = Script(bytes);
+    let mut coordinator = Coordinator::default();
     let (mut crossing, mut was_sending) = (false, false);
-    let (mut script, mut round, mut past) = (Script(bytes), 0, device.ledger().past());
+    let mut past = device.ledger().past();
     while let Some(action) = script.next() {
-        let mut said = Vec::new();
-        let mut say = |link: &mut Option<Link<CoordinatorEnd>>, round, message: &Message<'_>| {
-            if let Some(link) = link {
-                said.extend_from_slice(link.seal(round, message).as_slice());
-            }
-        };
+        let mut received = Vec::new();
         match action {
-            Action::Bytes(bytes) => said.extend_from_slice(bytes),
-            Action::Frame(kind, round, body) => {
-                match Message::parse(kind, body, Direction::ToDevice) {
-                    Ok(message) => say(&mut link, round, &message),
-                    Err(_) => said.extend_from_slice(raw(kind, round, body).as_slice()),
-                }
-            }
-            Action::Sensible(what, choice) => match what % 6 {
-                0 => say(
-                    &mut link,
-                    round,
-                    &Message::Invitation((&invitation(choice)).into()),
-                ),
-                1 => {
-                    let index = u16::from(choice % 4);
-                    let left = PARAMETERS.saturating_sub(usize::from(index) * MODEL_CHUNK);
-                    let values = [f32::from(choice); MODEL_CHUNK];
-                    let values = values.get(..left.clamp(1, MODEL_CHUNK)).unwrap_or_default();
-                    let values = Values::Floats(values);
-                    say(&mut link, round, &Message::ModelChunk { index, values });
-                }
-                2 => say(&mut link, round, &Message::WantUpdate(choice.into())),
-                3 => say(&mut link, round, &Message::Done),
-                4 => say(&mut link, 0, &Message::Wait),
-                _ => round = round.saturating_add(u32::from(choice % 3)),
-            },
             Action::Silence => device.timeout(),
             Action::Reconnect => {
                 crossing = true;
                 device.timeout();
             }
-            Action::NextRound => round = round.saturating_add(1),
-            Action::Greeting => {
-                if let Some(hello) = hello(device.outgoing()) {
-                    let session = Key::from_secret(KEY).session(5, &hello.nonce, &[9; 16]);
-                    let welcome = Message::Welcome(Welcome {
-                        version: VERSION,
-                        nonce: [9; 16],
-                    });
-                    let frame = greet::<CoordinatorEnd>(&welcome, &session);
-                    said.extend_from_slice(frame.as_slice());
-                    link = Some(Link::<CoordinatorEnd>::new(session));
-                } else {
-                    device.timeout();
-                }
-            }
+            Action::Greeting => match hello(device.outgoing()) {
+                Some(hello) => received = coordinator.greeting(&hello),
+                None => device.timeout(),
+            },
+            action => received = coordinator.send(action),
         }
-        // After a new connection it does not get its own frame out before it hears the next ones.
-        let crosses = !said.is_empty() && core::mem::take(&mut crossing);
-        let mut rest = said.as_slice();
+        // After a reconnect the device receives the next frames before its own frame is sent.
+        let crosses = !received.is_empty() && core::mem::take(&mut crossing);
+        let mut rest = received.as_slice();
         while !rest.is_empty() {
             if !crosses {
                 device.sent();
@@ -127,6 +76,93 @@ pub fn sends_an_update(bytes: &[u8]) -> bool {
         past = now;
     }
     was_sending
+}
+
+type Device<'a> = Session<'a, Softmax<usize, usize>, Ram, Stream>;
+
+fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_> {
+    let identity = Identity {
+        device: 5,
+        key: Key::from_secret(KEY),
+        root: Root::from_seed(1),
+    };
+    let policy = Policy {
+        budget: Budget(BUDGET),
+        min_noise_multiplier: 0,
+        max_epochs: 2,
+    };
+    let ledger = Ledger::create(Ram([0xff; 128])).expect("a blank ledger");
+    let session = Session::new(identity, policy, model, memory.borrow(), ledger, stream());
+    session.expect("a valid session")
+}
+
+/// The coordinator, as the script plays it.
+#[derive(Default)]
+struct Coordinator {
+    link: Option<Link<CoordinatorEnd>>,
+    round: u32,
+}
+
+impl Coordinator {
+    /// The bytes that it sends.
+    fn send(&mut self, action: Action<'_>) -> Vec<u8> {
+        match action {
+            Action::Bytes(bytes) => bytes.to_vec(),
+            Action::Frame(kind, round, body) => {
+                match Message::parse(kind, body, Direction::ToDevice) {
+                    Ok(message) => self.seal(round, &message),
+                    Err(_) => raw(kind, round, body).as_slice().to_vec(),
+                }
+            }
+            Action::WellFormed(what, choice) => self.well_formed(what, choice),
+            Action::NextRound => {
+                self.round = self.round.saturating_add(1);
+                Vec::new()
+            }
+            Action::Silence | Action::Reconnect | Action::Greeting => Vec::new(),
+        }
+    }
+
+    fn well_formed(&mut self, what: u8, choice: u8) -> Vec<u8> {
+        match what % 6 {
+            0 => self.seal(
+                self.round,
+                &Message::Invitation((&invitation(choice)).into()),
+            ),
+            1 => {
+                let index = u16::from(choice % 4);
+                let left = PARAMETERS.saturating_sub(usize::from(index) * MODEL_CHUNK);
+                let values = [f32::from(choice); MODEL_CHUNK];
+                let values = values.get(..left.clamp(1, MODEL_CHUNK)).unwrap_or_default();
+                let values = Values::Floats(values);
+                self.seal(self.round, &Message::ModelChunk { index, values })
+            }
+            2 => self.seal(self.round, &Message::WantUpdate(choice.into())),
+            3 => self.seal(self.round, &Message::Done),
+            4 => self.seal(0, &Message::Wait),
+            _ => {
+                self.round = self.round.saturating_add(u32::from(choice % 3));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Begins a session with a device that sent `hello`.
+    fn greeting(&mut self, hello: &Hello) -> Vec<u8> {
+        let session = Key::from_secret(KEY).session(5, &hello.nonce, &[9; 16]);
+        let welcome = Message::Welcome(Welcome {
+            version: VERSION,
+            nonce: [9; 16],
+        });
+        let frame = greet::<CoordinatorEnd>(&welcome, &session);
+        self.link = Some(Link::new(session));
+        frame.as_slice().to_vec()
+    }
+
+    fn seal(&mut self, round: u32, message: &Message<'_>) -> Vec<u8> {
+        let frame = self.link.as_mut().map(|link| link.seal(round, message));
+        frame.map_or_else(Vec::new, |frame| frame.as_slice().to_vec())
+    }
 }
 
 /// The hello in these bytes.

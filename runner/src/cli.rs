@@ -4,6 +4,7 @@ mod audit;
 mod data;
 mod demo;
 mod device;
+mod error;
 mod privacy;
 mod provision;
 mod report;
@@ -15,20 +16,9 @@ mod summary;
 mod sweep;
 mod text;
 
-use std::process::ExitCode;
-
 use clap::{Parser, Subcommand};
 
-use crate::audit::target::TargetError;
-use crate::config::ConfigError;
-use crate::data::DataError;
-use crate::privacy::accountant::AccountingError;
-use crate::privacy::ledger::LedgerError;
-use crate::run::RunError;
-use crate::run_dir::RunDirError;
-use crate::serve::ServeError;
-use crate::sweep::SweepError;
-use data::DataCommandError;
+pub use error::CliError;
 
 /// Differentially private federated learning, simulated on a desktop with the code that
 /// microcontrollers run.
@@ -57,73 +47,6 @@ enum Command {
     Plan(privacy::PlanArgs),
     Account(privacy::AccountArgs),
     Audit(audit::Args),
-}
-
-/// Why a command failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CliError {
-    /// The experiment file or its overrides.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The data.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// `smolfed data`.
-    #[error(transparent)]
-    DataCommand(#[from] DataCommandError),
-    /// The run.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// Real devices.
-    #[error(transparent)]
-    Serve(#[from] ServeError),
-    /// The run directory.
-    #[error(transparent)]
-    RunDir(#[from] RunDirError),
-    /// An experiment that cannot be audited.
-    #[error(transparent)]
-    Audit(#[from] TargetError),
-    /// The accountant.
-    #[error(transparent)]
-    Accounting(#[from] AccountingError),
-    /// A privacy ledger.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The sweep.
-    #[error(transparent)]
-    Sweep(#[from] SweepError),
-    /// Bad usage that the parser of the command line cannot see.
-    #[error("{0}")]
-    Usage(String),
-    /// The run stopped before its end, as it was told to.
-    #[error("{0}")]
-    Stopped(String),
-    /// Standard output is gone.
-    #[error("cannot write to standard output: {0}")]
-    Output(#[from] std::io::Error),
-}
-
-impl CliError {
-    /// 2 for bad usage or bad input, 1 for a failed run.
-    #[must_use]
-    pub fn exit_code(&self) -> ExitCode {
-        let bad_input = match self {
-            Self::Config(_)
-            | Self::Data(_)
-            | Self::Usage(_)
-            | Self::Audit(_)
-            | Self::Accounting(_) => true,
-            Self::DataCommand(error) => error.is_bad_input(),
-            Self::Run(error) => error.is_bad_input(),
-            Self::Serve(error) => error.is_bad_input(),
-            Self::Sweep(error) => error.is_bad_input(),
-            Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
-            Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
-            Self::Stopped(_) | Self::Output(_) => false,
-        };
-        ExitCode::from(if bad_input { 2 } else { 1 })
-    }
 }
 
 impl Cli {

@@ -22,18 +22,20 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`config`], [`experiment`] | the experiment file, and what it means for a federation |
+//! | [`config`], [`experiment`] | the experiment file, and its validation for a federation |
 //! | [`data`] | sources, splits, partitions |
-//! | [`sampling`], [`simulate`], [`server`], [`rounds`] | a round, from the cohort to the step |
-//! | [`run`], [`run_dir`] | a run with its directory and checkpoints |
-//! | [`coordinator`], [`serve`] | real devices over serial lines and sockets, among simulated ones |
-//! | [`participation`] | who took part in each round, to be studied and repeated |
-//! | [`device`] | a device as a process |
-//! | [`personal`] | models of a device's own |
-//! | [`contrast`] | encoders that are learned without labels |
-//! | [`privacy`] | events, accountants, calibration, statements |
-//! | [`representation`] | what the representations of an encoder are worth, and what they look like |
-//! | [`report`] | the page about a run, and its plots |
+//! | [`method`] | what devices train, and how updates are used: one file per method |
+//! | [`source`] | where devices are: simulated, a fleet, a recorded participation |
+//! | [`release`] | the privacy path, from a device's update to a released sum |
+//! | [`server`] | the server's step on what was released |
+//! | [`round`] | a round: draw, train, release, apply, evaluate |
+//! | [`run`] | a run with its directory and checkpoints |
+//! | [`privacy`] | plans, the ledger, statements, over [`smolfed_accounting`] |
+//! | [`audit`] | attacks on the real round |
+//! | [`fleet`], [`device`] | the coordinator of real devices, and a device as a process |
+//! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
+//! | [`evaluation`], [`representation`] | how good models and encoders are |
+//! | [`report`], [`sweep`] | the page about a run, and many runs |
 //! | [`task`] | the model that is trained |
 //! | [`cli`] | the command line |
 #![forbid(unsafe_code)]
@@ -42,23 +44,22 @@
 pub mod audit;
 pub mod cli;
 pub mod config;
-pub mod contrast;
-pub mod coordinator;
 pub mod data;
 pub mod device;
+pub mod durable;
+pub mod entropy;
+pub mod evaluation;
 pub mod experiment;
+pub mod fleet;
+pub mod method;
 pub mod number;
-pub mod participation;
-pub mod personal;
 pub mod privacy;
+pub mod release;
 pub mod report;
 pub mod representation;
-pub mod rounds;
+pub mod round;
 pub mod run;
-pub mod run_dir;
-pub mod sampling;
-pub mod serve;
 pub mod server;
-pub mod simulate;
+pub mod source;
 pub mod sweep;
 pub mod task;

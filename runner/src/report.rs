@@ -11,6 +11,7 @@ mod devices;
 mod frequencies;
 mod headline;
 pub mod html;
+mod input;
 #[cfg(test)]
 mod markup;
 mod membership;
@@ -24,55 +25,11 @@ mod weights;
 
 use std::path::PathBuf;
 
+use crate::run::directory::RunDir;
+use crate::run::error::RunDirError;
+
+pub use input::ReportInput;
 pub use membership::roc_plot;
-
-use crate::audit::membership::Attack;
-use crate::config::Config;
-use crate::personal::DeviceReport;
-use crate::privacy::statement::PrivacyStatement;
-use crate::representation::Picture;
-use crate::rounds::{RoundRecord, Spectrum};
-use crate::run_dir::{ModelFile, RunDir, RunDirError};
-
-/// What a report is made of. Only the configuration must be there.
-#[derive(Clone, Debug)]
-pub struct ReportInput {
-    /// The complete configuration.
-    pub config: Config,
-    /// One record a round, in order.
-    pub records: Vec<RoundRecord>,
-    /// The privacy statements, the run's accountant first; empty before the run ends or stops.
-    pub statements: Vec<PrivacyStatement>,
-    /// Spectra of the last round, if it was reached.
-    pub spectrum: Option<Spectrum>,
-    /// The model, if it was written.
-    pub model: Option<ModelFile>,
-    /// Figures of each device's models, after the last round.
-    pub devices: Option<DeviceReport>,
-    /// The attack on membership, of this model or of several, if examples were kept back for it.
-    pub membership: Vec<Attack>,
-    /// What representations look like, if the run trained an encoder without labels.
-    pub representation: Option<Picture>,
-}
-
-impl ReportInput {
-    /// Reads a run directory; what a broken run has not written yet is absent.
-    ///
-    /// # Errors
-    /// [`RunDirError`] if a file is damaged or cannot be read.
-    pub fn read(dir: &RunDir) -> Result<Self, RunDirError> {
-        Ok(Self {
-            config: dir.config()?,
-            records: dir.records()?,
-            statements: if_there(dir.privacy())?.unwrap_or_default(),
-            spectrum: if_there(dir.diagnostics())?,
-            model: if_there(dir.model())?,
-            devices: if_there(dir.device_figures())?,
-            membership: if_there(dir.membership())?.unwrap_or_default(),
-            representation: if_there(dir.representation())?,
-        })
-    }
-}
 
 /// Writes or rewrites the report of a run directory; returns its path.
 ///
@@ -115,17 +72,6 @@ pub fn render(input: &ReportInput) -> String {
         ),
     ];
     page::document(&input.config.name, &content.concat())
-}
-
-/// `None` for a file that is not there.
-fn if_there<T>(read: Result<T, RunDirError>) -> Result<Option<T>, RunDirError> {
-    match read {
-        Ok(value) => Ok(Some(value)),
-        Err(RunDirError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

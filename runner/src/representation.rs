@@ -1,5 +1,5 @@
-//! What an encoder's representations are worth, and what they look like: figures of a simulation, which
-//! read labels and private samples without noise.
+//! How good an encoder's representations are, and what they look like: figures of a simulation,
+//! which read labels and private samples without noise.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -20,8 +20,8 @@ pub use probe::probe_accuracy;
 
 /// Representations of some samples with their classes: row-major, `width` numbers a sample.
 ///
-/// What is left over where the lengths do not fit is no sample. No figure is ever NaN: each says what it makes of
-/// numbers that are not finite.
+/// An incomplete sample at the end is ignored. No figure is ever NaN: each function documents how
+/// it treats numbers that are not finite.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Labelled {
     /// Numbers of one representation.

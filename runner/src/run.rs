@@ -1,26 +1,42 @@
 //! A run from its configuration to its directory: prepare, train with checkpoints, finish.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`directory`] | everything that a run leaves behind |
+//! | [`recorder`] | what is written down while it goes on |
+//! | [`budget`] | the limit on ε |
+//! | [`records`], [`fleet_file`], [`error`] | files of a run, and what can go wrong with them |
 
-use std::collections::BTreeMap;
+pub mod budget;
+pub mod directory;
+pub mod error;
+pub mod fleet_file;
+pub mod recorder;
+pub mod records;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use smolfed_core::contrast::Representation;
-use smolfed_core::stream::Root;
+use smolfed_accounting::AccountingError;
 
 use crate::audit::membership::{Attack, Roc};
-use crate::config::Config;
-use crate::contrast::{Contrasting, Matrices};
-use crate::data::DataError;
-use crate::data::DataFolders;
-use crate::data::Federation;
-use crate::experiment::{Experiment, ExperimentError, Origin};
-use crate::personal::{DeviceReport, Personalised, StateError, States};
-use crate::privacy::accountant::AccountingError;
-use crate::privacy::event::{PrivacyEvent, PrivacyUnit};
-use crate::privacy::ledger::{Charge, Ledger, LedgerError, Limit, before, has_its_own_seed};
+use crate::config::{Config, ExperimentError};
+use crate::data::{DataError, DataFolders, Federation};
+use crate::evaluation::devices::DeviceReport;
+use crate::experiment::Experiment;
+use crate::method::contract::{EvaluationError, Learner, Store};
+use crate::method::state::StateError;
+use crate::privacy::ledger::{Ledger, LedgerError, before, has_its_own_seed};
+use crate::privacy::origin::Origin;
 use crate::privacy::statement::PrivacyStatement;
-use crate::rounds::{RoundError, RoundRecord, Simulated, Spectrum, Start, Training, Updates};
-use crate::run_dir::{Checkpoint, InputLayout, RecordFile, RunDir, RunDirError};
+use crate::round::{RoundError, RoundRecord, Spectrum, Start, Training};
+use crate::source::{Simulated, Source, SourceError};
+use budget::{Budget, BudgetError};
+use directory::RunDir;
+use directory::checkpoint::Checkpoint;
+use directory::model_file::InputLayout;
+use error::RunDirError;
+use recorder::{LedgerWriter, RunRecorder, SaveError};
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +60,21 @@ pub enum RunError {
     /// The privacy ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The models of a device's own.
+    /// What devices keep.
     #[error(transparent)]
     States(#[from] StateError),
+    /// The limit on ε.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+}
+
+impl From<SaveError> for RunError {
+    fn from(error: SaveError) -> Self {
+        match error {
+            SaveError::RunDir(error) => error.into(),
+            SaveError::States(error) => error.into(),
+        }
+    }
 }
 
 impl RunError {
@@ -57,9 +85,22 @@ impl RunError {
             Self::Data(_) | Self::Experiment(_) => true,
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
-            Self::States(error) | Self::Round(RoundError::States(error)) => error.is_bad_input(),
-            Self::Round(_) | Self::Accounting(_) => false,
+            Self::States(error)
+            | Self::Round(
+                RoundError::Source(SourceError::States(error))
+                | RoundError::Evaluation(EvaluationError::State(error)),
+            ) => error.is_bad_input(),
+            Self::Round(_) | Self::Accounting(_) | Self::Budget(_) => false,
         }
+    }
+
+    /// Whether a round was refused because it costs too much.
+    const fn is_over_budget(&self) -> bool {
+        matches!(
+            self,
+            Self::Budget(BudgetError::OverBudget { .. })
+                | Self::Ledger(LedgerError::OverLimit { .. })
+        )
     }
 }
 
@@ -71,7 +112,7 @@ pub enum Ending {
     /// It was asked to stop.
     Interrupted,
     /// The next round would have exceeded the limit on ε.
-    OverBudget(RoundError),
+    OverBudget(Box<RunError>),
 }
 
 /// What a run leaves in memory.
@@ -102,7 +143,7 @@ pub struct Control<'a> {
     pub on_round: &'a mut dyn FnMut(&RoundRecord),
 }
 
-/// Reads the data, and the ledger if it is shared, and settles the experiment. Writes nothing.
+/// Reads the data, and the ledger if it is shared, and builds the experiment. Writes nothing.
 ///
 /// What other runs spent before this one began counts against its target and its limit.
 ///
@@ -139,7 +180,7 @@ pub fn prepare_from(
         has_its_own_seed(path, &charges, &run, origin.seed(config.seed))?;
         spent = before(&charges, &run);
     }
-    let experiment = Experiment::with_spent(config, &federation, spent, origin)?;
+    let experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
     Ok((experiment, federation))
 }
 
@@ -170,7 +211,7 @@ pub fn fingerprint(config: &Config, federation: &Federation) -> Result<String, R
     Ok(format!("{config:08x}-{data:016x}-{version}"))
 }
 
-/// Trains to the end, from the last checkpoint in `dir` if there is one.
+/// Trains simulated devices to the end, from the last checkpoint in `dir` if there is one.
 ///
 /// # Errors
 /// [`RunError`]; `dir` then holds the last checkpoint, from which the run can be resumed.
@@ -180,297 +221,203 @@ pub fn execute(
     dir: Option<&RunDir>,
     control: Control<'_>,
 ) -> Result<RunResult, RunError> {
-    let start = Start::simulation(experiment);
-    if let Some(plan) = &experiment.contrast {
-        let rounds = experiment.config.rounds;
-        let matrices = matrices(experiment, federation, dir, plan.network.width())?;
-        let updates = &mut Contrasting::new(federation, plan, rounds, matrices);
-        return execute_with(experiment, federation, dir, control, (start, updates));
-    }
-    match experiment.personal {
-        None => {
-            let updates = &mut Simulated(federation);
-            execute_with(experiment, federation, dir, control, (start, updates))
-        }
-        Some(plan) => {
-            let root = Root::from_seed(experiment.config.seed);
-            let updates = &mut Personalised {
-                federation,
-                plan,
-                initial: experiment.task.initial(&root),
-                states: states(experiment, federation, dir, plan.state_length())?,
-                releases: experiment.privacy.event.releases,
-            };
-            execute_with(experiment, federation, dir, control, (start, updates))
-        }
-    }
+    let run = Run {
+        experiment,
+        federation,
+        dir,
+        start: Start::simulation(experiment),
+    };
+    run.execute(&mut Simulated(federation), control)
 }
 
-/// The personal models of a run: those of its last checkpoint, or none yet.
-fn states(
-    experiment: &Experiment,
-    federation: &Federation,
-    dir: Option<&RunDir>,
-    length: usize,
-) -> Result<States, RunError> {
-    let Some(dir) = dir else {
-        return Ok(States::temporary(length)?);
-    };
-    let name = name(&experiment.config, federation, &experiment.origin)?;
-    let path = dir.personal_models();
-    Ok(
-        match dir.load_checkpoint(&name, experiment.shared_count())? {
-            None => States::create(&path, length, &name)?,
-            Some(checkpoint) => {
-                let at = (checkpoint.round, checkpoint.states);
-                States::open(&path, length, &name, at)?
-            }
-        },
-    )
+/// A run before it begins or goes on.
+pub struct Run<'a> {
+    /// What is run.
+    pub experiment: &'a Experiment,
+    /// The devices.
+    pub federation: &'a Federation,
+    /// Where it is written down; `None` for a run that leaves nothing behind.
+    pub dir: Option<&'a RunDir>,
+    /// Where it begins; a checkpoint replaces model and round.
+    pub start: Start,
 }
 
-/// The correlation matrices of a run: those of its last checkpoint, or none yet.
-fn matrices(
-    experiment: &Experiment,
-    federation: &Federation,
-    dir: Option<&RunDir>,
-    width: usize,
-) -> Result<Matrices, RunError> {
-    let Some(dir) = dir else {
-        return Ok(Matrices::new(width));
-    };
-    let name = name(&experiment.config, federation, &experiment.origin)?;
-    let checkpoint = dir.load_checkpoint(&name, experiment.shared_count())?;
-    let sent = checkpoint.map(|checkpoint| checkpoint.matrices);
-    let restored = Matrices::restored(width, sent.unwrap_or_default());
-    Ok(restored.map_err(|error| dir.foreign_checkpoint(error.to_string()))?)
-}
-
-/// As [`execute`], with updates of any source. A checkpoint replaces model and round of `start`.
-///
-/// # Errors
-/// As [`execute`].
-pub fn execute_with(
-    experiment: &Experiment,
-    federation: &Federation,
-    dir: Option<&RunDir>,
-    control: Control<'_>,
-    (mut start, updates): (Start, &mut dyn Updates),
-) -> Result<RunResult, RunError> {
-    let mut books = dir
-        .map(|dir| Books::open(dir, experiment, federation))
-        .transpose()?;
-    let resumed = books.as_mut().and_then(|books| books.resumed.take());
-    let done = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
-    let mut payments = Payments::open(experiment, federation, dir, done)?;
-    if let Some(checkpoint) = resumed {
-        (start.round, start.global) = (checkpoint.round, checkpoint.parameters);
-    }
-    let mut training = Training::new(experiment, federation, start);
-    let mut records = match dir {
-        Some(dir) => dir.records()?,
-        None => Vec::new(),
-    };
-    let mut saved = Instant::now();
-    let mut ending = Ending::Done;
-    while !training.is_done() {
-        if control.stop.load(Ordering::Relaxed) {
-            ending = Ending::Interrupted;
-            break;
-        }
-        let record = training.step(updates, &mut |round, event| match &mut payments {
-            Some(payments) => payments.charge(round, event),
-            None => Ok(()),
-        });
-        let record = match record {
-            Ok(record) => record,
-            Err(error) if error.is_over_budget() => {
-                ending = Ending::OverBudget(error);
-                break;
-            }
-            Err(error) => return Err(error.into()),
+impl Run<'_> {
+    /// Trains the devices of any source to the end.
+    ///
+    /// # Errors
+    /// As [`execute`].
+    pub fn execute(
+        mut self,
+        source: &mut dyn Source,
+        control: Control<'_>,
+    ) -> Result<RunResult, RunError> {
+        let experiment = self.experiment;
+        let name = name(&experiment.config, self.federation, &experiment.origin)?;
+        let shared = experiment.method.shared_count();
+        let checkpoint = match self.dir {
+            Some(dir) => dir.load_checkpoint(&name, shared)?,
+            None => None,
         };
-        if let Some(books) = &mut books {
-            books.metrics.append(&record)?;
-            if saved.elapsed() >= control.checkpoint_every && !training.is_done() {
-                books.save(&training, updates)?;
-                saved = Instant::now();
-            }
+        if let Some(Checkpoint {
+            round, parameters, ..
+        }) = &checkpoint
+        {
+            (self.start.round, self.start.global) = (*round, parameters.clone());
         }
-        (control.on_round)(&record);
-        records.push(record);
+        let done = self.start.round;
+        let learner = self.learner(&name, checkpoint)?;
+        let open = |dir| RunRecorder::open(dir, name.clone(), done);
+        let mut session = Session {
+            recorder: self.dir.map(open).transpose()?,
+            ledger: LedgerWriter::open(experiment, self.dir, &name, done)?,
+            budget: Budget::new(&experiment.privacy, experiment.config.rounds),
+            records: self
+                .dir
+                .map(RunDir::records)
+                .transpose()?
+                .unwrap_or_default(),
+            training: Training::new(experiment, self.federation, learner, self.start.clone()),
+        };
+        let ending = session.train(source, control)?;
+        self.finish(session, ending)
     }
-    let rounds = training.round();
-    let releases = updates.matrices().and_then(Matrices::range_of_releases);
-    let statements = if rounds == 0 {
-        Vec::new()
-    } else {
-        experiment.statements(rounds, releases)?
-    };
-    if let Some(books) = &books {
-        books.save(&training, updates)?;
-        books.dir.write_privacy(&statements)?;
+
+    /// The method at work, with what the checkpoint has of its state.
+    fn learner(
+        &self,
+        run: &str,
+        checkpoint: Option<Checkpoint>,
+    ) -> Result<Box<dyn Learner + '_>, RunError> {
+        let path = self.dir.map(RunDir::personal_models);
+        let store = path.as_deref().map(|device_states| Store {
+            device_states,
+            run,
+            checkpoint: checkpoint.map(|checkpoint| (checkpoint.round, checkpoint.method)),
+        });
+        let learner = self.experiment.method.begin(self.federation, store);
+        learner.map_err(|error| match (error, self.dir) {
+            (StateError::Checkpoint { reason }, Some(dir)) => dir.foreign_checkpoint(reason).into(),
+            (error, _) => error.into(),
+        })
+    }
+
+    /// Saves what is left to save, and gathers the result.
+    fn finish(&self, mut session: Session<'_>, ending: Ending) -> Result<RunResult, RunError> {
+        let rounds = session.training.round();
+        let statements = match rounds {
+            0 => Vec::new(),
+            _ => self
+                .experiment
+                .statements(rounds, session.training.learner())?,
+        };
+        if let Some(recorder) = &session.recorder {
+            recorder.save(&mut session.training)?;
+            recorder.dir().write_privacy(&statements)?;
+            self.write_results(recorder.dir(), &session.training)?;
+        }
+        let training = session.training;
+        Ok(RunResult {
+            records: session.records,
+            model: training.global().to_vec(),
+            statements,
+            spectrum: training.spectrum().cloned(),
+            devices: match (training.devices(), self.dir) {
+                (Some(devices), _) => Some(devices.clone()),
+                // A run that was done already is not evaluated again.
+                (None, Some(dir)) if training.is_done() => dir.device_figures().ok(),
+                (None, _) => None,
+            },
+            ending,
+        })
+    }
+
+    /// Writes the model, and what is known of it.
+    fn write_results(&self, dir: &RunDir, training: &Training<'_>) -> Result<(), RunError> {
+        let (experiment, federation) = (self.experiment, self.federation);
+        let method = &experiment.method;
         let mut layout = InputLayout {
             axes: federation.axes(),
             names: federation.names(),
-            is_encoder: experiment.contrast.is_some(),
+            is_encoder: !method.uses_labels(),
         };
         if layout.is_encoder {
             // Its outputs are no classes.
             layout.names.classes.clear();
         }
-        if experiment.shared_count() > 0 {
-            books
-                .dir
-                .write_model(&experiment.task, &layout, training.global())?;
+        if method.shared_count() > 0 {
+            dir.write_model(method.task(), &layout, training.global())?;
         }
         if let Some(devices) = training.devices() {
-            books.dir.write_device_figures(devices)?;
+            dir.write_device_figures(devices)?;
         }
         if let Some(picture) = training.picture() {
-            books.dir.write_representation(picture)?;
+            dir.write_representation(picture)?;
         }
         // What real devices hold is not here to be attacked.
         if training.is_done()
-            && !matches!(experiment.origin, Origin::Fleet { .. })
-            && experiment.shares_a_model()
-            && let Some(roc) = Roc::of_model(&experiment.task, training.global(), federation)
+            && experiment.release.is_simulation
+            && method.shares_a_model()
+            && let Some(roc) = Roc::of_model(method.task(), training.global(), federation)
                 .map_err(RoundError::Model)?
         {
             let model = "this model".to_owned();
-            books.dir.write_membership(&[Attack { model, roc }])?;
+            dir.write_membership(&[Attack { model, roc }])?;
         }
         if let Some(spectrum) = training.spectrum() {
-            books.dir.write_diagnostics(spectrum)?;
-        }
-    }
-    Ok(RunResult {
-        records,
-        model: training.global().to_vec(),
-        statements,
-        spectrum: training.spectrum().cloned(),
-        devices: match (training.devices(), dir) {
-            (Some(devices), _) => Some(devices.clone()),
-            // A run that was done already is not evaluated again.
-            (None, Some(dir)) if training.is_done() => dir.device_figures().ok(),
-            (None, _) => None,
-        },
-        ending,
-    })
-}
-
-/// The ledger while a run pays from it.
-struct Payments {
-    ledger: Ledger,
-    /// A limit on ε for each unit of privacy.
-    limits: Vec<(PrivacyUnit, Limit)>,
-    run: String,
-    seed: Option<u64>,
-}
-
-impl Payments {
-    /// Opens the shared ledger, or the run's own; `None` for a run that leaves nothing behind. The
-    /// first `done` rounds must have been paid.
-    fn open(
-        experiment: &Experiment,
-        federation: &Federation,
-        dir: Option<&RunDir>,
-        done: u32,
-    ) -> Result<Option<Self>, RunError> {
-        let (config, privacy) = (&experiment.config, &experiment.privacy);
-        if privacy.event.releases == 0 {
-            // Nothing is released.
-            return Ok(None);
-        }
-        let own = dir.map(RunDir::ledger);
-        let Some(path) = config.privacy.ledger.clone().or(own) else {
-            return Ok(None);
-        };
-        let run = name(config, federation, &experiment.origin)?;
-        let ledger = Ledger::open(&path)?;
-        ledger.expect(&run, 0..done, privacy.event)?;
-        for round in 0..done {
-            for event in experiment.matrix_events_in(round) {
-                ledger.expect(&run, [round], event)?;
-            }
-        }
-        let plans = [Some(privacy), experiment.matrix_privacy.as_ref()];
-        let limits = plans.into_iter().flatten().filter_map(|plan| {
-            let limit = Limit {
-                accountant: plan.accountant,
-                delta: plan.delta,
-                epsilon: plan.budget?,
-            };
-            Some((plan.event.unit, limit))
-        });
-        Ok(Some(Self {
-            ledger,
-            limits: limits.collect(),
-            run,
-            seed: experiment.origin.seed(config.seed),
-        }))
-    }
-
-    /// Pays for a round before its result is used.
-    fn charge(&mut self, round: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
-        let charge = Charge {
-            run: self.run.clone(),
-            seed: self.seed,
-            round,
-            event,
-        };
-        let mut limits = self.limits.iter();
-        let limit = limits.find(|(unit, _)| *unit == event.unit);
-        self.ledger.charge(charge, limit.map(|(_, limit)| limit))
-    }
-}
-
-/// The run directory while a run writes to it.
-struct Books<'a> {
-    dir: &'a RunDir,
-    metrics: RecordFile<RoundRecord>,
-    fingerprint: String,
-    resumed: Option<Checkpoint>,
-}
-
-impl<'a> Books<'a> {
-    fn open(
-        dir: &'a RunDir,
-        experiment: &Experiment,
-        federation: &Federation,
-    ) -> Result<Self, RunDirError> {
-        let fingerprint = name(&experiment.config, federation, &experiment.origin)?;
-        let resumed = dir.load_checkpoint(&fingerprint, experiment.shared_count())?;
-        let rounds = resumed.as_ref().map_or(0, |checkpoint| checkpoint.round);
-        let metrics = dir.metrics(rounds)?;
-        Ok(Self {
-            dir,
-            metrics,
-            fingerprint,
-            resumed,
-        })
-    }
-
-    /// Saves the state; the records it counts on are on the disk first.
-    fn save(&self, training: &Training<'_>, updates: &mut dyn Updates) -> Result<(), RunError> {
-        self.metrics.sync()?;
-        let mut digest = None;
-        if let Some(states) = updates.states() {
-            states.sync(&self.fingerprint)?;
-            digest = Some(states.digest());
-        }
-        self.dir.save_checkpoint(&Checkpoint {
-            round: training.round(),
-            parameters: training.global().to_vec(),
-            fingerprint: self.fingerprint.clone(),
-            states: digest,
-            matrices: updates
-                .matrices()
-                .map_or_else(BTreeMap::new, |m| m.sent().clone()),
-        })?;
-        if let Some(states) = updates.states() {
-            states.committed(training.round());
+            dir.write_diagnostics(spectrum)?;
         }
         Ok(())
+    }
+}
+
+/// A run while it goes on.
+struct Session<'a> {
+    training: Training<'a>,
+    budget: Budget<'a>,
+    ledger: Option<LedgerWriter>,
+    recorder: Option<RunRecorder<'a>>,
+    records: Vec<RoundRecord>,
+}
+
+impl Session<'_> {
+    fn train(&mut self, source: &mut dyn Source, control: Control<'_>) -> Result<Ending, RunError> {
+        let mut saved = Instant::now();
+        while !self.training.is_done() {
+            if control.stop.load(Ordering::Relaxed) {
+                return Ok(Ending::Interrupted);
+            }
+            let record = match self.round(source) {
+                Ok(record) => record,
+                Err(error) if error.is_over_budget() => {
+                    return Ok(Ending::OverBudget(Box::new(error)));
+                }
+                Err(error) => return Err(error),
+            };
+            if let Some(recorder) = &mut self.recorder {
+                recorder.append(&record)?;
+                if saved.elapsed() >= control.checkpoint_every && !self.training.is_done() {
+                    recorder.save(&mut self.training)?;
+                    saved = Instant::now();
+                }
+            }
+            (control.on_round)(&record);
+            self.records.push(record);
+        }
+        Ok(Ending::Done)
+    }
+
+    /// One round: within the budget, charged, and then run.
+    fn round(&mut self, source: &mut dyn Source) -> Result<RoundRecord, RunError> {
+        let round = self.training.round();
+        let epsilon = self.budget.before(round)?;
+        if let Some(ledger) = &mut self.ledger {
+            for event in self.training.experiment().events_in(round) {
+                ledger.charge(round, event)?;
+            }
+        }
+        let mut record = self.training.step(source)?.record;
+        record.epsilon = epsilon.is_finite().then_some(epsilon);
+        Ok(record)
     }
 }

@@ -1,36 +1,13 @@
-//! The server's side of a round: noise on the exact sum, then averaging, denoising and the step.
-//!
-//! Before [`add_noise`] everything is integer and private; after it everything is post-processing
-//! and free, whatever it does.
+//! The server's step on what was released: averaging, denoising, and the step itself. All of it is
+//! post-processing and costs no privacy.
 
-mod denoise;
+pub mod denoise;
+pub mod keys;
 
-use rayon::prelude::*;
-use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::LearningRate;
-use smolfed_core::stream::{Purpose, Root, StreamId};
 
+use crate::release::{Released, SimulatedSum};
 pub use denoise::Denoiser;
-
-/// Coordinates that share one noise stream, so that large models draw noise on all threads.
-const NOISE_BLOCK: usize = 4096;
-
-/// Adds central noise to a sum: one exact discrete Gaussian a coordinate.
-///
-/// The noise of block b of 4,096 coordinates in round t comes from the server's stream
-/// (ServerNoise, t, b); no stream serves twice.
-pub fn add_noise(sum: &mut [i64], noise: &DiscreteGaussian, root: &Root, round: u32) {
-    sum.par_chunks_mut(NOISE_BLOCK)
-        .enumerate()
-        .for_each(|(index, block)| {
-            let id = StreamId {
-                purpose: Purpose::ServerNoise,
-                round,
-                device: index as u32,
-            };
-            noise.add_to(block, &mut root.stream(id));
-        });
-}
 
 /// What the server does with the noisy sum: `w ← w + η_g · denoise(sum / denominator)`.
 #[derive(Clone, Debug)]
@@ -43,21 +20,8 @@ pub struct ServerStep {
     pub fixed_denominator: Option<f64>,
 }
 
-/// A sum after the noise, with what is needed to read it.
-#[derive(Clone, Copy, Debug)]
-pub struct NoisySum<'a> {
-    /// Integers, one a parameter.
-    pub integers: &'a [i64],
-    /// One step of the integers, in units of the parameters.
-    pub step: f64,
-    /// Std of the noise in the sum, in units of the parameters.
-    pub noise_std: f64,
-    /// Devices that were drawn.
-    pub cohort_size: usize,
-}
-
 impl ServerStep {
-    /// The denominator of a round; `None` when it is the realised size and nobody came.
+    /// The denominator of a round; `None` when it is the realised size and the cohort is empty.
     #[must_use]
     pub fn denominator(&self, cohort_size: usize) -> Option<f64> {
         let realised = (cohort_size > 0).then_some(cohort_size as f64);
@@ -66,12 +30,20 @@ impl ServerStep {
 
     /// The noisy average, before denoising.
     #[must_use]
-    pub fn average(&self, sum: &NoisySum<'_>) -> Vec<f32> {
-        let Some(denominator) = self.denominator(sum.cohort_size) else {
-            return vec![0.0; sum.integers.len()];
-        };
-        let scale = |q: &i64| (*q as f64 * sum.step / denominator) as f32;
-        sum.integers.iter().map(scale).collect()
+    pub fn average(&self, released: &Released) -> Vec<f32> {
+        match self.denominator(released.cohort_size()) {
+            Some(denominator) => released.over(denominator),
+            None => vec![0.0; released.length()],
+        }
+    }
+
+    /// The average of simulated devices without noise, for a report's diagnostics.
+    #[must_use]
+    pub fn simulated_average(&self, sum: &SimulatedSum, cohort_size: usize) -> Vec<f32> {
+        match self.denominator(cohort_size) {
+            Some(denominator) => sum.over(denominator),
+            None => vec![0.0; sum.length()],
+        }
     }
 
     /// Denoises an average in place and adds it to the global model.
@@ -79,12 +51,12 @@ impl ServerStep {
         &self,
         global: &mut [f32],
         average: &mut [f32],
-        sum: &NoisySum<'_>,
+        released: &Released,
         tensors: &[usize],
     ) {
-        let denominator = self.denominator(sum.cohort_size).unwrap_or(1.0);
-        self.denoiser
-            .apply(average, tensors, sum.noise_std / denominator);
+        let denominator = self.denominator(released.cohort_size()).unwrap_or(1.0);
+        let noise_std = released.noise_std() / denominator;
+        self.denoiser.apply(average, tensors, noise_std);
         for (parameter, change) in global.iter_mut().zip(average.iter()) {
             *parameter += self.learning_rate.get() * change;
         }
@@ -98,18 +70,13 @@ mod tests {
     fn step(fixed_denominator: Option<f64>) -> ServerStep {
         ServerStep {
             learning_rate: LearningRate::new(0.5).unwrap(),
-            denoiser: Denoiser::None,
+            denoiser: Denoiser::default(),
             fixed_denominator,
         }
     }
 
-    fn sum(integers: &[i64], cohort_size: usize) -> NoisySum<'_> {
-        NoisySum {
-            integers,
-            step: 0.25,
-            noise_std: 0.0,
-            cohort_size,
-        }
+    fn sum(integers: &[i64], cohort_size: usize) -> Released {
+        Released::for_test(integers, 0.25, cohort_size)
     }
 
     #[test]
@@ -131,23 +98,5 @@ mod tests {
         let tensors = [1, 1];
         step(Some(1.0)).apply(&mut global, &mut average, &sum(&[0, 0], 1), &tensors);
         assert_eq!(global, [2.0, -1.0]);
-    }
-
-    #[test]
-    fn blocks_of_noise_are_independent_of_each_other_and_of_the_round() {
-        let noise = DiscreteGaussian::new(1_000_000, 1).unwrap();
-        let draw = |round| {
-            let mut sum = vec![0; NOISE_BLOCK + 8];
-            add_noise(&mut sum, &noise, &Root::from_seed(1), round);
-            sum
-        };
-        let first = draw(0);
-        assert_eq!(first, draw(0));
-        assert_ne!(
-            first[..8],
-            first[NOISE_BLOCK..],
-            "the second block has a stream of its own"
-        );
-        assert_ne!(first, draw(1));
     }
 }

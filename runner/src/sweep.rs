@@ -40,7 +40,7 @@ mod workers;
 
 use crate::config::ConfigError;
 use crate::data::DataError;
-use crate::run_dir::RunDirError;
+use crate::run::error::RunDirError;
 
 pub use document::Document;
 pub use file::Sweep;
@@ -71,7 +71,7 @@ pub enum SweepError {
         /// The file.
         origin: String,
     },
-    /// `[sweep]` says something that cannot be.
+    /// A key of `[sweep]` has an invalid value.
     #[error("{origin}: `{key}` {reason}")]
     Table {
         /// The file.
@@ -88,7 +88,7 @@ pub enum SweepError {
     #[error(transparent)]
     Files(#[from] RunDirError),
     /// Nothing could be run.
-    #[error("no cell of the sweep can run; the first because {reason}")]
+    #[error("no cell of the sweep can be run, the first because {reason}")]
     NothingRuns {
         /// What the first cell said.
         reason: String,

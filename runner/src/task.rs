@@ -1,9 +1,19 @@
 //! What is learned: the kind of model with its sizes, and the shape of its parameters.
+//!
+//! A model of the core becomes one of experiments here: a variant of [`Task`] with its line in
+//! [`of_task!`](crate::of_task), and the data that it fits in [`Task::new`].
 
+use std::fmt;
+use std::str::FromStr;
+
+use smolfed_core::model::ModelKind as WireKind;
 use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Softmax, Tensors};
+use smolfed_core::provision::{Target, TargetKind};
 use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_simd::Rows;
 
-use crate::config::{ActivationName, ModelConfig, ModelKind};
+use crate::config::model::{ActivationName, ModelConfig, ModelKind};
+use crate::data::dataset::{DatasetView, SampleTarget};
 
 /// A model of run-time size.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +41,36 @@ macro_rules! of_task {
     };
 }
 
+/// The block for whichever model a task is, with the samples of a view as that model sees them:
+/// with values or with classes.
+#[macro_export]
+macro_rules! on_samples {
+    ($task:expr, $view:expr, ($model:ident, $rows:ident) => $body:expr) => {
+        $crate::of_task!($task, $model => {
+            let $rows = &$crate::task::rows($model, &$view);
+            $body
+        })
+    };
+}
+
+/// The samples of a view as a model sees them.
+#[must_use]
+pub fn rows<'a, M: Model<Target: SampleTarget>>(
+    _: &M,
+    view: &DatasetView<'a>,
+) -> Rows<'a, M::Target> {
+    SampleTarget::rows(view)
+}
+
 /// Why a model does not fit the data; the text completes "`model.kind` is ..".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
-    /// Linear regression on classes.
-    #[error("\"linear\", but the data have classes: use \"logistic\" or \"softmax\"")]
-    ValuesNeeded,
+    /// Regression on classes.
+    #[error("\"{kind}\", but the data have classes: use \"logistic\" or \"softmax\"")]
+    ValuesNeeded {
+        /// The kind that was asked for.
+        kind: &'static str,
+    },
     /// A classifier on values.
     #[error("\"{kind}\", but the data have values to predict: use \"linear\"")]
     ClassesNeeded {
@@ -65,7 +99,7 @@ pub enum TaskError {
         kind: &'static str,
     },
     /// An activation of nothing.
-    #[error("without `model.hidden`, so that `model.activation` has no meaning; remove it")]
+    #[error("used without `model.hidden`, so `model.activation` has no effect; remove it")]
     ActivationOfNothing,
 }
 
@@ -111,28 +145,30 @@ impl Task {
             (Some(ModelKind::Logistic), Some(classes)) => {
                 Err(TaskError::TwoClassesNeeded { classes })
             }
-            (Some(ModelKind::Linear), Some(_)) => Err(TaskError::ValuesNeeded),
-            (Some(ModelKind::Logistic), None) => Err(TaskError::ClassesNeeded { kind: "logistic" }),
-            (Some(ModelKind::Softmax), None) => Err(TaskError::ClassesNeeded { kind: "softmax" }),
+            (Some(kind @ ModelKind::Linear), Some(_)) => {
+                Err(TaskError::ValuesNeeded { kind: kind.name() })
+            }
+            (Some(kind @ (ModelKind::Logistic | ModelKind::Softmax)), None) => {
+                Err(TaskError::ClassesNeeded { kind: kind.name() })
+            }
         }
     }
 
-    /// The layout of an encoder of `width` outputs, whose parameters come first. Without a hidden layer it is a
-    /// linear map, and the biases of this layout are not used.
+    /// The layout of an encoder of `width` outputs, whose parameters come first. Without a hidden
+    /// layer it is a linear map, and the biases of this layout are not used.
     ///
     /// # Errors
-    /// [`TaskError`] if the file names a kind that has no such outputs, or a hidden layer that cannot be.
+    /// [`TaskError`] if the file names a kind that has no such outputs, or a hidden layer that
+    /// cannot be.
     pub fn encoder(model: &ModelConfig, features: usize, width: usize) -> Result<Self, TaskError> {
         match model.kind {
-            Some(kind @ (ModelKind::Linear | ModelKind::Logistic)) => {
-                Err(TaskError::NoKind { kind: kind.name() })
-            }
             None | Some(ModelKind::Softmax) => Self::new(model, features, Some(width)),
+            Some(kind) => Err(TaskError::NoKind { kind: kind.name() }),
         }
     }
 
-    /// The parameters before the first round, which depend on no data: zeros, and for a hidden layer
-    /// draws from the run's own stream.
+    /// The parameters before the first round, which depend on no data: zeros, and for a hidden
+    /// layer draws from the run's own stream.
     #[must_use]
     pub fn initial(&self, root: &Root) -> Vec<f32> {
         let mut parameters = vec![0.0; self.parameter_count()];
@@ -158,6 +194,24 @@ impl Task {
         }
     }
 
+    /// The kind in messages.
+    #[must_use]
+    pub fn wire_kind(&self) -> WireKind {
+        const fn kind_of<M: Model>(_: &M) -> WireKind {
+            M::KIND
+        }
+        of_task!(self, model => kind_of(model))
+    }
+
+    /// Whether it predicts values, not classes.
+    #[must_use]
+    pub fn predicts_values(&self) -> bool {
+        fn kind_of<M: Model<Target: Target>>(_: &M) -> TargetKind {
+            M::Target::KIND
+        }
+        of_task!(self, model => kind_of(model)) == TargetKind::Value
+    }
+
     /// Lengths of the parameter tensors: weights and biases, layer by layer.
     #[must_use]
     pub fn tensors(&self) -> Tensors {
@@ -175,7 +229,7 @@ impl Task {
     pub fn hidden_count(&self) -> Option<usize> {
         match self {
             Self::Encoder(model) => Some(model.hidden_count()),
-            Self::Linear(_) | Self::Logistic(_) | Self::Softmax(_) => None,
+            _ => None,
         }
     }
 
@@ -198,9 +252,64 @@ impl Task {
     }
 }
 
+/// The name on the command line: `linear:13`, `softmax:64x10`. It leaves a hidden layer out, which
+/// no device of the command line has.
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, features) = (self.kind().name(), self.feature_count());
+        match self.kind() {
+            ModelKind::Softmax => write!(f, "{name}:{features}x{}", self.output_count()),
+            _ => write!(f, "{name}:{features}"),
+        }
+    }
+}
+
+impl FromStr for Task {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<u16>().ok().filter(|n| *n > 0).map(usize::from);
+        let parse = || {
+            let (kind, size) = text.split_once(':')?;
+            Some(match (kind, size.split_once('x')) {
+                ("linear", None) => Self::Linear(Linear::new(number(size)?)),
+                ("logistic", None) => Self::Logistic(Logistic::new(number(size)?)),
+                ("softmax", Some((features, classes))) => {
+                    Self::Softmax(Softmax::new(number(features)?, number(classes)?))
+                }
+                _ => return None,
+            })
+        };
+        parse().ok_or_else(|| {
+            "expected linear:FEATURES, logistic:FEATURES or softmax:FEATURESxCLASSES, for example \
+             softmax:64x10"
+                .to_owned()
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn models_are_named_by_kind_and_size() {
+        for text in ["linear:13", "logistic:30", "softmax:64x10"] {
+            assert_eq!(text.parse::<Task>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "softmax",
+            "softmax:64",
+            "linear:0",
+            "linear:2x3",
+            "softmax:64x",
+            "tree:3",
+        ] {
+            let error = text.parse::<Task>().unwrap_err();
+            assert!(error.contains("softmax:64x10"), "{error}");
+        }
+    }
 
     #[test]
     fn the_data_choose_the_model_when_the_file_does_not() {
@@ -224,7 +333,8 @@ mod tests {
             };
             Task::new(&model, 2, classes).unwrap_err()
         };
-        assert_eq!(error(ModelKind::Linear, Some(2)), TaskError::ValuesNeeded);
+        let refused = TaskError::ValuesNeeded { kind: "linear" };
+        assert_eq!(error(ModelKind::Linear, Some(2)), refused);
         let refused = TaskError::TwoClassesNeeded { classes: 3 };
         assert_eq!(error(ModelKind::Logistic, Some(3)), refused);
         for kind in [ModelKind::Logistic, ModelKind::Softmax] {

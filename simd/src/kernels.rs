@@ -1,9 +1,7 @@
 //! Local training and scores of each model, with the widest vectors of this machine.
 
 use pulp::{Arch, NullaryFnOnce};
-use smolfed_core::model::{
-    Distilled, Encoder, Linear, Logistic, Model, ModelError, Softmax, WithRow,
-};
+use smolfed_core::model::{Distilled, Model, ModelError, WithRow};
 use smolfed_core::personal::{self, Anchor, PersonalTraining, StepMemory};
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::Stream;
@@ -26,7 +24,7 @@ pub trait Kernels: Model {
         work: Workspace<'_>,
     ) -> Result<TrainReport, TrainError>;
 
-    /// [`personal::descend`], with the gradient that `adjust` makes of each: [`Steps`] says how.
+    /// [`personal::descend`], or [`personal::descend_released`]: see [`Steps`].
     ///
     /// # Errors
     /// [`TrainError`], as there.
@@ -130,10 +128,7 @@ macro_rules! kernels {
     };
 }
 
-kernels!(Linear<usize>);
-kernels!(Logistic<usize>);
-kernels!(Softmax<usize, usize>);
-kernels!(Encoder<usize, usize, usize>);
+smolfed_core::each_model!(kernels);
 
 /// Fine-tuning by symmetrised Kullback-Leibler divergence: [`personal::descend`] of a [`Distilled`]
 /// model.

@@ -1,7 +1,7 @@
 //! The kernels of [`smolfed_core`] for desktops: the same source, compiled for AVX2 as well and
 //! chosen at run time. The bits are the same with either.
 //!
-//! A crate of its own, in one unit of compilation, because the kernels are generic: they are
+//! A separate crate, in one codegen unit, because the kernels are generic: they are
 //! compiled where they are first named with all types, and must be inlined whole there. It changes
 //! rarely, so that a change of the runner does not compile them again.
 //!
@@ -20,3 +20,7 @@ pub mod rows;
 pub use kernels::{Kernels, Release, Steps, distil};
 pub use network::Network;
 pub use rows::Rows;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

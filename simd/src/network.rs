@@ -15,7 +15,8 @@ pub enum Network {
 }
 
 impl Network {
-    /// The parameters before the first round: draws from the run's own stream, which depend on no data.
+    /// The parameters before the first round: draws from the run's own stream, which depend on no
+    /// data.
     #[must_use]
     pub fn initial(&self, root: &Root) -> Vec<f32> {
         let mut parameters = vec![0.0; self.parameter_count()];
@@ -29,8 +30,8 @@ impl Network {
             Self::Hidden(network) => {
                 // The length fits: it is the network's own.
                 let _ = network.initialise(&mut parameters, &mut rng);
-                // A network for classes starts with an upper layer of zeros; representations that are all zero
-                // would have no gradient.
+                // A network for classes starts with an upper layer of zeros; representations that
+                // are all zero would have no gradient.
                 let (hidden, width) = (network.hidden_count(), self.width());
                 let upper = (self.feature_count() + 1) * hidden;
                 let weights = parameters.get_mut(upper..upper + hidden * width);
@@ -107,8 +108,8 @@ impl Representation for Network {
     }
 }
 
-/// The arguments of [`Representation::forward`]. A closure would not be inlined into the code that is compiled for
-/// wider vectors; a method marked to be inlined is.
+/// The arguments of [`Representation::forward`]. A closure would not be inlined into the code that
+/// is compiled for wider vectors; a method marked to be inlined is.
 struct Forward<'a> {
     network: &'a Network,
     parameters: &'a [f32],

@@ -4,7 +4,7 @@ use std::fmt;
 
 use smolfed_core::samples::Samples;
 
-/// Some rows of a table of features with their targets, in an order of their own.
+/// Some rows of a table of features with their targets, in any order.
 #[derive(Clone, Copy)]
 pub struct Rows<'a, T> {
     features: &'a [f32],

@@ -1,5 +1,5 @@
-//! Four emulated boards of different kinds and 50 simulated devices in one federation; one board on a
-//! serial line.
+//! Four emulated boards of different kinds and 50 simulated devices in one federation; one board on
+//! a serial line.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::proxy::Proxy;
 use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
-use crate::boards::{Board, CORTEX_M0, CORTEX_M4F, CORTEX_M33, RV32IMAC, firmware};
+use crate::boards::{Board, CORTEX_M4F, firmware, named};
 use crate::firmware::{emulate, emulator};
 use crate::program::Place;
 
@@ -48,19 +48,21 @@ fn terminal(qemu: &mut Child) -> String {
     format!("/dev/{}", name.expect("QEMU names the terminal"))
 }
 
-/// The address of a board on a desk: no socket, but a terminal with its speed and its modes.
+/// As real boards are connected: not a socket, but a terminal with a speed and modes.
 #[test]
 fn a_board_on_a_serial_line_takes_part() {
-    let Some(program) = firmware(&CORTEX_M4F, "client") else {
+    let board = named(CORTEX_M4F);
+    let Some((program, _)) = firmware(board, "client") else {
         return;
     };
     let place = Place::new();
     let call = format!(
-        "provision --devices 0..1 --out fleet --with-data --seed 7 {FULL} --set rounds=3 --budget 100"
+        "provision --devices 0..1 --out fleet --with-data --seed 7 {FULL} --set rounds=3 \
+         --budget 100"
     );
     place.smolfed(&call).success();
     let (page, ledger) = (place.path("fleet/device-0.bin"), place.path("ledger-0"));
-    let mut qemu = emulator(&CORTEX_M4F, &program, &page, &ledger, "pty");
+    let mut qemu = emulator(board, &program, &page, &ledger, "pty");
     let qemu = qemu.stdout(Stdio::piped()).spawn().expect("QEMU starts");
     let mut running = Running(qemu);
     let line = terminal(&mut running.0);
@@ -77,15 +79,15 @@ fn a_board_on_a_serial_line_takes_part() {
 
 #[test]
 fn emulated_boards_break_and_restart_and_the_model_is_that_of_the_participation() {
-    let boards = [CORTEX_M0, CORTEX_M4F, CORTEX_M33, RV32IMAC];
-    let programs = boards.each_ref().map(|board| firmware(board, "client"));
+    let boards = ["microbit", CORTEX_M4F, "mps2-an505", "riscv-virt"].map(named);
+    let programs = boards.map(|board| Some(firmware(board, "client")?.0));
     let programs: Option<Vec<PathBuf>> = programs.into_iter().collect();
     let Some(programs) = programs else {
         return;
     };
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=12 --budget 100"));
-    let start = |n: usize| Running::start(&place, n, &boards[n], &programs[n]);
+    let start = |n: usize| Running::start(&place, n, boards[n], &programs[n]);
     let mut running: Vec<Running> = (0..4).map(start).collect();
     let first = Proxy::start(&place, "first.sock", "line-0", false);
     let second = Proxy::start(&place, "second.sock", "line-1", false);

@@ -1,5 +1,6 @@
-//! A real device: `smolfed device` in a process of its own.
+//! A real device: `smolfed device` as a process.
 
+use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 
 use crate::program::{Place, program};
@@ -11,6 +12,13 @@ impl Device {
     /// Starts device `number` of the fleet, which connects to the socket `socket`.
     pub(super) fn start(place: &Place, number: u32, socket: &str) -> Self {
         Self::start_at(place, number, &format!("--connect unix:{socket}"))
+    }
+
+    /// Starts several devices, which connect to `fleet.sock`.
+    pub(super) fn start_all(place: &Place, numbers: Range<u32>) -> Vec<Self> {
+        numbers
+            .map(|number| Self::start(place, number, "fleet.sock"))
+            .collect()
     }
 
     pub(super) fn start_at(place: &Place, number: u32, address: &str) -> Self {
@@ -26,10 +34,8 @@ impl Device {
             .spawn();
         Self(child.expect("a device starts"))
     }
-}
 
-impl Device {
-    /// Stops the process where it is, or lets it go on.
+    /// Sends a signal: `-STOP` suspends the process, `-CONT` resumes it.
     pub(super) fn signal(&self, signal: &str) {
         let kill = Command::new("kill")
             .args([signal, &self.0.id().to_string()])

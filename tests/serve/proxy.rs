@@ -1,4 +1,4 @@
-//! Something between a device and its coordinator that damages, cuts and holds what passes.
+//! A proxy between a device and its coordinator that damages, cuts and holds what passes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -7,30 +7,27 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::program::Place;
+use crate::program::{Place, wait_until};
 
-/// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Something between a device and its coordinator.
+/// A proxy between a device and its coordinator.
 pub(super) struct Proxy {
-    /// Bytes that came from the device.
+    /// Bytes received from the device.
     from_device: AtomicUsize,
-    /// Nothing passes any more once so many bytes came from the device.
+    /// Once this many bytes were received from the device, nothing passes any more.
     pub(super) hold_after: AtomicUsize,
     is_held: AtomicBool,
-    /// One byte in so many is damaged; 0 is none.
+    /// One byte in this many is damaged; 0 damages none.
     pub(super) damage_every: AtomicUsize,
-    /// The connection is cut after so many bytes, again and again; 0 is never.
+    /// The connection is cut each time after this many bytes; 0 never cuts it.
     pub(super) cut_every: AtomicUsize,
     cuts: AtomicUsize,
     damages: AtomicUsize,
 }
 
 impl Proxy {
-    /// Takes connections at `from` and passes them on to `to`. `device_dials` says who connects.
+    /// Accepts connections at `from` and forwards them to `to`. `device_dials`: who connects.
     pub(super) fn start(place: &Place, from: &str, to: &str, device_dials: bool) -> Arc<Self> {
         let proxy = Arc::new(Self {
             from_device: AtomicUsize::new(0),
@@ -119,25 +116,17 @@ impl Proxy {
         wait_until(|| self.is_held.load(Ordering::Relaxed));
     }
 
-    /// Waits until something was damaged and cut, more than once.
+    /// Waits until the connection was damaged and cut more than once.
     pub(super) fn wait_until_bad(&self) {
         let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
         wait_until(|| count(&self.cuts).min(count(&self.damages)) > 1);
     }
 
-    /// From now on everything passes.
+    /// Lets everything pass from now on.
     pub(super) fn repair(&self) {
         self.hold_after.store(usize::MAX, Ordering::Relaxed);
         self.is_held.store(false, Ordering::Relaxed);
         self.damage_every.store(0, Ordering::Relaxed);
         self.cut_every.store(0, Ordering::Relaxed);
-    }
-}
-
-fn wait_until(condition: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !condition() {
-        assert!(begun.elapsed() < PATIENCE, "it did not happen");
-        thread::sleep(Duration::from_millis(5));
     }
 }

@@ -14,7 +14,7 @@ pub struct Sizes {
     pub rodata: u64,
     /// Initial values of variables, in flash and in RAM.
     pub data: u64,
-    /// Variables that begin as zero.
+    /// Variables that are initialised with zero.
     pub bss: u64,
 }
 
@@ -31,7 +31,7 @@ impl Sizes {
             let SectionFlags::Elf { sh_flags } = section.flags() else {
                 continue;
             };
-            // A RISC-V linker script calls all of the RAM that is left the stack.
+            // A RISC-V linker script declares all remaining RAM as the stack.
             let stack = matches!(section.name(), Ok(".stack" | ".heap"));
             if sh_flags & u64::from(elf::SHF_ALLOC) == 0 || stack {
                 continue;

@@ -7,7 +7,7 @@ use std::process::Command;
 /// Debian's packages: a compiler, its library's sources, and a linker.
 const PACKAGES: &str = "rustc-web cargo-web rust-web-src lld";
 
-/// No toolchain can build for the target.
+/// There is no toolchain for the target.
 #[derive(Debug)]
 pub struct Missing(String);
 
@@ -27,16 +27,16 @@ impl Error for Missing {}
 pub struct Variant {
     /// The folder in `target/`.
     pub folder: &'static str,
-    /// Instead of the profile's "s".
+    /// Overrides the profile's "s".
     pub opt_level: Option<&'static str>,
     pub features: &'static [&'static str],
-    /// Programs; all of them if there are none.
+    /// Programs to build; all if empty.
     pub programs: &'static [&'static str],
 }
 
 impl Variant {
     /// As users build it.
-    pub const AS_IT_IS: Self = Self {
+    pub const DEFAULT: Self = Self {
         folder: "firmware",
         opt_level: None,
         features: &[],
@@ -50,13 +50,13 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// Where cargo puts what it builds.
+/// The folder of cargo's output.
 fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// Builds the firmware; returns the folder of the programs.
+/// Builds the firmware; returns the folder of its programs.
 pub fn firmware(target: &str, variant: &Variant) -> Result<PathBuf, Box<dyn Error>> {
     let dir = target_dir().join(variant.folder);
     let mut command = cargo(target)?;
@@ -64,7 +64,7 @@ pub fn firmware(target: &str, variant: &Variant) -> Result<PathBuf, Box<dyn Erro
         .current_dir(root().join("firmware-example"))
         .args(["--release", "--locked", "--target", target, "--target-dir"])
         .arg(&dir)
-        // Flags for the host's code are none for the board's.
+        // Flags for the host are not meant for the board.
         .env_remove("RUSTFLAGS");
     if let Some(level) = variant.opt_level {
         command.args(["--config", &format!("profile.release.opt-level={level}")]);
@@ -106,10 +106,11 @@ fn cargo(target: &str) -> Result<Command, Missing> {
     command
         .args(["build", "-Zbuild-std=core"])
         .env(format!("CARGO_TARGET_{linker}_LINKER"), "ld.lld")
-        // The library's sources fit only the compiler that they came with, which is a stable one.
+        // The library's sources need their own compiler, a stable one, which refuses -Z without
+        // this.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTC", "/usr/bin/rustc")
-        // Of the toolchain that runs this program.
+        // Both select the toolchain that runs this program.
         .env_remove("RUSTUP_TOOLCHAIN")
         .env_remove("CARGO");
     Ok(command)

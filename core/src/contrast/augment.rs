@@ -31,8 +31,8 @@ pub trait Augment {
     fn apply(&self, sample: &mut [f32], rng: &mut impl Rng);
 }
 
-/// Random words that a view may draw: samples have fewer than 2¹⁶ values. A stream has room for 2²⁰ views; after so
-/// many (passes · samples · 2V), they come again.
+/// Random words that a view may draw: samples have fewer than 2¹⁶ values. A stream has room for 2²⁰
+/// views; after that many (passes · samples · 2V) they repeat.
 const WORDS_OF_A_VIEW: u64 = 1 << 16;
 
 /// Samples whose views are made when they are asked for.
@@ -105,7 +105,8 @@ impl Augment for Jitter {
     }
 }
 
-/// Multiplies a channel of a window (channels × time) by a factor of its own between 1 − s and 1 + s.
+/// Multiplies a channel of a window (channels × time) by its own factor between 1 − s and 1 +
+/// s.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaling {
     /// s.
@@ -123,10 +124,11 @@ impl Augment for Scaling {
     }
 }
 
-/// Shifts a window in time by up to this many values either way, all channels alike; it wraps around.
+/// Shifts a window in time by up to this many values either way, all channels alike; it wraps
+/// around.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeShift {
-    /// Most values.
+    /// Values, at most.
     pub reach: u32,
     /// Values of a channel.
     pub time: usize,
@@ -166,8 +168,8 @@ impl Augment for ChannelDrop {
     }
 }
 
-/// Turns a signal of three axes (3 × time) by a random angle of up to `reach` about each axis in turn: another way
-/// to wear the sensor.
+/// Turns a signal of three axes (3 × time) by a random angle of up to `reach` about each axis in
+/// turn: another way to wear the sensor.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation {
     /// Largest angle, in radians.

@@ -1,21 +1,24 @@
-//! The correlation matrix of a device, clipped, on the integer grid, with noise (Algorithm 2, DP-CalR).
+//! The correlation matrix of a device, clipped, on the integer grid, with noise (Algorithm 2,
+//! DP-CalR).
 //!
-//! **Packed.** A symmetric matrix of width H is its upper triangle, row by row, with the off-diagonal
-//! entries times √2: H(H + 1)/2 numbers whose L2 norm is the matrix's Frobenius norm. Noise of std σ on each
-//! of them is noise of std σ on the diagonal and σ/√2 off it, the law of noise of std σ on all H² entries
-//! that is then made symmetric (papers.md F2). Half is sent and half is drawn, and as the norm is the
-//! same, so is the sensitivity, and with it the guarantee.
+//! **Packed.** A symmetric matrix of width H is its upper triangle, row by row, with the
+//! off-diagonal entries times √2: H(H + 1)/2 numbers whose L2 norm is the matrix's Frobenius norm.
+//! Noise of std σ on each of them is noise of std σ on the diagonal and σ/√2 off it, the law of
+//! noise of std σ on all H² entries that is then made symmetric (papers.md F2). Half is sent and
+//! half is drawn, and as the norm is the same, so is the sensitivity, and with it the guarantee.
 //!
-//! **Sensitivity.** A sample with 2V views adds the mean of `z zᵀ` over its views, z clipped to norm √μ: a positive
-//! semi-definite matrix of norm at most μ. Replacing a sample takes one such matrix A away and adds another one B;
-//! as Tr(AB) ≥ 0, `‖A − B‖² ≤ ‖A‖² + ‖B‖² ≤ 2μ²`. So the **sum** moves by at most √2·μ, and the mean by √2·μ/n
-//! (papers.md F1; the paper has μ/n). n is public. A sample whose matrix is not finite adds nothing, which moves the
-//! sum by no more: were the whole sum given up for it, one sample could take all others away.
+//! **Sensitivity.** A sample with 2V views adds the mean of `z zᵀ` over its views, z clipped to
+//! norm √μ: a positive semi-definite matrix of norm at most μ. Replacing a sample takes one such
+//! matrix A away and adds another one B; as Tr(AB) ≥ 0, `‖A − B‖² ≤ ‖A‖² + ‖B‖² ≤ 2μ²`. So the
+//! **sum** moves by at most √2·μ, and the mean by √2·μ/n (papers.md F1; the paper has μ/n). n is
+//! public. A sample whose matrix is not finite adds nothing, which moves the sum by no more: were
+//! the whole sum given up for it, one sample could take all others away.
 //!
-//! **On the grid.** Each sample's matrix is rounded toward zero onto the grid of μ before it is added, so that the
-//! sum is exact and no order or rounding of a sum can make it move further. Rounding moves each of the
-//! d = H(H + 1)/2 entries of a matrix by less than a step, and `f32` by at most (2V + 4) · 2⁻²⁴ μ, so the sum of integers
-//! moves by at most √2·2^b + 2√d (1 + (2V + 4) · 2^(b − 24)) steps: [`sensitivity_in_steps`].
+//! **On the grid.** Each sample's matrix is rounded toward zero onto the grid of μ before it is
+//! added, so that the sum is exact and no order or rounding of a sum can make it move further.
+//! Rounding moves each of the d = H(H + 1)/2 entries of a matrix by less than a step, and `f32` by
+//! at most (2V + 4) · 2⁻²⁴ μ, so the sum of integers moves by at most √2·2^b + 2√d (1 + (2V + 4) ·
+//! 2^(b − 24)) steps: [`sensitivity_in_steps`].
 
 use rand_core::CryptoRng;
 
@@ -98,8 +101,8 @@ pub fn clip_to_root(z: &mut [f32], bound: f32) {
     }
 }
 
-/// What replacing one sample, with 2 · `pairs` views, moves the sum of [`sum_into`] by, in steps of a grid of
-/// `bits` bits: at most this.
+/// What replacing one sample, with 2 · `pairs` views, moves the sum of [`sum_into`] by, in steps of
+/// a grid of `bits` bits: at most this.
 #[must_use]
 pub fn sensitivity_in_steps(bits: u32, width: usize, pairs: usize) -> f64 {
     let largest = (1u64 << bits) as f64;
@@ -120,14 +123,14 @@ pub struct SumMemory<'a> {
     pub matrix: &'a mut [f32],
 }
 
-/// Adds each sample's clipped matrix, in steps of `grid`, to `sum`, and then the device's noise. The grid's
+/// The sum of each sample's clipped matrix, in steps of `grid`, and the device's noise. The grid's
 /// clip norm is μ; over n samples the correlation matrix is `sum · step / n`.
 ///
-/// A sample whose representations are not finite adds nothing; with noise, nobody can tell.
+/// A sample whose representations are not finite adds nothing; with noise, this cannot be detected.
 ///
 /// # Errors
-/// [`TrainError::NoSamples`] without samples or views; [`TrainError::Diverged`] if, without noise, a representation is
-/// not finite; [`TrainError::Workspace`] if a length does not fit. Nothing may be sent then.
+/// Those of [`sum_samples`]; [`TrainError::Diverged`] if, without noise, a representation is not
+/// finite. Nothing may be sent then.
 pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
     encoder: &R,
     parameters: &[f32],
@@ -137,6 +140,29 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
     memory: &mut SumMemory<'_>,
     sum: &mut [i64],
 ) -> Result<(), TrainError> {
+    let is_whole = sum_samples(encoder, parameters, views, grid, memory, sum)?;
+    match noise {
+        Some((noise, stream)) => noise.add_to(sum, stream),
+        None if !is_whole => return Err(TrainError::Diverged),
+        None => {}
+    }
+    Ok(())
+}
+
+/// [`sum_into`] before the noise, which must be added before anything is sent. Returns whether all
+/// samples are in the sum; that is private, too.
+///
+/// # Errors
+/// [`TrainError::NoSamples`] without samples or views; [`TrainError::Workspace`] if a length does
+/// not fit.
+pub fn sum_samples<R: Representation, V: Views>(
+    encoder: &R,
+    parameters: &[f32],
+    views: &V,
+    grid: &Grid,
+    memory: &mut SumMemory<'_>,
+    sum: &mut [i64],
+) -> Result<bool, TrainError> {
     let numbers = 2 * views.pair_count();
     if views.sample_count() == 0 || numbers == 0 {
         return Err(TrainError::NoSamples);
@@ -148,9 +174,9 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
         }
     }
     let mean = 1.0 / numbers as f32;
-    // A mean of matrices of norm μ, in f32, may exceed μ by its last bits: by a few epsilons from the clipping, less than
-    // one for each view that is added, and an eighth of one for each number (a norm has eight lanes). So much is taken
-    // off, and the quantizer has nothing to repair.
+    // A mean of matrices of norm μ, in f32, may exceed μ by its last bits: by a few epsilons from
+    // the clipping, less than one for each view that is added, and an eighth of one for each number
+    // (a norm has eight lanes). So much is taken off, and the quantizer has nothing to repair.
     let hair = (12 + numbers + encoder.width() / 8) as f32 * f32::EPSILON;
     let bound = grid.clip_norm().get() * (1.0 - hair);
     let mut is_whole = true;
@@ -172,16 +198,11 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
             *sum += i64::from(quantizer.get(*entry));
         }
     }
-    match noise {
-        Some((noise, stream)) => noise.add_to(sum, stream),
-        None if !is_whole => return Err(TrainError::Diverged),
-        None => {}
-    }
-    Ok(())
+    Ok(is_whole)
 }
 
-/// R̄ of all other devices, from that of all and the device's own: `(R̄ − q R) / (1 − q)`, q the device's share of
-/// all samples. All zero if there is no other device.
+/// R̄ of all other devices, from that of all and the device's own: `(R̄ − q R) / (1 − q)`, q the
+/// device's share of all samples. All zero if there is no other device.
 pub fn without_own(all: &[f32], own: &[f32], share: f32, others: &mut [f32]) {
     let rest = 1.0 - share;
     for ((others, all), own) in others.iter_mut().zip(all).zip(own) {

@@ -535,7 +535,10 @@ fn training_lowers_the_loss() {
             weight_decay: Penalty::NONE,
         };
         let order = &mut stream(Purpose::BatchShuffle);
-        let memory = (&mut [0; 20][..], &mut buffers.batch());
+        let mut memory = TrainingMemory {
+            order: &mut [0; 20],
+            batch: buffers.batch(),
+        };
         descend(
             &encoder,
             &mut parameters,
@@ -543,7 +546,7 @@ fn training_lowers_the_loss() {
             &objective,
             &settings,
             order,
-            memory,
+            &mut memory,
         )
     };
     let first = pass(1).unwrap();

@@ -1,8 +1,8 @@
-//! What the three models share: scores `Wx + b` of a batch, and the gradient from their residuals.
+//! What linear scores share: scores `Wx + b` of a batch, and the gradient from their residuals.
 
 use core::ops::Range;
 
-use super::{Model, ModelError};
+use super::{error::ModelError, tensors::Tensors};
 use crate::{
     lanes::{LANES, SPAN, WIDE, axpys, dot, dots, each_lane},
     samples::Samples,
@@ -15,112 +15,134 @@ pub const BATCH_GROUP: usize = 16;
 const TILE_SAMPLES: usize = 2;
 const TILE_ROWS: usize = 5;
 
-/// Most features of a block when a gradient is summed up; a multiple of [`SPAN`].
+/// Features of a block, at most, when a gradient is summed up; a multiple of [`SPAN`].
 const BLOCK: usize = 5 * SPAN;
 
 /// Samples side by side when a gradient is summed up with vectors.
 const TILE_SUM: usize = 10;
 
-/// The parameters as weights and biases, once all lengths are known to fit.
-#[inline(always)]
-pub(super) fn split<'a, M: Model + ?Sized>(
-    model: &M,
-    parameters: &'a [f32],
-) -> Result<(&'a [f32], &'a [f32]), ModelError> {
-    let (features, outputs) = (model.feature_count(), model.output_count());
-    if features == 0 || outputs == 0 {
-        return Err(ModelError::Empty);
-    }
-    let expected = model.parameter_count();
-    let wrong = ModelError::Parameters {
-        expected,
-        found: parameters.len(),
-    };
-    if parameters.len() != expected {
-        return Err(wrong);
-    }
-    parameters
-        .split_at_checked(features.saturating_mul(outputs))
-        .ok_or(wrong)
+/// The sizes of an affine layer.
+#[derive(Clone, Copy)]
+pub(super) struct Affine {
+    features: usize,
+    outputs: usize,
 }
 
-/// Mean loss and mean gradient of a batch, for any loss on top of `Wx + b`.
-#[inline(always)]
-pub(super) fn loss_and_gradient<M: Model + ?Sized, S: Samples<Target = M::Target>>(
-    model: &M,
-    parameters: &[f32],
-    samples: &S,
-    batch: &[u32],
-    scratch: &mut [f32],
-    gradient: &mut [f32],
-) -> Result<f32, ModelError> {
-    let layer = split(model, parameters)?;
-    let outputs = model.output_count();
-    if gradient.len() != parameters.len() {
-        let (expected, found) = (parameters.len(), gradient.len());
-        return Err(ModelError::Parameters { expected, found });
-    }
-    let group = (scratch.len() / outputs).min(BATCH_GROUP);
-    if group == 0 {
-        return Err(ModelError::Scratch {
-            expected: outputs,
-            found: scratch.len(),
-        });
-    }
-    check_batch(model, samples, batch)?;
+/// The parameters of an affine layer.
+#[derive(Clone, Copy)]
+pub(super) struct Layer<'a> {
+    pub(super) weights: &'a [f32],
+    pub(super) biases: &'a [f32],
+}
 
-    let (weight_gradient, bias_gradient) = gradient.split_at_mut(layer.0.len());
-    bias_gradient.fill(0.0);
-    let mean = 1.0 / batch.len() as f32;
-    let mut loss = 0.0;
-    // The first sample's part is written, not added: there is one at least.
-    let mut fresh = true;
-    for indices in batch.chunks(group) {
-        let Some(scores) = scratch.get_mut(..indices.len() * outputs) else {
+impl Affine {
+    #[inline(always)]
+    pub(super) const fn of(features: usize, outputs: usize) -> Self {
+        Self { features, outputs }
+    }
+
+    /// The parameters as weights and biases, once all lengths are known to fit.
+    #[inline(always)]
+    fn split(self, parameters: &[f32]) -> Result<Layer<'_>, ModelError> {
+        let Self { features, outputs } = self;
+        if features == 0 || outputs == 0 {
+            return Err(ModelError::Empty);
+        }
+        let expected = Tensors::affine(features, outputs).total();
+        let wrong = ModelError::Parameters {
+            expected,
+            found: parameters.len(),
+        };
+        if parameters.len() != expected {
+            return Err(wrong);
+        }
+        let (weights, biases) = parameters
+            .split_at_checked(features.saturating_mul(outputs))
+            .ok_or(wrong)?;
+        Ok(Layer { weights, biases })
+    }
+
+    /// Mean loss and mean gradient of a batch, for any loss on top of `Wx + b`: `loss` gives that
+    /// of a sample from its scores, which become the derivatives of the loss by them.
+    #[inline(always)]
+    pub(super) fn loss_and_gradient<S: Samples>(
+        self,
+        parameters: &[f32],
+        samples: &S,
+        batch: &[u32],
+        scratch: &mut [f32],
+        gradient: &mut [f32],
+        loss: impl Fn(&mut [f32], S::Target) -> f32,
+    ) -> Result<f32, ModelError> {
+        let layer = self.split(parameters)?;
+        let outputs = self.outputs;
+        if gradient.len() != parameters.len() {
+            let (expected, found) = (parameters.len(), gradient.len());
+            return Err(ModelError::Parameters { expected, found });
+        }
+        let group = (scratch.len() / outputs).min(BATCH_GROUP);
+        if group == 0 {
             return Err(ModelError::Scratch {
                 expected: outputs,
-                found: 0,
+                found: scratch.len(),
             });
-        };
-        batch_scores(layer, samples, indices, scores);
-        for (row, index) in scores.chunks_exact_mut(outputs).zip(indices) {
-            loss += model.loss_in_place(row, samples.target(*index as usize));
-            for (residual, sum) in row.iter_mut().zip(bias_gradient.iter_mut()) {
-                *residual *= mean;
-                *sum += *residual;
-            }
         }
-        add_outer_products(scores, samples, indices, outputs, weight_gradient, fresh);
-        fresh = false;
+        check_batch(self.features, samples, batch)?;
+
+        let (weight_gradient, bias_gradient) = gradient.split_at_mut(layer.weights.len());
+        bias_gradient.fill(0.0);
+        let mean = 1.0 / batch.len() as f32;
+        let mut sum_of_losses = 0.0;
+        // The first sample's part is written, not added: there is one at least.
+        let mut fresh = true;
+        for indices in batch.chunks(group) {
+            let Some(scores) = scratch.get_mut(..indices.len() * outputs) else {
+                return Err(ModelError::Scratch {
+                    expected: outputs,
+                    found: 0,
+                });
+            };
+            batch_scores(layer, samples, indices, scores);
+            for (row, index) in scores.chunks_exact_mut(outputs).zip(indices) {
+                sum_of_losses += loss(row, samples.target(*index as usize));
+                for (residual, sum) in row.iter_mut().zip(bias_gradient.iter_mut()) {
+                    *residual *= mean;
+                    *sum += *residual;
+                }
+            }
+            add_outer_products(scores, samples, indices, outputs, weight_gradient, fresh);
+            fresh = false;
+        }
+        Ok(sum_of_losses * mean)
     }
-    Ok(loss * mean)
+
+    /// Scores of a batch, after checking that all lengths fit.
+    #[inline(always)]
+    pub(super) fn scores<S: Samples>(
+        self,
+        parameters: &[f32],
+        samples: &S,
+        batch: &[u32],
+        scores: &mut [f32],
+    ) -> Result<(), ModelError> {
+        let layer = self.split(parameters)?;
+        check_batch(self.features, samples, batch)?;
+        let (expected, found) = (batch.len() * self.outputs, scores.len());
+        if found != expected {
+            return Err(ModelError::Scratch { expected, found });
+        }
+        batch_scores(layer, samples, batch, scores);
+        Ok(())
+    }
 }
 
-/// Scores of a batch, after checking that all lengths fit.
-#[inline(always)]
-pub(super) fn checked_scores<M: Model + ?Sized, S: Samples>(
-    model: &M,
-    parameters: &[f32],
-    samples: &S,
-    batch: &[u32],
-    scores: &mut [f32],
-) -> Result<(), ModelError> {
-    let layer = split(model, parameters)?;
-    check_batch(model, samples, batch)?;
-    let (expected, found) = (batch.len() * model.output_count(), scores.len());
-    if found != expected {
-        return Err(ModelError::Scratch { expected, found });
-    }
-    batch_scores(layer, samples, batch, scores);
-    Ok(())
-}
-
-pub(super) fn check_batch<M: Model + ?Sized, S: Samples>(
-    model: &M,
+/// Whether `batch` names samples that exist and have this many features.
+pub(super) fn check_batch<S: Samples>(
+    expected: usize,
     samples: &S,
     batch: &[u32],
 ) -> Result<(), ModelError> {
-    let (expected, count) = (model.feature_count(), samples.len());
+    let count = samples.len();
     if batch.is_empty() {
         return Err(ModelError::Batch);
     }
@@ -142,7 +164,7 @@ pub(super) fn check_batch<M: Model + ?Sized, S: Samples>(
 /// Rows of W are the outer loop: a tile of them stays in the first-level cache for all samples.
 #[inline(always)]
 pub(super) fn batch_scores<S: Samples>(
-    (weights, biases): (&[f32], &[f32]),
+    Layer { weights, biases }: Layer<'_>,
     samples: &S,
     indices: &[u32],
     scores: &mut [f32],
@@ -202,7 +224,7 @@ impl Tile<'_> {
                 .unwrap_or_default()
         });
         let (pairs, rest) = indices.as_chunks::<TILE_SAMPLES>();
-        // There are as many scores: the smaller length only says so to the compiler.
+        // There are as many scores: the smaller length only tells the compiler so.
         let middle = (pairs.len() * TILE_SAMPLES * self.outputs).min(scores.len());
         let (paired, last) = scores.split_at_mut(middle);
         for (pair, scores) in pairs
@@ -230,8 +252,8 @@ impl Tile<'_> {
     }
 }
 
-/// `gradient[c] += Σ_s residuals[s][c] · x_s`, one sample after the other; if `fresh` in the place of
-/// what was there.
+/// `gradient[c] += Σ_s residuals[s][c] · x_s`, one sample after the other; if `fresh` in the place
+/// of what was there.
 ///
 /// Features are the outer loop: the samples' and the gradient's parts of one block of features fit
 /// into the first-level cache together.
@@ -260,7 +282,7 @@ pub(super) fn add_outer_products<S: Samples>(
     let blocks = features.div_ceil(BLOCK).max(1);
     let block = features.div_ceil(blocks).next_multiple_of(SPAN);
     let (tiles, rest) = indices.as_chunks::<TILE_SUM>();
-    // There are as many residuals: the smaller length only says so to the compiler.
+    // There are as many residuals: the smaller length only tells the compiler so.
     let middle = (tiles.len() * TILE_SUM * outputs).min(residuals.len());
     let (tiled, last) = residuals.split_at(middle);
     for start in (0..features).step_by(block) {
@@ -294,8 +316,8 @@ pub(super) fn add_outer_products<S: Samples>(
     }
 }
 
-/// [`add_outer_products`] of one sample without vectors: eight of its values at a time stay in registers
-/// for all rows.
+/// [`add_outer_products`] of one sample without vectors: eight of its values at a time stay in
+/// registers for all rows.
 #[inline(always)]
 fn add_outer_product(residuals: &[f32], x: &[f32], gradient: &mut [f32], fresh: bool) {
     let features = x.len().max(1);

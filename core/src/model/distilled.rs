@@ -1,4 +1,4 @@
-//! Softmax regression that also listens to a teacher: fine-tuning by symmetrised Kullback-Leibler
+//! Softmax regression with a teacher: fine-tuning by symmetrised Kullback-Leibler
 //! divergence.
 
 use super::{Dim, Model, ModelKind, Softmax, Tensors};
@@ -43,8 +43,8 @@ impl<S: Samples<Target = u16>> Samples for WithRow<'_, S> {
 }
 
 /// Adds `λ·(KL(q‖p) + KL(p‖q))` to the loss of a [`Softmax`], q the teacher's probabilities of a
-/// sample and p the model's (Hu, Wu, Smith 2023, Section 5; papers.md P11: the mean over samples, the
-/// teacher a constant).
+/// sample and p the model's (Hu, Wu, Smith 2023, Section 5; papers.md P11: the mean over samples,
+/// the teacher a constant).
 ///
 /// The teacher's table has a row of log-probabilities a sample; [`log_probabilities`] makes one. A
 /// sample without a row has no teacher.
@@ -56,7 +56,7 @@ pub struct Distilled<'a, D: Dim, C: Dim> {
 }
 
 impl<'a, D: Dim, C: Dim> Distilled<'a, D, C> {
-    /// A model that listens to `teacher` with strength λ.
+    /// A model that is distilled from `teacher` with strength λ.
     pub const fn new(student: Softmax<D, C>, teacher: &'a [f32], strength: f32) -> Self {
         Self {
             student,

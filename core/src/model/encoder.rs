@@ -8,7 +8,9 @@
 use rand_core::Rng;
 
 use super::{
-    BATCH_GROUP, Const, Dim, FixedModel, Model, ModelError, ModelKind, Tensors, affine, softmax,
+    BATCH_GROUP, Const, Dim, FixedModel, Model, ModelError, ModelKind, Tensors,
+    affine::{self, Layer},
+    softmax,
 };
 use crate::{lanes, math, samples::Samples, stream};
 
@@ -28,7 +30,7 @@ impl Activation {
         match self {
             Self::Tanh => math::tanh(x),
             Self::Relu if x > 0.0 => x,
-            // What is not a number must stay visible.
+            // NaN must stay visible.
             Self::Relu if x.is_nan() => x,
             Self::Relu => 0.0,
         }
@@ -56,10 +58,10 @@ pub struct Encoder<D: Dim, H: Dim, C: Dim> {
     activation: Activation,
 }
 
-/// The parameters as the slices of their tensors.
+/// The parameters of both layers.
 struct Layers<'a> {
-    encoder: (&'a [f32], &'a [f32]),
-    head: (&'a [f32], &'a [f32]),
+    encoder: Layer<'a>,
+    head: Layer<'a>,
 }
 
 impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
@@ -118,10 +120,14 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
             return Err(wrong);
         }
         let split = |slice: &'a [f32], at| slice.split_at_checked(at).ok_or(wrong);
+        let layer = |slice, at| {
+            let (weights, biases) = split(slice, at)?;
+            Ok(Layer { weights, biases })
+        };
         let (encoder, head) = split(parameters, self.encoder_count())?;
         Ok(Layers {
-            encoder: split(encoder, features.saturating_mul(hidden))?,
-            head: split(head, hidden.saturating_mul(self.classes.get()))?,
+            encoder: layer(encoder, features.saturating_mul(hidden))?,
+            head: layer(head, hidden.saturating_mul(self.classes.get()))?,
         })
     }
 
@@ -142,23 +148,23 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         if found != expected {
             return Err(ModelError::Features { expected, found });
         }
-        if scores.len() != head.1.len() || hidden.len() != encoder.1.len() {
+        if scores.len() != head.biases.len() || hidden.len() != encoder.biases.len() {
             return Err(ModelError::Scratch {
-                expected: head.1.len() + encoder.1.len(),
+                expected: head.biases.len() + encoder.biases.len(),
                 found: scores.len() + hidden.len(),
             });
         }
-        scores.copy_from_slice(head.1);
-        let rows = encoder.0.chunks_exact(expected).zip(encoder.1);
+        scores.copy_from_slice(head.biases);
+        let rows = encoder.weights.chunks_exact(expected).zip(encoder.biases);
         for (unit, ((row, bias), value)) in rows.zip(hidden.iter_mut()).enumerate() {
             *value = self.activation.apply(lanes::dot(features, row) + bias);
-            self.add_unit(head.0, unit, *value, scores);
+            self.add_unit(head.weights, unit, *value, scores);
         }
         Ok(())
     }
 
-    /// Adds the gradient of one sample, from the derivatives by its scores. `hidden` holds the values
-    /// of its hidden units, which become the derivatives by their sums.
+    /// Adds the gradient of one sample, from the derivatives by its scores. `hidden` holds the
+    /// values of its hidden units, which become the derivatives by their sums.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -176,10 +182,13 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         let wrong = ModelError::Parameters { expected, found };
         let count = self.features.get();
         let (weights, rest) = gradient
-            .split_at_mut_checked(encoder.0.len())
+            .split_at_mut_checked(encoder.weights.len())
             .ok_or(wrong)?;
-        let (biases, rest) = rest.split_at_mut_checked(encoder.1.len()).ok_or(wrong)?;
-        let (head_weights, head_biases) = rest.split_at_mut_checked(head.0.len()).ok_or(wrong)?;
+        let (biases, rest) = rest
+            .split_at_mut_checked(encoder.biases.len())
+            .ok_or(wrong)?;
+        let (head_weights, head_biases) =
+            rest.split_at_mut_checked(head.weights.len()).ok_or(wrong)?;
         let units = self.hidden.get();
         for (row, derivative) in head_weights.chunks_exact_mut(units).zip(derivatives) {
             lanes::axpys::<1, false>([*derivative], [&*hidden], row);
@@ -190,7 +199,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         let sums = weights.chunks_exact_mut(count).zip(biases);
         for (unit, ((row, sum), value)) in sums.zip(hidden).enumerate() {
             let mut derivative = 0.0;
-            let column = head.0.iter().skip(unit).step_by(units);
+            let column = head.weights.iter().skip(unit).step_by(units);
             for (d, weight) in derivatives.iter().zip(column) {
                 derivative += weight * d;
             }
@@ -201,7 +210,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         Ok(())
     }
 
-    /// Adds what a hidden unit of this value says to the scores.
+    /// Adds the contribution of a hidden unit of this value to the scores.
     #[inline(always)]
     fn add_unit(&self, weights: &[f32], unit: usize, value: f32, scores: &mut [f32]) {
         let column = weights.iter().skip(unit).step_by(self.hidden.get());
@@ -235,7 +244,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         Tensors::two_layers(self.features.get(), self.hidden.get(), self.classes.get())
     }
 
-    /// The scores of one sample beside the hidden values of all.
+    /// The scores of one sample and the hidden values of all.
     #[inline(always)]
     fn scratch_count(&self, samples: usize) -> usize {
         self.classes
@@ -257,7 +266,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
             let (expected, found) = (parameters.len(), gradient.len());
             return Err(ModelError::Parameters { expected, found });
         }
-        affine::check_batch(self, samples, batch)?;
+        affine::check_batch(self.features.get(), samples, batch)?;
         let short = ModelError::Scratch {
             expected: self.scratch_count(1),
             found: scratch.len(),
@@ -273,18 +282,18 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
 
         gradient.fill(0.0);
         let (encoder_gradient, head_gradient) = gradient.split_at_mut(self.encoder_count());
-        let (weight_gradient, bias_gradient) = encoder_gradient.split_at_mut(encoder.0.len());
-        let (head_gradient, head_bias_gradient) = head_gradient.split_at_mut(head.0.len());
+        let (weight_gradient, bias_gradient) = encoder_gradient.split_at_mut(encoder.weights.len());
+        let (head_gradient, head_bias_gradient) = head_gradient.split_at_mut(head.weights.len());
         let mean = 1.0 / batch.len() as f32;
         let mut loss = 0.0;
         for indices in batch.chunks(group) {
             let units = units.get_mut(..indices.len() * hidden).ok_or(short)?;
             affine::batch_scores(encoder, samples, indices, units);
             for (units, index) in units.chunks_exact_mut(hidden).zip(indices) {
-                scores.copy_from_slice(head.1);
+                scores.copy_from_slice(head.biases);
                 for (unit, value) in units.iter_mut().enumerate() {
                     *value = self.activation.apply(*value);
-                    self.add_unit(head.0, unit, *value, scores);
+                    self.add_unit(head.weights, unit, *value, scores);
                 }
                 loss += self.loss_in_place(scores, samples.target(*index as usize));
                 for (residual, sum) in scores.iter_mut().zip(head_bias_gradient.iter_mut()) {
@@ -299,7 +308,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
                     units.iter_mut().zip(bias_gradient.iter_mut()).enumerate()
                 {
                     let mut derivative = 0.0;
-                    let column = head.0.iter().skip(unit).step_by(hidden);
+                    let column = head.weights.iter().skip(unit).step_by(hidden);
                     for (residual, weight) in scores.iter().zip(column) {
                         derivative += weight * residual;
                     }
@@ -321,7 +330,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         scores: &mut [f32],
     ) -> Result<(), ModelError> {
         let Layers { encoder, head } = self.layers(parameters)?;
-        affine::check_batch(self, samples, batch)?;
+        affine::check_batch(self.features.get(), samples, batch)?;
         let classes = self.classes.get();
         let (expected, found) = (batch.len() * classes, scores.len());
         if found != expected {
@@ -330,12 +339,12 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         // Unit by unit, in the order of training: no memory for the hidden values.
         let features = self.features.get();
         for (scores, index) in scores.chunks_exact_mut(classes).zip(batch) {
-            scores.copy_from_slice(head.1);
+            scores.copy_from_slice(head.biases);
             let sample = samples.features(*index as usize);
-            let rows = encoder.0.chunks_exact(features).zip(encoder.1);
+            let rows = encoder.weights.chunks_exact(features).zip(encoder.biases);
             for (unit, (row, bias)) in rows.enumerate() {
                 let value = self.activation.apply(lanes::dot(sample, row) + bias);
-                self.add_unit(head.0, unit, value, scores);
+                self.add_unit(head.weights, unit, value, scores);
             }
         }
         Ok(())

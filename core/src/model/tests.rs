@@ -70,7 +70,10 @@ fn gradients_are_the_derivatives_of_the_losses() {
 proptest! {
     /// Batch grouping, tiles and the kind of size change the speed and never the bits.
     #[test]
-    fn scratch_length_and_kind_of_size_do_not_change_the_bits(count in 1usize..30, room in 1usize..20) {
+    fn scratch_length_and_kind_of_size_do_not_change_the_bits(
+        count in 1usize..30,
+        room in 1usize..20,
+    ) {
         let targets: Vec<u16> = (0..count as u16).map(|i| i % 7).collect();
         let inputs = values(19 * count, 1);
         let samples = SampleSlice::new(&inputs, &targets, 19).unwrap();

@@ -55,7 +55,7 @@ impl Acceptance {
         }
     }
 
-    /// Bound on the error of [`Self::gamma_least`].
+    /// Bound on the error of [`Self::gamma_min`].
     const fn slack(&self) -> u32 {
         72 + 2 * (self.width >> 32) as u32
     }
@@ -63,14 +63,14 @@ impl Acceptance {
     /// True with probability e^-γ, γ = m²/(2σ²) - k²/128 for k = `strip` and m = k·s + `offset`.
     #[inline]
     pub(super) fn accept<R: CryptoRng>(&self, strip: u32, offset: u64, rng: &mut R) -> bool {
-        let Some(least) = self.gamma_least(strip, offset) else {
+        let Some(min) = self.gamma_min(strip, offset) else {
             return self.accept_far(strip, offset, rng);
         };
         coin::exp_minus(rng, |rng| {
             let word = rng.next_u32();
-            if word < least {
+            if word < min {
                 true
-            } else if word > least + self.slack() {
+            } else if word > min + self.slack() {
                 false
             } else {
                 let (numerator, denominator) = self.gamma(strip, offset);
@@ -86,7 +86,7 @@ impl Acceptance {
     /// and the shift less than 1. Then 2^25·(φ + 2k), below 2^32, exceeds `phi_2k` by less than
     /// 1 + δ/128, and 2^32·γ exceeds the result by less than δ + (1 + δ/128) + 1 < `slack`.
     #[inline]
-    fn gamma_least(&self, strip: u32, offset: u64) -> Option<u32> {
+    fn gamma_min(&self, strip: u32, offset: u64) -> Option<u32> {
         let phi =
             u64::from(strip) * self.excess_per_strip + ((offset * self.share_per_integer) >> 32);
         let phi = u32::try_from(phi).ok().filter(|_| strip < STRIP_COUNT)?;
@@ -139,8 +139,8 @@ mod tests {
     fn a_word_between_the_bounds_is_decided_exactly() {
         let acceptance = Acceptance::new(8000, NonZeroU64::MIN);
         assert_eq!(acceptance.gamma(0, 500), (4000 * 4000, 128 * 8000 * 8000));
-        let least = acceptance.gamma_least(0, 500).unwrap();
-        assert!(least < 1 << 23 && least + acceptance.slack() > 1 << 23);
+        let min = acceptance.gamma_min(0, 500).unwrap();
+        assert!(min < 1 << 23 && min + acceptance.slack() > 1 << 23);
         // A word of at least γ accepts at once (K = 1). One below leads to A_2, two coins γ and
         // 1/2: if it fails, K = 2 rejects; if it holds and A_3 fails, K = 3 accepts.
         let accepts = |words: &[u32]| {
@@ -157,16 +157,13 @@ mod tests {
     #[test]
     fn exact_arithmetic_is_left_out_for_wide_sigmas() {
         let acceptance = Acceptance::new((1 << 20) + 1, NonZeroU64::MIN);
-        let in_table = (0..STRIP_COUNT).all(|strip| {
-            acceptance
-                .gamma_least(strip, acceptance.width / 2)
-                .is_some()
-        });
-        assert!(in_table && acceptance.gamma_least(STRIP_COUNT, 0).is_none());
+        let in_table = (0..STRIP_COUNT)
+            .all(|strip| acceptance.gamma_min(strip, acceptance.width / 2).is_some());
+        assert!(in_table && acceptance.gamma_min(STRIP_COUNT, 0).is_none());
     }
 
     proptest! {
-        /// The bounds of `gamma_least` enclose γ for every sigma, strip and offset.
+        /// The bounds of `gamma_min` enclose γ for every sigma, strip and offset.
         #[test]
         fn bounds_enclose_gamma(
             (numerator_bits, denominator_bits) in (0_u32..=52, 0_u32..=48),
@@ -180,7 +177,7 @@ mod tests {
             let strip = if position % 4 == 0 { strip } else { strip % 64 };
             let offset = ((u128::from(position) * u128::from(acceptance.width)) >> 64) as u64;
             let (mut remainder, denominator) = acceptance.gamma(strip, offset);
-            if let Some(least) = acceptance.gamma_least(strip, offset) {
+            if let Some(min) = acceptance.gamma_min(strip, offset) {
                 prop_assert!(remainder < denominator);
                 let mut floor = 0_u64;
                 for _ in 0..32 {
@@ -188,8 +185,8 @@ mod tests {
                     floor = 2 * floor + u64::from(remainder >= denominator);
                     remainder -= if remainder >= denominator { denominator } else { 0 };
                 }
-                let most = u64::from(least) + u64::from(acceptance.slack());
-                prop_assert!(u64::from(least) <= floor && floor < most);
+                let max = u64::from(min) + u64::from(acceptance.slack());
+                prop_assert!(u64::from(min) <= floor && floor < max);
             }
         }
     }

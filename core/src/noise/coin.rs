@@ -50,11 +50,11 @@ pub(super) fn rational_from<R: CryptoRng>(
 pub(super) fn one_in<R: CryptoRng>(k: u32, rng: &mut R) -> bool {
     const ONE: u64 = 1 << u32::BITS;
     let word = rng.next_u32();
-    // k·U in units of 2^-32 lies between `least`, included, and `least + k`, excluded.
-    let least = u64::from(word) * u64::from(k);
-    if least >= ONE {
+    // k·U in units of 2^-32 lies between `min`, included, and `min + k`, excluded.
+    let min = u64::from(word) * u64::from(k);
+    if min >= ONE {
         false
-    } else if least + u64::from(k) <= ONE {
+    } else if min + u64::from(k) <= ONE {
         true
     } else {
         rational_from(word, 1, u128::from(k), rng)

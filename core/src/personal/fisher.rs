@@ -7,9 +7,10 @@ use crate::{
     train::TrainError,
 };
 
-/// The diagonal of the Fisher information at `parameters`, for elastic weight consolidation:
-/// the mean over samples of `Σ_y P(y)·(∂ ln P(y)/∂w)²`, labels from the model and not from the data
-/// (papers.md P11), which for softmax is `p_c (1 − p_c) x_j²` for the weight of class c and feature j.
+/// The diagonal of the Fisher information at `parameters`, for elastic weight consolidation: the
+/// mean over samples of `Σ_y P(y)·(∂ ln P(y)/∂w)²`, labels from the model and not from the data
+/// (papers.md P11), which for softmax is `p_c (1 − p_c) x_j²` for the weight of class c and feature
+/// j.
 ///
 /// # Errors
 /// As [`Model::batch_scores`]; [`TrainError::NoSamples`] without samples.

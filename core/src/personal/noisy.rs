@@ -1,4 +1,4 @@
-//! Gradients that are released step by step: clipped, on the grid, with noise of the device's own.
+//! Gradients that are released step by step: clipped, on the grid, with the device's noise.
 
 use rand_core::CryptoRng;
 
@@ -6,11 +6,11 @@ use crate::{clip::clip_l2, noise::DiscreteGaussian, quantize::Grid, train::Train
 
 /// Releases the shared part of each gradient; what is sent is the sum of what was released.
 ///
-/// * Privacy: each step is one Gaussian release of sensitivity C (a device added or removed) or 2C (its
-///   data replaced), C the clip norm of the grid, and the steps of a round compose like rounds. The
-///   clipped gradient is rounded toward zero on the grid and the noise is an exact discrete Gaussian,
-///   as for updates: `docs/accounting.md`. The model that the next step starts from is post-processing
-///   of what was released, and so is the sum.
+/// * Privacy: each step is one Gaussian release of sensitivity C (a device added or removed) or 2C
+///   (its data replaced), C the clip norm of the grid, and the steps of a round compose like
+///   rounds. The clipped gradient is rounded toward zero on the grid and the noise is an exact
+///   discrete Gaussian, as for updates: `docs/accounting.md`. The model that the next step starts
+///   from is post-processing of what was released, and so is the sum.
 pub struct NoisySteps<'a, R> {
     /// The grid; its clip norm C bounds the shared gradient of each step.
     pub grid: Grid,
@@ -19,8 +19,8 @@ pub struct NoisySteps<'a, R> {
     /// The device's noise stream of the round (purpose
     /// [`DeviceNoise`](crate::stream::Purpose::DeviceNoise)); it goes on from step to step.
     pub stream: R,
-    /// The sum of what was released, in steps of the grid, one entry a shared parameter; begins with
-    /// zeros.
+    /// The sum of what was released, in steps of the grid, one entry a shared parameter; begins
+    /// with zeros.
     pub sent: &'a mut [i64],
     /// Steps whose gradient was longer than C.
     pub clipped: u32,
@@ -31,8 +31,8 @@ impl<R: CryptoRng> NoisySteps<'_, R> {
     /// what is sent.
     ///
     /// # Errors
-    /// [`TrainError::Diverged`] if it is not finite; [`TrainError::Workspace`] if more is shared than
-    /// there is.
+    /// [`TrainError::Diverged`] if it is not finite; [`TrainError::Workspace`] if more is shared
+    /// than there is.
     pub fn release(&mut self, gradient: &mut [f32]) -> Result<(), TrainError> {
         let wrong = TrainError::Workspace {
             expected: self.sent.len(),

@@ -1,5 +1,5 @@
-//! Personal training against golden values of an independent implementation (f64), and what must hold
-//! for every device.
+//! Personal training against golden values of an independent implementation (f64), and what must
+//! hold for every device.
 
 use std::{string::String, vec, vec::Vec};
 
@@ -386,8 +386,8 @@ fn noisy_steps_send_what_they_stepped() {
     }
 }
 
-/// The regulariser acts in every step, not in the first alone (papers.md P2): with a pull this strong
-/// the model stays where one step leaves it.
+/// The regulariser acts in every step, not in the first alone (papers.md P2): with a pull this
+/// strong the model stays where one step leaves it.
 #[test]
 fn the_pull_is_active_in_every_step() {
     let (x, y) = ([0.5, -1.0, 1.0, 0.2], [0u16, 1]);

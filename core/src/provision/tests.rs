@@ -19,8 +19,8 @@ fn identity(device: u32) -> Identity {
 fn policy() -> Policy {
     Policy {
         budget: Budget(5),
-        least_noise_multiplier: 3 << 31,
-        most_epochs: 10,
+        min_noise_multiplier: 3 << 31,
+        max_epochs: 10,
     }
 }
 
@@ -62,7 +62,7 @@ proptest! {
             device, key: Key::from_secret(key), root: Root::from_secret(root),
         };
         let policy = Policy {
-            budget: Budget(budget), least_noise_multiplier: least, most_epochs: epochs,
+            budget: Budget(budget), min_noise_multiplier: least, max_epochs: epochs,
         };
         let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
         let length = write(&identity, &policy, Some(&samples), &mut page).unwrap();
@@ -72,8 +72,8 @@ proptest! {
         prop_assert_eq!(record.identity.key.secret(), &key);
         prop_assert_eq!(record.identity.root.secret(), &root);
         prop_assert_eq!(record.policy.budget, Budget(budget));
-        prop_assert_eq!(record.policy.least_noise_multiplier, least);
-        prop_assert_eq!(record.policy.most_epochs, epochs);
+        prop_assert_eq!(record.policy.min_noise_multiplier, least);
+        prop_assert_eq!(record.policy.max_epochs, epochs);
         prop_assert_eq!(record.samples.len(), rows.len());
         prop_assert_eq!(record.samples.features().collect::<Vec<_>>(), features);
         prop_assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), targets);

@@ -1,11 +1,10 @@
-//! What is said when: the protocol's states, and the answer to each frame.
+//! The protocol's states, and the answer to each frame.
 
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use super::{Identity, Memory, Phase, Policy, REPETITIONS, round::Round};
+use super::{device::Device, phase::Phase, round::Round};
 use crate::{
-    ledger::{Ledger, LedgerError},
     model::Model,
     samples::Samples,
     wire::{
@@ -21,13 +20,12 @@ use crate::{
     },
 };
 
+/// How often a message is repeated in a row before the session is given up.
+pub const REPETITIONS: u8 = 8;
+
 /// All of a session but the line.
 pub(super) struct Conversation<'a, M, F, R> {
-    pub(super) identity: Identity,
-    pub(super) policy: Policy,
-    pub(super) model: M,
-    pub(super) memory: Memory<'a>,
-    pub(super) ledger: Ledger<F>,
+    pub(super) device: Device<'a, M, F>,
     pub(super) nonces: R,
     pub(super) nonce: Nonce,
     pub(super) link: Option<Link<DeviceEnd>>,
@@ -37,7 +35,7 @@ pub(super) struct Conversation<'a, M, F, R> {
     pub(super) refusals: Refusals,
 }
 
-/// What to say next, once the frame that led to it is forgotten: it is said from the same place.
+/// What to send next, once the frame that led to it is no longer needed: it takes the same memory.
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
     Nothing,
@@ -46,7 +44,7 @@ pub(super) enum Answer {
     Hello,
     HelloAgain,
     Decline(u32, Decline),
-    /// What the phase has to say.
+    /// What the phase sends.
     Go,
 }
 
@@ -57,7 +55,7 @@ where
     R: Rng,
 {
     /// Takes a frame that came out of COBS.
-    pub(super) fn hear(&mut self, raw: Result<&[u8], Refusal>) -> Answer {
+    pub(super) fn receive(&mut self, raw: Result<&[u8], Refusal>) -> Answer {
         raw.and_then(|raw| self.frame(raw))
             .unwrap_or_else(|refusal| {
                 self.refusals.count(refusal);
@@ -70,7 +68,7 @@ where
         match self.phase {
             Phase::Idle | Phase::Training | Phase::Refused(_) => return Answer::Nothing,
             Phase::Silent => return Answer::Hello,
-            // Hello is said for as long as nobody answers: how often is up to the firmware.
+            // Hello is sent for as long as nobody answers: the firmware decides how often.
             Phase::Greeting => return Answer::HelloAgain,
             Phase::Ready | Phase::Receiving | Phase::Sending => {}
         }
@@ -87,10 +85,11 @@ where
 
     /// [`super::Session::train`].
     pub(super) fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Answer {
-        let Some(Round { number, .. }) = self.round else {
+        let Some(round) = &mut self.round else {
             return Answer::Nothing;
         };
-        match self.prepare(samples) {
+        let number = round.number;
+        match round.prepare(&mut self.device, samples) {
             Ok(()) => {
                 self.phase = Phase::Sending;
                 Answer::Go
@@ -108,8 +107,8 @@ where
         self.phase = Phase::Idle;
     }
 
-    /// What is called from here and below is not compiled into one function: messages are large, and none is
-    /// on the stack when a tag is made.
+    /// What is called from here and below is not compiled into one function: messages are large,
+    /// and none is on the stack when a tag is made.
     fn frame(&mut self, raw: &[u8]) -> Result<Answer, Refusal> {
         let frame = Frame::parse(raw)?;
         if is_greeting(frame.header.kind) {
@@ -133,7 +132,7 @@ where
     fn greeting(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
         let greeting = Greeting::read(frame)?;
         let (nonce, offer) = match (&greeting, self.phase) {
-            // Anybody may call; a round that is going on is not disturbed by it.
+            // Anybody may call; it does not disturb a round.
             (Greeting::Call, Phase::Silent | Phase::Idle | Phase::Refused(_)) => {
                 return Ok(Answer::Hello);
             }
@@ -141,8 +140,8 @@ where
             (Greeting::Refused(refused), Phase::Greeting) => (&refused.nonce, Err(refused.reason)),
             _ => return Err(Refusal::Unexpected),
         };
-        let Identity { device, key, .. } = &self.identity;
-        let session = key.session(*device, &self.nonce, nonce);
+        let identity = &self.device.identity;
+        let session = identity.key.session(identity.device, &self.nonce, nonce);
         if !frame.is_authentic(&session, Direction::ToDevice) {
             return Err(Refusal::Tag);
         }
@@ -163,7 +162,7 @@ where
 
     #[inline(never)]
     fn message(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
-        // Whoever makes an authentic frame knows that the session stands, whatever is in it.
+        // An authentic frame shows that the coordinator knows of the session, whatever is in it.
         if self.phase == Phase::Ready {
             self.phase = Phase::Idle;
         }
@@ -182,17 +181,18 @@ where
                 if *index != round.chunk {
                     return Err(Refusal::Unexpected);
                 }
-                store(self.memory.global, *index, values).ok_or(Refusal::Body)?;
+                store(self.device.memory.global, *index, values).ok_or(Refusal::Body)?;
                 self.repetitions = 0;
                 round.chunk += 1;
-                if usize::from(round.chunk) < model_chunks(self.memory.global.len()) {
+                if usize::from(round.chunk) < model_chunks(self.device.memory.global.len()) {
                     return Ok(Answer::Go);
                 }
                 self.phase = Phase::Training;
                 Ok(Answer::Nothing)
             }
             (Message::WantUpdate(index), Phase::Sending) => {
-                let chunks = update_chunks(self.memory.global.len(), round.invitation.width());
+                let chunks =
+                    update_chunks(self.device.memory.global.len(), round.invitation.width());
                 if *index == round.chunk + 1 && usize::from(*index) < chunks {
                     round.chunk = *index;
                     self.repetitions = 0;
@@ -213,7 +213,7 @@ where
     fn invited(&mut self, number: u32, invitation: &PackedInvitation) -> Result<Answer, Refusal> {
         let invitation = invitation.unpack().ok_or(Refusal::Body)?;
         match &self.round {
-            // The coordinator has not heard the answer.
+            // The coordinator has not received the answer.
             Some(round) if round.number == number => {
                 return Ok(if self.phase == Phase::Training {
                     Answer::Nothing
@@ -224,18 +224,7 @@ where
             // A new round gives up one that is not finished: whatever was recorded stays.
             _ => self.leave_round(),
         }
-        let policy = &self.policy;
-        let bits = invitation.grid.bits();
-        let checked = if Shape::of(&self.model) != Some(invitation.shape) {
-            Err(Decline::Shape)
-        } else if !policy.accepts_noise(invitation.noise.as_ref(), bits) {
-            Err(Decline::Noise)
-        } else if invitation.epochs > policy.most_epochs {
-            Err(Decline::Work)
-        } else {
-            self.ledger.check(number, policy.budget).map_err(declined)
-        };
-        if let Err(reason) = checked {
+        if let Err(reason) = self.device.accept(number, &invitation) {
             return Ok(Answer::Decline(number, reason));
         }
         self.round = Some(Round {
@@ -258,8 +247,8 @@ where
         self.repetitions = 0;
     }
 
-    /// Puts a frame with the answer where it goes out from; none if there is nothing to say.
-    pub(super) fn say(&mut self, answer: Answer, to: &mut Encoded) {
+    /// Puts a frame with the answer where it goes out from; none if there is nothing to send.
+    pub(super) fn send(&mut self, answer: Answer, to: &mut Encoded) {
         if matches!(answer, Answer::Hello) {
             self.begin();
         }
@@ -276,22 +265,22 @@ where
             Answer::Nothing => return None,
             Answer::Hello | Answer::HelloAgain => {
                 let hello = Hello {
-                    device: self.identity.device,
+                    device: self.device.identity.device,
                     nonce: self.nonce,
                     lowest_version: VERSION,
                     highest_version: VERSION,
-                    shape: Shape::of(&self.model)?,
-                    needs_local_noise: self.policy.least_noise_multiplier > 0,
+                    shape: Shape::of(&self.device.model)?,
+                    needs_local_noise: self.device.policy.min_noise_multiplier > 0,
                 };
                 compose_greeting::<DeviceEnd>(&Message::Hello(hello), to);
-                return Some(&self.identity.key);
+                return Some(&self.device.identity.key);
             }
             Answer::Ready => (0, Message::Ready),
             Answer::Decline(number, reason) => (number, Message::Decline(reason)),
             Answer::Go => match self.round.as_ref()? {
                 round if self.phase == Phase::Sending => (
                     number,
-                    Message::UpdateChunk(round.update_chunk(&self.memory.work)),
+                    Message::UpdateChunk(round.update_chunk(&self.device.memory.work)),
                 ),
                 round => (number, Message::WantModel(round.chunk)),
             },
@@ -302,7 +291,7 @@ where
     }
 }
 
-/// What a device hears before there is a session.
+/// What a device receives before there is a session.
 enum Greeting {
     Call,
     Welcome(Welcome),
@@ -318,14 +307,6 @@ impl Greeting {
             Message::Refused(refused) => Ok(Self::Refused(refused)),
             _ => Err(Refusal::Unexpected),
         }
-    }
-}
-
-pub(super) fn declined(error: LedgerError) -> Decline {
-    match error {
-        LedgerError::Spent => Decline::Budget,
-        LedgerError::RoundUsed => Decline::RoundUsed,
-        _ => Decline::Storage,
     }
 }
 

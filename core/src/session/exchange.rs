@@ -4,14 +4,14 @@ use embedded_io::{Read, ReadReady, Write};
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use super::{Phase, Session};
+use super::{Session, phase::Phase};
 use crate::{model::Model, wire::FRAME_BYTES};
 
 /// Bytes that are taken from the stream at a time.
 const READ_BYTES: usize = 16;
 
-/// Bytes after which a call returns though more have come: two of the longest frames. Whoever floods
-/// the line keeps neither time-outs nor sensors waiting.
+/// Bytes after which a call returns though more have come: two of the longest frames. Whoever
+/// floods the line keeps neither time-outs nor sensors waiting.
 const CALL_BYTES: usize = 2 * FRAME_BYTES;
 
 impl<M, F, R> Session<'_, M, F, R>
@@ -20,11 +20,11 @@ where
     F: NorFlash,
     R: Rng,
 {
-    /// Writes what is to be said and takes what has come, without waiting for more; says whether it
-    /// wrote anything, which it only does when there was progress: time-outs begin then.
+    /// Writes what is to be sent and reads what has come, without waiting for more; returns whether
+    /// it wrote anything, which it only does when there was progress: time-outs begin then.
     ///
-    /// Stops when the firmware is to train, and after 512 bytes: call it again before sleeping while the
-    /// stream has more. A stream that is ready and has nothing is at its end.
+    /// Stops when the firmware is to train, and after 512 bytes: call it again before sleeping
+    /// while the stream has more. A stream that is ready and has nothing is at its end.
     ///
     /// # Errors
     /// Those of the stream. A frame that was not written as a whole is written again.
@@ -32,7 +32,7 @@ where
     where
         T: Read + ReadReady + Write,
     {
-        let mut spoke = self.speak(stream)?;
+        let mut sent = self.flush(stream)?;
         let mut buffer = [0; READ_BYTES];
         let mut read = 0;
         while self.phase() != Phase::Training && read < CALL_BYTES && stream.read_ready()? {
@@ -46,13 +46,13 @@ where
                 // At least one byte is taken.
                 let taken = self.receive(rest).max(1);
                 rest = rest.get(taken..).unwrap_or_default();
-                spoke |= self.speak(stream)?;
+                sent |= self.flush(stream)?;
             }
         }
-        Ok(spoke)
+        Ok(sent)
     }
 
-    fn speak<T: Write>(&mut self, stream: &mut T) -> Result<bool, T::Error> {
+    fn flush<T: Write>(&mut self, stream: &mut T) -> Result<bool, T::Error> {
         if self.outgoing().is_empty() {
             return Ok(false);
         }

@@ -1,15 +1,14 @@
-//! The place of a frame: of the one that comes in or of the one that goes out, in turn, as on a line
-//! that works in one direction at a time.
+//! The buffer of one frame, incoming or outgoing: a half-duplex line.
 //!
-//! A device answers what it hears and hears nothing while it speaks, so one frame's memory is enough. Where
-//! both meet, the frame that goes out wins: the other one is refused and counted, and comes again because the
-//! device asks again.
+//! A device answers what it receives, and receives nothing while it sends, so the memory of one
+//! frame is enough. Where both meet, the outgoing frame wins: the other one is refused and counted,
+//! and comes again because the device asks again.
 
 use crate::wire::{cobs::Place, frame::Encoded, refusal::Refusal};
 
-/// Time-outs for which a message waits at most, while frames keep coming in: a slow line gets a frame through,
-/// and nobody keeps a device silent by two bytes now and then.
-const MOST_WAITS: u8 = 4;
+/// Time-outs that a message is held back for at most, while frames keep coming in: a slow line gets
+/// a frame through, and nobody silences a device by two bytes now and then.
+const MAX_WAITS: u8 = 4;
 
 /// One frame, in one direction at a time.
 pub(super) struct Line {
@@ -17,7 +16,7 @@ pub(super) struct Line {
     incoming: Place,
     /// Whether a byte has come since the last time-out.
     is_stirring: bool,
-    /// Time-outs that have waited since something was said.
+    /// Time-outs that have waited since something was sent.
     waits: u8,
 }
 
@@ -42,7 +41,7 @@ impl Line {
     }
 
     /// Where a frame goes out from. The one that was coming in is lost.
-    pub(super) fn speak(&mut self) -> &mut Encoded {
+    pub(super) fn send(&mut self) -> &mut Encoded {
         self.waits = 0;
         if self.incoming.is_within() {
             self.incoming.refuse(Refusal::Crossed);
@@ -51,7 +50,7 @@ impl Line {
     }
 
     /// Takes a byte; a frame, if it ends one.
-    pub(super) fn hear(&mut self, byte: u8) -> Option<Result<&[u8], Refusal>> {
+    pub(super) fn receive(&mut self, byte: u8) -> Option<Result<&[u8], Refusal>> {
         if byte != 0 && !self.frame.as_slice().is_empty() {
             self.incoming.refuse(Refusal::Crossed);
         }
@@ -61,10 +60,11 @@ impl Line {
         Some(length.and_then(|length| place.get(..length).ok_or(Refusal::TooLong)))
     }
 
-    /// Whether a time-out waits for the next one, because a frame is coming in: the line is not silent.
+    /// Whether a time-out waits for the next one, because a frame is coming in: the line is not
+    /// silent.
     pub(super) fn waits(&mut self) -> bool {
         let is_stirring = core::mem::take(&mut self.is_stirring);
-        let waits = is_stirring && self.incoming.is_within() && self.waits < MOST_WAITS;
+        let waits = is_stirring && self.incoming.is_within() && self.waits < MAX_WAITS;
         self.waits += u8::from(waits);
         waits
     }

@@ -32,24 +32,24 @@ impl Identity {
 /// What the device agrees to, whatever a coordinator asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Most participations in its life.
+    /// Participations in its life, at most.
     pub budget: Budget,
-    /// Least noise multiplier of its own noise, in units of 2⁻³²; 0 trusts the coordinator to add
-    /// the noise.
-    pub least_noise_multiplier: u64,
-    /// Most epochs in a round.
-    pub most_epochs: u32,
+    /// Smallest noise multiplier of its own noise, in units of 2⁻³²; 0 trusts the coordinator to
+    /// add the noise.
+    pub min_noise_multiplier: u64,
+    /// Epochs in a round, at most.
+    pub max_epochs: u32,
 }
 
 impl Policy {
     /// Whether σ ≥ z · 2^b, exactly: numerator · 2^32 ≥ multiplier · 2^b · denominator.
     pub(super) fn accepts_noise(&self, noise: Option<&DiscreteGaussian>, grid_bits: u32) -> bool {
         let (numerator, denominator) = match noise {
-            None => return self.least_noise_multiplier == 0,
+            None => return self.min_noise_multiplier == 0,
             Some(noise) => noise.sigma(),
         };
         // multiplier · denominator ≤ ⌊numerator · 2^32 / 2^b⌋: 112 bits, and 84.
-        let least = u128::from(self.least_noise_multiplier) * u128::from(denominator);
-        least <= (u128::from(numerator) << 32) >> grid_bits
+        let min = u128::from(self.min_noise_multiplier) * u128::from(denominator);
+        min <= (u128::from(numerator) << 32) >> grid_bits
     }
 }

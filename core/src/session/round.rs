@@ -1,14 +1,12 @@
 //! A round from the model to the update: train, clip, quantise, add the device's noise, pack.
 
 use embedded_storage::nor_flash::NorFlash;
-use rand_core::Rng;
 
-use super::conversation::{Conversation, declined};
+use super::device::{Device, Memory};
 use crate::{
     model::Model,
     quantize::Quantizer,
     samples::Samples,
-    session::Memory,
     stream::Purpose,
     train::{Workspace, local_update},
     wire::{
@@ -22,7 +20,7 @@ use crate::{
 pub(super) struct Round {
     pub(super) number: u32,
     pub(super) invitation: Invitation,
-    /// The chunk of the model that is awaited, or of the update that is on its way.
+    /// The chunk of the model that is awaited, or of the update that is being sent.
     pub(super) chunk: u16,
     /// See [`UpdateChunk::negated`](crate::wire::message::UpdateChunk::negated).
     pub(super) negated: bool,
@@ -49,38 +47,34 @@ impl Round {
             },
         }
     }
-}
 
-impl<M, F, R> Conversation<'_, M, F, R>
-where
-    M: Model,
-    F: NorFlash,
-    R: Rng,
-{
     /// Trains, and puts the update where it is sent from.
-    pub(super) fn prepare<S: Samples<Target = M::Target>>(
+    pub(super) fn prepare<M, F, S>(
         &mut self,
+        device: &mut Device<'_, M, F>,
         samples: &S,
-    ) -> Result<(), Decline> {
-        let round = self.round.as_ref().ok_or(Decline::RoundUsed)?;
-        let (number, has_noise) = (round.number, round.invitation.noise.is_some());
-        // A device without data that it can use loses no participation. With noise of its own it does
-        // not tell that it has none.
-        let is_usable = !samples.is_empty() && samples.len() <= self.memory.work.order.len();
+    ) -> Result<(), Decline>
+    where
+        M: Model,
+        F: NorFlash,
+        S: Samples<Target = M::Target>,
+    {
+        let has_noise = self.invitation.noise.is_some();
+        // A device without usable data loses no participation. One that adds its own noise does
+        // not reveal that it has no data.
+        let is_usable = !samples.is_empty() && samples.len() <= device.memory.work.order.len();
         if !is_usable && !has_noise {
             return Err(Decline::NoSamples);
         }
-        self.ledger
-            .begin(number, self.policy.budget)
-            .map_err(declined)?;
-        let trained = self.trained(samples);
-        // Whether there are samples and whether training diverges depends on the data, and a coordinator
-        // could choose a model for which it tells something about them. Noise of the device's own hides
-        // that as well: an update of zeros.
+        device.begin(self.number)?;
+        let trained = self.trained(device, samples);
+        // Whether there are samples and whether training diverges depends on the data, and a
+        // coordinator could choose a model for which it reveals something about them. The device's
+        // own noise hides that as well: an update of zeros.
         if trained.is_none() && !has_noise {
             return Err(Decline::Diverged);
         }
-        self.finish(trained);
+        self.finish(device, trained);
         Ok(())
     }
 
@@ -88,9 +82,12 @@ where
     ///
     /// Its stack is gone when the noise is drawn.
     #[inline(never)]
-    fn trained<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Option<Quantizer> {
-        let Memory { global, work } = &mut self.memory;
-        let round = self.round.as_ref()?;
+    fn trained<M, F, S>(&self, device: &mut Device<'_, M, F>, samples: &S) -> Option<Quantizer>
+    where
+        M: Model,
+        S: Samples<Target = M::Target>,
+    {
+        let Memory { global, work } = &mut device.memory;
         let Workspace {
             local,
             update,
@@ -98,11 +95,11 @@ where
             scratch,
         } = work;
         local_update(
-            &self.model,
+            &device.model,
             samples,
             global,
-            &round.invitation.training(),
-            &mut self.identity.stream(Purpose::BatchShuffle, round.number),
+            &self.invitation.training(),
+            &mut device.identity.stream(Purpose::BatchShuffle, self.number),
             Workspace {
                 local,
                 update,
@@ -111,37 +108,32 @@ where
             },
         )
         .ok()?;
-        round.invitation.grid.quantizer(update).ok()
+        self.invitation.grid.quantizer(update).ok()
     }
 
-    /// Quantises the update, or zeros without one, and adds the device's noise: here and nowhere else. What
-    /// is to be sent takes the place of the update, of which nothing is left.
+    /// Quantises the update, or zeros without one, and adds the device's noise: here and nowhere
+    /// else. What is to be sent takes the place of the update, of which nothing is left.
     #[inline(never)]
-    fn finish(&mut self, quantizer: Option<Quantizer>) {
-        let Workspace { update, local, .. } = &mut self.memory.work;
-        let Some(round) = self.round.as_mut() else {
-            return;
-        };
-        let Invitation { grid, noise, .. } = &round.invitation;
+    fn finish<M, F>(&mut self, device: &mut Device<'_, M, F>, quantizer: Option<Quantizer>) {
+        let Workspace { update, local, .. } = &mut device.memory.work;
+        let Invitation { grid, noise, .. } = &self.invitation;
         let integer = |x| quantizer.map_or(0, |quantizer| quantizer.get(x));
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
-        round.negated = noise.is_none() && update.iter().any(|x| integer(*x) == largest);
-        round.chunk = 0;
+        self.negated = noise.is_none() && update.iter().any(|x| integer(*x) == largest);
+        self.chunk = 0;
         let mut noise = noise.as_ref().map(|noise| {
-            (
-                noise,
-                self.identity.stream(Purpose::DeviceNoise, round.number),
-            )
+            let stream = device.identity.stream(Purpose::DeviceNoise, self.number);
+            (noise, stream)
         });
         for (low, high) in patterns_mut(update).iter_mut().zip(patterns_mut(local)) {
             let mut value = i64::from(integer(f32::from_bits(*low)));
             if let Some((noise, stream)) = &mut noise {
                 value = value.wrapping_add(noise.sample(stream));
-            } else if round.negated {
+            } else if self.negated {
                 value = -value;
             }
-            // Two halves, in the places of two parameters that training needs no more.
+            // Two halves, in the places of two parameters that training no longer needs.
             (*low, *high) = (value as u32, (value >> 32) as u32);
         }
     }

@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU32;
 use proptest::{collection::vec, prelude::*};
-use std::{format, vec, vec::Vec};
+use std::{format, string::ToString, vec, vec::Vec};
 
 use super::*;
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     quantize::Grid,
     samples::SampleSlice,
     stream::{Purpose, Root, Stream, StreamId},
-    train::Clipping,
+    train::{Clipping, Workspace},
     wire::{
         Direction,
         cobs::Decoder,
@@ -22,8 +22,8 @@ use crate::{
         link::{CoordinatorEnd, Link, greet, open_greeting},
         mac::Key,
         message::{
-            Abort, Decline, Invitation, MODEL_CHUNK, Message, UPDATE_CHUNK_BYTES, Values, Welcome,
-            is_greeting,
+            Abort, Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values,
+            Welcome, WhyRefused, is_greeting, update_chunks,
         },
         pack,
         refusal::Refusal,
@@ -53,8 +53,8 @@ fn stream(purpose: Purpose, round: u32) -> Stream {
 fn policy() -> Policy {
     Policy {
         budget: Budget(5),
-        least_noise_multiplier: 0,
-        most_epochs: 10,
+        min_noise_multiplier: 0,
+        max_epochs: 10,
     }
 }
 
@@ -159,8 +159,8 @@ fn expected(round: u32, invitation: &Invitation) -> Vec<i64> {
     sum.to_vec()
 }
 
-/// What the device has to say, through a line.
-fn speak(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
+/// What the device sends, through a line.
+fn transmit(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
     let said = board.outgoing().to_vec();
     board.sent();
     if !said.is_empty() {
@@ -168,11 +168,11 @@ fn speak(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u
     }
 }
 
-/// One turn of both sides: what the device says, then what the coordinator says, through a line.
+/// One turn of both sides: what the device sends, then what the coordinator sends, through a line.
 fn turn(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
-    speak(board, other, line);
+    transmit(board, other, line);
     for said in core::mem::take(&mut other.outgoing) {
         let bytes = line(said);
         let mut rest = bytes.as_slice();
@@ -180,7 +180,7 @@ fn turn(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8
             let taken = board.receive(rest);
             assert!(taken > 0, "no progress");
             rest = &rest[taken..];
-            speak(board, other, line);
+            transmit(board, other, line);
         }
     }
     if board.phase() == Phase::Training {
@@ -216,7 +216,7 @@ fn a_round_brings_the_bits_of_the_simulator() {
         let mut other = coordinator(round, noise);
         board.timeout();
         // A coordinator that was started anew knows no session: the device must greet again.
-        board.say(Answer::Hello);
+        board.send(Answer::Hello);
         run(&mut board, &mut other, |bytes| bytes);
         turn(&mut board, &mut other, &mut |bytes| bytes);
         assert_eq!(other.integers, expected(round, &other.invitation));
@@ -225,6 +225,43 @@ fn a_round_brings_the_bits_of_the_simulator() {
     assert_eq!(board.ledger().past().participations, 2);
     let text = format!("{board:?}");
     assert!(text.starts_with("Session(Idle, 126 parameters"), "{text}");
+}
+
+#[test]
+fn each_reason_for_no_session_has_a_name() {
+    fn refusal(features: usize, memory: Memory<'static>) -> Option<SessionError> {
+        let nonces = stream(Purpose::Initialisation, 0);
+        let model = Softmax::new(features, 6_usize);
+        Session::new(identity(), policy(), model, memory, ledger(), nonces).err()
+    }
+    let fitting = |features: usize| memory((features + 1) * 6, 10, 6);
+    assert_eq!(refusal(65_536, fitting(0)), Some(SessionError::Shape));
+    let large = Softmax::new(65_535_usize, 600_usize);
+    let chunks = device::check(&large, &fitting(0));
+    assert_eq!(chunks, Err(SessionError::Chunks));
+    assert_eq!(refusal(4, fitting(4)), None);
+    for vector in 0..3 {
+        let (mut memory, short) = (fitting(4), fitting(3));
+        match vector {
+            0 => memory.global = short.global,
+            1 => memory.work.local = short.work.local,
+            _ => memory.work.update = short.work.update,
+        }
+        let error = SessionError::Vector {
+            expected: 30,
+            found: 24,
+        };
+        assert_eq!(refusal(4, memory), Some(error));
+    }
+    let error = SessionError::Scratch {
+        expected: 6,
+        found: 5,
+    };
+    assert_eq!(refusal(4, memory(30, 10, 5)), Some(error));
+    assert_eq!(
+        error.to_string(),
+        "scratch memory of 5 entries: at least 6 are needed"
+    );
 }
 
 proptest! {
@@ -262,7 +299,9 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_left_out_and_counted(bytes in vec(prop_oneof![Just(0u8), any::<u8>()], 0..2_000)) {
+    fn random_bytes_are_left_out_and_counted(
+        bytes in vec(prop_oneof![Just(0u8), any::<u8>()], 0..2_000),
+    ) {
         let mut board = board(policy(), ledger(), 0);
         board.timeout();
         board.sent();
@@ -276,7 +315,7 @@ proptest! {
         prop_assert_eq!(board.refusals().total() as usize, pieces - empty);
     }
 
-    /// A coordinator that knows the key and says anything in any order.
+    /// A coordinator that knows the key and sends anything in any order.
     #[test]
     fn no_order_of_messages_harms_the_device(
         said in vec((16u8..26, 0u32..4, vec(any::<u8>(), 0..230), any::<bool>()), 0..60),
@@ -297,14 +336,14 @@ proptest! {
                     let index = body.first().map_or(0, |x| u16::from(x % 4));
                     let count = if index == 2 { PARAMETERS % MODEL_CHUNK } else { MODEL_CHUNK };
                     let values = Values::Floats(&values[..count]);
-                    other.say(&Message::ModelChunk { index, values });
+                    other.send(&Message::ModelChunk { index, values });
                 }
-                20 => other.say(&Message::Abort(Abort::Late)),
-                21 => other.say(&Message::WantUpdate(round as u16)),
-                22 => other.say(&Message::Done),
+                20 => other.send(&Message::Abort(Abort::Late)),
+                21 => other.send(&Message::WantUpdate(round as u16)),
+                22 => other.send(&Message::Done),
                 _ => {
                     if let Ok(message) = Message::parse(kind, &body, Direction::ToDevice) {
-                        other.say(&message);
+                        other.send(&message);
                     }
                 }
             }
@@ -324,11 +363,11 @@ fn what_the_device_does_not_agree_to_is_declined_by_name() {
     };
     // z = 1.5 is offered.
     let noisy = |halves: u64| Policy {
-        least_noise_multiplier: halves << 31,
+        min_noise_multiplier: halves << 31,
         ..policy()
     };
     let lazy = Policy {
-        most_epochs: 1,
+        max_epochs: 1,
         ..policy()
     };
     let cases = [
@@ -443,7 +482,7 @@ fn another_key_and_a_recorded_hello_change_nothing() {
     let hello = first.outgoing().to_vec();
     while first.phase() != Phase::Sending {
         turn(&mut first, &mut other, &mut |bytes| bytes);
-        // Whoever recorded the hello says it again and again.
+        // Whoever recorded the hello sends it again and again.
         if other.connected() {
             other.receive(&hello);
             other.outgoing.pop();

@@ -4,7 +4,10 @@
 
 use core::num::NonZeroUsize;
 
-use super::recursion::{Recursion, Wrap};
+use super::{
+    columns::{column, column_mut},
+    recursion::{Recursion, Wrap},
+};
 
 /// Smooths `slab` along its outermost axis: two or more rows of `stride` elements each.
 pub(super) fn apply_outermost(recursion: &Recursion, slab: &mut [f32], stride: NonZeroUsize) {
@@ -48,24 +51,4 @@ fn backward(recursion: &Recursion, wrap: Wrap, slab: &mut [f32], stride: NonZero
             .for_each(|(x, u)| step(x, *u));
         after = row;
     }
-}
-
-/// One column of a slab, from its first row to its last.
-pub(super) fn column(
-    slab: &[f32],
-    index: usize,
-    stride: NonZeroUsize,
-) -> impl DoubleEndedIterator<Item = f32> + ExactSizeIterator {
-    slab.chunks_exact(stride.get())
-        .map(move |row| row.get(index).copied().unwrap_or_default())
-}
-
-/// One column of a slab, to be changed.
-pub(super) fn column_mut(
-    slab: &mut [f32],
-    index: usize,
-    stride: NonZeroUsize,
-) -> impl DoubleEndedIterator<Item = &mut f32> {
-    slab.chunks_exact_mut(stride.get())
-        .filter_map(move |row| row.get_mut(index))
 }

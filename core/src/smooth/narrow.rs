@@ -1,10 +1,11 @@
-//! Smoothing whose running values are `f32`, for a sigma of at most [`NARROW_SIGMA`]: that of gradients
-//! in local training. Nothing of it needs `f64`, which few microcontrollers have.
+//! Smoothing whose running values are `f32`, for a sigma of at most [`NARROW_SIGMA`]: that of
+//! gradients in local training. Nothing of it needs `f64`, which few microcontrollers have.
 
 use super::{
-    NARROW_SIGMA, SmoothingError,
-    recursion::Recursion,
+    error::SmoothingError,
+    recursion::{NARROW_SIGMA, Recursion},
     segments::{self, MAX_PLAIN, Plan},
+    tensors::each_tensor,
 };
 
 /// Laplacian smoothing by at most [`NARROW_SIGMA`]: the same bits as
@@ -19,7 +20,8 @@ impl NarrowSmoothing {
     /// Smoothing by `sigma`, without unit; 0 is no smoothing, 1 to 3 is usual.
     ///
     /// # Errors
-    /// [`SmoothingError::NotFinite`], [`SmoothingError::Negative`] and [`SmoothingError::TooLarge`].
+    /// [`SmoothingError::NotFinite`], [`SmoothingError::Negative`] and
+    /// [`SmoothingError::TooLarge`].
     pub const fn new(sigma: f32) -> Result<Self, SmoothingError> {
         if !sigma.is_finite() {
             return Err(SmoothingError::NotFinite);
@@ -45,8 +47,8 @@ impl NarrowSmoothing {
         &self.recursion
     }
 
-    /// Smooths one tensor of at most `largest` elements: where the compiler knows that it is short, the
-    /// path of long ones is not in the program.
+    /// Smooths one tensor of at most `largest` elements: where the compiler knows that it is short,
+    /// the path of long ones is not in the program.
     #[inline(always)]
     pub(super) fn apply(&self, v: &mut [f32], largest: usize) {
         // The identity keeps the bits.
@@ -62,8 +64,8 @@ impl NarrowSmoothing {
         }
     }
 
-    /// Smooths each of several tensors of at most `largest` elements that lie in a row in `v`, as the
-    /// parameters of a model do.
+    /// Smooths each of several tensors of at most `largest` elements that lie in a row in `v`, as
+    /// the parameters of a model do.
     ///
     /// # Errors
     /// [`SmoothingError::Length`] unless `lengths` add up to the length of `v`, which is then
@@ -75,7 +77,7 @@ impl NarrowSmoothing {
         lengths: &[usize],
         largest: usize,
     ) -> Result<(), SmoothingError> {
-        super::each_tensor(v, lengths, |tensor| self.apply(tensor, largest))
+        each_tensor(v, lengths, |tensor| self.apply(tensor, largest))
     }
 }
 
@@ -116,7 +118,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
         #[test]
-        fn constants_are_those_of_f64(pattern in 1_u32..=NARROW_SIGMA.to_bits(), usual in 0.01_f32..10.0) {
+        fn constants_are_those_of_f64(
+            pattern in 1_u32..=NARROW_SIGMA.to_bits(),
+            usual in 0.01_f32..10.0,
+        ) {
             compare(f32::from_bits(pattern));
             compare(usual);
         }

@@ -1,10 +1,10 @@
 //! Positive numbers in the arithmetic of `f64`, made of integers.
 //!
-//! The constants of a recursion are those of `f64`, which most microcontrollers have from the compiler's
-//! library only: four kilobytes, since each operation is made for speed and for every case. Here they
-//! are needed a few times a round, and zero, infinity, NaN and numbers at the ends of the range do not
-//! occur. The rounding is that of IEEE 754, to nearest and from the middle to even, so the results are
-//! those of `f64` to the last bit.
+//! The constants of a recursion are those of `f64`, which most microcontrollers have from the
+//! compiler's library only: four kilobytes, since each operation is made for speed and for every
+//! case. Here they are needed a few times a round, and zero, infinity, NaN and numbers at the ends
+//! of the range do not occur. The rounding is that of IEEE 754, to nearest and from the middle to
+//! even, so the results are those of `f64` to the last bit.
 
 use crate::integer::divide;
 
@@ -44,7 +44,8 @@ impl Positive {
         let first_is_top = significand << zeros;
         let half = 1 << (SPARE - 1);
         let is_odd = first_is_top >> SPARE & 1;
-        // Adds less than half a unit, or half a unit to an odd number, so that the middle goes to even.
+        // Adds less than half a unit, or half a unit to an odd number, so that the middle goes to
+        // even.
         let (sum, carry) = first_is_top.overflowing_add(half - 1 + is_odd);
         // What runs over is the next power of two, whose written bits are zeros.
         let written = sum << 1 >> (SPARE + 1);
@@ -109,7 +110,8 @@ impl Positive {
     /// One less the number, which is below 1.
     pub(super) const fn one_minus(self) -> Self {
         let (significand, exponent) = self.parts();
-        // In units of 2^-53, the last bit of the result or one below it: ties to even stay ties to even.
+        // In units of 2^-53, the last bit of the result or one below it: ties to even stay ties to
+        // even.
         let units = nearest(significand, exponent + 53);
         Self::rounded((1 << 53) - units, -53)
     }
@@ -136,7 +138,8 @@ impl Positive {
     }
 }
 
-/// `significand · 2^exponent` for an exponent of at most 0, to the nearest integer, from the middle to even.
+/// `significand · 2^exponent` for an exponent of at most 0, to the nearest integer, from the middle
+/// to even.
 const fn nearest(significand: u64, exponent: i32) -> u64 {
     match -exponent {
         0 => significand,
@@ -172,8 +175,9 @@ mod tests {
 
         #[test]
         fn the_results_are_those_of_f64(a in number(), b in number(), near in -60_i32..60) {
-            let near = f64::from_bits(b.to_bits() & ((1 << WRITTEN) - 1) | (a.to_bits() >> WRITTEN << WRITTEN))
-                * 2_f64.powi(near);
+            let significand = b.to_bits() & ((1 << WRITTEN) - 1);
+            let same_exponent = f64::from_bits(significand | (a.to_bits() >> WRITTEN << WRITTEN));
+            let near = same_exponent * 2_f64.powi(near);
             for (a, b) in [(a, b), (a, near), (near, a)] {
                 let (x, y) = (Positive::new(a), Positive::new(b));
                 prop_assert_eq!(f64_of(x.plus(y)), a + b);

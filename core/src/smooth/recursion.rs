@@ -4,7 +4,11 @@
 //! a store forward, one less backward. Both passes are one chain of dependent operations, which
 //! costs a microcontroller nothing and a desktop processor most of its speed; hence `segments`.
 
-use super::{positive::Positive, wide::one_minus_power};
+use super::{positive::Positive, power::one_minus_power};
+
+/// Largest sigma whose recursions run in `f32`: the roundings of one pass add up to at most
+/// `2^-24 / (1 - r)`, which is 1e-6 of the largest entry here and grows as `sqrt(sigma)`.
+pub const NARROW_SIGMA: f32 = 256.0;
 
 /// Weight at which a start value stops counting: half of the rounding error of the largest entry.
 const LOG_FORGOTTEN: f64 = 26.0 * core::f64::consts::LN_2;
@@ -17,7 +21,8 @@ const UNROLL: usize = 8;
 pub(super) struct Recursion {
     /// r, what a step keeps of the value before.
     pub decay: f32,
-    /// s = (1 - r)^2, squared from the rounded r: a constant vector stays one to the last bit or so.
+    /// s = (1 - r)^2, squared from the rounded r: a constant vector stays one to the last bit or
+    /// so.
     pub gain: f32,
     /// Steps after which a value is forgotten: `r^reach < 2^-26`.
     pub reach: usize,
@@ -99,8 +104,8 @@ impl Recursion {
     }
 }
 
-/// Steps after which `r^k` has fallen to `exp(-LOG_FORGOTTEN)`, rounded up: `-ln r = 2 artanh(1 / q)`, of
-/// whose series `1/q + 1/(3 q^3) + ..` two terms are a good bound.
+/// Steps after which `r^k` has fallen to `exp(-LOG_FORGOTTEN)`, rounded up: `-ln r = 2 artanh(1 /
+/// q)`, of whose series `1/q + 1/(3 q^3) + ..` two terms are a good bound.
 const fn reach(root: Positive) -> usize {
     let one = Positive::new(1.0);
     let x = one.over(root);

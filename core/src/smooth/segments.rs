@@ -112,7 +112,7 @@ pub(super) fn apply(recursion: &Recursion, v: &mut [f32], plan: Plan) {
 
 /// The two passes over one block.
 ///
-/// The loops stand in functions of their own, which are not inlined: the compiler keeps four
+/// The loops are in separate functions, which are not inlined: the compiler keeps four
 /// chains in one register only where it does not see how the chains are shifted between loops.
 struct Passes {
     gain: f32,

@@ -6,11 +6,13 @@
 //! sigma is. In software on most microcontrollers, and rarely wanted there.
 
 use core::num::NonZeroUsize;
-use core::ops::{Add, Mul, Sub};
 
-use super::grid::{column, column_mut};
+use super::{
+    columns::{column, column_mut},
+    power::one_minus_power,
+};
 
-/// As in `recursion`, for a running value that is worth more: to a weight of `2^-30`.
+/// As in `recursion`, for a running value of more precision: to a weight of `2^-30`.
 const LOG_FORGOTTEN: f64 = 30.0 * core::f64::consts::LN_2;
 
 /// Coefficients of `y = g v + r y` and `u = g y + r u`, g = 1 - r.
@@ -70,26 +72,9 @@ impl WideRecursion {
     }
 }
 
-/// `1 - (1 - gap)^d` for d > 0 by repeated squaring; exact to a few ulps, since what is squared is
-/// the difference from 1: `1 - (1 - a)(1 - b) = a + b - ab` has nothing to cancel.
-pub(super) fn one_minus_power<T>(gap: T, d: usize) -> T
-where
-    T: Copy + Add<Output = T> + Sub<Output = T> + Mul<Output = T>,
-{
-    let join = |a: T, b: T| a + b - a * b;
-    let mut result = gap;
-    for bit in (0..d.checked_ilog2().unwrap_or(0)).rev() {
-        result = join(result, result);
-        if (d >> bit) & 1 == 1 {
-            result = join(result, gap);
-        }
-    }
-    result
-}
-
-/// Steps after which `r^k` has fallen to `exp(-log)`, rounded up: `-ln r = 2 artanh(1 / q)`, of whose
-/// series `1/q + 1/(3 q^3) + ..` two terms are a good bound. Saturates.
-pub(super) const fn reach(root: f64, log: f64) -> usize {
+/// Steps after which `r^k` has fallen to `exp(-log)`, rounded up: `-ln r = 2 artanh(1 / q)`, of
+/// whose series `1/q + 1/(3 q^3) + ..` two terms are a good bound. Saturates.
+const fn reach(root: f64, log: f64) -> usize {
     let x = 1.0 / root;
     (0.5 * log / (x + x * x * x / 3.0) + 1.0) as usize
 }

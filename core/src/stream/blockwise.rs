@@ -1,5 +1,6 @@
 //! ChaCha20 (RFC 8439, section 2.3) one block at a time, for processors without vector registers: a
-//! quarter of the memory and less than half of the code of four blocks side by side, the same words.
+//! quarter of the memory and less than half of the code of four blocks side by side, the same
+//! words.
 
 use rand_core::{Infallible, TryRng, utils};
 
@@ -42,7 +43,7 @@ impl ChaCha20 {
         }
     }
 
-    /// Leaves out so many words.
+    /// Skips that many words.
     pub(super) fn skip(&mut self, words: u64) {
         // What is left of this block was counted with it.
         let place = u64::from(self.state[COUNTER]) * BLOCK as u64 + words;
@@ -84,7 +85,8 @@ macro_rules! quarter {
     };
 }
 
-/// The ten double rounds, in place: a second block would be on the stack of every function that draws.
+/// The ten double rounds, in place: a second block would be on the stack of every function that
+/// draws.
 fn rounds(x: &mut [u32; BLOCK]) {
     for _ in 0..10 {
         quarter!(x: 0 4 8 12);

@@ -69,7 +69,8 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// What `write` puts into all the room there is; it says how many bytes, or `None` if they do not fit.
+    /// What `write` puts into all the room there is; it says how many bytes, or `None` if they do
+    /// not fit.
     pub(crate) fn fill(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
         match write(self.buffer.get_mut(self.length..).unwrap_or_default()) {
             Some(length) => self.length += length,

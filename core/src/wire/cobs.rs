@@ -1,5 +1,6 @@
-//! Consistent overhead byte stuffing: frames without zeros, ended by a zero, so that a receiver that
-//! lost its place finds the next frame (Cheshire, Baker 1999, doi:10.1109/90.769765, section 3).
+//! Consistent overhead byte stuffing: frames without zeros, ended by a zero, so that a receiver
+//! that lost its place finds the next frame (Cheshire, Baker 1999, doi:10.1109/90.769765, section
+//! 3).
 //!
 //! A frame is cut after each zero, and every piece is written as its length plus one followed by
 //! its bytes without the zero. Frames here are shorter than the longest piece of COBS, so encoding
@@ -7,8 +8,8 @@
 
 use super::{FRAME_BYTES, RAW_BYTES, refusal::Refusal};
 
-/// Puts a frame of `length` bytes in COBS where it lies, behind the first byte of `bytes`, with the zero
-/// at its end; returns the number of bytes.
+/// Puts a frame of `length` bytes in COBS where it lies, behind the first byte of `bytes`, with the
+/// zero at its end; returns the number of bytes.
 ///
 /// `None` if it has more than [`RAW_BYTES`] bytes; `bytes` are then unchanged.
 pub fn encode(bytes: &mut [u8; FRAME_BYTES], length: usize) -> Option<usize> {
@@ -32,7 +33,7 @@ pub fn encode(bytes: &mut [u8; FRAME_BYTES], length: usize) -> Option<usize> {
     Some(length + 2)
 }
 
-/// Finds frames in a byte stream. After anything that is not a frame it goes on at the next zero.
+/// Finds frames in a byte stream. After anything else it continues at the next zero.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     frame: [u8; RAW_BYTES],
@@ -48,7 +49,7 @@ impl Decoder {
         }
     }
 
-    /// Takes one byte from the line; says when it ends a frame, and what the frame was.
+    /// Takes one byte from the line; returns the frame that it ends, if it ends one.
     ///
     /// Zeros in a row end no frames: a sender may clear the line with them.
     #[inline]
@@ -64,7 +65,8 @@ impl Default for Decoder {
     }
 }
 
-/// Where a receiver stands in a frame, without the frame: [`Decoder`] for who has a place for it already.
+/// Where a receiver stands in a frame, without the frame: [`Decoder`] for who has a place for it
+/// already.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// At most [`RAW_BYTES`].
@@ -88,8 +90,8 @@ impl Place {
         }
     }
 
-    /// Takes one byte from the line, and puts what it stands for into `frame`; the frame's length when it
-    /// ends one.
+    /// Takes one byte from the line, and puts what it stands for into `frame`; the frame's length
+    /// when it ends one.
     #[inline]
     pub(crate) fn push(
         &mut self,

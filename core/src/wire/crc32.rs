@@ -1,5 +1,5 @@
-//! CRC-32 as in IEEE 802.3 (polynomial 0x04C11DB7, reflected, initially and finally inverted). It tells
-//! bytes that the line has damaged from bytes that somebody has made; it proves nothing.
+//! CRC-32 as in IEEE 802.3 (polynomial 0x04C11DB7, reflected, initially and finally inverted). It
+//! tells line noise from an attack; it authenticates nothing.
 
 /// Remainders of the 16 values of half a byte: 64 bytes of flash, two steps a byte.
 const REMAINDERS: [u32; 16] = {

@@ -4,8 +4,8 @@
 //! version u8 | kind u8 | round u32 | sequence u32 | body | tag (16 bytes) | CRC-32 u32
 //! ```
 //!
-//! Little-endian. The tag covers the direction and everything before the tag, the checksum everything
-//! before the checksum.
+//! Little-endian. The tag covers the direction and everything before the tag, the checksum
+//! everything before the checksum.
 
 use super::{
     Direction, FRAME_BYTES, RAW_BYTES,
@@ -25,6 +25,9 @@ pub const CRC_BYTES: usize = 4;
 /// Bytes of a frame around its body, before COBS.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES + CRC_BYTES;
 
+/// Bytes of a message at most.
+pub const BODY_BYTES: usize = RAW_BYTES - OVERHEAD_BYTES;
+
 /// The first bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -38,7 +41,7 @@ pub struct Header {
     pub sequence: u32,
 }
 
-/// A received frame whose checksum fits. Nobody has looked at its tag yet.
+/// A received frame whose checksum fits. Its tag is not checked yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// The header.
@@ -87,13 +90,13 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Whether the frame was made by who knows `key`, for this direction.
+    /// Whether the frame was made by a holder of `key`, for this direction.
     pub fn is_authentic(&self, key: &Key, direction: Direction) -> bool {
         key.verify(direction, self.tagged, self.tag)
     }
 }
 
-/// A frame on its way out: the bytes for the line.
+/// An outgoing frame: the bytes for the line.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     bytes: [u8; FRAME_BYTES],
@@ -111,7 +114,7 @@ impl Encoded {
 
     /// The frame of this header and body, tagged with `key`.
     ///
-    /// A body longer than [`BODY_BYTES`](super::BODY_BYTES) gives no bytes; no message of this crate is.
+    /// A body longer than [`BODY_BYTES`] gives no bytes; no message of this crate is that long.
     pub fn seal(header: Header, body: &[u8], key: &Key, direction: Direction) -> Self {
         let mut encoded = Self::empty();
         encoded.compose(header, |writer| {
@@ -122,8 +125,8 @@ impl Encoded {
         encoded
     }
 
-    /// Puts header and body in the place of what was there, where the frame is sent from: it is made
-    /// without a second buffer. [`Self::finish`] makes it a frame.
+    /// Puts header and body in the place of what was there, where the frame is sent from: it is
+    /// made without a second buffer. [`Self::finish`] makes it a frame.
     ///
     /// No bytes if `body` writes none or too many.
     #[inline(always)]

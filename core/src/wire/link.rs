@@ -34,9 +34,9 @@ impl End for CoordinatorEnd {
 
 /// One end of a session.
 ///
-/// Frames are numbered from 1 in each direction. A frame is let in if its tag is right and its number
-/// is above all that were let in before: what is replayed or overtaken is refused, what is lost is
-/// asked for again under a new number.
+/// Frames are numbered from 1 in each direction. A frame is let in if its tag is right and its
+/// number is above all that were let in before: what is replayed or overtaken is refused, what is
+/// lost is asked for again under a new number.
 #[derive(Clone, Debug)]
 pub struct Link<E> {
     key: Key,
@@ -112,7 +112,7 @@ impl<E: End> Link<E> {
         &self.key
     }
 
-    /// As if so many frames had been sent.
+    /// As if that many frames had been sent.
     #[cfg(test)]
     pub(crate) const fn skip_to(&mut self, sent: u32) {
         self.sent = sent;
@@ -132,7 +132,8 @@ pub fn greet<E: End>(message: &Message<'_>, key: &Key) -> Encoded {
     encoded
 }
 
-/// Header and body of a frame of the greeting, in the place of an older frame; [`finish`] makes it one.
+/// Header and body of a frame of the greeting, in the place of an older frame; [`finish`] makes it
+/// one.
 pub(crate) fn compose_greeting<E: End>(message: &Message<'_>, encoded: &mut Encoded) {
     compose::<E>(0, 0, message, encoded);
 }
@@ -143,8 +144,8 @@ pub(crate) fn finish<E: End>(key: &Key, encoded: &mut Encoded) {
     encoded.finish(key, E::OUTGOING);
 }
 
-/// The message of a frame of the greeting that has come to this end. The caller checks its tag, when it
-/// knows the key.
+/// The message of a frame of the greeting that has come to this end. The caller checks its tag,
+/// when it knows the key.
 ///
 /// # Errors
 /// [`Refusal::Unexpected`] if it is not of the greeting, [`Refusal::Version`] if it says to be of

@@ -7,9 +7,9 @@
 //! The tag's length is a parameter of the function, so it is not a piece of a longer hash.
 //!
 //! A device and its coordinator share a **device key** for life. Every session has a key of its
-//! own, made of the device key and a nonce of each side, so that nothing recorded in one session
-//! is worth anything in another:
-//! `session key = BLAKE2s-256(device key; "smolfed session" ‖ device ‖ its nonce ‖ the other nonce)`.
+//! own, made of the device key and a nonce of each side, so that nothing recorded in one session is
+//! worth anything in another: `session key = BLAKE2s-256(device key; "smolfed session" ‖ device ‖
+//! its nonce ‖ the other nonce)`.
 
 use blake2::{
     Blake2sVarCore,
@@ -77,8 +77,8 @@ impl Key {
 
     /// Keyed BLAKE2s of the parts in a row: `length` bytes, and zeros.
     ///
-    /// Made of RustCrypto's core, in which the length is a number and no type: once in the flash for
-    /// tags and for keys. The key and zeros are the first block (RFC 7693, section 3.3).
+    /// Made of RustCrypto's core, in which the length is a number and no type: once in the flash
+    /// for tags and for keys. The key and zeros are the first block (RFC 7693, section 3.3).
     #[inline(never)]
     fn hash(&self, length: usize, parts: &[&[u8]]) -> [u8; 32] {
         let mut core = Blake2sVarCore::new_with_params(&[], &[], self.0.len(), length);

@@ -1,4 +1,4 @@
-//! What a frame says: its body, kind by kind. All numbers are little-endian.
+//! The bodies of frames, kind by kind. All numbers are little-endian.
 //!
 //! The greeting ([`Hello`], [`Welcome`], [`Refused`], [`Message::Call`]) has one layout in all
 //! versions of the protocol; all other kinds belong to the version that was agreed in it.
@@ -30,18 +30,18 @@ pub struct Hello {
     pub device: u32,
     /// Never used before by this device.
     pub nonce: Nonce,
-    /// Lowest version of the protocol that it speaks.
+    /// Lowest version of the protocol that it supports.
     pub lowest_version: u8,
-    /// Highest version of the protocol that it speaks.
+    /// Highest version of the protocol that it supports.
     pub highest_version: u8,
     /// The model that it can train.
     pub shape: Shape,
-    /// Whether it answers only when it adds noise of its own.
+    /// Whether it answers only when it adds its own noise.
     pub needs_local_noise: bool,
 }
 
 impl Hello {
-    /// The highest version that both sides speak.
+    /// The highest version that both sides support.
     pub fn common_version(&self) -> Option<u8> {
         (self.lowest_version..=self.highest_version)
             .contains(&VERSION)
@@ -63,9 +63,9 @@ pub struct Welcome {
 pub struct Refused {
     /// Fresh and random: the tag is under the key of the session that there will not be.
     pub nonce: Nonce,
-    /// Lowest version of the protocol that the coordinator speaks.
+    /// Lowest version of the protocol that the coordinator supports.
     pub lowest_version: u8,
-    /// Highest version of the protocol that the coordinator speaks.
+    /// Highest version of the protocol that the coordinator supports.
     pub highest_version: u8,
     /// Why.
     pub reason: WhyRefused,
@@ -134,7 +134,8 @@ pub enum Message<'a> {
     Welcome(Welcome),
     /// To the device.
     Refused(Refused),
-    /// To the device, from a coordinator that has just started: say hello. Its tag means nothing.
+    /// To the device, from a coordinator that has just started: send a hello. Its tag is not
+    /// checked.
     Call,
     /// To the coordinator: the session stands.
     Ready,
@@ -255,8 +256,8 @@ impl<'a> Message<'a> {
     /// Reads the body of a frame that travels in `direction`.
     ///
     /// # Errors
-    /// [`Refusal::Kind`] if there is no such kind in this direction, [`Refusal::Body`] if the body has
-    /// another length or a value that cannot be.
+    /// [`Refusal::Kind`] if there is no such kind in this direction, [`Refusal::Body`] if the body
+    /// has another length or an invalid value.
     pub fn parse(kind: u8, body: &'a [u8], direction: Direction) -> Result<Self, Refusal> {
         if way(kind).is_none_or(|way| way != direction) {
             return Err(Refusal::Kind);

@@ -1,15 +1,15 @@
 //! Integers of a few bits: an update on the line.
 //!
-//! Value i takes bits i·w to (i+1)·w − 1, in two's complement, lowest bit first within each byte; the
-//! last byte is filled with zeros. The width w follows from public numbers alone, never from the
-//! values: the length of an update must not tell anything about it.
+//! Value i takes bits i·w to (i+1)·w − 1, in two's complement, lowest bit first within each byte;
+//! the last byte is filled with zeros. The width w follows from public numbers alone, never from
+//! the values: the length of an update must not tell anything about it.
 
 use crate::{integer::divide, noise::DiscreteGaussian};
 
 /// Bits of an entry of an update on a grid of b bits, with or without the device's own noise.
 ///
-/// Without noise b + 1: `Σq² ≤ 4^b` leaves −2^b to 2^b, and +2^b, the one value too many, only for an
-/// update whose other entries are 0; see [`super::message::UpdateChunk::negated`].
+/// Without noise b + 1: `Σq² ≤ 4^b` leaves −2^b to 2^b, and +2^b, the one value too many, only for
+/// an update whose other entries are 0; see [`super::message::UpdateChunk::negated`].
 ///
 /// With noise, so many that 2^b + 12σ fits. Values wrap around beyond, like any sum of integers
 /// on a computer: that happens with probability 2·e^-72 an entry and costs no privacy.

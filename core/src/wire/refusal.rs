@@ -21,7 +21,7 @@ pub enum Refusal {
     Tag,
     /// Its sequence number was used before: replayed or late.
     Replayed,
-    /// The body is not what the kind says: a wrong length, or a value that cannot be.
+    /// The body does not fit the kind: a wrong length, or an invalid value.
     Body,
     /// It belongs to another round.
     Round,

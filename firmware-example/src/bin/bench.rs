@@ -1,4 +1,5 @@
-//! Counts the instructions of the client's parts, in QEMU with `-icount`: `cargo xtask bench-target`.
+//! Counts the instructions of the client's parts, in QEMU with `-icount`: `cargo xtask
+//! bench-target`.
 //!
 //! A line each: a name, and instructions.
 #![no_std]
@@ -203,8 +204,8 @@ fn smoothing(vector: &mut [f32; PARAMETERS]) -> Option<()> {
         let vector = vector.get_mut(..length)?;
         print(name, count(|| smoothing.apply(black_box(vector))));
     }
-    // Too much for the smallest board, whose vectors are in use.
-    #[cfg(not(board = "microbit"))]
+    // Too much for a small board, whose vectors are in use.
+    #[cfg(not(small_ram))]
     {
         let mut vector = [0.5; 1_024];
         let vector = black_box(&mut vector);

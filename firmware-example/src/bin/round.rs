@@ -1,9 +1,9 @@
-//! A round and nothing else: train, clip, quantise, add noise, seal the frames of the update. For those who
-//! have a transport and a protocol of their own, and for the size of it: `docs/targets.md`.
+//! One round without session or ledger: train, clip, quantise, add noise, seal the frames of the
+//! update. For use with another transport and protocol, and to measure its size: `docs/targets.md`.
 //!
-//! **Not a device.** It has no ledger, so that after a restart whoever writes to the line can ask for a
-//! round again, and subtract two updates with the same noise; it believes whoever writes to the line, and
-//! numbers the frames of every round from 1. `client` is a device.
+//! **Not a device.** It has no ledger, so that after a restart whoever writes to the line can ask
+//! for a round again, and subtract two updates with the same noise; it trusts whoever writes to the
+//! line, and numbers the frames of every round from 1. `client` is a device.
 #![no_std]
 #![no_main]
 
@@ -15,13 +15,8 @@ use embedded_io::{Read, Write};
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
 use smolfed_core::{
-    client::Client,
-    model::{Const, FixedModel, Softmax},
-    noise::DiscreteGaussian,
-    params::{ClipNorm, LearningRate, Penalty},
-    quantize::Grid,
-    stream::{Purpose, Root, StreamId},
-    train::{Clipping, LocalTraining},
+    Client, ClipNorm, Const, DiscreteGaussian, FixedModel, Grid, LearningRate, LocalTraining,
+    Purpose, Root, Softmax, StreamId,
     wire::{
         link::{DeviceEnd, Link},
         mac::Key,
@@ -53,8 +48,8 @@ struct Device {
     next: u32,
 }
 
-/// Least noise multiplier, in units of 2⁻³².
-const LEAST_MULTIPLIER: u64 = 1 << 32;
+/// Smallest noise multiplier, in units of 2⁻³².
+const MIN_MULTIPLIER: u64 = 1 << 32;
 
 #[entry]
 fn main() -> ! {
@@ -73,33 +68,29 @@ fn main() -> ! {
     let mut sensor = Sensor::new(CLASSES as u16, DEVICE);
     loop {
         device.windows.measure(&mut sensor);
-        // Whoever is asked for what cannot be says nothing.
+        // An invalid request gets no answer.
         let _ = take_part(&mut device);
     }
 }
 
-/// One round: its number, its settings and the model come in as words, the update goes out in frames.
+/// One round: its number, its settings and the model come in as words, the update goes out in
+/// frames.
 fn take_part(device: &mut Device) -> Option<()> {
     let number = word();
     let clip_norm = ClipNorm::new(number_of(word())).ok()?;
-    let settings = LocalTraining {
-        epochs: word(),
-        batch_size: NonZeroU32::new(word())?,
-        learning_rate: LearningRate::new(number_of(word())).ok()?,
-        weight_decay: Penalty::NONE,
-        proximal: Penalty::NONE,
-        clip_norm: Some(clip_norm),
-        clipping: Clipping::EveryStep,
-        gradient_smoothing: None,
-    };
+    let (epochs, batch_size) = (word(), NonZeroU32::new(word())?);
+    let learning_rate = LearningRate::new(number_of(word())).ok()?;
+    let settings = LocalTraining::new(learning_rate, clip_norm)
+        .with_epochs(epochs)
+        .with_batch_size(batch_size);
     let grid = Grid::new(clip_norm, word()).ok()?;
     let multiplier = u64::from(word()) | u64::from(word()) << 32;
     let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits()).ok()?;
     for parameter in &mut device.global {
         *parameter = number_of(word());
     }
-    // A round's noise is drawn once, and is noise.
-    if number < device.next || multiplier < LEAST_MULTIPLIER {
+    // The noise of a round is drawn once, and is never too small.
+    if number < device.next || multiplier < MIN_MULTIPLIER {
         return None;
     }
     device.next = number.checked_add(1)?;

@@ -1,8 +1,8 @@
 //! Computes local updates on the board and prints checksums of their bits, to be compared with the
 //! simulator's on the host (`tests/boards.rs`).
 //!
-//! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`. For
-//! models of the device's own: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
+//! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`.
+//! For personal models: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
 #![no_std]
 #![no_main]
 
@@ -11,7 +11,7 @@ use smolfed_core::{
     client::Client,
     clip::clip_l2,
     contrast::{
-        self, Augmented, BatchMemory, Objective, Projection,
+        self, Augmented, BatchMemory, Objective, Projection, TrainingMemory,
         correlation::{self, SumMemory, sum_into},
     },
     model::{Activation, Const, Encoder, FixedModel, Linear, Logistic, Softmax},
@@ -104,7 +104,7 @@ fn contrast() -> Result<(), &'static str> {
         others: &core::array::from_fn::<_, MATRIX, _>(data::parameter),
         norm_bound: Some(2.0),
     };
-    let mut memory = BatchMemory {
+    let batch = BatchMemory {
         representations: &mut [0.0; 2 * PAIRS * 5 * WIDTH],
         view: &mut view,
         hidden: &mut [],
@@ -113,7 +113,10 @@ fn contrast() -> Result<(), &'static str> {
         gradient: &mut [0.0; PARAMETERS],
     };
     let order = &mut data::stream(Purpose::BatchShuffle);
-    let memory = (&mut [0; SAMPLES][..], &mut memory);
+    let memory = &mut TrainingMemory {
+        order: &mut [0; SAMPLES],
+        batch,
+    };
     contrast::descend(
         &encoder,
         &mut own,

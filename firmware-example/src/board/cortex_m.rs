@@ -21,7 +21,6 @@ pub fn enable_interrupt(number: u8) {
 }
 
 /// Interrupts the processor every `cycles` cycles of its clock, at most 2²⁴ (`SysTick`).
-#[cfg(not(board = "microbit"))]
 pub fn start_system_ticks(cycles: u32) {
     SYSTEM.at(0x14).write(cycles - 1);
     SYSTEM.at(0x18).write(0);

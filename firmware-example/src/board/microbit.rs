@@ -26,7 +26,7 @@ const RECEIVED_BYTE: usize = 0x108;
 const SENT_BYTE: usize = 0x11c;
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
-/// Whether a byte is on its way, as far as the main loop knows.
+/// Whether a byte is being sent, as far as the main loop knows.
 static SENDING: AtomicU32 = AtomicU32::new(0);
 
 /// Switches on the serial line, its interrupts and the ticks.

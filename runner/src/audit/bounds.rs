@@ -1,6 +1,8 @@
-//! From counts of right guesses to lower bounds on ε.
+//! Lower bounds on ε from counts of right guesses.
 
 use libm::{exp, lgamma, log, log1p};
+
+use super::Confidence;
 
 /// ln P[Binomial(n, p) = k].
 fn ln_mass(n: u64, k: u64, p: f64) -> f64 {
@@ -25,15 +27,15 @@ pub fn upper_tail(n: u64, k: u64, p: f64) -> f64 {
     // Terms fall from the mode on; below it the sum is the complement of the lower tail.
     let mode = (n as f64 * p) as u64;
     if k > mode {
-        sum_while_it_matters((k..=n).map(|j| exp(ln_mass(n, j, p))))
+        sum_of_falling((k..=n).map(|j| exp(ln_mass(n, j, p))))
     } else {
-        let below = sum_while_it_matters((0..k).rev().map(|j| exp(ln_mass(n, j, p))));
+        let below = sum_of_falling((0..k).rev().map(|j| exp(ln_mass(n, j, p))));
         (1.0 - below).max(0.0)
     }
 }
 
-/// A sum of falling terms, without those that change nothing.
-fn sum_while_it_matters(terms: impl Iterator<Item = f64>) -> f64 {
+/// A sum of falling terms, up to the first that is too small to change it.
+fn sum_of_falling(terms: impl Iterator<Item = f64>) -> f64 {
     let mut sum = 0.0;
     for term in terms {
         sum += term;
@@ -61,14 +63,28 @@ pub fn probability_at_least(n: u64, k: u64, error: f64) -> f64 {
     1.0 - probability_at_most(n, n - k.min(n), error)
 }
 
-/// ε from one threshold test with `false_alarms` of `outs` and `hits` of `ins`: any (ε, δ) has
-/// hit rate ≤ e^ε · false-alarm rate + δ, and the same for the complements.
+/// How a threshold test went, on runs without and with the canary.
+#[derive(Clone, Copy, Debug)]
+pub struct TestCounts {
+    /// Runs without the canary.
+    pub outs: u64,
+    /// Those of them in which the test says that it is there.
+    pub false_positives: u64,
+    /// Runs with the canary.
+    pub ins: u64,
+    /// Those of them in which the test says so.
+    pub true_positives: u64,
+}
+
+/// ε from one threshold test: any (ε, δ) has
+/// true-positive rate ≤ e^ε · false-positive rate + δ, and the same for the complements.
 ///
-/// Fails (is above the true ε) with probability at most `error`.
+/// Wrong (above the true ε) with probability at most `confidence.error`.
 /// Source: Jagielski, Ullman, Oprea 2020 (arXiv:2006.07709), Section 4, with the limits of
 /// Clopper and Pearson at `error / 2` each.
 #[must_use]
-pub fn from_test(outs: u64, false_alarms: u64, ins: u64, hits: u64, delta: f64, error: f64) -> f64 {
+pub fn from_test(counts: TestCounts, confidence: Confidence) -> f64 {
+    let delta = confidence.delta.get();
     let ratio = |large: f64, small: f64| {
         if large > delta && small > 0.0 {
             log((large - delta) / small)
@@ -76,53 +92,60 @@ pub fn from_test(outs: u64, false_alarms: u64, ins: u64, hits: u64, delta: f64, 
             0.0
         }
     };
-    let half = error / 2.0;
-    let hit_rate = probability_at_least(ins, hits, half);
-    let alarm_rate = probability_at_most(outs, false_alarms, half);
-    // The complementary test uses the very same two limits.
-    let direct = ratio(hit_rate, alarm_rate);
-    let complement = ratio(1.0 - alarm_rate, 1.0 - hit_rate);
+    let half = confidence.error / 2.0;
+    let true_positive_rate = probability_at_least(counts.ins, counts.true_positives, half);
+    let false_positive_rate = probability_at_most(counts.outs, counts.false_positives, half);
+    // The complementary test uses the same two limits.
+    let direct = ratio(true_positive_rate, false_positive_rate);
+    let complement = ratio(1.0 - false_positive_rate, 1.0 - true_positive_rate);
     direct.max(complement).max(0.0)
 }
 
-/// The largest probability with which an (ε, δ)-private mechanism lets an attacker guess at least
-/// `right` of `guesses` coins, out of `canaries` that were thrown.
-///
-/// Source: Steinke, Nasr, Jagielski 2023 (arXiv:2305.08846), Theorem 5.2:
-/// `f(v) + 2mδ · max over i of (f(v-i) - f(v)) / i`, f the upper tail of Binomial(r, 1/(1+e^-ε)).
-#[must_use]
-pub fn guessing_probability(
-    canaries: u64,
-    guesses: u64,
-    right: u64,
-    epsilon: f64,
-    delta: f64,
-) -> f64 {
-    let p = 1.0 / (1.0 + exp(-epsilon));
-    let tail = upper_tail(guesses, right, p);
-    let mut slope: f64 = 0.0;
-    let mut reached = tail;
-    for i in 1..=right.min(canaries) {
-        reached += exp(ln_mass(guesses, right - i, p));
-        slope = slope.max((reached - tail) / i as f64);
-        // Once all of the probability is reached, longer steps are flatter.
-        if reached >= 1.0 - 1e-12 {
-            break;
-        }
-    }
-    (tail + 2.0 * canaries as f64 * delta * slope).min(1.0)
+/// How an attacker guessed the coins of canaries.
+#[derive(Clone, Copy, Debug)]
+pub struct Guesses {
+    /// Canaries whose coins were tossed.
+    pub canaries: u64,
+    /// Coins that the attacker guessed.
+    pub guesses: u64,
+    /// Right guesses.
+    pub right: u64,
 }
 
-/// The largest ε that so many right guesses refute, failing with probability at most `error`.
+impl Guesses {
+    /// The largest probability with which an (ε, δ)-private mechanism lets an attacker guess at
+    /// least so many coins right.
+    ///
+    /// Source: Steinke, Nasr, Jagielski 2023 (arXiv:2305.08846), Theorem 5.2:
+    /// `f(v) + 2mδ · max over i of (f(v-i) - f(v)) / i`, f the upper tail of
+    /// Binomial(r, 1/(1+e^-ε)).
+    #[must_use]
+    pub fn probability(self, epsilon: f64, delta: f64) -> f64 {
+        let p = 1.0 / (1.0 + exp(-epsilon));
+        let tail = upper_tail(self.guesses, self.right, p);
+        let mut slope: f64 = 0.0;
+        let mut reached = tail;
+        for i in 1..=self.right.min(self.canaries) {
+            reached += exp(ln_mass(self.guesses, self.right - i, p));
+            slope = slope.max((reached - tail) / i as f64);
+            // Once all of the probability is reached, longer steps are flatter.
+            if reached >= 1.0 - 1e-12 {
+                break;
+            }
+        }
+        (tail + 2.0 * self.canaries as f64 * delta * slope).min(1.0)
+    }
+}
+
+/// The largest ε that these guesses refute at this δ; wrong with probability at most `error`.
 #[must_use]
-pub fn from_guesses(canaries: u64, guesses: u64, right: u64, delta: f64, error: f64) -> f64 {
-    const MOST: f64 = 50.0;
-    let is_refuted =
-        |epsilon: f64| guessing_probability(canaries, guesses, right, epsilon, delta) <= error;
+pub fn from_guesses(guesses: Guesses, delta: f64, error: f64) -> f64 {
+    const MAX_EPSILON: f64 = 50.0;
+    let is_refuted = |epsilon: f64| guesses.probability(epsilon, delta) <= error;
     if !is_refuted(0.0) {
         return 0.0;
     }
-    bisect(0.0, MOST, is_refuted).0
+    bisect(0.0, MAX_EPSILON, is_refuted).0
 }
 
 /// The bracket of the point up to which `holds`, which must hold at `low` if anywhere.
@@ -141,6 +164,7 @@ fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> (f64, f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smolfed_accounting::Delta;
 
     #[test]
     fn tails_are_those_of_the_binomial() {
@@ -168,9 +192,19 @@ mod tests {
 
     #[test]
     fn a_perfect_attack_is_limited_by_its_trials_only() {
-        let bound = from_test(1000, 0, 1000, 1000, 1e-5, 1e-3);
-        assert!((4.0..7.0).contains(&bound), "{bound}");
-        assert_eq!(from_test(1000, 500, 1000, 500, 1e-5, 1e-3), 0.0);
+        let bound = |false_positives, true_positives| {
+            let counts = TestCounts {
+                outs: 1000,
+                false_positives,
+                ins: 1000,
+                true_positives,
+            };
+            let delta = Delta::new(1e-5).unwrap();
+            from_test(counts, Confidence { delta, error: 1e-3 })
+        };
+        let perfect = bound(0, 1000);
+        assert!((4.0..7.0).contains(&perfect), "{perfect}");
+        assert_eq!(bound(500, 500), 0.0);
     }
 
     #[test]
@@ -180,9 +214,17 @@ mod tests {
             let p = 1e-3f64.powf(1.0 / 100.0);
             (p / (1.0 - p)).ln()
         };
-        let found = from_guesses(100, 100, 100, 0.0, 1e-3);
+        let bound = |right, delta| {
+            let guesses = Guesses {
+                canaries: 100,
+                guesses: 100,
+                right,
+            };
+            from_guesses(guesses, delta, 1e-3)
+        };
+        let found = bound(100, 0.0);
         assert!((found - expected).abs() < 1e-6, "{found} {expected}");
-        assert_eq!(from_guesses(100, 100, 50, 0.0, 1e-3), 0.0);
-        assert!(from_guesses(100, 100, 100, 1e-4, 1e-3) < found);
+        assert_eq!(bound(50, 0.0), 0.0);
+        assert!(bound(100, 1e-4) < found);
     }
 }

@@ -1,8 +1,8 @@
-//! Which examples were trained on? The threshold attack on the loss.
+//! Membership inference by a threshold on the loss: which examples was a model trained on?
 //!
-//! An example with a small loss is called a member. Non-members must come from where the members
-//! come from: other training examples, not the test file, whose own distribution shows (papers.md;
-//! MNIST's test file lifts the area under the curve from .540 to .596 without any leak).
+//! An example with a small loss is taken for a member. Non-members must have the distribution of
+//! the members, so they are other training examples and not the test file: MNIST's raises the area
+//! under the curve from .540 to .596 without any leak (docs/papers.md, Attacks).
 //! Source: Yeom et al. 2018 (arXiv:1709.01604); DP-Fed-LS, Liang et al. 2020, Section 6.4.
 
 use serde::{Deserialize, Serialize};
@@ -10,30 +10,30 @@ use smolfed_core::model::ModelError;
 
 use crate::data::federation::Federation;
 use crate::data::synthetic::DeviceBuffer;
-use crate::simulate::sample_losses;
+use crate::evaluation::samples::sample_losses;
 use crate::task::Task;
 
-/// Examples of either kind that are looked at, at most.
-const MOST_EXAMPLES: usize = 10_000;
+/// The largest number of members, and of non-members.
+const MAX_EXAMPLES: usize = 10_000;
 /// Points of the curve that are kept.
 const POINTS: usize = 200;
 
 /// The receiver operating characteristic of the attack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Roc {
-    /// False-alarm rate and hit rate, from (0, 0) to (1, 1).
+    /// False-positive rate and true-positive rate, from (0, 0) to (1, 1).
     pub points: Vec<[f64; 2]>,
     /// Area under the curve: ½ for guessing.
     pub area: f64,
-    /// Hit rate at a false-alarm rate of 1 %.
+    /// True-positive rate at a false-positive rate of 1 %.
     pub hit_rate_at_1_percent: f64,
-    /// Members looked at.
+    /// Number of members.
     pub members: usize,
-    /// Non-members looked at.
+    /// Number of non-members.
     pub others: usize,
 }
 
-/// What the attack finds on one model.
+/// The result of the attack on one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attack {
     /// Which model.
@@ -62,13 +62,13 @@ impl Roc {
         for device in 0..federation.device_count() {
             let samples = federation.device(device, &mut buffer);
             members.extend(sample_losses(task, model, samples)?);
-            if members.len() >= MOST_EXAMPLES {
+            if members.len() >= MAX_EXAMPLES {
                 break;
             }
         }
         let mut others = sample_losses(task, model, validation)?;
-        members.truncate(MOST_EXAMPLES);
-        others.truncate(MOST_EXAMPLES);
+        members.truncate(MAX_EXAMPLES);
+        others.truncate(MAX_EXAMPLES);
         Ok(Self::of_losses(&members, &others))
     }
 
@@ -86,24 +86,24 @@ impl Roc {
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
 
         let (positives, negatives) = (members.len() as f64, others.len() as f64);
-        let (mut hits, mut alarms) = (0.0, 0.0);
+        let (mut true_positives, mut false_positives) = (0.0, 0.0);
         let mut curve = vec![[0.0, 0.0]];
         let mut area = 0.0;
         // Equal losses cannot be told apart: they are one step.
         for equal in all.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
-            let before = [alarms / negatives, hits / positives];
+            let before = [false_positives / negatives, true_positives / positives];
             for (_, is_member) in equal {
                 if *is_member {
-                    hits += 1.0;
+                    true_positives += 1.0;
                 } else {
-                    alarms += 1.0;
+                    false_positives += 1.0;
                 }
             }
-            let after = [alarms / negatives, hits / positives];
+            let after = [false_positives / negatives, true_positives / positives];
             area += (after[0] - before[0]) * f64::midpoint(after[1], before[1]);
             curve.push(after);
         }
-        let hit_rate_at_1_percent = hit_rate(&curve, 0.01);
+        let hit_rate_at_1_percent = true_positive_rate(&curve, 0.01);
         let step = curve.len().div_ceil(POINTS);
         let last = curve.last().copied();
         let mut points: Vec<[f64; 2]> = curve.into_iter().step_by(step).collect();
@@ -120,13 +120,13 @@ impl Roc {
     }
 }
 
-/// The hit rate at a false-alarm rate: between two points, that of a test that tosses a coin.
-fn hit_rate(curve: &[[f64; 2]], false_alarm_rate: f64) -> f64 {
-    let below = curve.iter().rfind(|point| point[0] <= false_alarm_rate);
-    let above = curve.iter().find(|point| point[0] > false_alarm_rate);
+/// The true-positive rate at a false-positive rate: between two points, that of a randomised test.
+fn true_positive_rate(curve: &[[f64; 2]], false_positive_rate: f64) -> f64 {
+    let below = curve.iter().rfind(|point| point[0] <= false_positive_rate);
+    let above = curve.iter().find(|point| point[0] > false_positive_rate);
     match (below, above) {
         (Some(below), Some(above)) => {
-            let share = (false_alarm_rate - below[0]) / (above[0] - below[0]);
+            let share = (false_positive_rate - below[0]) / (above[0] - below[0]);
             below[1] + share * (above[1] - below[1])
         }
         (Some(last), None) => last[1],
@@ -145,7 +145,7 @@ mod tests {
         assert!((roc.area - 4.0 / 6.0).abs() < 1e-12);
         assert_eq!(roc.points.first(), Some(&[0.0, 0.0]));
         assert_eq!(roc.points.last(), Some(&[1.0, 1.0]));
-        // One of three hits before the first false alarm, and nothing more up to it.
+        // One of three members before the first non-member, and no more up to it.
         assert!((roc.hit_rate_at_1_percent - 1.0 / 3.0).abs() < 1e-12);
     }
 

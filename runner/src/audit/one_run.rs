@@ -1,4 +1,4 @@
-//! One run with many canaries: each takes part by the toss of a coin, and the attacker guesses the
+//! One run with many canaries: a coin decides whether each takes part, and the attacker guesses the
 //! coins.
 //!
 //! Source: Steinke, Nasr, Jagielski 2023, "Privacy auditing with one (1) training run"
@@ -7,26 +7,30 @@
 use rand_core::Rng;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
-use super::Finding;
-use super::bounds::from_guesses;
-use super::target::{Release, Target};
-use crate::privacy::params::Delta;
+use super::bounds::{Guesses, from_guesses};
+use super::target::{Observation, Target, TargetError};
+use super::{Confidence, Finding};
 
-/// Shares of the canaries that are guessed; the rest is passed over. More guesses prove more where
-/// ε is small, the surest ones where it is large.
+/// Fractions of the canaries that are guessed, those with the most extreme scores. Many guesses
+/// give the better bound for small ε, a few certain ones for large ε.
 const SHARES: [f64; 4] = [1.0, 0.5, 0.2, 0.05];
 /// Ways to score a canary.
 const STATISTICS: usize = 2;
 
-/// Attacks one run with up to `canaries` canaries; bounds fail with probability at most `error`
-/// together.
+/// Attacks one run with up to `canaries` canaries. The coins follow from `seed`, as the randomness
+/// of the run does, in a separate stream.
 ///
-/// The coins come from `seed` as the run's randomness does; they have streams of their own.
-#[must_use]
-pub fn audit(target: &Target, seed: u64, canaries: u32, delta: Delta, error: f64) -> Vec<Finding> {
+/// # Errors
+/// [`TargetError`] if a round breaks down.
+pub fn audit(
+    target: &Target<'_>,
+    seed: u64,
+    canaries: u32,
+    confidence: Confidence,
+) -> Result<Vec<Finding>, TargetError> {
     let canaries = canaries.min(target.device_count()) as usize;
     let root = Root::from_seed(seed);
-    // Training does not happen here, so that the shuffles' streams are free for the coins.
+    // Canaries do not train, so that the streams of the shuffles are free for the coins.
     let id = StreamId {
         purpose: Purpose::BatchShuffle,
         round: 0,
@@ -34,25 +38,23 @@ pub fn audit(target: &Target, seed: u64, canaries: u32, delta: Delta, error: f64
     };
     let mut rng = root.stream(id);
     let is_in: Vec<bool> = (0..canaries).map(|_| rng.next_u32() & 1 == 1).collect();
-    let releases = target.releases(&root, &is_in, canaries);
-    let error = error / (STATISTICS * SHARES.len()) as f64;
-    [
-        best("mean over rounds", &is_in, delta, error, |canary| {
+    let releases = target.observe(&root, &is_in, canaries)?;
+    let confidence = confidence.of_each(STATISTICS * SHARES.len());
+    Ok(vec![
+        best("mean over rounds", &is_in, confidence, |canary| {
             mean(&releases, canary)
         }),
-        best("spread over rounds", &is_in, delta, error, |canary| {
+        best("spread over rounds", &is_in, confidence, |canary| {
             spread(&releases, canary)
         }),
-    ]
-    .to_vec()
+    ])
 }
 
-/// The largest bound over the shares of guesses, with canaries ranked by a score.
+/// The largest bound over the fractions of guesses, with canaries ranked by a score.
 fn best(
     statistic: &'static str,
     is_in: &[bool],
-    delta: Delta,
-    error: f64,
+    confidence: Confidence,
     score: impl Fn(usize) -> f64,
 ) -> Finding {
     let mut ranked: Vec<(f64, bool)> = is_in
@@ -77,7 +79,12 @@ fn best(
             .filter(|(_, is_in)| *is_in);
         let right = (lowest.count() + highest.count()) as u64;
         let guesses = 2 * each_way as u64;
-        let bound = from_guesses(is_in.len() as u64, guesses, right, delta.get(), error);
+        let all = Guesses {
+            canaries: is_in.len() as u64,
+            guesses,
+            right,
+        };
+        let bound = from_guesses(all, confidence.delta.get(), confidence.error);
         if finding.evidence.is_empty() || bound > finding.epsilon_low {
             finding.epsilon_low = bound;
             finding.evidence = format!(
@@ -89,18 +96,18 @@ fn best(
     finding
 }
 
-fn values(releases: &[Release], coordinate: usize) -> impl Iterator<Item = f64> {
-    let at = move |release: &Release| release.average.get(coordinate).map(|x| f64::from(*x));
+fn values(releases: &[Observation], coordinate: usize) -> impl Iterator<Item = f64> {
+    let at = move |release: &Observation| release.average.get(coordinate).map(|x| f64::from(*x));
     releases.iter().filter_map(at)
 }
 
-/// The best score where rounds differ in nothing but their noise and their cohort.
-pub(super) fn mean(releases: &[Release], coordinate: usize) -> f64 {
+/// The best score where rounds differ only in their noise and their cohort.
+pub(super) fn mean(releases: &[Observation], coordinate: usize) -> f64 {
     values(releases, coordinate).sum::<f64>() / releases.len().max(1) as f64
 }
 
-/// Sees canaries that come and go where the noise stays.
-pub(super) fn spread(releases: &[Release], coordinate: usize) -> f64 {
+/// Finds canaries that are in some rounds only, where the noise is the same in all.
+pub(super) fn spread(releases: &[Observation], coordinate: usize) -> f64 {
     let fold = |start, pick: fn(f64, f64) -> f64| values(releases, coordinate).fold(start, pick);
     fold(f64::NEG_INFINITY, f64::max) - fold(f64::INFINITY, f64::min)
 }

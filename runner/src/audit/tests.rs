@@ -1,18 +1,19 @@
 //! Every mechanism that smolfed runs is attacked; none loses more than its accountant says. Each
 //! planted bug is found.
 
-use super::target::{Fault, Target};
+use super::target::Target;
 use super::*;
 use crate::config::Config;
 use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
-use crate::privacy::accountant::Estimate;
+use crate::release::Fault;
+use smolfed_accounting::accountant::Estimate;
 
 /// A bound of one test is too high by chance with at most this probability.
 const ERROR: f64 = 1e-7;
 
 /// An experiment on hardly any data: the mechanism does not look at them.
-fn experiment(devices: u32, rounds: u32, cohort: &str, privacy: &str) -> Experiment {
+fn experiment(devices: u32, rounds: u32, cohort: &str, privacy: &str) -> Audited {
     let text = format!(
         r#"
         name = "audited"
@@ -33,7 +34,16 @@ fn experiment(devices: u32, rounds: u32, cohort: &str, privacy: &str) -> Experim
     let config = Config::parse(&text, "a test", &[]).unwrap();
     let folders = DataFolders::new(Vec::new());
     let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
-    Experiment::new(config, &federation).unwrap()
+    Audited {
+        experiment: Experiment::new(config, &federation).unwrap(),
+        federation,
+    }
+}
+
+/// An experiment on its federation.
+struct Audited {
+    experiment: Experiment,
+    federation: Federation,
 }
 
 struct Audit {
@@ -41,11 +51,15 @@ struct Audit {
     low: f64,
 }
 
-fn audit(experiment: &Experiment, fault: Fault, runs: u32) -> Audit {
-    let target = Target::new(experiment, fault).unwrap();
-    let delta = experiment.privacy.delta;
-    let mut findings = one_run::audit(&target, 1, 1000, delta, ERROR / 2.0);
-    findings.extend(many_runs::audit(&target, 1, runs, delta, ERROR / 2.0));
+fn audit(audited: &Audited, fault: Fault, runs: u32) -> Audit {
+    let experiment = &audited.experiment;
+    let target = Target::new(experiment, &audited.federation, fault).unwrap();
+    let confidence = Confidence {
+        delta: experiment.privacy.delta,
+        error: ERROR / 2.0,
+    };
+    let mut findings = one_run::audit(&target, 1, 1000, confidence).unwrap();
+    findings.extend(many_runs::audit(&target, 1, runs, confidence).unwrap());
     Audit {
         claim: experiment
             .privacy
@@ -86,7 +100,7 @@ fn no_mechanism_loses_more_than_is_claimed_and_the_attack_is_not_idle() {
 
 /// The bug is found where `experiment` has it, and nothing is found without it.
 #[track_caller]
-fn finds(fault: Fault, experiment: &Experiment, runs: u32) {
+fn finds(fault: Fault, experiment: &Audited, runs: u32) {
     let honest = audit(experiment, Fault::None, runs);
     assert!(honest.low <= honest.claim.epsilon, "a false alarm");
     let broken = audit(experiment, fault, runs);
@@ -128,5 +142,5 @@ fn a_noise_stream_that_serves_twice_is_found() {
 #[test]
 fn an_experiment_without_noise_claims_nothing() {
     let open = experiment(20, 1, "sampling = \"full\"", "");
-    assert!(Target::new(&open, Fault::None).is_err());
+    assert!(Target::new(&open.experiment, &open.federation, Fault::None).is_err());
 }

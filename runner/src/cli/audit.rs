@@ -1,4 +1,4 @@
-//! `smolfed audit`: attack the mechanism of an experiment, and its models.
+//! `smolfed audit`: attacks on the mechanism of an experiment, and on its models.
 
 mod membership;
 
@@ -10,57 +10,61 @@ use serde_json::json;
 use super::CliError;
 use super::session::{in_pool, progress_bar};
 use super::text::{aligned, wrapped};
-use crate::audit::target::{Fault, Target, TargetError};
-use crate::audit::{Finding, many_runs, one_run};
+use crate::audit::target::{Target, TargetError};
+use crate::audit::{Confidence, Finding, many_runs, one_run};
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
 use crate::number::lower;
+use crate::release::Fault;
 use crate::run;
-use crate::run_dir::RunDir;
+use crate::run::directory::RunDir;
 
-/// Attack the mechanism of an experiment: prove that it loses no less than some epsilon.
+/// Attack the mechanism of an experiment, and prove a lower bound on its epsilon.
 ///
-/// Canary devices, each with the largest update that clipping allows, go through the code of a run
-/// (sampling, clipping, grid, sum, noise, average) without its training; an attacker who sees every
-/// average guesses which of them took part. A lower bound above the claimed epsilon is a bug.
+/// Canary devices, each with the largest update that clipping allows, go through the rounds of a
+/// run (sampling, clipping, grid, sum, noise, average); only local training is left out. An
+/// attacker who sees every average guesses which of them took part. A lower bound above the claimed
+/// epsilon reveals a bug.
 ///
-/// With --membership the experiment is trained without noise, as DP-Fed and as DP-Fed-LS, and each
-/// model is asked which examples it was trained on; with --run the answer joins the report of a run.
+/// With --membership, the experiment is trained without noise, as DP-Fed and as DP-Fed-LS, and a
+/// membership inference attack is run on each of the three models; with --run, the report of that
+/// run shows the result.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed audit
   smolfed audit experiment.toml --runs 5000
   smolfed audit --set rounds=1 --fault noise-divided-twice
-  smolfed audit mnist.toml --set data.validation=0.16 --membership --svg roc.svg
+  smolfed audit --membership --set data.validation=0.3 --set data.devices=100 --svg roc.svg
   smolfed audit --membership --run runs/mnist-1700000000")]
 pub(super) struct Args {
-    /// The experiment, a TOML file; without one the built-in digits.
+    /// The experiment, a TOML file; the built-in digits by default.
     file: Option<PathBuf>,
     /// Set a key of the file, for example rounds=1; can be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Names all randomness.
+    /// The seed of all randomness; the same as --set seed=N.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Canaries of the one run; at most one a device.
+    /// Canaries in the attack on one run; at most the number of devices.
     #[arg(long, value_name = "M", default_value_t = 1000)]
     canaries: u32,
-    /// Runs on which the rule is chosen, and runs on which it is judged, in each of two worlds.
+    /// Runs in the attack on many runs: N with and N without the canary to choose the threshold,
+    /// and as many again to evaluate it.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     runs: u32,
-    /// The probability that a lower bound is too high by chance.
+    /// The probability with which any of the lower bounds may be wrong.
     #[arg(long, value_name = "P", default_value_t = 1e-3)]
     error: f64,
-    /// Plant a bug, to see the audit find it.
+    /// Inject a fault that the audit should detect.
     #[arg(long, value_enum, default_value = "none")]
     fault: Fault,
-    /// Ask the trained models which examples they were trained on, instead.
+    /// Run a membership inference attack on trained models instead.
     #[arg(long)]
     membership: bool,
-    /// With --membership: draw the curves into this file.
+    /// With --membership: draw the ROC curves into this file, as SVG.
     #[arg(long, value_name = "FILE", requires = "membership")]
     svg: Option<PathBuf>,
-    /// With --membership: take the experiment of this run directory, and show the curves in its
+    /// With --membership: take the experiment of this run directory, and add the ROC curves to its
     /// report.
     #[arg(long, value_name = "DIR", requires = "membership",
         conflicts_with_all = ["file", "overrides", "seed"])]
@@ -92,7 +96,16 @@ pub(super) fn run(args: &Args, out: &mut (impl Write + IsTerminal + Send)) -> Re
     let of_run = args.run.as_deref().map(RunDir::config_path);
     let folders = DataFolders::of_experiment(of_run.as_deref().or(args.file.as_deref()));
     in_pool(None, || match args.membership {
-        true => membership::run(args, dir.as_ref(), &config, &folders, out),
+        true => {
+            let request = membership::Request {
+                config: &config,
+                folders: &folders,
+                dir: dir.as_ref(),
+                svg: args.svg.as_deref(),
+                json: args.json,
+            };
+            membership::run(&request, out)
+        }
         false => mechanism(args, config, &folders, out),
     })?
 }
@@ -103,24 +116,21 @@ fn mechanism(
     folders: &DataFolders,
     out: &mut (impl Write + IsTerminal),
 ) -> Result<(), CliError> {
-    let (experiment, _) = run::prepare(config, folders)?;
-    let target = Target::new(&experiment, args.fault)?;
+    let (experiment, federation) = run::prepare(config, folders)?;
+    let target = Target::new(&experiment, &federation, args.fault)?;
     let privacy = &experiment.privacy;
     // The claim of the run's accountant comes first.
     let claims = privacy.statements(u64::from(target.rounds()))?;
     let claim = claims.first().ok_or(TargetError::NothingClaimed)?;
     let bar = progress_bar(2, "attack");
     let seed = experiment.config.seed;
-    let share = args.error / 2.0;
-    let mut findings = one_run::audit(&target, seed, args.canaries, privacy.delta, share);
+    let confidence = Confidence {
+        delta: privacy.delta,
+        error: args.error / 2.0,
+    };
+    let mut findings = one_run::audit(&target, seed, args.canaries, confidence)?;
     bar.inc(1);
-    findings.extend(many_runs::audit(
-        &target,
-        seed,
-        args.runs,
-        privacy.delta,
-        share,
-    ));
+    findings.extend(many_runs::audit(&target, seed, args.runs, confidence)?);
     bar.finish_and_clear();
     let largest = findings.iter().map(|f| f.epsilon_low).fold(0.0, f64::max);
     let is_refuted = largest > claim.epsilon;
@@ -139,14 +149,14 @@ fn mechanism(
         let words = wrapped(&claim.in_words(), out.is_terminal());
         writeln!(
             out,
-            "\nproved:  epsilon >= {}, but for a probability of {}\nclaimed: {words}",
+            "\nproved:  epsilon >= {} (wrong with probability at most {})\nclaimed: {words}",
             lower(largest, 4),
             args.error
         )?;
     }
     if is_refuted {
         return Err(CliError::Stopped(format!(
-            "the claim is refuted: the mechanism loses at least epsilon = {}",
+            "the claim is refuted: the epsilon of this mechanism is at least {}",
             lower(largest, 4)
         )));
     }
@@ -154,7 +164,7 @@ fn mechanism(
 }
 
 fn table(findings: &[Finding]) -> String {
-    let head = ["attack", "looks at", "epsilon at least", "evidence"];
+    let head = ["attack", "statistic", "epsilon at least", "evidence"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(findings.iter().map(|finding| {
         vec![

@@ -14,7 +14,7 @@ use crate::data::folders::DataFolders;
 use crate::data::inspection::Inspection;
 use subject::SubjectError;
 
-/// List the data sets that are known by name, or look at what is in one.
+/// List the data sets that are known by name, or inspect a data set.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  smolfed data list\n  smolfed data inspect digits")]
 pub struct Args {
@@ -31,7 +31,7 @@ enum DataCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show what is in a data set, and a [data] table for it.
+    /// Describe the contents of a data set, and print a [data] table for it.
     #[command(after_help = "Examples:\n  smolfed data inspect digits\n  \
         smolfed data inspect table.csv --set label=class --set device_column=user\n  \
         smolfed data inspect mnist --set partition=dirichlet --set alpha=0.1 --set devices=100\n  \
@@ -89,6 +89,12 @@ fn answer(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
     }
 }
 
+const LIST_NOTE: &str = "\
+The environment variable SMOLFED_DATA names the folder of data sets; the working directory
+and data below it are searched, too. `smolfed data inspect NAME` shows what is in a set; your
+own CSV, IDX and LEAF files work, too: `smolfed data inspect FILE`.
+";
+
 fn list(json: bool, folders: &DataFolders, out: &mut dyn Write) -> io::Result<()> {
     if json {
         let sets: Vec<_> = KNOWN_SETS
@@ -113,18 +119,7 @@ fn list(json: bool, folders: &DataFolders, out: &mut dyn Write) -> io::Result<()
         writeln!(out, "{:<11} {place}", "")?;
         writeln!(out, "{:<11} cite {}\n", "", set.cite)?;
     }
-    writeln!(
-        out,
-        "The folder of data sets is named by SMOLFED_DATA; otherwise it is data or"
-    )?;
-    writeln!(
-        out,
-        "../shared/data. `smolfed data inspect NAME` shows what is in one; your own"
-    )?;
-    writeln!(
-        out,
-        "CSV, IDX and LEAF files work, too: `smolfed data inspect FILE`."
-    )
+    out.write_all(LIST_NOTE.as_bytes())
 }
 
 #[cfg(test)]

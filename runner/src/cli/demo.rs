@@ -65,8 +65,8 @@ pub(super) fn run() -> Result<(), CliError> {
     }
     writeln!(
         out,
-        "\nSmoothing helps where the noise dominates and blurs where it does not. The last row in\n\
-         full:\n"
+        "\nSmoothing improves the accuracy where the noise dominates and reduces it elsewhere.\n\
+         The privacy statement of the last row:\n"
     )?;
     writeln!(out, "{}\n", wrapped(&words, out.is_terminal()))?;
     writeln!(

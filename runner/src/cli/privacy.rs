@@ -1,4 +1,4 @@
-//! `smolfed account` and `smolfed plan`: what rounds cost, and what an ε allows.
+//! `smolfed account` and `smolfed plan`: the ε of a deployment, and a deployment for an ε.
 
 mod account;
 mod document;

@@ -1,10 +1,8 @@
 //! `smolfed provision`: secrets for devices and for their coordinator.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use smolfed_core::ledger::{Budget, Ledger};
@@ -16,24 +14,26 @@ use smolfed_core::wire::mac::Key;
 
 use super::CliError;
 use crate::config::{Config, Override};
-use crate::coordinator::{fleet::secret, keys};
 use crate::data::synthetic::DeviceBuffer;
 use crate::data::{DataFolders, Federation};
 use crate::device::flash::FileFlash;
+use crate::durable::create_private;
+use crate::entropy::secret;
 use crate::experiment::Experiment;
+use crate::fleet::keys;
+use crate::on_samples;
 use crate::run;
-use crate::run_dir::sync_folder;
-use crate::serve::terms;
+use crate::source::fleet::terms::terms;
 use crate::task::Task;
 
-/// Make the secrets of devices: a file of keys for the coordinator, and for each device a record to
+/// Create the secrets of devices: a keys file for the coordinator, and for each device a record to
 /// be written to its flash.
 ///
-/// A record holds the device's number, its key, the secret root of its random streams, and what it
-/// agrees to: by default as many participations as the experiment has rounds, its epochs and, with
-/// local trust, its noise. Writes keys.toml and device-K.bin, and a blank device-K.ledger for a device
-/// that is a process; nobody else can read them, and nothing is overwritten. Copy each record to its
-/// device and delete it here.
+/// A record contains the device's number, its key, the secret root of its random streams, and its
+/// limits: by default as many participations as the experiment has rounds, the experiment's epochs
+/// and, under local trust, at least its noise. Writes keys.toml, and for each device device-K.bin
+/// and a blank device-K.ledger, needed only if the device runs as a process. Only their owner can
+/// read the files, and nothing is overwritten. Copy each record to its device, then delete it here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -41,23 +41,23 @@ use crate::task::Task;
 pub(super) struct Args {
     /// The experiment, a TOML file; by default the built-in one.
     file: Option<PathBuf>,
-    /// Numbers of the devices, from the first up to but without the last: 0..4 are four devices.
+    /// Device numbers, from FIRST up to but excluding LAST: 0..4 means four devices.
     #[arg(long, value_name = "FIRST..LAST", value_parser = range)]
     devices: Range<u32>,
     /// The folder to write to.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Put each device's share of the experiment's data into its record: for tests and demonstrations.
+    /// Include each device's share of the experiment's data: for tests and demonstrations.
     #[arg(long)]
     with_data: bool,
-    /// Most participations of a device in its life; by default the experiment's rounds.
+    /// Maximum participations of a device in its lifetime; by default the experiment's rounds.
     #[arg(long, value_name = "N")]
     budget: Option<u32>,
-    /// Make the random streams of devices follow from a seed, as a simulation's do. For tests and
-    /// demonstrations only: who knows the seed can subtract their noise.
+    /// Derive the devices' random streams from a seed, as in a simulation. For tests and
+    /// demonstrations only: whoever knows the seed can subtract their noise.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Set a key of the experiment; can be repeated.
+    /// Set a key of the experiment; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<Override>,
 }
@@ -78,36 +78,20 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let config = Config::load(args.file.as_deref(), &overrides)?;
     let folders = DataFolders::of_experiment(args.file.as_deref());
     let (experiment, federation) = run::prepare(config, &folders)?;
-    // What real devices cannot do is refused before they have secrets for it.
+    // An experiment that real devices cannot run is refused before secrets are created.
     terms(&experiment)?;
     let devices = federation.device_count();
     if args.devices.end > devices {
         let Range { start, end } = args.devices;
         return Err(CliError::Usage(format!(
             "`--devices {start}..{end}`: the experiment's federation has devices 0 to {}; `--set \
-             data.devices={end}` makes room where devices are not natural",
+             data.devices={end}` adds devices unless the partition is natural",
             devices.saturating_sub(1)
         )));
     }
-    let keys_path = args.out.join("keys.toml");
-    let record_path = |device: u32| args.out.join(format!("device-{device}.bin"));
-    let ledger_path = |device: u32| args.out.join(format!("device-{device}.ledger"));
-    let files = args
-        .devices
-        .clone()
-        .flat_map(|device| [record_path(device), ledger_path(device)])
-        .chain([keys_path.clone()]);
-    if let Some(taken) = files.into_iter().find(|path| path.exists()) {
-        return Err(CliError::Usage(format!(
-            "{} is there already: nothing is overwritten; choose another --out",
-            taken.display()
-        )));
-    }
-    let failed = |path: &Path| {
-        let path = path.display().to_string();
-        move |error: io::Error| CliError::Stopped(format!("cannot write {path}: {error}"))
-    };
-    std::fs::create_dir_all(&args.out).map_err(failed(&args.out))?;
+    let files = Files { dir: &args.out };
+    files.check_free(&args.devices)?;
+    std::fs::create_dir_all(&args.out).map_err(write_error(&args.out))?;
     let policy = policy(args, &experiment);
     let mut keys = BTreeMap::new();
     for device in args.devices.clone() {
@@ -124,36 +108,85 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             root,
         };
         let data = args.with_data.then_some(&federation);
-        let record = record(&identity, &policy, &experiment.task, data)
+        let record = record(&identity, &policy, experiment.task(), data)
             .map_err(|error| CliError::Usage(format!("device {device}: {error}")))?;
-        let path = record_path(device);
-        write_secret(&path, &record).map_err(failed(&path))?;
-        let path = ledger_path(device);
-        let flash = FileFlash::create(&path).map_err(failed(&path))?;
-        Ledger::create(flash)
-            .map_err(|error| CliError::Stopped(format!("{}: {error}", path.display())))?;
+        files.write(device, &record)?;
         keys.insert(device, key);
     }
-    write_secret(&keys_path, keys::to_toml(&keys, args.seed).as_bytes())
-        .map_err(failed(&keys_path))?;
+    write_private(&files.keys(), keys::to_toml(&keys, args.seed).as_bytes())?;
     if let Some(seed) = args.seed {
         eprintln!(
-            "the devices' random streams follow from seed {seed}: for tests and demonstrations only"
+            "the devices' random streams are derived from seed {seed}: for tests and \
+             demonstrations only"
         );
     }
     let simulated = devices as usize - args.devices.len();
-    say_what_next(args, &experiment.task, simulated, out)?;
+    print_commands(args, experiment.task(), simulated, out)?;
     Ok(())
+}
+
+/// The files in the folder.
+struct Files<'a> {
+    dir: &'a Path,
+}
+
+impl Files<'_> {
+    fn keys(&self) -> PathBuf {
+        self.dir.join("keys.toml")
+    }
+
+    fn record(&self, device: u32) -> PathBuf {
+        self.dir.join(format!("device-{device}.bin"))
+    }
+
+    fn ledger(&self, device: u32) -> PathBuf {
+        self.dir.join(format!("device-{device}.ledger"))
+    }
+
+    /// Refuses a folder in which one of the files exists.
+    fn check_free(&self, devices: &Range<u32>) -> Result<(), CliError> {
+        let of_devices = devices
+            .clone()
+            .flat_map(|device| [self.record(device), self.ledger(device)]);
+        let mut files = of_devices.chain([self.keys()]);
+        match files.find(|path| path.exists()) {
+            None => Ok(()),
+            Some(path) => Err(CliError::Usage(format!(
+                "{} already exists and is not overwritten: choose another --out",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Writes the record and a blank ledger of a device.
+    fn write(&self, device: u32, record: &[u8]) -> Result<(), CliError> {
+        write_private(&self.record(device), record)?;
+        let path = self.ledger(device);
+        let flash = FileFlash::create(&path).map_err(write_error(&path))?;
+        Ledger::create(flash)
+            .map_err(|error| CliError::Stopped(format!("{}: {error}", path.display())))?;
+        Ok(())
+    }
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    create_private(path, bytes).map_err(write_error(path))?;
+    Ok(())
+}
+
+fn write_error(path: &Path) -> impl FnOnce(io::Error) -> CliError {
+    let path = path.display().to_string();
+    move |error| CliError::Stopped(format!("cannot write {path}: {error}"))
 }
 
 fn policy(args: &Args, experiment: &Experiment) -> Policy {
     let privacy = &experiment.privacy;
     // In units of 2^-32, rounded down: never more than the experiment adds.
-    let least = privacy.multiplier().get() * 2f64.powi(32);
+    let noise = privacy.multiplier().get() * 2f64.powi(32);
     Policy {
         budget: Budget(args.budget.unwrap_or(experiment.config.rounds)),
-        least_noise_multiplier: if privacy.is_local() { least as u64 } else { 0 },
-        most_epochs: experiment.training.epochs,
+        min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
+        max_epochs: experiment.training.epochs,
     }
 }
 
@@ -168,15 +201,9 @@ fn record(
     };
     let mut buffer = DeviceBuffer::default();
     let view = federation.device(identity.device, &mut buffer);
-    match task {
-        Task::Linear(_) => write(identity, policy, Some(&view.values()), view.feature_count()),
-        _ => write(
-            identity,
-            policy,
-            Some(&view.classes()),
-            view.feature_count(),
-        ),
-    }
+    on_samples!(task, view, (_model, rows) => {
+        write(identity, policy, Some(rows), view.feature_count())
+    })
 }
 
 fn write<S: Samples>(
@@ -196,19 +223,8 @@ where
     Ok(page)
 }
 
-/// Writes a new file that nobody else can read.
-fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    sync_folder(path)
-}
-
-fn say_what_next(
+/// Prints the commands that start the coordinator and a device.
+fn print_commands(
     args: &Args,
     task: &Task,
     simulated: usize,
@@ -220,12 +236,11 @@ fn say_what_next(
     };
     let folder = args.out.display();
     let first = args.devices.start;
-    let model = super::device::model_name(task);
     writeln!(
         out,
-        "{} devices in {folder}: the coordinator keeps keys.toml, each device gets its record.\n\n  \
+        "{} devices in {folder}: keys.toml is for the coordinator, device-K.bin for device K.\n\n  \
          smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}\n  \
-         smolfed device --model {model} --provision {folder}/device-{first}.bin --ledger \
+         smolfed device --model {task} --provision {folder}/device-{first}.bin --ledger \
          {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000",
         args.devices.len(),
         args.file

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use super::CliError;
 use crate::report;
-use crate::run_dir::RunDir;
+use crate::run::directory::RunDir;
 
 /// Write the report of a run, report.html, into its directory.
 ///
-/// `smolfed run` writes it as well; this command is for runs that broke down or are still going
-/// on, and for reports by a newer smolfed.
+/// `smolfed run` writes it as well; use this command for a run that failed or is still in progress,
+/// or to rewrite a report with a newer version of smolfed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed report runs/digits-1700000000
@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// The run directory.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Print the full path of the report and nothing else, to hand it to a browser.
+    /// Print the full path of the report and nothing else, for example to open it in a browser.
     #[arg(long)]
     open_path: bool,
 }

@@ -2,24 +2,26 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::CliError;
 use super::session::{in_pool, progress_bar, stop_on_ctrl_c};
 use super::summary::Summary;
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
-use crate::experiment::{Experiment, Origin};
-use crate::participation::{self, Participation, Replayed};
+use crate::experiment::Experiment;
+use crate::privacy::origin::Origin;
 use crate::report;
-use crate::rounds::{RoundRecord, Start, Updates};
-use crate::run::{self, Control, Ending, RunError, RunResult};
-use crate::run_dir::RunDir;
+use crate::round::{RoundRecord, Start};
+use crate::run::directory::RunDir;
+use crate::run::{self, Control, Ending, Run, RunError, RunResult};
+use crate::source::participation::{self, Participation};
+use crate::source::replay::Replayed;
 
 /// Train one experiment and write its run directory.
 ///
-/// Without FILE the built-in experiment runs: DP-Fed-LS on the built-in digits. Every key of the
-/// file can be set by its dotted name with `--set`.
+/// Without FILE, the built-in experiment runs: DP-Fed-LS on the built-in digits. `--set` sets any
+/// key of the file by its dotted name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed run
@@ -38,16 +40,16 @@ pub(super) struct Args {
     /// The seed; the same as --set seed=N.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     seed: Option<i64>,
-    /// Threads; by default one a core. The result is the same with any number.
+    /// Number of threads; by default one per core. The result does not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
-    /// Go on with a run that was stopped, from its last checkpoint.
+    /// Continue a stopped run from its last checkpoint.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
-    /// Repeat a recorded participation: the cohorts and drop-outs of this participation.jsonl.
+    /// Repeat the cohorts and drop-outs of this participation.jsonl, which `smolfed serve` wrote.
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     participation: Option<PathBuf>,
     /// Seconds between checkpoints.
@@ -87,16 +89,12 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
     let mut replayed = record
         .map(|rounds| {
             let refused = |reason| CliError::Usage(format!("the participation: {reason}"));
-            if experiment.personal.is_some() || experiment.contrast.is_some() {
-                let method = experiment.config.method.name();
-                return Err(refused(format!("\"{method}\" cannot repeat one")));
-            }
-            Replayed::new(&federation, rounds, experiment.config.rounds).map_err(refused)
+            Replayed::new(&federation, rounds, &experiment.config).map_err(refused)
         })
         .transpose()?;
     let dir = match &args.resume {
         Some(dir) => RunDir::open(dir)?,
-        None => create(args.out.as_deref(), &experiment)?,
+        None => RunDir::create_for(args.out.as_deref(), &experiment.config)?,
     };
     if let Some(path) = &args.participation {
         dir.keep_participation(path)?;
@@ -112,10 +110,14 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
     };
     let result = match &mut replayed {
         None => run::execute(&experiment, &federation, Some(&dir), control),
-        Some(updates) => {
-            let start = Start::simulation(&experiment);
-            let updates: (Start, &mut dyn Updates) = (start, updates);
-            run::execute_with(&experiment, &federation, Some(&dir), control, updates)
+        Some(source) => {
+            let run = Run {
+                experiment: &experiment,
+                federation: &federation,
+                dir: Some(&dir),
+                start: Start::simulation(&experiment),
+            };
+            run.execute(source, control)
         }
     };
     bar.finish_and_clear();
@@ -151,12 +153,6 @@ fn record(args: &Args) -> Result<Option<Vec<Participation>>, CliError> {
     Ok(Some(participation::read(&path)?))
 }
 
-/// Makes the directory of a new run.
-pub(super) fn create(out: Option<&Path>, experiment: &Experiment) -> Result<RunDir, CliError> {
-    let out = out.map_or_else(|| default_out(&experiment.config.name), Path::to_path_buf);
-    Ok(RunDir::create(&out, &experiment.config)?)
-}
-
 /// Writes the report of a run and prints its summary; `command` resumes it if it was stopped.
 pub(super) fn conclude(
     experiment: &Experiment,
@@ -187,7 +183,7 @@ pub(super) fn conclude(
     }
 }
 
-/// A run that broke down can be resumed if it came to a checkpoint.
+/// A run that failed can be resumed if it has a checkpoint.
 fn explain(error: RunError, dir: &Path, command: &str) -> CliError {
     if dir.join("checkpoint").is_dir() && !error.is_bad_input() {
         let dir = dir.display();
@@ -197,21 +193,6 @@ fn explain(error: RunError, dir: &Path, command: &str) -> CliError {
     } else {
         error.into()
     }
-}
-
-fn default_out(name: &str) -> PathBuf {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    // Two runs of one second get directories of their own.
-    let first = PathBuf::from("runs").join(format!("{name}-{}", now.as_secs()));
-    let mut out = first.clone();
-    let mut number = 2;
-    while out.exists() {
-        out = first.with_file_name(format!("{name}-{}-{number}", now.as_secs()));
-        number += 1;
-    }
-    out
 }
 
 fn progress_line(record: &RoundRecord) -> String {

@@ -1,5 +1,5 @@
-//! What a person sees while a fleet is at work: the table of devices and the rounds on a terminal, a line
-//! for what happens elsewhere.
+//! What a person sees while a fleet is at work: the table of devices and the rounds on a terminal,
+//! a line for what happens elsewhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::text::aligned;
-use crate::coordinator::links::Switchboard;
-use crate::coordinator::status::{Status, Table};
+use crate::fleet::status::{Status, Table};
+use crate::fleet::threads::SharedState;
 
 /// The table and the progress on a terminal; elsewhere what happens, line by line.
 pub(super) struct Screen {
@@ -21,7 +21,7 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn new(
         rounds: u32,
-        devices: Arc<Switchboard>,
+        devices: Arc<SharedState>,
         told: mpsc::Receiver<String>,
     ) -> Self {
         let bar = ProgressBar::new(u64::from(rounds));
@@ -63,7 +63,7 @@ impl Screen {
 
 /// The table of devices, as many as fit on a screen.
 pub(super) fn text(table: &Table) -> String {
-    const MOST: usize = 40;
+    const MAX_ROWS: usize = 40;
     let head = [
         "device",
         "state",
@@ -73,12 +73,12 @@ pub(super) fn text(table: &Table) -> String {
         "refused frames",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(table.devices.iter().take(MOST).map(row));
+    rows.extend(table.devices.iter().take(MAX_ROWS).map(row));
     let mut text = aligned(&rows);
     if let Some(more) = table
         .devices
         .len()
-        .checked_sub(MOST)
+        .checked_sub(MAX_ROWS)
         .filter(|more| *more > 0)
     {
         text.push_str(&format!("and {more} more\n"));

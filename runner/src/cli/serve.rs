@@ -8,31 +8,35 @@ use std::time::{Duration, Instant};
 use smolfed_core::stream::Root;
 
 use super::CliError;
-use super::run::{conclude, create};
+use super::run::conclude;
 use super::screen::{self, Screen};
 use super::session::{in_pool, stop_on_ctrl_c};
 use crate::config::{Config, Override};
-use crate::coordinator::address::Address;
-use crate::coordinator::fleet::{Fleet, FleetError, Places, secret};
-use crate::coordinator::keys::FleetKeys;
-use crate::coordinator::status::Table;
 use crate::data::DataFolders;
 use crate::data::config::SourceConfig;
 use crate::data::partition::Dealing;
-use crate::experiment::{Experiment, Origin};
+use crate::entropy::secret;
+use crate::experiment::Experiment;
+use crate::fleet::coordinator::{Coordinator, Endpoints, FleetError};
+use crate::fleet::keys::FleetKeys;
+use crate::fleet::status::Table;
+use crate::fleet::transport::Address;
 use crate::privacy::ledger::Ledger;
-use crate::rounds::Start;
-use crate::run::{self, Control};
-use crate::run_dir::RunDir;
-use crate::serve::{FleetFile, ServeError, Served, check_devices, terms};
+use crate::privacy::origin::Origin;
+use crate::round::Start;
+use crate::run::directory::RunDir;
+use crate::run::fleet_file::FleetFile;
+use crate::run::{self, Control, Run};
+use crate::source::fleet::Fleet;
+use crate::source::fleet::terms::{ServeError, check_devices, terms};
 
-/// Train one experiment with real devices, among simulated ones if need be.
+/// Train one experiment with real devices, optionally alongside simulated ones.
 ///
-/// The devices that the file of keys names are the real ones: their data stay with them. The
-/// coordinator connects to those at `--device` and waits at `--listen` for others; which device is where
-/// follows from what it says. A device that is late, dead or lies costs its own update: it counts as
-/// zero, and neither the denominator nor the accounting changes. The randomness comes from the
-/// operating system and is not kept. See docs/fleet.md.
+/// The devices named in the keys file are the real ones; their data never leave them. The
+/// coordinator connects to the addresses of `--device` and accepts connections at those of
+/// `--listen`; devices identify themselves. If a device is late, fails or is malicious, only its
+/// own update is lost: it counts as zero, and neither the denominator nor the accounting changes.
+/// Randomness comes from the operating system and is not stored. See docs/fleet.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -46,106 +50,92 @@ pub(super) struct Args {
     /// The keys of the fleet, written by `smolfed provision`.
     #[arg(long, value_name = "FILE", required_unless_present = "resume")]
     keys: Option<PathBuf>,
-    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT or unix:PATH; can be repeated.
+    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT or unix:PATH; repeatable.
     #[arg(long = "device", value_name = "ADDRESS")]
     devices: Vec<Address>,
-    /// Let devices connect: tcp:HOST:PORT or unix:PATH; can be repeated.
+    /// Accept connections from devices: tcp:HOST:PORT or unix:PATH; repeatable.
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<Address>,
-    /// Simulate so many devices beside the real ones; sets data.devices.
+    /// Number of simulated devices alongside the real ones; sets data.devices.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     simulated: Option<u32>,
     /// Time for a device to complete its part in a round, like 30s, 500ms or 2m [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
-    /// Set a key of the experiment; can be repeated.
+    /// Set a key of the experiment; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     overrides: Vec<Override>,
     /// The run directory to write; by default runs/<name>-<time>.
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Make the coordinator's randomness reproducible. For tests and demonstrations only: who knows
-    /// the seed can subtract the noise.
+    /// Make the coordinator's randomness reproducible. For tests and demonstrations only: whoever
+    /// knows the seed can subtract the noise.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     seed: Option<u64>,
-    /// Threads for simulated devices; by default one a core.
+    /// Threads for simulated devices; by default one per core.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// Print one JSON document to standard output and nothing else.
+    /// Print exactly one JSON document to standard output.
     #[arg(long)]
     json: bool,
-    /// Go on with a run that was stopped. A round that was begun is not repeated.
+    /// Continue an interrupted run. A round that had begun is not repeated.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
+const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
+
 fn duration(text: &str) -> Result<Duration, String> {
-    let parse = || {
-        let unit = text.find(|c: char| c.is_ascii_alphabetic())?;
-        let (number, unit) = text.split_at(unit);
-        let seconds = match unit {
-            "ms" => 0.001,
-            "s" => 1.0,
-            "m" => 60.0,
-            _ => return None,
-        };
-        let time =
-            Duration::try_from_secs_f64(number.trim().parse::<f64>().ok()? * seconds).ok()?;
-        (!time.is_zero() && time <= Duration::from_secs(86_400)).then_some(time)
-    };
-    parse().ok_or("expected a time of up to a day, for example 30s, 500ms or 2m".to_owned())
+    let time = humantime::parse_duration(text).ok();
+    time.filter(|time| !time.is_zero() && *time <= MAX_TIMEOUT)
+        .ok_or("expected a time of up to a day, for example 30s, 500ms or 2m".to_owned())
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let plan = match &args.resume {
-        Some(dir) => Plan::resumed(args, dir)?,
-        None => Plan::new(args)?,
+    let setup = match &args.resume {
+        Some(dir) => Setup::resumed(args, dir)?,
+        None => Setup::new(args)?,
     };
-    if plan.places.dial.is_empty() && plan.places.listen.is_empty() {
+    if setup.endpoints.dial.is_empty() && setup.endpoints.listen.is_empty() {
         return Err(CliError::Usage(
-            "no device can be reached: give `--device ADDRESS` or `--listen ADDRESS`".to_owned(),
+            "no device can connect: give `--device ADDRESS` or `--listen ADDRESS`".to_owned(),
         ));
     }
-    in_pool(args.threads, || plan.train(args))?
+    in_pool(args.threads, || setup.train(args))?
 }
 
-/// A run before it begins or goes on.
-struct Plan {
+/// A new or resumed run before it starts.
+struct Setup {
     config: Config,
     folders: DataFolders,
     keys: FleetKeys,
-    places: Places,
+    endpoints: Endpoints,
     file: FleetFile,
     resumed: Option<RunDir>,
 }
 
-impl Plan {
+impl Setup {
     fn new(args: &Args) -> Result<Self, CliError> {
         let path = args.keys.as_deref().unwrap_or(Path::new("keys.toml"));
-        let keys = FleetKeys::open(path).map_err(fleet)?;
+        let keys = FleetKeys::open(path).map_err(fleet_error)?;
         let real = keys.keys().len();
         let mut overrides = args.overrides.clone();
         overrides.extend(args.seed.map(seed).transpose()?);
         let mut config = Config::load(args.file.as_deref(), &overrides)?;
-        // Natural devices are as many as the data have.
+        // The data determine the number of natural devices.
         if let Some(simulated) = args.simulated.filter(|_| !is_natural(&config)) {
             let devices = i64::from(simulated).saturating_add(real as i64);
             overrides.push(Override::new("data.devices", devices.into()));
             config = Config::load(args.file.as_deref(), &overrides)?;
         }
-        let id = secret().map_err(fleet)?;
-        let id = id
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let random = secret().map_err(fleet_error)?;
         let texts = |addresses: &[Address]| addresses.iter().map(Address::to_string).collect();
         let timeout = args.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let file = FleetFile {
-            id,
+            id: hex::encode(random.get(..8).unwrap_or_default()),
             seed: args.seed,
             first_number: keys.next_round(),
             keys: std::path::absolute(path)?,
@@ -158,7 +148,7 @@ impl Plan {
             config,
             folders: DataFolders::of_experiment(args.file.as_deref()),
             keys,
-            places: Places {
+            endpoints: Endpoints {
                 dial: args.devices.clone(),
                 listen: args.listen.clone(),
                 timeout,
@@ -177,24 +167,24 @@ impl Plan {
             ))
         })?;
         let keys = args.keys.as_deref().unwrap_or(&file.keys);
-        let keys = FleetKeys::open(keys).map_err(fleet)?;
-        let known = |given: &[Address], kept: &[String]| -> Result<Vec<Address>, CliError> {
+        let keys = FleetKeys::open(keys).map_err(fleet_error)?;
+        let known = |given: &[Address], stored: &[String]| -> Result<Vec<Address>, CliError> {
             if !args.devices.is_empty() || !args.listen.is_empty() {
                 return Ok(given.to_vec());
             }
-            let parsed = kept.iter().map(|text| text.parse());
+            let parsed = stored.iter().map(|text| text.parse());
             let parsed: Result<_, _> = parsed.collect();
             parsed.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
         };
-        let kept = Duration::from_millis(file.timeout_ms);
+        let stored = Duration::from_millis(file.timeout_ms);
         Ok(Self {
             config: dir.config()?,
             folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
             keys,
-            places: Places {
+            endpoints: Endpoints {
                 dial: known(&args.devices, &file.devices)?,
                 listen: known(&args.listen, &file.listen)?,
-                timeout: args.timeout.unwrap_or(kept),
+                timeout: args.timeout.unwrap_or(stored),
             },
             file,
             resumed: Some(dir),
@@ -213,57 +203,57 @@ impl Plan {
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
         if !experiment.privacy.is_local() {
-            warn_of_open_lines(&self.places);
+            warn_of_unencrypted(&self.endpoints);
         }
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
-        // Rounds that were paid for are never begun again; nor are numbers that the fleet has used.
         let paid = match &self.resumed {
             Some(dir) => paid(&experiment, dir, &name)?,
             None => 0,
         };
+        // Neither rounds that were paid for nor numbers that the fleet has used are begun again.
         let unused = self.keys.next_round().saturating_sub(paid);
         let first_number = self.file.first_number.max(unused);
         let (reports, told) = mpsc::channel::<String>();
         let report = Box::new(move |text: &str| {
-            // Nobody listens any more when the run is over.
+            // The receiver is gone once the run is over.
             let _ = reports.send(text.to_owned());
         });
-        let fleet =
-            Fleet::new(self.keys, terms, &self.places, report).map_err(ServeError::Fleet)?;
+        let fleet = Coordinator::new(self.keys, terms, &self.endpoints, report)
+            .map_err(ServeError::Fleet)?;
         let dir = match self.resumed {
             Some(dir) => dir,
-            None => {
-                let dir = create(args.out.as_deref(), &experiment)?;
-                dir.keep_private()?;
-                dir.write_fleet(&self.file)?;
-                dir
-            }
+            None => create_private(args, &experiment, &self.file)?,
         };
-        let parameters = experiment.task.parameter_count();
+        let parameters = experiment.method.shared_count();
         let checkpoint = dir.load_checkpoint(&name, parameters)?;
         let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);
-        let switchboard = fleet.switchboard();
+        let shared = fleet.shared();
         let numbers = (first_number, paid);
         let records = dir.participation(done)?;
-        let mut served = Served::new(fleet, &federation, terms, numbers, records);
-        let screen = Screen::new(experiment.config.rounds, Arc::clone(&switchboard), told);
+        let mut served = Fleet::new(fleet, &federation, terms, numbers, records);
+        let screen = Screen::new(experiment.config.rounds, Arc::clone(&shared), told);
         let control = Control {
             stop: stop_on_ctrl_c()?,
-            // A round that is done is safe before the next one begins.
+            // Each round is on disk before the next one begins.
             checkpoint_every: Duration::ZERO,
             on_round: &mut |record| screen.bar.set_position(u64::from(record.round) + 1),
         };
         let root = match self.file.seed {
             Some(seed) => Root::from_seed(seed),
-            None => Root::from_secret(secret().map_err(ServeError::Fleet)?),
+            None => Root::from_secret(secret().map_err(fleet_error)?),
         };
         let start = Start {
             root,
             ..Start::simulation(&experiment)
         };
-        let updates = (start, &mut served as &mut dyn crate::rounds::Updates);
-        let result = run::execute_with(&experiment, &federation, Some(&dir), control, updates);
-        let table = Table::new(&switchboard);
+        let run = Run {
+            experiment: &experiment,
+            federation: &federation,
+            dir: Some(&dir),
+            start,
+        };
+        let result = run.execute(&mut served, control);
+        let table = Table::new(&shared);
         drop(served);
         screen.close();
         dir.write_devices(&table)?;
@@ -274,25 +264,37 @@ impl Plan {
     }
 }
 
-/// Sets the seed of an experiment, whose file has numbers up to 2^63.
+/// The run directory of a new run, which only its owner can access.
+fn create_private(
+    args: &Args,
+    experiment: &Experiment,
+    file: &FleetFile,
+) -> Result<RunDir, CliError> {
+    let dir = RunDir::create_for(args.out.as_deref(), &experiment.config)?;
+    dir.keep_private()?;
+    dir.write_fleet(file)?;
+    Ok(dir)
+}
+
+/// Sets the seed of an experiment. Integers of TOML are below 2^63.
 pub(super) fn seed(seed: u64) -> Result<Override, CliError> {
     let number = i64::try_from(seed)
         .map_err(|_| CliError::Usage(format!("`--seed {seed}`: expected a number below 2^63")))?;
     Ok(Override::new("seed", number.into()))
 }
 
-/// With central trust, updates without noise must not cross a network that others can see.
-fn warn_of_open_lines(places: &Places) {
-    let open = places.dial.iter().chain(&places.listen);
-    for address in open.filter(|address| address.leaves_this_machine()) {
+/// Under central trust updates carry no noise, and must not cross a network unencrypted.
+fn warn_of_unencrypted(endpoints: &Endpoints) {
+    let all = endpoints.dial.iter().chain(&endpoints.listen);
+    for address in all.filter(|address| address.leaves_this_machine()) {
         eprintln!(
-            "warning: {address}: updates have no noise of their own (central trust), and this line \
-             is not encrypted: use it inside of a VPN only"
+            "warning: {address}: the connection is not encrypted, and under central trust updates \
+             carry no noise: use it only inside a VPN"
         );
     }
 }
 
-/// Rounds of the run that its ledger has charges for.
+/// Rounds of the run that are charged in its ledger.
 fn paid(experiment: &Experiment, dir: &RunDir, name: &str) -> Result<u32, CliError> {
     let shared = experiment.config.privacy.ledger.clone();
     let path = shared.unwrap_or_else(|| dir.ledger());
@@ -314,7 +316,7 @@ fn is_natural(config: &Config) -> bool {
     }
 }
 
-fn fleet(error: impl Into<FleetError>) -> CliError {
+fn fleet_error(error: impl Into<FleetError>) -> CliError {
     ServeError::Fleet(error.into()).into()
 }
 
@@ -327,7 +329,8 @@ mod tests {
         assert_eq!(duration("30s").unwrap(), Duration::from_secs(30));
         assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
         assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
-        for text in ["", "30", "s", "-1s", "0s", "2h", "1e9s", "nans"] {
+        assert_eq!(duration("1.5s").unwrap(), Duration::from_millis(1_500));
+        for text in ["", "30", "s", "-1s", "0s", "25h", "1e9s", "nans"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

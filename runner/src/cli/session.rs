@@ -1,4 +1,4 @@
-//! What commands that train share: threads, Ctrl-C, progress.
+//! Shared by commands that train: threads, Ctrl-C, progress.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::CliError;
 
-/// Does `work` on a pool of so many threads; by default one a core.
+/// Runs `work` on a pool of threads; by default one per core.
 pub(super) fn in_pool<T: Send>(
     threads: Option<NonZeroUsize>,
     work: impl FnOnce() -> T + Send,
@@ -18,7 +18,7 @@ pub(super) fn in_pool<T: Send>(
     Ok(pool.install(work))
 }
 
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once.
+/// A flag that Ctrl-C sets; a second Ctrl-C exits at once.
 pub(super) fn stop_on_ctrl_c() -> Result<&'static AtomicBool, CliError> {
     static STOP: AtomicBool = AtomicBool::new(false);
     ctrlc::set_handler(|| {
@@ -26,7 +26,7 @@ pub(super) fn stop_on_ctrl_c() -> Result<&'static AtomicBool, CliError> {
             std::process::exit(130);
         }
     })
-    .map_err(|error| CliError::Usage(format!("cannot listen for Ctrl-C: {error}")))?;
+    .map_err(|error| CliError::Usage(format!("cannot handle Ctrl-C: {error}")))?;
     Ok(&STOP)
 }
 

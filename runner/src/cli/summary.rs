@@ -7,24 +7,25 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::text::{aligned, wrapped};
-use crate::config::Method;
+use crate::evaluation::devices::DeviceReport;
+use crate::evaluation::devices::Which;
+use crate::evaluation::samples::Evaluation;
 use crate::experiment::Experiment;
+use crate::method::MethodName;
 use crate::number::{fixed, significant};
-use crate::personal::DeviceReport;
-use crate::personal::evaluate::Which;
 use crate::privacy::statement::{PrivacyStatement, Subject};
-use crate::rounds::SimulationOnly;
+use crate::round::SimulationOnly;
 use crate::run::RunResult;
-use crate::simulate::Evaluation;
 
 /// The result of a run, to print.
 pub(super) struct Summary {
     name: String,
-    method: Method,
+    method: MethodName,
     devices: u32,
     rounds: usize,
     quality: Option<(&'static str, Evaluation)>,
-    /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without labels.
+    /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without
+    /// labels.
     representation: [Option<f64>; 2],
     last_round: Option<SimulationOnly>,
     devices_report: Option<DeviceReport>,
@@ -121,7 +122,10 @@ impl Summary {
                     object.insert(format!("device_{}_{unit}", which.name()), json!(spread));
                 }
             }
-            object.insert(format!("device_{unit}"), json!(report.means().result()));
+            object.insert(
+                format!("device_{unit}"),
+                json!(report.means().models.result()),
+            );
         }
         document
     }
@@ -162,49 +166,10 @@ impl Summary {
             let _ = writeln!(text, "  {bold}held-out samples: {figures}{plain}");
         }
         if let Some(report) = &self.devices_report {
-            let count = report.devices.len();
-            let _ = writeln!(
-                text,
-                "  on the samples of each of {count} devices (simulation only):"
-            );
-            let mut rows = vec![
-                ["", "mean", "worst", "10th", "median", "90th"]
-                    .map(str::to_owned)
-                    .to_vec(),
-            ];
-            for which in Which::ALL {
-                rows.extend(report.spread(which).map(|spread| {
-                    let q = spread.quantiles;
-                    let worst = if report.is_error { q.max } else { q.min };
-                    let figures = [spread.mean, worst, q.p10, q.median, q.p90];
-                    let words = |x: f64| match report.is_error {
-                        true => significant(x, 4),
-                        false => format!("{} %", fixed(100.0 * x, 1)),
-                    };
-                    let name = format!("  {}", report.words(which));
-                    [name].into_iter().chain(figures.map(words)).collect()
-                }));
-            }
-            text.push_str(&aligned(&rows));
+            text.push_str(&devices_in_words(report));
         }
         if let Some(only) = &self.last_round {
-            if let Some(norm) = only.update_norm {
-                let _ = writeln!(
-                    text,
-                    "  update norms {:.3} to {:.3}, median {:.3}; {:.0} % of clippings shrank \
-                     something (last round, simulation only)",
-                    norm.min,
-                    norm.max,
-                    norm.median,
-                    100.0 * only.clipped_share
-                );
-            }
-            for (reason, count) in &only.left_out {
-                let _ = writeln!(
-                    text,
-                    "  {count} devices left out in the last round: {reason}"
-                );
-            }
+            text.push_str(&last_round_in_words(only));
         }
         for statement in &self.statements {
             let _ = writeln!(text, "\n{}", wrapped(&statement.in_words(), is_terminal));
@@ -212,4 +177,51 @@ impl Summary {
         let _ = writeln!(text, "\nwritten to {}", self.out.display());
         text
     }
+}
+
+/// A table with a line for each kind of model.
+fn devices_in_words(report: &DeviceReport) -> String {
+    let head = ["", "mean", "worst", "10th", "median", "90th"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for which in Which::ALL {
+        rows.extend(report.spread(which).map(|spread| {
+            let q = spread.quantiles;
+            let worst = if report.is_error { q.max } else { q.min };
+            let figures = [spread.mean, worst, q.p10, q.median, q.p90];
+            let words = |x: f64| match report.is_error {
+                true => significant(x, 4),
+                false => format!("{} %", fixed(100.0 * x, 1)),
+            };
+            let name = format!("  {}", report.words(which));
+            [name].into_iter().chain(figures.map(words)).collect()
+        }));
+    }
+    format!(
+        "  on the samples of each of {} devices (simulation only):\n{}",
+        report.devices.len(),
+        aligned(&rows)
+    )
+}
+
+/// Norms and clipping of the updates, and the devices that were left out.
+fn last_round_in_words(only: &SimulationOnly) -> String {
+    let mut text = String::new();
+    if let Some(norm) = only.update_norm {
+        let _ = writeln!(
+            text,
+            "  update norms {:.3} to {:.3}, median {:.3}; {:.0} % clipped (last round, simulation \
+             only)",
+            norm.min,
+            norm.max,
+            norm.median,
+            100.0 * only.clipped_share
+        );
+    }
+    for (reason, count) in &only.left_out {
+        let _ = writeln!(
+            text,
+            "  {count} devices left out in the last round: {reason}"
+        );
+    }
+    text
 }

@@ -16,10 +16,10 @@ use crate::sweep::{self, Document, Results, RunOutcome, Summaries, Sweep, Watch}
 
 /// Run a grid of experiments and write one table.
 ///
-/// FILE is an experiment with a table [sweep]: every combination of its variants, the values of
-/// its grid and its seeds is one run. Results are kept as they come; a sweep that was stopped, or
-/// given more values or seeds, goes on where it was. Writes results.jsonl, table.md, table.csv and
-/// plot.svg.
+/// FILE is an experiment with an additional table [sweep]: every combination of its variants, grid
+/// values and seeds is one run. Each result is saved when its run ends; repeat the command to
+/// continue a sweep that was stopped, or to add values or seeds. Writes results.jsonl, table.md,
+/// table.csv and plot.svg.
 #[derive(Debug, clap::Args)]
 #[command(after_help = r#"Example:
   smolfed sweep sweep.toml --seeds 5
@@ -33,7 +33,7 @@ with, in sweep.toml, after the keys of an experiment (see `smolfed run --help`):
   "privacy.epsilon" = [6, 7, 8, 9]
   "server.smoothing_factor" = [0, 1, 2, 3]
 
-or, one change a row:
+or, for an ablation with one change per row:
   [sweep]
   cumulative = true                 # a variant keeps what those above it set
   [[sweep.variants]]
@@ -50,13 +50,13 @@ pub(super) struct Args {
     /// The folder for results and tables; by default sweeps/<name>.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Use so many seeds, whatever the file says.
+    /// Number of seeds, overriding the one in the file.
     #[arg(long, value_name = "N")]
     seeds: Option<u32>,
-    /// Threads; by default one a core. The results are the same with any number.
+    /// Number of threads; by default one per core. The results do not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// Start over: drop the results that are there.
+    /// Start over: delete the existing results.
     #[arg(long)]
     fresh: bool,
     /// Print one JSON document to standard output and nothing else.
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let outcome = run_missing(args, &sweep, &mut results, &folders, stop_on_ctrl_c()?)?;
     if outcome.left > 0 {
         return Err(CliError::Stopped(format!(
-            "stopped with {} runs left; what is done is in {}: the same command goes on from there",
+            "stopped with {} runs left; results are saved in {}: repeat the command to continue",
             outcome.left,
             out.display()
         )));
@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let chosen = choose(&sweep, &results, &summaries)?;
     let (sweep, summaries, choice) = match &chosen {
         None => (&sweep, &summaries, None),
-        Some((sweep, summaries, choice)) => (sweep, summaries, Some(choice)),
+        Some(reduced) => (&reduced.sweep, &reduced.summaries, Some(&reduced.choice)),
     };
     let document = Document {
         sweep,
@@ -135,7 +135,7 @@ fn run_missing(
             bar.set_position(found);
             bar.reset_eta();
             if found > 0 {
-                bar.println(format!("{found} of {all} runs are there already"));
+                bar.println(format!("{found} of {all} runs are already done"));
             }
         },
         on_run: &|| advance(&bar),

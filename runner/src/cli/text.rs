@@ -1,5 +1,8 @@
 //! Text for terminals.
 
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+
 /// Columns of a line of running text.
 const WIDTH: usize = 96;
 
@@ -8,49 +11,27 @@ pub(super) fn wrapped(text: &str, is_terminal: bool) -> String {
     if !is_terminal {
         return text.to_owned();
     }
-    let mut lines = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
-            lines.push('\n');
-            column = 0;
-        } else if column > 0 {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += length;
-    }
-    lines
+    let options = textwrap::Options::new(WIDTH)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options)
 }
 
 /// A table whose columns are as wide as their content: rows of cells, the first being the head.
-/// Columns of numbers stand right, others left.
+/// Columns of numbers are aligned right, others left.
 pub(super) fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let column = |index: usize| rows.iter().filter_map(move |row| row.get(index));
     let is_number =
         |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit());
-    let forms: Vec<(usize, bool)> = (0..columns)
-        .map(|index| {
-            let width = column(index).map(|cell| cell.chars().count()).max();
-            (width.unwrap_or(0), column(index).skip(1).all(is_number))
-        })
-        .collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&forms);
-        let line: Vec<String> = cells
-            .map(|(cell, (width, is_number))| match is_number {
-                true => format!("{cell:>width$}"),
-                false => format!("{cell:<width$}"),
-            })
-            .collect();
-        text.push_str(line.join("  ").trim_end());
-        text.push('\n');
+    let mut table = Table::new();
+    table.load_preset(NOTHING).add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let mut cells = rows.iter().skip(1).filter_map(|row| row.get(index));
+        if cells.all(is_number) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        column.set_padding((0, 2));
     }
-    text
+    table.trim_fmt() + "\n"
 }
 
 #[cfg(test)]

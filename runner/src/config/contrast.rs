@@ -2,42 +2,45 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::privacy::accountant::Accountant;
+use smolfed_accounting::accountant::Accountant;
 
-/// `[contrast]`. Keys that the method does not use have no effect, so that a sweep can set them for all
-/// methods.
+/// `[contrast]`. Keys that the method does not use have no effect, so that a sweep can set them for
+/// all methods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContrastConfig {
-    /// H: numbers of a representation; 16 by default.
+    /// H: dimension of the representations; 16 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Views of a sample, an even number; 2 by default.
+    /// Number of views of a sample, even; 2 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub views: Option<u32>,
-    /// How much of the repulsion comes from a device's own samples; "decay" by default.
+    /// α: the fraction of the repulsion that comes from the device's local samples; "decay" by
+    /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AlphaName>,
-    /// μ: representations are clipped to norm √μ, which also keeps large steps from diverging; half the width by
-    /// default where matrices get noise.
+    /// μ: representations are clipped to norm √μ, which also keeps large steps from diverging; half
+    /// the width by default where matrices get noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_bound: Option<f64>,
-    /// The first round in which devices share correlation matrices, from 0; all devices do in it.
+    /// The first round, counted from 0, in which devices share correlation matrices; all devices
+    /// do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_from: Option<u32>,
-    /// From then on, the cohort of every so many rounds does; 1 by default.
+    /// From then on, the cohort shares them every so many rounds; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_every: Option<u32>,
     /// When a device sends its matrix; "before-training" by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<ExchangeTime>,
-    /// Most matrices that one device sends; by default as many as there are rounds in which it could.
+    /// The largest number of matrices that one device sends; by default the number of rounds in
+    /// which it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_releases: Option<u32>,
-    /// Neighbours that vote in the evaluation; 5 by default.
+    /// k of the k-nearest-neighbour evaluation; 5 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<u32>,
-    /// Samples of a device whose labels its own head learns from; 10 by default.
+    /// Labelled samples of a device, from which its personal head is trained; 10 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<u32>,
     /// Noise on the matrices.
@@ -53,15 +56,15 @@ impl ContrastConfig {
     }
 }
 
-/// α, the part of the repulsion that comes from a device's own samples.
+/// α: the fraction of the repulsion that comes from the device's local samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AlphaName {
     /// From 1 in the first round to 0.2 in the last (FedSC, Appendix C).
     #[default]
     Decay,
-    /// The device's share of all samples: the loss of all devices together is then that of their pooled
-    /// samples.
+    /// The device's fraction of all samples: the sum of the devices' losses is then the loss on
+    /// their pooled samples.
     Share,
 }
 
@@ -69,14 +72,16 @@ pub enum AlphaName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExchangeTime {
-    /// In a message of its own, before it trains: the paper.
+    /// In a separate message, before it trains: the paper.
     #[default]
     BeforeTraining,
-    /// Together with the update, so that a device transmits once a round; what it trains with is a round old.
+    /// Together with the update, so that a device transmits once a round; the matrix that it trains
+    /// with is one round old.
     WithUpdate,
 }
 
-/// `[contrast.privacy]`: what a device adds to its correlation matrix. One example of a device is protected.
+/// `[contrast.privacy]`: what a device adds to its correlation matrix. One example of a device is
+/// protected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MatrixPrivacyConfig {
@@ -89,7 +94,7 @@ pub struct MatrixPrivacyConfig {
     /// δ; 1e-5 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Who counts ε and calibrates the noise; by default the tightest sound one.
+    /// Computes ε and calibrates the noise; the tightest sound accountant by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accountant: Option<Accountant>,
 }
@@ -102,8 +107,8 @@ impl MatrixPrivacyConfig {
     }
 }
 
-/// `[contrast.augment]`: how views differ from their sample. 0 is none; if no key is given, the kind of data
-/// decides.
+/// `[contrast.augment]`: how views differ from their sample. 0 turns an augmentation off; without
+/// any key, the defaults depend on the kind of data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AugmentConfig {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use toml::{Table, Value};
 
-use super::ConfigError;
+use super::error::ConfigError;
 
 /// One `--set key=value`.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ impl Override {
         &self.key
     }
 
-    /// Sets the key in `table`; tables on the way are made where they are missing.
+    /// Sets the key in `table`, and creates the tables above it where they are missing.
     ///
     /// # Errors
     /// [`ConfigError::NotATable`] if the key reaches into a value.
@@ -59,8 +59,8 @@ impl Override {
 impl FromStr for Override {
     type Err = ConfigError;
 
-    /// The value is TOML (`6`, `0.5`, `true`, `[28, 28]`, `"text"`); anything else is taken as text,
-    /// so that `--set method=dp-fed` needs no quotes.
+    /// The value is TOML (`6`, `0.5`, `true`, `[28, 28]`, `"text"`); anything else is text, so that
+    /// `--set method=dp-fed` needs no quotes.
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let wrong = || ConfigError::Override {
             text: text.to_owned(),

@@ -1,14 +1,14 @@
-//! `[personalise]`: models of a device's own.
+//! `[personalise]`: personal models.
 
 use serde::{Deserialize, Serialize};
 
-/// `[personalise]`. Keys that the method does not use have no effect, so that a sweep can set them for
-/// all methods.
+/// `[personalise]`. Keys that the method does not use have no effect, so that a sweep can set them
+/// for all methods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PersonaliseConfig {
-    /// λ: how strongly `pmtl` and `fedprox` pull a device to the shared model, on the scale of its mean
-    /// loss; 0.1 by default.
+    /// λ: how strongly `pmtl` and `fedprox` pull a device to the shared model, on the scale of its
+    /// mean loss; 0.1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lambda: Option<f64>,
     /// What a `pmtl` device sends; "from-global" by default.
@@ -20,7 +20,7 @@ pub struct PersonaliseConfig {
     /// What stays on a device with `dpfedmtl`; the head by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private: Option<PrivatePart>,
-    /// H: local steps of a round, instead of `train.epochs`; for models of a device's own.
+    /// H: local steps of a round, instead of `train.epochs`; for personal models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_steps: Option<u32>,
     /// When a `dpfedmtl` device with local trust clips and adds its noise; "each-round" by default.
@@ -29,7 +29,8 @@ pub struct PersonaliseConfig {
     /// What the noise multiplier of `dpfedmtl` with "each-step" multiplies; "sound" by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_scale: Option<NoiseScale>,
-    /// Local steps after training, on each device, from its own model or, without one, from the shared one.
+    /// Local steps after training, on each device, starting from its personal model or, without
+    /// one, from the shared model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune: Option<FineTuneKind>,
     /// λ of the fine-tuning; 0.1 by default.
@@ -38,7 +39,8 @@ pub struct PersonaliseConfig {
     /// Passes over the local samples; 5 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune_epochs: Option<u32>,
-    /// Devices whose own models are evaluated, evenly over the federation; 1000 by default.
+    /// Number of devices whose personal models are evaluated, evenly spread over the federation;
+    /// 1000 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluate_devices: Option<u32>,
 }
@@ -47,10 +49,10 @@ pub struct PersonaliseConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PmtlUpdateName {
-    /// New personal model less the shared one: the authors' code.
+    /// The new personal model minus the shared one: the authors' code.
     #[default]
     FromGlobal,
-    /// New personal model less its last one, averaged over the cohort: the paper.
+    /// The new personal model minus its last one, averaged over the cohort: the paper.
     AsPrinted,
     /// The same, averaged over all devices.
     MeanOverAll,
@@ -63,9 +65,9 @@ pub enum PrivatePart {
     /// The layer above the hidden one.
     #[default]
     Head,
-    /// The last biases: for values, an intercept of the device's own.
+    /// The last biases: for values, a personal intercept.
     Biases,
-    /// Nothing: federated averaging, to compare with.
+    /// Nothing: federated averaging, for comparison.
     Nothing,
 }
 
@@ -87,8 +89,8 @@ pub enum NoiseScale {
     /// Noise std = noise multiplier · clip norm, as everywhere in smolfed.
     #[default]
     Sound,
-    /// Noise std = σ · 2·C·K/M for a cohort of K of M devices: the paper's scale, which is smaller the
-    /// more devices there are, though what one device uploads is not (papers.md D2).
+    /// Noise std = σ · 2·C·K/M for a cohort of K of M devices: the paper's scale, which falls with
+    /// the number of devices although the sensitivity of one upload does not (docs/papers.md, D2).
     AsPrinted,
 }
 
@@ -103,7 +105,8 @@ pub enum FineTuneKind {
     Plain,
     /// With λ/2 · ‖w − w̃‖².
     MeanRegularised,
-    /// With λ times the symmetrised Kullback-Leibler divergence from the shared model's predictions.
+    /// With λ times the symmetrised Kullback-Leibler divergence from the shared model's
+    /// predictions.
     SymmetrisedKl,
     /// With λ/2 · Σ Fᵢ (wᵢ − w̃ᵢ)², F the Fisher information at the shared model.
     Ewc,

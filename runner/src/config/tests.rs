@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// The least that an experiment must say.
-const LEAST: &str = "method = \"dp-fed\"\nrounds = 3\n[data]\nsource = \"digits\"\ndevices = 10\n";
+/// The smallest experiment file.
+const MINIMAL: &str =
+    "method = \"dp-fed\"\nrounds = 3\n[data]\nsource = \"digits\"\ndevices = 10\n";
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse(text, "a.toml", &[])
@@ -18,8 +19,8 @@ fn set(text: &str) -> Override {
 }
 
 #[test]
-fn the_least_file_gets_the_documented_defaults() {
-    let config = parse(LEAST).unwrap();
+fn the_smallest_file_gets_the_documented_defaults() {
+    let config = parse(MINIMAL).unwrap();
     assert_eq!(config.name, "experiment");
     assert_eq!((config.seed, config.evaluate_every), (0, 1));
     assert_eq!(config.method.name(), "dp-fed");
@@ -36,19 +37,19 @@ fn the_built_in_experiment_is_read_without_a_file() {
     let config = Config::load(None, &[]).unwrap();
     assert_eq!(config.name, "digits");
     let changed = Config::load(None, &[set("rounds=2"), set("method=dp-fed")]).unwrap();
-    assert_eq!((changed.rounds, changed.method), (2, Method::DpFed));
+    assert_eq!((changed.rounds, changed.method), (2, MethodName::DpFed));
 }
 
 #[test]
 fn what_is_written_reads_back_the_same() {
     let full = format!(
-        "{LEAST}partition = \"dirichlet\"\nalpha = 0.3\n[model]\nkind = \"softmax\"\n\
+        "{MINIMAL}partition = \"dirichlet\"\nalpha = 0.3\n[model]\nkind = \"softmax\"\n\
          [cohort]\nsampling = \"poisson\"\nsampling_rate = 0.25\ndenominator = \"realised\"\n\
          [train]\nclip = \"final\"\nlearning_rate = 0.01\n[server]\naxes = [8, 8]\n\
          denoiser = \"james-stein\"\n[privacy]\nnoise_std = 0.25\nmax_epsilon = 3.5\n\
          delta = 1e-5\nclip_norm = 0.5\naccountant = \"theorem-2\"\ntrust = \"local\"\n"
     );
-    for text in [LEAST, DEFAULT, &full] {
+    for text in [MINIMAL, DEFAULT, &full] {
         let config = parse(text).unwrap();
         let written = config.to_toml().unwrap();
         assert_eq!(parse(&written).unwrap(), config, "{written}");
@@ -59,14 +60,14 @@ fn what_is_written_reads_back_the_same() {
 #[test]
 fn unknown_keys_are_refused_in_every_table() {
     for table in ["data", "model", "cohort", "train", "server", "privacy"] {
-        let error = Config::parse(LEAST, "a.toml", &[set(&format!("{table}.nope=1"))]);
+        let error = Config::parse(MINIMAL, "a.toml", &[set(&format!("{table}.nope=1"))]);
         let text = error.unwrap_err().to_string();
         assert!(
             text.contains("`nope`") && text.contains(table),
             "{table}: {text}"
         );
     }
-    assert!(refusal(&format!("nope = 1\n{LEAST}")).starts_with("a.toml: line 1: "));
+    assert!(refusal(&format!("nope = 1\n{MINIMAL}")).starts_with("a.toml: line 1: "));
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn errors_in_a_file_are_one_line_with_its_number() {
         ("rounds = 3\n", "", "a.toml: line "),
     ];
     for (from, to, start) in cases {
-        let text = refusal(&LEAST.replace(from, to));
+        let text = refusal(&MINIMAL.replace(from, to));
         assert!(text.starts_with(start), "{text}");
         assert!(!text.contains('\n'), "{text}");
     }
@@ -95,10 +96,26 @@ fn errors_in_an_override_are_one_line_with_the_key() {
             "a.toml: `privacy.accountant`: `nobody`",
         ),
         ("data.devices=0", "a.toml: `data`: `data.devices` is 0"),
+        (
+            "privacy.trust=distributed",
+            "a.toml: `privacy.trust`: `distributed` trust is supported by `smolfed account`",
+        ),
+        (
+            "privacy.trust=distributed=0.9",
+            "a.toml: `privacy.trust`: `distributed=0.9` trust",
+        ),
+        (
+            "privacy.trust=nobody",
+            "a.toml: `privacy.trust`: unknown variant `nobody`, expected `central` or `local`",
+        ),
+        (
+            "cohort.sampling=unsampled",
+            "a.toml: `cohort.sampling`: unknown variant `unsampled`, expected one of `uniform`",
+        ),
         ("nope=1", "a.toml: unknown field `nope`"),
     ];
     for (text, start) in cases {
-        let error = Config::parse(LEAST, "a.toml", &[set(text)]).unwrap_err();
+        let error = Config::parse(MINIMAL, "a.toml", &[set(text)]).unwrap_err();
         let sentence = error.to_string();
         assert!(sentence.starts_with(start), "{sentence}");
         assert!(!sentence.contains('\n'), "{sentence}");
@@ -108,9 +125,9 @@ fn errors_in_an_override_are_one_line_with_the_key() {
 #[test]
 fn overrides_apply_in_their_order_and_fail_with_their_own_errors() {
     let overrides = [set("rounds=5"), set("rounds=6"), set("seed=7")];
-    let config = Config::parse(LEAST, "a.toml", &overrides).unwrap();
+    let config = Config::parse(MINIMAL, "a.toml", &overrides).unwrap();
     assert_eq!((config.rounds, config.seed), (6, 7));
-    let into_a_value = Config::parse(LEAST, "a.toml", &[set("rounds.x=5")]);
+    let into_a_value = Config::parse(MINIMAL, "a.toml", &[set("rounds.x=5")]);
     assert!(matches!(into_a_value, Err(ConfigError::NotATable { .. })));
     let no_value = "rounds".parse::<Override>();
     assert!(matches!(no_value, Err(ConfigError::Override { .. })));
@@ -128,7 +145,7 @@ fn a_file_that_cannot_be_read_is_named() {
 
 #[test]
 fn the_largest_seed_survives_its_file() {
-    let mut config = parse(LEAST).unwrap();
+    let mut config = parse(MINIMAL).unwrap();
     config.seed = u64::MAX;
     assert_eq!(parse(&config.to_toml().unwrap()).unwrap(), config);
 }
@@ -136,11 +153,11 @@ fn the_largest_seed_survives_its_file() {
 #[test]
 fn names_are_those_of_the_file() {
     for kind in [ModelKind::Linear, ModelKind::Logistic, ModelKind::Softmax] {
-        let text = format!("{LEAST}[model]\nkind = \"{}\"\n", kind.name());
+        let text = format!("{MINIMAL}[model]\nkind = \"{}\"\n", kind.name());
         assert_eq!(parse(&text).unwrap().model.kind, Some(kind));
     }
-    for method in [Method::DpFed, Method::DpFedLs] {
-        let text = LEAST.replace("dp-fed", method.name());
+    for method in [MethodName::DpFed, MethodName::DpFedLs] {
+        let text = MINIMAL.replace("dp-fed", method.name());
         assert_eq!(parse(&text).unwrap().method, method);
     }
 }

@@ -24,13 +24,13 @@ const EMPTY_ZIP_MAGIC: &[u8] = b"PK\x05\x06";
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The packed stream ends too early.
-    #[error("the compressed data end too early; the file seems cut short")]
+    #[error("the compressed data end early: the file may be truncated")]
     Truncated,
     /// The packed stream is not what its header says.
     #[error("the compressed data are corrupt ({0})")]
     Corrupt(String),
     /// Unpacking would pass the bound.
-    #[error("unpacks to more than {limit} bytes; unpack it yourself if that is right")]
+    #[error("unpacks to more than {limit} bytes; if that is intended, unpack it first")]
     TooLarge {
         /// The bound in bytes.
         limit: u64,

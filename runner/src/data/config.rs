@@ -1,23 +1,34 @@
-//! The `[data]` table of an experiment: parsed, checked once, and written back complete.
+//! The `[data]` table of an experiment: parsed and checked once, and written back complete.
 //!
-//! Every key is either used by the chosen source and partition or refused, and a checked
-//! configuration names every value in force: reading back what was written gives the same.
+//! `RawData` has every key of the table; [`DataConfig`] has what they mean. A key that the chosen
+//! source or partition does not use is refused, and a table that is written back names every value
+//! in force, so that reading it again gives the same configuration.
 
-mod checked;
-mod raw;
-mod written;
+mod error;
+mod set;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::csv::Columns;
-use super::dataset::Task;
+use super::dataset::TaskKind;
 use super::partition::Dealing;
 use super::scale::{Scale, TargetScale};
 use super::split::HoldOut;
-use super::synthetic::SyntheticConfig;
-use raw::RawData;
+use super::synthetic::tasks::TasksConfig;
+use super::synthetic::windows::WindowsConfig;
+use super::synthetic::{SyntheticConfig, SyntheticKind};
+
+use error::{in_range, needed, positive, share, strength, wrong};
+
+pub use error::DataConfigError;
+pub use set::{CsvConfig, IdxConfig, LeafConfig, StoredSet};
+
+/// Most features of a synthetic sample, most samples of a device: far beyond use, and small enough
+/// that one device fits in memory.
+const MAX_FEATURES: u32 = 1_000_000;
+const MAX_SAMPLES: u32 = 10_000_000;
 
 /// Where samples come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,81 +50,11 @@ pub struct StoredConfig {
     pub target_scale: TargetScale,
     /// How rows are dealt to devices.
     pub dealing: Dealing,
-    /// Share of each device's dealt samples that it keeps to choose settings by; 0 where devices are
-    /// natural, whose parts are their own anyway.
+    /// Share of its samples that each device holds out to choose settings by; 0 where devices are
+    /// natural, whose parts are split device by device anyway.
     pub device_validation: f64,
-    /// Share that it keeps to test its model on.
+    /// Share of its samples that each device holds out to test its model on.
     pub device_test: f64,
-}
-
-/// A data set that is built in or read from files.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StoredSet {
-    /// The built-in 8 × 8 digits.
-    Digits,
-    /// The folder with the four files of MNIST.
-    Mnist {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The folder with FEMNIST-206: images, labels and writers.
-    Femnist {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Any IDX files.
-    Idx(IdxConfig),
-    /// A table.
-    Csv(CsvConfig),
-    /// A LEAF file.
-    Leaf(LeafConfig),
-}
-
-/// IDX files that belong together.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IdxConfig {
-    /// Features, one sample along the first dimension.
-    pub path: PathBuf,
-    /// A label for each sample.
-    pub label_path: PathBuf,
-    /// The natural device of each sample.
-    pub device_path: Option<PathBuf>,
-    /// Features and labels of a test part.
-    pub test: Option<(PathBuf, PathBuf)>,
-    /// Number of classes; `None` to take the largest label's.
-    pub classes: Option<u16>,
-}
-
-/// A table and the meaning of its columns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CsvConfig {
-    /// The file.
-    pub path: PathBuf,
-    /// A test part with the same header.
-    pub test_path: Option<PathBuf>,
-    /// The meaning of the columns.
-    pub columns: Columns,
-    /// Lengths of the axes of a row that is a grid.
-    pub axes: Vec<usize>,
-    /// Largest value of a feature.
-    pub maximum: Option<f32>,
-}
-
-/// A LEAF file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LeafConfig {
-    /// The file.
-    pub path: PathBuf,
-    /// A test part.
-    pub test_path: Option<PathBuf>,
-    /// What the labels are.
-    pub task: Task,
-    /// Number of classes; `None` to take the largest label's.
-    pub classes: Option<u16>,
-    /// Lengths of the axes of a row that is a grid.
-    pub axes: Vec<usize>,
-    /// Largest value of a feature.
-    pub maximum: Option<f32>,
 }
 
 /// A checked `[data]` table.
@@ -124,104 +65,471 @@ pub struct DataConfig {
     pub source: SourceConfig,
     /// What is held out for choosing settings.
     pub validation: HoldOut,
-    /// What is held out for reporting, beside a test part of the set's own.
+    /// What is held out for reporting; nothing where the set comes with a test part.
     pub test: HoldOut,
 }
 
-/// What can be wrong with a `[data]` table.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DataConfigError {
-    /// A key that the source or partition needs.
-    #[error("`data.{key}` is missing: {purpose}")]
-    Missing {
-        /// The key.
-        key: &'static str,
-        /// What it is for.
-        purpose: &'static str,
-    },
-    /// A key that the source or partition does not use.
-    #[error("`data.{key}` has no meaning with {context}; remove it")]
-    Unused {
-        /// The key.
-        key: String,
-        /// Source and partition.
-        context: String,
-    },
-    /// A value out of range.
-    #[error("`data.{key}` is {value}, but must be {expected}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// What would be right.
-        expected: String,
-    },
-    /// Files that only make sense together.
-    #[error("`data.{present}` is given without `data.{absent}`; give both or none")]
-    Pair {
-        /// The key that is there.
-        present: &'static str,
-        /// The key that is not.
-        absent: &'static str,
-    },
+/// The names of the sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SourceName {
+    #[default]
+    Digits,
+    Mnist,
+    Femnist,
+    Idx,
+    Csv,
+    Leaf,
+    Synthetic,
 }
 
-impl StoredSet {
-    /// Whether the set comes with a test part of its own.
-    pub fn gives_test(&self) -> bool {
-        match self {
-            Self::Mnist { .. } => true,
-            Self::Digits | Self::Femnist { .. } => false,
-            Self::Idx(idx) => idx.test.is_some(),
-            Self::Csv(csv) => csv.test_path.is_some(),
-            Self::Leaf(leaf) => leaf.test_path.is_some(),
-        }
-    }
+/// The names of the ways to deal rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PartitionName {
+    Iid,
+    Shards,
+    Dirichlet,
+    Natural,
+}
 
-    /// Whether rows belong to natural devices.
-    pub fn has_devices(&self) -> bool {
-        match self {
-            Self::Digits | Self::Mnist { .. } => false,
-            Self::Femnist { .. } | Self::Leaf(_) => true,
-            Self::Idx(idx) => idx.device_path.is_some(),
-            Self::Csv(csv) => csv.columns.device.is_some(),
-        }
-    }
+/// The names of the kinds of synthetic devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum KindName {
+    Tasks,
+    Windows,
+}
 
-    /// Whether numbers are to be predicted, not classes.
-    pub fn is_regression(&self) -> bool {
-        match self {
-            Self::Csv(csv) => csv.columns.task == Task::Regression,
-            Self::Leaf(leaf) => leaf.task == Task::Regression,
-            _ => false,
-        }
-    }
+/// A scale, or the one that is usual for the source: per set for images, per feature for tables.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "expected \"none\", \"unit\", \"standardise\", \"standardise-set\", \
+        \"standardise-features\" or { mean = .., std = .. } with std above 0"
+)]
+enum RawScale {
+    Standardise,
+    #[serde(untagged)]
+    Given(Scale),
+}
 
-    /// Every path of the set, to be found before it is read.
-    pub(super) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
-        match self {
-            Self::Digits => Vec::new(),
-            Self::Mnist { path } | Self::Femnist { path } => vec![path],
-            Self::Idx(idx) => {
-                let mut paths = vec![&mut idx.path, &mut idx.label_path];
-                paths.extend(&mut idx.device_path);
-                if let Some((features, labels)) = &mut idx.test {
-                    paths.extend([features, labels]);
-                }
-                paths
+/// Every key of the table, in the order in which it is written back (tables last).
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawData {
+    source: SourceName,
+    path: Option<PathBuf>,
+    label_path: Option<PathBuf>,
+    device_path: Option<PathBuf>,
+    test_path: Option<PathBuf>,
+    test_label_path: Option<PathBuf>,
+    label: Option<String>,
+    device_column: Option<String>,
+    ignore: Option<Vec<String>>,
+    task: Option<TaskKind>,
+    classes: Option<u16>,
+    axes: Option<Vec<usize>>,
+    maximum: Option<f32>,
+    kind: Option<KindName>,
+    features: Option<u32>,
+    heterogeneity: Option<f64>,
+    shift: Option<f64>,
+    channels: Option<u32>,
+    window: Option<u32>,
+    drift: Option<f64>,
+    noise: Option<f64>,
+    partition: Option<PartitionName>,
+    devices: Option<u32>,
+    samples_per_device: Option<u32>,
+    shards_per_device: Option<u32>,
+    alpha: Option<f64>,
+    min_samples: Option<u32>,
+    validation: Option<HoldOut>,
+    test: Option<HoldOut>,
+    device_validation: Option<f64>,
+    device_test: Option<f64>,
+    scale: Option<RawScale>,
+    target_scale: Option<TargetScale>,
+}
+
+/// Each key is taken by what it is for; one that nothing took is refused.
+impl TryFrom<RawData> for DataConfig {
+    type Error = DataConfigError;
+
+    fn try_from(mut raw: RawData) -> Result<Self, DataConfigError> {
+        let partition = raw.partition;
+        let source = match raw.source {
+            SourceName::Synthetic => SourceConfig::Synthetic(raw.take_synthetic()?),
+            _ => SourceConfig::Stored(raw.take_stored()?),
+        };
+        let validation = raw.validation.take().unwrap_or(HoldOut::NONE);
+        let test = match &source {
+            // A set with its own test part leaves `test` behind.
+            SourceConfig::Stored(stored) if stored.set.gives_test() => HoldOut::NONE,
+            SourceConfig::Stored(_) => raw.test.take().unwrap_or(HoldOut::Fraction(0.2)),
+            SourceConfig::Synthetic(_) => raw.test.take().unwrap_or(HoldOut::Rows(2000)),
+        };
+        if matches!(source, SourceConfig::Synthetic(_)) {
+            refuse_share("validation", validation)?;
+            refuse_share("test", test)?;
+        }
+        if let Some(key) = raw.left_over() {
+            let mut context = format!("source = {}", name_of(raw.source));
+            if let Some(partition) = partition {
+                context += &format!(" and partition = {}", name_of(partition));
             }
-            Self::Csv(csv) => [&mut csv.path]
-                .into_iter()
-                .chain(&mut csv.test_path)
-                .collect(),
-            Self::Leaf(leaf) => [&mut leaf.path]
-                .into_iter()
-                .chain(&mut leaf.test_path)
-                .collect(),
+            return Err(DataConfigError::Unused { key, context });
+        }
+        Ok(Self {
+            source,
+            validation,
+            test,
+        })
+    }
+}
+
+impl From<DataConfig> for RawData {
+    fn from(config: DataConfig) -> Self {
+        let mut raw = Self {
+            validation: Some(config.validation),
+            test: Some(config.test),
+            ..Self::default()
+        };
+        match config.source {
+            SourceConfig::Stored(stored) => raw.put_stored(stored),
+            SourceConfig::Synthetic(synthetic) => raw.put_synthetic(synthetic),
+        }
+        raw
+    }
+}
+
+impl RawData {
+    fn take_stored(&mut self) -> Result<StoredConfig, DataConfigError> {
+        let set = self.take_set()?;
+        let dealing = self.take_dealing(set.has_devices())?;
+        // A natural partition leaves both behind: its parts are split device by device.
+        let (device_validation, device_test) = if dealing == Dealing::Natural {
+            (0.0, 0.0)
+        } else {
+            (
+                share("device_validation", self.device_validation.take())?,
+                share("device_test", self.device_test.take())?,
+            )
+        };
+        let target_scale = match set.is_regression() {
+            true => self.target_scale.take(),
+            false => None,
+        };
+        Ok(StoredConfig {
+            scale: self.take_scale(&set),
+            target_scale: target_scale.unwrap_or(TargetScale::None),
+            set,
+            dealing,
+            device_validation,
+            device_test,
+        })
+    }
+
+    fn put_stored(&mut self, stored: StoredConfig) {
+        if stored.set.gives_test() {
+            self.test = None;
+        }
+        self.scale = Some(RawScale::Given(stored.scale));
+        self.target_scale = stored.set.is_regression().then_some(stored.target_scale);
+        if stored.dealing != Dealing::Natural {
+            self.device_validation = Some(stored.device_validation);
+            self.device_test = Some(stored.device_test);
+        }
+        self.put_dealing(stored.dealing);
+        self.put_set(stored.set);
+    }
+
+    fn take_set(&mut self) -> Result<StoredSet, DataConfigError> {
+        let mut folder = |usual: &str| self.path.take().unwrap_or_else(|| usual.into());
+        Ok(match self.source {
+            SourceName::Digits | SourceName::Synthetic => StoredSet::Digits,
+            SourceName::Mnist => StoredSet::Mnist {
+                path: folder("mnist"),
+            },
+            SourceName::Femnist => StoredSet::Femnist {
+                path: folder("femnist"),
+            },
+            SourceName::Idx => StoredSet::Idx(self.take_idx()?),
+            SourceName::Csv => StoredSet::Csv(CsvConfig {
+                path: needed("path", self.path.take(), "the CSV file, plain or .gz")?,
+                test_path: self.test_path.take(),
+                columns: Columns {
+                    label: needed("label", self.label.take(), "the column to predict")?,
+                    device: self.device_column.take(),
+                    ignore: self.ignore.take().unwrap_or_default(),
+                    task: self.task.take().unwrap_or(TaskKind::Classification),
+                },
+                axes: self.axes.take().unwrap_or_default(),
+                maximum: self.take_maximum()?,
+            }),
+            SourceName::Leaf => StoredSet::Leaf(LeafConfig {
+                path: needed(
+                    "path",
+                    self.path.take(),
+                    "the LEAF file, plain, .gz or .zip",
+                )?,
+                test_path: self.test_path.take(),
+                task: self.task.take().unwrap_or(TaskKind::Classification),
+                classes: self.take_classes()?,
+                axes: self.axes.take().unwrap_or_default(),
+                maximum: self.take_maximum()?,
+            }),
+        })
+    }
+
+    fn take_idx(&mut self) -> Result<IdxConfig, DataConfigError> {
+        let pair = |present, absent| Err(DataConfigError::Pair { present, absent });
+        let test = match (self.test_path.take(), self.test_label_path.take()) {
+            (Some(features), Some(labels)) => Some((features, labels)),
+            (None, None) => None,
+            (Some(_), None) => return pair("test_path", "test_label_path"),
+            (None, Some(_)) => return pair("test_label_path", "test_path"),
+        };
+        let labels = self.label_path.take();
+        Ok(IdxConfig {
+            path: needed(
+                "path",
+                self.path.take(),
+                "the IDX file with one image a sample",
+            )?,
+            label_path: needed("label_path", labels, "the IDX file with the labels")?,
+            device_path: self.device_path.take(),
+            test,
+            classes: self.take_classes()?,
+        })
+    }
+
+    fn put_set(&mut self, set: StoredSet) {
+        match set {
+            StoredSet::Digits => self.source = SourceName::Digits,
+            StoredSet::Mnist { path } => {
+                self.source = SourceName::Mnist;
+                self.path = Some(path);
+            }
+            StoredSet::Femnist { path } => {
+                self.source = SourceName::Femnist;
+                self.path = Some(path);
+            }
+            StoredSet::Idx(idx) => {
+                self.source = SourceName::Idx;
+                self.path = Some(idx.path);
+                self.label_path = Some(idx.label_path);
+                self.device_path = idx.device_path;
+                (self.test_path, self.test_label_path) = idx.test.unzip();
+                self.classes = idx.classes;
+            }
+            StoredSet::Csv(csv) => {
+                self.source = SourceName::Csv;
+                self.path = Some(csv.path);
+                self.test_path = csv.test_path;
+                self.label = Some(csv.columns.label);
+                self.device_column = csv.columns.device;
+                self.ignore = unless_empty(csv.columns.ignore);
+                self.task = Some(csv.columns.task);
+                self.axes = unless_empty(csv.axes);
+                self.maximum = csv.maximum;
+            }
+            StoredSet::Leaf(leaf) => {
+                self.source = SourceName::Leaf;
+                self.path = Some(leaf.path);
+                self.test_path = leaf.test_path;
+                self.task = Some(leaf.task);
+                self.classes = leaf.classes;
+                self.axes = unless_empty(leaf.axes);
+                self.maximum = leaf.maximum;
+            }
         }
     }
+
+    fn take_synthetic(&mut self) -> Result<SyntheticConfig, DataConfigError> {
+        let kind = match self.kind.take().unwrap_or(KindName::Tasks) {
+            KindName::Tasks => SyntheticKind::Tasks(TasksConfig {
+                features: in_range(
+                    "features",
+                    self.features.take().unwrap_or(60),
+                    1..=MAX_FEATURES,
+                )?,
+                heterogeneity: strength("heterogeneity", self.heterogeneity.take(), 0.5)?,
+                shift: strength("shift", self.shift.take(), 0.5)?,
+            }),
+            KindName::Windows => SyntheticKind::Windows(WindowsConfig {
+                channels: in_range("channels", self.channels.take().unwrap_or(3), 1..=1000)?,
+                window: in_range(
+                    "window",
+                    self.window.take().unwrap_or(64),
+                    2..=MAX_FEATURES / 1000,
+                )?,
+                drift: strength("drift", self.drift.take(), 0.2)?,
+            }),
+        };
+        let devices = self.devices.take().unwrap_or(1000);
+        let samples = self.samples_per_device.take().unwrap_or(50);
+        Ok(SyntheticConfig {
+            devices: in_range("devices", devices, 1..=u32::MAX)?,
+            samples_per_device: in_range("samples_per_device", samples, 1..=MAX_SAMPLES)?,
+            classes: self.take_classes()?.unwrap_or(10),
+            noise: strength("noise", self.noise.take(), 0.1)?,
+            kind,
+        })
+    }
+
+    fn put_synthetic(&mut self, synthetic: SyntheticConfig) {
+        self.source = SourceName::Synthetic;
+        self.devices = Some(synthetic.devices);
+        self.samples_per_device = Some(synthetic.samples_per_device);
+        self.classes = Some(synthetic.classes);
+        self.noise = Some(synthetic.noise);
+        match synthetic.kind {
+            SyntheticKind::Tasks(tasks) => {
+                self.kind = Some(KindName::Tasks);
+                self.features = Some(tasks.features);
+                self.heterogeneity = Some(tasks.heterogeneity);
+                self.shift = Some(tasks.shift);
+            }
+            SyntheticKind::Windows(windows) => {
+                self.kind = Some(KindName::Windows);
+                self.channels = Some(windows.channels);
+                self.window = Some(windows.window);
+                self.drift = Some(windows.drift);
+            }
+        }
+    }
+
+    fn take_classes(&mut self) -> Result<Option<u16>, DataConfigError> {
+        match self.classes.take() {
+            Some(classes @ 0..2) => {
+                Err(wrong("classes", classes, "a whole number from 2 to 65535"))
+            }
+            classes => Ok(classes),
+        }
+    }
+
+    fn take_maximum(&mut self) -> Result<Option<f32>, DataConfigError> {
+        let check = |maximum| positive("maximum", maximum);
+        self.maximum.take().map(check).transpose()
+    }
+
+    fn take_dealing(&mut self, has_devices: bool) -> Result<Dealing, DataConfigError> {
+        let usual = match has_devices {
+            true => PartitionName::Natural,
+            false => PartitionName::Iid,
+        };
+        let partition = match self.partition.take().unwrap_or(usual) {
+            PartitionName::Natural if has_devices => return Ok(Dealing::Natural),
+            PartitionName::Natural => {
+                let expected = "\"iid\", \"shards\" or \"dirichlet\" for data without natural \
+                    devices (CSV has them by `device_column`, IDX by `device_path`)";
+                return Err(wrong("partition", "\"natural\"", expected));
+            }
+            partition => partition,
+        };
+        let purpose = "how many devices to deal rows to";
+        let devices = needed("devices", self.devices.take(), purpose)?;
+        let devices = in_range("devices", devices, 1..=u32::MAX)?;
+        if partition == PartitionName::Shards {
+            let shards = self.shards_per_device.take().unwrap_or(2);
+            return Ok(Dealing::Shards {
+                devices,
+                shards_per_device: in_range("shards_per_device", shards, 1..=u32::MAX)?,
+            });
+        }
+        let check = |samples| in_range("samples_per_device", samples, 1..=MAX_SAMPLES);
+        let samples_per_device = self.samples_per_device.take().map(check).transpose()?;
+        if partition == PartitionName::Iid {
+            return Ok(Dealing::Iid {
+                devices,
+                samples_per_device,
+            });
+        }
+        // All devices have the same number where it is given, and `min_samples` stays behind.
+        let min_samples = samples_per_device.or_else(|| self.min_samples.take());
+        let min_samples = min_samples.unwrap_or(1);
+        Ok(Dealing::Dirichlet {
+            devices,
+            alpha: positive("alpha", self.alpha.take().unwrap_or(0.5))?,
+            samples_per_device,
+            min_samples: in_range("min_samples", min_samples, 1..=MAX_SAMPLES)?,
+        })
+    }
+
+    fn put_dealing(&mut self, dealing: Dealing) {
+        let partition = match dealing {
+            Dealing::Natural => PartitionName::Natural,
+            Dealing::Iid {
+                devices,
+                samples_per_device,
+            } => {
+                self.devices = Some(devices);
+                self.samples_per_device = samples_per_device;
+                PartitionName::Iid
+            }
+            Dealing::Shards {
+                devices,
+                shards_per_device,
+            } => {
+                self.devices = Some(devices);
+                self.shards_per_device = Some(shards_per_device);
+                PartitionName::Shards
+            }
+            Dealing::Dirichlet {
+                devices,
+                alpha,
+                samples_per_device,
+                min_samples,
+            } => {
+                self.devices = Some(devices);
+                self.alpha = Some(alpha);
+                self.samples_per_device = samples_per_device;
+                self.min_samples = samples_per_device.is_none().then_some(min_samples);
+                PartitionName::Dirichlet
+            }
+        };
+        self.partition = Some(partition);
+    }
+
+    fn take_scale(&mut self, set: &StoredSet) -> Scale {
+        match (self.scale.take(), set) {
+            (Some(RawScale::Given(scale)), _) => scale,
+            (_, StoredSet::Csv(csv)) if csv.axes.is_empty() => Scale::StandardiseFeatures,
+            _ => Scale::StandardiseSet,
+        }
+    }
+
+    /// A key that nothing has taken.
+    fn left_over(&self) -> Option<String> {
+        let serde_json::Value::Object(keys) = serde_json::to_value(self).ok()? else {
+            return None;
+        };
+        keys.into_iter()
+            .find(|(key, value)| key != "source" && !value.is_null())
+            .map(|(key, _)| key)
+    }
+}
+
+fn refuse_share(key: &'static str, hold_out: HoldOut) -> Result<(), DataConfigError> {
+    match hold_out {
+        HoldOut::Rows(_) => Ok(()),
+        HoldOut::Fraction(share) => {
+            let expected = "a whole number of samples for synthetic data";
+            Err(wrong(key, share, expected))
+        }
+    }
+}
+
+/// A name as it is written in TOML.
+fn name_of(name: impl Serialize) -> String {
+    serde_json::to_string(&name).unwrap_or_default()
+}
+
+/// No list at all reads the same as an empty one.
+fn unless_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod error;
 
 use csv::{ErrorKind, Position, ReaderBuilder, StringRecord, Trim};
 
-use super::dataset::{Dataset, DatasetError, Groups, Names, Targets, Task};
+use super::dataset::{Dataset, DatasetError, Groups, Names, Targets, TaskKind};
 use super::vocabulary::Vocabulary;
 use columns::Roles;
 
@@ -60,8 +60,8 @@ pub fn parse(bytes: &[u8], columns: &Columns) -> Result<Table, CsvError> {
         missing: Vec::new(),
         row_count: 0,
         labels: match columns.task {
-            Task::Classification => Labels::Classes(Vocabulary::default()),
-            Task::Regression => Labels::Values(Vec::new()),
+            TaskKind::Classification => Labels::Classes(Vocabulary::default()),
+            TaskKind::Regression => Labels::Values(Vec::new()),
         },
         devices: roles.device.map(|_| Vocabulary::default()),
     };

@@ -6,12 +6,9 @@ mod view;
 
 use std::fmt;
 
-pub use error::DatasetError;
-pub use targets::{MAX_CLASSES, Targets, Task};
-pub use view::DatasetView;
-
-/// Most rows of a data set: rows are numbered by `u32`.
-pub const MAX_ROWS: usize = u32::MAX as usize;
+pub use error::{DatasetError, MAX_CLASSES, MAX_ROWS};
+pub use targets::{Targets, TaskKind};
+pub use view::{DatasetView, SampleTarget};
 
 /// The natural device of each row.
 #[derive(Clone, PartialEq)]

@@ -5,12 +5,12 @@
 
 use super::archive;
 use super::csv::{self, Columns};
-use super::dataset::Task;
+use super::dataset::{Dataset, TaskKind};
 use super::error::DataError;
-use super::source::Loaded;
 
 const PACKED: &[u8] = include_bytes!("../../assets/digits/optdigits_8x8.csv.gz");
-const ORIGIN: &str = "built-in digits";
+/// As errors name the set.
+pub(super) const ORIGIN: &str = "built-in digits";
 const SIDE: usize = 8;
 const MAXIMUM: f32 = 16.0;
 
@@ -18,35 +18,20 @@ const MAXIMUM: f32 = 16.0;
 ///
 /// # Errors
 /// None as built; the type is that of every source.
-pub fn load() -> Result<Loaded, DataError> {
-    let origin = || ORIGIN.to_owned();
+pub fn load() -> Result<Dataset, DataError> {
     let columns = Columns {
         label: "digit".into(),
         device: None,
         ignore: Vec::new(),
-        task: Task::Classification,
+        task: TaskKind::Classification,
     };
-    let contents = archive::unpack(PACKED, "csv").map_err(|reason| DataError::Archive {
-        origin: origin(),
-        reason,
-    })?;
-    let table = csv::parse(&contents.concat(), &columns).map_err(|reason| DataError::Csv {
-        origin: origin(),
-        reason,
-    })?;
+    let contents = archive::unpack(PACKED, "csv").map_err(DataError::of(ORIGIN))?;
+    let table = csv::parse(&contents.concat(), &columns).map_err(DataError::of(ORIGIN))?;
     let data = table
         .into_dataset()
         .and_then(|data| data.with_axes(vec![SIDE, SIDE]))
-        .map_err(|reason| DataError::Content {
-            origin: origin(),
-            reason,
-        })?
-        .with_maximum(Some(MAXIMUM));
-    Ok(Loaded {
-        data,
-        test_rows: 0,
-        origin: origin(),
-    })
+        .map_err(DataError::of(ORIGIN))?;
+    Ok(data.with_maximum(Some(MAXIMUM)))
 }
 
 #[cfg(test)]
@@ -56,7 +41,7 @@ mod tests {
 
     #[test]
     fn all_digits_are_there() {
-        let data = load().unwrap().data;
+        let data = load().unwrap();
         assert_eq!(
             (data.len(), data.feature_count(), data.axes()),
             (1797, 64, &[8, 8][..])

@@ -38,14 +38,6 @@ pub enum DataError {
         /// Where it was looked for.
         tried: Vec<PathBuf>,
     },
-    /// A packed file cannot be unpacked.
-    #[error("{origin}: {reason}")]
-    Archive {
-        /// The file.
-        origin: String,
-        /// What is wrong.
-        reason: ArchiveError,
-    },
     /// A zip file holds several files where one is needed.
     #[error("{origin}: holds {found} .{extension} files, but exactly one is needed")]
     SeveralMembers {
@@ -55,30 +47,6 @@ pub enum DataError {
         extension: &'static str,
         /// How many there are.
         found: usize,
-    },
-    /// An IDX file is malformed.
-    #[error("{origin}: {reason}")]
-    Idx {
-        /// The file.
-        origin: String,
-        /// What is wrong.
-        reason: IdxError,
-    },
-    /// A CSV file is malformed.
-    #[error("{origin}: {reason}")]
-    Csv {
-        /// The file.
-        origin: String,
-        /// What is wrong.
-        reason: CsvError,
-    },
-    /// A LEAF file is malformed.
-    #[error("{origin}: {reason}")]
-    Leaf {
-        /// The file.
-        origin: String,
-        /// What is wrong.
-        reason: LeafError,
     },
     /// Two files that belong together have different lengths.
     #[error("{origin}: has {found} entries, but {partner} has {expected} samples")]
@@ -92,44 +60,47 @@ pub enum DataError {
         /// Its samples.
         expected: usize,
     },
-    /// The content is well-formed but cannot be learned from.
+    /// A file's content, or what the configuration asks of it.
     #[error("{origin}: {reason}")]
     Content {
         /// The file.
         origin: String,
         /// What is wrong.
-        reason: DatasetError,
+        reason: ContentError,
     },
+}
+
+/// Why the content of a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// A packed file cannot be unpacked.
+    Archive(#[from] ArchiveError),
+    /// An IDX file is malformed.
+    Idx(#[from] IdxError),
+    /// A CSV file is malformed.
+    Csv(#[from] CsvError),
+    /// A LEAF file is malformed.
+    Leaf(#[from] LeafError),
+    /// The content is well-formed but cannot be learned from.
+    Dataset(#[from] DatasetError),
     /// Missing values cannot be filled.
-    #[error("{origin}: {reason}")]
-    Impute {
-        /// The file.
-        origin: String,
-        /// What is wrong.
-        reason: ImputeError,
-    },
+    Impute(#[from] ImputeError),
     /// The features cannot be scaled as asked.
-    #[error("{origin}: {reason}")]
-    Scale {
-        /// The file.
-        origin: String,
-        /// What is wrong.
-        reason: ScaleError,
-    },
+    Scale(#[from] ScaleError),
     /// The data cannot be split as asked.
-    #[error("{origin}: {reason}")]
-    Split {
-        /// The file.
-        origin: String,
-        /// What is wrong.
-        reason: SplitError,
-    },
+    Split(#[from] SplitError),
     /// The data cannot be dealt to devices as asked.
-    #[error("{origin}: {reason}")]
-    Partition {
-        /// The file.
-        origin: String,
-        /// What is wrong.
-        reason: PartitionError,
-    },
+    Partition(#[from] PartitionError),
+}
+
+impl DataError {
+    /// For `map_err`: the error that names the file as `origin`.
+    pub(super) fn of<E: Into<ContentError>>(origin: &str) -> impl FnOnce(E) -> Self + use<'_, E> {
+        move |reason| Self::Content {
+            origin: origin.to_owned(),
+            reason: reason.into(),
+        }
+    }
 }

@@ -37,12 +37,12 @@ struct Stored {
     is_natural: bool,
 }
 
-/// What a device's own test and validation rows are drawn by: first index of the stream's name.
+/// What the test and validation rows of a device are drawn by: first index of the stream's name.
 const PART_DEVICE_TEST: u32 = 2;
 const PART_DEVICE_VALIDATION: u32 = 3;
 
-/// Rows held out; those of a device by itself as well, where devices are natural or keep some of their
-/// samples back.
+/// Rows held out; those of a device by itself as well, where devices are natural or keep some of
+/// their samples back.
 #[derive(Clone, Debug)]
 struct HeldOut {
     rows: Vec<u32>,
@@ -104,12 +104,19 @@ impl Federation {
         }
     }
 
-    /// At most so many devices, evenly over the federation and the same each time, to be looked at.
-    pub fn some_devices(&self, most: u32) -> Vec<u32> {
+    /// At most `max_count` devices, evenly over the federation and the same each time.
+    pub fn some_devices(&self, max_count: u32) -> Vec<u32> {
         let count = self.device_count();
-        let chosen = count.min(most);
+        let chosen = count.min(max_count);
         let place = |index: u32| u64::from(index) * u64::from(count) / u64::from(chosen);
         (0..chosen).map(|index| place(index) as u32).collect()
+    }
+
+    /// Samples that each device trains on.
+    #[must_use]
+    pub fn sample_counts(&self) -> Vec<u32> {
+        let count = |device| u32::try_from(self.sample_count(device)).unwrap_or(u32::MAX);
+        (0..self.device_count()).map(count).collect()
     }
 
     /// Samples that device `device` trains on, at least 1.
@@ -166,9 +173,9 @@ impl Federation {
         }
     }
 
-    /// Held-out samples of one device, for models of its own: its rows of the test part where
-    /// devices are natural, a share of the rows that it was dealt (`data.device_test`), as many as it
-    /// trains on where it is synthetic. `None` where held-out rows belong to nobody.
+    /// Held-out samples of one device, for its personal model: its rows of the test part where
+    /// devices are natural, a share of the rows that it was dealt (`data.device_test`), as many as
+    /// it trains on where it is synthetic. `None` where held-out rows belong to nobody.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count).
@@ -282,7 +289,6 @@ impl Stored {
             test_rows,
             origin,
         } = loaded;
-        let name = || origin.clone();
         let natural = stored.dealing == Dealing::Natural;
         let split = Split::new(
             &data,
@@ -292,28 +298,13 @@ impl Stored {
             natural,
             seed,
         )
-        .map_err(|reason| DataError::Split {
-            origin: name(),
-            reason,
-        })?;
-        missing::impute(&mut data, &split.train).map_err(|reason| DataError::Impute {
-            origin: name(),
-            reason,
-        })?;
-        scale::scale_features(&mut data, &split.train, stored.scale).map_err(|reason| {
-            DataError::Scale {
-                origin: name(),
-                reason,
-            }
-        })?;
+        .map_err(DataError::of(&origin))?;
+        missing::impute(&mut data, &split.train).map_err(DataError::of(&origin))?;
+        scale::scale_features(&mut data, &split.train, stored.scale)
+            .map_err(DataError::of(&origin))?;
         let target_scale = scale::scale_targets(&mut data, &split.train, stored.target_scale);
-        let mut devices =
-            Partition::new(&data, &split.train, stored.dealing, seed).map_err(|reason| {
-                DataError::Partition {
-                    origin: name(),
-                    reason,
-                }
-            })?;
+        let mut devices = Partition::new(&data, &split.train, stored.dealing, seed)
+            .map_err(DataError::of(&origin))?;
         let mut held_out = |rows: Vec<u32>, share: f64, part| {
             let by_device = if natural {
                 data.groups()
@@ -342,16 +333,12 @@ impl Generated {
     fn new(synthetic: Synthetic, config: &DataConfig) -> Result<Self, DataError> {
         let draw = |part, hold_out| match hold_out {
             HoldOut::Rows(0) | HoldOut::Fraction(_) => Ok(None),
-            HoldOut::Rows(rows) => match synthetic.sample(part, rows) {
-                Ok(data) => Ok(Some(Drawn {
-                    data,
-                    rows: (0..rows).collect(),
-                })),
-                Err(reason) => Err(DataError::Content {
-                    origin: "synthetic data".into(),
-                    reason,
-                }),
-            },
+            HoldOut::Rows(rows) => {
+                let drawn = synthetic.sample(part, rows);
+                let data = drawn.map_err(DataError::of("synthetic data"))?;
+                let rows = (0..rows).collect();
+                Ok(Some(Drawn { data, rows }))
+            }
         };
         let validation = draw(Part::Validation, config.validation)?;
         let test = draw(Part::Test, config.test)?;

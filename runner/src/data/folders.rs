@@ -1,4 +1,4 @@
-//! Where files are looked for: beside the experiment, then in the folders of data sets.
+//! Where files are looked for: next to the experiment, then in the folders of data sets.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,19 @@ pub struct DataFolders(Vec<PathBuf>);
 
 impl DataFolders {
     /// The folder of the experiment file (`None` for no file), the one named by
-    /// [`FOLDER_VARIABLE`], then `data` and `../shared/data` below the working directory.
+    /// [`FOLDER_VARIABLE`], the working directory, then `data` below it.
     pub fn of_experiment(file: Option<&Path>) -> Self {
-        let beside = file.map(|file| file.parent().unwrap_or(Path::new("")).to_path_buf());
+        let of_file = file.map(|file| file.parent().unwrap_or(Path::new("")).to_path_buf());
         let named = std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty());
-        let usual = ["data", "../shared/data"].map(PathBuf::from);
-        Self(
-            beside
-                .into_iter()
-                .chain(named.map(PathBuf::from))
-                .chain(usual)
-                .collect(),
-        )
+        let mut folders: Vec<PathBuf> = of_file.into_iter().collect();
+        folders.extend(named.map(PathBuf::from));
+        // A bare file name has the working directory as its folder.
+        let working = PathBuf::new();
+        if !folders.contains(&working) {
+            folders.push(working);
+        }
+        folders.push("data".into());
+        Self(folders)
     }
 
     /// Just these folders.
@@ -110,7 +111,9 @@ mod tests {
     fn folder_of_the_experiment_comes_first() {
         let folders = DataFolders::of_experiment(Some(Path::new("some/where/run.toml")));
         assert_eq!(folders.0[0], Path::new("some/where"));
+        assert!(folders.0[1..].contains(&PathBuf::new()));
         let bare = DataFolders::of_experiment(Some(Path::new("run.toml")));
         assert_eq!(bare.0[0], Path::new(""));
+        assert!(!bare.0[1..].contains(&PathBuf::new()), "tried twice");
     }
 }

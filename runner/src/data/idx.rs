@@ -10,7 +10,7 @@
 #[non_exhaustive]
 pub enum IdxError {
     /// The first four bytes are not an IDX magic.
-    #[error("starts with {found:#010x}, which is no IDX magic (images of bytes have 0x00000803)")]
+    #[error("starts with {found:#010x}, not an IDX magic (images of bytes: 0x00000803)")]
     Magic {
         /// The first four bytes, big-endian; missing ones are zero.
         found: u32,
@@ -24,13 +24,13 @@ pub enum IdxError {
         found: usize,
     },
     /// A dimension is zero.
-    #[error("dimension {index} is 0: there is nothing in it")]
+    #[error("dimension {index} is 0: the file contains no values")]
     EmptyDimension {
         /// Position of the dimension, from 0.
         index: usize,
     },
     /// The dimensions do not fit the number of bytes.
-    #[error("its dimensions announce {declared} bytes of values, but {found} follow")]
+    #[error("its header declares {declared} bytes of values, but {found} follow")]
     Length {
         /// Bytes by the header.
         declared: u128,

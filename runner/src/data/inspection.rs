@@ -7,12 +7,30 @@ use super::dataset::{Dataset, Targets};
 use super::error::DataError;
 use super::federation::Federation;
 use super::folders::DataFolders;
-use super::source::{self, Loaded};
+use super::source;
 use super::synthetic::{Part, Synthetic};
 
-/// Facts about the data of a configuration, before scaling, and about their devices.
+/// The data of a configuration, before scaling, and their devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inspection {
+    /// What the samples say by themselves.
+    #[serde(flatten)]
+    pub facts: Facts,
+    /// Samples that devices train on.
+    pub devices: DeviceSizes,
+    /// Samples in the validation part.
+    pub validation: usize,
+    /// Samples in the test part.
+    pub test: usize,
+    /// Fingerprint of the federation, in hexadecimal.
+    pub fingerprint: String,
+    /// The complete `[data]` table.
+    pub config: DataConfig,
+}
+
+/// What samples say by themselves.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Facts {
     /// The file, as errors name it.
     pub origin: String,
     /// Samples over all parts and devices.
@@ -29,16 +47,6 @@ pub struct Inspection {
     pub missing: Vec<MissingValues>,
     /// What is predicted.
     pub targets: TargetFacts,
-    /// Samples that devices train on.
-    pub devices: DeviceSizes,
-    /// Samples in the validation part.
-    pub validation: usize,
-    /// Samples in the test part.
-    pub test: usize,
-    /// Fingerprint of the federation, in hexadecimal.
-    pub fingerprint: String,
-    /// The complete `[data]` table.
-    pub config: DataConfig,
     /// One sample, for a picture.
     #[serde(skip)]
     pub example: Example,
@@ -110,15 +118,12 @@ impl Inspection {
     /// # Errors
     /// [`DataError`] as for a run with this configuration.
     pub fn new(config: &DataConfig, folders: &DataFolders, seed: u64) -> Result<Self, DataError> {
-        match &config.source {
+        let (facts, federation) = match &config.source {
             SourceConfig::Stored(stored) => {
                 let loaded = source::load(&stored.set, folders)?;
-                let (data, origin) = (&loaded.data, loaded.origin.clone());
-                let facts = Facts::of(data, origin, data.len() as u64);
-                Ok(facts.complete(
-                    &Federation::of_loaded(loaded, stored, config, seed)?,
-                    config,
-                ))
+                let samples = loaded.data.len() as u64;
+                let facts = Facts::of(&loaded.data, loaded.origin.clone(), samples);
+                (facts, Federation::of_loaded(loaded, stored, config, seed)?)
             }
             SourceConfig::Synthetic(synthetic) => {
                 let devices = u64::from(synthetic.devices);
@@ -128,33 +133,20 @@ impl Inspection {
                 let origin = "synthetic".to_owned();
                 let data = Synthetic::new(*synthetic, seed)
                     .sample(Part::Train, SYNTHETIC_SAMPLES)
-                    .map_err(|reason| DataError::Content {
-                        origin: origin.clone(),
-                        reason,
-                    })?;
-                let loaded = Loaded {
-                    data,
-                    test_rows: 0,
-                    origin,
-                };
-                let facts = Facts::of(&loaded.data, loaded.origin.clone(), samples);
-                Ok(facts.complete(&Federation::new(config, folders, seed)?, config))
+                    .map_err(DataError::of(&origin))?;
+                let facts = Facts::of(&data, origin, samples);
+                (facts, Federation::new(config, folders, seed)?)
             }
-        }
+        };
+        Ok(Self {
+            facts,
+            devices: DeviceSizes::of(&federation),
+            validation: federation.validation().len(),
+            test: federation.test().len(),
+            fingerprint: format!("{:016x}", federation.fingerprint()),
+            config: config.clone(),
+        })
     }
-}
-
-/// What the data say by themselves.
-struct Facts {
-    origin: String,
-    samples: u64,
-    feature_count: usize,
-    axes: Vec<usize>,
-    feature_range: [f32; 2],
-    constant_features: usize,
-    missing: Vec<MissingValues>,
-    targets: TargetFacts,
-    example: Example,
 }
 
 impl Facts {
@@ -173,25 +165,6 @@ impl Facts {
                 features: data.row(0).to_vec(),
                 target: target(data, 0),
             },
-        }
-    }
-
-    fn complete(self, federation: &Federation, config: &DataConfig) -> Inspection {
-        Inspection {
-            origin: self.origin,
-            samples: self.samples,
-            feature_count: self.feature_count,
-            axes: self.axes,
-            feature_range: self.feature_range,
-            constant_features: self.constant_features,
-            missing: self.missing,
-            targets: self.targets,
-            devices: DeviceSizes::of(federation),
-            validation: federation.validation().len(),
-            test: federation.test().len(),
-            fingerprint: format!("{:016x}", federation.fingerprint()),
-            config: config.clone(),
-            example: self.example,
         }
     }
 }

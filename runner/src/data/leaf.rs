@@ -12,7 +12,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 
-use super::dataset::{Dataset, Groups, Targets, Task};
+use super::dataset::{Dataset, Groups, Targets, TaskKind};
 
 pub use error::LeafError;
 
@@ -119,14 +119,14 @@ impl LeafSamples {
     /// sample, only one class, or a value is not finite.
     pub fn into_dataset(
         self,
-        task: Task,
+        task: TaskKind,
         class_count: Option<usize>,
     ) -> Result<Dataset, LeafError> {
         let targets = match task {
-            Task::Regression => {
+            TaskKind::Regression => {
                 Targets::Values(self.targets.iter().map(|&value| value as f32).collect())
             }
-            Task::Classification => {
+            TaskKind::Classification => {
                 let labels = self.labels()?;
                 let largest = labels.iter().max().map_or(0, |&label| label as usize);
                 Targets::classes(&labels, class_count.unwrap_or(largest + 1))?

@@ -1,14 +1,19 @@
 //! Deals training rows to devices: evenly, by label shards, by Dirichlet draws, or as they are.
 
 mod dirichlet;
+mod error;
+
+use rand_core::Rng;
 
 use super::dataset::{Dataset, Groups, Targets};
 use super::draw;
 
+pub use error::PartitionError;
+
 /// How rows are dealt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Dealing {
-    /// At random, the same number to each device; rows that do not go round are left out.
+    /// At random, the same number to each device; leftover rows are not used.
     Iid {
         /// Number of devices N.
         devices: u32,
@@ -51,63 +56,6 @@ pub struct Partition {
     rows: Vec<u32>,
 }
 
-/// Why rows cannot be dealt.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PartitionError {
-    /// There are no devices.
-    #[error("`devices` is 0, but data need at least one device to be dealt to")]
-    NoDevices,
-    /// Fewer rows than are to be dealt.
-    #[error(
-        "{devices} devices of {samples} sample(s) need {} training rows, but there are {rows}; \
-         lower `devices` or the samples of each",
-        u64::from(*devices) * u64::from(*samples)
-    )]
-    TooFewRows {
-        /// Number of devices.
-        devices: u32,
-        /// Samples (or shards) a device.
-        samples: u32,
-        /// Training rows.
-        rows: usize,
-    },
-    /// A device has no or too few training rows.
-    #[error("device {device} has {found} training sample(s), but needs at least {needed}")]
-    EmptyDevice {
-        /// Name or number of the device.
-        device: String,
-        /// Its training rows.
-        found: usize,
-        /// Fewest allowed.
-        needed: u32,
-    },
-    /// No Dirichlet draw gave every device enough.
-    #[error(
-        "in {draws} draws with `alpha` = {alpha}, some device (the last time device {device}, with \
-         {found}) always had fewer than {needed} samples; raise `alpha`, lower `devices`, or give \
-         `samples_per_device`"
-    )]
-    Starved {
-        /// Draws made.
-        draws: u32,
-        /// Concentration.
-        alpha: f64,
-        /// Device with the fewest samples of the last draw.
-        device: u32,
-        /// Its samples.
-        found: usize,
-        /// Fewest allowed.
-        needed: u32,
-    },
-    /// A partition by label of numbers.
-    #[error("`partition` = \"dirichlet\" deals classes, but this is regression; use another")]
-    NotClasses,
-    /// A natural partition of data without natural devices.
-    #[error("`partition` = \"natural\" needs data with natural devices (for CSV, `device_column`)")]
-    NotNatural,
-}
-
 /// What the rows are dealt by: first index of the stream's name.
 const PART_DEALING: u32 = 1;
 
@@ -146,45 +94,49 @@ impl Partition {
             Dealing::Shards {
                 devices,
                 shards_per_device,
-            } => {
-                let shards = devices.saturating_mul(shards_per_device);
-                let length = even_share(shards, None, rows.len()).map_err(|error| match error {
-                    PartitionError::NoDevices => error,
-                    _ => {
-                        let rows = rows.len();
-                        PartitionError::TooFewRows {
-                            devices,
-                            samples: shards_per_device,
-                            rows,
-                        }
-                    }
-                })?;
-                draw::shuffle(&mut rng, &mut rows);
-                sort_by_target(data, &mut rows);
-                let mut order: Vec<u32> = (0..shards).collect();
-                draw::shuffle(&mut rng, &mut order);
-                let rows = in_order(&order, length, &rows);
-                Ok(Self::even(devices, length * shards_per_device, &rows))
-            }
+            } => Self::by_shards(data, rows, devices, shards_per_device, &mut rng),
             Dealing::Dirichlet {
                 devices,
                 alpha,
                 samples_per_device,
                 min_samples,
             } => {
-                let classes = Classes::new(data, &mut rows, &mut rng)?;
-                match samples_per_device {
-                    Some(_) => {
-                        let samples = even_share(devices, samples_per_device, rows.len())?;
-                        Ok(dirichlet::even(&classes, devices, samples, alpha, &mut rng))
-                    }
-                    None => {
-                        even_share(devices, Some(min_samples.max(1)), rows.len())?;
-                        dirichlet::uneven(&classes, devices, min_samples.max(1), alpha, &mut rng)
-                    }
-                }
+                let classes = by_class(data, &mut rows, &mut rng)?;
+                let dealt = if samples_per_device.is_some() {
+                    let samples = even_share(devices, samples_per_device, rows.len())?;
+                    dirichlet::even(&classes, devices, samples, alpha, &mut rng)
+                } else {
+                    let min_samples = min_samples.max(1);
+                    even_share(devices, Some(min_samples), rows.len())?;
+                    dirichlet::uneven(&classes, devices, min_samples, alpha, &mut rng)?
+                };
+                Ok(Self::from_devices(dealt.into_iter()))
             }
         }
+    }
+
+    fn by_shards(
+        data: &Dataset,
+        mut rows: Vec<u32>,
+        devices: u32,
+        shards_per_device: u32,
+        rng: &mut impl Rng,
+    ) -> Result<Self, PartitionError> {
+        let shards = devices.saturating_mul(shards_per_device);
+        let length = even_share(shards, None, rows.len()).map_err(|error| match error {
+            PartitionError::NoDevices => error,
+            _ => PartitionError::TooFewRows {
+                devices,
+                samples: shards_per_device,
+                rows: rows.len(),
+            },
+        })?;
+        draw::shuffle(rng, &mut rows);
+        sort_by_target(data, &mut rows);
+        let mut order: Vec<u32> = (0..shards).collect();
+        draw::shuffle(rng, &mut order);
+        let rows = in_order(&order, length, &rows);
+        Ok(Self::even(devices, length * shards_per_device, &rows))
     }
 
     /// The given rows by natural device; a device may be empty (so for test parts).
@@ -251,14 +203,14 @@ impl Partition {
         }
     }
 
-    /// Takes a share of each device's rows out, to the nearest, drawn at random; every device keeps a
-    /// row. `part` names the draw.
+    /// Takes a share of each device's rows out, to the nearest, drawn at random; every device keeps
+    /// a row. `part` names the draw.
     pub(super) fn hold_out(&mut self, share: f64, part: u32, seed: u64) -> Self {
         let (mut kept, mut held_out) = (Vec::new(), Vec::new());
         for device in 0..self.device_count() {
             let mut rows = self.rows(device).to_vec();
-            let most = rows.len().saturating_sub(1);
-            let count = (libm::round(share * rows.len() as f64) as usize).min(most);
+            let max_count = rows.len().saturating_sub(1);
+            let count = (libm::round(share * rows.len() as f64) as usize).min(max_count);
             draw::shuffle(&mut draw::partition_stream(seed, part, device), &mut rows);
             held_out.push(rows.split_off(rows.len() - count));
             kept.push(rows);
@@ -331,30 +283,24 @@ fn in_order(order: &[u32], length: u32, rows: &[u32]) -> Vec<u32> {
 }
 
 /// Training rows by class, shuffled within each.
-struct Classes {
-    rows: Vec<Vec<u32>>,
-}
-
-impl Classes {
-    fn new(
-        data: &Dataset,
-        training: &mut [u32],
-        rng: &mut impl rand_core::Rng,
-    ) -> Result<Self, PartitionError> {
-        let Targets::Classes {
-            labels,
-            class_count,
-        } = data.targets()
-        else {
-            return Err(PartitionError::NotClasses);
-        };
-        draw::shuffle(rng, training);
-        let mut rows = vec![Vec::new(); *class_count];
-        for &row in training.iter() {
-            rows[usize::from(labels[row as usize])].push(row);
-        }
-        Ok(Self { rows })
+fn by_class(
+    data: &Dataset,
+    training: &mut [u32],
+    rng: &mut impl Rng,
+) -> Result<Vec<Vec<u32>>, PartitionError> {
+    let Targets::Classes {
+        labels,
+        class_count,
+    } = data.targets()
+    else {
+        return Err(PartitionError::NotClasses);
+    };
+    draw::shuffle(rng, training);
+    let mut rows = vec![Vec::new(); *class_count];
+    for &row in training.iter() {
+        rows[usize::from(labels[row as usize])].push(row);
     }
+    Ok(rows)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::dataset::{Dataset, Targets};
 
 /// How features are scaled.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// As they are.
     None,
@@ -19,6 +20,7 @@ pub enum Scale {
     /// A mean and a standard deviation for each feature, over the training part.
     StandardiseFeatures,
     /// These constants, in units of the largest value where one is known (pixels in [0, 1]).
+    #[serde(untagged)]
     Constants(Affine),
 }
 
@@ -45,7 +47,7 @@ pub enum ScaleError {
     #[error("`scale` is \"unit\", but these data have no known largest value; give `maximum`")]
     NoMaximum,
     /// A mean or deviation that cannot scale.
-    #[error("mean = {mean} and std = {std} cannot scale: both must be finite and std above 0")]
+    #[error("cannot scale by mean = {mean} and std = {std}: both must be finite and std above 0")]
     BadConstants {
         /// The mean.
         mean: f64,
@@ -53,7 +55,7 @@ pub enum ScaleError {
         std: f64,
     },
     /// Scaled features pass the range of `f32`.
-    #[error("scaling makes feature {feature} of row {row} pass the range of f32")]
+    #[error("after scaling, feature {feature} of row {row} exceeds the range of f32")]
     Overflow {
         /// Row, from 0.
         row: usize,
@@ -167,13 +169,18 @@ pub fn scale_features(
 }
 
 /// How regression targets are scaled.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "expected \"none\", \"standardise\" or { mean = .., std = .. } with std above 0"
+)]
 pub enum TargetScale {
     /// As they are.
     None,
     /// To mean 0 and standard deviation 1 over the training part.
     Standardise,
     /// By these constants.
+    #[serde(untagged)]
     Constants(Affine),
 }
 

@@ -33,7 +33,11 @@ pub struct Loaded {
 /// [`DataError`] if a file is missing, malformed, or holds what cannot be learned from.
 pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError> {
     match set {
-        StoredSet::Digits => digits::load(),
+        StoredSet::Digits => Ok(Loaded {
+            data: digits::load()?,
+            test_rows: 0,
+            origin: digits::ORIGIN.to_owned(),
+        }),
         StoredSet::Mnist { path } => load_idx(&mnist::files(&folders.find(path)?), folders),
         StoredSet::Femnist { path } => {
             let loaded = load_idx(&femnist::files(&folders.find(path)?), folders)?;
@@ -96,10 +100,7 @@ fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataErr
             None => Ok(data),
         }
     };
-    let data = build().map_err(|reason| DataError::Content {
-        origin: origin.clone(),
-        reason,
-    })?;
+    let data = build().map_err(DataError::of(&origin))?;
     Ok(Loaded {
         data,
         test_rows,
@@ -178,17 +179,13 @@ fn read_devices(
     numbers.dedup();
     let place = |device: &u32| numbers.partition_point(|number| number < device) as u32;
     let names = numbers.iter().map(u32::to_string).collect();
-    Groups::new(devices.iter().map(place).collect(), names)
-        .map_err(|reason| DataError::Content { origin, reason })
+    Groups::new(devices.iter().map(place).collect(), names).map_err(DataError::of(&origin))
 }
 
 fn load_csv(config: &CsvConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
     let read = |path: &Path| -> Result<(csv::Table, String), DataError> {
         with_one(path, "csv", folders, |bytes, origin| {
-            csv::parse(bytes, &config.columns).map_err(|reason| DataError::Csv {
-                origin: origin.to_owned(),
-                reason,
-            })
+            csv::parse(bytes, &config.columns).map_err(DataError::of(origin))
         })
     };
     let (mut table, origin) = read(&config.path)?;
@@ -196,17 +193,12 @@ fn load_csv(config: &CsvConfig, folders: &DataFolders) -> Result<Loaded, DataErr
     if let Some(path) = &config.test_path {
         let (test, origin) = read(path)?;
         test_rows = test.row_count();
-        table
-            .append(test)
-            .map_err(|reason| DataError::Csv { origin, reason })?;
+        table.append(test).map_err(DataError::of(&origin))?;
     }
     let data = table
         .into_dataset()
         .and_then(|data| data.with_axes(config.axes.clone()))
-        .map_err(|reason| DataError::Content {
-            origin: origin.clone(),
-            reason,
-        })?
+        .map_err(DataError::of(&origin))?
         .with_maximum(config.maximum);
     Ok(Loaded {
         data,
@@ -217,21 +209,17 @@ fn load_csv(config: &CsvConfig, folders: &DataFolders) -> Result<Loaded, DataErr
 
 fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
     let (mut samples, origin) = read_leaf(&config.path, folders)?;
-    let refuse = |reason| DataError::Leaf {
-        origin: origin.clone(),
-        reason,
-    };
     let mut test_rows = 0;
     if let Some(path) = &config.test_path {
         let (test, _) = read_leaf(path, folders)?;
         test_rows = test.row_count();
-        samples.append(test).map_err(refuse)?;
+        samples.append(test).map_err(DataError::of(&origin))?;
     }
     let class_count = config.classes.map(usize::from);
     let data = samples
         .into_dataset(config.task, class_count)
         .and_then(|data| Ok(data.with_axes(config.axes.clone())?))
-        .map_err(refuse)?
+        .map_err(DataError::of(&origin))?
         .with_maximum(config.maximum);
     Ok(Loaded {
         data,
@@ -246,10 +234,7 @@ fn read_leaf(path: &Path, folders: &DataFolders) -> Result<(LeafSamples, String)
     let mut samples = LeafSamples::default();
     for member in unpack(&bytes, "json", &origin)? {
         let parsed = leaf::parse(&member).and_then(|part| samples.append(part));
-        parsed.map_err(|reason| DataError::Leaf {
-            origin: origin.clone(),
-            reason,
-        })?;
+        parsed.map_err(DataError::of(&origin))?;
     }
     Ok((samples, origin))
 }
@@ -262,10 +247,7 @@ fn with_idx<T>(
     let (value, _) = with_one(path, "idx", folders, |bytes, origin| {
         idx::parse(bytes)
             .and_then(|array| use_array(&array))
-            .map_err(|reason| DataError::Idx {
-                origin: origin.to_owned(),
-                reason,
-            })
+            .map_err(DataError::of(origin))
     })?;
     Ok(value)
 }
@@ -297,10 +279,7 @@ fn unpack<'a>(
     extension: &'static str,
     origin: &str,
 ) -> Result<Vec<Cow<'a, [u8]>>, DataError> {
-    archive::unpack(bytes, extension).map_err(|reason| DataError::Archive {
-        origin: origin.to_owned(),
-        reason,
-    })
+    archive::unpack(bytes, extension).map_err(DataError::of(origin))
 }
 
 fn read(path: &Path, folders: &DataFolders) -> Result<(Vec<u8>, String), DataError> {

@@ -162,9 +162,9 @@ fn device_by_device(
     }
     let mut split = Split::default();
     for (device, mut own) in rows_of.into_iter().enumerate() {
-        let most = own.len().saturating_sub(1);
-        let test_count = (test.count(own.len()) as usize).min(most);
-        let validation_count = (validation.count(own.len()) as usize).min(most - test_count);
+        let max_count = own.len().saturating_sub(1);
+        let test_count = (test.count(own.len()) as usize).min(max_count);
+        let validation_count = (validation.count(own.len()) as usize).min(max_count - test_count);
         let mut rng = draw::partition_stream(seed, PART_SPLIT, device as u32);
         if let (HoldOut::Fraction(_), _) | (_, HoldOut::Fraction(_)) = (validation, test) {
             draw::shuffle(&mut rng, &mut own);

@@ -1,6 +1,6 @@
 //! A federation of any number of devices, each generated when it is asked for.
 //!
-//! What all devices share is drawn once; what a device has of its own comes from streams named by
+//! What all devices share is drawn once; what belongs to one device comes from streams named by
 //! its number, so that memory does not grow with the number of devices, and device 7 holds the
 //! same samples in a federation of ten and of ten million.
 
@@ -82,10 +82,13 @@ impl Synthetic {
     /// The federation of this seed.
     pub fn new(config: SyntheticConfig, seed: u64) -> Self {
         let mut rng = draw::synthesis_stream(seed, PART_SHARED, 0);
+        let SyntheticConfig { classes, noise, .. } = config;
         let model = match config.kind {
-            SyntheticKind::Tasks(tasks) => Model::Tasks(Tasks::new(&config, tasks, &mut rng)),
+            SyntheticKind::Tasks(tasks) => {
+                Model::Tasks(Tasks::new(tasks, classes, noise, &mut rng))
+            }
             SyntheticKind::Windows(windows) => {
-                Model::Windows(Windows::new(&config, windows, &mut rng))
+                Model::Windows(Windows::new(windows, classes, noise, &mut rng))
             }
         };
         Self {

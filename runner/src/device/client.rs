@@ -1,5 +1,5 @@
-//! The loop of a device: bytes from a connection to the session, and back. What firmware does with a
-//! UART is done here with a socket.
+//! The main loop of a device: bytes between a connection and the session, as firmware moves them
+//! between a UART and the session.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,36 +11,36 @@ use smolfed_core::model::Model;
 use smolfed_core::samples::Samples;
 use smolfed_core::session::{Phase, Session};
 
-use crate::coordinator::address::{Transport, read_some, write_all};
+use crate::fleet::transport::{Transport, read_some, write_all};
 
-/// Silence after which the device repeats what waits for an answer.
-pub const REPEAT_AFTER: Duration = Duration::from_millis(500);
+/// Silence after which the device repeats its last frame.
+const REPEAT_AFTER: Duration = Duration::from_millis(500);
 
-/// Silence after which a connection is given up between two rounds: the other end may be gone without
-/// a word.
-pub const GIVE_UP_AFTER: Duration = Duration::from_secs(600);
+/// Silence after which a connection is closed, also between rounds: the peer may have disappeared
+/// unnoticed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What happens to a device.
+/// What happened to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A session stands.
+    /// A session is established.
     Connected,
-    /// It has trained, and sends its update.
+    /// It has trained and sends its update.
     Trained {
         /// Participations so far, this one included.
         participations: u32,
     },
-    /// The coordinator has the update, or the round is over.
+    /// The coordinator has received the update, or the round is over.
     Idle,
-    /// The coordinator does not work with this device.
+    /// The coordinator refused the device.
     Refused(Phase),
 }
 
-/// Talks on one connection until it breaks or `stop` is set; `report` is told what happens.
+/// Takes part in rounds over one connection, until it breaks or `stop` is set.
 ///
 /// # Errors
 /// Why the connection broke.
-pub fn talk<M: Model, F: NorFlash, R: Rng>(
+pub fn exchange<M: Model, F: NorFlash, R: Rng>(
     session: &mut Session<'_, M, F, R>,
     samples: &impl Samples<Target = M::Target>,
     transport: &mut dyn Transport,
@@ -49,21 +49,21 @@ pub fn talk<M: Model, F: NorFlash, R: Rng>(
 ) -> io::Result<()> {
     let mut phase = session.phase();
     let mut buffer = [0; 1024];
-    // Whatever was torn ends here, both ways; what waits for an answer is said on the new connection.
+    // A zero ends frames that were cut short, in both directions; the last frame is repeated.
     write_all(transport, &[0])?;
     session.receive(&[0]);
     session.timeout();
-    // Bytes that lead to nothing do not put off what is to be repeated.
-    let (mut said, mut heard) = (Instant::now(), Instant::now());
+    // Received bytes do not postpone the repetition: they may belong to no valid frame.
+    let (mut last_sent, mut last_received) = (Instant::now(), Instant::now());
     while !stop.load(Ordering::Relaxed) {
-        if speak(session, transport)? {
-            said = Instant::now();
+        if send(session, transport)? {
+            last_sent = Instant::now();
         }
         let read = read_some(transport, &mut buffer)?;
         let mut rest = buffer.get(..read).unwrap_or_default();
         if read > 0 {
-            heard = Instant::now();
-        } else if heard.elapsed() >= GIVE_UP_AFTER {
+            last_received = Instant::now();
+        } else if last_received.elapsed() >= IDLE_TIMEOUT {
             return Err(io::ErrorKind::TimedOut.into());
         }
         while !rest.is_empty() {
@@ -72,12 +72,12 @@ pub fn talk<M: Model, F: NorFlash, R: Rng>(
             if session.phase() == Phase::Training {
                 session.train(samples);
             }
-            if speak(session, transport)? {
-                said = Instant::now();
+            if send(session, transport)? {
+                last_sent = Instant::now();
             }
         }
-        if said.elapsed() >= REPEAT_AFTER {
-            said = Instant::now();
+        if last_sent.elapsed() >= REPEAT_AFTER {
+            last_sent = Instant::now();
             session.timeout();
         }
         let now = session.phase();
@@ -89,15 +89,15 @@ pub fn talk<M: Model, F: NorFlash, R: Rng>(
     Ok(())
 }
 
-/// Sends what is to be sent; says whether there was anything.
-fn speak<M: Model, F: NorFlash, R: Rng>(
+/// Sends what the session has to send; returns whether there was anything.
+fn send<M: Model, F: NorFlash, R: Rng>(
     session: &mut Session<'_, M, F, R>,
     transport: &mut dyn Transport,
 ) -> io::Result<bool> {
-    let is_something = !session.outgoing().is_empty();
+    let is_any = !session.outgoing().is_empty();
     write_all(transport, session.outgoing())?;
     session.sent();
-    Ok(is_something)
+    Ok(is_any)
 }
 
 fn event(before: Phase, now: Phase, participations: u32) -> Option<Event> {

@@ -1,9 +1,8 @@
-//! NOR flash in a file: two pages, synced at every erase and every write, so that the device's ledger
-//! survives what a board's survives.
+//! NOR flash in a file: two pages, synced at every erase and every write, so that a device's ledger
+//! is as durable as a board's.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use embedded_storage::nor_flash::{
@@ -11,7 +10,7 @@ use embedded_storage::nor_flash::{
     check_write,
 };
 
-use crate::run_dir::sync_folder;
+use crate::durable::create_private;
 
 /// Bytes of a page.
 pub const PAGE: usize = 64;
@@ -19,7 +18,7 @@ pub const PAGE: usize = 64;
 /// Bytes of the file.
 const SIZE: usize = 2 * PAGE;
 
-/// The file failed, or was used outside of its size.
+/// An error of the file, or an access beyond its size.
 #[derive(Debug)]
 pub struct FlashError(NorFlashErrorKind);
 
@@ -41,41 +40,33 @@ impl From<io::Error> for FlashError {
     }
 }
 
-/// The file, for this process only.
+/// The file, locked by this process.
 #[derive(Debug)]
 pub struct FileFlash {
     file: File,
 }
 
 impl FileFlash {
-    /// Makes a blank one, which only its owner can read.
+    /// Creates a blank one, which only its owner can access.
     ///
     /// # Errors
-    /// Whatever the system says; [`io::ErrorKind::AlreadyExists`] if there is a file.
+    /// Those of the file system; [`io::ErrorKind::AlreadyExists`] if the file exists.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?;
+        let file = create_private(path, &[0xff; SIZE])?;
         lock(&file)?;
-        file.write_all(&[0xff; SIZE])?;
-        file.sync_all()?;
-        sync_folder(path)?;
         Ok(Self { file })
     }
 
     /// Opens the file.
     ///
     /// # Errors
-    /// Whatever the system says; [`io::ErrorKind::WouldBlock`] if another process uses it, and
+    /// Those of the file system; [`io::ErrorKind::WouldBlock`] if another process uses it, and
     /// [`io::ErrorKind::InvalidData`] if it has another size.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         lock(&file)?;
         if file.metadata()?.len() != SIZE as u64 {
-            let message = format!("it is no ledger, which has {SIZE} bytes");
+            let message = format!("not a ledger, which has {SIZE} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         Ok(Self { file })

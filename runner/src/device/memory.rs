@@ -1,10 +1,10 @@
-//! The memory of a session, on the heap: for sizes that only the run knows.
+//! The memory of a session, on the heap: its size is known only at run time.
 
 use smolfed_core::model::{BATCH_GROUP, Model};
 use smolfed_core::session::Memory;
 use smolfed_core::train::Workspace;
 
-/// What a board has in static memory.
+/// What a board keeps in static memory.
 pub struct SessionMemory {
     global: Vec<f32>,
     local: Vec<f32>,

@@ -1,16 +1,16 @@
-//! What an experiment refuses, and what it settles.
+//! What an experiment refuses, and what it is built as.
 
 use super::*;
 use crate::config::Override;
 use crate::data::DataFolders;
-use crate::privacy::accountant::Accountant;
+use smolfed_accounting::accountant::Accountant;
 
 /// A sound experiment on 100 devices with 64 features and ten classes.
 const SOUND: &str = "method = \"dp-fed-ls\"\nrounds = 3\n[data]\nsource = \"digits\"\n\
                      devices = 100\n[cohort]\ncohort_size = 20\n[server]\nsmoothing_factor = 1.0\n\
                      [privacy]\nepsilon = 8.0\nclip_norm = 0.5\n";
 
-fn settle_text(text: &str, settings: &[&str]) -> Result<Experiment, ExperimentError> {
+fn build_text(text: &str, settings: &[&str]) -> Result<Experiment, ExperimentError> {
     let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
     let config = Config::parse(text, "test", &overrides).unwrap();
     let folders = DataFolders::of_experiment(None);
@@ -18,14 +18,14 @@ fn settle_text(text: &str, settings: &[&str]) -> Result<Experiment, ExperimentEr
     Experiment::new(config, &federation)
 }
 
-fn settle(settings: &[&str]) -> Result<Experiment, ExperimentError> {
-    settle_text(SOUND, settings)
+fn build(settings: &[&str]) -> Result<Experiment, ExperimentError> {
+    build_text(SOUND, settings)
 }
 
 /// The sentence that refuses the sound experiment with these settings.
 #[track_caller]
 fn refusal(settings: &[&str]) -> String {
-    let error = settle(settings).unwrap_err();
+    let error = build(settings).unwrap_err();
     let sentence = error.to_string();
     assert!(!sentence.contains('\n'), "{sentence}");
     sentence
@@ -63,7 +63,7 @@ fn numbers_of_the_core_are_refused_with_key_and_value() {
             "`server.learning_rate` is -2: it must",
         ),
     ] {
-        let error = settle(&[setting]).unwrap_err();
+        let error = build(&[setting]).unwrap_err();
         assert!(matches!(error, ExperimentError::Value { .. }), "{error:?}");
         refused(&[setting], start);
     }
@@ -104,12 +104,12 @@ fn numbers_out_of_a_range_of_their_own_are_refused() {
         ("name=\"..\"", "`name` is \"..\""),
         ("name=\"\"", "`name` is \"\""),
     ] {
-        let error = settle(&[setting]).unwrap_err();
+        let error = build(&[setting]).unwrap_err();
         assert!(matches!(error, ExperimentError::Range { .. }), "{error:?}");
         refused(&[setting], start);
     }
     let too_much = SOUND.replace("epsilon = 8.0", "noise_multiplier = 1e300");
-    let error = settle_text(&too_much, &[]).unwrap_err().to_string();
+    let error = build_text(&too_much, &[]).unwrap_err().to_string();
     assert!(error.contains("`privacy.noise_multiplier`"), "{error}");
 }
 
@@ -147,7 +147,7 @@ fn contradictions_name_both_keys() {
         ),
     ];
     for (settings, keys) in cases {
-        let error = settle(settings).unwrap_err();
+        let error = build(settings).unwrap_err();
         assert!(
             matches!(error, ExperimentError::Contradiction { first, second, .. }
                 if [first, second] == keys),
@@ -155,16 +155,42 @@ fn contradictions_name_both_keys() {
         );
     }
     let both = SOUND.replace("epsilon = 8.0", "noise_multiplier = 1.0\nnoise_std = 1.0");
-    let error = settle_text(&both, &[]).unwrap_err();
+    let error = build_text(&both, &[]).unwrap_err();
     assert!(
         matches!(error, ExperimentError::Contradiction { .. }),
         "{error:?}"
     );
 }
 
+/// A file cannot say this; a program that builds its configuration can.
+#[test]
+fn schemes_and_trust_for_accounting_alone_are_refused() {
+    let folders = DataFolders::of_experiment(None);
+    let sound = Config::parse(SOUND, "test", &[]).unwrap();
+    let federation = Federation::new(&sound.data, &folders, sound.seed).unwrap();
+    let mut unsampled = sound.clone();
+    unsampled.cohort.sampling = SamplingScheme::Unsampled;
+    unsampled.cohort.cohort_size = None;
+    let mut distributed = sound;
+    distributed.privacy.trust = "distributed=0.9".parse().unwrap();
+    for (config, sentence) in [
+        (
+            unsampled,
+            "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\"",
+        ),
+        (
+            distributed,
+            "`privacy.trust` is \"distributed\": it must be \"central\" or \"local\"",
+        ),
+    ] {
+        let error = Experiment::new(config, &federation).unwrap_err();
+        assert_eq!(error.to_string(), sentence);
+    }
+}
+
 #[test]
 fn missing_keys_are_named() {
-    let no_cohort = settle(&["cohort={}"]).unwrap_err();
+    let no_cohort = build(&["cohort={}"]).unwrap_err();
     assert!(
         matches!(
             no_cohort,
@@ -179,7 +205,7 @@ fn missing_keys_are_named() {
         let text = SOUND
             .replace("epsilon = 8.0", noise)
             .replace("clip_norm = 0.5", "");
-        let error = settle_text(&text, &[]).unwrap_err();
+        let error = build_text(&text, &[]).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -213,7 +239,7 @@ fn privacy_numbers_are_refused_once_and_clearly() {
             "`cohort.cohort_size` is 101: it must be from 1 to the device count 100",
         ),
     ] {
-        let error = settle(&[setting]).unwrap_err();
+        let error = build(&[setting]).unwrap_err();
         assert!(
             matches!(error, ExperimentError::Privacy { .. }),
             "{error:?}"
@@ -244,7 +270,7 @@ fn privacy_numbers_are_refused_once_and_clearly() {
         ),
     ] {
         let text = SOUND.replace("epsilon = 8.0", noise);
-        let error = settle_text(&text, &[]).unwrap_err().to_string();
+        let error = build_text(&text, &[]).unwrap_err().to_string();
         assert!(error.starts_with(start), "{error}");
     }
 }
@@ -262,7 +288,7 @@ fn a_model_that_does_not_fit_is_refused() {
         ),
     ] {
         let setting = format!("model.kind={kind}");
-        let error = settle(&[&setting]).unwrap_err();
+        let error = build(&[&setting]).unwrap_err();
         assert!(matches!(error, ExperimentError::Task(_)), "{error:?}");
         refused(&[&setting], start);
     }
@@ -270,7 +296,7 @@ fn a_model_that_does_not_fit_is_refused() {
 
 #[test]
 fn targets_and_accountants_that_cannot_be_are_refused_before_the_start() {
-    let infeasible = settle(&["privacy.epsilon=0.001", "privacy.accountant=theorem-1"]);
+    let infeasible = build(&["privacy.epsilon=0.001", "privacy.accountant=theorem-1"]);
     let error = infeasible.unwrap_err();
     assert!(
         matches!(error, ExperimentError::Calibration { .. }),
@@ -279,7 +305,7 @@ fn targets_and_accountants_that_cannot_be_are_refused_before_the_start() {
     assert!(error.to_string().contains("infeasible"), "{error}");
     // Theorem 2 is about Poisson sampling.
     let given = SOUND.replace("epsilon = 8.0", "noise_multiplier = 1.0");
-    let error = settle_text(&given, &["privacy.accountant=theorem-2"]).unwrap_err();
+    let error = build_text(&given, &["privacy.accountant=theorem-2"]).unwrap_err();
     assert!(
         matches!(error, ExperimentError::Accounting { .. }),
         "{error:?}"
@@ -294,7 +320,7 @@ fn targets_and_accountants_that_cannot_be_are_refused_before_the_start() {
 
 #[test]
 fn a_target_becomes_noise_and_budget() {
-    let experiment = settle(&[]).unwrap();
+    let experiment = build(&[]).unwrap();
     let plan = &experiment.privacy;
     assert_eq!(plan.budget.unwrap().get().to_bits(), 8f64.to_bits());
     assert_eq!(plan.accountant, Accountant::UniformProfile);
@@ -309,7 +335,7 @@ fn a_target_becomes_noise_and_budget() {
 
 #[test]
 fn an_infinite_target_needs_no_noise() {
-    let experiment = settle(&["privacy.epsilon=inf"]).unwrap();
+    let experiment = build(&["privacy.epsilon=inf"]).unwrap();
     assert!(experiment.privacy.noise.is_none());
     assert!(experiment.privacy.budget.is_none());
     assert!(
@@ -327,7 +353,7 @@ fn an_infinite_target_needs_no_noise() {
 fn the_noise_is_never_less_than_was_asked_for() {
     for z in [1e-3, 0.3, 1.0, 7.77] {
         let text = SOUND.replace("epsilon = 8.0", &format!("noise_multiplier = {z}"));
-        let experiment = settle_text(&text, &[]).unwrap();
+        let experiment = build_text(&text, &[]).unwrap();
         let (numerator, denominator) = experiment.privacy.noise.unwrap().sigma();
         let std = numerator as f64 / denominator as f64;
         let asked = z * f64::from(1 << 20);
@@ -338,7 +364,7 @@ fn the_noise_is_never_less_than_was_asked_for() {
 #[test]
 fn a_theorem_is_never_stated_alone() {
     // The side conditions hold for many devices, small cohorts and some rounds.
-    let experiment = settle(&[
+    let experiment = build(&[
         "privacy.accountant=theorem-1",
         "data.devices=1000",
         "cohort.cohort_size=50",
@@ -349,7 +375,7 @@ fn a_theorem_is_never_stated_alone() {
     assert!(statements.iter().any(|statement| statement.is_upper_bound));
     assert_eq!(statements[0].accountant, Accountant::Theorem1);
     // What the sampling reveals is said where it is revealed.
-    let realised = settle(&["cohort.sampling=poisson", "cohort.denominator=realised"]);
+    let realised = build(&["cohort.sampling=poisson", "cohort.denominator=realised"]);
     let statement = &realised.unwrap().privacy.statements(3).unwrap()[0];
     assert!(
         statement
@@ -362,7 +388,7 @@ fn a_theorem_is_never_stated_alone() {
 
 #[test]
 fn the_learning_rate_decays_from_round_to_round_and_never_vanishes() {
-    let experiment = settle(&["train.learning_rate=0.5", "train.learning_rate_decay=0.5"]).unwrap();
+    let experiment = build(&["train.learning_rate=0.5", "train.learning_rate_decay=0.5"]).unwrap();
     let rate = |round| experiment.training_in(round).learning_rate.get();
     assert_eq!([rate(0), rate(1), rate(3)], [0.5, 0.25, 0.0625]);
     assert_eq!(rate(10_000).to_bits(), f32::MIN_POSITIVE.to_bits());
@@ -371,7 +397,7 @@ fn the_learning_rate_decays_from_round_to_round_and_never_vanishes() {
 #[test]
 fn cohorts_are_settled_for_the_federation() {
     let size = |settings: &[&str]| {
-        let sampling = settle(settings).unwrap().sampling;
+        let sampling = build(settings).unwrap().sampling;
         (
             sampling.device_count(),
             sampling.sampling_rate().unwrap_or(1.0),
@@ -386,7 +412,7 @@ fn cohorts_are_settled_for_the_federation() {
         (100, 0.256)
     );
     assert_eq!(size(&["cohort={sampling=\"full\"}"]), (100, 1.0));
-    let expected = |settings: &[&str]| settle(settings).unwrap().server.fixed_denominator;
+    let expected = |settings: &[&str]| build(settings).unwrap().server.fixed_denominator;
     assert_eq!(expected(&[]), Some(20.0));
     assert_eq!(expected(&["cohort.denominator=realised"]), None);
 }

@@ -1,98 +1,62 @@
-//! Weights by the number of samples.
-//!
-//! An update of a device with n samples counts `min(n, cap) / cap`. The largest weight is 1, so that the
-//! sensitivity of the sum is that of uniform weights and noise is charged for the largest weight; what
-//! the others send is noised as if it weighed as much. The cap must be chosen without the data.
+//! The weight of an update, from the configuration.
 
-use super::{ExperimentError, at_least_one};
-use crate::config::{Config, Method, NoiseTime, Weighting};
+use crate::config::Config;
+use crate::config::check::{ExperimentError, contradiction};
+use crate::config::cohort::{Denominator, Weighting};
 use crate::data::federation::Federation;
+use crate::method::contract::Method;
+use crate::release::Timing;
 
-/// The weighting that is in force. Encoders that are learned without labels are weighed by samples, as their
-/// loss is (papers.md F5), unless a clip norm asks for noise: then by none, and no cap is needed.
-pub(super) fn of_config(config: &Config) -> Weighting {
-    let by_samples = config.method.is_contrastive() && config.privacy.clip_norm.is_none();
+/// The number of samples at which the weight of an update stops growing; `None` for uniform
+/// weights. Encoders that learn without labels are weighted by samples, as their loss is
+/// (docs/papers.md, F5), unless there is a clip norm: then weights are uniform by default, and no
+/// cap is needed.
+pub(super) fn cap(
+    config: &Config,
+    federation: &Federation,
+    method: &dyn Method,
+) -> Result<Option<u32>, ExperimentError> {
+    let (cohort, privacy) = (&config.cohort, &config.privacy);
+    let by_samples = !method.uses_labels() && privacy.clip_norm.is_none();
     let default = match by_samples {
         true => Weighting::Samples,
         false => Weighting::Uniform,
     };
-    config.cohort.weighting.unwrap_or(default)
-}
-
-/// The cap; `None` for uniform weights.
-pub(super) fn cap(
-    config: &Config,
-    federation: &Federation,
-) -> Result<Option<u32>, ExperimentError> {
-    let (cohort, privacy) = (&config.cohort, &config.privacy);
-    let is_each_step =
-        config.method == Method::Dpfedmtl && config.personalise.noise == Some(NoiseTime::EachStep);
-    let weighting = of_config(config);
-    if weighting == Weighting::Samples && is_each_step {
-        return Err(ExperimentError::Contradiction {
-            first: "cohort.weighting",
-            second: "personalise.noise",
-            advice: "what is released in each step cannot be weighed afterwards",
-        });
+    let weighting = cohort.weighting.unwrap_or(default);
+    let refuse = |second, advice| Err(contradiction("cohort.weighting", second, advice));
+    if weighting == Weighting::Samples && cohort.denominator == Denominator::Realised {
+        return refuse(
+            "cohort.denominator",
+            "weights by \"samples\" are divided by their expected sum, not by the number drawn",
+        );
     }
-    if config.method == Method::CentralSc {
+    if weighting == Weighting::Samples && matches!(method.timing(), Timing::EachStep(_)) {
+        return refuse(
+            "personalise.noise",
+            "the releases of the local steps cannot be weighted afterwards",
+        );
+    }
+    if method.fixed_cohort().is_some() {
         // One device has all samples.
         return Ok(None);
     }
     match (weighting, cohort.weight_cap) {
         (Weighting::Uniform, None) => Ok(None),
-        (Weighting::Uniform, Some(_)) => Err(ExperimentError::Contradiction {
-            first: "cohort.weighting",
-            second: "cohort.weight_cap",
-            advice: "a cap is for weights by \"samples\"",
-        }),
-        (Weighting::Samples, Some(cap)) => {
-            at_least_one("cohort.weight_cap", cap)?;
-            Ok(Some(cap))
+        (Weighting::Uniform, Some(_)) => {
+            refuse("cohort.weight_cap", "a cap is for weights by \"samples\"")
         }
+        (Weighting::Samples, Some(cap)) => Ok(Some(cap)),
         (Weighting::Samples, None) if privacy.clip_norm.is_some() => {
             Err(ExperimentError::Missing {
                 key: "cohort.weight_cap",
-                purpose: "the largest weight multiplies what a device can do to the sum, and must not be \
-                      read from the data: give the number of samples from which on a device counts no \
-                      more",
+                purpose: "the largest weight multiplies the influence of one device on the sum, \
+                          and must not depend on the data: give the number of samples at which the \
+                          weight stops growing",
             })
         }
-        (Weighting::Samples, None) => Ok(Some(most_samples(federation))),
-    }
-}
-
-/// Samples of the device that has most.
-pub(super) fn most_samples(federation: &Federation) -> u32 {
-    let counts = (0..federation.device_count()).map(|device| count(federation, device));
-    counts.max().unwrap_or(0)
-}
-
-/// The mean weight of a device.
-pub(super) fn mean(cap: u32, federation: &Federation) -> f64 {
-    let devices = federation.device_count();
-    let weight = |device| f64::from(of(cap, count(federation, device)));
-    (0..devices).map(weight).sum::<f64>() / f64::from(devices)
-}
-
-/// The weight of a device with so many samples.
-pub(crate) fn of(cap: u32, samples: u32) -> f32 {
-    samples.min(cap) as f32 / cap as f32
-}
-
-fn count(federation: &Federation, device: u32) -> u32 {
-    u32::try_from(federation.sample_count(device)).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_weight_is_above_one() {
-        assert_eq!(
-            [0, 5, 10, 1000].map(|samples| of(10, samples)),
-            [0.0, 0.5, 1.0, 1.0]
-        );
+        (Weighting::Samples, None) => {
+            let samples = federation.sample_counts().into_iter();
+            Ok(Some(samples.max().unwrap_or(0)))
+        }
     }
 }

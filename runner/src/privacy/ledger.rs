@@ -8,153 +8,32 @@
 //! ```
 //!
 //! * A round is charged, and synced to the disk, before its noisy sum leaves the round. A crash
-//!   can lose a result that was paid for, never a payment.
+//!   can lose a result that was charged for, never a charge.
 //! * A run that is resumed repeats rounds with the same bits; the same round of the same run is
 //!   charged once. The same round with another event is refused: those would be two releases.
 //! * A last line that a crash tore is cut off: its round was never used, as the sync had not
-//!   returned. Any other damage is an error, as it may hide a payment.
-//! * Updates and correlation matrices are charged in lines of their own, and matrices twice: for a whole device and for
-//!   one example of it. What protects devices and what protects examples count against limits of their own.
+//!   returned. Any other damage is an error, as it may hide a charge.
+//! * Updates and correlation matrices are charged in separate lines, and matrices twice: for a
+//!   whole device and for one example of it. The two units have separate limits.
 //! * Two runs with one seed would draw the same noise, and the difference of their releases would
 //!   have none: the second is refused.
 //! * Several runs on one population may share a file; it is locked while a round is charged, and
 //!   the budget of each counts the rounds of all.
 
-mod line;
+mod charge;
+mod error;
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use smolfed_accounting::event::PrivacyEvent;
 
-use crate::number::upper;
-use crate::run_dir::sync_folder;
+use crate::durable::sync_folder;
 
-use super::accountant::{Accountant, AccountingError};
-use super::event::{PrivacyEvent, Sampling};
-use super::params::{Delta, Epsilon};
-
-/// One round of one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Charge {
-    /// Names the run: the same name means the same released bits.
-    pub run: String,
-    /// The seed of a simulation's random streams; `None` for secret randomness, which two runs never
-    /// share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// The round, from 0.
-    pub round: u32,
-    /// What the round releases; its count is 1.
-    pub event: PrivacyEvent,
-}
-
-impl Charge {
-    /// The charge of one line of a ledger, without its end.
-    ///
-    /// # Errors
-    /// What is wrong with the line, to follow "damaged: ".
-    pub fn from_line(line: &[u8]) -> Result<Self, String> {
-        line::decode(line)
-    }
-
-    /// The line that a ledger has for this charge, with its end.
-    #[must_use]
-    pub fn to_line(&self) -> String {
-        line::encode(self)
-    }
-}
-
-/// A limit on ε for everything in a ledger.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limit {
-    /// Who counts.
-    pub accountant: Accountant,
-    /// δ.
-    pub delta: Delta,
-    /// The limit.
-    pub epsilon: Epsilon,
-}
-
-/// What can go wrong with a ledger.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LedgerError {
-    /// Reading or writing failed.
-    #[error("cannot {action} the privacy ledger {path}: {source}")]
-    Io {
-        /// open, read, write or lock.
-        action: &'static str,
-        /// The file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A line that is not the last is damaged.
-    #[error(
-        "the privacy ledger {path} is damaged in line {line}: {reason}; a payment may be lost, so \
-         nothing more can be charged to it"
-    )]
-    Damaged {
-        /// The file.
-        path: String,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The same round of the same run, but another release.
-    #[error("the privacy ledger {path} has round {round} of this run with another event")]
-    Conflict {
-        /// The file.
-        path: String,
-        /// The round.
-        round: u32,
-    },
-    /// Another run with the same random streams.
-    #[error(
-        "the privacy ledger {path} has another run with seed {seed}: both would draw the same noise, \
-         which no epsilon covers; choose another seed"
-    )]
-    SameSeed {
-        /// The file.
-        path: String,
-        /// The seed.
-        seed: u64,
-    },
-    /// A checkpoint of a round that was never charged.
-    #[error("the privacy ledger {path} has no charge for round {round}, which is done already")]
-    Missing {
-        /// The file.
-        path: String,
-        /// The round.
-        round: u32,
-    },
-    /// The round would exceed the limit.
-    #[error(
-        "round {round} would raise epsilon of all that is in {path} to {}, above the limit of {} \
-         (at delta = {}, by `{}`)",
-        upper(*epsilon, 5),
-        limit.epsilon,
-        upper(limit.delta.get(), 4),
-        limit.accountant
-    )]
-    OverLimit {
-        /// The file.
-        path: String,
-        /// The round.
-        round: u32,
-        /// ε after it.
-        epsilon: f64,
-        /// The limit.
-        limit: Limit,
-    },
-    /// The accountant has no figure for what is in the ledger.
-    #[error(transparent)]
-    Accounting(#[from] AccountingError),
-}
+pub use charge::{Charge, before, events};
+pub use error::{LedgerError, Limit};
 
 /// A ledger, open to be charged.
 #[derive(Debug)]
@@ -211,7 +90,7 @@ impl Ledger {
         &self.path
     }
 
-    /// All charges that are known so far, in the order of payment.
+    /// All charges that are known so far, in their order in the file.
     #[must_use]
     pub fn charges(&self) -> &[Charge] {
         &self.charges
@@ -297,9 +176,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// The charge of a round: one for each unit, and for updates and for matrices.
+    /// The charge of a round: one for each unit and kind of mechanism, which tell an update from
+    /// what is sent beside it.
     fn find(&self, run: &str, round: u32, event: &PrivacyEvent) -> Option<&Charge> {
-        let kind = |event: &PrivacyEvent| (event.unit, event.is_matrix());
+        let kind = |event: &PrivacyEvent| (event.unit, discriminant(&event.mechanism));
         let is_it = |charge: &&Charge| {
             charge.round == round && kind(&charge.event) == kind(event) && charge.run == run
         };
@@ -352,30 +232,6 @@ pub fn has_its_own_seed(
         return Err(LedgerError::SameSeed { path, seed });
     }
     Ok(())
-}
-
-/// What other runs had spent before `run` began; what comes later does not change it.
-#[must_use]
-pub fn before(charges: &[Charge], run: &str) -> Vec<PrivacyEvent> {
-    events(charges.iter().take_while(|charge| charge.run != run))
-}
-
-/// The events of charges: the rounds of one run and kind are one event, so that a bound on its
-/// participations counts once. Kinds without such a bound are merged across runs.
-pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyEvent> {
-    let mut events: Vec<(Option<&str>, PrivacyEvent)> = Vec::new();
-    for charge in charges {
-        let counts_apart = matches!(charge.event.sampling, Sampling::Unsampled { .. });
-        let run = counts_apart.then_some(charge.run.as_str());
-        let is_same = |(of, event): &&mut (Option<&str>, PrivacyEvent)| {
-            *of == run && event.with_count(1) == charge.event.with_count(1)
-        };
-        match events.iter_mut().find(is_same) {
-            Some((_, event)) => event.count = event.count.saturating_add(charge.event.count),
-            None => events.push((run, charge.event)),
-        }
-    }
-    events.into_iter().map(|(_, event)| event).collect()
 }
 
 /// The charges of whole lines, and the bytes that they take. `before` lines came earlier.

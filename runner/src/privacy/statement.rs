@@ -1,15 +1,17 @@
-//! The privacy statement: ε with its δ, unit, adjacency, trust model, sampling and accountant, in
-//! a form for machines ([`PrivacyStatement`], the content of `privacy.json`) and in plain words
-//! ([`PrivacyStatement::in_words`]). No ε leaves smolfed without it.
+//! The privacy statement: ε with its δ, unit, adjacency, trust model, sampling and accountant, for
+//! machines ([`PrivacyStatement`], the content of `privacy.json`) and in plain words
+//! ([`PrivacyStatement::in_words`]). smolfed prints no ε without it.
 
 mod words;
 
 use serde::{Deserialize, Serialize};
 
-use super::accountant::{Accountant, Estimate, EstimateKind};
-use super::event::{Adjacency, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
-use super::params::{ClipNorm, Delta};
-use super::trade_off::TradeOff;
+use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
+use smolfed_accounting::event::{Adjacency, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::params::{ClipNorm, Delta};
+use smolfed_accounting::trade_off::TradeOff;
+
+use crate::config::cohort::SamplingScheme;
 
 /// Everything that a printed ε must name. The field names are those of `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +24,7 @@ pub struct PrivacyStatement {
     pub epsilon: f64,
     /// δ.
     pub delta: Delta,
-    /// Who counted.
+    /// The accountant.
     pub accountant: Accountant,
     /// Bound, approximation, or a paper's figure.
     pub kind: EstimateKind,
@@ -41,8 +43,8 @@ pub struct PrivacyStatement {
     pub clip_norm: Option<ClipNorm>,
     /// What two neighbouring federations differ in.
     pub adjacency: Adjacency,
-    /// The scheme of the last event by its name: uniform, poisson, full or unsampled.
-    pub sampling: String,
+    /// The sampling scheme of the last event.
+    pub sampling: SamplingScheme,
     /// τ; absent for `unsampled`, which claims none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
@@ -60,9 +62,9 @@ pub struct PrivacyStatement {
     pub unit: PrivacyUnit,
     /// Against whom.
     pub trust: TrustModel,
-    /// The largest gap between hit rate and false-alarm rate of any attack.
+    /// The largest difference of true-positive and false-positive rate of any attack.
     pub advantage: f64,
-    /// The largest hit rate of any attack with a false-alarm rate of 1 %.
+    /// The largest true-positive rate of any attack at a false-positive rate of 1 %.
     pub hit_rate_at_1_percent: f64,
     /// What else must be known; each a sentence.
     #[serde(default)]
@@ -76,8 +78,9 @@ pub enum Subject {
     /// The updates of the model that is learned.
     #[default]
     Updates,
-    /// Correlation matrices, which devices send beside the updates of an encoder. The clip norm is the bound μ of
-    /// an example's matrix, and the noise std that on the sum over a device's examples.
+    /// Correlation matrices, which devices send in addition to the updates of an encoder. The clip
+    /// norm is the bound μ on one example's matrix, and the noise std is that on the sum over a
+    /// device's examples.
     CorrelationMatrices,
 }
 
@@ -133,7 +136,7 @@ impl PrivacyStatement {
             noise_std: clip_norm.map(|clip_norm| noise_multiplier.noise_std(clip_norm)),
             clip_norm,
             adjacency: event.adjacency(),
-            sampling: event.sampling.name().to_owned(),
+            sampling: event.sampling.into(),
             sampling_rate: event.sampling.sampling_rate(),
             devices: event.sampling.device_count(),
             max_participations,
@@ -142,7 +145,7 @@ impl PrivacyStatement {
             unit: event.unit,
             trust: event.trust,
             advantage: trade_off.advantage(),
-            hit_rate_at_1_percent: trade_off.hit_rate(0.01),
+            hit_rate_at_1_percent: trade_off.true_positive_rate(0.01),
             notes: notes(estimate, events, event),
         })
     }
@@ -164,15 +167,17 @@ fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> V
     let device_count = last.sampling.device_count();
     if last.unit == PrivacyUnit::Device && estimate.delta.is_dangerous(device_count) {
         notes.push(format!(
-            "Delta is {:e}, not below 1/N = {:e}: a mechanism that publishes one random device \
-             would pass. Choose 1/N^1.1 or less.",
+            "Delta is {:e}, not below 1/N = {:e}: a mechanism that publishes the data of one \
+             random device would satisfy it. Choose 1/N^1.1 or less.",
             estimate.delta.get(),
             1.0 / f64::from(device_count)
         ));
     }
     if of_kind(events, last).any(|event| event.mechanism != last.mechanism) {
-        notes
-            .push("The rounds differ in their noise; the multiplier is the last one's.".to_owned());
+        notes.push(
+            "The rounds differ in their noise; the noise multiplier is that of the last one."
+                .to_owned(),
+        );
     }
     notes
 }

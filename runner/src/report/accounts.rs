@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::ReportInput;
 use super::curves;
+use super::input::ReportInput;
 use super::page::{Column, Figure, details, grid, paragraph, section, table};
 use crate::number::{grouped, lower, significant, upper};
 use crate::privacy::statement::{PrivacyStatement, Subject};
@@ -15,7 +15,7 @@ const FIELDS: [(&str, &str); 21] = [
     ("epsilon", "ε"),
     ("delta", "δ"),
     ("accountant", "accountant"),
-    ("kind", "what the figure is worth"),
+    ("kind", "kind of figure"),
     ("is_upper_bound", "proved"),
     ("epsilon_low", "the true ε is at least"),
     ("unit", "protects"),
@@ -24,7 +24,7 @@ const FIELDS: [(&str, &str); 21] = [
     ("sampling", "sampling"),
     ("sampling_rate", "sampling rate τ"),
     ("devices", "devices N"),
-    ("max_participations", "most participations of a device"),
+    ("max_participations", "maximum participations of a device"),
     ("rounds", "rounds T"),
     ("releases_per_round", "releases of a device in a round"),
     ("clip_norm", "clip norm L"),
@@ -93,13 +93,13 @@ fn figures(statements: &[PrivacyStatement]) -> String {
         ("ε", Column::Number),
         ("at least", Column::Number),
         ("δ", Column::Number),
-        ("worth", Column::Words),
+        ("kind", Column::Words),
     ];
     let figure = Figure {
         title: "The figure of every accountant",
         caption: "Each figure is the ε of all rounds together at its δ. Only a proved upper bound \
-                  is a guarantee; the others are here to compare with papers. Figures of different things are \
-                  not to be added.",
+                  is a guarantee; the others are shown for comparison with papers. Figures about \
+                  different subjects must not be added.",
         ..Figure::default()
     };
     figure.around(&table("figures", &head, &rows))

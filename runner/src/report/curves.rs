@@ -1,13 +1,12 @@
-//! Curves over rounds: quality, ε, update norms.
+//! Curves over rounds: quality of the model and of its representations, ε, update norms.
 
-use super::ReportInput;
+use super::input::ReportInput;
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
-use super::representation;
 use crate::config::ClipTime;
+use crate::evaluation::samples::Evaluation;
 use crate::number::{fixed, significant, upper};
-use crate::rounds::{Quantiles, RoundRecord};
-use crate::simulate::Evaluation;
+use crate::{evaluation::quantiles::Quantiles, round::RoundRecord};
 
 /// How well the model does, and how that is written.
 struct Measure {
@@ -43,7 +42,7 @@ pub(super) fn learning(input: &ReportInput) -> String {
         .iter()
         .filter_map(|measure| quality(records, measure, None))
         .collect();
-    figures.extend(representation::accuracy(records));
+    figures.extend(probe_accuracy(records));
     let train = curve(records, |record| record.simulation_only.train_loss);
     let train = Series {
         label: "training".to_owned(),
@@ -112,6 +111,49 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
     Some(figure.of(Plot {
         x_label: "round".to_owned(),
         y_label: measure.axis.to_owned(),
+        x_scale: Scale::Whole,
+        x_reach: extent(records),
+        series,
+        ..Plot::default()
+    }))
+}
+
+/// Accuracy of nearest neighbours and of the probe over rounds.
+fn probe_accuracy(records: &[RoundRecord]) -> Option<String> {
+    type Get = fn(&RoundRecord) -> Option<f64>;
+    let measures: [(&str, Tone, Get); 2] = [
+        ("linear probe", Tone::Orange, |record| {
+            record.simulation_only.probe_accuracy
+        }),
+        ("neighbours", Tone::Blue, |record| {
+            record.simulation_only.knn_accuracy
+        }),
+    ];
+    let series = measures.into_iter().filter_map(|(label, tone, get)| {
+        let points = curve(records, |record| get(record).map(|share| 100.0 * share));
+        Some(Series {
+            label: label.to_owned(),
+            end: format!("{} %", fixed(points.last()?.y, 2)),
+            points,
+            tone,
+            dashed: false,
+        })
+    });
+    let series: Vec<Series> = series.collect();
+    if series.is_empty() {
+        return None;
+    }
+    let figure = Figure {
+        title: "Accuracy on frozen representations",
+        caption: "Accuracy on held-out samples, predicted from representations alone: by the \
+                  nearest neighbours among training samples, and by a linear model trained on \
+                  these. The encoder itself has seen no label.",
+        simulation_only: true,
+        ..Figure::default()
+    };
+    Some(figure.of(Plot {
+        x_label: "round".to_owned(),
+        y_label: "accuracy, %".to_owned(),
         x_scale: Scale::Whole,
         x_reach: extent(records),
         series,
@@ -232,7 +274,7 @@ fn clipped(input: &ReportInput) -> Option<String> {
     let (axis, caption) = match input.config.train.clip {
         ClipTime::EveryStep => (
             "clipped local steps, %",
-            "Share of local steps that left the ball around the global model and were pulled back.",
+            "Share of local steps that left the ball around the global model and were projected.",
         ),
         ClipTime::Final => (
             "clipped updates, %",
@@ -262,7 +304,7 @@ fn clipped(input: &ReportInput) -> Option<String> {
 }
 
 /// First and last round: all curves share their horizontal axis.
-pub(super) fn extent(records: &[RoundRecord]) -> Vec<f64> {
+fn extent(records: &[RoundRecord]) -> Vec<f64> {
     [records.first(), records.last()]
         .into_iter()
         .flatten()

@@ -1,11 +1,10 @@
-//! How good models are device by device: the distribution, its figures, and who gains.
+//! How good models are device by device: the distribution, its figures, and which of them gain.
 
-use super::ReportInput;
+use super::input::ReportInput;
 use super::page::{Column, Figure, grid, section, table};
 use super::plot::{Plot, Point, Series, Tone};
+use crate::evaluation::devices::{DeviceFigures, DeviceReport, Which};
 use crate::number::{fixed, significant};
-use crate::personal::DeviceReport;
-use crate::personal::evaluate::Which;
 
 /// The section; empty where devices have no samples of their own to test on.
 pub(super) fn section_of(input: &ReportInput) -> String {
@@ -47,7 +46,11 @@ fn distribution(report: &DeviceReport) -> String {
         .into_iter()
         .enumerate()
         .filter_map(|(index, which)| {
-            let mut figures: Vec<f64> = report.devices.iter().filter_map(|d| d.of(which)).collect();
+            let mut figures: Vec<f64> = report
+                .devices
+                .iter()
+                .filter_map(|d| d.models.of(which))
+                .collect();
             figures.sort_by(f64::total_cmp);
             let mean = report.spread(which)?.mean;
             let count = figures.len().max(2) as f64 - 1.0;
@@ -73,8 +76,8 @@ fn distribution(report: &DeviceReport) -> String {
     };
     let figure = Figure {
         title: "How are devices served?",
-        caption: "Each curve has the devices in order of its own figure, on samples that the device \
-                  kept back; beside each name the mean. Flat is fair.",
+        caption: "Each curve sorts the devices by their figure on the samples that they hold out; \
+                  its label has the mean. A flat curve means equal service.",
         simulation_only: true,
         ..Figure::default()
     };
@@ -118,8 +121,9 @@ fn figures(report: &DeviceReport) -> String {
         ("spread", Column::Number),
     ];
     let caption = format!(
-        "{} devices. The mean counts each device once, \"by samples\" as often as it has samples; 10th, \
-         median and 90th are percentiles; spread is the standard deviation over devices.",
+        "{} devices. The mean counts each device once, \"by samples\" as often as it has \
+         samples; 10th, median and 90th are percentiles; spread is the standard deviation over \
+         devices.",
         report.devices.len()
     );
     let figure = Figure {
@@ -131,47 +135,18 @@ fn figures(report: &DeviceReport) -> String {
     figure.around(&table("figures", &head, &rows))
 }
 
-/// What a device gains by its own model over the shared one and over training alone.
+/// What a device gains from its personal model over the shared one and over training alone.
 fn gains(report: &DeviceReport) -> Option<String> {
-    let best = |device: &crate::personal::DeviceFigures| device.tuned.or(device.own);
-    let gain = |which: Which| {
-        let mut gains: Vec<f64> = report
-            .devices
-            .iter()
-            .filter_map(|device| {
-                let gain = best(device)? - device.of(which)?;
-                Some(if report.is_error { -gain } else { 100.0 * gain })
-            })
-            .collect();
-        gains.sort_by(f64::total_cmp);
-        gains
-    };
     let series: Vec<Series> = [(Which::Shared, Tone::nth(0)), (Which::Alone, Tone::nth(3))]
         .into_iter()
-        .filter_map(|(which, tone)| {
-            let gains = gain(which);
-            let last = gains.len().checked_sub(1).filter(|last| *last > 0)?;
-            let better = gains.iter().filter(|gain| **gain > 0.0).count();
-            let place =
-                |(rank, gain): (usize, &f64)| Point::new(100.0 * rank as f64 / last as f64, *gain);
-            Some(Series {
-                label: format!("over {}", report.words(which)),
-                end: format!(
-                    "{} % gain",
-                    fixed(100.0 * better as f64 / gains.len() as f64, 0)
-                ),
-                points: gains.iter().enumerate().map(place).collect(),
-                tone,
-                dashed: which == Which::Alone,
-            })
-        })
+        .filter_map(|(which, tone)| gains_over(report, which, tone))
         .collect();
     if series.is_empty() {
         return None;
     }
     let plot = Plot {
         title: "What devices gain".to_owned(),
-        description: "Gain of each device by its own model, in ascending order.".to_owned(),
+        description: "Gain of each device from its personal model, in ascending order.".to_owned(),
         x_label: "devices, %".to_owned(),
         y_label: if report.is_error {
             "gain, rmse"
@@ -185,14 +160,14 @@ fn gains(report: &DeviceReport) -> Option<String> {
     };
     let (title, caption) = match report.labels {
         None => (
-            "Who gains by a model of its own?",
-            "Above zero the device's own (or fine-tuned) model is better than the other one; beside \
-             each name the share of such devices.",
+            "Who gains from a personal model?",
+            "Above zero the personal (or fine-tuned) model is better than the other one; the label \
+             has the share of such devices.",
         ),
         Some(_) => (
-            "Who gains by the encoder?",
-            "Above zero the head on the encoder is better than the same model without it; beside its \
-             name the share of such devices.",
+            "Who gains from the encoder?",
+            "Above zero the head on the encoder is better than the same model without it; the \
+             label has the share of such devices.",
         ),
     };
     let figure = Figure {
@@ -202,4 +177,25 @@ fn gains(report: &DeviceReport) -> Option<String> {
         ..Figure::default()
     };
     Some(figure.of(plot))
+}
+
+/// The gain of each device over one kind of model, in ascending order.
+fn gains_over(report: &DeviceReport, which: Which, tone: Tone) -> Option<Series> {
+    let gain = |device: &DeviceFigures| {
+        let gain = device.models.tuned.or(device.models.own)? - device.models.of(which)?;
+        Some(if report.is_error { -gain } else { 100.0 * gain })
+    };
+    let mut gains: Vec<f64> = report.devices.iter().filter_map(gain).collect();
+    gains.sort_by(f64::total_cmp);
+    let last = gains.len().checked_sub(1).filter(|last| *last > 0)?;
+    let better = gains.iter().filter(|gain| **gain > 0.0).count();
+    let share = 100.0 * better as f64 / gains.len() as f64;
+    let place = |(rank, gain): (usize, &f64)| Point::new(100.0 * rank as f64 / last as f64, *gain);
+    Some(Series {
+        label: format!("over {}", report.words(which)),
+        end: format!("{} % gain", fixed(share, 0)),
+        points: gains.iter().enumerate().map(place).collect(),
+        tone,
+        dashed: which == Which::Alone,
+    })
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::ReportInput;
+use super::input::ReportInput;
 use super::page::{Figure, paragraph, section};
 use super::plot::{Plot, Point, Scale, Series, Tone};
-use crate::config::DenoiserKind;
+use crate::server::denoise::DenoiserKind;
 
 /// The section; without spectra it says why there are none.
 pub(super) fn section_of(input: &ReportInput) -> String {
@@ -38,7 +38,10 @@ pub(super) fn section_of(input: &ReportInput) -> String {
          strong at all frequencies",
     );
     caption.push_str(match denoised {
-        Some("smoothed") => "; where the signal is mostly slow, damping the fast ones removes more noise than signal.",
+        Some("smoothed") => {
+            "; where the signal is mostly slow, damping the fast ones removes more noise than \
+             signal."
+        }
         _ => ".",
     });
     if spectrum.clean.is_some() {

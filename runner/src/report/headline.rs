@@ -1,13 +1,15 @@
 //! The top of the page: what ran, how good it is, what it spent.
 
-use super::ReportInput;
 use super::html::escape;
+use super::input::ReportInput;
 use super::page::{BADGE, paragraph, section};
-use crate::config::{DenoiserKind, Method, SamplingScheme, Trust};
+use crate::config::SamplingScheme;
+use crate::method::MethodName;
 use crate::number::{fixed, grouped, significant, upper};
-use crate::privacy::accountant::EstimateKind;
 use crate::privacy::statement::PrivacyStatement;
-use crate::rounds::RoundRecord;
+use crate::round::RoundRecord;
+use smolfed_accounting::TrustModel;
+use smolfed_accounting::accountant::EstimateKind;
 
 /// Name, method, the figures that count, and the privacy statement in words.
 pub(super) fn headline(input: &ReportInput) -> String {
@@ -22,8 +24,8 @@ pub(super) fn headline(input: &ReportInput) -> String {
     if done < config.rounds as usize {
         text.push_str(&format!(
             "<p class=\"notice\">This run stopped after {done} of {} rounds. \
-             <code>smolfed run --resume</code> with this directory goes on with it, unless the next round \
-             would exceed its limit on ε.</p>\n",
+             <code>smolfed run --resume</code> with this directory continues it, unless the next \
+             round would exceed its limit on ε.</p>\n",
             config.rounds
         ));
     }
@@ -54,46 +56,22 @@ pub(super) fn headline(input: &ReportInput) -> String {
 
 fn method(input: &ReportInput) -> String {
     let config = &input.config;
-    let mut words = match config.method {
-        Method::DpFed => "DP-Fed: private federated averaging".to_owned(),
-        Method::DpFedLs => {
-            "DP-Fed-LS: private federated averaging with Laplacian smoothing, \
-                            factor "
-                .to_owned()
-                + &significant(config.server.smoothing_factor, 4)
-        }
-        Method::Fedprox => "FedProx: private federated averaging, each device pulled back to the \
-                            shared model"
-            .to_owned(),
-        Method::Pmtl => {
-            "PMTL: a personal model on each device, pulled to the shared one".to_owned()
-        }
-        Method::Dpfedmtl => {
-            "DPFedMTL: shared layers below a private part of each device".to_owned()
-        }
-        Method::PpSgd => "PP-SGD: a shared model and an offset of each device's own".to_owned(),
-        Method::Local => "Local training: each device by itself, nothing is shared".to_owned(),
-        Method::Fedsc => {
-            "FedSC: an encoder without labels, with correlation matrices that are shared".to_owned()
-        }
-        Method::FedavgSc => {
-            "FedAvg of the spectral contrastive loss: an encoder without labels".to_owned()
-        }
-        Method::CentralSc => "The spectral contrastive loss on all samples in one place".to_owned(),
-    };
-    if config.method != Method::DpFedLs && config.server.smoothing_factor > 0.0 {
+    let mut words = config.method.title().to_owned();
+    let factor = config.server.smoothing_factor;
+    if config.method == MethodName::DpFedLs {
+        words.push_str(", factor ");
+        words.push_str(&significant(factor, 4));
+    } else if factor > 0.0 {
         words.push_str(", with Laplacian smoothing, factor ");
-        words.push_str(&significant(config.server.smoothing_factor, 4));
+        words.push_str(&significant(factor, 4));
     }
-    words.push_str(match config.server.denoiser {
-        DenoiserKind::None => "",
-        DenoiserKind::JamesStein => ", with James–Stein shrinkage",
-        DenoiserKind::SoftThreshold => ", with soft thresholding",
-    });
-    words.push_str(match config.privacy.trust {
-        Trust::Central => "",
-        Trust::Local => ", each device adding its own noise",
-    });
+    if let Some(denoiser) = config.server.denoiser.words() {
+        words.push_str(", with ");
+        words.push_str(denoiser);
+    }
+    if config.privacy.trust == TrustModel::Local {
+        words.push_str(", each device adding its own noise");
+    }
     words
 }
 
@@ -178,6 +156,7 @@ fn cohort(input: &ReportInput) -> String {
         SamplingScheme::Uniform => "a fixed number, drawn at random",
         SamplingScheme::Poisson => "each one by chance (Poisson)",
         SamplingScheme::Full => "all of them in every round",
+        SamplingScheme::Unsampled => "those that are available",
     };
     let devices = input.statements.first().map(|statement| statement.devices);
     let drawn = input.records.iter().map(|record| record.cohort as u64);

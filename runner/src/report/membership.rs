@@ -1,6 +1,6 @@
 //! The attack on membership: its curve for one model or for several.
 
-use super::ReportInput;
+use super::input::ReportInput;
 use super::page::Figure;
 use super::plot::{Plot, Point, Series, Tone};
 use crate::audit::membership::Attack;
@@ -38,13 +38,13 @@ pub fn roc_plot(attacks: &[Attack]) -> Plot {
     }
 }
 
-/// The figure of one run; empty where no examples were kept back.
+/// The figure of one run; `None` where no examples were held out.
 pub(super) fn figure_of(input: &ReportInput) -> Option<String> {
     let Attack { roc, .. } = input.membership.first()?;
     let caption = format!(
-        "Calling an example with a small loss a training example; an area under the curve of 0.5 is \
-         guessing. {} training examples of devices against {} that no device held. What an attack \
-         reaches is no bound on what a better one can.",
+        "The attack takes an example with a small loss for a training example; an area under the \
+         curve of 0.5 is guessing. {} training examples of devices against {} that no device held. \
+         A better attack may reach more.",
         roc.members, roc.others
     );
     let figure = Figure {

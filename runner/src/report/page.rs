@@ -12,8 +12,9 @@ const PAGE_STYLE: &str = include_str!("page.css");
 pub(super) const BADGE: &str = "<span class=\"badge\">simulation only</span>";
 
 /// What marks a figure that reads private data without noise.
-pub(super) const BADGE_MEANING: &str = "Figures with this mark read private data without noise. A simulation can show them; a \
-     federation of real devices has none of them, and they must not be published about one.";
+pub(super) const BADGE_MEANING: &str = "Figures with this mark read private data without noise. \
+    A simulation can show them; a federation of real devices has none of them, and they must not \
+    be published about one.";
 
 /// A whole page with this title around its content. The page asks for nothing from elsewhere and
 /// tells the browser to refuse what would.
@@ -22,8 +23,8 @@ pub(super) fn document(title: &str, content: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" \
-         content=\"default-src &#39;none&#39;; style-src &#39;unsafe-inline&#39;; img-src data:\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; \
+         style-src &#39;unsafe-inline&#39;; img-src data:\">\n\
          <title>{} – smolfed report</title>\n<style>\n{STYLE}{PAGE_STYLE}</style>\n</head>\n\
          <body>\n<main>\n{content}</main>\n</body>\n</html>\n",
         escape(title)
@@ -69,7 +70,7 @@ pub(super) struct Figure<'a> {
     pub(super) caption: &'a str,
     /// Whether it reads private data without noise.
     pub(super) simulation_only: bool,
-    /// Whether its caption stands beside it where there is room.
+    /// Whether its caption goes beside it where there is room.
     pub(super) caption_beside: bool,
 }
 

@@ -2,8 +2,8 @@
 //! logarithmic axes.
 //!
 //! A plot takes its colours from the variables of [`STYLE`], so that it follows the reader's choice
-//! of light or dark. Within a page that has this style, use [`Plot::to_svg`]; for a file of its own,
-//! [`Plot::to_svg_file`]. Curves are labelled at their ends instead of in a legend.
+//! of light or dark. Within a page that has this style, use [`Plot::to_svg`]; for a file of its
+//! own, [`Plot::to_svg_file`]. Curves are labelled at their ends instead of in a legend.
 //!
 //! ```
 //! use smolfed::report::plot::{Plot, Point, Scale, Series, Tone};
@@ -24,144 +24,29 @@
 
 mod axis;
 mod cloud;
+mod frame;
 mod labels;
+mod mark;
 mod thin;
 
 use std::fmt::Write;
 
 use self::axis::Axis;
+use self::frame::{Frame, HEIGHT, WIDTH};
 use self::labels::LINE;
 use super::html::escape;
 
 pub use axis::Scale;
 pub use cloud::Cloud;
+pub use mark::{Band, Point, Rule, Series, Span, Tone};
 
 /// Style sheet of all plots: the palette, light, dark and for print, and the classes of the marks.
 pub const STYLE: &str = include_str!("plot/style.css");
 
-/// Size in the units of the drawing; it scales to the width of its place.
-const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 268.0;
-/// Room for the name of the vertical axis, and for ticks and name of the horizontal one.
-const TOP: f64 = 34.0;
-const BOTTOM: f64 = 44.0;
 /// More points than this are a curve; fewer get a dot each.
 const DOTTED: usize = 12;
 /// More curves than this have labels of one line.
 const TALL_LABELS: usize = 3;
-
-/// A colour of the palette: told apart by colour-blind readers, 4.5 : 1 on the paper.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tone {
-    /// The main curve.
-    #[default]
-    Blue,
-    /// What it is compared with.
-    Orange,
-    /// A third.
-    Green,
-    /// A fourth.
-    Purple,
-    /// A fifth.
-    Ochre,
-    /// Context: limits, reference lines.
-    Grey,
-}
-
-impl Tone {
-    /// The tone of curve number `index`, from 0; they repeat after the sixth.
-    #[must_use]
-    pub const fn nth(index: usize) -> Self {
-        match index % 6 {
-            0 => Self::Blue,
-            1 => Self::Orange,
-            2 => Self::Green,
-            3 => Self::Purple,
-            4 => Self::Ochre,
-            _ => Self::Grey,
-        }
-    }
-
-    const fn class(self) -> &'static str {
-        match self {
-            Self::Blue => "blue",
-            Self::Orange => "orange",
-            Self::Green => "green",
-            Self::Purple => "purple",
-            Self::Ochre => "ochre",
-            Self::Grey => "grey",
-        }
-    }
-}
-
-/// A point of a curve. Values that are not finite interrupt the curve.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    /// Across.
-    pub x: f64,
-    /// Up.
-    pub y: f64,
-    /// Half the length of an error bar, in the units of `y`; 0 draws none.
-    pub error: f64,
-}
-
-impl Point {
-    /// A point without an error bar.
-    #[must_use]
-    pub const fn new(x: f64, y: f64) -> Self {
-        Self { x, y, error: 0.0 }
-    }
-
-    /// A point with an error bar from `y - error` to `y + error`.
-    #[must_use]
-    pub const fn with_error(x: f64, y: f64, error: f64) -> Self {
-        Self { x, y, error }
-    }
-}
-
-/// A curve: its points from left to right.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
-    /// Its name, shown at its end; empty for none.
-    pub label: String,
-    /// The value at its end in words, for example `84.3 %`; empty for none.
-    pub end: String,
-    /// The points; long curves are thinned without losing a peak.
-    pub points: Vec<Point>,
-    /// The colour.
-    pub tone: Tone,
-    /// Whether the line is dashed.
-    pub dashed: bool,
-}
-
-/// The vertical extent of a band at one place.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
-    /// Across.
-    pub x: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-/// A filled band behind the curves; what it shows belongs into the caption.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Band {
-    /// The spans from left to right.
-    pub spans: Vec<Span>,
-    /// The colour.
-    pub tone: Tone,
-}
-
-/// A horizontal line at a value of its own meaning, such as a limit.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rule {
-    /// Its name, shown at its right end.
-    pub label: String,
-    /// The value; a rule whose value has no place on the axis is not drawn.
-    pub y: f64,
-}
 
 /// A plot: what is drawn, without how. Only `series`, `bands` or `clouds` need content.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -192,32 +77,7 @@ pub struct Plot {
     pub clouds: Vec<Cloud>,
 }
 
-/// The axes and the rectangle they span.
-struct Frame {
-    x: Axis,
-    y: Axis,
-    left: f64,
-    right: f64,
-}
-
-impl Frame {
-    const BASE: f64 = HEIGHT - BOTTOM;
-
-    fn x(&self, part: f64) -> f64 {
-        self.left + part * (self.right - self.left)
-    }
-
-    fn y(part: f64) -> f64 {
-        Self::BASE - part * (Self::BASE - TOP)
-    }
-
-    /// Where a point goes, unless it has no place.
-    fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
-        Some((self.x(self.x.place(x)?), Self::y(self.y.place(y)?)))
-    }
-}
-
-/// What stands beside the right end of a curve or a rule.
+/// The label at the right end of a curve or a rule.
 struct Label {
     x: f64,
     y: f64,
@@ -271,8 +131,8 @@ impl Plot {
         let frame = self.frame();
         let _ = write!(
             svg,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\"{attributes} viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-             role=\"img\"><title>{}</title><desc>{}</desc>",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\"{attributes} \
+             viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\"><title>{}</title><desc>{}</desc>",
             escape(&self.title),
             escape(&self.description)
         );

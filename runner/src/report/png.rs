@@ -1,10 +1,9 @@
 //! Numbers as small PNG images: blue below zero, orange above, transparent at zero, so that the
 //! same image reads on light and on dark paper.
 
-use std::io::Write;
-
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as STANDARD;
+use png::{ColorType, DeflateCompression, Encoder, Filter};
 
 /// Shades on each side of zero.
 const SHADES: u8 = 60;
@@ -18,17 +17,8 @@ pub(super) fn data_uri(values: &[f32], width: usize, full: f32) -> Option<String
     if height == 0 || height * width != values.len() {
         return None;
     }
-    let size = [u32::try_from(width).ok()?, u32::try_from(height).ok()?];
-    let mut pixels = Vec::with_capacity(values.len() + height);
-    for row in values.chunks_exact(width) {
-        // Filter 0: the bytes as they are.
-        pixels.push(0);
-        pixels.extend(row.iter().map(|value| shade(*value, full)));
-    }
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&pixels).ok()?;
-    let pixels = encoder.finish().ok()?;
-
+    let size = (u32::try_from(width).ok()?, u32::try_from(height).ok()?);
+    let pixels: Vec<u8> = values.iter().map(|value| shade(*value, full)).collect();
     let shades = || -i32::from(SHADES)..=i32::from(SHADES);
     let palette: Vec<u8> = shades()
         .flat_map(|level| if level < 0 { BLUE } else { ORANGE })
@@ -36,29 +26,20 @@ pub(super) fn data_uri(values: &[f32], width: usize, full: f32) -> Option<String
     let alpha: Vec<u8> = shades()
         .map(|level| (255 * level.abs() / i32::from(SHADES)) as u8)
         .collect();
-    let mut header = Vec::new();
-    header.extend(size.into_iter().flat_map(u32::to_be_bytes));
-    // Eight bits a pixel, palette, deflate, the usual filters, not interlaced.
-    header.extend([8, 3, 0, 0, 0]);
 
-    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
-    let chunks: [(&[u8; 4], &[u8]); 5] = [
-        (b"IHDR", &header),
-        (b"PLTE", &palette),
-        (b"tRNS", &alpha),
-        (b"IDAT", &pixels),
-        (b"IEND", &[]),
-    ];
-    for (kind, data) in chunks {
-        png.extend(u32::try_from(data.len()).ok()?.to_be_bytes());
-        png.extend(kind);
-        png.extend(data);
-        let mut check = crc32fast::Hasher::new();
-        check.update(kind);
-        check.update(data);
-        png.extend(check.finalize().to_be_bytes());
-    }
-    Some(format!("data:image/png;base64,{}", base64(&png)))
+    let mut image = Vec::new();
+    let mut encoder = Encoder::new(&mut image, size.0, size.1);
+    encoder.set_color(ColorType::Indexed);
+    encoder.set_palette(palette);
+    encoder.set_trns(alpha);
+    // Entries of a palette are no numbers: their differences compress worse than they do.
+    encoder.set_filter(Filter::NoFilter);
+    encoder.set_deflate_compression(DeflateCompression::Level(9));
+    encoder
+        .write_header()
+        .and_then(|mut writer| writer.write_image_data(&pixels))
+        .ok()?;
+    Some(format!("data:image/png;base64,{}", STANDARD.encode(&image)))
 }
 
 /// Entry of the palette for a value; zero and NaN are the middle.
@@ -68,40 +49,9 @@ fn shade(value: f32, full: f32) -> u8 {
     (i32::from(SHADES) + level.round() as i32) as u8
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |bits: usize, i| {
-            bits << 8 | usize::from(three.get(i).copied().unwrap_or(0))
-        });
-        for digit in 0..4 {
-            // One byte fills two digits, two fill three; the rest is padding.
-            text.push(if digit <= three.len() {
-                char::from(DIGITS[bits >> (18 - 6 * digit) & 63])
-            } else {
-                '='
-            });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_become_base64() {
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     #[test]
     fn shades_are_symmetric_and_bounded() {

@@ -1,6 +1,6 @@
 //! How to repeat the run, and its complete configuration.
 
-use super::ReportInput;
+use super::input::ReportInput;
 use super::page::{details, paragraph, preformatted, section};
 
 /// The section.

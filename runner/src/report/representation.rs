@@ -1,15 +1,12 @@
-//! What the encoder sees: principal components of its representations and their spectrum; and what
-//! they are worth, which stands beside the other curves over rounds.
+//! What the encoder sees: principal components of its representations and their spectrum.
 
 use std::collections::BTreeMap;
 
-use super::ReportInput;
-use super::curves::{curve, extent};
+use super::input::ReportInput;
 use super::page::{Figure, grid, section};
-use super::plot::{Cloud, Plot, Point, Scale, Series, Tone};
+use super::plot::{Cloud, Plot, Point, Scale, Series};
 use crate::number::fixed;
 use crate::representation::{Dot, Picture};
-use crate::rounds::RoundRecord;
 
 /// Eigenvalues below this part of the largest are the rounding of `f32`; they are drawn there.
 const ROUNDING: f64 = 1e-8;
@@ -27,49 +24,6 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         return String::new();
     }
     section("What the encoder sees", &grid(&figures))
-}
-
-/// Accuracy of nearest neighbours and of the probe over rounds.
-pub(super) fn accuracy(records: &[RoundRecord]) -> Option<String> {
-    type Get = fn(&RoundRecord) -> Option<f64>;
-    let measures: [(&str, Tone, Get); 2] = [
-        ("linear probe", Tone::Orange, |record| {
-            record.simulation_only.probe_accuracy
-        }),
-        ("neighbours", Tone::Blue, |record| {
-            record.simulation_only.knn_accuracy
-        }),
-    ];
-    let series = measures.into_iter().filter_map(|(label, tone, get)| {
-        let points = curve(records, |record| get(record).map(|share| 100.0 * share));
-        Some(Series {
-            label: label.to_owned(),
-            end: format!("{} %", fixed(points.last()?.y, 2)),
-            points,
-            tone,
-            dashed: false,
-        })
-    });
-    let series: Vec<Series> = series.collect();
-    if series.is_empty() {
-        return None;
-    }
-    let figure = Figure {
-        title: "Accuracy on frozen representations",
-        caption: "Classes of held-out samples, told from representations alone: by the nearest \
-                  neighbours among training samples, by a linear model trained on these. The encoder \
-                  itself has seen no label.",
-        simulation_only: true,
-        ..Figure::default()
-    };
-    Some(figure.of(Plot {
-        x_label: "round".to_owned(),
-        y_label: "accuracy, %".to_owned(),
-        x_scale: Scale::Whole,
-        x_reach: extent(records),
-        series,
-        ..Plot::default()
-    }))
 }
 
 /// The samples in the plane of the two principal axes, by class.
@@ -90,9 +44,9 @@ fn components(picture: &Picture) -> Option<String> {
     let clouds: Vec<Cloud> = clouds.collect();
     let share = |index: usize| fixed(100.0 * picture.explained[index], 0);
     let caption = format!(
-        "{} samples in the plane in which representations vary most; names stand at the means of their \
-         classes. Classes that lie apart here are easy to tell; others may differ in directions that are \
-         not shown.{}",
+        "{} samples in the plane in which representations vary most; names mark the means of their \
+         classes. Classes that are separate here are easy to classify; others may differ in \
+         directions that are not shown.{}",
         picture.points.len(),
         if clouds.len() > Cloud::DISTINCT {
             " Marks and colours repeat."
@@ -123,9 +77,9 @@ fn spectrum(picture: &Picture) -> Option<String> {
     let in_use = picture.eigenvalues.iter();
     let in_use = in_use.filter(|value| **value > IN_USE * largest).count();
     let caption = format!(
-        "Of the mean of z zᵀ over samples, z their representations; {in_use} of {} are above a hundredth of \
-         the largest. Values that fall to near zero mean collapse: directions that carry nothing. What is \
-         below 10⁻⁸ of the largest is drawn there.",
+        "Of the mean of z zᵀ over samples, z their representations; {in_use} of {} are above a \
+         hundredth of the largest. Values near zero mean collapse: directions that carry nothing. \
+         Values below 10⁻⁸ of the largest are drawn at that level.",
         picture.eigenvalues.len()
     );
     let figure = Figure {

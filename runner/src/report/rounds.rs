@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use super::ReportInput;
+use super::input::ReportInput;
 use super::page::{BADGE, Column, details, paragraph, section, table};
+use crate::evaluation::samples::Evaluation;
 use crate::number::{fixed, grouped, significant};
-use crate::rounds::RoundRecord;
-use crate::simulate::Evaluation;
+use crate::round::RoundRecord;
 
 /// Most rows of the table of rounds.
-const MOST_ROWS: usize = 25;
+const MAX_ROWS: usize = 25;
 
 /// The table of rounds, evenly thinned, to be opened on demand.
 pub(super) fn table_of(input: &ReportInput) -> String {
     let count = input.records.len();
-    let every = count.div_ceil(MOST_ROWS).max(1);
+    let every = count.div_ceil(MAX_ROWS).max(1);
     let rows: Vec<Vec<String>> = input
         .records
         .iter()

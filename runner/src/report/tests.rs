@@ -3,14 +3,18 @@ use std::collections::BTreeMap;
 use super::markup::assert_well_formed;
 use super::*;
 use crate::audit::membership::{Attack, Roc};
-use crate::config::{DEFAULT, Override};
-use crate::personal::{DeviceFigures, DeviceReport};
-use crate::privacy::accountant::Accountant;
-use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
-use crate::privacy::params::{ClipNorm, Delta, NoiseMultiplier};
+use crate::config::{Config, DEFAULT, Override};
+use crate::evaluation::devices::{DeviceFigures, DeviceReport, ModelFigures};
+use crate::evaluation::quantiles::Quantiles;
+use crate::evaluation::samples::Evaluation;
+use crate::privacy::statement::PrivacyStatement;
 use crate::representation::{Dot, Picture};
-use crate::rounds::{Quantiles, SimulationOnly};
-use crate::simulate::Evaluation;
+use crate::round::{RoundRecord, SimulationOnly, Spectrum};
+use crate::run::directory::model_file::ModelFile;
+use smolfed_accounting::{
+    Accountant, ClipNorm, Delta, Mechanism, NoiseMultiplier, PrivacyEvent, PrivacyUnit, Sampling,
+    TrustModel,
+};
 
 /// A run of `rounds` rounds with everything that a run can have.
 fn complete(rounds: u32) -> ReportInput {
@@ -62,10 +66,12 @@ fn devices() -> DeviceReport {
         DeviceFigures {
             device: index.to_string(),
             samples: 10,
-            shared: figure(0.5),
-            own: figure(0.7),
-            tuned: figure(0.72),
-            alone: figure(0.6),
+            models: ModelFigures {
+                shared: figure(0.5),
+                own: figure(0.7),
+                tuned: figure(0.72),
+                alone: figure(0.6),
+            },
         }
     };
     DeviceReport {
@@ -234,7 +240,7 @@ fn a_run_without_evaluation_says_so() {
 }
 
 #[test]
-fn an_encoder_is_judged_by_its_representations() {
+fn an_encoder_is_evaluated_by_its_representations() {
     let mut input = complete(5);
     for record in &mut input.records {
         record.test = None;

@@ -4,15 +4,16 @@
 use std::fmt::Write;
 
 use super::html::escape;
+use super::input::ReportInput;
 use super::page::{Figure, paragraph, section};
-use super::{ReportInput, png};
+use super::png;
 use crate::number::significant;
-use crate::run_dir::ModelFile;
+use crate::run::directory::model_file::ModelFile;
 
 /// Most images or rows; a page with more is no longer read.
-const MOST_OUTPUTS: usize = 64;
+const MAX_OUTPUTS: usize = 64;
 /// Most bars.
-const MOST_BARS: usize = 40;
+const MAX_BARS: usize = 40;
 
 /// The section. Weights are released: they need no badge.
 pub(super) fn section_of(input: &ReportInput) -> String {
@@ -41,7 +42,7 @@ fn outputs(model: &ModelFile) -> impl Iterator<Item = (String, &[f32])> {
     // A single output of a classifier speaks for the second class.
     let first = usize::from(rows.len() == 1);
     rows.enumerate()
-        .take(MOST_OUTPUTS)
+        .take(MAX_OUTPUTS)
         .map(move |(row, weights)| {
             let class = row + first;
             let name = match model.hidden {
@@ -139,7 +140,7 @@ fn bars(model: &ModelFile) -> String {
         "<table class=\"bars\"><thead><tr><th scope=\"col\">feature</th>\
          <td></td><th scope=\"col\" class=\"number\">weight</th></tr></thead><tbody>\n",
     );
-    for &feature in order.iter().take(MOST_BARS) {
+    for &feature in order.iter().take(MAX_BARS) {
         let weight = model.weights[feature];
         let name = model.feature_names.get(feature).cloned();
         let name = name.unwrap_or_else(|| format!("feature {feature}"));
@@ -161,12 +162,12 @@ fn bars(model: &ModelFile) -> String {
         );
     }
     content.push_str("</tbody></table>\n");
-    let shown = model.weights.len().min(MOST_BARS);
+    let shown = model.weights.len().min(MAX_BARS);
     let caption = format!(
         "{} in the units of the scaled features, the largest first{}.",
         match model.weights.len() {
             1 => "The only weight".to_owned(),
-            count if count <= MOST_BARS => format!("All {count} weights"),
+            count if count <= MAX_BARS => format!("All {count} weights"),
             count => format!("The {shown} largest of {count} weights"),
         },
         match model.biases.first() {
@@ -207,8 +208,8 @@ fn full_colour(weights: &[f32]) -> f32 {
 
 fn left_off(model: &ModelFile) -> String {
     let count = model.weights.len() / model.features;
-    if count > MOST_OUTPUTS {
-        format!(" The first {MOST_OUTPUTS} of {count} outputs.")
+    if count > MAX_OUTPUTS {
+        format!(" The first {MAX_OUTPUTS} of {count} outputs.")
     } else {
         String::new()
     }

@@ -1,11 +1,12 @@
-//! Eigenvalues and eigenvectors of small symmetric matrices, by cyclic Jacobi rotations; the nearest positive
-//! semi-definite matrix.
+//! Eigenvalues and eigenvectors of small symmetric matrices, by cyclic Jacobi rotations; the
+//! nearest positive semi-definite matrix.
 //!
-//! A rotation in the plane of two coordinates p < q makes the entry (p, q) zero; going through all pairs again and
-//! again makes the matrix diagonal, in about eight passes (Golub and Van Loan, Matrix Computations, 4th edition,
-//! section 8.5). A linear algebra library would be faster for large matrices, but chooses its kernels for the machine
-//! it runs on and sums in other orders with each; here are only +, −, ·, / and the square root, which IEEE 754 rounds
-//! correctly, in one order: the same bits on every machine. What devices are sent depends on them
+//! A rotation in the plane of two coordinates p < q makes the entry (p, q) zero; going through all
+//! pairs again and again makes the matrix diagonal, in about eight passes (Golub and Van Loan,
+//! Matrix Computations, 4th edition, section 8.5). A linear algebra library would be faster for
+//! large matrices, but chooses its kernels for the machine it runs on and sums in other orders with
+//! each; here are only +, −, ·, / and the square root, which IEEE 754 rounds correctly, in one
+//! order: the same bits on every machine. What devices are sent depends on them
 //! ([`project_to_psd`]).
 
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
@@ -13,7 +14,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 use smolfed_core::contrast::correlation::packed_length;
 
 /// Passes over all pairs, if it takes as many; convergence is quadratic from about the fifth on.
-const MOST_PASSES: u32 = 60;
+const MAX_PASSES: u32 = 60;
 /// An off-diagonal entry this small beside the largest entry is zero: 2⁻⁶⁰.
 const NEGLIGIBLE: f64 = 1.0 / (1u64 << 60) as f64;
 
@@ -22,16 +23,17 @@ const NEGLIGIBLE: f64 = 1.0 / (1u64 << 60) as f64;
 pub struct Eigen {
     /// The n eigenvalues, the largest first.
     pub values: Vec<f64>,
-    /// The eigenvectors in the order of their values, one a row of n numbers: orthonormal, each with the sign that
-    /// makes its largest entry positive.
+    /// The eigenvectors in the order of their values, one a row of n numbers: orthonormal, each
+    /// with the sign that makes its largest entry positive.
     pub vectors: Vec<f64>,
 }
 
 /// Eigenvalues and eigenvectors of a symmetric matrix.
 ///
-/// * Shape: `matrix` is width × width, row by row; what is missing counts as zero. Of each pair of entries that
-///   mirror each other the one above the diagonal is read.
-/// * Accuracy: about `width · 2⁻⁵²` times the largest entry; entries that are not finite make all values NaN.
+/// * Shape: `matrix` is width × width, row by row; what is missing counts as zero. Of each pair of
+///   entries that mirror each other the one above the diagonal is read.
+/// * Accuracy: about `width · 2⁻⁵²` times the largest entry; entries that are not finite make all
+///   values NaN.
 /// * Cost: about `50 · width³` flop.
 #[must_use]
 pub fn symmetric_eigen(matrix: &[f64], width: usize) -> Eigen {
@@ -55,7 +57,7 @@ pub fn symmetric_eigen(matrix: &[f64], width: usize) -> Eigen {
         rotating.vectors[index * width + index] = 1.0;
     }
     let largest = rotating.matrix.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-    for _ in 0..MOST_PASSES {
+    for _ in 0..MAX_PASSES {
         if !rotating.pass(NEGLIGIBLE * largest) {
             break;
         }
@@ -138,12 +140,13 @@ impl Rotating {
     }
 }
 
-/// Replaces a symmetric matrix by the positive semi-definite one that is nearest in the Frobenius norm: without its
-/// negative eigenvalues (Higham 1988, Theorem 2.1, doi:10.1016/0024-3795(88)90223-6). Noise can make a correlation
-/// matrix indefinite, and the loss of a device unbounded below.
+/// Replaces a symmetric matrix by the positive semi-definite one that is nearest in the Frobenius
+/// norm: without its negative eigenvalues (Higham 1988, Theorem 2.1,
+/// doi:10.1016/0024-3795(88)90223-6). Noise can make a correlation matrix indefinite, and the loss
+/// of a device unbounded below.
 ///
-/// * Shape: packed as [`packed_length`] has it, of width `width`. A matrix of another length, or with entries that are
-///   not finite, stays as it was.
+/// * Shape: packed as [`packed_length`] has it, of width `width`. A matrix of another length, or
+///   with entries that are not finite, stays as it was.
 /// * Accuracy: that of `f32`; a matrix without negative eigenvalues keeps its bits.
 /// * Privacy: post-processing of a matrix that has its noise.
 pub fn project_to_psd(packed: &mut [f32], width: usize) {

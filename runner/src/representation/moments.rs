@@ -3,8 +3,8 @@
 use super::Labelled;
 use super::eigen::symmetric_eigen;
 
-/// A direction whose variance is below this part of the mean squared length varies by rounding only: its standard
-/// deviation is 10⁻⁶ of a length, a few last bits of `f32`.
+/// A direction whose variance is below this part of the mean squared length varies by rounding
+/// only: its standard deviation is 10⁻⁶ of a length, a few last bits of `f32`.
 const ROUNDING: f64 = 1e-12;
 
 /// A number of a representation; what is not finite counts as zero.
@@ -12,7 +12,8 @@ fn number(x: &f32) -> f64 {
     if x.is_finite() { f64::from(*x) } else { 0.0 }
 }
 
-/// The mean of `(z − centre)(z − centre)ᵀ`, of which only the upper triangle is filled; zero without samples.
+/// The mean of `(z − centre)(z − centre)ᵀ`, of which only the upper triangle is filled; zero
+/// without samples.
 pub(super) fn second_moment(samples: &Labelled, centre: &[f64]) -> Vec<f64> {
     let width = samples.width;
     let mut sum = vec![0.0; width * width];

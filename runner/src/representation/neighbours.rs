@@ -1,11 +1,12 @@
 //! Accuracy of the k nearest neighbours: how close samples of one class are to each other.
 //!
-//! Near means a large cosine of the representations as they are, without centring. The spectral contrastive loss
-//! sees representations through their inner products only (HaoChen et al. 2021, arXiv:2106.04156), from the origin: an
-//! inner product near zero is "nothing in common", and centring would move that zero. The cosine rather than the inner
-//! product itself, because a long representation would be everybody's neighbour. On principal components of the digits
-//! centring costs up to four points of accuracy where there are few, and is worth nothing where there are many. Each
-//! neighbour has one vote, so that there is no temperature to choose.
+//! Near means a large cosine of the representations as they are, without centring. The spectral
+//! contrastive loss sees representations through their inner products only (HaoChen et al. 2021,
+//! arXiv:2106.04156), from the origin: an inner product near zero is "nothing in common", and
+//! centring would move that zero. The cosine rather than the inner product itself, because a long
+//! representation would be everybody's neighbour. On principal components of the digits centring
+//! costs up to four points of accuracy where there are few, and is worth nothing where there are
+//! many. Each neighbour has one vote, so that there is no temperature to choose.
 
 use rayon::prelude::*;
 use smolfed_core::lanes;
@@ -14,16 +15,17 @@ use smolfed_simd::{Kernels, Rows};
 
 use super::Labelled;
 
-/// Queries of one task of the thread pool, and samples of the bank that they are compared with at once: the cosines fit
-/// the second level of the cache, the samples the first.
+/// Queries of one task of the thread pool, and samples of the bank that they are compared with at
+/// once: the cosines fit the second level of the cache, the samples the first.
 const QUERIES: usize = 128;
 const BANK: usize = 512;
 
-/// Part of `queries` whose class most of their `neighbours` nearest samples of `bank` have; `None` if there are no
-/// samples, or if the widths differ.
+/// Part of `queries` whose class most of their `neighbours` nearest samples of `bank` have; `None`
+/// if there are no samples, or if the widths differ.
 ///
-/// * Ties: of samples that are as near the first ones in the bank; of classes with as many votes the one whose nearest
-///   sample is nearest. A bank of fewer samples votes as a whole; zero neighbours are one.
+/// * Ties: of samples that are as near the first ones in the bank; of classes with as many votes
+///   the one whose nearest sample is nearest. A bank of fewer samples votes as a whole; zero
+///   neighbours are one.
 /// * A representation that is zero or not finite has no direction: its cosine with all others is 0.
 /// * Cost: `2 · bank · queries · width` flop, in parallel; the same bits on any number of threads.
 #[must_use]
@@ -31,15 +33,15 @@ pub fn knn_accuracy(bank: &Labelled, queries: &Labelled, neighbours: usize) -> O
     if bank.width != queries.width || bank.is_empty() || queries.is_empty() {
         return None;
     }
-    let shelves = shelves(bank);
+    let parts = parts(bank);
     let (width, directions) = (queries.width, directions(queries));
     let indices: Vec<u32> = (0..queries.len() as u32).collect();
     let samples = Rows::new(&directions, width, &queries.classes, &indices);
-    let most = neighbours.clamp(1, bank.len());
+    let neighbours = neighbours.clamp(1, bank.len());
     let pieces: Vec<Result<usize, ModelError>> = indices
         .par_chunks(QUERIES)
         .map(|batch| {
-            let nearest = nearest(&shelves, &samples, batch, most)?;
+            let nearest = nearest(&parts, &samples, batch, neighbours)?;
             let classes = batch.iter().map(|index| queries.classes[*index as usize]);
             let pairs = nearest.iter().zip(classes);
             Ok(pairs
@@ -51,20 +53,21 @@ pub fn knn_accuracy(bank: &Labelled, queries: &Labelled, neighbours: usize) -> O
     Some(correct as f64 / queries.len() as f64)
 }
 
-/// Some samples of the bank as a linear model: its scores of a query are their cosines, by the kernels of models.
-struct Shelf<'a> {
+/// Some samples of the bank as a linear model: its scores of a query are their cosines, by the
+/// kernels of models.
+struct BankPart<'a> {
     model: Softmax<usize, usize>,
     parameters: Vec<f32>,
     classes: &'a [u16],
 }
 
-fn shelves(bank: &Labelled) -> Vec<Shelf<'_>> {
+fn parts(bank: &Labelled) -> Vec<BankPart<'_>> {
     let directions = directions(bank);
     let rows = directions.chunks(BANK * bank.width);
     rows.zip(bank.classes[..bank.len()].chunks(BANK))
         .map(|(rows, classes)| {
             let biases = vec![0.0; classes.len()];
-            Shelf {
+            BankPart {
                 model: Softmax::new(bank.width, classes.len()),
                 parameters: [rows, &biases].concat(),
                 classes,
@@ -86,21 +89,20 @@ fn directions(samples: &Labelled) -> Vec<f32> {
 
 /// The nearest samples of each query of a batch.
 fn nearest(
-    shelves: &[Shelf<'_>],
+    parts: &[BankPart<'_>],
     queries: &Rows<'_, u16>,
     batch: &[u32],
-    most: usize,
+    neighbours: usize,
 ) -> Result<Vec<Nearest>, ModelError> {
-    let mut all = vec![Nearest::new(most); batch.len()];
+    let mut all = vec![Nearest::new(neighbours); batch.len()];
     let mut cosines = vec![0.0; batch.len() * BANK];
-    for shelf in shelves {
-        let count = shelf.classes.len();
+    for part in parts {
+        let count = part.classes.len();
         let cosines = &mut cosines[..batch.len() * count];
-        shelf
-            .model
-            .row_scores(&shelf.parameters, queries, batch, cosines)?;
+        part.model
+            .row_scores(&part.parameters, queries, batch, cosines)?;
         for (nearest, cosines) in all.iter_mut().zip(cosines.chunks_exact(count)) {
-            nearest.offer(cosines, shelf.classes);
+            nearest.offer(cosines, part.classes);
         }
     }
     Ok(all)
@@ -109,17 +111,17 @@ fn nearest(
 /// The nearest samples so far, the nearest first.
 #[derive(Clone)]
 struct Nearest {
-    most: usize,
+    count: usize,
     found: Vec<(f32, u16)>,
     /// What a sample must exceed to be among them.
     threshold: f32,
 }
 
 impl Nearest {
-    fn new(most: usize) -> Self {
+    fn new(count: usize) -> Self {
         Self {
-            most,
-            found: Vec::with_capacity(most + 1),
+            count,
+            found: Vec::with_capacity(count + 1),
             threshold: f32::NEG_INFINITY,
         }
     }
@@ -130,8 +132,8 @@ impl Nearest {
             if *cosine > self.threshold {
                 let place = self.found.partition_point(|(other, _)| other >= cosine);
                 self.found.insert(place, (*cosine, *class));
-                self.found.truncate(self.most);
-                if let Some((last, _)) = self.found.get(self.most - 1) {
+                self.found.truncate(self.count);
+                if let Some((last, _)) = self.found.get(self.count - 1) {
                     self.threshold = *last;
                 }
             }

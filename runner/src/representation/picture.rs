@@ -7,15 +7,16 @@ use super::eigen::symmetric_eigen;
 use super::moments::{Axes, second_moment};
 
 /// Most dots; more hide each other.
-const MOST_DOTS: usize = 600;
+const MAX_DOTS: usize = 600;
 
 /// What `representation.json` of a run directory holds, for the plots. Simulation only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
-    /// Eigenvalues of the mean of `z zᵀ` over all samples, z not centred, the largest first: the matrix that devices
-    /// share. Never below 0.
+    /// Eigenvalues of the mean of `z zᵀ` over all samples, z not centred, the largest first: the
+    /// matrix that devices share. Never below 0.
     pub eigenvalues: Vec<f64>,
-    /// Share of the variance along each of the two principal axes of the centred samples; 0 if nothing varies.
+    /// Share of the variance along each of the two principal axes of the centred samples; 0 if
+    /// nothing varies.
     pub explained: [f64; 2],
     /// At most 600 samples, each class with its share of them.
     pub points: Vec<Dot>,
@@ -35,7 +36,8 @@ pub struct Dot {
 }
 
 impl Picture {
-    /// The picture of some samples; `None` if there are none. A number that is not finite counts as zero.
+    /// The picture of some samples; `None` if there are none. A number that is not finite counts as
+    /// zero.
     ///
     /// Cost: `2 · samples · width²` flop and two eigenvalue problems.
     #[must_use]
@@ -66,7 +68,7 @@ fn dots(samples: &Labelled, axes: &Axes) -> Vec<Dot> {
         .collect();
     // A stable sort: samples of a class keep their order.
     by_class.sort_by_key(|(class, _)| *class);
-    let count = by_class.len().min(MOST_DOTS);
+    let count = by_class.len().min(MAX_DOTS);
     (0..count)
         .map(|index| {
             let (class, row) = by_class[index * by_class.len() / count];

@@ -1,9 +1,10 @@
 //! A linear probe: how much of the classes a linear model can read off a representation.
 //!
-//! A softmax is trained on the bank by the code that trains on devices, many steps of a falling size. Before that the
-//! representations are standardised by the bank's mean and covariance: along its principal axes each coordinate has
-//! variance 1. No linear model can say more or less after it, but SGD needs no more steps for a representation with
-//! correlated or uneven coordinates, and the figure does not depend on the basis in which an encoder happens to write.
+//! A softmax is trained on the bank by the code that trains on devices, many steps of a falling
+//! size. Before that the representations are standardised by the bank's mean and covariance: along
+//! its principal axes each coordinate has variance 1. No linear model can say more or less after
+//! it, but SGD needs no more steps for a representation with correlated or uneven coordinates, and
+//! the figure does not depend on the basis in which an encoder happens to write.
 
 use std::num::NonZeroU32;
 
@@ -26,12 +27,14 @@ const STEPS: usize = 2_000;
 /// Keeps the weights finite where classes can be separated.
 const WEIGHT_DECAY: f32 = 1e-4;
 
-/// Part of `queries` whose class a softmax, trained on `bank`, predicts; `None` if there are no samples or no classes, or
-/// if the widths differ.
+/// Part of `queries` whose class a softmax, trained on `bank`, predicts; `None` if there are no
+/// samples or no classes, or if the widths differ.
 ///
 /// * Classes from `class_count` on are never predicted.
-/// * A number that is not finite counts as zero. Directions along which the bank does not vary are left out.
-/// * Cost: about `24 · bank · width · class_count · 4` flop, more for less than 10,000 samples; deterministic.
+/// * A number that is not finite counts as zero. Directions along which the bank does not vary are
+///   left out.
+/// * Cost: about `24 · bank · width · class_count · 4` flop, more for less than 10,000 samples;
+///   deterministic.
 #[must_use]
 pub fn probe_accuracy(bank: &Labelled, queries: &Labelled, class_count: usize) -> Option<f64> {
     let too_many = class_count > usize::from(u16::MAX) + 1;
@@ -64,8 +67,8 @@ fn rows<'a>(samples: &'a Labelled, indices: &'a [u32]) -> Rows<'a, u16> {
     Rows::new(&samples.values, samples.width, &samples.classes, indices)
 }
 
-/// Coordinates of variance 1 along the axes, and a last one that is always 0: a model has a feature even where nothing
-/// varies.
+/// Coordinates of variance 1 along the axes, and a last one that is always 0: a model has a feature
+/// even where nothing varies.
 fn standardised(axes: &Axes, samples: &Labelled) -> Labelled {
     let values = samples.rows().flat_map(|row| {
         let coordinates = axes.coordinates(row).zip(&axes.variances);

@@ -18,7 +18,8 @@ fn scatter(index: usize) -> f32 {
     (mixed.wrapping_mul(2_246_822_519) >> 8) as f32 / 8_388_608.0 - 1.0
 }
 
-/// `count` samples, in turn of `classes` classes; class c has `apart` on coordinate c, beside the scatter.
+/// `count` samples, in turn of `classes` classes; class c has `apart` on coordinate c, beside the
+/// scatter.
 fn clouds(width: usize, classes: usize, count: usize, apart: f32, seed: usize) -> Labelled {
     let value = |index: usize| {
         let (sample, coordinate) = (index / width, index % width);
@@ -168,7 +169,7 @@ fn every_class_has_its_share_of_the_dots() {
 /// An independent reading has .966 and .950 for 16 principal components, over another split.
 #[test]
 fn principal_components_of_digits_are_worth_what_is_known() {
-    let data = crate::data::digits::load().unwrap().data;
+    let data = crate::data::digits::load().unwrap();
     let Targets::Classes { labels, .. } = data.targets() else {
         unreachable!("digits have classes");
     };

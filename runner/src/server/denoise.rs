@@ -1,80 +1,95 @@
-//! Denoisers of the averaged noisy update: post-processing, so none of them costs privacy.
+//! Denoisers of the averaged noisy update: post-processing, so none of them costs privacy. A
+//! denoiser is one file and one line of the table below.
 //!
-//! Laplacian smoothing is the paper's (Liang et al. 2020, arXiv:2005.00218, Algorithm 1);
-//! James-Stein and soft thresholding are those it compares with in Table 4 (Balle, Wang 2018,
-//! arXiv:1805.06530, Section 4). Each works tensor by tensor.
+//! Laplacian smoothing is the method of DP-Fed-LS; James-Stein and soft thresholding are those that
+//! the paper compares it with in Table 4. Each works tensor by tensor.
 
+mod james_stein;
+mod laplacian;
+mod soft_threshold;
+mod tensor;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 use smolfed_core::smooth::LaplacianSmoothing;
 
-/// What happens to the noisy average before it is applied.
-#[derive(Clone, Debug)]
-pub enum Denoiser {
-    /// Nothing.
-    None,
-    /// A_σ⁻¹ on each tensor.
-    Laplacian {
-        /// A_σ.
-        smoothing: LaplacianSmoothing,
-        /// Axes of the input along which weights are smoothed; empty for the flat tensor.
-        axes: Vec<usize>,
-    },
-    /// `max(0, 1 − (d − 2) ν² / ‖y‖²) · y`.
-    JamesStein,
-    /// `sign(y) · max(0, |y| − ν √(2 ln d))`.
-    SoftThreshold,
-}
+use james_stein::JamesStein;
+use laplacian::Laplacian;
+use soft_threshold::SoftThreshold;
+pub use tensor::{Denoise, Tensor};
 
-impl Denoiser {
-    /// Denoises `average` in place. `noise_std` is that of the noise in the average, a coordinate.
-    pub fn apply(&self, average: &mut [f32], tensors: &[usize], noise_std: f64) {
-        let mut rest = average;
-        for (index, length) in tensors.iter().enumerate() {
-            let Some((tensor, after)) = rest.split_at_mut_checked(*length) else {
-                return;
-            };
-            // The first tensor has the input's axes, once for each output.
-            self.apply_to_tensor(tensor, index == 0, noise_std);
-            rest = after;
+/// The table of denoisers without settings: name in files, words for reports, and the denoiser.
+macro_rules! denoisers {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $words:literal, $denoiser:expr;)*) => {
+        /// What the server does to the noisy average, beside or instead of smoothing it.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum DenoiserKind {
+            /// Nothing, or Laplacian smoothing with `method = "dp-fed-ls"`.
+            #[default]
+            #[serde(rename = "none")]
+            None,
+            $($(#[$doc])* #[serde(rename = $name)] $variant,)*
         }
-    }
 
-    fn apply_to_tensor(&self, tensor: &mut [f32], has_axes: bool, noise_std: f64) {
-        match self {
-            Self::None => {}
-            Self::Laplacian { smoothing, axes } => {
-                let is_grid = has_axes && !axes.is_empty();
-                // Axes that do not divide the tensor are refused before a run starts.
-                if !(is_grid && smoothing.apply_grid(tensor, axes).is_ok()) {
-                    smoothing.apply(tensor);
+        impl DenoiserKind {
+            /// How it is named in a report, to follow "with"; `None` if nothing is done.
+            #[must_use]
+            pub const fn words(self) -> Option<&'static str> {
+                match self {
+                    Self::None => None,
+                    $(Self::$variant => Some($words),)*
                 }
             }
-            Self::JamesStein => james_stein(tensor, noise_std),
-            Self::SoftThreshold => soft_threshold(tensor, noise_std),
+
+            /// The denoiser.
+            #[must_use]
+            pub fn denoiser(self) -> Denoiser {
+                match self {
+                    Self::None => Denoiser::default(),
+                    $(Self::$variant => Denoiser(Some(Arc::new($denoiser))),)*
+                }
+            }
         }
-    }
-}
-
-/// Positive-part James-Stein shrinkage towards zero.
-fn james_stein(tensor: &mut [f32], noise_std: f64) {
-    let squares: f64 = tensor.iter().map(|y| f64::from(*y) * f64::from(*y)).sum();
-    let surplus = (tensor.len() as f64 - 2.0) * noise_std * noise_std;
-    // A tensor of zeros stays zero; the plain factor would be 0/0.
-    let factor = if squares > 0.0 {
-        (1.0 - surplus / squares).max(0.0)
-    } else {
-        0.0
     };
-    for y in tensor {
-        *y = (f64::from(*y) * factor) as f32;
-    }
 }
 
-/// Soft thresholding at the universal threshold.
-fn soft_threshold(tensor: &mut [f32], noise_std: f64) {
-    let threshold = noise_std * libm::sqrt(2.0 * libm::log(tensor.len() as f64));
-    for y in tensor {
-        let magnitude = (f64::from(y.abs()) - threshold).max(0.0) as f32;
-        *y = magnitude.copysign(*y);
+denoisers! {
+    /// James-Stein shrinkage (Balle, Wang 2018).
+    JamesStein = "james-stein", "James–Stein shrinkage", JamesStein;
+    /// Soft thresholding at ν√(2 ln d) (Balle, Wang 2018).
+    SoftThreshold = "soft-threshold", "soft thresholding", SoftThreshold;
+}
+
+/// What happens to the noisy average before it is applied; by default nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Denoiser(Option<Arc<dyn Denoise>>);
+
+impl Denoiser {
+    /// A_σ⁻¹ on each tensor; along `axes` of the input unless they are empty.
+    #[must_use]
+    pub fn laplacian(smoothing: LaplacianSmoothing, axes: Vec<usize>) -> Self {
+        Self(Some(Arc::new(Laplacian { smoothing, axes })))
+    }
+
+    /// Denoises `average` in place. `noise_std` is that of the noise on each coordinate.
+    pub fn apply(&self, average: &mut [f32], tensors: &[usize], noise_std: f64) {
+        let Some(denoise) = &self.0 else {
+            return;
+        };
+        let mut rest = average;
+        for (index, length) in tensors.iter().enumerate() {
+            let Some((values, after)) = rest.split_at_mut_checked(*length) else {
+                return;
+            };
+            denoise.apply(Tensor {
+                values,
+                noise_std,
+                // The first tensor has the input's axes, once for each output.
+                has_axes: index == 0,
+            });
+            rest = after;
+        }
     }
 }
 
@@ -101,9 +116,10 @@ mod tests {
         assert_eq!(cases.len(), 6);
         for case in cases {
             let noise_std = case["nu"].as_f64().unwrap();
-            let check = |denoise: fn(&mut [f32], f64), key: &str| {
+            let check = |kind: DenoiserKind, key: &str| {
                 let mut y = vector(&case["y"]);
-                denoise(&mut y, noise_std);
+                let tensors = [y.len()];
+                kind.denoiser().apply(&mut y, &tensors, noise_std);
                 for (found, expected) in y.iter().zip(vector(&case[key])) {
                     // Rounded to f32 once on the way in and once on the way out.
                     assert!(
@@ -112,8 +128,8 @@ mod tests {
                     );
                 }
             };
-            check(james_stein, "js_positive_part");
-            check(soft_threshold, "soft");
+            check(DenoiserKind::JamesStein, "js_positive_part");
+            check(DenoiserKind::SoftThreshold, "soft");
         }
     }
 
@@ -123,29 +139,21 @@ mod tests {
         let tensors = [8, 2];
         let original: Vec<f32> = (0..10).map(|i| (i * i % 7) as f32).collect();
         let mut flat = original.clone();
-        Denoiser::Laplacian {
-            smoothing,
-            axes: vec![],
-        }
-        .apply(&mut flat, &tensors, 1.0);
+        Denoiser::laplacian(smoothing, vec![]).apply(&mut flat, &tensors, 1.0);
         let mut expected = original.clone();
         smoothing.apply(&mut expected[..8]);
         smoothing.apply(&mut expected[8..]);
         assert_eq!(flat, expected);
 
         let mut grid = original.clone();
-        Denoiser::Laplacian {
-            smoothing,
-            axes: vec![2, 2],
-        }
-        .apply(&mut grid, &tensors, 1.0);
+        Denoiser::laplacian(smoothing, vec![2, 2]).apply(&mut grid, &tensors, 1.0);
         let mut expected = original.clone();
         smoothing.apply_grid(&mut expected[..8], &[2, 2]).unwrap();
         smoothing.apply(&mut expected[8..]);
         assert_eq!(grid, expected);
 
         let mut same = original.clone();
-        Denoiser::None.apply(&mut same, &tensors, 1.0);
+        Denoiser::default().apply(&mut same, &tensors, 1.0);
         assert_eq!(same, original);
     }
 }

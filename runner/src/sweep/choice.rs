@@ -1,17 +1,17 @@
-//! Settings that are chosen by validation and not shown: for each combination of the others, the one
-//! with the best mean over the seeds.
+//! Settings that are chosen by validation and not shown: for each combination of the others, the
+//! one with the best mean over the seeds.
 //!
-//! Looking at validation figures costs privacy that no ε here covers; public data of the same kind, or a
-//! part of the budget, would have to pay for it.
+//! Looking at validation figures costs privacy that no ε here covers; public data of the same kind,
+//! or a part of the budget, would have to pay for it.
 
 use serde_json::{Value, json};
 
 use super::SweepError;
 use super::file::Sweep;
-use super::grid::{Cell, Dimension};
+use super::grid::Cell;
 use super::metric::Metric;
 use super::results::Results;
-use super::summary::{Mean, Summaries};
+use super::summary::{CellSummary, Mean, Summaries};
 
 /// What was chosen for each combination of the settings that are shown.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,20 +20,48 @@ pub struct Choice {
     pub keys: Vec<String>,
     /// By which figure.
     pub by: Metric,
-    /// The labels of the shown settings, those of the chosen ones, and the figure.
-    pub picks: Vec<(Vec<String>, Vec<String>, Mean)>,
+    /// One for each combination.
+    pub picks: Vec<Pick>,
+}
+
+/// The best settings of one combination.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pick {
+    /// The labels of the settings that are shown.
+    pub shown: Vec<String>,
+    /// The labels of the settings that were chosen.
+    pub chosen: Vec<String>,
+    /// The figure that they were chosen by.
+    pub figure: Mean,
 }
 
 impl Choice {
     /// The picks, each with its settings by key.
     pub(super) fn to_json(&self) -> Value {
-        let pick = |(shown, chosen, mean): &(Vec<String>, Vec<String>, Mean)| json!({ "labels": shown, "chosen": chosen, "mean": mean.mean });
+        let pick = |Pick {
+                        shown,
+                        chosen,
+                        figure,
+                    }: &Pick| {
+            json!({ "labels": shown, "chosen": chosen, "mean": figure.mean })
+        };
         json!({
             "keys": self.keys,
             "by": self.by,
             "picks": self.picks.iter().map(pick).collect::<Vec<_>>(),
         })
     }
+}
+
+/// A sweep and its cells without the keys that were chosen.
+#[derive(Clone, Debug)]
+pub struct Reduced {
+    /// The sweep over the settings that are shown.
+    pub sweep: Sweep,
+    /// Its cells.
+    pub summaries: Summaries,
+    /// What was chosen for each.
+    pub choice: Choice,
 }
 
 /// The sweep and its cells with the chosen keys gone; `None` if none are to be chosen.
@@ -44,104 +72,114 @@ pub fn choose(
     sweep: &Sweep,
     results: &Results,
     summaries: &Summaries,
-) -> Result<Option<(Sweep, Summaries, Choice)>, SweepError> {
+) -> Result<Option<Reduced>, SweepError> {
     let Some(by) = sweep.choose_by else {
         return Ok(None);
     };
     let (chosen, shown): (Vec<usize>, Vec<usize>) =
         (0..sweep.dimensions.len()).partition(|index| sweep.choose.contains(index));
-    let project = |cell: &Cell, places: &[usize]| -> Vec<usize> {
-        places.iter().map(|place| cell.levels[*place]).collect()
+    let dimension = |index: &usize| &sweep.dimensions[*index];
+    let mut reduced = sweep.clone();
+    reduced.dimensions = shown.iter().map(dimension).cloned().collect();
+    reduced.cells.clear();
+    reduced.choose.clear();
+    reduced.choose_by = None;
+    let mut kept = summaries.clone();
+    kept.cells.clear();
+    let mut choice = Choice {
+        keys: chosen.iter().map(|i| dimension(i).name.clone()).collect(),
+        by,
+        picks: Vec::new(),
     };
-    let label = |cell: &Cell, places: &[usize]| -> Vec<String> {
-        let level = |place: &usize| &sweep.dimensions[*place].levels[cell.levels[*place]];
-        places
-            .iter()
-            .map(|place| level(place).label.clone())
-            .collect()
-    };
-    let figure = |cell: &Cell| {
-        let runs = sweep
-            .seeds
-            .iter()
-            .filter_map(|seed| results.get(cell, *seed));
-        let values: Vec<f64> = runs.filter_map(|run| run.figure(by)).collect();
-        Mean::new(&values)
-    };
+    for cell in &sweep.cells {
+        let levels = levels(cell, &shown);
+        if reduced.cells.iter().any(|known| known.levels == levels) {
+            continue;
+        }
+        let rivals: Vec<Rival<'_>> = (sweep.cells.iter().zip(&summaries.cells))
+            .filter(|(rival, _)| self::levels(rival, &shown) == levels)
+            .map(|(cell, summary)| Rival {
+                cell,
+                summary,
+                figure: figure(sweep, results, cell, by),
+            })
+            .collect();
+        // Where nothing can run, all rivals say the same.
+        let Some(rival) = best(&rivals, by).or(rivals.first()) else {
+            continue;
+        };
+        let labels = labels(sweep, rival.cell, &shown);
+        match rival.figure {
+            Some(figure) => choice.picks.push(Pick {
+                shown: labels.clone(),
+                chosen: self::labels(sweep, rival.cell, &chosen),
+                figure,
+            }),
+            None if rival.summary.mean.is_some() => {
+                return Err(SweepError::Metric {
+                    metric: by,
+                    known: "no such figure; is there a validation part?".to_owned(),
+                });
+            }
+            None => {}
+        }
+        kept.cells.push(CellSummary {
+            labels,
+            ..rival.summary.clone()
+        });
+        reduced.cells.push(Cell {
+            levels,
+            settings: rival.cell.settings.clone(),
+        });
+    }
+    Ok(Some(Reduced {
+        sweep: reduced,
+        summaries: kept,
+        choice,
+    }))
+}
+
+/// A cell among those that differ in the chosen settings only.
+struct Rival<'a> {
+    cell: &'a Cell,
+    summary: &'a CellSummary,
+    figure: Option<Mean>,
+}
+
+/// The first among those with the best figure.
+fn best<'a, 'b>(rivals: &'b [Rival<'a>], by: Metric) -> Option<&'b Rival<'a>> {
     let is_better = |new: Mean, old: Mean| match by.is_error() {
         true => new.mean < old.mean,
         false => new.mean > old.mean,
     };
-
-    let dimensions: Vec<Dimension> = shown.iter().map(|i| sweep.dimensions[*i].clone()).collect();
-    let mut reduced = sweep.clone();
-    reduced.dimensions = dimensions;
-    reduced.cells.clear();
-    reduced.choose.clear();
-    reduced.choose_by = None;
-    let mut kept = Summaries {
-        cells: Vec::new(),
-        ..summaries.clone()
-    };
-    let keys = chosen
-        .iter()
-        .map(|i| sweep.dimensions[*i].name.clone())
-        .collect();
-    let mut choice = Choice {
-        keys,
-        by,
-        picks: Vec::new(),
-    };
-    let mut seen: Vec<Vec<usize>> = Vec::new();
-    for cell in &sweep.cells {
-        let levels = project(cell, &shown);
-        if seen.contains(&levels) {
-            continue;
+    let mut best: Option<(&Rival<'_>, Mean)> = None;
+    for rival in rivals {
+        if let Some(figure) = rival.figure
+            && best.is_none_or(|(_, old)| is_better(figure, old))
+        {
+            best = Some((rival, figure));
         }
-        let rivals = || {
-            let all = sweep.cells.iter().zip(&summaries.cells);
-            all.filter(|(rival, _)| project(rival, &shown) == levels)
-        };
-        // The first among equals.
-        let best = rivals().fold(None, |best, (rival, summary)| match (best, figure(rival)) {
-            (Some((_, _, old)), Some(new)) if !is_better(new, old) => best,
-            (_, Some(new)) => Some((rival, summary, new)),
-            (best, None) => best,
-        });
-        // Where nothing can run, all rivals say the same.
-        let Some((rival, summary, mean)) = best.or_else(|| {
-            let (rival, summary) = rivals().next()?;
-            Some((
-                rival,
-                summary,
-                Mean {
-                    mean: f64::NAN,
-                    standard_error: None,
-                },
-            ))
-        }) else {
-            continue;
-        };
-        if !mean.mean.is_nan() {
-            choice
-                .picks
-                .push((label(rival, &shown), label(rival, &chosen), mean));
-        } else if summary.mean.is_some() {
-            return Err(SweepError::Metric {
-                metric: by,
-                known: "no such figure; is there a validation part?".to_owned(),
-            });
-        }
-        let mut summary = summary.clone();
-        summary.labels = label(rival, &shown);
-        kept.cells.push(summary);
-        reduced.cells.push(Cell {
-            levels: levels.clone(),
-            settings: rival.settings.clone(),
-        });
-        seen.push(levels);
     }
-    Ok(Some((reduced, kept, choice)))
+    best.map(|(rival, _)| rival)
+}
+
+/// The mean over the seeds of the runs of a cell.
+fn figure(sweep: &Sweep, results: &Results, cell: &Cell, by: Metric) -> Option<Mean> {
+    let seeds = sweep.seeds.iter();
+    let runs = seeds.filter_map(|seed| results.get(cell, *seed));
+    Mean::new(&runs.filter_map(|run| run.figure(by)).collect::<Vec<f64>>())
+}
+
+fn levels(cell: &Cell, dimensions: &[usize]) -> Vec<usize> {
+    dimensions.iter().map(|index| cell.levels[*index]).collect()
+}
+
+fn labels(sweep: &Sweep, cell: &Cell, dimensions: &[usize]) -> Vec<String> {
+    let level = |index: &usize| &sweep.dimensions[*index].levels[cell.levels[*index]];
+    dimensions
+        .iter()
+        .map(|index| level(index).label.clone())
+        .collect()
 }
 
 #[cfg(test)]
@@ -154,7 +192,8 @@ mod tests {
     fn the_best_of_each_is_kept() {
         let sweep = sweep(
             "[sweep]\nseeds = 2\nchoose = [\"train.epochs\"]\nchoose_by = \"test_accuracy\"\n\
-             [sweep.grid]\n\"train.clip\" = [\"final\", \"every-step\"]\n\"train.epochs\" = [1, 2, 3]",
+             [sweep.grid]\n\"train.clip\" = [\"final\", \"every-step\"]\n\
+             \"train.epochs\" = [1, 2, 3]",
         );
         let folder = tempfile::tempdir().unwrap();
         let mut results = Results::fresh(folder.path());
@@ -164,22 +203,24 @@ mod tests {
             }
         }
         let summaries = Summaries::new(&sweep, &results, &[]).unwrap();
-        let (reduced, kept, choice) = choose(&sweep, &results, &summaries).unwrap().unwrap();
-        assert_eq!(reduced.dimensions.len(), 1);
-        let means: Vec<f64> = kept
+        let reduced = choose(&sweep, &results, &summaries).unwrap().unwrap();
+        assert_eq!(reduced.sweep.dimensions.len(), 1);
+        let means: Vec<f64> = reduced
+            .summaries
             .cells
             .iter()
             .map(|cell| cell.mean.unwrap().mean)
             .collect();
         assert_eq!(means, [0.7, 0.9]);
-        let picks: Vec<_> = choice
+        let picks: Vec<_> = reduced
+            .choice
             .picks
             .iter()
-            .map(|(a, b, _)| (&a[0][..], &b[0][..]))
+            .map(|pick| (&pick.shown[0][..], &pick.chosen[0][..]))
             .collect();
         assert_eq!(picks, [("final", "2"), ("every-step", "1")]);
         assert_eq!(
-            (reduced.layout.rows, reduced.layout.columns),
+            (reduced.sweep.layout.rows, reduced.sweep.layout.columns),
             (Some(0), None)
         );
     }

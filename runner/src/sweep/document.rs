@@ -11,9 +11,9 @@ use super::file::Sweep;
 use super::plot;
 use super::summary::{CellSummary, Summaries};
 use super::table::{self, Table};
-use crate::privacy::event::{PrivacyUnit, TrustModel};
 use crate::privacy::statement::PrivacyStatement;
-use crate::run_dir::{RunDirError, damaged, write_atomically};
+use crate::run::error::{RunDirError, damaged, write_atomically};
+use smolfed_accounting::event::{PrivacyUnit, TrustModel};
 
 /// A finished sweep, ready to be written in any form.
 #[derive(Clone, Debug)]
@@ -106,9 +106,9 @@ impl Document<'_> {
         }
         if let Some(table) = table::matrix_noise(self.summaries) {
             lines.push(
-                "Correlation matrices: what all of a device's together tell of one example of it, at most, to \
-                 everybody else who knows the encoder of each round (replace-one; each device adds its own noise). It is \
-                 no statement about the encoder."
+                "Correlation matrices: what all of a device's together tell of one example of it, \
+                 at most, to everybody else who knows the encoder of each round (replace-one; each \
+                 device adds its own noise). It is no statement about the encoder."
                     .to_owned(),
             );
             lines.push(render(&table));

@@ -10,10 +10,10 @@ use crate::data::{DataFolders, Federation};
 /// The federations of a sweep, one for each pair of `[data]` and seed.
 pub(super) struct Federations<'a> {
     folders: &'a DataFolders,
-    shelves: Vec<Shelf>,
+    entries: Vec<Entry>,
 }
 
-struct Shelf {
+struct Entry {
     data: DataConfig,
     seed: u64,
     state: Mutex<State>,
@@ -30,35 +30,35 @@ impl<'a> Federations<'a> {
     pub(super) const fn new(folders: &'a DataFolders) -> Self {
         Self {
             folders,
-            shelves: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
     /// Announces a run: anchors the paths of its data and returns the number of its federation.
     pub(super) fn announce(&mut self, config: &mut Config) -> Result<usize, SweepError> {
         config.data = self.folders.anchor(config.data.clone())?;
-        let known = |shelf: &Shelf| shelf.seed == config.seed && shelf.data == config.data;
-        let number = self.shelves.iter().position(known).unwrap_or_else(|| {
-            self.shelves.push(Shelf {
+        let known = |entry: &Entry| entry.seed == config.seed && entry.data == config.data;
+        let number = self.entries.iter().position(known).unwrap_or_else(|| {
+            self.entries.push(Entry {
                 data: config.data.clone(),
                 seed: config.seed,
                 state: Mutex::default(),
             });
-            self.shelves.len() - 1
+            self.entries.len() - 1
         });
-        let state = self.shelves[number].state.get_mut();
+        let state = self.entries[number].state.get_mut();
         state.unwrap_or_else(PoisonError::into_inner).waiting += 1;
         Ok(number)
     }
 
     /// The federation of a run that was announced; the last such run takes it away with it.
     pub(super) fn take(&self, number: usize) -> Result<Arc<Federation>, SweepError> {
-        let shelf = &self.shelves[number];
-        // Who comes while it is built waits for it: two would need twice the memory.
-        let mut state = shelf.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = &self.entries[number];
+        // A worker that asks while it is built waits for it: two would need twice the memory.
+        let mut state = entry.state.lock().unwrap_or_else(PoisonError::into_inner);
         let federation = match state.federation.take() {
             Some(federation) => federation,
-            None => Arc::new(Federation::new(&shelf.data, self.folders, shelf.seed)?),
+            None => Arc::new(Federation::new(&entry.data, self.folders, entry.seed)?),
         };
         state.waiting = state.waiting.saturating_sub(1);
         if state.waiting > 0 {

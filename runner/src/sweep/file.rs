@@ -13,7 +13,7 @@ use super::metric::Metric;
 use crate::config::{Config, ConfigError, Override};
 
 /// More runs than anybody means to start.
-const MOST_RUNS: usize = 1_000_000;
+const MAX_RUNS: usize = 1_000_000;
 
 /// `[sweep]` as it is written.
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ pub struct Sweep {
     pub seeds: Vec<u64>,
     /// What the table shows; `None` for the first figure there is.
     pub metric: Option<Metric>,
-    /// Figures beside it, where the table has no columns of its own.
+    /// Further figures, where the table has no columns of its own.
     pub also: Vec<Metric>,
     /// What changes from cell to cell.
     pub dimensions: Vec<Dimension>,
@@ -148,17 +148,16 @@ impl Sweep {
         let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
         if layout.columns.is_some() && !raw.also.is_empty() {
             let reason =
-                "figures beside the metric need a table of rows alone: leave `sweep.columns` out"
-                    .to_owned();
+                "further figures need a table of rows alone: leave `sweep.columns` out".to_owned();
             return Err(refuse("sweep.also", reason));
         }
         let raw_seeds = seeds.map_or(raw.seeds, RawSeeds::Count);
         let seeds = numbers(raw_seeds, &base).map_err(|reason| refuse("sweep.seeds", reason))?;
         let levels = dimensions.iter().map(|dimension| dimension.levels.len());
         let runs = levels.fold(seeds.len(), usize::saturating_mul);
-        if runs > MOST_RUNS {
+        if runs > MAX_RUNS {
             let reason =
-                format!("makes more than {MOST_RUNS} runs: start with fewer values or seeds");
+                format!("makes more than {MAX_RUNS} runs: start with fewer values or seeds");
             return Err(refuse("sweep", reason));
         }
         let sweep = Self {
@@ -177,15 +176,23 @@ impl Sweep {
             evaluate_every: raw.evaluate_every,
         };
         // Whatever can be seen without the data is seen before the first run.
-        for cell in &sweep.cells {
-            if sweep.config(cell, 0)?.privacy.ledger.is_some() {
-                let reason = "belongs to single runs: a sweep compares settings under the same seeds, \
-                              whose noise is the same, and no ledger can add that up";
-                return Err(refuse("privacy.ledger", reason.to_owned()));
-            }
+        if sweep.has_ledger()? {
+            let reason = "belongs to single runs: a sweep compares settings under the same seeds, \
+                          whose noise is the same, and no ledger can add that up";
+            return Err(refuse("privacy.ledger", reason.to_owned()));
         }
         let name = sweep.config(&sweep.cells[0], 0)?.name;
         Ok(Self { name, ..sweep })
+    }
+
+    /// Whether a cell keeps a ledger.
+    fn has_ledger(&self) -> Result<bool, SweepError> {
+        for cell in &self.cells {
+            if self.config(cell, 0)?.privacy.ledger.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The experiment of a cell under one seed.
@@ -231,7 +238,7 @@ type Wrong = (String, String);
 fn chosen(raw: &RawSweep, dimensions: &[Dimension]) -> Result<Vec<usize>, (&'static str, String)> {
     match (raw.choose.is_empty(), raw.choose_by) {
         (true, Some(_)) => {
-            let reason = "has no meaning without `sweep.choose`, the keys to choose";
+            let reason = "has no effect without `sweep.choose`, the keys to tune";
             return Err(("sweep.choose_by", reason.to_owned()));
         }
         (false, None) => {
@@ -345,9 +352,7 @@ fn numbers(seeds: RawSeeds, base: &Table) -> Result<Vec<u64>, String> {
     let first = base.get("seed").and_then(Value::as_integer).unwrap_or(0);
     let first = u64::try_from(first).unwrap_or(0);
     let seeds: Vec<u64> = match seeds {
-        RawSeeds::Count(count) => (first..)
-            .take((count as usize).min(MOST_RUNS + 1))
-            .collect(),
+        RawSeeds::Count(count) => (first..).take((count as usize).min(MAX_RUNS + 1)).collect(),
         RawSeeds::List(seeds) => seeds,
     };
     let mut known = HashSet::new();

@@ -5,10 +5,10 @@ use super::metric::Metric;
 use super::results::{Figures, Results, RunRecord};
 use super::summary::Summaries;
 use super::workers::{Refusal, Run};
-use crate::privacy::accountant::{Accountant, Estimate, EstimateKind};
-use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
-use crate::privacy::params::{ClipNorm, Delta, NoiseMultiplier};
 use crate::privacy::statement::PrivacyStatement;
+use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::params::{ClipNorm, Delta, NoiseMultiplier};
 
 /// Few devices and rounds on the built-in digits.
 pub(super) const EXPERIMENT: &str = r#"

@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::personal::DeviceMeans;
-use crate::rounds::RoundRecord;
-use crate::simulate::Evaluation;
+use crate::evaluation::devices::{DeviceMeans, ModelFigures};
+use crate::evaluation::samples::Evaluation;
+use crate::round::RoundRecord;
 
 /// A part of the held-out samples and a figure on it, named as in `smolfed run --json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -25,7 +25,8 @@ pub enum Metric {
     ValidationRmse,
     /// As [`Self::TestLoss`], on the samples to choose settings by.
     ValidationLoss,
-    /// Mean over devices of the accuracy of the model that each would use, on test samples of its own.
+    /// Mean over devices of the accuracy of the model that each would use, on test samples of its
+    /// own.
     DeviceAccuracy,
     /// The same for the root mean squared error.
     DeviceRmse,
@@ -41,8 +42,9 @@ pub enum Metric {
     DeviceSharedRmse,
     /// As [`Self::DeviceRmse`], of models that are trained on each device alone.
     DeviceAloneRmse,
-    /// Part of the held-out samples whose class most of their nearest neighbours have, by representations that are
-    /// learned without labels; [`Self::TestAccuracy`] is then that of a linear probe.
+    /// Part of the held-out samples whose class most of their nearest neighbours have, by
+    /// representations that are learned without labels; [`Self::TestAccuracy`] is then that of a
+    /// linear probe.
     KnnAccuracy,
     /// The same of the samples to choose settings by.
     ValidationKnnAccuracy,
@@ -163,9 +165,9 @@ impl Metric {
             let found = means.map(|means| {
                 let [result, shared, alone] = if means.is_error { rmse } else { accuracy };
                 [
-                    (result, means.result()),
-                    (shared, means.shared),
-                    (alone, means.alone),
+                    (result, means.models.result()),
+                    (shared, means.models.shared),
+                    (alone, means.models.alone),
                 ]
             });
             found.into_iter().flatten()
@@ -184,10 +186,10 @@ impl Metric {
         ];
         // Settings are chosen by the model that a device would use.
         let on_validation = only.devices_validation.map(|means| DeviceMeans {
-            shared: None,
-            alone: None,
-            own: means.result(),
-            tuned: None,
+            models: ModelFigures {
+                own: means.models.result(),
+                ..ModelFigures::default()
+            },
             ..means
         });
         let validation_of_devices = [
@@ -248,7 +250,7 @@ mod tests {
             learning_rate: 0.1,
             test: Some(evaluation),
             burned: false,
-            simulation_only: crate::rounds::SimulationOnly::default(),
+            simulation_only: crate::round::SimulationOnly::default(),
             seconds: 0.0,
         };
         let figures = Metric::of_round(&record);

@@ -62,7 +62,7 @@ fn across(dimensions: &[Dimension]) -> Option<usize> {
     numeric.or((!dimensions.is_empty()).then_some(0))
 }
 
-/// Where each level stands: at its value, or one after the other.
+/// Where each level is drawn: at its value, or one after the other.
 fn places(dimension: &Dimension) -> Vec<f64> {
     let counted = || {
         (1..=dimension.levels.len())

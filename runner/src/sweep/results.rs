@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::grid::Cell;
 use super::metric::Metric;
 use crate::privacy::statement::PrivacyStatement;
-use crate::run_dir::{RunDirError, damaged, io};
+use crate::run::error::{RunDirError, damaged, io};
 
 /// One finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

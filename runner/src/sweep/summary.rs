@@ -47,14 +47,14 @@ pub struct CellSummary {
     pub values: BTreeMap<u64, f64>,
     /// Over the seeds; `None` if there is no value.
     pub mean: Option<Mean>,
-    /// The same for each figure beside the metric.
+    /// The same for each further figure.
     pub also: Vec<Option<Mean>>,
     /// Why runs have no value, by seed.
     pub refusals: BTreeMap<u64, String>,
     /// The privacy statements of the first seed, the runs' own accountant first; empty if nothing
     /// was run.
     pub privacy: Vec<PrivacyStatement>,
-    /// What must be known beside ε: the notes of the runs' own accountant that all seeds share.
+    /// What must be known with ε: the notes of the runs' own accountant that all seeds share.
     pub notes: Vec<String>,
     /// Wall time of all runs together.
     pub seconds: f64,
@@ -189,7 +189,7 @@ fn cell(
             summary.privacy.clone_from(privacy);
             summary.notes = notes.to_vec();
         }
-        keep_dearest_matrices(&mut summary.privacy, privacy);
+        keep_costliest_matrices(&mut summary.privacy, privacy);
         summary.notes.retain(|note| notes.contains(note));
     }
     summary.also = (sweep.also.iter())
@@ -214,8 +214,9 @@ fn cell(
     summary
 }
 
-/// How many matrices a device sends depends on the draw of cohorts, and so on the seed: a cell shows the largest ε.
-fn keep_dearest_matrices(kept: &mut [PrivacyStatement], found: &[PrivacyStatement]) {
+/// How many matrices a device sends depends on the draw of cohorts, and so on the seed: a cell
+/// shows the largest ε.
+fn keep_costliest_matrices(kept: &mut [PrivacyStatement], found: &[PrivacyStatement]) {
     for (kept, found) in kept.iter_mut().zip(found) {
         let is_matrix = found.subject == Subject::CorrelationMatrices;
         if is_matrix && found.epsilon > kept.epsilon {

@@ -1,12 +1,18 @@
 //! Cells as tables of text, for the terminal and for Markdown.
 
-use super::choice::Choice;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ColumnConstraint, Width};
+
+use super::choice::{Choice, Pick};
 use super::file::Sweep;
 use super::grid::Dimension;
 use super::layout::{cell_number, with};
 use super::metric::Metric;
 use super::summary::{CellSummary, Mean, Summaries};
 use crate::privacy::statement::PrivacyStatement;
+
+/// Narrowest column: a rule of Markdown has three characters or more.
+const MIN_WIDTH: u16 = 3;
 
 /// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,32 +24,31 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Columns padded to one width, the first to the left and the others to the right.
+    /// Columns padded to one width, the first aligned left and the others right.
     pub(super) fn to_text(&self) -> String {
-        self.render("  ", "", |_| String::new())
+        let mut table = comfy_table::Table::new();
+        table.load_preset(NOTHING).add_row(&self.header);
+        table.add_rows(&self.rows);
+        let gap = 2;
+        for (index, column) in table.column_iter_mut().enumerate() {
+            if index > 0 {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            column.set_padding((0, gap));
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(
+                MIN_WIDTH + gap,
+            )));
+        }
+        table.trim_fmt() + "\n"
     }
 
-    /// The same columns as a Markdown table.
+    /// The same columns as a Markdown table, whose rule says how columns are aligned.
     pub(super) fn to_markdown(&self) -> String {
-        let rule = |widths: &[usize]| {
-            let dashes = widths.iter().enumerate().map(|(index, width)| match index {
-                0 => "-".repeat(*width),
-                _ => "-".repeat(width.saturating_sub(1)) + ":",
-            });
-            format!("| {} |\n", dashes.collect::<Vec<_>>().join(" | "))
-        };
-        self.render(" | ", "|", rule)
-    }
-
-    fn render(&self, gap: &str, edge: &str, rule: impl Fn(&[usize]) -> String) -> String {
         let width = |column: usize| {
             let rows = self.rows.iter().chain([&self.header]);
             let cells = rows.filter_map(|row| row.get(column));
-            cells
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
-                .max(3)
+            let widths = cells.map(|cell| cell.chars().count());
+            widths.fold(usize::from(MIN_WIDTH), usize::max)
         };
         let widths: Vec<usize> = (0..self.header.len()).map(width).collect();
         let line = |row: &Vec<String>| {
@@ -52,15 +57,14 @@ impl Table {
                 0 => format!("{cell:<width$}"),
                 _ => format!("{cell:>width$}"),
             });
-            let text = cells.collect::<Vec<_>>().join(gap);
-            let pad = if edge.is_empty() { "" } else { " " };
-            format!("{edge}{pad}{text}{pad}{edge}")
-                .trim_end()
-                .to_owned()
-                + "\n"
+            format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
         };
+        let rule = widths.iter().enumerate().map(|(index, width)| match index {
+            0 => "-".repeat(*width),
+            _ => "-".repeat(width - 1) + ":",
+        });
         let rows = self.rows.iter().map(line);
-        line(&self.header) + &rule(&widths) + &rows.collect::<String>()
+        line(&self.header) + &line(&rule.collect()) + &rows.collect::<String>()
     }
 }
 
@@ -221,10 +225,9 @@ pub(super) fn choice(sweep: &Sweep, choice: &Choice) -> Table {
         .map(str::to_owned)
         .chain(choice.keys.iter().map(short))
         .chain([choice.by.title()]);
-    let row = |(shown, chosen, mean): &(Vec<String>, Vec<String>, Mean)| {
-        let figure = plus_minus(*mean, choice.by);
-        let labels = shown.iter().chain(chosen).cloned();
-        labels.chain([figure]).collect()
+    let row = |pick: &Pick| {
+        let labels = pick.shown.iter().chain(&pick.chosen).cloned();
+        labels.chain([plus_minus(pick.figure, choice.by)]).collect()
     };
     Table {
         title: None,

@@ -55,7 +55,7 @@ pub struct Watch<'a> {
     pub on_run: &'a (dyn Fn() + Sync),
 }
 
-/// A run with its settled configuration and its data.
+/// A run with its parsed configuration and its data.
 struct Job {
     run: Run,
     config: Config,
@@ -78,20 +78,23 @@ pub fn execute(
     let jobs = jobs(sweep, results, &mut federations)?;
     (watch.on_start)(jobs.len());
     let workers = threads.get().min(jobs.len());
-    let crew = Crew {
+    let queue = Queue {
         sweep,
         jobs: &jobs,
         federations: &federations,
         next: AtomicUsize::new(0),
         has_failed: AtomicBool::new(false),
-        books: Mutex::new((results, Vec::new())),
+        outcome: Mutex::new(Outcome {
+            results,
+            refusals: Vec::new(),
+        }),
         watch,
     };
     // All threads are in use even when there are fewer runs than threads.
     let share = threads.get() / workers.max(1);
     std::thread::scope(|scope| {
         let started: Vec<_> = (0..workers)
-            .map(|_| scope.spawn(|| crew.work(share)))
+            .map(|_| scope.spawn(|| queue.work(share)))
             .collect();
         started
             .into_iter()
@@ -100,11 +103,9 @@ pub fn execute(
                 Err(panic) => std::panic::resume_unwind(panic),
             })
     })?;
-    let done = crew.next.load(Ordering::Relaxed).min(jobs.len());
-    let (_, mut refusals) = crew
-        .books
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let done = queue.next.load(Ordering::Relaxed).min(jobs.len());
+    let outcome = queue.outcome.into_inner();
+    let mut refusals = outcome.unwrap_or_else(PoisonError::into_inner).refusals;
     refusals.sort_by_key(|refusal: &Refusal| (refusal.run.cell, refusal.run.seed));
     Ok(RunOutcome {
         refusals,
@@ -136,17 +137,23 @@ fn jobs(
 }
 
 /// What the workers share.
-struct Crew<'a, 'b> {
+struct Queue<'a, 'b> {
     sweep: &'a Sweep,
     jobs: &'a [Job],
     federations: &'a Federations<'a>,
     next: AtomicUsize,
     has_failed: AtomicBool,
-    books: Mutex<(&'b mut Results, Vec<Refusal>)>,
+    outcome: Mutex<Outcome<'b>>,
     watch: &'a Watch<'a>,
 }
 
-impl Crew<'_, '_> {
+/// What has come of the runs so far.
+struct Outcome<'a> {
+    results: &'a mut Results,
+    refusals: Vec<Refusal>,
+}
+
+impl Queue<'_, '_> {
     /// Takes one job after the other; inside a run, works on `threads` threads.
     fn work(&self, threads: usize) -> Result<(), SweepError> {
         let pool = rayon::ThreadPoolBuilder::new()
@@ -175,22 +182,21 @@ impl Crew<'_, '_> {
     /// Does one job and writes down what came of it.
     fn finish(&self, job: &Job) -> Result<(), SweepError> {
         let federation = self.federations.take(job.federation)?;
-        let outcome = train(job, &federation);
-        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
-        let (results, refusals) = &mut *books;
-        match outcome {
-            Err(reason) => refusals.push(Refusal {
+        let trained = train(job, &federation);
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        match trained {
+            Err(reason) => outcome.refusals.push(Refusal {
                 run: job.run,
                 reason,
             }),
-            Ok(outcome) => results.add(RunRecord {
+            Ok(trained) => outcome.results.add(RunRecord {
                 experiment: self.sweep.fingerprint.clone(),
                 settings: self.sweep.cells[job.run.cell].to_json(),
                 seed: job.run.seed,
                 devices: federation.device_count(),
-                evaluations: outcome.evaluations,
-                privacy: outcome.privacy,
-                seconds: outcome.seconds,
+                evaluations: trained.evaluations,
+                privacy: trained.privacy,
+                seconds: trained.seconds,
             })?,
         }
         Ok(())

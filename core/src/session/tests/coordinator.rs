@@ -1,5 +1,5 @@
-//! The least coordinator that follows `docs/protocol.md`, for one device. `tests/firmware.rs` uses it as
-//! well, for emulated boards.
+//! The smallest coordinator that follows `docs/protocol.md`, for one device. `tests/firmware.rs`
+//! uses it as well, for emulated boards.
 
 use std::{vec, vec::Vec};
 
@@ -101,7 +101,7 @@ impl Coordinator {
 
     fn message(&mut self, round: u32, message: Message<'_>) -> Result<(), Refusal> {
         if matches!(message, Message::Ready) {
-            self.say(&Message::Wait);
+            self.send(&Message::Wait);
             return Ok(());
         }
         if round != self.round {
@@ -112,7 +112,7 @@ impl Coordinator {
                 let chunk = self.model.chunks(MODEL_CHUNK).nth(index.into());
                 let chunk = chunk.ok_or(Refusal::Body)?.to_vec();
                 let values = Values::Floats(&chunk);
-                self.say(&Message::ModelChunk { index, values });
+                self.send(&Message::ModelChunk { index, values });
             }
             Message::UpdateChunk(chunk) => {
                 let width = self.invitation.width();
@@ -125,9 +125,9 @@ impl Coordinator {
                 }
                 if usize::from(chunk.index) + 1 == update_chunks(self.model.len(), width) {
                     self.done = true;
-                    self.say(&Message::Done);
+                    self.send(&Message::Done);
                 } else {
-                    self.say(&Message::WantUpdate(chunk.index + 1));
+                    self.send(&Message::WantUpdate(chunk.index + 1));
                 }
             }
             Message::Decline(reason) => self.declined = Some(reason),
@@ -137,10 +137,10 @@ impl Coordinator {
     }
 
     pub(super) fn invite(&mut self) {
-        self.say(&Message::Invitation((&self.invitation).into()));
+        self.send(&Message::Invitation((&self.invitation).into()));
     }
 
-    pub(super) fn say(&mut self, message: &Message<'_>) {
+    pub(super) fn send(&mut self, message: &Message<'_>) {
         if let Some(link) = &mut self.link {
             let encoded = link.seal(self.round, message);
             self.outgoing.push(encoded.as_slice().to_vec());

@@ -16,7 +16,7 @@ fn greeting() -> (Board, Vec<u8>) {
 }
 
 #[test]
-fn a_frame_that_crosses_another_is_refused_and_the_next_one_is_heard() {
+fn a_frame_that_crosses_another_is_refused_and_the_next_one_is_received() {
     let (mut board, welcome) = greeting();
     let hello = board.outgoing().to_vec();
     assert_eq!(board.receive(&welcome), welcome.len());
@@ -84,5 +84,5 @@ fn nobody_keeps_a_device_silent() {
         said += u32::from(!board.outgoing().is_empty());
         board.sent();
     }
-    assert_eq!(said, 200, "one time-out in five speaks");
+    assert_eq!(said, 200, "one time-out in five sends");
 }

@@ -82,7 +82,7 @@ fn a_round_goes_over_a_stream() {
     line.incoming = vec![7; 10_000];
     assert_eq!(board.exchange(&mut line), Ok(false));
     assert!(line.incoming.len() > 9_000);
-    board.say(Answer::Hello);
+    board.send(Answer::Hello);
     let greeting = board.outgoing().to_vec();
     line.broken = true;
     assert!(board.exchange(&mut line).is_err());

@@ -1,4 +1,4 @@
-//! Results to the last bit, for other targets to compare with.
+//! Bit-exact results, for comparison on other targets.
 
 use super::*;
 

@@ -74,7 +74,11 @@ proptest! {
 
     /// A cycle has no first element; the paths do, and must not show it.
     #[test]
-    fn a_turned_cycle_gives_the_turned_result(v in vectors(), sigma in sigmas(), turn in 0_usize..17_000) {
+    fn a_turned_cycle_gives_the_turned_result(
+        v in vectors(),
+        sigma in sigmas(),
+        turn in 0_usize..17_000,
+    ) {
         let turn = turn % v.len().max(1);
         let mut turned = v.clone();
         turned.rotate_left(turn);
@@ -87,7 +91,11 @@ proptest! {
     }
 
     #[test]
-    fn constants_stay_and_alternation_fades(half in 1_usize..2_500, x in -1e3_f32..1e3, sigma in sigmas()) {
+    fn constants_stay_and_alternation_fades(
+        half in 1_usize..2_500,
+        x in -1e3_f32..1e3,
+        sigma in sigmas(),
+    ) {
         for u in smoothed(sigma, &vec![x; 2 * half]) {
             prop_assert!((u - x).abs() <= TOLERANCE as f32 * x.abs());
         }

@@ -161,13 +161,13 @@ impl Invitation {
 /// Bytes of an invitation.
 const BYTES: usize = 51;
 
-/// An invitation as it travels: a message is a third as large with it, and so is what a device keeps on its
-/// stack while it handles any other message.
+/// An invitation as it travels: a message is a third as large with it, and so is what a device
+/// keeps on its stack while it handles any other message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedInvitation([u8; BYTES]);
 
 impl PackedInvitation {
-    /// What it says; `None` if there is a value that cannot be.
+    /// The invitation; `None` if a value is invalid.
     pub fn unpack(&self) -> Option<Invitation> {
         Invitation::read(&mut Reader(&self.0))
     }

@@ -2,7 +2,9 @@
 
 /// One byte on the line; see the variants.
 macro_rules! reasons {
-    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$about:meta])* $variant:ident = $code:literal, $text:literal;)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -50,7 +52,7 @@ reasons! {
         RoundUsed = 2, "this round or a later one is in the device's ledger";
         /// It trains another model.
         Shape = 3, "the device trains another model";
-        /// It wants more noise of its own than it was asked for.
+        /// It requires more noise of its own than it was asked for.
         Noise = 4, "less noise than the device insists on";
         /// It would take more local steps than the device is willing to do.
         Work = 5, "more work than the device is willing to do";
@@ -78,7 +80,7 @@ reasons! {
 reasons! {
     /// Why a coordinator does not work with a device.
     WhyRefused {
-        /// There is no version of the protocol that both speak.
+        /// There is no version of the protocol that both support.
         Version = 1, "no common version of the protocol";
         /// The federation trains another model.
         Shape = 2, "the federation trains another model";

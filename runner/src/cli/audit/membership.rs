@@ -1,5 +1,4 @@
-//! `smolfed audit --membership`: three models of one experiment, each asked which examples it was
-//! trained on.
+//! `smolfed audit --membership`: a membership inference attack on three models of one experiment.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,34 +7,41 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Args;
 use crate::audit::membership::{Attack, Roc};
 use crate::cli::CliError;
 use crate::cli::session::progress_bar;
 use crate::cli::text::aligned;
-use crate::config::{Config, Method};
+use crate::config::Config;
 use crate::data::DataFolders;
+use crate::method::MethodName;
 use crate::report;
 use crate::report::plot::{Plot, stacked_file};
+use crate::run::directory::RunDir;
 use crate::run::{self, Control};
-use crate::run_dir::RunDir;
+
+/// What is attacked, and where the curves go.
+pub(super) struct Request<'a> {
+    /// The experiment.
+    pub(super) config: &'a Config,
+    /// Where its data are.
+    pub(super) folders: &'a DataFolders,
+    /// A run whose report shows the curves.
+    pub(super) dir: Option<&'a RunDir>,
+    /// A file for the curves.
+    pub(super) svg: Option<&'a Path>,
+    /// Whether to print JSON.
+    pub(super) json: bool,
+}
 
 /// Trains three models of one experiment and attacks each.
-pub(super) fn run(
-    args: &Args,
-    dir: Option<&RunDir>,
-    config: &Config,
-    folders: &DataFolders,
-    out: &mut impl Write,
-) -> Result<(), CliError> {
-    if config.method.is_contrastive() {
-        return Err(CliError::Usage(format!(
-            "`method` is \"{}\", which learns an encoder without labels: --membership is for models that predict",
-            config.method.name()
-        )));
-    }
+pub(super) fn run(request: &Request<'_>, out: &mut impl Write) -> Result<(), CliError> {
+    let Request {
+        config, folders, ..
+    } = *request;
+    let variants = variants(config);
+    predicts(config, &variants[0].1, folders)?;
     let mut attacks = Vec::new();
-    for (model, config) in variants(config) {
+    for (model, config) in variants {
         let (experiment, federation) = run::prepare(config, folders)?;
         let bar = progress_bar(u64::from(experiment.config.rounds), "round");
         let control = Control {
@@ -45,31 +51,35 @@ pub(super) fn run(
         };
         let result = run::execute(&experiment, &federation, None, control);
         bar.finish_and_clear();
-        let roc = Roc::of_model(&experiment.task, &result?.model, &federation)
+        let roc = Roc::of_model(experiment.task(), &result?.model, &federation)
             .map_err(|error| CliError::Stopped(error.to_string()))?
             .ok_or_else(|| {
                 CliError::Usage(
-                    "no examples to compare with: keep some training examples back with, for \
-                     example, --set data.validation=0.2 (a share is drawn at random, a number takes the last \
-                     rows)"
+                    "there are no non-members: hold out training examples with, for example, \
+                     --set data.validation=0.2 (a fraction is drawn at random, a whole number \
+                     takes the last rows)"
                         .to_owned(),
                 )
             })?;
         let model = model.to_owned();
         attacks.push(Attack { model, roc });
     }
-    if let Some(path) = &args.svg {
+    if let Some(path) = request.svg {
         draw(path, &report::roc_plot(&attacks))?;
     }
-    if let Some(dir) = dir {
+    if let Some(dir) = request.dir {
         dir.write_membership(&attacks)?;
         report::write(dir)?;
     }
-    if args.json {
+    if request.json {
         writeln!(out, "{}", json!({ "models": attacks }))?;
         return Ok(());
     }
-    let head = ["model", "area under the curve", "hits at 1 % false alarms"];
+    let head = [
+        "model",
+        "area under the curve",
+        "true positives at 1 % false positives",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(attacks.iter().map(|Attack { model, roc }| {
         vec![
@@ -82,19 +92,36 @@ pub(super) fn run(
     if let Some(Attack { roc, .. }) = attacks.first() {
         writeln!(
             out,
-            "\n{} members and {} training examples that no device held; 0.5 is guessing",
+            "\n{} members and {} training examples that no device held; an area of 0.5 is guessing",
             roc.members, roc.others
         )?;
     }
     Ok(())
 }
 
+/// Refuses a method whose models predict nothing; `open` is the experiment without privacy.
+fn predicts(config: &Config, open: &Config, folders: &DataFolders) -> Result<(), CliError> {
+    let config = Config {
+        method: config.method,
+        ..open.clone()
+    };
+    let method = config.method.name();
+    let (experiment, _) = run::prepare(config, folders)?;
+    match experiment.method.uses_labels() {
+        true => Ok(()),
+        false => Err(CliError::Usage(format!(
+            "`method` is \"{method}\", which learns an encoder without labels: --membership needs \
+             a model that predicts"
+        ))),
+    }
+}
+
 /// The experiment without noise, with noise, and with noise and smoothing.
 fn variants(config: &Config) -> [(&'static str, Config); 3] {
     let mut plain = config.clone();
-    // Nothing of them is released: they are trained to be attacked, by whom the data belong to.
+    // Nothing of them is released: whoever holds the data trains them only to attack them.
     plain.privacy.ledger = None;
-    plain.method = Method::DpFed;
+    plain.method = MethodName::DpFed;
     plain.server.smoothing_factor = 0.0;
     let mut open = plain.clone();
     open.privacy.epsilon = None;
@@ -104,7 +131,7 @@ fn variants(config: &Config) -> [(&'static str, Config); 3] {
     open.privacy.clip_norm = None;
     let mut smooth = plain.clone();
     smooth.server.smoothing_factor = config.server.smoothing_factor;
-    smooth.method = Method::DpFedLs;
+    smooth.method = MethodName::DpFedLs;
     if smooth.server.smoothing_factor <= 0.0 {
         smooth.server.smoothing_factor = 1.0;
     }

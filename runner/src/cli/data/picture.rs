@@ -3,10 +3,10 @@
 /// From nothing to full, by how much ink a character has.
 const SHADES: &[u8] = b" .:-=+*#%@";
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Most columns of a picture: a terminal of 80 with some room.
-const WIDEST: usize = 78;
+/// Columns of a picture at most: a terminal of 80 with some room.
+const MAX_COLUMNS: usize = 78;
 /// Grids of fewer rows than this are channels and not images.
-const FEWEST_ROWS: usize = 5;
+const MIN_ROWS: usize = 5;
 
 /// Lines that show a sample with these axes; none for what is no grid of two axes or is too wide.
 /// Of three axes (channels, rows, columns) the first channel is shown.
@@ -21,14 +21,14 @@ pub(super) fn lines(features: &[f32], axes: &[usize]) -> Vec<String> {
     else {
         return Vec::new();
     };
-    if rows < FEWEST_ROWS {
-        return if columns <= WIDEST {
+    if rows < MIN_ROWS {
+        return if columns <= MAX_COLUMNS {
             channels(grid, columns)
         } else {
             Vec::new()
         };
     }
-    if 2 * columns <= WIDEST {
+    if 2 * columns <= MAX_COLUMNS {
         image(grid, columns)
     } else {
         Vec::new()

@@ -19,7 +19,8 @@ pub struct Args {
     /// Name of a known set (`smolfed data list`), a CSV, IDX or LEAF file, a folder with the files
     /// of MNIST, or an experiment (.toml).
     subject: String,
-    /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; can be repeated.
+    /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; can be
+    /// repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<Override>,
     /// Seed of splits and partitions; by default that of the experiment, or 0.
@@ -76,7 +77,7 @@ pub enum SubjectError {
     },
     /// A CSV file without the name of its label column.
     #[error(
-        "{}: which column is to be predicted? Add `--set label=NAME`; the columns are {columns}",
+        "{}: the column to predict is missing: add `--set label=NAME`; the columns are {columns}",
         path.display()
     )]
     NoLabel {
@@ -230,7 +231,7 @@ fn file(path: &Path, has_label: bool) -> Result<Table, SubjectError> {
     Ok(table)
 }
 
-/// The labels beside `train-images-idx3-ubyte` are in `train-labels-idx1-ubyte`.
+/// The labels of `train-images-idx3-ubyte` are in `train-labels-idx1-ubyte`.
 fn usual_labels(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let labels = path.with_file_name(name.replace("images-idx3", "labels-idx1"));

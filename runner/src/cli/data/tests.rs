@@ -188,7 +188,7 @@ fn files_are_told_apart_by_their_content() {
         "{text}"
     );
     std::fs::write(path("broken.gz"), [0x1f, 0x8b, 8]).unwrap();
-    assert!(refused(&["inspect", &path("broken.gz")]).contains("cut short"));
+    assert!(refused(&["inspect", &path("broken.gz")]).contains("truncated"));
 }
 
 #[test]

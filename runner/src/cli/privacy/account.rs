@@ -1,4 +1,4 @@
-//! `smolfed account`: what rounds cost, by every accountant that applies.
+//! `smolfed account`: the privacy cost of rounds, by every accountant that applies.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use super::document::{Document, cost_table};
 use super::mechanism::MechanismArgs;
 use crate::cli::CliError;
-use crate::privacy::comparison::Comparison;
 use crate::privacy::ledger::{self, Ledger};
+use smolfed_accounting::comparison::Comparison;
 
-/// Say what rounds cost in privacy, by every accountant that applies.
+/// Compute the epsilon of a number of rounds, by every accountant that applies.
 ///
-/// The last lines are the privacy statement of the tightest proved figure: what it protects,
-/// against whom, and what an attacker can still do.
+/// Below the table, the privacy statement for the tightest proved bound is printed: what is
+/// protected, against whom, under which assumptions, and bounds on any attack.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_negative_numbers = true,
@@ -28,8 +28,8 @@ use crate::privacy::ledger::{self, Ledger};
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     mechanism: MechanismArgs,
-    /// Account what stands in a privacy ledger, of one run or of several, instead; of correlation matrices with
-    /// --unit example.
+    /// Account for the events in the privacy ledger of one or more runs instead; with --unit
+    /// example, only for the events that protect one example.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
     ])]
@@ -55,22 +55,22 @@ pub(in crate::cli) fn run(
             (events, flags.delta(devices)?, flags.clip_norm()?)
         }
         None => {
-            let settled = flags.settle()?;
-            if !settled.has_noise {
+            let parsed = flags.parse()?;
+            if !parsed.has_noise {
                 return Err(CliError::Usage(
-                    "how much noise is there? give --noise-multiplier, or --noise-std and \
+                    "the noise is missing: give --noise-multiplier, or --noise-std and \
                      --clip-norm (`smolfed plan` finds the noise for an epsilon)"
                         .to_owned(),
                 ));
             }
-            if !settled.has_rounds || !settled.has_cohort {
+            if !parsed.has_rounds || !parsed.has_cohort {
                 return Err(CliError::Usage(
-                    "how much is released? give --rounds, and --cohort or --sampling-rate where \
-                     devices are drawn"
+                    "the releases are not specified: give --rounds, and --cohort or \
+                     --sampling-rate where devices are drawn"
                         .to_owned(),
                 ));
             }
-            (vec![settled.event], settled.delta, settled.clip_norm)
+            (vec![parsed.event], parsed.delta, parsed.clip_norm)
         }
     };
     let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);

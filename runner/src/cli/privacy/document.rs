@@ -9,40 +9,40 @@ use serde_json::{Value, json};
 use crate::cli::CliError;
 use crate::cli::text::{aligned, wrapped};
 use crate::number::{lower, upper};
-use crate::privacy::accountant::{Accountant, AccountingError, Estimate};
-use crate::privacy::comparison::Comparison;
-use crate::privacy::event::{Adjacency, Exposure, PrivacyEvent};
-use crate::privacy::params::{ClipNorm, Delta};
-use crate::privacy::pld::replace_one_epsilon;
 use crate::privacy::statement::PrivacyStatement;
-use crate::privacy::trade_off::TradeOff;
 use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
+use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
+use smolfed_accounting::comparison::Comparison;
+use smolfed_accounting::event::{Adjacency, Exposure, PrivacyEvent};
+use smolfed_accounting::params::{ClipNorm, Delta};
+use smolfed_accounting::pld::replace_one_epsilon;
+use smolfed_accounting::trade_off::TradeOff;
 
-/// False-alarm rates of the terminal's table.
-const FALSE_ALARMS: [f64; 5] = [0.001, 0.01, 0.05, 0.1, 0.25];
+/// False-positive rates of the terminal's table.
+const FALSE_POSITIVE_RATES: [f64; 5] = [0.001, 0.01, 0.05, 0.1, 0.25];
 /// Points of a drawn trade-off curve.
 const CURVE_POINTS: u32 = 200;
 /// Places at which ε over rounds is computed.
 const ROUND_POINTS: u64 = 20;
 
-/// What is known of the best figure.
+/// The best figure and what follows from it.
 pub(super) struct Document {
     statement: PrivacyStatement,
     trade_off: TradeOff,
-    /// ε of events under add-remove, if a device is replaced instead.
+    /// ε under replace-one of events that are accounted under add-remove.
     replace_one: Option<f64>,
     /// ε after so many rounds; empty for events of several kinds.
     over_rounds: Vec<(u64, f64)>,
     answers: Vec<Value>,
-    /// What must be known of figures that are no bounds.
+    /// Notes on figures that are no bounds.
     notes: Vec<String>,
 }
 
 impl Document {
-    /// Of what several accountants say on `events`.
+    /// Of the figures of several accountants for `events`.
     ///
     /// # Errors
-    /// What the first of them says, if none has a figure.
+    /// The reason of the first of them, if none has a figure.
     pub(super) fn new(
         comparison: &Comparison<Estimate, AccountingError>,
         events: &[PrivacyEvent],
@@ -89,8 +89,8 @@ impl Document {
         );
         if let Some(epsilon) = self.replace_one {
             let line = format!(
-                "If the data of a device are replaced by other data (replace-one, as uniform sampling \
-                 is accounted), epsilon is at most {}.",
+                "Under replace-one adjacency (the data of one device are replaced by other data, \
+                 as for uniform sampling), epsilon is at most {}.",
                 figure(epsilon)
             );
             let _ = writeln!(text, "{}", wrapped(&line, is_terminal));
@@ -105,13 +105,15 @@ impl Document {
 
     fn trade_off_rows(&self) -> Vec<Vec<String>> {
         let row = |title: &str, figure: &dyn Fn(f64) -> f64| {
-            let cells = FALSE_ALARMS.iter().map(|rate| percent(figure(*rate)));
+            let cells = FALSE_POSITIVE_RATES
+                .iter()
+                .map(|rate| percent(figure(*rate)));
             [title.to_owned()].into_iter().chain(cells).collect()
         };
         vec![
-            row("At a false-alarm rate of", &|rate| rate),
-            row("an attack catches at most", &|rate| {
-                self.trade_off.hit_rate(rate)
+            row("At a false-positive rate of", &|rate| rate),
+            row("the true-positive rate is at most", &|rate| {
+                self.trade_off.true_positive_rate(rate)
             }),
         ]
     }
@@ -140,9 +142,9 @@ impl Document {
     pub(super) fn to_json(&self) -> Value {
         let mut value = json!(self.statement);
         if let Some(fields) = value.as_object_mut() {
-            let curve = (0..=CURVE_POINTS).map(|index| self.miss_rate(index));
+            let curve = (0..=CURVE_POINTS).map(|index| self.best_attack(index));
             let curve: Vec<[f64; 2]> = curve.map(|point| [point.x, point.y]).collect();
-            // What is not known is there as null.
+            // What is not known is null.
             for key in ["clip_norm", "noise_std", "epsilon_low", "sampling_rate"] {
                 fields.entry(key).or_insert(Value::Null);
             }
@@ -157,9 +159,9 @@ impl Document {
     }
 
     /// Type I and type II error of the best attack.
-    fn miss_rate(&self, index: u32) -> Point {
+    fn best_attack(&self, index: u32) -> Point {
         let rate = f64::from(index) / f64::from(CURVE_POINTS);
-        Point::new(rate, self.trade_off.miss_rate(rate))
+        Point::new(rate, self.trade_off.false_negative_rate(rate))
     }
 
     /// Writes the curves into a file.
@@ -173,13 +175,14 @@ impl Document {
             ..Series::default()
         };
         let trade_off = Plot {
-            title: "What an attack can do".to_owned(),
+            title: "Trade-off of the best attack".to_owned(),
             description: format!(
-                "Least miss rate of any attack for each false-alarm rate, below the line of guessing. {}",
+                "Smallest false-negative rate of any attack at each false-positive rate, below the \
+                 line of random guessing. {}",
                 self.statement.in_words()
             ),
-            x_label: "false-alarm rate (type I error)".to_owned(),
-            y_label: "miss rate (type II error)".to_owned(),
+            x_label: "false-positive rate (type I error)".to_owned(),
+            y_label: "false-negative rate (type II error)".to_owned(),
             series: vec![
                 Series {
                     dashed: true,
@@ -189,7 +192,7 @@ impl Document {
                 curve(
                     "best attack",
                     (0..=CURVE_POINTS)
-                        .map(|index| self.miss_rate(index))
+                        .map(|index| self.best_attack(index))
                         .collect(),
                 ),
             ],
@@ -215,7 +218,8 @@ impl Document {
     }
 }
 
-/// What add-remove events cost under replace-one; `None` for others, and where nothing finite holds.
+/// What add-remove events cost under replace-one; `None` for others, and where nothing finite
+/// holds.
 fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
     let is_add_remove = |event: &PrivacyEvent| event.adjacency() == Adjacency::AddRemove;
     if !events.iter().all(is_add_remove) {
@@ -258,7 +262,7 @@ pub(super) fn without_a_figure<T, E: std::fmt::Display>(comparison: &Comparison<
         return String::new();
     }
     format!(
-        "\nWithout a figure here: {} (--accountant NAME or --json says why)\n",
+        "\nNo result from: {} (--accountant NAME or --json gives the reason)\n",
         names.join(", ")
     )
 }
@@ -300,7 +304,9 @@ fn percent(rate: f64) -> String {
     format!("{:.1} %", tenths / 10.0)
 }
 
-fn answer_json(answer: &crate::privacy::comparison::Answer<Estimate, AccountingError>) -> Value {
+fn answer_json(
+    answer: &smolfed_accounting::comparison::Answer<Estimate, AccountingError>,
+) -> Value {
     let name = answer.accountant.name();
     match &answer.result {
         Ok(estimate) => json!({

@@ -1,33 +1,30 @@
 //! The flags that say what is released, of `smolfed account` and `smolfed plan`.
 
 use std::path::Path;
-use std::str::FromStr;
 
 use crate::cli::CliError;
-use crate::privacy::accountant::Accountant;
-use crate::privacy::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
-use crate::privacy::params::{
-    ClipNorm, Delta, DeltaSpec, HonestFraction, NoiseMultiplier, ParamError, SamplingRate,
-};
-
-/// How devices come to take part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Scheme {
-    /// A cohort of fixed size without replacement; replace-one.
-    Uniform,
-    /// Each device by a coin of its own; add-remove.
-    Poisson,
-    /// All devices in every round; add-remove.
-    Full,
-    /// Devices come when they can; no amplification; add-remove.
-    Unsampled,
-}
+use crate::config::SamplingScheme;
+use crate::experiment::cohort::{CohortError, CohortRule, Part};
+use smolfed_accounting::accountant::Accountant;
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, TrustModel};
+use smolfed_accounting::params::{ClipNorm, Delta, DeltaSpec, NoiseMultiplier, ParamError};
 
 /// What is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Unit {
+    /// All data of one device.
     Device,
+    /// One example of one device.
     Example,
+}
+
+impl Unit {
+    const fn protected(self) -> PrivacyUnit {
+        match self {
+            Self::Device => PrivacyUnit::Device,
+            Self::Example => PrivacyUnit::Example,
+        }
+    }
 }
 
 /// What is released.
@@ -41,92 +38,67 @@ pub(super) enum Kind {
     CorrelationMatrix,
 }
 
-/// `central`, `local`, or `distributed=0.9`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Trust(TrustModel);
-
-impl FromStr for Trust {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let model = match text.split_once('=') {
-            None if text == "central" => TrustModel::Central,
-            None if text == "local" => TrustModel::Local,
-            Some(("distributed", share)) => {
-                let share: f64 = share.parse().map_err(|_| "no number after `=`")?;
-                let honest = HonestFraction::new(share).map_err(|error| error.to_string())?;
-                TrustModel::Distributed { honest }
-            }
-            _ => {
-                return Err(
-                    "choose central, local, or distributed=H with H the part of the noise \
-                             that is left, for example distributed=0.9"
-                        .to_owned(),
-                );
-            }
-        };
-        Ok(Self(model))
-    }
-}
-
 /// Flags that both commands share.
 #[derive(Debug, clap::Args)]
 pub(super) struct MechanismArgs {
-    /// Devices there are.
+    /// Number of devices in the federation.
     #[arg(long, value_name = "N")]
     devices: Option<u32>,
-    /// How they are sampled.
-    #[arg(long, value_enum)]
-    sampling: Option<Scheme>,
-    /// Devices in a round (on average, for poisson).
+    /// How the devices of a round are drawn.
+    #[arg(long, value_name = "SCHEME", value_enum)]
+    sampling: Option<SamplingScheme>,
+    /// Devices in each round (the expected number for poisson).
     #[arg(long, value_name = "S", conflicts_with = "sampling_rate")]
     cohort: Option<u32>,
-    /// The share of devices in a round, instead of --cohort.
+    /// Fraction of the devices in each round, instead of --cohort.
     #[arg(long, value_name = "RATE")]
     sampling_rate: Option<f64>,
-    /// The most rounds in which one device takes part, for unsampled.
+    /// Largest number of rounds in which one device takes part, for unsampled.
     #[arg(long, value_name = "K")]
     max_participations: Option<u32>,
-    /// Rounds.
+    /// Number of rounds.
     #[arg(long, value_name = "T")]
     pub(super) rounds: Option<u64>,
-    /// Noise std on the sum over the clip norm.
+    /// Noise std on the sum of the updates, divided by the clip norm.
     #[arg(long, value_name = "Z", conflicts_with = "noise_std")]
     noise_multiplier: Option<f64>,
-    /// Noise std on the sum, with --clip-norm, instead of --noise-multiplier.
+    /// Noise std on the sum of the updates, instead of --noise-multiplier; needs --clip-norm.
     #[arg(long, value_name = "STD", requires = "clip_norm")]
     noise_std: Option<f64>,
-    /// The clip norm of one device's update.
+    /// Clip norm: the bound on the L2 norm of one device's update.
     #[arg(long, value_name = "L")]
     clip_norm: Option<f64>,
-    /// The delta: a number, or like 1/N^1.1.
+    /// Delta: a number such as 1e-5, or 1/N^P with N the number of devices.
     #[arg(long, value_name = "DELTA", default_value = "1/N^1.1")]
     delta: DeltaSpec,
-    /// Against whom: central, local, or distributed=H where the part H of the noise is honest.
+    /// Trust model: central (the server adds the noise), local (each device adds all of its own),
+    /// or distributed=H (each device adds a share; honest devices add the fraction H of the noise
+    /// variance).
     #[arg(long, value_name = "TRUST", default_value = "central")]
-    trust: Trust,
+    trust: TrustModel,
     /// What is protected.
     #[arg(long, value_enum, default_value = "device")]
     unit: Unit,
     /// What is released.
     #[arg(long, value_enum, default_value = "discrete-gaussian")]
     mechanism: Kind,
-    /// The grid's step is clip norm * 2^-BITS, for discrete-gaussian.
+    /// Updates are multiples of the clip norm times 2^-BITS, for discrete-gaussian.
     #[arg(long, value_name = "BITS", default_value_t = smolfed_core::quantize::DEFAULT_BITS as u8)]
     grid_bits: u8,
-    /// One accountant by name, or all that apply.
+    /// Name of one accountant, or all.
     #[arg(long, value_name = "NAME", default_value = "all")]
     accountant: String,
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     pub(super) json: bool,
-    /// Draw the trade-off curve and epsilon over rounds into this file.
+    /// Draw the trade-off curve and epsilon over the rounds, as SVG.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<std::path::PathBuf>,
 }
 
 /// The flags, checked. What is searched for is `None` or a placeholder.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Settled {
+pub(super) struct ParsedFlags {
     /// The event; its noise is 0 and its count 1 where they are not given.
     pub(super) event: PrivacyEvent,
     pub(super) delta: Delta,
@@ -164,29 +136,31 @@ impl MechanismArgs {
         path: &Path,
         events: Vec<PrivacyEvent>,
     ) -> Result<Vec<PrivacyEvent>, CliError> {
-        let (unit, name, other) = match self.unit {
-            Unit::Device => (PrivacyUnit::Device, "device", "example"),
-            Unit::Example => (PrivacyUnit::Example, "example", "device"),
+        let (name, other) = match self.unit {
+            Unit::Device => ("device", "example"),
+            Unit::Example => ("example", "device"),
         };
+        let unit = self.unit.protected();
         let is_empty = events.is_empty();
         let found: Vec<PrivacyEvent> = events.into_iter().filter(|e| e.unit == unit).collect();
         if found.is_empty() && !is_empty {
             let path = path.display();
             return Err(CliError::Usage(format!(
-                "{path} has nothing that protects a whole {name}: ask with --unit {other}"
+                "{path} has no event that protects one {name}: use --unit {other}"
             )));
         }
         Ok(found)
     }
 
     /// Checks the flags against each other.
-    pub(super) fn settle(&self) -> Result<Settled, CliError> {
+    pub(super) fn parse(&self) -> Result<ParsedFlags, CliError> {
         let (Some(devices), Some(scheme)) = (self.devices, self.sampling) else {
             return Err(usage(
-                "how many devices are there, and how are they sampled? give --devices N and \
+                "the devices and their sampling are missing: give --devices N and \
                  --sampling uniform, poisson, full or unsampled",
             ));
         };
+        let sampling = self.rule(scheme, devices).sampling().map_err(refused)?;
         let delta = self.delta(devices)?;
         let clip_norm = self.clip_norm()?;
         let noise = match (self.noise_multiplier, self.noise_std, clip_norm) {
@@ -202,14 +176,13 @@ impl MechanismArgs {
         if self.rounds == Some(0) {
             return Err(usage("--rounds is 0: nothing would be released"));
         }
-        let is_central = matches!(self.trust.0, TrustModel::Central);
+        let is_central = self.trust == TrustModel::Central;
         if self.mechanism == Kind::CorrelationMatrix && (self.unit == Unit::Device || is_central) {
             return Err(usage(
-                "--mechanism correlation-matrix protects one example of a device, which adds the noise itself: \
-                 give --unit example --trust local",
+                "--mechanism correlation-matrix protects one example of a device, which adds the \
+                 noise itself: give --unit example --trust local",
             ));
         }
-        let (sampling, has_cohort) = self.sampling(scheme, devices)?;
         let noise_multiplier = noise.unwrap_or(NoiseMultiplier::NONE);
         let mechanism = match self.mechanism {
             Kind::Gaussian => Mechanism::Gaussian { noise_multiplier },
@@ -222,63 +195,66 @@ impl MechanismArgs {
         let event = PrivacyEvent {
             mechanism,
             sampling,
-            trust: self.trust.0,
-            unit: match self.unit {
-                Unit::Device => PrivacyUnit::Device,
-                Unit::Example => PrivacyUnit::Example,
-            },
+            trust: self.trust,
+            unit: self.unit.protected(),
             count: self.rounds.unwrap_or(1),
             releases: 1,
         };
-        Ok(Settled {
+        Ok(ParsedFlags {
             event,
             delta,
             clip_norm,
             has_noise: noise.is_some(),
             has_rounds: self.rounds.is_some(),
-            has_cohort,
+            has_cohort: self.has_cohort() || !is_drawn(scheme),
         })
     }
 
-    fn sampling(&self, scheme: Scheme, devices: u32) -> Result<(Sampling, bool), CliError> {
-        let has_cohort = self.cohort.is_some() || self.sampling_rate.is_some();
-        let is_drawn = matches!(scheme, Scheme::Uniform | Scheme::Poisson);
-        if has_cohort && !is_drawn {
-            return Err(usage(
-                "--cohort and --sampling-rate belong to --sampling uniform or poisson",
-            ));
+    const fn has_cohort(&self) -> bool {
+        self.cohort.is_some() || self.sampling_rate.is_some()
+    }
+
+    fn rule(&self, scheme: SamplingScheme, device_count: u32) -> CohortRule {
+        // One device stands for the cohort that `smolfed plan` searches for.
+        let placeholder = (is_drawn(scheme) && !self.has_cohort()).then_some(1);
+        CohortRule {
+            scheme,
+            device_count,
+            cohort_size: self.cohort.or(placeholder),
+            sampling_rate: self.sampling_rate,
+            max_participations: self.max_participations,
         }
-        if self.max_participations.is_some() && scheme != Scheme::Unsampled {
-            return Err(usage(
-                "--max-participations belongs to --sampling unsampled",
-            ));
+    }
+}
+
+const fn is_drawn(scheme: SamplingScheme) -> bool {
+    matches!(scheme, SamplingScheme::Uniform | SamplingScheme::Poisson)
+}
+
+fn refused(error: CohortError) -> CliError {
+    match error {
+        CohortError::TwoSizes => usage("give either --cohort or --sampling-rate"),
+        CohortError::Missing(Part::MaxParticipations) => usage(
+            "--sampling unsampled needs --max-participations, a limit that the devices enforce",
+        ),
+        CohortError::Missing(part) => CliError::Usage(format!("{} is missing", flag(part))),
+        CohortError::Unused(Part::MaxParticipations) => {
+            usage("--max-participations belongs to --sampling unsampled")
         }
-        let rate = |rate| SamplingRate::new(rate).map_err(bad("--sampling-rate"));
-        let sampling = match (scheme, self.cohort, self.sampling_rate) {
-            (Scheme::Full, ..) => Sampling::full(devices),
-            (Scheme::Unsampled, ..) => {
-                let most = self.max_participations.ok_or_else(|| {
-                    usage("--sampling unsampled needs --max-participations, which devices enforce")
-                })?;
-                Sampling::unsampled(devices, most)
-            }
-            (Scheme::Uniform, cohort, None) => Sampling::uniform(devices, cohort.unwrap_or(1)),
-            (Scheme::Uniform, _, Some(value)) => {
-                let cohort = rate(value)?.get() * f64::from(devices);
-                Sampling::uniform(devices, (cohort.round() as u32).max(1))
-            }
-            (Scheme::Poisson, _, Some(value)) => Sampling::poisson(devices, rate(value)?),
-            (Scheme::Poisson, cohort, None) => {
-                let cohort = cohort.unwrap_or(1);
-                // Refuses a cohort that is larger than the federation, or empty.
-                Sampling::uniform(devices, cohort).map_err(bad("--cohort"))?;
-                Sampling::poisson(devices, rate(f64::from(cohort) / f64::from(devices))?)
-            }
-        };
-        Ok((
-            sampling.map_err(bad("--devices, --cohort"))?,
-            has_cohort || !is_drawn,
-        ))
+        CohortError::Unused(part) => {
+            let flag = flag(part);
+            CliError::Usage(format!("{flag} belongs to --sampling uniform or poisson"))
+        }
+        CohortError::Number { part, reason, .. } => bad(flag(part))(reason),
+    }
+}
+
+const fn flag(part: Part) -> &'static str {
+    match part {
+        Part::DeviceCount => "--devices",
+        Part::CohortSize => "--cohort",
+        Part::SamplingRate => "--sampling-rate",
+        Part::MaxParticipations => "--max-participations",
     }
 }
 

@@ -1,23 +1,23 @@
-//! `smolfed plan`: the noise, the rounds or the cohort that an ε allows.
+//! `smolfed plan`: the noise, the number of rounds or the cohort size for a target ε.
 
 use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
 
 use super::document::{Document, figure, milliseconds, without_a_figure};
-use super::mechanism::{MechanismArgs, Settled};
+use super::mechanism::{MechanismArgs, ParsedFlags};
 use crate::cli::CliError;
 use crate::cli::text::aligned;
-use crate::privacy::accountant::{Accountant, Estimate};
-use crate::privacy::calibrate::{CalibrationError, Plan};
-use crate::privacy::comparison::{Answer, Comparison};
-use crate::privacy::event::PrivacyEvent;
-use crate::privacy::params::Epsilon;
+use smolfed_accounting::accountant::{Accountant, Estimate};
+use smolfed_accounting::calibrate::{CalibrationError, Plan};
+use smolfed_accounting::comparison::{Answer, Comparison};
+use smolfed_accounting::event::PrivacyEvent;
+use smolfed_accounting::params::Epsilon;
 
-/// Find the noise, the rounds or the cohort that an epsilon allows.
+/// Find the noise, the number of rounds or the cohort size for a target epsilon.
 ///
-/// Leave out one of the three, and it is searched for: --noise-multiplier (or --noise-std), --rounds,
-/// or --cohort (or --sampling-rate). The result never exceeds the epsilon.
+/// Give two of the three, and the third is computed: --noise-multiplier (or --noise-std), --rounds,
+/// and --cohort (or --sampling-rate). The result never exceeds the target.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_negative_numbers = true,
@@ -27,7 +27,7 @@ use crate::privacy::params::Epsilon;
   smolfed plan --epsilon 6 --devices 1000 --sampling uniform --rounds 30 --noise-multiplier 2"
 )]
 pub(in crate::cli) struct Args {
-    /// The epsilon that must not be exceeded.
+    /// The target epsilon, which is never exceeded.
     #[arg(long, value_name = "E")]
     epsilon: f64,
     #[command(flatten)]
@@ -38,9 +38,9 @@ pub(in crate::cli) struct Args {
 struct Found {
     /// The number, for machines.
     value: f64,
-    /// The number, for people: never a less private one.
+    /// The number as text, rounded towards more privacy.
     text: String,
-    /// With it.
+    /// The event with this setting.
     event: PrivacyEvent,
     estimate: Estimate,
 }
@@ -55,18 +55,18 @@ enum Unknown {
 
 impl Unknown {
     /// The one that is not given.
-    fn of(settled: &Settled) -> Result<Self, CliError> {
-        match (settled.has_noise, settled.has_rounds, settled.has_cohort) {
+    fn of(parsed: &ParsedFlags) -> Result<Self, CliError> {
+        match (parsed.has_noise, parsed.has_rounds, parsed.has_cohort) {
             (false, true, true) => Ok(Self::Noise),
             (true, false, true) => Ok(Self::Rounds),
             (true, true, false) => Ok(Self::Cohort),
             (true, true, true) => Err(CliError::Usage(
-                "nothing is left to search for: leave out --noise-multiplier, --rounds or \
+                "nothing is left to compute: leave out --noise-multiplier, --rounds or \
                  --cohort, or use `smolfed account`"
                     .to_owned(),
             )),
             _ => Err(CliError::Usage(
-                "only one thing can be searched for: give two of noise (--noise-multiplier), \
+                "only one quantity can be computed: give two of noise (--noise-multiplier), \
                  rounds (--rounds) and cohort (--cohort)"
                     .to_owned(),
             )),
@@ -128,15 +128,15 @@ pub(in crate::cli) fn run(
     let flags = &args.mechanism;
     let target = Epsilon::new(args.epsilon);
     let target = target.map_err(|error| CliError::Usage(format!("--epsilon: {error}")))?;
-    let settled = flags.settle()?;
-    let unknown = Unknown::of(&settled)?;
+    let parsed = flags.parse()?;
+    let unknown = Unknown::of(&parsed)?;
     let comparison = Comparison::of(&flags.accountants()?, |accountant: Accountant| {
         unknown.search(&Plan {
             accountant,
-            event: settled.event,
+            event: parsed.event,
             spent: &[],
             target,
-            delta: settled.delta,
+            delta: parsed.delta,
         })
     });
     let Some(best) = best(&comparison) else {
@@ -144,9 +144,9 @@ pub(in crate::cli) fn run(
         let reason = reason.map_or(String::new(), |(_, error)| error.to_string());
         return Err(CliError::Usage(reason));
     };
-    // What the tightest setting costs, by whom it was found.
-    let cost = Comparison::of_events(&[best.estimate.accountant], &[best.event], settled.delta);
-    let document = Document::new(&cost, &[best.event], settled.clip_norm)?;
+    // The cost of the tightest setting, by the accountant that found it.
+    let cost = Comparison::of_events(&[best.estimate.accountant], &[best.event], parsed.delta);
+    let document = Document::new(&cost, &[best.event], parsed.clip_norm)?;
     document.draw(flags.svg.as_deref())?;
     if flags.json {
         let mut value = document.to_json();
@@ -165,7 +165,7 @@ pub(in crate::cli) fn run(
     Ok(())
 }
 
-/// The first that is proved, as the accountants are in the order of their tightness.
+/// The first that is proved: the accountants are in the order of their tightness.
 fn best(comparison: &Comparison<Found, CalibrationError>) -> Option<&Found> {
     let all = || comparison.found().map(|(_, found)| found);
     let proved = all().find(|found| found.estimate.is_upper_bound());

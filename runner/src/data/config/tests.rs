@@ -32,8 +32,8 @@ const COMPLETE: [&str; 12] = [
     "source = \"mnist\"\ndevices = 500\nscale = { mean = 0.1307, std = 0.3081 }",
     "source = \"femnist\"\nscale = \"unit\"\ntest = 0.3\nvalidation = 0.1",
     "source = \"idx\"\npath = \"a\"\nlabel_path = \"b\"\ndevice_path = \"c\"\nclasses = 5",
-    "source = \"idx\"\npath = \"a\"\nlabel_path = \"b\"\ntest_path = \"c\"\ntest_label_path = \"d\"\n\
-     devices = 3",
+    "source = \"idx\"\npath = \"a\"\nlabel_path = \"b\"\ntest_path = \"c\"\n\
+     test_label_path = \"d\"\ndevices = 3",
     "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\nignore = [\"id\"]\n\
      task = \"regression\"\ntarget_scale = \"standardise\"",
     "source = \"leaf\"\npath = \"a\"\naxes = [28, 28]\nmaximum = 1.0\ntest_path = \"b\"",

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use csv::StringRecord;
 
-use super::CsvError;
-use crate::data::dataset::Task;
+use super::error::CsvError;
+use crate::data::dataset::TaskKind;
 
 /// Which columns mean what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Columns {
     /// Columns to leave out.
     pub ignore: Vec<String>,
     /// What the label is.
-    pub task: Task,
+    pub task: TaskKind,
 }
 
 /// Positions of the columns by their meaning.
@@ -76,9 +76,12 @@ impl Roles {
 
 /// The first names, as an error message lists them.
 pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
-    const MOST: usize = 12;
-    let more = names.clone().count().saturating_sub(MOST);
-    let mut shown: Vec<String> = names.take(MOST).map(|name| format!("`{name}`")).collect();
+    const MAX_SHOWN: usize = 12;
+    let more = names.clone().count().saturating_sub(MAX_SHOWN);
+    let mut shown: Vec<String> = names
+        .take(MAX_SHOWN)
+        .map(|name| format!("`{name}`"))
+        .collect();
     if more > 0 {
         shown.push(format!("and {more} more"));
     }

@@ -24,7 +24,7 @@ pub enum CsvError {
         columns: String,
     },
     /// One column cannot have two meanings.
-    #[error("the column `{column}` is named for two things among label, device and ignored")]
+    #[error("the column `{column}` is given two of the roles label, device and ignored")]
     ColumnTwice {
         /// The name.
         column: String,
@@ -46,7 +46,7 @@ pub enum CsvError {
         line: u64,
     },
     /// A feature or regression target is no number.
-    #[error("line {line}, column `{column}`: `{cell}` is not a number (missing is empty or ?)")]
+    #[error("line {line}, column `{column}`: `{cell}` is not a number (missing: empty or ?)")]
     NotNumber {
         /// Line in the file.
         line: u64,
@@ -76,9 +76,7 @@ pub enum CsvError {
         what: &'static str,
     },
     /// The test file has another header.
-    #[error(
-        "its header differs from the training file's: `{found}` stands where `{expected}` should"
-    )]
+    #[error("its header differs from the training file's: found `{found}`, expected `{expected}`")]
     OtherHeader {
         /// Name in the training file.
         expected: String,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn columns(task: Task) -> Columns {
+fn columns(task: TaskKind) -> Columns {
     Columns {
         label: "y".into(),
         device: Some("who".into()),
@@ -14,7 +14,7 @@ fn columns(task: Task) -> Columns {
 }
 
 fn read(text: &str) -> Result<Table, CsvError> {
-    parse(text.as_bytes(), &columns(Task::Classification))
+    parse(text.as_bytes(), &columns(TaskKind::Classification))
 }
 
 const GOOD: &str = "id,who,a,b,y\n1,10,0.5,?,yes\n2,9,1e1,-3,no\n3,10,,4,yes\n";
@@ -39,16 +39,16 @@ fn columns_become_features_labels_and_devices() {
 #[test]
 fn regression_reads_numbers() {
     let text = "who,id,a,y\n1,1,2,0.5\n1,2,3,-1\n";
-    let table = parse(text.as_bytes(), &columns(Task::Regression)).unwrap();
+    let table = parse(text.as_bytes(), &columns(TaskKind::Regression)).unwrap();
     assert!(table.into_dataset().unwrap().targets() == &Targets::Values(vec![0.5, -1.0]));
     let text = "who,id,a,y\n1,1,2,low\n";
-    let error = parse(text.as_bytes(), &columns(Task::Regression)).unwrap_err();
+    let error = parse(text.as_bytes(), &columns(TaskKind::Regression)).unwrap_err();
     assert!(
         matches!(error, CsvError::NotNumber { line: 2, .. }),
         "{error}"
     );
     let text = "who,id,a,y\n1,1,2,\n";
-    let error = parse(text.as_bytes(), &columns(Task::Regression)).unwrap_err();
+    let error = parse(text.as_bytes(), &columns(TaskKind::Regression)).unwrap_err();
     assert!(
         matches!(
             error,
@@ -123,7 +123,7 @@ fn unknown_column_is_refused_with_the_known_ones() {
 
 #[test]
 fn column_with_two_meanings_is_refused() {
-    let mut columns = columns(Task::Classification);
+    let mut columns = columns(TaskKind::Classification);
     columns.ignore.push("y".into());
     let error = parse(GOOD.as_bytes(), &columns).unwrap_err();
     assert_eq!(error, CsvError::ColumnTwice { column: "y".into() });
@@ -207,7 +207,10 @@ fn one_class_is_named() {
 
 #[test]
 fn bytes_that_are_no_text_are_refused() {
-    let error = parse(b"id,who,a,y\n1,2,\xff,x\n", &columns(Task::Classification));
+    let error = parse(
+        b"id,who,a,y\n1,2,\xff,x\n",
+        &columns(TaskKind::Classification),
+    );
     assert_eq!(error.unwrap_err(), CsvError::NotText { line: 2 });
 }
 

@@ -1,6 +1,10 @@
 //! What makes samples useless, whatever file they come from.
 
-use super::{MAX_CLASSES, MAX_ROWS};
+/// The largest number of rows of a data set: rows are numbered by `u32`.
+pub const MAX_ROWS: usize = u32::MAX as usize;
+
+/// The largest number of classes of a data set: labels are `u16`.
+pub const MAX_CLASSES: usize = 1 << 16;
 
 /// What can be wrong with the content of a data set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

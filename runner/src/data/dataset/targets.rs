@@ -2,15 +2,12 @@
 
 use std::fmt;
 
-use super::DatasetError;
-
-/// Most classes of a data set: labels are `u16`.
-pub const MAX_CLASSES: usize = 1 << 16;
+use super::error::{DatasetError, MAX_CLASSES};
 
 /// What is to be predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Task {
+pub enum TaskKind {
     /// One of several classes.
     Classification,
     /// A number.

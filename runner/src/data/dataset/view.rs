@@ -4,7 +4,7 @@ use std::fmt;
 
 use smolfed_simd::Rows;
 
-use super::Targets;
+use super::targets::Targets;
 
 #[derive(Clone, Copy)]
 enum TargetsView<'a> {
@@ -18,6 +18,24 @@ impl<'a> TargetsView<'a> {
             Targets::Classes { labels, .. } => Self::Classes(labels),
             Targets::Values(values) => Self::Values(values),
         }
+    }
+}
+
+/// The target of a sample: a class (`u16`) or a value (`f32`).
+pub trait SampleTarget: Copy + Default {
+    /// The samples with such targets; none where the task has others.
+    fn rows<'a>(view: &DatasetView<'a>) -> Rows<'a, Self>;
+}
+
+impl SampleTarget for u16 {
+    fn rows<'a>(view: &DatasetView<'a>) -> Rows<'a, Self> {
+        view.classes()
+    }
+}
+
+impl SampleTarget for f32 {
+    fn rows<'a>(view: &DatasetView<'a>) -> Rows<'a, Self> {
+        view.values()
     }
 }
 

@@ -326,8 +326,9 @@ fn schools_and_patients_are_regression() {
             format!("\"{ignore}\"")
         };
         let text = format!(
-            "source = \"csv\"\npath = \"{path}\"\nlabel = \"{label}\"\ndevice_column = \"{device}\"\n\
-             ignore = [{ignore}]\ntask = \"regression\"\ntarget_scale = \"standardise\"\ntest = 0.25"
+            "source = \"csv\"\npath = \"{path}\"\nlabel = \"{label}\"\n\
+             device_column = \"{device}\"\nignore = [{ignore}]\ntask = \"regression\"\n\
+             target_scale = \"standardise\"\ntest = 0.25"
         );
         let federation = federation(&text, &folders, 1).unwrap();
         assert_eq!(

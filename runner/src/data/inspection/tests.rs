@@ -12,10 +12,13 @@ fn digits_are_described_before_scaling() {
         "source = \"digits\"\ndevices = 100",
         &DataFolders::new(Vec::new()),
     );
-    assert_eq!((found.samples, found.feature_count), (1797, 64));
-    assert_eq!((found.axes, found.feature_range), (vec![8, 8], [0.0, 16.0]));
+    assert_eq!((found.facts.samples, found.facts.feature_count), (1797, 64));
+    assert_eq!(
+        (found.facts.axes, found.facts.feature_range),
+        (vec![8, 8], [0.0, 16.0])
+    );
     // Three pixels of the border are never touched.
-    assert_eq!(found.constant_features, 3);
+    assert_eq!(found.facts.constant_features, 3);
     assert_eq!(
         found.devices,
         DeviceSizes {
@@ -26,7 +29,7 @@ fn digits_are_described_before_scaling() {
         }
     );
     assert_eq!((found.validation, found.test), (0, 359));
-    let TargetFacts::Classes(classes) = found.targets else {
+    let TargetFacts::Classes(classes) = found.facts.targets else {
         unreachable!()
     };
     assert_eq!(
@@ -37,7 +40,10 @@ fn digits_are_described_before_scaling() {
         }
     );
     assert_eq!(
-        (found.example.features.len(), found.example.target),
+        (
+            found.facts.example.features.len(),
+            found.facts.example.target
+        ),
         (64, "0".into())
     );
 }
@@ -55,9 +61,9 @@ fn tables_show_missing_values_and_devices() {
         feature: feature.into(),
         count: 1,
     };
-    assert_eq!(found.missing, [gap("x"), gap("z")]);
+    assert_eq!(found.facts.missing, [gap("x"), gap("z")]);
     assert_eq!(
-        (found.feature_range, found.constant_features),
+        (found.facts.feature_range, found.facts.constant_features),
         ([1.0, 7.0], 1)
     );
     assert_eq!(
@@ -70,7 +76,7 @@ fn tables_show_missing_values_and_devices() {
         }
     );
     assert_eq!(
-        found.targets,
+        found.facts.targets,
         TargetFacts::Values {
             min: 0.5,
             max: 4.5,
@@ -83,7 +89,7 @@ fn tables_show_missing_values_and_devices() {
 fn endless_federations_are_not_counted_one_by_one() {
     let text = "source = \"synthetic\"\ndevices = 4294967295\ntest = 100\nvalidation = 1";
     let found = inspect(text, &DataFolders::new(Vec::new()));
-    assert_eq!(found.samples, 4_294_967_295 * 50 + 101);
+    assert_eq!(found.facts.samples, 4_294_967_295 * 50 + 101);
     assert_eq!(found.devices.max, 50);
     assert!(
         serde_json::to_string(&found)

@@ -20,7 +20,7 @@ fn one_device(samples: &str) -> String {
 #[test]
 fn devices_come_in_the_order_of_users() {
     let leaf = parse(GOOD.as_bytes()).unwrap();
-    let data = leaf.into_dataset(Task::Classification, None).unwrap();
+    let data = leaf.into_dataset(TaskKind::Classification, None).unwrap();
     assert_eq!(data.features(), [1.0, 2.0, 3.0, 4.5, 5.0, 6.0]);
     assert!(
         data.targets()
@@ -36,7 +36,7 @@ fn devices_come_in_the_order_of_users() {
 #[test]
 fn regression_keeps_the_numbers() {
     let leaf = parse(GOOD.as_bytes()).unwrap();
-    let data = leaf.into_dataset(Task::Regression, None).unwrap();
+    let data = leaf.into_dataset(TaskKind::Regression, None).unwrap();
     assert!(data.targets() == &Targets::Values(vec![0.0, 1.0, 2.0]));
 }
 
@@ -45,7 +45,7 @@ fn second_file_joins_devices_of_one_name() {
     let mut leaf = parse(GOOD.as_bytes()).unwrap();
     let more = one_device(r#"{"x": [[0, 0], [0, 0]], "y": [1, 1]}"#);
     leaf.append(parse(more.as_bytes()).unwrap()).unwrap();
-    let data = leaf.into_dataset(Task::Classification, None).unwrap();
+    let data = leaf.into_dataset(TaskKind::Classification, None).unwrap();
     assert_eq!(data.groups().unwrap().device_of_row(), [0, 0, 1, 1, 1]);
     let mut leaf = parse(GOOD.as_bytes()).unwrap();
     let wide = parse(one_device(r#"{"x": [[0], [0]], "y": [1, 1]}"#).as_bytes()).unwrap();
@@ -154,7 +154,7 @@ fn labels_must_be_whole_numbers() {
         let text = one_device(&format!(r#"{{"x": [[1], [2]], "y": [0, {label}]}}"#));
         let refused = parse(text.as_bytes())
             .unwrap()
-            .into_dataset(Task::Classification, None);
+            .into_dataset(TaskKind::Classification, None);
         assert!(
             matches!(refused, Err(LeafError::Label { sample: 1, .. })),
             "{label}"
@@ -167,7 +167,7 @@ fn content_that_cannot_be_learned_is_refused() {
     let one = one_device(r#"{"x": [[1], [2]], "y": [3, 3]}"#);
     let refused = parse(one.as_bytes())
         .unwrap()
-        .into_dataset(Task::Classification, None);
+        .into_dataset(TaskKind::Classification, None);
     assert!(matches!(
         refused,
         Err(LeafError::Content(DatasetError::OneClass { .. }))
@@ -175,7 +175,7 @@ fn content_that_cannot_be_learned_is_refused() {
     let none = r#"{"users": [], "num_samples": [], "user_data": {}}"#;
     let refused = parse(none.as_bytes())
         .unwrap()
-        .into_dataset(Task::Classification, None);
+        .into_dataset(TaskKind::Classification, None);
     assert!(matches!(
         refused,
         Err(LeafError::Content(DatasetError::NoSamples))
@@ -183,7 +183,7 @@ fn content_that_cannot_be_learned_is_refused() {
     let wide = one_device(r#"{"x": [[], []], "y": [0, 1]}"#);
     let refused = parse(wide.as_bytes())
         .unwrap()
-        .into_dataset(Task::Classification, None);
+        .into_dataset(TaskKind::Classification, None);
     assert!(matches!(
         refused,
         Err(LeafError::Content(DatasetError::NoFeatures))
@@ -198,7 +198,7 @@ proptest! {
         let position = position % damaged.len();
         damaged[position] = byte;
         if let Ok(leaf) = parse(&damaged) {
-            let _ = leaf.into_dataset(Task::Classification, None);
+            let _ = leaf.into_dataset(TaskKind::Classification, None);
         }
     }
 }

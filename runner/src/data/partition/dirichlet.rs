@@ -2,7 +2,7 @@
 
 use rand_core::Rng;
 
-use super::{Classes, Partition, PartitionError};
+use super::error::PartitionError;
 use crate::data::draw;
 
 /// Draws before the answer is that these settings starve a device.
@@ -11,17 +11,17 @@ const MAX_DRAWS: u32 = 100;
 /// Divides each class among the devices by shares p ~ Dir(α · 1_N), until every device has
 /// `min_samples`. Source: Yurochkin et al. 2019, arXiv:1905.12022, section 4.
 pub(super) fn uneven(
-    classes: &Classes,
+    classes: &[Vec<u32>],
     devices: u32,
     min_samples: u32,
     alpha: f64,
     rng: &mut impl Rng,
-) -> Result<Partition, PartitionError> {
+) -> Result<Vec<Vec<u32>>, PartitionError> {
     let mut shares = vec![0.0; devices as usize];
     let mut poorest = (0, 0);
     for _ in 0..MAX_DRAWS {
         let mut dealt = vec![Vec::new(); devices as usize];
-        for rows in &classes.rows {
+        for rows in classes {
             draw::dirichlet_into(rng, alpha, &mut shares);
             deal(rows, &shares, &mut dealt);
         }
@@ -31,7 +31,7 @@ pub(super) fn uneven(
             .min()
             .unwrap_or((0, 0));
         if poorest.0 >= min_samples as usize {
-            return Ok(Partition::from_devices(dealt.into_iter()));
+            return Ok(dealt);
         }
     }
     let (found, device) = poorest;
@@ -65,20 +65,21 @@ fn deal(rows: &[u32], shares: &[f64], dealt: &mut [Vec<u32>]) {
 /// own; a class that has run out is left out of the shares. Source: Hsu et al. 2019,
 /// arXiv:1909.06335, section 3. There must be `devices · samples` rows.
 pub(super) fn even(
-    classes: &Classes,
+    classes: &[Vec<u32>],
     devices: u32,
     samples: u32,
     alpha: f64,
     rng: &mut impl Rng,
-) -> Partition {
-    let mut left = classes.rows.clone();
+) -> Vec<Vec<u32>> {
+    let mut left = classes.to_vec();
     let mut shares = vec![0.0; left.len()];
-    Partition::from_devices((0..devices).map(|_| {
+    let device = |_| {
         draw::dirichlet_into(rng, alpha, &mut shares);
         (0..samples)
             .filter_map(|_| draw_class(rng, &shares, &left).and_then(|class| left[class].pop()))
             .collect()
-    }))
+    };
+    (0..devices).map(device).collect()
 }
 
 /// A class that still has rows, by the shares of those; if these have no weight at all, by the

@@ -9,8 +9,16 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::data::csv::Columns;
-use crate::data::dataset::Task;
+use crate::data::dataset::TaskKind;
+use crate::data::error::ContentError;
 use crate::data::real_data;
+
+fn reason(error: &DataError) -> &ContentError {
+    match error {
+        DataError::Content { reason, .. } => reason,
+        other => panic!("{other}"),
+    }
+}
 
 fn idx_file(code: u8, dimensions: &[u32], values: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, code, dimensions.len() as u8];
@@ -106,7 +114,7 @@ fn idx_test_part_of_another_width_is_refused() {
         found: 3,
     };
     assert!(
-        matches!(&error, DataError::Content { reason, .. } if *reason == expected),
+        matches!(reason(&error), ContentError::Dataset(found) if *found == expected),
         "{error}"
     );
 }
@@ -146,11 +154,8 @@ fn idx_features_need_two_dimensions() {
     let error = load(&StoredSet::Idx(idx_config()), &folders).unwrap_err();
     assert!(
         matches!(
-            error,
-            DataError::Idx {
-                reason: IdxError::Dimensions { .. },
-                ..
-            }
+            reason(&error),
+            ContentError::Idx(IdxError::Dimensions { .. })
         ),
         "{error}"
     );
@@ -213,7 +218,10 @@ fn broken_gzip_names_the_file() {
     packed.truncate(packed.len() - 5);
     let (_kept, folders) = folder(&[("x", packed)]);
     let error = load(&StoredSet::Idx(idx_config()), &folders).unwrap_err();
-    assert!(matches!(error, DataError::Archive { .. }), "{error}");
+    assert!(
+        matches!(reason(&error), ContentError::Archive(_)),
+        "{error}"
+    );
 }
 
 fn csv_config(test_path: Option<&str>) -> StoredSet {
@@ -221,7 +229,7 @@ fn csv_config(test_path: Option<&str>) -> StoredSet {
         label: "y".into(),
         device: None,
         ignore: Vec::new(),
-        task: Task::Classification,
+        task: TaskKind::Classification,
     };
     StoredSet::Csv(CsvConfig {
         path: "a.csv".into(),
@@ -245,7 +253,7 @@ fn csv_with_a_test_part() {
         (&[1.0, 2.0, 3.0][..], 1)
     );
     let error = load(&csv_config(Some("c.csv")), &folders).unwrap_err();
-    assert!(matches!(&error, DataError::Csv { .. }), "{error}");
+    assert!(matches!(reason(&error), ContentError::Csv(_)), "{error}");
     assert!(error.to_string().contains("c.csv"), "{error}");
 }
 
@@ -263,11 +271,8 @@ fn csv_with_wrong_axes_is_refused() {
         &folders,
     );
     assert!(matches!(
-        error,
-        Err(DataError::Content {
-            reason: DatasetError::Axes { .. },
-            ..
-        })
+        reason(&error.unwrap_err()),
+        ContentError::Dataset(DatasetError::Axes { .. })
     ));
 }
 
@@ -293,7 +298,7 @@ fn leaf_config(test_path: Option<&str>) -> StoredSet {
     StoredSet::Leaf(LeafConfig {
         path: "a.zip".into(),
         test_path: test_path.map(Into::into),
-        task: Task::Classification,
+        task: TaskKind::Classification,
         classes: None,
         axes: vec![2],
         maximum: Some(1.0),
@@ -319,7 +324,7 @@ fn leaf_joins_all_files_of_an_archive_and_the_test_part() {
     assert_eq!(loaded.data.groups().unwrap().device_of_row(), [0, 1, 0]);
     assert_eq!(loaded.data.class_count(), Some(4));
     let error = load(&leaf_config(Some("broken.json")), &folders).unwrap_err();
-    assert!(matches!(error, DataError::Leaf { .. }), "{error}");
+    assert!(matches!(reason(&error), ContentError::Leaf(_)), "{error}");
 }
 
 #[test]
@@ -368,7 +373,7 @@ fn femnist_is_the_same_as_leaf_and_as_idx() {
     let config = LeafConfig {
         path: "femnist/femnist-206-writers-leaf.json.zip".into(),
         test_path: None,
-        task: Task::Classification,
+        task: TaskKind::Classification,
         classes: Some(62),
         axes: vec![28, 28],
         maximum: Some(1.0),

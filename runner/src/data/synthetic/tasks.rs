@@ -9,7 +9,6 @@
 
 use rand_core::Rng;
 
-use super::SyntheticConfig;
 use crate::data::draw::Normals;
 
 /// Settings of linear tasks.
@@ -34,15 +33,15 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    pub(super) fn new(shared: &SyntheticConfig, config: TasksConfig, rng: &mut impl Rng) -> Self {
-        let classes = usize::from(shared.classes);
+    pub(super) fn new(config: TasksConfig, classes: u16, noise: f64, rng: &mut impl Rng) -> Self {
+        let classes = usize::from(classes);
         let scale = 1.0 / libm::sqrt(f64::from(config.features));
         let mut normals = Normals::default();
         let size = classes * config.features as usize;
         let common = (0..size).map(|_| normals.next(rng) * scale).collect();
         Self {
             config,
-            noise: shared.noise,
+            noise,
             classes,
             common,
         }
@@ -111,14 +110,7 @@ mod tests {
             heterogeneity,
             shift,
         };
-        let shared = SyntheticConfig {
-            devices: 10,
-            samples_per_device: 10,
-            classes: CLASSES,
-            noise: 0.0,
-            kind: super::super::SyntheticKind::Tasks(config),
-        };
-        Tasks::new(&shared, config, &mut synthesis_stream(1, 0, 0))
+        Tasks::new(config, CLASSES, 0.0, &mut synthesis_stream(1, 0, 0))
     }
 
     /// Share of a device's labels that the common weights predict.

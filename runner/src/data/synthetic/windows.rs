@@ -1,7 +1,8 @@
 //! Activities in smooth sensor windows, seen through sensors that differ from device to device.
 //!
 //! Channel c of a window of activity a on device k is, at time t of T:
-//! `gain_kc · Σ_h A_ach · sin(2π (f_h · tempo_k · t/T) + φ_ach + jitter) + offset_kc + trend_kc · (t/T − ½) + noise · n`.
+//! `gain_kc · wave + offset_kc + trend_kc · (t/T − ½) + noise · n`, where
+//! `wave = Σ_h A_ach · sin(2π (f_h · tempo_k · t/T) + φ_ach + jitter)`.
 //! Amplitudes and phases belong to the activity; gain, offset, trend and tempo are the device's,
 //! and `drift` is how far they stray (gain and tempo around 1, offset and trend around 0). The
 //! jitter is one small normal draw a window, so windows are aligned roughly, as by a trigger. Few
@@ -11,7 +12,6 @@ use std::f64::consts::TAU;
 
 use rand_core::Rng;
 
-use super::SyntheticConfig;
 use crate::data::draw::{Normals, below, unit};
 
 /// Settings of sensor windows.
@@ -43,8 +43,8 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn new(shared: &SyntheticConfig, config: WindowsConfig, rng: &mut impl Rng) -> Self {
-        let size = usize::from(shared.classes) * config.channels as usize * HARMONICS;
+    pub(super) fn new(config: WindowsConfig, classes: u16, noise: f64, rng: &mut impl Rng) -> Self {
+        let size = usize::from(classes) * config.channels as usize * HARMONICS;
         let mut normals = Normals::default();
         let waves = (0..size)
             .map(|at| {
@@ -56,8 +56,8 @@ impl Windows {
             .collect();
         Self {
             config,
-            noise: shared.noise,
-            classes: shared.classes,
+            noise,
+            classes,
             waves,
         }
     }
@@ -132,14 +132,7 @@ mod tests {
             window: 64,
             drift,
         };
-        let shared = SyntheticConfig {
-            devices: 10,
-            samples_per_device: 10,
-            classes: 5,
-            noise,
-            kind: super::super::SyntheticKind::Windows(config),
-        };
-        Windows::new(&shared, config, &mut synthesis_stream(1, 0, 0))
+        Windows::new(config, 5, noise, &mut synthesis_stream(1, 0, 0))
     }
 
     fn device(windows: &Windows, device: u32) -> (Vec<f32>, Vec<f64>) {

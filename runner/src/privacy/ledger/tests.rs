@@ -2,8 +2,9 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::privacy::event::{Mechanism, PrivacyUnit, TrustModel};
-use crate::privacy::params::{NoiseMultiplier, SamplingRate};
+use smolfed_accounting::accountant::Accountant;
+use smolfed_accounting::event::{Mechanism, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::params::{Delta, Epsilon, NoiseMultiplier, SamplingRate};
 
 fn event(noise_multiplier: f64, sampling: Sampling) -> PrivacyEvent {
     PrivacyEvent {
@@ -69,7 +70,7 @@ fn another_release_under_the_same_name_is_refused() {
         ..charge("a", 0)
     };
     let error = ledger.charge(other, None).unwrap_err().to_string();
-    assert!(error.contains("round 0 of this run with another event"));
+    assert!(error.contains("round 0 of this run with a different event"));
     let error = ledger.expect("a", 0..1, event(2.0, poisson())).unwrap_err();
     assert!(matches!(error, LedgerError::Conflict { .. }));
 }
@@ -185,16 +186,16 @@ fn participations_are_bounded_run_by_run() {
 proptest! {
     #[test]
     fn no_line_of_any_bytes_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = line::decode(&bytes);
+        let _ = Charge::from_line(&bytes);
     }
 
     #[test]
     fn one_changed_byte_is_seen(position in 0usize..150, to in any::<u8>()) {
-        let text = line::encode(&charge("a", 7));
+        let text = charge("a", 7).to_line();
         let mut bytes = text.trim_end().as_bytes().to_vec();
         let position = position % bytes.len();
         prop_assume!(bytes[position] != to);
         bytes[position] = to;
-        prop_assert!(line::decode(&bytes).is_err());
+        prop_assert!(Charge::from_line(&bytes).is_err());
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::privacy::event::Mechanism;
-use crate::privacy::params::{HonestFraction, NoiseMultiplier, SamplingRate};
+use smolfed_accounting::event::Mechanism;
+use smolfed_accounting::params::{HonestFraction, NoiseMultiplier, SamplingRate};
 
 fn event(sampling: Sampling, noise_multiplier: f64) -> PrivacyEvent {
     let noise_multiplier = NoiseMultiplier::new(noise_multiplier).unwrap();
@@ -107,7 +107,7 @@ fn words_name_what_each_scheme_assumes() {
     assert!(
         state(local, 1e-4)
             .in_words()
-            .contains("hides nothing from the server")
+            .contains("sampling does not amplify privacy")
     );
 }
 

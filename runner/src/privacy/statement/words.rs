@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::config::cohort::SamplingScheme;
 use crate::number::{lower, upper};
 
 use super::{Adjacency, EstimateKind, PrivacyStatement, PrivacyUnit, Subject, TrustModel};
@@ -10,23 +11,13 @@ impl PrivacyStatement {
     /// The statement as a few sentences for a reader who knows no formulas.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let mut text = self.figure();
-        if self.releases_per_round == Some(0) && self.rounds > 0 {
-            for note in &self.notes {
-                text.push(' ');
-                text.push_str(note);
-            }
-            return text;
+        let is_nothing_released = self.releases_per_round == Some(0) && self.rounds > 0;
+        let mut sentences = vec![self.figure()];
+        if !is_nothing_released {
+            sentences.extend([self.meaning(), self.assumptions()]);
         }
-        text.push(' ');
-        text.push_str(&self.meaning());
-        text.push(' ');
-        text.push_str(&self.assumptions());
-        for note in &self.notes {
-            text.push(' ');
-            text.push_str(note);
-        }
-        text
+        sentences.extend(self.notes.iter().cloned());
+        sentences.join(" ")
     }
 
     /// ε, δ, adjacency, and what the figure is worth.
@@ -93,8 +84,8 @@ impl PrivacyStatement {
         }
         format!(
             "{seen} and knows all other data can tell {question} with advantage at most \
-             {:.1} % (hit rate less false-alarm rate); at a false-alarm rate of 1 % they catch at \
-             most {:.1} %.",
+             {:.1} % (true-positive minus false-positive rate); at a false-positive rate of 1 %, \
+             the true-positive rate is at most {:.1} %.",
             percent_up(self.advantage),
             percent_up(self.hit_rate_at_1_percent)
         )
@@ -105,69 +96,94 @@ impl PrivacyStatement {
         if self.subject == Subject::CorrelationMatrices {
             return self.assumptions_of_matrices();
         }
-        let rate = self.sampling_rate.unwrap_or(1.0);
-        let (devices, rounds) = (self.devices, self.rounds);
-        let sampling = match (self.sampling.as_str(), self.max_participations) {
-            ("uniform", _) => format!(
-                "each of {rounds} rounds draws a fixed share {rate} of {devices} devices without \
-                 replacement, at random and in secret"
-            ),
-            ("poisson", _) => format!(
-                "in each of {rounds} rounds each of {devices} devices joins with probability \
-                 {rate}, at random and in secret"
-            ),
-            (_, Some(most)) => format!(
-                "no device takes part in more than {most} of {rounds} rounds; its coming need not \
-                 be random, but does not depend on its data"
-            ),
-            _ => format!("all of {devices} devices take part in each of {rounds} rounds"),
-        };
-        let sampling = match self.releases_per_round {
-            Some(releases) => format!(
-                "{sampling}, and a device releases something {releases} times in a round, which all \
-                 count"
-            ),
-            None => sampling,
-        };
-        let sampling = if matches!(self.trust, TrustModel::Central) {
-            sampling
-        } else {
-            format!(
-                "{sampling} (which hides nothing from the server, so each round counts in full)"
-            )
-        };
-        let trust = match self.trust {
-            TrustModel::Central => "the server is trusted to add the noise and to keep the \
-                                    updates and the cohorts to itself"
-                .to_owned(),
-            TrustModel::Local => {
-                "each device adds all of its own noise and trusts nobody".to_owned()
-            }
-            TrustModel::Distributed { honest } => format!(
-                "the server sees masked sums only, and at least {:.0} % of the noise shares are \
-                 honest",
-                100.0 * honest.get()
-            ),
+        let noise = match self.trust {
+            TrustModel::Central | TrustModel::Distributed { .. } => "the noise on the sum",
+            TrustModel::Local => "each device's noise",
         };
         format!(
-            "This holds if {sampling}; {trust}; and the noise multiplier is {} of the clip norm on \
-             the sum.",
+            "This holds if {}; {}; and the standard deviation of {noise} is {} times the clip \
+             norm.",
+            self.participation(),
+            self.trusted(),
             lower(self.noise_multiplier, 5)
         )
+    }
+
+    /// Which devices take part, and how often they release something.
+    fn participation(&self) -> String {
+        let rate = self.sampling_rate.unwrap_or(1.0);
+        let (devices, rounds) = (self.devices, self.rounds);
+        let every_round = match rounds {
+            1 => "the only round".to_owned(),
+            _ => format!("each of {rounds} rounds"),
+        };
+        let secrecy = match self.trust {
+            TrustModel::Central => ", in secret",
+            TrustModel::Local | TrustModel::Distributed { .. } => {
+                " (the server sees the cohort, so sampling does not amplify privacy, and each \
+                 round counts in full)"
+            }
+        };
+        let mut text = match self.sampling {
+            SamplingScheme::Uniform => format!(
+                "{every_round} draws a cohort of fixed size, the fraction {rate} of \
+                 {devices} devices, uniformly without replacement{secrecy}"
+            ),
+            SamplingScheme::Poisson => format!(
+                "in {every_round}, each of {devices} devices is drawn independently with \
+                 probability {rate}{secrecy}"
+            ),
+            SamplingScheme::Full => {
+                format!("all {devices} devices take part in {every_round}")
+            }
+            SamplingScheme::Unsampled => format!(
+                "no device takes part in more than {} of {rounds} rounds; when it takes part \
+                 need not be random, but must not depend on its data",
+                self.max_participations.map_or(rounds, u64::from)
+            ),
+        };
+        // Writing to a String cannot fail.
+        if let Some(releases) = self.releases_per_round {
+            let _ = write!(
+                text,
+                ", and a device makes {releases} releases in a round, all of which are counted"
+            );
+        }
+        text
+    }
+
+    /// Who is trusted with what.
+    fn trusted(&self) -> String {
+        match self.trust {
+            TrustModel::Central => {
+                "the server is trusted to add the noise and to keep the updates \
+                 and the cohorts secret"
+                    .to_owned()
+            }
+            TrustModel::Local => {
+                "each device adds all of its own noise and trusts no other party".to_owned()
+            }
+            TrustModel::Distributed { honest } => format!(
+                "the server sees only masked sums, and devices that neither collude nor drop out \
+                 contribute at least {:.0} % of the noise variance",
+                100.0 * honest.get()
+            ),
+        }
     }
 
     /// Of correlation matrices, to which a device adds its own noise.
     fn assumptions_of_matrices(&self) -> String {
         let releases = match self.max_participations {
-            Some(most) => u64::from(most).min(self.rounds),
+            Some(max) => u64::from(max).min(self.rounds),
             None => self.rounds,
         };
-        let times = if releases == 1 { "matrix" } else { "matrices" };
+        let noun = if releases == 1 { "matrix" } else { "matrices" };
         format!(
-            "This holds if a device sends no more than {releases} {times} in this run; each device adds all of its own \
-             noise and trusts nobody; the noise multiplier is {} of the largest matrix of an example, on the sum over \
-             the device's examples; and the encoder of each round is taken as known: what encoders tell, which \
-             learned from the same examples, is not in it.",
+            "This holds if a device sends at most {releases} {noun} in this run; each device adds \
+             all of its own noise and trusts no other party; the standard deviation of the noise \
+             on the sum over a device's examples is {} times the largest norm of one example's \
+             matrix; and the encoder of each round is public: what the encoders themselves reveal \
+             about the examples they learned from is not covered.",
             lower(self.noise_multiplier, 5)
         )
     }

@@ -2,16 +2,18 @@
 
 use std::fmt::Write;
 
+use super::frame::{Frame, TOP};
 use super::labels::{LINE, width};
-use super::{Frame, Point, TOP, Tone};
+use super::mark::{Point, Tone};
 use crate::report::html::escape;
 
-/// How many lines a name may move away from the centre of its cloud, among few clouds, so that all have their names,
-/// and among many, where a name far away would mislead: one without room is left out.
+/// How many lines a name may move away from the centre of its cloud, among few clouds, so that all
+/// have their names, and among many, where a name far away would mislead: one without room is left
+/// out.
 const LINES_OF_FEW: i32 = 6;
 const LINES_OF_MANY: i32 = 2;
 /// Longer names are cut.
-const MOST_LETTERS: usize = 16;
+const MAX_LETTERS: usize = 16;
 /// The number of colours: as many clouds have dots, the next ones crosses.
 const TONES: usize = 6;
 
@@ -32,7 +34,8 @@ impl Cloud {
     /// So many clouds differ in colour or mark; then they repeat.
     pub const DISTINCT: usize = 2 * TONES;
 
-    /// Cloud number `index`, from 0: the first six have dots, the next six crosses, and so on in turn.
+    /// Cloud number `index`, from 0: the first six have dots, the next six crosses, and so on in
+    /// turn.
     #[must_use]
     pub fn nth(index: usize, label: String, points: Vec<Point>) -> Self {
         Self {
@@ -55,7 +58,7 @@ struct Name<'a> {
 
 pub(super) fn write(svg: &mut String, frame: &Frame, clouds: &[Cloud]) {
     let mut names: Vec<Name<'_>> = Vec::new();
-    let most_lines = match clouds.len() <= Cloud::DISTINCT {
+    let max_lines = match clouds.len() <= Cloud::DISTINCT {
         true => LINES_OF_FEW,
         false => LINES_OF_MANY,
     };
@@ -86,7 +89,7 @@ pub(super) fn write(svg: &mut String, frame: &Frame, clouds: &[Cloud]) {
             frame,
             cloud,
             (x_sum / count, y_sum / count),
-            most_lines,
+            max_lines,
             &names,
         ));
     }
@@ -115,7 +118,7 @@ fn placed<'a>(
     frame: &Frame,
     cloud: &'a Cloud,
     centre: (f64, f64),
-    most_lines: i32,
+    max_lines: i32,
     others: &[Name<'_>],
 ) -> Option<Name<'a>> {
     let text = shortened(&cloud.label);
@@ -127,7 +130,7 @@ fn placed<'a>(
         };
         inside && others.iter().all(beside)
     };
-    let offsets = (0..=most_lines).flat_map(|lines| [-lines, lines]);
+    let offsets = (0..=max_lines).flat_map(|lines| [-lines, lines]);
     let y = offsets
         .map(|lines| centre.1 + LINE * f64::from(lines))
         .find(|y| is_free(*y))?;
@@ -147,10 +150,10 @@ fn placed<'a>(
 }
 
 fn shortened(label: &str) -> String {
-    if label.chars().count() <= MOST_LETTERS {
+    if label.chars().count() <= MAX_LETTERS {
         return label.to_owned();
     }
-    let kept = label.chars().take(MOST_LETTERS - 1);
+    let kept = label.chars().take(MAX_LETTERS - 1);
     kept.chain(['…']).collect()
 }
 

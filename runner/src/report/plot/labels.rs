@@ -1,4 +1,4 @@
-//! Labels beside the ends of curves, moved apart so that none hides another.
+//! Labels at the ends of curves, moved apart so that none hides another.
 
 /// Height of a line of text.
 pub(super) const LINE: f64 = 15.0;

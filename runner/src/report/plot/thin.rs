@@ -1,7 +1,7 @@
 //! Long curves, thinned so that the picture stays the same: each stretch of points is replaced by
 //! its lowest and its highest, so no peak is lost; first and last always stay.
 
-use super::{Point, Span};
+use super::mark::{Point, Span};
 
 /// Most stretches of a curve: more than a screen shows side by side in one plot.
 const STRETCHES: usize = 240;

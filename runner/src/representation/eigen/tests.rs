@@ -53,7 +53,7 @@ proptest! {
     }
 
     #[test]
-    fn projection_leaves_no_negative_value_and_does_nothing_twice((n, packed) in packed_triangles()) {
+    fn projection_leaves_no_negative_value_and_is_idempotent((n, packed) in packed_triangles()) {
         let mut once = packed.clone();
         project_to_psd(&mut once, n);
         let before = values_of(&packed, n);

@@ -149,7 +149,7 @@ fn a_sweep_of_which_nothing_can_run_writes_nothing() {
     assert!(error.is_bad_input());
     assert_eq!(
         error.to_string(),
-        "no cell of the sweep can run; the first because `rounds` is 0: it must be at least 1"
+        "no cell of the sweep can be run, the first because `rounds` is 0: it must be at least 1"
     );
     assert!(!out.exists());
 }

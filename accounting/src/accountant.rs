@@ -1,0 +1,111 @@
+//! Accountants: each turns a list of events into an [`Estimate`] of ε, or refuses.
+//!
+//! ```
+//! use smolfed_accounting::{
+//!     Accountant, Delta, Mechanism, NoiseMultiplier, PrivacyEvent, Sampling, SamplingRate,
+//! };
+//!
+//! let mechanism = Mechanism::Gaussian { noise_multiplier: NoiseMultiplier::new(1.0)? };
+//! let sampling = Sampling::poisson(2_000, SamplingRate::new(0.05)?)?;
+//! let event = PrivacyEvent::new(mechanism, sampling, 200);
+//! let estimate = Accountant::Rdp.epsilon(&[event], Delta::new(1e-5)?)?;
+//! assert!(estimate.is_upper_bound() && estimate.epsilon < 6.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod estimate;
+mod memo;
+mod name;
+mod query;
+mod rules;
+
+pub use estimate::{Estimate, EstimateKind};
+pub use name::{Accountant, AccountingError};
+
+use crate::event::{Exposure, PrivacyEvent};
+use crate::params::Delta;
+use memo::{Memo, Question};
+
+impl Accountant {
+    /// The sound accountant with the least ε for these events: [`Pld`](Self::Pld), or
+    /// [`UniformProfile`](Self::UniformProfile) as soon as a cohort of fixed size amplifies.
+    #[must_use]
+    pub fn tightest_for(events: &[PrivacyEvent]) -> Self {
+        let is_uniform =
+            |event: &PrivacyEvent| matches!(event.exposure(), Exposure::Uniform { .. });
+        if events.iter().any(is_uniform) {
+            Self::UniformProfile
+        } else {
+            Self::Pld
+        }
+    }
+
+    /// The ε at `delta` that the composition of `events` costs.
+    ///
+    /// No event, or events of no rounds, cost nothing; a release without noise costs an infinite
+    /// ε. Cost: milliseconds with [`Pld`](Self::Pld) and
+    /// [`UniformProfile`](Self::UniformProfile), whose answers are cached for the process; less
+    /// with most others.
+    ///
+    /// # Errors
+    /// [`AccountingError::Refused`] for events that this accountant does not cover, with the
+    /// reason; a `Mixed` variant for events whose guarantees cannot be added.
+    pub fn epsilon(
+        self,
+        events: &[PrivacyEvent],
+        delta: Delta,
+    ) -> Result<Estimate, AccountingError> {
+        static KNOWN: Memo<Result<Estimate, AccountingError>> = Memo::new();
+        same_guarantee(events)?;
+        let events = released(events);
+        let compute = || rules::estimate(self, &events, delta);
+        match self.rough() {
+            Some(_) => KNOWN.answer(Question::new(self, &events, delta), compute),
+            None => compute(),
+        }
+    }
+
+    /// As [`epsilon`](Self::epsilon), for searches: ε alone, which may be a little above that of
+    /// the estimate, never below.
+    pub(crate) fn quick_epsilon(
+        self,
+        events: &[PrivacyEvent],
+        delta: Delta,
+    ) -> Result<f64, AccountingError> {
+        static KNOWN: Memo<Result<f64, AccountingError>> = Memo::new();
+        same_guarantee(events)?;
+        let events = released(events);
+        let compute = || rules::quick_epsilon(self, &events, delta);
+        match self.rough() {
+            Some(_) => KNOWN.answer(Question::new(self, &events, delta), compute),
+            None => compute(),
+        }
+    }
+}
+
+fn released(events: &[PrivacyEvent]) -> Vec<PrivacyEvent> {
+    let released = events.iter().filter(|event| event.exposure().count() > 0);
+    released.copied().collect()
+}
+
+/// Refuses lists whose events do not bound the same thing.
+fn same_guarantee(events: &[PrivacyEvent]) -> Result<(), AccountingError> {
+    let Some(first) = events.first() else {
+        return Ok(());
+    };
+    for event in events {
+        if event.adjacency() != first.adjacency() {
+            return Err(AccountingError::MixedAdjacency);
+        }
+        if event.unit != first.unit {
+            return Err(AccountingError::MixedUnit);
+        }
+        if event.trust != first.trust {
+            return Err(AccountingError::MixedTrust);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! A question to one accountant.
+
+use super::estimate::{Estimate, EstimateKind};
+use super::name::{Accountant, AccountingError};
+use crate::event::{Exposure, PrivacyEvent};
+use crate::params::Delta;
+
+/// What one accountant is asked, and how it answers.
+pub(super) struct Query<'a> {
+    pub accountant: Accountant,
+    pub events: &'a [PrivacyEvent],
+    pub delta: Delta,
+}
+
+impl Query<'_> {
+    pub fn exposures(&self) -> Vec<Exposure> {
+        self.events.iter().map(PrivacyEvent::exposure).collect()
+    }
+
+    /// The estimate with this ε.
+    pub fn figure(&self, epsilon: f64, kind: EstimateKind, notes: Vec<String>) -> Estimate {
+        Estimate {
+            epsilon,
+            delta: self.delta,
+            kind,
+            epsilon_low: None,
+            accountant: self.accountant,
+            notes,
+        }
+    }
+
+    /// An upper bound.
+    pub fn bound(&self, epsilon: f64, notes: Vec<String>) -> Estimate {
+        self.figure(epsilon, EstimateKind::UpperBound, notes)
+    }
+
+    pub fn refuse<T>(&self, reason: &str) -> Result<T, AccountingError> {
+        Err(AccountingError::Refused {
+            accountant: self.accountant,
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// The only event.
+    pub fn single(&self) -> Result<&PrivacyEvent, AccountingError> {
+        match self.events {
+            [event] => Ok(event),
+            _ => self.refuse("it accounts for one kind of round, repeated, not for a mixture"),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Which accountant takes which events, and what kind of claim its ε is. A new one is a file
+//! below this one with its method of [`Query`], an arm of [`estimate`], and a line in `name.rs`.
+
+mod papers;
+
+use super::estimate::{Estimate, EstimateKind};
+use super::name::{Accountant, AccountingError};
+use super::query::Query;
+use crate::event::{Exposure, PrivacyEvent};
+use crate::gdp;
+use crate::params::Delta;
+use crate::pld::{PldEpsilon, PldError, pld_epsilon, upper_epsilon};
+use crate::rdp::{Conversion, rdp_epsilon};
+use crate::theorem::Theorem;
+use crate::uniform_profile::uniform_profile_epsilon;
+
+/// The estimate of `accountant` for events of the same guarantee, each of one round or more.
+pub(super) fn estimate(
+    accountant: Accountant,
+    events: &[PrivacyEvent],
+    delta: Delta,
+) -> Result<Estimate, AccountingError> {
+    let query = Query {
+        accountant,
+        events,
+        delta,
+    };
+    if events.is_empty() {
+        return Ok(query.bound(0.0, vec!["Nothing was released.".to_owned()]));
+    }
+    if query.exposures().iter().any(Exposure::is_unprotected) {
+        let note = "Something was released without noise: no epsilon holds.".to_owned();
+        return Ok(query.bound(f64::INFINITY, vec![note]));
+    }
+    match accountant {
+        Accountant::Pld => query.composed(pld_epsilon),
+        Accountant::UniformProfile => query.composed(uniform_profile_epsilon),
+        Accountant::Rdp => Ok(query.rdp(Conversion::Improved)),
+        Accountant::RdpClassic => Ok(query.rdp(Conversion::Classic)),
+        Accountant::Gdp => query.gdp(),
+        Accountant::AnalyticGaussian => query.analytic_gaussian(),
+        Accountant::DpFedLsAsPrinted => query.dp_fed_ls_as_printed(),
+        Accountant::Theorem1 => query.theorem(Theorem::One),
+        Accountant::Theorem2 => query.theorem(Theorem::Two),
+        Accountant::PmtlTheorem1 => query.pmtl_theorem_1(),
+        Accountant::DpfedmtlGdp => query.dpfedmtl(false),
+        Accountant::DpfedmtlGdpAsPrinted => query.dpfedmtl(true),
+        Accountant::FedscProp66 => query.fedsc(false),
+        Accountant::FedscProp66AsPrinted => query.fedsc(true),
+    }
+}
+
+/// An ε that is at least that of [`estimate`], for searches: as quick as the accountant can.
+pub(super) fn quick_epsilon(
+    accountant: Accountant,
+    events: &[PrivacyEvent],
+    delta: Delta,
+) -> Result<f64, AccountingError> {
+    let with_uniform = match accountant {
+        Accountant::Pld => false,
+        Accountant::UniformProfile => true,
+        _ => return Ok(estimate(accountant, events, delta)?.epsilon),
+    };
+    let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
+    match upper_epsilon(&exposures, delta, with_uniform) {
+        // The Rényi bound is known only to searches that begin with it.
+        Ok(epsilon) => Ok(epsilon),
+        Err(_) => Ok(estimate(accountant, events, delta)?.epsilon),
+    }
+}
+
+/// A composed loss, asked for its ε.
+type Ask = fn(&[Exposure], Delta) -> Result<PldEpsilon, PldError>;
+
+impl Query<'_> {
+    fn rdp(&self, conversion: Conversion) -> Estimate {
+        let exposures = self.exposures();
+        let found = rdp_epsilon(&exposures, self.delta, conversion);
+        let is_uniform = exposures
+            .iter()
+            .any(|e| matches!(e, Exposure::Uniform { .. }));
+        let theorem = if is_uniform {
+            "Theorem 9 of Wang, Balle, Kasiviswanathan 2019 or, if less, without sampling"
+        } else {
+            "Mironov, Talwar, Zhang 2019"
+        };
+        self.bound(
+            found.epsilon,
+            vec![format!("At Rényi order {}, by {theorem}.", found.order)],
+        )
+    }
+
+    /// The bracket of a composed loss; its upper end is the Rényi bound where that is less.
+    fn composed(&self, ask: Ask) -> Result<Estimate, AccountingError> {
+        let exposures = self.exposures();
+        let renyi = rdp_epsilon(&exposures, self.delta, Conversion::Improved).epsilon;
+        let (found, note) = match ask(&exposures, self.delta) {
+            Ok(found) => (found, self.width_note(&found)),
+            Err(error @ PldError::OutOfRange) => {
+                let none = PldEpsilon {
+                    epsilon: f64::INFINITY,
+                    epsilon_low: 0.0,
+                };
+                (none, format!("No bracket: {error}."))
+            }
+            Err(error) => return self.refuse(&error.to_string()),
+        };
+        let mut notes = vec![note];
+        if renyi < found.epsilon {
+            notes.push("The Rényi bound, which is less here, is given.".to_owned());
+        }
+        let mut estimate = self.bound(found.epsilon.min(renyi), notes);
+        estimate.epsilon_low = (found.epsilon.is_finite()).then_some(found.epsilon_low);
+        Ok(estimate)
+    }
+
+    fn width_note(&self, found: &PldEpsilon) -> String {
+        let low = found.epsilon_low;
+        if found.epsilon <= 0.0 {
+            return "Even epsilon 0 holds at this delta.".to_owned();
+        }
+        let percent = 100.0 * (found.epsilon - low) / found.epsilon;
+        match self.accountant {
+            Accountant::UniformProfile => format!(
+                "One concrete pair of federations attains {low:.6}: the bound is at most \
+                 {percent:.2} % above the true epsilon."
+            ),
+            _ => format!("The true epsilon is at least {low:.6}: within {percent:.3} % below."),
+        }
+    }
+
+    fn gdp(&self) -> Result<Estimate, AccountingError> {
+        let mut mu_squared = 0.0;
+        let mut is_exact = true;
+        for exposure in self.exposures() {
+            let rounds = exposure.count() as f64;
+            let mu = match exposure {
+                Exposure::Gaussian {
+                    noise_to_sensitivity,
+                    ..
+                } => rounds.sqrt() / noise_to_sensitivity,
+                Exposure::Poisson {
+                    sampling_rate,
+                    noise_to_sensitivity,
+                    ..
+                } => {
+                    is_exact = false;
+                    gdp::poisson_limit_mu(sampling_rate, noise_to_sensitivity, rounds)
+                }
+                Exposure::Uniform {
+                    sampling_rate,
+                    noise_to_sensitivity,
+                    ..
+                } => {
+                    is_exact = false;
+                    gdp::uniform_limit_mu(sampling_rate, noise_to_sensitivity, rounds)
+                }
+            };
+            mu_squared += mu * mu;
+        }
+        let mu = mu_squared.sqrt();
+        let epsilon = gdp::epsilon(mu, self.delta);
+        let mut note = vec![format!("mu = {mu:.6}.")];
+        if is_exact {
+            let mut exact = self.bound(epsilon, note);
+            // The root finder stops within 1e-13 above the exact value.
+            exact.epsilon_low = Some(epsilon * (1.0 - 1e-12));
+            return Ok(exact);
+        }
+        note.push("The limit of many rounds; often below the true epsilon.".to_owned());
+        Ok(self.figure(epsilon, EstimateKind::Approximation, note))
+    }
+
+    fn analytic_gaussian(&self) -> Result<Estimate, AccountingError> {
+        match self.single()?.exposure() {
+            Exposure::Gaussian {
+                noise_to_sensitivity,
+                count: 1,
+            } => {
+                let epsilon = gdp::epsilon(1.0 / noise_to_sensitivity, self.delta);
+                let mut exact = self.bound(epsilon, Vec::new());
+                exact.epsilon_low = Some(epsilon * (1.0 - 1e-12));
+                Ok(exact)
+            }
+            Exposure::Gaussian { .. } => {
+                self.refuse("it accounts for a single release; `gdp` composes several exactly")
+            }
+            Exposure::Poisson { .. } | Exposure::Uniform { .. } => {
+                self.refuse("it does not account for sampling; use `pld` or `uniform-profile`")
+            }
+        }
+    }
+}

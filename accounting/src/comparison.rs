@@ -1,0 +1,74 @@
+//! Several accountants on one question, each with its time.
+
+use std::time::{Duration, Instant};
+
+use crate::accountant::{Accountant, AccountingError, Estimate};
+use crate::event::PrivacyEvent;
+use crate::params::Delta;
+
+/// What one accountant answered.
+#[derive(Debug, Clone)]
+pub struct Answer<T, E> {
+    /// The accountant.
+    pub accountant: Accountant,
+    /// Its result, or why there is none.
+    pub result: Result<T, E>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// The answers of several accountants, in the order in which they were asked.
+#[derive(Debug, Clone)]
+pub struct Comparison<T, E> {
+    /// One answer for each accountant.
+    pub answers: Vec<Answer<T, E>>,
+}
+
+impl<T, E> Comparison<T, E> {
+    /// Asks each of `accountants`.
+    pub fn of(accountants: &[Accountant], ask: impl Fn(Accountant) -> Result<T, E>) -> Self {
+        let answer = |accountant: &Accountant| {
+            let started = Instant::now();
+            let result = ask(*accountant);
+            Answer {
+                accountant: *accountant,
+                result,
+                elapsed: started.elapsed(),
+            }
+        };
+        Self {
+            answers: accountants.iter().map(answer).collect(),
+        }
+    }
+
+    /// The answers that have a result, each with its result.
+    pub fn found(&self) -> impl Iterator<Item = (&Answer<T, E>, &T)> {
+        self.answers
+            .iter()
+            .filter_map(|answer| Some((answer, answer.result.as_ref().ok()?)))
+    }
+
+    /// The accountants that gave no result, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (Accountant, &E)> {
+        self.answers
+            .iter()
+            .filter_map(|answer| Some((answer.accountant, answer.result.as_ref().err()?)))
+    }
+}
+
+impl Comparison<Estimate, AccountingError> {
+    /// What `events` cost at `delta`, by each of `accountants`.
+    #[must_use]
+    pub fn of_events(accountants: &[Accountant], events: &[PrivacyEvent], delta: Delta) -> Self {
+        Self::of(accountants, |accountant| accountant.epsilon(events, delta))
+    }
+
+    /// The least ε that is proved or, if none is, the first estimate.
+    #[must_use]
+    pub fn best(&self) -> Option<&Estimate> {
+        let all = || self.found().map(|(_, estimate)| estimate);
+        let proved = all().filter(|estimate| estimate.is_upper_bound());
+        let least = proved.min_by(|a, b| a.epsilon.total_cmp(&b.epsilon));
+        least.or_else(|| all().next())
+    }
+}

@@ -1,0 +1,196 @@
+//! Sampling schemes: which devices take part in a round.
+
+use serde::{Deserialize, Serialize};
+
+use super::adjacency::Adjacency;
+use crate::params::{ParamError, SamplingRate};
+
+/// How the devices of a round are sampled. Made by its constructors, which check the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", try_from = "RawSampling")]
+pub enum Sampling {
+    /// A cohort of fixed size, drawn without replacement, afresh each round.
+    #[non_exhaustive]
+    Uniform {
+        /// N, the number of devices. Public.
+        device_count: u32,
+        /// S, the number of devices in each round.
+        cohort_size: u32,
+    },
+    /// Each device joins each round with the same probability, independently.
+    #[non_exhaustive]
+    Poisson {
+        /// N, the number of devices.
+        device_count: u32,
+        /// τ, the probability of joining.
+        sampling_rate: SamplingRate,
+    },
+    /// Every device takes part in every round.
+    #[non_exhaustive]
+    Full {
+        /// N, the number of devices.
+        device_count: u32,
+    },
+    /// Devices take part when they are available. No randomness is claimed, so nothing amplifies; a
+    /// device only limits how often it takes part.
+    #[non_exhaustive]
+    Unsampled {
+        /// N, the number of devices.
+        device_count: u32,
+        /// The largest number of rounds of one run in which one device takes part.
+        max_participations: u32,
+    },
+}
+
+/// [`Sampling`] before its numbers are checked against each other.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum RawSampling {
+    Uniform {
+        device_count: u32,
+        cohort_size: u32,
+    },
+    Poisson {
+        device_count: u32,
+        sampling_rate: SamplingRate,
+    },
+    Full {
+        device_count: u32,
+    },
+    Unsampled {
+        device_count: u32,
+        max_participations: u32,
+    },
+}
+
+impl TryFrom<RawSampling> for Sampling {
+    type Error = ParamError;
+    fn try_from(raw: RawSampling) -> Result<Self, ParamError> {
+        match raw {
+            RawSampling::Uniform {
+                device_count,
+                cohort_size,
+            } => Self::uniform(device_count, cohort_size),
+            RawSampling::Poisson {
+                device_count,
+                sampling_rate,
+            } => Self::poisson(device_count, sampling_rate),
+            RawSampling::Full { device_count } => Self::full(device_count),
+            RawSampling::Unsampled {
+                device_count,
+                max_participations,
+            } => Self::unsampled(device_count, max_participations),
+        }
+    }
+}
+
+impl Sampling {
+    /// Cohorts of `cohort_size` out of `device_count` devices, without replacement.
+    ///
+    /// # Errors
+    /// [`ParamError::CohortSize`] unless `1 <= cohort_size <= device_count`.
+    pub fn uniform(device_count: u32, cohort_size: u32) -> Result<Self, ParamError> {
+        if cohort_size == 0 || cohort_size > device_count {
+            return Err(ParamError::CohortSize {
+                cohort_size,
+                device_count,
+            });
+        }
+        Ok(Self::Uniform {
+            device_count,
+            cohort_size,
+        })
+    }
+
+    /// Cohorts that each device joins with probability `sampling_rate`.
+    ///
+    /// # Errors
+    /// [`ParamError::NoDevices`] for a federation without devices.
+    pub fn poisson(device_count: u32, sampling_rate: SamplingRate) -> Result<Self, ParamError> {
+        Self::some_devices(device_count)?;
+        Ok(Self::Poisson {
+            device_count,
+            sampling_rate,
+        })
+    }
+
+    /// All devices in every round.
+    ///
+    /// # Errors
+    /// [`ParamError::NoDevices`] for a federation without devices.
+    pub fn full(device_count: u32) -> Result<Self, ParamError> {
+        Self::some_devices(device_count)?;
+        Ok(Self::Full { device_count })
+    }
+
+    /// Devices that come when they can, each in at most `max_participations` rounds.
+    ///
+    /// # Errors
+    /// [`ParamError::NoDevices`] or [`ParamError::NoParticipations`] if a number is 0.
+    pub fn unsampled(device_count: u32, max_participations: u32) -> Result<Self, ParamError> {
+        Self::some_devices(device_count)?;
+        if max_participations == 0 {
+            return Err(ParamError::NoParticipations);
+        }
+        Ok(Self::Unsampled {
+            device_count,
+            max_participations,
+        })
+    }
+
+    fn some_devices(device_count: u32) -> Result<(), ParamError> {
+        if device_count == 0 {
+            Err(ParamError::NoDevices)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// N, the number of devices.
+    #[must_use]
+    pub const fn device_count(&self) -> u32 {
+        match *self {
+            Self::Uniform { device_count, .. }
+            | Self::Poisson { device_count, .. }
+            | Self::Full { device_count }
+            | Self::Unsampled { device_count, .. } => device_count,
+        }
+    }
+
+    /// τ: the chance of one device to be in a round; none is claimed for `unsampled`.
+    #[must_use]
+    pub fn sampling_rate(&self) -> Option<f64> {
+        match *self {
+            Self::Uniform {
+                device_count,
+                cohort_size,
+            } => Some(f64::from(cohort_size) / f64::from(device_count)),
+            Self::Poisson { sampling_rate, .. } => Some(sampling_rate.get()),
+            Self::Full { .. } => Some(1.0),
+            Self::Unsampled { .. } => None,
+        }
+    }
+
+    /// The relation under which this scheme is accounted: a cohort of fixed size needs a public N
+    /// and replaces a device by another; the other schemes zero it out.
+    #[must_use]
+    pub const fn adjacency(&self) -> Adjacency {
+        match self {
+            Self::Uniform { .. } => Adjacency::ReplaceOne,
+            Self::Poisson { .. } | Self::Full { .. } | Self::Unsampled { .. } => {
+                Adjacency::AddRemove
+            }
+        }
+    }
+
+    /// The word of the command line: `uniform`, `poisson`, `full` or `unsampled`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Uniform { .. } => "uniform",
+            Self::Poisson { .. } => "poisson",
+            Self::Full { .. } => "full",
+            Self::Unsampled { .. } => "unsampled",
+        }
+    }
+}

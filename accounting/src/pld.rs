@@ -1,0 +1,101 @@
+//! Privacy loss distributions: ε and δ of composed rounds to a fraction of a percent, proved.
+//!
+//! The privacy loss of one output x is L = ln(P(x)/Q(x)), P and Q its distributions on two
+//! neighbouring federations; δ(ε) = E_P[(1 - e^(ε - L))₊]. The losses of rounds add, so the
+//! distribution of their sum gives δ(ε) of a whole run without the slack of Rényi orders.
+//!
+//! **Why the figures are bounds.**
+//! 1. *Dominating pairs.* Against an adaptive adversary the composition of pairs, each of which
+//!    dominates its round for all neighbours and all histories, dominates the run (Zhu, Dong, Wang
+//!    2022, arXiv:2106.08567, Theorem 10). For a Poisson-sampled Gaussian, the pairs are those of
+//!    removing and of adding a device (their Theorem 11); a run removes, or adds, the same device
+//!    in all rounds, so each direction is composed with itself and the larger ε holds. Gaussians
+//!    without sampling compose to one Gaussian (Dong, Roth, Su 2022, Corollary 2).
+//! 2. *Lattices* above and below each pair: `pld/lattice.rs`, connecting the dots.
+//! 3. *Fourier transforms*, with aliasing and rounding errors bounded and added:
+//!    `pld/compose.rs`.
+//! 4. Where too many points or rounds are asked for, there is no figure, rather than a wrong one.
+//!
+//! The lower bound is that of the direction "removed", which some device attains (an update of
+//! norm L against zeros), so it is a lower bound on the true ε of the mechanism.
+//!
+//! Under replace-one (a device's data replaced by other data) a Poisson-sampled round has a pair of
+//! its own: `pld/pair.rs`.
+//!
+//! One sampled round alone has a closed form: `δ(ε) = τ·δ_Gauss(ε')` with
+//! `e^ε = 1 + τ(e^ε' - 1)` (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 8; removing a
+//! device attains it).
+//!
+//! Uniform sampling is refused. Its worst pair is not known to be worst when composed with itself,
+//! and for some mechanisms it is not (Lebeda, Regehr, Kamath, Steinke 2024, arXiv:2405.20769);
+//! [`uniform_profile`](crate::uniform_profile) has a bound that does compose.
+
+mod bracket;
+mod compose;
+mod composed;
+mod kinds;
+mod lattice;
+mod pair;
+mod privacy_loss;
+mod sketch;
+mod tilt;
+
+pub use bracket::PldEpsilon;
+pub use kinds::PldError;
+pub use privacy_loss::PrivacyLoss;
+
+use crate::event::Exposure;
+use crate::params::Delta;
+use bracket::PRECISION;
+use kinds::{Kinds, ROUNDING, Relation};
+
+/// The ε at `delta` of Gaussian and Poisson-sampled exposures, bracketed.
+///
+/// Cost: milliseconds; grows with about the square root of the number of rounds.
+///
+/// # Errors
+/// [`PldError`] for uniform exposures, for releases without noise, and outside the range in which
+/// errors are bounded.
+pub fn pld_epsilon(exposures: &[Exposure], delta: Delta) -> Result<PldEpsilon, PldError> {
+    Kinds::new(exposures, Relation::AddRemove)?.bracket(delta)
+}
+
+/// What the same exposures cost if the two federations differ in the data of one device instead of
+/// its presence: to set Poisson sampling beside uniform sampling, which has no other relation.
+///
+/// # Errors
+/// As [`pld_epsilon`].
+pub fn replace_one_epsilon(exposures: &[Exposure], delta: Delta) -> Result<PldEpsilon, PldError> {
+    Kinds::new(exposures, Relation::ReplaceOne)?.bracket(delta)
+}
+
+/// The same for Gaussian and uniformly sampled exposures, by the symmetric pair of the profile. The
+/// lower bound is what one pair of federations attains.
+pub(crate) fn profile_epsilon(
+    exposures: &[Exposure],
+    delta: Delta,
+) -> Result<PldEpsilon, PldError> {
+    Kinds::new(exposures, Relation::Uniform)?.bracket(delta)
+}
+
+/// The first upper bound that [`pld_epsilon`] or [`profile_epsilon`] finds, in half of the time:
+/// for searches, since the bound that they report is never above it.
+pub(crate) fn upper_epsilon(
+    exposures: &[Exposure],
+    delta: Delta,
+    with_uniform: bool,
+) -> Result<f64, PldError> {
+    let relation = if with_uniform {
+        Relation::Uniform
+    } else {
+        Relation::AddRemove
+    };
+    let kinds = Kinds::new(exposures, relation)?;
+    if let Some(epsilon) = kinds.exact(delta) {
+        return Ok(epsilon * (1.0 + ROUNDING));
+    }
+    kinds.upper(delta, PRECISION)
+}
+
+#[cfg(test)]
+mod tests;

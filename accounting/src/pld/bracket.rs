@@ -1,0 +1,180 @@
+//! The bracket of ε: lattices laid out for one δ, composed above and below.
+
+use crate::params::Delta;
+
+use super::compose::compose;
+use super::composed::{Bound, Composed};
+use super::kinds::{Direction, Kinds, PldError, ROUNDING, Relation};
+use super::lattice::{downward, upward};
+use super::pair::Pair;
+use super::sketch::{Layout, Sketch};
+use super::tilt::MAX_POINTS;
+
+/// Width of the bracket, relative to ε, with which the lattice is laid out.
+pub(super) const PRECISION: f64 = 3e-4;
+/// A bracket wider than this is tried again on finer lattices.
+const MAX_WIDTH: f64 = 5e-3;
+/// How often it is tried again, each time with half the spacing.
+const REFINEMENTS: u32 = 3;
+/// Mass at infinite loss, as a share of δ, over all rounds.
+const INFINITE_SHARE: f64 = 1e-6;
+/// Mass raised to the lowest lattice point, over all rounds.
+const LOWEST_MASS: f64 = 1e-10;
+
+/// A bracket of the true ε.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PldEpsilon {
+    /// An upper bound on the true ε.
+    pub epsilon: f64,
+    /// A lower bound on it.
+    pub epsilon_low: f64,
+}
+
+impl PldEpsilon {
+    fn width(&self) -> f64 {
+        self.epsilon - self.epsilon_low
+    }
+}
+
+impl Kinds {
+    /// What is composed for `direction`, with a lattice that is laid out by `aim`.
+    pub fn composition(&self, direction: Direction, delta: f64, aim: Aim) -> Composition {
+        let above = INFINITE_SHARE * delta / self.rounds();
+        let below = LOWEST_MASS / self.rounds();
+        let pairs = self.pairs(direction);
+        let sketch = Sketch::new(&pairs, below, above);
+        let tilt = aim.tilt.unwrap_or_else(|| sketch.tail_tilt(delta));
+        let layout = sketch.layout(tilt, delta, aim.precision, aim.max_spacing);
+        Composition {
+            pairs,
+            below,
+            above,
+            layout,
+        }
+    }
+
+    /// The bracket of ε at `delta`, on finer lattices until it is narrow enough.
+    pub fn bracket(&self, delta: Delta) -> Result<PldEpsilon, PldError> {
+        if let Some(epsilon) = self.exact(delta) {
+            // ∂ε/∂μ at one δ is at most ε/μ + μ/2 + 1, of which μ was rounded up.
+            let mu = self.mu();
+            let rounded = 10.0 * ROUNDING * (epsilon + mu + mu * mu);
+            return Ok(PldEpsilon {
+                epsilon: epsilon * (1.0 + ROUNDING),
+                epsilon_low: (epsilon - rounded).max(0.0),
+            });
+        }
+        let mut precision = PRECISION;
+        let mut best = self.bracket_once(delta, precision)?;
+        // The bracket of a profile is wide for other reasons than the lattice.
+        let refinements = match self.relation {
+            Relation::Uniform => 0,
+            Relation::AddRemove | Relation::ReplaceOne => REFINEMENTS,
+        };
+        for _ in 0..refinements {
+            let width = best.width();
+            if width <= MAX_WIDTH * best.epsilon {
+                break;
+            }
+            precision *= 0.25;
+            let Ok(finer) = self.bracket_once(delta, precision) else {
+                break;
+            };
+            best.epsilon = best.epsilon.min(finer.epsilon);
+            best.epsilon_low = best.epsilon_low.max(finer.epsilon_low);
+            if best.width() > 0.5 * width {
+                // The digits of an f64, or the number of points, allow no more.
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    pub fn bracket_once(&self, delta: Delta, precision: f64) -> Result<PldEpsilon, PldError> {
+        let epsilon = self.upper(delta, precision)?;
+        let attained = self.relation.attained();
+        let below = self.composition(attained, delta.get(), Aim::new(precision));
+        let epsilon_low = below
+            .compose(Bound::Lower)
+            .map_or(0.0, |below| below.epsilon(delta.get()) * (1.0 - ROUNDING));
+        Ok(PldEpsilon {
+            epsilon,
+            epsilon_low: epsilon_low.max(0.0).min(epsilon),
+        })
+    }
+
+    /// The largest of the upper bounds of all directions.
+    pub fn upper(&self, delta: Delta, precision: f64) -> Result<f64, PldError> {
+        let mut aim = Aim::new(precision);
+        let mut epsilon = 0.0_f64;
+        for &direction in self.relation.directions() {
+            let composition = self.composition(direction, delta.get(), aim);
+            let composed = composition
+                .compose(Bound::Upper)
+                .ok_or(PldError::OutOfRange)?;
+            epsilon = epsilon.max(composed.epsilon(delta.get()) * (1.0 + ROUNDING));
+            // Adding a device costs less than removing it; about the same losses that is seen well.
+            aim.tilt = Some(composition.layout.tilt.at);
+            aim.max_spacing = composition.layout.spacing;
+        }
+        if epsilon.is_finite() {
+            Ok(epsilon)
+        } else {
+            Err(PldError::OutOfRange)
+        }
+    }
+}
+
+/// What a lattice is laid out for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Aim {
+    /// Where the weight is put; about δ if None.
+    pub tilt: Option<f64>,
+    /// Width of the bracket, relative to ε.
+    precision: f64,
+    /// The largest spacing.
+    pub max_spacing: f64,
+}
+
+impl Aim {
+    pub const fn new(precision: f64) -> Self {
+        Self {
+            tilt: None,
+            precision,
+            max_spacing: f64::INFINITY,
+        }
+    }
+}
+
+/// Pairs, and the numbers with which they are put on a lattice and composed.
+pub(super) struct Composition {
+    pairs: Vec<(Pair, u64)>,
+    below: f64,
+    above: f64,
+    pub layout: Layout,
+}
+
+impl Composition {
+    /// None if that would need too many points, or more digits than there are.
+    pub fn compose(&self, bound: Bound) -> Option<Composed> {
+        let spacing = self.layout.spacing;
+        let is_spacing = spacing > 0.0 && spacing.is_finite();
+        if !is_spacing {
+            return None;
+        }
+        let mut lattices = Vec::with_capacity(self.pairs.len());
+        for (pair, count) in &self.pairs {
+            let (low, high) = pair.range(self.below, self.above);
+            let fits = (high - low) / spacing < MAX_POINTS as f64;
+            if !fits {
+                return None;
+            }
+            let lattice = match bound {
+                Bound::Upper => upward(pair, spacing, self.below, self.above),
+                Bound::Lower => downward(pair, spacing, self.below, self.above),
+            };
+            lattices.push((lattice, *count));
+        }
+        compose(&lattices, &self.layout.tilt, bound)
+    }
+}

@@ -1,0 +1,146 @@
+//! Rényi differential privacy of the Gaussian mechanism, and its way back to (ε, δ).
+//!
+//! Every figure of this module is an upper bound: any order gives a valid ε, and the least over a
+//! fixed grid of orders is taken. Composition adds the Rényi divergences order by order.
+//!
+//! Sources: Mironov 2017 (arXiv:1702.07476); Mironov, Talwar, Zhang 2019 (arXiv:1908.10530) for
+//! Poisson sampling; Wang, Balle, Kasiviswanathan 2019 (arXiv:1808.00087), Theorem 9, for uniform
+//! sampling; Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12, for the conversion.
+
+mod conversion;
+mod gaussian;
+mod orders;
+mod poisson;
+mod uniform;
+
+pub use conversion::Conversion;
+pub use gaussian::gaussian_rdp;
+pub use poisson::{PoissonRdp, poisson_rdp};
+pub use uniform::{uniform_rdp, uniform_rdp_theorem_9};
+
+use crate::event::Exposure;
+use crate::params::Delta;
+use orders::{MAX_FRACTIONAL_ORDER, min_over_orders, poisson_orders, uniform_orders};
+
+/// What rounding errors of the sums below can cost, relative to ε: the quadrature and the sums are
+/// exact to a few 1e-13, so raising the result by this keeps it an upper bound.
+const ROUNDING: f64 = 1e-12;
+
+/// ε and the order at which it was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RdpEpsilon {
+    /// The bound; infinite without noise.
+    pub epsilon: f64,
+    /// The Rényi order α that gives it.
+    pub order: f64,
+}
+
+/// The Rényi divergence of one exposure's round, prepared once and asked at many orders.
+enum Curve {
+    Gaussian {
+        noise_to_sensitivity: f64,
+    },
+    Poisson(Box<PoissonRdp>),
+    Uniform {
+        sampling_rate: f64,
+        noise_to_sensitivity: f64,
+    },
+}
+
+impl Curve {
+    fn new(exposure: &Exposure) -> Self {
+        match *exposure {
+            Exposure::Gaussian {
+                noise_to_sensitivity,
+                ..
+            } => Self::Gaussian {
+                noise_to_sensitivity,
+            },
+            Exposure::Poisson {
+                sampling_rate,
+                noise_to_sensitivity,
+                ..
+            } => Self::Poisson(Box::new(PoissonRdp::new(
+                sampling_rate,
+                noise_to_sensitivity,
+                MAX_FRACTIONAL_ORDER,
+            ))),
+            Exposure::Uniform {
+                sampling_rate,
+                noise_to_sensitivity,
+                ..
+            } => Self::Uniform {
+                sampling_rate,
+                noise_to_sensitivity,
+            },
+        }
+    }
+
+    fn at(&self, order: f64) -> f64 {
+        match self {
+            Self::Gaussian {
+                noise_to_sensitivity,
+            } => gaussian_rdp(*noise_to_sensitivity, order),
+            Self::Poisson(curve) => curve.at(order),
+            Self::Uniform {
+                sampling_rate,
+                noise_to_sensitivity,
+            } => uniform_rdp(*sampling_rate, *noise_to_sensitivity, order as u32),
+        }
+    }
+}
+
+/// The least ε over the documented grid of orders for the composition of `exposures`.
+///
+/// * The grid: 1.1, 1.2, ..., 10.9, 12, ..., 63, 64, 72, 80, 96, 128, 160, 192, 256, 512; the
+///   integers from 2 to 256 as soon as one exposure is sampled uniformly, since the theorem for
+///   it is stated for integers.
+/// * Cost: with Poisson sampling about a dozen orders are evaluated (the objective is
+///   quasi-convex in the order, as (α - 1)·ρ(α) is convex); with uniform sampling all are.
+#[must_use]
+pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion) -> RdpEpsilon {
+    if exposures.iter().any(Exposure::is_unprotected) {
+        return RdpEpsilon {
+            epsilon: f64::INFINITY,
+            order: f64::INFINITY,
+        };
+    }
+    let curves: Vec<(Curve, f64)> = exposures
+        .iter()
+        .filter(|exposure| exposure.count() > 0)
+        .map(|exposure| (Curve::new(exposure), exposure.count() as f64))
+        .collect();
+    if curves.is_empty() {
+        // Nothing was released.
+        return RdpEpsilon {
+            epsilon: 0.0,
+            order: f64::INFINITY,
+        };
+    }
+    let total = |order: f64| {
+        curves
+            .iter()
+            .map(|(curve, count)| count * curve.at(order))
+            .sum()
+    };
+    let objective = |order: f64| conversion.epsilon(total(order), order, delta);
+    let integers_only = curves
+        .iter()
+        .any(|(curve, _)| matches!(curve, Curve::Uniform { .. }));
+    let best = if integers_only {
+        // A bound, not the divergence: its curve need not be convex.
+        uniform_orders()
+            .map(|order| (objective(order), order))
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .unwrap_or((f64::INFINITY, f64::INFINITY))
+    } else {
+        min_over_orders(&poisson_orders(), objective)
+    };
+    RdpEpsilon {
+        epsilon: best.0.max(0.0) * (1.0 + ROUNDING),
+        order: best.1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

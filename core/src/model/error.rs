@@ -1,0 +1,55 @@
+//! What can be wrong with the slices that a model is given.
+
+/// A model was given slices whose lengths do not fit it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The parameters or the gradient have another length than the model.
+    Parameters {
+        /// Parameters of the model.
+        expected: usize,
+        /// Length of the slice.
+        found: usize,
+    },
+    /// A sample has another number of features than the model.
+    Features {
+        /// Features of the model.
+        expected: usize,
+        /// Features of the sample.
+        found: usize,
+    },
+    /// The scratch memory holds less than the scores of one sample.
+    Scratch {
+        /// Scores of one sample.
+        expected: usize,
+        /// Length of the slice.
+        found: usize,
+    },
+    /// The model has no features or no outputs.
+    Empty,
+    /// A batch names a sample that does not exist, or none at all.
+    Batch,
+}
+
+impl core::fmt::Display for ModelError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Parameters { expected, found } => {
+                write!(f, "{found} parameters for a model of {expected}")
+            }
+            Self::Features { expected, found } => {
+                write!(f, "a sample of {found} features for a model of {expected}")
+            }
+            Self::Scratch { expected, found } => {
+                write!(
+                    f,
+                    "scratch memory for {found} scores: at least {expected} are needed"
+                )
+            }
+            Self::Empty => f.write_str("a model needs at least one feature and one output"),
+            Self::Batch => f.write_str("a batch is empty or names a sample that does not exist"),
+        }
+    }
+}
+
+impl core::error::Error for ModelError {}

@@ -1,0 +1,140 @@
+//! The device that takes part: who it is, what it agrees to, its model, memory and ledger.
+
+use embedded_storage::nor_flash::NorFlash;
+
+use super::policy::{Identity, Policy};
+use crate::{
+    ledger::{Ledger, LedgerError},
+    model::Model,
+    train::Workspace,
+    wire::message::{Decline, Invitation, Shape, update_chunks},
+};
+
+/// Memory of a session: three vectors as long as the model, the order of the samples, and scores.
+pub struct Memory<'a> {
+    /// The coordinator's model; as long as the model.
+    pub global: &'a mut [f32],
+    /// What training needs.
+    pub work: Workspace<'a>,
+}
+
+/// Why there is no session around a model and its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The protocol cannot describe the model: another kind than linear, logistic or softmax, or
+    /// more than 65,535 features or scores.
+    Shape,
+    /// An update of the model has more chunks than can be numbered.
+    Chunks,
+    /// A vector of the memory has another length than the model.
+    Vector {
+        /// Parameters of the model.
+        expected: usize,
+        /// Length of the vector.
+        found: usize,
+    },
+    /// The scratch memory is too short for one sample.
+    Scratch {
+        /// Entries needed at least.
+        expected: usize,
+        /// Entries there.
+        found: usize,
+    },
+}
+
+impl core::fmt::Display for SessionError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Shape => f.write_str(
+                "the protocol describes linear, logistic and softmax models of at most 65,535 \
+                 features and scores",
+            ),
+            Self::Chunks => f.write_str("an update of the model has more than 65,535 chunks"),
+            Self::Vector { expected, found } => {
+                write!(f, "a vector of {found} entries for a model of {expected}")
+            }
+            Self::Scratch { expected, found } => {
+                write!(
+                    f,
+                    "scratch memory of {found} entries: at least {expected} are needed"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for SessionError {}
+
+/// A device without its link to the coordinator.
+pub(super) struct Device<'a, M, F> {
+    pub(super) identity: Identity,
+    pub(super) policy: Policy,
+    pub(super) model: M,
+    pub(super) memory: Memory<'a>,
+    pub(super) ledger: Ledger<F>,
+}
+
+/// Whether the protocol can carry `model`, and `memory` fits it.
+#[inline(always)]
+pub(super) fn check<M: Model>(model: &M, memory: &Memory<'_>) -> Result<(), SessionError> {
+    if Shape::of(model).is_none() {
+        return Err(SessionError::Shape);
+    }
+    let expected = model.parameter_count();
+    // As many chunks as an update can have: one value in each at least.
+    if u16::try_from(update_chunks(expected, 57)).is_err() {
+        return Err(SessionError::Chunks);
+    }
+    let Workspace {
+        local,
+        update,
+        scratch,
+        ..
+    } = &memory.work;
+    for vector in [&*memory.global, local, update] {
+        let found = vector.len();
+        if found != expected {
+            return Err(SessionError::Vector { expected, found });
+        }
+    }
+    let (expected, found) = (model.scratch_count(1), scratch.len());
+    if found < expected {
+        return Err(SessionError::Scratch { expected, found });
+    }
+    Ok(())
+}
+
+impl<M: Model, F: NorFlash> Device<'_, M, F> {
+    /// Whether the device takes part in this round.
+    #[inline(always)]
+    pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
+        let policy = &self.policy;
+        let bits = invitation.grid.bits();
+        if Shape::of(&self.model) != Some(invitation.shape) {
+            Err(Decline::Shape)
+        } else if !policy.accepts_noise(invitation.noise.as_ref(), bits) {
+            Err(Decline::Noise)
+        } else if invitation.epochs > policy.max_epochs {
+            Err(Decline::Work)
+        } else {
+            self.ledger.check(round, policy.budget).map_err(declined)
+        }
+    }
+
+    /// Records the participation, before anything is drawn from the round's streams.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, round: u32) -> Result<(), Decline> {
+        self.ledger
+            .begin(round, self.policy.budget)
+            .map_err(declined)
+    }
+}
+
+fn declined(error: LedgerError) -> Decline {
+    match error {
+        LedgerError::Spent => Decline::Budget,
+        LedgerError::RoundUsed => Decline::RoundUsed,
+        _ => Decline::Storage,
+    }
+}

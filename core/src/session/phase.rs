@@ -1,0 +1,24 @@
+//! Where a session stands.
+
+use crate::wire::message::WhyRefused;
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Before the first message: [`Session::timeout`](super::Session::timeout) sends the hello.
+    Silent,
+    /// The hello was sent.
+    Greeting,
+    /// The session was opened, and the coordinator has not shown that it knows.
+    Ready,
+    /// Between two rounds: nothing to do until an invitation comes.
+    Idle,
+    /// The model is coming in.
+    Receiving,
+    /// The model is there: the firmware calls [`Session::train`](super::Session::train).
+    Training,
+    /// The update is going out.
+    Sending,
+    /// The coordinator refused this device: the session stays silent until it is called.
+    Refused(WhyRefused),
+}

@@ -1,0 +1,55 @@
+//! Why a smoothing was refused.
+
+use core::fmt;
+
+use super::recursion::NARROW_SIGMA;
+
+/// Why a smoothing factor or the shape of a vector was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SmoothingError {
+    /// Sigma is NaN or infinite.
+    NotFinite,
+    /// Sigma is below 0.
+    Negative,
+    /// Sigma is above [`NARROW_SIGMA`], which gradients are not smoothed by.
+    TooLarge,
+    /// The lengths do not add up to the length of the vector.
+    Length {
+        /// The sum of the lengths; `usize::MAX` if it does not fit.
+        expected: usize,
+        /// The length of the vector.
+        found: usize,
+    },
+    /// The vector is not a whole number of grids.
+    Grid {
+        /// Elements in one grid, the product of its axes; `usize::MAX` if it does not fit.
+        cells: usize,
+        /// The length of the vector.
+        found: usize,
+    },
+}
+
+impl fmt::Display for SmoothingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotFinite => write!(f, "sigma must be finite"),
+            Self::Negative => write!(f, "sigma must be 0 or more"),
+            Self::TooLarge => write!(f, "sigma must be at most {NARROW_SIGMA}"),
+            Self::Length { expected, found } => {
+                write!(
+                    f,
+                    "the lengths add up to {expected}, the vector has {found}"
+                )
+            }
+            Self::Grid { cells, found } => {
+                write!(
+                    f,
+                    "a grid has {cells} elements, the vector has {found}: no multiple of it"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for SmoothingError {}

@@ -1,0 +1,28 @@
+//! Several tensors in a row, as the parameters of a model are.
+
+use super::error::SmoothingError;
+
+/// Hands each of several tensors that lie in a row in `v` to `smooth`.
+#[inline(always)]
+pub(super) fn each_tensor(
+    v: &mut [f32],
+    lengths: &[usize],
+    mut smooth: impl FnMut(&mut [f32]),
+) -> Result<(), SmoothingError> {
+    let found = v.len();
+    let expected = lengths
+        .iter()
+        .fold(0, |sum: usize, &length| sum.saturating_add(length));
+    if expected != found {
+        return Err(SmoothingError::Length { expected, found });
+    }
+    let mut rest = v;
+    for &length in lengths {
+        let Some((tensor, after)) = rest.split_at_mut_checked(length) else {
+            break;
+        };
+        smooth(tensor);
+        rest = after;
+    }
+    Ok(())
+}

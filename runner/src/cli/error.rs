@@ -1,0 +1,81 @@
+//! Why a command failed, and the exit code for it.
+
+use std::process::ExitCode;
+
+use super::data::DataCommandError;
+use crate::audit::target::TargetError;
+use crate::config::ConfigError;
+use crate::data::DataError;
+use crate::privacy::ledger::LedgerError;
+use crate::run::RunError;
+use crate::run::error::RunDirError;
+use crate::source::fleet::terms::ServeError;
+use crate::sweep::SweepError;
+use smolfed_accounting::AccountingError;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    /// The experiment file or its overrides.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// `smolfed data`.
+    #[error(transparent)]
+    DataCommand(#[from] DataCommandError),
+    /// The run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Real devices.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The run directory.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// An experiment that cannot be audited.
+    #[error(transparent)]
+    Audit(#[from] TargetError),
+    /// The accountant.
+    #[error(transparent)]
+    Accounting(#[from] AccountingError),
+    /// A privacy ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The sweep.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
+    /// Bad usage that the parser of the command line cannot see.
+    #[error("{0}")]
+    Usage(String),
+    /// The run stopped before its end, as it was told to.
+    #[error("{0}")]
+    Stopped(String),
+    /// Standard output is gone.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl CliError {
+    /// 2 for bad usage or bad input, 1 for a failed run.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        let bad_input = match self {
+            Self::Config(_)
+            | Self::Data(_)
+            | Self::Usage(_)
+            | Self::Audit(_)
+            | Self::Accounting(_) => true,
+            Self::DataCommand(error) => error.is_bad_input(),
+            Self::Run(error) => error.is_bad_input(),
+            Self::Serve(error) => error.is_bad_input(),
+            Self::Sweep(error) => error.is_bad_input(),
+            Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
+            Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
+            Self::Stopped(_) | Self::Output(_) => false,
+        };
+        ExitCode::from(if bad_input { 2 } else { 1 })
+    }
+}

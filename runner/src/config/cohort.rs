@@ -1,0 +1,112 @@
+//! `[cohort]`: which devices take part in a round, and the weight of each update.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use smolfed_accounting::Sampling;
+
+/// How the devices of a round are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplingScheme {
+    /// A cohort of fixed size, without replacement; accounted under replace-one.
+    #[default]
+    Uniform,
+    /// Each device independently, with the same probability; accounted under add-remove.
+    Poisson,
+    /// All devices in every round; accounted under add-remove.
+    Full,
+    /// Devices take part when they are available: no amplification; accounted under add-remove.
+    Unsampled,
+}
+
+impl SamplingScheme {
+    /// The name in files and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Poisson => "poisson",
+            Self::Full => "full",
+            Self::Unsampled => "unsampled",
+        }
+    }
+}
+
+impl fmt::Display for SamplingScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<Sampling> for SamplingScheme {
+    fn from(sampling: Sampling) -> Self {
+        match sampling {
+            Sampling::Uniform { .. } => Self::Uniform,
+            Sampling::Poisson { .. } => Self::Poisson,
+            Sampling::Full { .. } => Self::Full,
+            Sampling::Unsampled { .. } => Self::Unsampled,
+        }
+    }
+}
+
+/// The schemes of an experiment: a simulation does not know when devices are available.
+fn drawn<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SamplingScheme, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    [
+        SamplingScheme::Uniform,
+        SamplingScheme::Poisson,
+        SamplingScheme::Full,
+    ]
+    .into_iter()
+    .find(|scheme| scheme.name() == text)
+    .ok_or_else(|| D::Error::unknown_variant(&text, &["uniform", "poisson", "full"]))
+}
+
+/// What the sum of a round is divided by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Denominator {
+    /// The cohort size, or its expectation τN under Poisson sampling: known beforehand.
+    #[default]
+    Expected,
+    /// The number of devices drawn, as the paper prints it; under Poisson sampling that reveals it.
+    Realised,
+}
+
+/// `[cohort]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CohortConfig {
+    /// How devices are drawn.
+    #[serde(deserialize_with = "drawn")]
+    pub sampling: SamplingScheme,
+    /// S: devices in a round; give this or the sampling rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cohort_size: Option<u32>,
+    /// τ = S / N.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling_rate: Option<f64>,
+    /// What the sum is divided by.
+    pub denominator: Denominator,
+    /// The weight of an update in the sum: by default "samples" for encoders that learn without
+    /// labels and clip nothing, "uniform" for all else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weighting: Option<Weighting>,
+    /// The number of samples at which the weight stops growing; private updates need one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_cap: Option<u32>,
+}
+
+/// The weight of an update in the sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weighting {
+    /// All updates have weight 1.
+    #[default]
+    Uniform,
+    /// The device's number of samples over the cap, at most 1.
+    Samples,
+}

@@ -1,0 +1,46 @@
+//! Why an experiment file or `--set` was refused.
+
+/// Why an experiment file was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the experiment {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is not TOML, or a key is unknown, missing or of the wrong type.
+    #[error("{origin}: {message}")]
+    Parse {
+        /// The file, or where else the text came from.
+        origin: String,
+        /// What the parser says, with the line.
+        message: String,
+    },
+    /// A sweep where one experiment is expected.
+    #[error(
+        "{origin} has a table [sweep], so it describes several experiments: use smolfed sweep \
+         {origin}"
+    )]
+    IsSweep {
+        /// The file.
+        origin: String,
+    },
+    /// `--set` without `key=value`.
+    #[error("`--set {text}`: expected KEY=VALUE, for example `--set privacy.epsilon=6`")]
+    Override {
+        /// What was given.
+        text: String,
+    },
+    /// `--set` reaches into something that is not a table.
+    #[error("`--set {key}=..`: `{part}` is a value, not a table")]
+    NotATable {
+        /// The dotted key.
+        key: String,
+        /// The part of it that has no keys.
+        part: String,
+    },
+}

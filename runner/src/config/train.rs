@@ -1,0 +1,51 @@
+//! `[train]`: local training.
+
+use serde::{Deserialize, Serialize};
+
+/// When an update is clipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClipTime {
+    /// After every local step (the paper).
+    #[default]
+    EveryStep,
+    /// Once, at the end of local training.
+    Final,
+}
+
+/// `[train]`: local training.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Passes over the local samples.
+    pub epochs: u32,
+    /// Samples in a batch.
+    pub batch_size: u32,
+    /// Step size in the first round.
+    pub learning_rate: f64,
+    /// Factor on the step size from one round to the next.
+    pub learning_rate_decay: f64,
+    /// Adds `weight_decay · w` to the gradient.
+    pub weight_decay: f64,
+    /// Adds `proximal · (w − w_global)` to the gradient (FedProx).
+    pub proximal: f64,
+    /// When the update is clipped.
+    pub clip: ClipTime,
+    /// Smoothing factor of the local gradient (LSGD); 0 is none.
+    pub gradient_smoothing: f64,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self {
+            epochs: 5,
+            batch_size: 10,
+            learning_rate: 0.1,
+            learning_rate_decay: 0.99,
+            weight_decay: 4e-5,
+            proximal: 0.0,
+            clip: ClipTime::default(),
+            gradient_smoothing: 0.0,
+        }
+    }
+}

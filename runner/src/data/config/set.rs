@@ -1,0 +1,132 @@
+//! The data sets that can be configured, and what is known of them before a file is read.
+
+use std::path::PathBuf;
+
+use crate::data::csv::Columns;
+use crate::data::dataset::TaskKind;
+
+/// A data set that is built in or read from files.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StoredSet {
+    /// The built-in 8 × 8 digits.
+    Digits,
+    /// The folder with the four files of MNIST.
+    Mnist {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder with FEMNIST-206: images, labels and writers.
+    Femnist {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Any IDX files.
+    Idx(IdxConfig),
+    /// A table.
+    Csv(CsvConfig),
+    /// A LEAF file.
+    Leaf(LeafConfig),
+}
+
+/// IDX files that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdxConfig {
+    /// Features, one sample along the first dimension.
+    pub path: PathBuf,
+    /// A label for each sample.
+    pub label_path: PathBuf,
+    /// The natural device of each sample.
+    pub device_path: Option<PathBuf>,
+    /// Features and labels of a test part.
+    pub test: Option<(PathBuf, PathBuf)>,
+    /// Number of classes; `None` to take the largest label's.
+    pub classes: Option<u16>,
+}
+
+/// A table and the meaning of its columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CsvConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// A test part with the same header.
+    pub test_path: Option<PathBuf>,
+    /// The meaning of the columns.
+    pub columns: Columns,
+    /// Lengths of the axes of a row that is a grid.
+    pub axes: Vec<usize>,
+    /// Largest value of a feature.
+    pub maximum: Option<f32>,
+}
+
+/// A LEAF file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeafConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// A test part.
+    pub test_path: Option<PathBuf>,
+    /// What the labels are.
+    pub task: TaskKind,
+    /// Number of classes; `None` to take the largest label's.
+    pub classes: Option<u16>,
+    /// Lengths of the axes of a row that is a grid.
+    pub axes: Vec<usize>,
+    /// Largest value of a feature.
+    pub maximum: Option<f32>,
+}
+
+impl StoredSet {
+    /// Whether the set comes with a test part of its own.
+    pub fn gives_test(&self) -> bool {
+        match self {
+            Self::Mnist { .. } => true,
+            Self::Digits | Self::Femnist { .. } => false,
+            Self::Idx(idx) => idx.test.is_some(),
+            Self::Csv(csv) => csv.test_path.is_some(),
+            Self::Leaf(leaf) => leaf.test_path.is_some(),
+        }
+    }
+
+    /// Whether rows belong to natural devices.
+    pub fn has_devices(&self) -> bool {
+        match self {
+            Self::Digits | Self::Mnist { .. } => false,
+            Self::Femnist { .. } | Self::Leaf(_) => true,
+            Self::Idx(idx) => idx.device_path.is_some(),
+            Self::Csv(csv) => csv.columns.device.is_some(),
+        }
+    }
+
+    /// Whether numbers are to be predicted, not classes.
+    pub fn is_regression(&self) -> bool {
+        match self {
+            Self::Csv(csv) => csv.columns.task == TaskKind::Regression,
+            Self::Leaf(leaf) => leaf.task == TaskKind::Regression,
+            _ => false,
+        }
+    }
+
+    /// Every path of the set, to be found before it is read.
+    pub(in crate::data) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Self::Digits => Vec::new(),
+            Self::Mnist { path } | Self::Femnist { path } => vec![path],
+            Self::Idx(idx) => {
+                let mut paths = vec![&mut idx.path, &mut idx.label_path];
+                paths.extend(&mut idx.device_path);
+                if let Some((features, labels)) = &mut idx.test {
+                    paths.extend([features, labels]);
+                }
+                paths
+            }
+            Self::Csv(csv) => [&mut csv.path]
+                .into_iter()
+                .chain(&mut csv.test_path)
+                .collect(),
+            Self::Leaf(leaf) => [&mut leaf.path]
+                .into_iter()
+                .chain(&mut leaf.test_path)
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Secret random bytes from the operating system.
+
+/// The operating system provides no random bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("the operating system provides no random bytes: {0}")]
+pub struct EntropyError(getrandom::Error);
+
+/// 32 secret bytes.
+///
+/// # Errors
+/// [`EntropyError`].
+pub fn secret() -> Result<[u8; 32], EntropyError> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(EntropyError)?;
+    Ok(secret)
+}

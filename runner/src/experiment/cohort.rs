@@ -1,0 +1,160 @@
+//! The cohort rule: how devices are drawn in a federation of a given size. Experiment files and
+//! `smolfed account` and `smolfed plan` share it; each names its own keys or flags in errors.
+
+use smolfed_accounting::{ParamError, Sampling, SamplingRate};
+
+use crate::config::check::{ExperimentError, contradiction, refuse};
+use crate::config::cohort::{CohortConfig, SamplingScheme};
+
+/// How devices are drawn, as it is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CohortRule {
+    /// The scheme.
+    pub(crate) scheme: SamplingScheme,
+    /// N.
+    pub(crate) device_count: u32,
+    /// S, for schemes that draw; this or the rate.
+    pub(crate) cohort_size: Option<u32>,
+    /// τ = S / N.
+    pub(crate) sampling_rate: Option<f64>,
+    /// The largest number of rounds of one device, for `Unsampled`.
+    pub(crate) max_participations: Option<u32>,
+}
+
+/// A number of a [`CohortRule`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    DeviceCount,
+    CohortSize,
+    SamplingRate,
+    MaxParticipations,
+}
+
+/// Why devices cannot be drawn like this.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CohortError {
+    /// Both a cohort size and a sampling rate.
+    TwoSizes,
+    /// The scheme needs this number.
+    Missing(Part),
+    /// The scheme has no use for this number.
+    Unused(Part),
+    /// A number out of range.
+    Number {
+        part: Part,
+        value: f64,
+        reason: ParamError,
+    },
+}
+
+impl CohortRule {
+    /// The sampling of an event.
+    pub(crate) fn sampling(&self) -> Result<Sampling, CohortError> {
+        let devices = self.device_count;
+        let bad_devices = number(Part::DeviceCount, f64::from(devices));
+        if devices == 0 {
+            return Err(bad_devices(ParamError::NoDevices));
+        }
+        if self.max_participations.is_some() && self.scheme != SamplingScheme::Unsampled {
+            return Err(CohortError::Unused(Part::MaxParticipations));
+        }
+        match (self.scheme, self.cohort_size, self.sampling_rate) {
+            (_, Some(_), Some(_)) => Err(CohortError::TwoSizes),
+            (SamplingScheme::Full, None, None) => Sampling::full(devices).map_err(bad_devices),
+            (SamplingScheme::Unsampled, None, None) => self.unsampled(),
+            (SamplingScheme::Full | SamplingScheme::Unsampled, Some(_), None) => {
+                Err(CohortError::Unused(Part::CohortSize))
+            }
+            (SamplingScheme::Full | SamplingScheme::Unsampled, None, Some(_)) => {
+                Err(CohortError::Unused(Part::SamplingRate))
+            }
+            (_, None, None) => Err(CohortError::Missing(Part::CohortSize)),
+            (SamplingScheme::Uniform, Some(size), None) => self.uniform(size),
+            (SamplingScheme::Uniform, None, Some(rate)) => {
+                let size = sampling_rate(rate)?.get() * f64::from(devices);
+                self.uniform((size.round() as u32).max(1))
+            }
+            (SamplingScheme::Poisson, Some(size), None) => {
+                // Refuses a cohort that is larger than the federation, or empty.
+                self.uniform(size)?;
+                let rate = sampling_rate(f64::from(size) / f64::from(devices))?;
+                Sampling::poisson(devices, rate).map_err(bad_devices)
+            }
+            (SamplingScheme::Poisson, None, Some(rate)) => {
+                Sampling::poisson(devices, sampling_rate(rate)?).map_err(bad_devices)
+            }
+        }
+    }
+
+    fn uniform(&self, size: u32) -> Result<Sampling, CohortError> {
+        Sampling::uniform(self.device_count, size)
+            .map_err(number(Part::CohortSize, f64::from(size)))
+    }
+
+    fn unsampled(&self) -> Result<Sampling, CohortError> {
+        let part = Part::MaxParticipations;
+        let max = self.max_participations.ok_or(CohortError::Missing(part))?;
+        Sampling::unsampled(self.device_count, max).map_err(number(part, f64::from(max)))
+    }
+}
+
+fn number(part: Part, value: f64) -> impl FnOnce(ParamError) -> CohortError {
+    move |reason| CohortError::Number {
+        part,
+        value,
+        reason,
+    }
+}
+
+fn sampling_rate(value: f64) -> Result<SamplingRate, CohortError> {
+    SamplingRate::new(value).map_err(number(Part::SamplingRate, value))
+}
+
+/// The sampling of an experiment on `device_count` devices.
+pub(super) fn sampling(
+    cohort: &CohortConfig,
+    device_count: u32,
+) -> Result<Sampling, ExperimentError> {
+    let rule = CohortRule {
+        scheme: cohort.sampling,
+        device_count,
+        cohort_size: cohort.cohort_size,
+        sampling_rate: cohort.sampling_rate,
+        max_participations: None,
+    };
+    rule.sampling().map_err(|error| match error {
+        CohortError::TwoSizes => contradiction(
+            key(Part::CohortSize),
+            key(Part::SamplingRate),
+            "give one of them",
+        ),
+        CohortError::Missing(Part::MaxParticipations) => ExperimentError::Range {
+            key: "cohort.sampling",
+            value: "\"unsampled\"".to_owned(),
+            expected: "\"uniform\", \"poisson\" or \"full\"".to_owned(),
+        },
+        CohortError::Missing(part) => ExperimentError::Missing {
+            key: key(part),
+            purpose: "the number of devices in a round; or give `cohort.sampling_rate`",
+        },
+        CohortError::Unused(part) => contradiction(
+            "cohort.sampling",
+            key(part),
+            "with \"full\" every device takes part in every round",
+        ),
+        CohortError::Number {
+            part,
+            value,
+            reason,
+        } => refuse(key(part), value)(reason),
+    })
+}
+
+const fn key(part: Part) -> &'static str {
+    match part {
+        Part::DeviceCount => "data.devices",
+        Part::CohortSize => "cohort.cohort_size",
+        Part::SamplingRate => "cohort.sampling_rate",
+        Part::MaxParticipations => "cohort.max_participations",
+    }
+}

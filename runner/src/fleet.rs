@@ -1,0 +1,32 @@
+//! The coordinator of real devices: sessions over serial lines and sockets, round by round.
+//!
+//! Nothing that a device sends is trusted beyond what was checked. A late, dead or dishonest device
+//! costs only its own update and at most the time-out, and does not affect the others. Refused
+//! frames are counted by reason.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`exchange`] | one round with one device: model out, update in, the check of its bound |
+//! | [`peer`] | one device: greeting, sessions, its part in the round; frames in, frames out |
+//! | [`registry`] | all devices |
+//! | [`connection`] | one connection: bytes in, bytes out, and which device it belongs to |
+//! | [`transport`] | addresses; serial lines, TCP, Unix sockets |
+//! | [`backoff`] | growing pauses between attempts to connect |
+//! | [`threads`] | a thread for each connection |
+//! | [`coordinator`] | rounds with the devices of a cohort |
+//! | [`status`] | the table of devices |
+//! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
+
+pub mod backoff;
+pub mod connection;
+pub mod coordinator;
+pub mod exchange;
+pub mod keys;
+pub mod peer;
+pub mod registry;
+pub mod status;
+pub mod threads;
+pub mod transport;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! Growing pauses between attempts to connect.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const FIRST: Duration = Duration::from_millis(100);
+const MAX: Duration = Duration::from_secs(5);
+
+/// How often a waiting thread looks whether it is to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The pause before the next attempt: 0.1 s, then twice as long each time, up to 5 s.
+#[derive(Debug)]
+pub struct BackOff {
+    pause: Duration,
+}
+
+impl BackOff {
+    /// No attempt has failed yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { pause: FIRST }
+    }
+
+    /// Waits, or returns early once `stop` is set; the next pause is longer.
+    pub fn wait(&mut self, stop: &AtomicBool) {
+        let end = Instant::now() + self.pause;
+        while !stop.load(Ordering::Relaxed) && Instant::now() < end {
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.pause = (2 * self.pause).min(MAX);
+    }
+}
+
+impl Default for BackOff {
+    fn default() -> Self {
+        Self::new()
+    }
+}

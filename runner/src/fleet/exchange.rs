@@ -1,0 +1,305 @@
+//! One round with one device, from the invitation to the update or to the reason why there is none.
+//!
+//! The device drives: it asks for the model chunk by chunk, trains, and sends its update chunk by
+//! chunk. A repeated request gets the same answer. All that can be checked about an update is
+//! checked here, in integers, before it is added to anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smolfed_core::wire::message::{
+    Abort, Decline, Invitation, MODEL_CHUNK, Message, UPDATE_CHUNK_BYTES, UpdateChunk, Values,
+    model_chunks, update_chunks,
+};
+use smolfed_core::wire::pack;
+use smolfed_core::wire::refusal::Refusal;
+
+use crate::release::ReceivedUpdate;
+
+/// Interval at which an unanswered invitation is repeated.
+const INVITE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// A round as it is offered to devices.
+#[derive(Debug)]
+pub struct Offer {
+    /// The round's number, which names its random streams; never offered twice.
+    pub number: u32,
+    /// How to take part.
+    pub invitation: Invitation,
+    /// The global model.
+    pub model: Vec<f32>,
+}
+
+/// Why a device that was drawn has no update in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// It had no session when the round ended.
+    NotConnected,
+    /// It had a session and did not answer the invitation.
+    Silent,
+    /// It had answered the invitation but not completed its update at the deadline.
+    Late,
+    /// It lost its session after the whole model was delivered: it may have trained, and must not
+    /// train in the same round again.
+    SessionLost,
+    /// It declined the round.
+    Declined(Decline),
+    /// Its update exceeds the clip norm, which an honest device's cannot.
+    OutOfBound,
+}
+
+impl std::fmt::Display for Absence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotConnected => f.write_str("not connected"),
+            Self::Silent => f.write_str("no answer to the invitation"),
+            Self::Late => f.write_str("too late"),
+            Self::SessionLost => f.write_str("the session was lost after the model was delivered"),
+            Self::Declined(reason) => write!(f, "declined: {reason}"),
+            Self::OutOfBound => f.write_str("the update exceeds its bound"),
+        }
+    }
+}
+
+/// The result of a round with one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExchangeOutcome {
+    /// Its update, checked as far as the trust model allows.
+    Answered(ReceivedUpdate),
+    /// Why there is none.
+    Missing(Absence),
+}
+
+/// How far a device has progressed.
+enum Stage {
+    /// It has not answered the invitation.
+    Invited,
+    /// It requests the model.
+    Fetching {
+        /// Whether the last chunk was sent to it.
+        delivered: bool,
+    },
+    /// It sends its update.
+    Sending {
+        integers: Vec<i64>,
+        /// The next chunk.
+        next: u16,
+        negated: bool,
+    },
+    /// The update is complete.
+    Complete { update: ReceivedUpdate, last: u16 },
+    /// There will be no update.
+    Missing(Absence),
+}
+
+/// One round with one device.
+pub(super) struct Exchange {
+    offer: Arc<Offer>,
+    stage: Stage,
+    /// When it was last invited in this session.
+    invited: Option<Duration>,
+    /// Whether the result was taken: what is received now is too late.
+    closed: bool,
+}
+
+/// The answer to a device.
+pub(super) enum Reply {
+    Model(u16),
+    Invitation,
+    WantUpdate(u16),
+    Done,
+    Abort(Abort),
+    Nothing,
+}
+
+impl Exchange {
+    pub(super) const fn new(offer: Arc<Offer>) -> Self {
+        Self {
+            offer,
+            stage: Stage::Invited,
+            invited: None,
+            closed: false,
+        }
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.offer.number
+    }
+
+    /// Whether the outcome is final.
+    pub(super) const fn is_settled(&self) -> bool {
+        self.closed || matches!(self.stage, Stage::Complete { .. } | Stage::Missing(_))
+    }
+
+    /// Whether the device may be invited: it has not answered, and the round is not closed.
+    pub(super) const fn is_open(&self) -> bool {
+        !self.closed && matches!(self.stage, Stage::Invited)
+    }
+
+    /// Whether an invitation is due, which then counts as sent.
+    pub(super) fn is_due(&mut self, now: Duration) -> bool {
+        let waited = self.invited.map(|then| now.saturating_sub(then));
+        let due = self.is_open() && waited.is_none_or(|waited| waited >= INVITE_INTERVAL);
+        if due {
+            self.invited = Some(now);
+        }
+        due
+    }
+
+    /// How far the device has progressed, in a word or two.
+    pub(super) const fn state(&self) -> &'static str {
+        match &self.stage {
+            Stage::Invited => "invited",
+            Stage::Fetching { delivered: false } => "fetching the model",
+            Stage::Fetching { delivered: true } => "training",
+            Stage::Sending { .. } => "sending",
+            Stage::Complete { .. } => "done",
+            Stage::Missing(_) => "missing",
+        }
+    }
+
+    /// The device has opened a new session, which has no part in the round yet.
+    ///
+    /// If the whole model was delivered it may have trained, and is not invited to this round
+    /// again.
+    pub(super) fn session_lost(&mut self) {
+        self.invited = None;
+        match self.stage {
+            Stage::Fetching { delivered: false } => self.stage = Stage::Invited,
+            Stage::Fetching { delivered: true } | Stage::Sending { .. } => {
+                self.stage = Stage::Missing(Absence::SessionLost);
+            }
+            Stage::Invited | Stage::Complete { .. } | Stage::Missing(_) => {}
+        }
+    }
+
+    /// Ends the round for this device, at the latest at its deadline.
+    pub(super) fn close(&mut self, has_session: bool) -> ExchangeOutcome {
+        self.closed = true;
+        match &mut self.stage {
+            Stage::Complete { update, .. } => ExchangeOutcome::Answered(std::mem::take(update)),
+            Stage::Missing(absence) => ExchangeOutcome::Missing(*absence),
+            Stage::Invited if has_session => self.miss(Absence::Silent),
+            Stage::Invited => self.miss(Absence::NotConnected),
+            Stage::Fetching { .. } | Stage::Sending { .. } => self.miss(Absence::Late),
+        }
+    }
+
+    fn miss(&mut self, absence: Absence) -> ExchangeOutcome {
+        self.stage = Stage::Missing(absence);
+        ExchangeOutcome::Missing(absence)
+    }
+
+    /// The answer to a message of the device about this round.
+    pub(super) fn receive(&mut self, message: &Message<'_>) -> Result<Reply, Refusal> {
+        if let Stage::Missing(absence) = self.stage {
+            return Ok(match (message, absence) {
+                (Message::Decline(_), _) => Reply::Nothing,
+                (_, Absence::OutOfBound) => Reply::Abort(Abort::OutOfBound),
+                _ => Reply::Abort(Abort::Late),
+            });
+        }
+        match message {
+            Message::WantModel(index) => self.want_model(*index),
+            Message::UpdateChunk(chunk) => self.update_chunk(chunk),
+            Message::Decline(reason) => match self.stage {
+                Stage::Invited | Stage::Fetching { .. } => {
+                    self.stage = Stage::Missing(Absence::Declined(*reason));
+                    Ok(Reply::Nothing)
+                }
+                _ => Err(Refusal::Unexpected),
+            },
+            _ => Err(Refusal::Unexpected),
+        }
+    }
+
+    fn want_model(&mut self, index: u16) -> Result<Reply, Refusal> {
+        let chunks = model_chunks(self.offer.model.len());
+        if usize::from(index) >= chunks {
+            return Err(Refusal::Body);
+        }
+        let is_last = usize::from(index) + 1 == chunks;
+        match &mut self.stage {
+            Stage::Invited => self.stage = Stage::Fetching { delivered: is_last },
+            Stage::Fetching { delivered } => *delivered |= is_last,
+            _ => return Err(Refusal::Unexpected),
+        }
+        Ok(Reply::Model(index))
+    }
+
+    fn update_chunk(&mut self, chunk: &UpdateChunk<'_>) -> Result<Reply, Refusal> {
+        if let Stage::Complete { last, .. } = self.stage {
+            // The device has not received `Done`.
+            return if chunk.index == last {
+                Ok(Reply::Done)
+            } else {
+                Err(Refusal::Unexpected)
+            };
+        }
+        if matches!(self.stage, Stage::Fetching { delivered: true }) {
+            self.stage = Stage::Sending {
+                integers: vec![0; self.offer.model.len()],
+                next: 0,
+                negated: chunk.negated,
+            };
+        }
+        let width = self.offer.invitation.width();
+        let chunks = update_chunks(self.offer.model.len(), width);
+        let Stage::Sending {
+            integers,
+            next,
+            negated,
+        } = &mut self.stage
+        else {
+            return Err(Refusal::Unexpected);
+        };
+        if chunk.index.checked_add(1) == Some(*next) {
+            return Ok(Reply::WantUpdate(*next));
+        }
+        if chunk.index != *next {
+            return Err(Refusal::Unexpected);
+        }
+        if chunk.negated != *negated {
+            return Err(Refusal::Body);
+        }
+        let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+        let place = integers
+            .chunks_mut(count.max(1))
+            .nth(chunk.index.into())
+            .ok_or(Refusal::Body)?;
+        chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+        if usize::from(chunk.index) + 1 < chunks {
+            *next += 1;
+            return Ok(Reply::WantUpdate(*next));
+        }
+        let (integers, negated) = (std::mem::take(integers), *negated);
+        let Invitation { grid, noise, .. } = &self.offer.invitation;
+        match ReceivedUpdate::check(grid, integers, negated, noise.is_some()) {
+            Some(update) => {
+                let last = chunk.index;
+                self.stage = Stage::Complete { update, last };
+                Ok(Reply::Done)
+            }
+            None => {
+                self.stage = Stage::Missing(Absence::OutOfBound);
+                Ok(Reply::Abort(Abort::OutOfBound))
+            }
+        }
+    }
+
+    /// The message for a reply.
+    pub(super) fn message(&self, reply: Reply) -> Option<Message<'_>> {
+        Some(match reply {
+            Reply::Nothing => return None,
+            Reply::Invitation => Message::Invitation((&self.offer.invitation).into()),
+            Reply::WantUpdate(index) => Message::WantUpdate(index),
+            Reply::Done => Message::Done,
+            Reply::Abort(reason) => Message::Abort(reason),
+            Reply::Model(index) => {
+                let chunk = self.offer.model.chunks(MODEL_CHUNK).nth(index.into())?;
+                let values = Values::Floats(chunk);
+                Message::ModelChunk { index, values }
+            }
+        })
+    }
+}

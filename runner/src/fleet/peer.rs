@@ -1,0 +1,388 @@
+//! The coordinator's end of the protocol with one device: frames in, frames out. It has no
+//! transport and no clock: the time is an argument.
+//!
+//! A `Hello` may be a replay. So the active session ends only when the first authentic frame of a
+//! new one proves that the device sent it; until then the new one is *pending*. There are few of
+//! those.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smolfed_core::wire::frame::{Encoded, Frame};
+use smolfed_core::wire::link::{CoordinatorEnd, Link, greet};
+use smolfed_core::wire::mac::{Key, Nonce};
+use smolfed_core::wire::message::{Hello, Message, Refused, Shape, Welcome, WhyRefused};
+use smolfed_core::wire::refusal::{Refusal, Refusals};
+use smolfed_core::wire::{Direction, VERSION};
+
+use super::exchange::{Absence, Exchange, ExchangeOutcome, Offer, Reply};
+
+/// Pending sessions of a device on one connection. A new one replaces the oldest one of the same
+/// connection: what is sent on other connections cannot evict it.
+pub const MAX_PENDING: usize = 4;
+
+/// Pending sessions of a device on all connections.
+const MAX_PENDING_TOTAL: usize = 16 * MAX_PENDING;
+
+/// Identifies a connection; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionId(pub u64);
+
+/// What the federation requires of every device.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The model.
+    pub shape: Shape,
+    /// Whether devices add noise.
+    pub local_noise: bool,
+}
+
+struct Session {
+    link: Link<CoordinatorEnd>,
+    /// The connection of its last frame; `None` once that is lost.
+    connection: Option<ConnectionId>,
+    device_nonce: Nonce,
+    coordinator_nonce: Nonce,
+}
+
+/// One device, seen from the coordinator.
+pub struct Peer {
+    device: u32,
+    key: Key,
+    terms: Terms,
+    active: Option<Session>,
+    pending: VecDeque<Session>,
+    exchange: Option<Exchange>,
+    refusals: Refusals,
+    refused: Option<WhyRefused>,
+    last_received: Option<Duration>,
+    tally: Tally,
+}
+
+/// A device's participation so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Rounds that it was drawn for.
+    pub drawn: u32,
+    /// Rounds that it answered.
+    pub answered: u32,
+    /// Why it missed the last round that it missed.
+    pub missed: Option<Absence>,
+}
+
+impl Peer {
+    /// A device that has not been in contact yet.
+    #[must_use]
+    pub const fn new(device: u32, key: Key, terms: Terms) -> Self {
+        Self {
+            device,
+            key,
+            terms,
+            active: None,
+            pending: VecDeque::new(),
+            exchange: None,
+            refusals: Refusals::new(),
+            refused: None,
+            last_received: None,
+            tally: Tally {
+                drawn: 0,
+                answered: 0,
+                missed: None,
+            },
+        }
+    }
+
+    /// Offers a round; the device is invited when it is [polled](Self::poll) next.
+    pub fn offer(&mut self, offer: Arc<Offer>) {
+        self.exchange = Some(Exchange::new(offer));
+    }
+
+    /// Whether the outcome of the round that was offered is final.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.exchange.as_ref().is_none_or(Exchange::is_settled)
+    }
+
+    /// Ends the round for this device, whatever its state, and returns the outcome; `None` if no
+    /// round was offered.
+    pub fn close(&mut self) -> Option<ExchangeOutcome> {
+        let has_session = self.is_reachable();
+        let outcome = self.exchange.as_mut()?.close(has_session);
+        self.tally.drawn += 1;
+        match &outcome {
+            ExchangeOutcome::Answered(_) => self.tally.answered += 1,
+            ExchangeOutcome::Missing(absence) => self.tally.missed = Some(*absence),
+        }
+        Some(outcome)
+    }
+
+    /// Its participation so far.
+    #[must_use]
+    pub const fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Whether the device has a session on an open connection.
+    #[must_use]
+    pub fn is_reachable(&self) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|session| session.connection.is_some())
+    }
+
+    /// Whether the device has a session whose connection is lost.
+    #[must_use]
+    pub fn is_orphan(&self) -> bool {
+        self.active.is_some() && !self.is_reachable()
+    }
+
+    /// Whether the device has its session on this connection.
+    #[must_use]
+    pub fn is_on(&self, connection: ConnectionId) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|session| session.connection == Some(connection))
+    }
+
+    /// Refused frames in the device's name, by reason.
+    #[must_use]
+    pub const fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// When the last authentic frame was received.
+    #[must_use]
+    pub const fn last_received(&self) -> Option<Duration> {
+        self.last_received
+    }
+
+    /// The device's state, in a few words.
+    #[must_use]
+    pub fn state(&self) -> String {
+        match (self.refused, &self.exchange) {
+            (Some(reason), _) => format!("refused: {reason}"),
+            _ if self.is_orphan() => "disconnected".to_owned(),
+            _ if !self.is_reachable() => "never connected".to_owned(),
+            (None, Some(exchange)) if !exchange.is_settled() => exchange.state().to_owned(),
+            _ => "ready".to_owned(),
+        }
+    }
+
+    /// The connection is lost. Its session may continue on another one.
+    pub fn connection_lost(&mut self, connection: ConnectionId) {
+        self.pending
+            .retain(|session| session.connection != Some(connection));
+        if let Some(session) = self.active.as_mut()
+            && session.connection == Some(connection)
+        {
+            session.connection = None;
+        }
+    }
+
+    /// Answers a `Hello` in this device's name. `fresh` is a nonce that was never used before.
+    ///
+    /// # Errors
+    /// [`Refusal::Tag`] unless the sender knows the device's key.
+    pub fn hello(
+        &mut self,
+        connection: ConnectionId,
+        frame: &Frame<'_>,
+        hello: &Hello,
+        fresh: Nonce,
+    ) -> Result<Encoded, Refusal> {
+        if !frame.is_authentic(&self.key, Direction::ToCoordinator) {
+            self.refusals.count(Refusal::Tag);
+            return Err(Refusal::Tag);
+        }
+        let (key, device) = (self.key.clone(), self.device);
+        let session = |nonce: &Nonce| key.session(device, &hello.nonce, nonce);
+        let version = match self.agrees(hello) {
+            Ok(version) => {
+                self.refused = None;
+                version
+            }
+            Err(reason) => {
+                self.refused = Some(reason);
+                let refused = Message::Refused(Refused {
+                    nonce: fresh,
+                    lowest_version: VERSION,
+                    highest_version: VERSION,
+                    reason,
+                });
+                return Ok(greet::<CoordinatorEnd>(&refused, &session(&fresh)));
+            }
+        };
+        // A device that did not receive `Welcome` repeats its `Hello`, and gets the same answer.
+        let is_same = |session: &&Session| {
+            session.device_nonce == hello.nonce && session.connection == Some(connection)
+        };
+        let nonce = match self.pending.iter().find(is_same) {
+            Some(known) => known.coordinator_nonce,
+            None => {
+                self.make_room(connection);
+                self.pending.push_back(Session {
+                    link: Link::<CoordinatorEnd>::new(session(&fresh)),
+                    connection: Some(connection),
+                    device_nonce: hello.nonce,
+                    coordinator_nonce: fresh,
+                });
+                fresh
+            }
+        };
+        let welcome = Message::Welcome(Welcome { version, nonce });
+        Ok(greet::<CoordinatorEnd>(&welcome, &session(&nonce)))
+    }
+
+    /// Makes room for a pending session of this connection.
+    fn make_room(&mut self, connection: ConnectionId) {
+        let is_here = |session: &Session| session.connection == Some(connection);
+        let here = self
+            .pending
+            .iter()
+            .filter(|session| is_here(session))
+            .count();
+        if here >= MAX_PENDING
+            && let Some(oldest) = self.pending.iter().position(is_here)
+        {
+            self.pending.remove(oldest);
+        }
+        if self.pending.len() >= MAX_PENDING_TOTAL {
+            self.pending.pop_front();
+        }
+    }
+
+    /// Whether the last `Hello` was refused.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// The protocol version to use, if the device meets the terms.
+    fn agrees(&self, hello: &Hello) -> Result<u8, WhyRefused> {
+        let version = hello.common_version().ok_or(WhyRefused::Version)?;
+        if hello.shape != self.terms.shape {
+            return Err(WhyRefused::Shape);
+        }
+        if hello.needs_local_noise && !self.terms.local_noise {
+            return Err(WhyRefused::Trust);
+        }
+        Ok(version)
+    }
+
+    /// Processes a frame that is not part of the greeting; returns the answer, which may be empty.
+    ///
+    /// # Errors
+    /// [`Refusal::Tag`] if it belongs to no session of this device: it may be another device's.
+    /// Any other [`Refusal`] is counted here.
+    pub fn receive(
+        &mut self,
+        connection: ConnectionId,
+        frame: &Frame<'_>,
+        now: Duration,
+    ) -> Result<Encoded, Refusal> {
+        let message = match self.open(connection, frame) {
+            Ok(message) => message,
+            Err(Refusal::Tag) => return Err(Refusal::Tag),
+            Err(refusal) => {
+                self.refusals.count(refusal);
+                return Err(refusal);
+            }
+        };
+        self.last_received = Some(now);
+        self.refused = None;
+        let answer = self.answer(frame.header.round, &message, now);
+        if let Err(refusal) = answer {
+            self.refusals.count(refusal);
+        }
+        answer.map(|reply| self.seal(reply))
+    }
+
+    /// The message of a frame; the session that it belongs to becomes the active one.
+    fn open<'a>(
+        &mut self,
+        connection: ConnectionId,
+        frame: &Frame<'a>,
+    ) -> Result<Message<'a>, Refusal> {
+        if let Some(session) = self.active.as_mut() {
+            match session.link.open(frame) {
+                Err(Refusal::Tag) => {}
+                opened => {
+                    // The device is where its newest authentic frame came from.
+                    if opened.is_ok() {
+                        session.connection = Some(connection);
+                    }
+                    return opened;
+                }
+            }
+        }
+        for index in 0..self.pending.len() {
+            let Some(session) = self.pending.get_mut(index) else {
+                break;
+            };
+            match session.link.open(frame) {
+                Err(Refusal::Tag) => {}
+                Err(refusal) => return Err(refusal),
+                Ok(message) => {
+                    session.connection = Some(connection);
+                    self.active = self.pending.remove(index);
+                    self.pending.clear();
+                    if let Some(exchange) = &mut self.exchange {
+                        exchange.session_lost();
+                    }
+                    return Ok(message);
+                }
+            }
+        }
+        Err(Refusal::Tag)
+    }
+
+    fn answer(
+        &mut self,
+        round: u32,
+        message: &Message<'_>,
+        now: Duration,
+    ) -> Result<Option<Reply>, Refusal> {
+        if matches!(message, Message::Ready) {
+            let due = self.exchange.as_mut().filter(|exchange| exchange.is_open());
+            return Ok(due.map(|exchange| {
+                exchange.is_due(now);
+                Reply::Invitation
+            }));
+        }
+        match &mut self.exchange {
+            Some(exchange) if exchange.number() == round => exchange.receive(message).map(Some),
+            Some(_) => Err(Refusal::Round),
+            None => Err(Refusal::Unexpected),
+        }
+    }
+
+    /// The frame of a reply, or `Wait` if there is none.
+    fn seal(&mut self, reply: Option<Reply>) -> Encoded {
+        let Some(session) = self.active.as_mut() else {
+            return Encoded::empty();
+        };
+        match (reply, &self.exchange) {
+            (Some(reply), Some(exchange)) => match exchange.message(reply) {
+                Some(message) => session.link.seal(exchange.number(), &message),
+                None => Encoded::empty(),
+            },
+            _ => session.link.seal(0, &Message::Wait),
+        }
+    }
+
+    /// What is due on this connection without having been asked for: an invitation.
+    pub fn poll(&mut self, connection: ConnectionId, now: Duration) -> Encoded {
+        let is_here = self.is_on(connection);
+        let exchange = self.exchange.as_mut();
+        if is_here && exchange.is_some_and(|exchange| exchange.is_due(now)) {
+            self.seal(Some(Reply::Invitation))
+        } else {
+            Encoded::empty()
+        }
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Peer({}, {})", self.device, self.state())
+    }
+}

@@ -1,0 +1,74 @@
+//! The state of all devices: the table on the terminal, and `devices.json`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use smolfed_core::wire::refusal::Refusals;
+
+use super::peer::Peer;
+use super::threads::SharedState;
+
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// The device.
+    pub device: u32,
+    /// Its state, in a few words.
+    pub state: String,
+    /// Seconds since its last authentic frame.
+    pub silent_seconds: Option<f64>,
+    /// Rounds that it was drawn for.
+    pub drawn: u32,
+    /// Rounds that it answered.
+    pub answered: u32,
+    /// Why it missed the last round that it missed.
+    pub missed: Option<String>,
+    /// Refused frames in its name, by reason.
+    pub refused: BTreeMap<String, u32>,
+}
+
+/// All devices.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Table {
+    /// Always false: who takes part is not covered by the privacy statement.
+    pub covered_by_the_privacy_statement: bool,
+    /// The devices by number.
+    pub devices: Vec<Status>,
+    /// Refused frames that no device is known to have sent, by reason.
+    #[serde(rename = "strangers")]
+    pub unattributed: BTreeMap<String, u32>,
+}
+
+impl Table {
+    /// The current state.
+    #[must_use]
+    pub fn new(shared: &SharedState) -> Self {
+        let unattributed = by_reason(&shared.unattributed());
+        let now = shared.now();
+        let status = |(device, peer): (&u32, &Peer)| {
+            let tally = peer.tally();
+            let silent = peer.last_received().map(|then| now.saturating_sub(then));
+            Status {
+                device: *device,
+                state: peer.state(),
+                silent_seconds: silent.map(|time| time.as_secs_f64()),
+                drawn: tally.drawn,
+                answered: tally.answered,
+                missed: tally.missed.map(|absence| absence.to_string()),
+                refused: by_reason(peer.refusals()),
+            }
+        };
+        Self {
+            covered_by_the_privacy_statement: false,
+            devices: shared.registry().peers.iter().map(status).collect(),
+            unattributed,
+        }
+    }
+}
+
+fn by_reason(refusals: &Refusals) -> BTreeMap<String, u32> {
+    let refusals = refusals.iter();
+    refusals
+        .map(|(why, count)| (why.to_string(), count))
+        .collect()
+}

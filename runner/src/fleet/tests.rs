@@ -1,0 +1,426 @@
+//! The coordinator with the core's session over connections that lose, damage, repeat and reorder
+//! bytes, and with dishonest devices.
+
+use std::sync::Arc;
+
+use proptest::{collection::vec, prelude::*};
+use smolfed_core::ledger::Budget;
+use smolfed_core::session::{Phase, Policy};
+use smolfed_core::wire::Direction;
+use smolfed_core::wire::frame::{Encoded, Header};
+use smolfed_core::wire::link::{DeviceEnd, Link, greet};
+use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::message::{Decline, Hello, Message, Packed, UpdateChunk, update_chunks};
+use smolfed_core::wire::refusal::Refusal;
+
+use super::connection::Connection;
+use super::exchange::{Absence, ExchangeOutcome};
+use super::peer::{ConnectionId, MAX_PENDING};
+
+mod harness;
+mod scripted;
+
+use harness::*;
+use scripted::*;
+
+#[test]
+fn rounds_give_the_bits_of_the_simulator() {
+    for noise in [None, noise()] {
+        let (mut harness, mut board) = (Harness::new(noise), board(2));
+        for number in [3, 4, 9] {
+            let offer = offer(number, noise);
+            harness.peer(2).offer(Arc::clone(&offer));
+            let outcome = run(&mut board, &mut harness, 2, |bytes| bytes);
+            assert_eq!(
+                outcome,
+                ExchangeOutcome::Answered(expected(2, &offer).into())
+            );
+        }
+        assert_eq!(harness.peer(2).refusals().total(), 0);
+        assert_eq!(harness.peer(2).state(), "ready");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A third of the frames are lost, damaged, repeated, cut short, delayed or mixed with random
+    /// bytes, and from time to time the device reconnects.
+    #[test]
+    fn a_bad_connection_costs_only_time(
+        faults in vec((0u8..24, any::<u16>()), 200),
+        with_noise in any::<bool>(),
+    ) {
+        let noise = noise().filter(|_| with_noise);
+        let (mut harness, mut board) = (Harness::new(noise), board(1));
+        let offer = offer(5, noise);
+        harness.peer(1).offer(Arc::clone(&offer));
+        let mut faults = faults.iter().cycle();
+        let (mut last, mut late) = (vec![], vec![]);
+        let mut outcome = None;
+        for count in 0..20_000 {
+            if harness.peer(1).is_settled() {
+                outcome = harness.peer(1).close();
+                break;
+            }
+            if count % 37 == 36 {
+                harness.reconnect();
+            }
+            turn(&mut board, &mut harness, &mut |bytes| {
+                let (fault, at) = faults.next().unwrap();
+                let at = usize::from(*at) % bytes.len();
+                let mut out = bytes.clone();
+                match fault {
+                    0 => out.clear(),
+                    1 => out[at] ^= 0x10,
+                    2 => out.extend(&bytes),
+                    3 => out.truncate(at),
+                    4 => out = [&[0x55; 300][..], &[0], &bytes].concat(),
+                    5 => out = [&last[..], &bytes].concat(),
+                    6 => out = std::mem::replace(&mut late, out),
+                    _ => {}
+                }
+                last = bytes;
+                out
+            });
+        }
+        // A session that was lost after the model was delivered costs the round; otherwise the bits
+        // are right.
+        match outcome {
+            Some(ExchangeOutcome::Answered(integers)) => {
+                prop_assert_eq!(integers, expected(1, &offer).into());
+            }
+            other => prop_assert_eq!(other, Some(ExchangeOutcome::Missing(Absence::SessionLost))),
+        }
+        prop_assert_eq!(board.ledger().past().participations, 1);
+    }
+
+    #[test]
+    fn random_bytes_are_refused_and_counted(
+        bytes in vec(prop_oneof![Just(0u8), any::<u8>()], 0..2_000),
+    ) {
+        let mut harness = Harness::new(None);
+        harness.receive(&[]);
+        prop_assert!(harness.receive(&bytes).len() < 100, "at most a `Call`");
+        let pieces = bytes.split(|byte| *byte == 0).rev().skip(1);
+        let pieces = pieces.filter(|piece| !piece.is_empty()).count();
+        prop_assert_eq!(harness.connection.refusals().total() as usize, pieces);
+    }
+}
+
+#[test]
+fn updates_out_of_bound_are_refused() {
+    let bound = 1i64 << 20;
+    let one = |at: usize, value: i64| {
+        let mut values = vec![0; PARAMETERS];
+        values[at] = value;
+        values
+    };
+    let mut two = one(3, bound - 1);
+    two[90] = bound - 1;
+    let cases = [
+        (one(5, -bound), false, Some(one(5, -bound))),
+        (one(5, -bound), true, Some(one(5, bound))),
+        (one(5, bound - 1), false, Some(one(5, bound - 1))),
+        (two, false, None),
+        // Negated without need: a second encoding would let a device mark its update.
+        (one(5, 3), true, None),
+        (vec![-bound; PARAMETERS], false, None),
+    ];
+    for (values, negated, accepted) in cases {
+        let mut harness = Harness::new(None);
+        let offer = offer(1, None);
+        harness.peer(0).offer(Arc::clone(&offer));
+        let mut device = ScriptedDevice::new(&mut harness, 0);
+        device.fetch(&mut harness, 1);
+        let kinds = device.send_update(&mut harness, &offer, &values, negated);
+        let expected = match accepted {
+            Some(values) => (22, ExchangeOutcome::Answered(values.into())),
+            None => (24, ExchangeOutcome::Missing(Absence::OutOfBound)),
+        };
+        assert_eq!((kinds[0], harness.peer(0).close().unwrap()), expected);
+    }
+}
+
+#[test]
+fn malformed_chunks_are_counted_and_the_round_continues() {
+    let mut harness = Harness::new(None);
+    let offer = offer(1, None);
+    harness.peer(0).offer(Arc::clone(&offer));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    let chunk = |index, negated, packed| {
+        Message::UpdateChunk(UpdateChunk {
+            index,
+            negated,
+            packed: Packed::Bytes(packed),
+        })
+    };
+    // Before the model was delivered.
+    device.send(&mut harness, 1, &chunk(0, false, &[0; 221]));
+    assert_eq!(harness.peer(0).refusals().get(Refusal::Unexpected), 1);
+    device.send(&mut harness, 1, &Message::WantModel(3));
+    assert_eq!(harness.peer(0).refusals().get(Refusal::Body), 1);
+    device.fetch(&mut harness, 1);
+    // A chunk that is too short, one out of order, one of another round.
+    device.send(&mut harness, 1, &chunk(0, false, &[0; 220]));
+    device.send(&mut harness, 1, &chunk(1, false, &[0; 111]));
+    device.send(&mut harness, 2, &chunk(0, false, &[0; 221]));
+    let chunks = update_chunks(PARAMETERS, 21);
+    assert_eq!(chunks, 2);
+    let refusals = *harness.peer(0).refusals();
+    assert_eq!(refusals.get(Refusal::Body), 2);
+    assert_eq!(refusals.get(Refusal::Unexpected), 2);
+    assert_eq!(refusals.get(Refusal::Round), 1);
+    // `negated` must not change between chunks.
+    assert_eq!(
+        device.send(&mut harness, 1, &chunk(0, false, &[0; 221]))[0],
+        21
+    );
+    device.send(&mut harness, 1, &chunk(1, true, &[0; 111]));
+    assert_eq!(harness.peer(0).refusals().get(Refusal::Body), 3);
+    assert!(!harness.peer(0).is_settled());
+    assert_eq!(
+        device.send(&mut harness, 1, &chunk(1, false, &[0; 111]))[0],
+        22
+    );
+    assert_eq!(
+        harness.peer(0).close().unwrap(),
+        ExchangeOutcome::Answered(vec![0; PARAMETERS].into())
+    );
+}
+
+#[test]
+fn another_key_or_number_opens_no_session() {
+    let mut harness = Harness::new(None);
+    harness.receive(&[]);
+    // Device 1 claims to be device 0; device 7 has no key here.
+    let mut other = board_with(0, 1, 0, policy());
+    let mut unknown = board(7);
+    for _ in 0..10 {
+        turn(&mut other, &mut harness, &mut |bytes| bytes);
+        turn(&mut unknown, &mut harness, &mut |bytes| bytes);
+    }
+    assert!(harness.peer(0).refusals().get(Refusal::Tag) >= 10);
+    assert!(harness.connection.refusals().get(Refusal::Tag) >= 10);
+    assert!((0..4).all(|device| !harness.peer(device).is_reachable()));
+}
+
+#[test]
+fn a_replayed_hello_does_not_end_a_session() {
+    let mut harness = Harness::new(None);
+    let offer = offer(1, None);
+    let mut board = board(3);
+    let mut tape = vec![];
+    for _ in 0..3 {
+        turn(&mut board, &mut harness, &mut |bytes| {
+            tape.extend(&bytes);
+            bytes
+        });
+    }
+    assert!(harness.peer(3).is_reachable());
+    harness.peer(3).offer(Arc::clone(&offer));
+    // More than there are pending sessions.
+    for number in 0..5 * MAX_PENDING as u8 {
+        turn(&mut board, &mut harness, &mut |bytes| bytes);
+        harness.receive(&tape);
+        harness.receive(&hello(3, 3, [number; 16]));
+    }
+    let outcome = run(&mut board, &mut harness, 3, |bytes| bytes);
+    assert_eq!(
+        outcome,
+        ExchangeOutcome::Answered(expected(3, &offer).into())
+    );
+}
+
+/// A connection is read a kilobyte at a time: the answers to that are all that is buffered.
+#[test]
+fn answers_to_a_flood_of_requests_are_bounded() {
+    let mut harness = Harness::new(None);
+    harness.peer(0).offer(offer(1, None));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    let request = |_| device.link.seal(1, &Message::WantModel(0));
+    let mut flood: Vec<u8> = (0..32)
+        .map(request)
+        .flat_map(|x| x.as_slice().to_vec())
+        .collect();
+    flood.truncate(1024);
+    let answers = harness.receive(&flood);
+    // A frame has at least 32 bytes, and its answer at most 256.
+    assert!(answers.len() <= 1024 / 32 * 256, "{} bytes", answers.len());
+    assert_eq!(frames(&answers).len(), 30);
+}
+
+#[test]
+fn a_device_that_may_have_trained_is_not_invited_again() {
+    let mut harness = Harness::new(None);
+    harness.peer(0).offer(offer(1, None));
+    let mut first = ScriptedDevice::new(&mut harness, 0);
+    first.send(&mut harness, 1, &Message::WantModel(0));
+    // Only part of the model was delivered: it cannot have trained, and is invited again.
+    let mut second = restart(&mut harness, 1);
+    second.fetch(&mut harness, 1);
+    assert!(!harness.peer(0).is_settled());
+    restart(&mut harness, 2);
+    assert!(harness.peer(0).is_settled());
+    let expected = ExchangeOutcome::Missing(Absence::SessionLost);
+    assert_eq!(harness.peer(0).close().unwrap(), expected);
+}
+
+#[test]
+fn each_missing_update_has_a_reason() {
+    let outcome = |harness: &mut Harness| harness.peer(0).close().unwrap();
+    let missing = ExchangeOutcome::Missing;
+    let mut harness = Harness::new(None);
+    harness.peer(0).offer(offer(1, None));
+    assert_eq!(outcome(&mut harness), missing(Absence::NotConnected));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    harness.peer(0).offer(offer(2, None));
+    assert_eq!(outcome(&mut harness), missing(Absence::Silent));
+    harness.peer(0).offer(offer(3, None));
+    device.fetch(&mut harness, 3);
+    assert_eq!(outcome(&mut harness), missing(Absence::Late));
+    // A late message is answered, so that the device stops waiting.
+    assert_eq!(device.send(&mut harness, 3, &Message::WantModel(0))[0], 24);
+    harness.peer(0).offer(offer(4, None));
+    device.send(&mut harness, 4, &Message::Decline(Decline::Budget));
+    assert!(harness.peer(0).is_settled());
+    assert_eq!(
+        outcome(&mut harness),
+        missing(Absence::Declined(Decline::Budget))
+    );
+}
+
+#[test]
+fn devices_that_do_not_meet_the_terms_are_refused() {
+    let insists = Policy {
+        min_noise_multiplier: 1,
+        ..policy()
+    };
+    let mut harness = Harness::new(None);
+    let mut board = board_with(0, 0, 0, insists);
+    for _ in 0..5 {
+        turn(&mut board, &mut harness, &mut |bytes| bytes);
+    }
+    assert!(matches!(board.phase(), Phase::Refused(_)));
+    assert_eq!(
+        harness.peer(0).state(),
+        "refused: the federation's devices add no noise"
+    );
+    // Of an unsupported version, and with another model.
+    let mut hello = Hello {
+        lowest_version: 2,
+        highest_version: 9,
+        ..greeting(1, [1; 16])
+    };
+    for state in [
+        "refused: no common version of the protocol",
+        "refused: the federation trains another model",
+    ] {
+        let frame = greet::<DeviceEnd>(&Message::Hello(hello), &key(1));
+        let answer = frames(&harness.receive(frame.as_slice()));
+        assert!(answer.iter().any(|(kind, _)| *kind == 4), "told");
+        assert_eq!(harness.peer(1).state(), state);
+        hello.lowest_version = 1;
+        hello.shape.outputs += 1;
+    }
+}
+
+/// Whatever the coordinator claims, the device's ledger decides.
+#[test]
+fn a_device_stops_at_its_own_budget() {
+    let twice = Policy {
+        budget: Budget(2),
+        ..policy()
+    };
+    let (mut harness, mut board) = (Harness::new(None), board_with(0, 0, 0, twice));
+    let mut outcomes = vec![];
+    for number in 0..4 {
+        harness.peer(0).offer(offer(number, None));
+        outcomes.push(run(&mut board, &mut harness, 0, |bytes| bytes));
+    }
+    assert!(matches!(
+        outcomes[..2],
+        [ExchangeOutcome::Answered(_), ExchangeOutcome::Answered(_)]
+    ));
+    let spent = ExchangeOutcome::Missing(Absence::Declined(Decline::Budget));
+    assert_eq!(outcomes[2..], [spent.clone(), spent]);
+}
+
+/// An attacker replays the recorded greetings of a fleet on another connection.
+#[test]
+fn hellos_replayed_on_another_connection_evict_no_session() {
+    let mut harness = Harness::new(None);
+    let nonce = [77; 16];
+    let answer = harness.receive(&hello(0, 0, nonce));
+    let mut elsewhere = Connection::new(ConnectionId(9));
+    let mut out = vec![];
+    for number in 0..5 * MAX_PENDING as u8 {
+        let replay = hello(0, 0, [number; 16]);
+        elsewhere.receive(&replay, &mut harness.registry, harness.now, &mut out);
+    }
+    // Also the `Hello` that is being answered.
+    elsewhere.receive(
+        &hello(0, 0, nonce),
+        &mut harness.registry,
+        harness.now,
+        &mut out,
+    );
+    let mut device = ScriptedDevice::welcomed(0, nonce, &answer);
+    device.send(&mut harness, 0, &Message::Ready);
+    assert!(harness.peer(0).is_on(ConnectionId(0)));
+}
+
+#[test]
+fn a_refused_device_is_not_called() {
+    let mut harness = Harness::new(None);
+    let mut hello = greeting(1, [1; 16]);
+    hello.shape.outputs += 1;
+    let frame = greet::<DeviceEnd>(&Message::Hello(hello), &key(1));
+    harness.receive(frame.as_slice());
+    // Ten seconds.
+    let calls = |harness: &mut Harness| {
+        (0..50)
+            .map(|_| harness.receive(&[]))
+            .flat_map(|out| frames(&out))
+            .count()
+    };
+    assert_eq!(calls(&mut harness), 0);
+    // On a connection without a session `Call` is sent every second.
+    harness.reconnect();
+    assert!((8..=10).contains(&calls(&mut harness)));
+}
+
+#[test]
+fn frames_without_a_session_are_compared_with_orphans_a_few_times() {
+    for (unmatched, is_found) in [(15, true), (16, false)] {
+        let mut harness = Harness::new(None);
+        let mut device = ScriptedDevice::new(&mut harness, 0);
+        harness.reconnect();
+        assert!(harness.peer(0).is_orphan());
+        let mut no_session = Link::<DeviceEnd>::new(Key::from_secret([9; 32]));
+        for _ in 0..unmatched {
+            harness.receive(no_session.seal(0, &Message::Ready).as_slice());
+        }
+        device.send(&mut harness, 0, &Message::Ready);
+        assert_eq!(harness.peer(0).is_reachable(), is_found);
+    }
+}
+
+#[test]
+fn a_forged_frame_of_another_version_is_attributed_to_no_device() {
+    let mut harness = Harness::new(None);
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    let header = Header {
+        version: 2,
+        kind: 16,
+        round: 0,
+        sequence: 9,
+    };
+    let no_session = Key::from_secret([9; 32]);
+    let frame = Encoded::seal(header, &[], &no_session, Direction::ToCoordinator);
+    harness.receive(frame.as_slice());
+    assert_eq!(harness.peer(0).refusals().total(), 0);
+    assert_eq!(harness.connection.refusals().get(Refusal::Version), 1);
+    device.send(&mut harness, 0, &Message::Ready);
+    assert!(harness.peer(0).is_reachable());
+}

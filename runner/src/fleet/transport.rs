@@ -1,0 +1,149 @@
+//! Transports: `serial:PATH[@BAUD]`, `tcp:HOST:PORT`, `unix:PATH`.
+//!
+//! A transport is a file of this folder that implements [`Endpoint`], and a line in `SCHEMES`.
+
+mod endpoint;
+mod io;
+mod serial;
+mod tcp;
+mod unix;
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use endpoint::Scheme;
+
+pub use endpoint::{Endpoint, Listener, Transport};
+pub use io::{read_some, write_all};
+
+/// All transports.
+const SCHEMES: &[Scheme] = &[serial::SCHEME, tcp::SCHEME, unix::SCHEME];
+
+/// A malformed address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an address: expected one of {forms}", forms = forms())]
+pub struct AddressError(String);
+
+fn forms() -> String {
+    let forms: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.syntax).collect();
+    forms.join(", ")
+}
+
+/// Where a device is, or where devices connect to.
+#[derive(Clone, Debug)]
+pub struct Address {
+    scheme: &'static str,
+    endpoint: Arc<dyn Endpoint>,
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let parse = || {
+            let (name, rest) = text.split_once(':')?;
+            let scheme = SCHEMES.iter().find(|scheme| scheme.name == name)?;
+            let endpoint = (!rest.is_empty()).then(|| (scheme.parse)(rest))??;
+            Some(Self {
+                scheme: scheme.name,
+                endpoint,
+            })
+        };
+        parse().ok_or_else(|| AddressError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.scheme, self.endpoint)
+    }
+}
+
+impl Address {
+    /// Whether what is sent there may cross a network.
+    #[must_use]
+    pub fn leaves_this_machine(&self) -> bool {
+        self.endpoint.leaves_this_machine()
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn connect(&self) -> std::io::Result<Box<dyn Transport>> {
+        self.endpoint.connect()
+    }
+
+    /// Listens for connections.
+    ///
+    /// # Errors
+    /// Those of the operating system; [`ErrorKind::Unsupported`] for a serial line.
+    pub fn listen(&self) -> std::io::Result<Box<dyn Listener>> {
+        self.endpoint.listen()
+    }
+}
+
+/// Accepts the next connection, if there is one; does not wait.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn accept(listener: &dyn Listener) -> std::io::Result<Option<Box<dyn Transport>>> {
+    match listener.accept() {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_parsed_and_printed() {
+        for text in ["serial:/dev/ttyACM0@9600", "tcp:[::1]:7000", "unix:/run/x"] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        let serial: Address = "serial:/dev/ttyACM0".parse().unwrap();
+        assert_eq!(serial.to_string(), "serial:/dev/ttyACM0@115200");
+    }
+
+    #[test]
+    fn addresses_of_this_machine_are_recognised() {
+        for (text, leaves) in [
+            ("tcp:127.0.0.1:1", false),
+            ("tcp:[::1]:1", false),
+            ("tcp:localhost:1", false),
+            ("tcp:0.0.0.0:1", true),
+            ("tcp:board.local:1", true),
+            ("serial:/dev/ttyACM0", false),
+            ("unix:/run/x", false),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.leaves_this_machine(), leaves, "{text}");
+        }
+    }
+
+    #[test]
+    fn malformed_addresses_are_refused() {
+        for text in [
+            "",
+            "tcp",
+            "tcp:",
+            "tcp:host",
+            "tcp:host:",
+            "tcp::1",
+            "tcp:host:70000",
+            "unix:",
+            "udp:host:1",
+            "serial:@9600",
+            "serial:/dev/x@",
+            "serial:/dev/x@0",
+        ] {
+            let error = text.parse::<Address>().unwrap_err().to_string();
+            let expected = "expected one of serial:PATH[@BAUD], tcp:HOST:PORT, unix:PATH";
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

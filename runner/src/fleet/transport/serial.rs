@@ -1,0 +1,61 @@
+//! Serial lines: `serial:PATH[@BAUD]`.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+use super::endpoint::{Endpoint, Listener, Scheme, Transport};
+use super::io::READ_TIMEOUT;
+
+/// Bits a second, if the address does not specify them.
+const DEFAULT_BAUD: u32 = 115_200;
+
+pub(super) const SCHEME: Scheme = Scheme {
+    name: "serial",
+    syntax: "serial:PATH[@BAUD]",
+    parse: |text| Some(Arc::new(Serial::parse(text)?)),
+};
+
+#[derive(Debug)]
+struct Serial {
+    /// The device file.
+    path: String,
+    /// Bits a second.
+    baud: u32,
+}
+
+impl Serial {
+    fn parse(text: &str) -> Option<Self> {
+        let (path, baud) = match text.rsplit_once('@') {
+            None => (text, DEFAULT_BAUD),
+            Some((path, baud)) => (path, baud.parse().ok()?),
+        };
+        let path = path.to_owned();
+        (!path.is_empty() && baud > 0).then_some(Self { path, baud })
+    }
+}
+
+impl fmt::Display for Serial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, baud } = self;
+        write!(f, "{path}@{baud}")
+    }
+}
+
+impl Endpoint for Serial {
+    fn leaves_this_machine(&self) -> bool {
+        false
+    }
+
+    fn connect(&self) -> io::Result<Box<dyn Transport>> {
+        let port = serialport::new(&self.path, self.baud);
+        Ok(Box::new(port.timeout(READ_TIMEOUT).open()?))
+    }
+
+    fn listen(&self) -> io::Result<Box<dyn Listener>> {
+        Err(io::Error::new(
+            ErrorKind::Unsupported,
+            "a serial line does not accept connections: use --device",
+        ))
+    }
+}

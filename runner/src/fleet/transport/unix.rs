@@ -1,0 +1,117 @@
+//! Sockets in the file system: `unix:PATH`.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::endpoint::{Endpoint, Listener, Scheme, Transport};
+use super::io::{READ_TIMEOUT, WRITE_TIMEOUT};
+
+pub(super) const SCHEME: Scheme = Scheme {
+    name: "unix",
+    syntax: "unix:PATH",
+    parse: |text| Some(Arc::new(Unix(text.into()))),
+};
+
+#[derive(Debug)]
+struct Unix(PathBuf);
+
+impl fmt::Display for Unix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.display())
+    }
+}
+
+impl Endpoint for Unix {
+    fn leaves_this_machine(&self) -> bool {
+        false
+    }
+
+    fn connect(&self) -> io::Result<Box<dyn Transport>> {
+        configured(UnixStream::connect(&self.0)?)
+    }
+
+    /// Listens. A stale socket of an earlier process is replaced.
+    fn listen(&self) -> io::Result<Box<dyn Listener>> {
+        let path = &self.0;
+        let listener = match UnixListener::bind(path) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale(path) => {
+                std::fs::remove_file(path)?;
+                UnixListener::bind(path)?
+            }
+            other => other?,
+        };
+        listener.set_nonblocking(true)?;
+        Ok(Box::new(Socket {
+            listener,
+            path: path.clone(),
+        }))
+    }
+}
+
+/// A listening socket, whose file is removed when it is dropped.
+struct Socket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener for Socket {
+    fn accept(&self) -> io::Result<Box<dyn Transport>> {
+        configured(self.listener.accept()?.0)
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if is_socket(&self.path) {
+            // A failure is harmless: the next process replaces a stale socket.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether the file is a socket at which no process listens. Other files are never removed.
+fn is_stale(path: &Path) -> bool {
+    let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
+    is_socket(path) && UnixStream::connect(path).is_err_and(refused)
+}
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
+}
+
+fn configured(stream: UnixStream) -> io::Result<Box<dyn Transport>> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    Ok(Box::new(stream))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_no_other_file_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let endpoint = Unix(path.clone());
+        std::fs::write(&path, "keys").unwrap();
+        assert!(endpoint.listen().is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"keys");
+        std::fs::remove_file(&path).unwrap();
+
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "stale");
+        let listener = endpoint.listen().unwrap();
+        assert!(endpoint.listen().is_err(), "in use");
+        // Another file that has taken its place stays as well.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "keys").unwrap();
+        drop(listener);
+        assert_eq!(std::fs::read(&path).unwrap(), b"keys");
+    }
+}

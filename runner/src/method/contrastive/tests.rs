@@ -1,0 +1,408 @@
+//! Rounds without labels: who sends matrices, with how much noise, and what comes of it.
+
+use smolfed_core::contrast::correlation::sensitivity_in_steps;
+use smolfed_core::stream::Root;
+
+use super::build::{Kind, contrastive};
+use super::device::{Buffers, DeviceRound, Unlabelled};
+use super::learner::Contrastive;
+use super::matrices::Matrices;
+use super::settings::Sharing;
+use crate::config::{Config, Override};
+use crate::data::synthetic::DeviceBuffer;
+use crate::data::{DataFolders, Federation};
+use crate::experiment::Experiment;
+use crate::privacy::origin::Origin;
+use crate::privacy::statement::Subject;
+use crate::release::Messages;
+use crate::round::{Start, Training};
+use crate::source::Simulated;
+
+/// Twenty devices of one or two digits each.
+const SOUND: &str = "method = \"fedsc\"\nseed = 3\nrounds = 6\n[data]\nsource = \"digits\"\n\
+                     partition = \"shards\"\ndevices = 20\nshards_per_device = 1\nvalidation = 0\n\
+                     scale = \"unit\"\n[cohort]\nsampling = \"full\"\n[train]\nepochs = 1\n\
+                     batch_size = 16\nlearning_rate = 0.02\nweight_decay = 0\n[contrast]\nwidth = \
+                     8\n";
+
+fn build(settings: &[&str]) -> (Experiment, Federation) {
+    let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
+    let config = Config::parse(SOUND, "test", &overrides).unwrap();
+    let folders = DataFolders::of_experiment(None);
+    let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
+    (Experiment::new(config, &federation).unwrap(), federation)
+}
+
+/// The method of an experiment, with its settings open to look at.
+fn fedsc(experiment: &Experiment, federation: &Federation) -> Contrastive {
+    let (config, sampling) = (&experiment.config, experiment.sampling);
+    let setup = crate::experiment::setup(config, federation, sampling, &[], &Origin::Simulation);
+    contrastive(&setup, Kind::Fedsc).unwrap()
+}
+
+/// What is left of a run.
+struct Trained {
+    global: Vec<f32>,
+    matrices: Matrices,
+    /// The rounds of what was charged, and whether it protects one example.
+    charges: Vec<(u32, bool)>,
+    experiment: Experiment,
+    /// The texts of the statements, with what they are about.
+    statements: Vec<crate::privacy::PrivacyStatement>,
+}
+
+/// Trains to the end.
+fn train(settings: &[&str]) -> Trained {
+    let (experiment, federation) = build(settings);
+    let width = experiment.task().output_count();
+    let learner = experiment.method.begin(&federation, None).unwrap();
+    let start = Start::simulation(&experiment);
+    let mut training = Training::new(&experiment, &federation, learner, start);
+    let mut charges = Vec::new();
+    while !training.is_done() {
+        for event in experiment.events_in(training.round()) {
+            let is_matrix = event.unit == smolfed_accounting::PrivacyUnit::Example;
+            charges.push((training.round(), is_matrix));
+        }
+        training.step(&mut Simulated(&federation)).unwrap();
+    }
+    let saved = training.learner_mut().save("test").unwrap();
+    let rounds = training.round();
+    Trained {
+        global: training.global().to_vec(),
+        matrices: Matrices::restored(width, &saved).unwrap(),
+        charges,
+        statements: experiment.statements(rounds, training.learner()).unwrap(),
+        experiment: experiment.clone(),
+    }
+}
+
+/// All devices send one in the first round with matrices, then the cohort of every second round.
+#[test]
+fn releases_are_counted_by_device_and_charged_by_round() {
+    let settings = [
+        "cohort.sampling=uniform",
+        "cohort.cohort_size=5",
+        "contrast.share_from=1",
+        "contrast.share_every=2",
+    ];
+    let Trained {
+        matrices,
+        charges,
+        statements,
+        ..
+    } = train(&settings);
+    let releases = matrices.sent().values().map(|sent| sent.releases);
+    // Rounds 1, 3 and 5: twenty devices once, then five twice.
+    assert_eq!(releases.clone().sum::<u32>(), 20 + 5 + 5);
+    assert_eq!(releases.min(), Some(1));
+    let (min, max) = matrices.range_of_releases().unwrap();
+    assert!(min == 1 && (2..=3).contains(&max));
+    let of_matrices: Vec<u32> = charges.iter().filter(|c| c.1).map(|c| c.0).collect();
+    assert_eq!(of_matrices, [1, 3, 5]);
+    // Matrices also cost a whole device something.
+    assert_eq!(charges.len(), 6 + 3 + 3);
+    let [updates, of_matrices] = &statements[..] else {
+        panic!("two statements");
+    };
+    assert_eq!(updates.subject, Subject::Updates);
+    assert_eq!(of_matrices.subject, Subject::CorrelationMatrices);
+    assert!(updates.epsilon.is_infinite() && of_matrices.epsilon.is_infinite());
+    let unprotected = "The encoder is not protected";
+    let words = updates.in_words();
+    assert!(words.contains(unprotected), "{words}");
+    // A clip norm alone protects nothing, and a target for matrices that are not sent nothing
+    // either.
+    let without_noise = ["privacy.clip_norm=1", "contrast.privacy.epsilon=8"];
+    let average = [&["method=fedavg-sc"], &without_noise[..]].concat();
+    for (settings, more) in [
+        (&without_noise[..], unprotected),
+        (&average, "nothing to protect"),
+    ] {
+        let statements = build(settings).0.privacy.statements(6).unwrap();
+        let words = statements[0].in_words();
+        assert!(
+            words.contains(unprotected) && words.contains(more),
+            "{words}"
+        );
+    }
+    let words = of_matrices.in_words();
+    let range = format!("Devices sent between 1 and {max} matrices");
+    assert!(words.contains(&range), "{words}");
+}
+
+#[test]
+fn a_device_that_may_send_no_more_keeps_its_last_matrix() {
+    let full = train(&[]).matrices;
+    assert_eq!(full.range_of_releases(), Some((6, 6)));
+    let capped = train(&["contrast.max_releases=2"]);
+    // Six rounds of updates, six with matrices of somebody, two in which a device can have sent
+    // one.
+    assert_eq!(capped.charges.len(), 6 + 6 + 2);
+    assert!(
+        capped
+            .matrices
+            .sent()
+            .values()
+            .all(|sent| sent.releases == 2)
+    );
+    let matrices = capped.experiment.method.message_privacy().unwrap();
+    assert_eq!(matrices.event.exposure().count(), 1);
+    assert_eq!(matrices.event.with_count(6).exposure().count(), 2);
+}
+
+/// The noise is what a Gaussian of the target's multiplier needs, and the matrices have it: the sum
+/// of squares of their differences to those without noise is a chi-square of 720 degrees of
+/// freedom, beyond ±26 % of its mean with a probability below 1e-6.
+#[test]
+fn matrices_carry_the_noise_that_their_target_needs() {
+    let settings = ["contrast.privacy.epsilon=3", "contrast.privacy.delta=1e-4"];
+    let (experiment, federation) = build(&settings);
+    let method = fedsc(&experiment, &federation);
+    let plan = &method.settings;
+    let privacy = method.matrix_privacy.as_ref().unwrap();
+    let epsilon = privacy.estimate(6).unwrap().epsilon;
+    assert!((2.999..=3.0).contains(&epsilon), "{epsilon}");
+    let sharing = plan.sharing.as_ref().unwrap();
+    let sensitivity = sensitivity_in_steps(20, 8, 1);
+    let least = privacy.multiplier().get() / std::f64::consts::SQRT_2 * sensitivity;
+    assert!((1.0..1.000_01).contains(&(sharing.messages.noise_std / least)));
+    // Six releases of sensitivity one are a Gaussian of 1/√6 the std.
+    let known = smolfed_accounting::gdp::epsilon(
+        6f64.sqrt() * sensitivity / sharing.messages.noise_std,
+        privacy.delta,
+    );
+    assert!((known - 3.0).abs() < 1e-3, "{known}");
+
+    let (root, mut buffers) = (Root::from_seed(3), Buffers::new(plan, 16));
+    let global = plan.network.initial(&root);
+    let silent = Sharing {
+        messages: Messages {
+            noise: None,
+            ..sharing.messages
+        },
+        ..sharing.clone()
+    };
+    let mut squares = 0.0;
+    for device in 0..20 {
+        let mut buffer = DeviceBuffer::default();
+        let round = DeviceRound {
+            plan,
+            root: &root,
+            number: 0,
+            device,
+            samples: Unlabelled::View(federation.device(device, &mut buffer)),
+            global: &global,
+        };
+        let noisy = round.matrix(sharing, &mut buffers).unwrap();
+        let clean = round.matrix(&silent, &mut buffers).unwrap();
+        let differences = noisy
+            .integers()
+            .iter()
+            .zip(clean.integers())
+            .map(|(a, b)| (a - b) as f64);
+        squares += differences
+            .map(|x| (x / sharing.messages.noise_std).powi(2))
+            .sum::<f64>();
+    }
+    assert!((squares / 720.0 - 1.0).abs() < 0.26, "{squares}");
+}
+
+/// Every matrix of a run has noise of the claimed std, and no two share it. The noise is so large
+/// that what it hides adds less than a hundredth to the mean square.
+///
+/// For 528 entries, the Chernoff bound on a mean square above 1.46 is 5e-10 (below 0.54, less), and
+/// on a mean product of two beyond ±0.33 it is 3e-12: for 120 matrices and 7,140 pairs, below 1e-7
+/// together.
+#[test]
+fn every_matrix_has_noise_of_the_claimed_std_and_its_own() {
+    let settings = ["contrast.privacy.epsilon=0.1", "contrast.width=32"];
+    let (experiment, federation) = build(&settings);
+    let method = fedsc(&experiment, &federation);
+    let noise_std = method.settings.sharing.as_ref().unwrap().messages.noise_std;
+    let learner = experiment.method.begin(&federation, None).unwrap();
+    let start = Start::simulation(&experiment);
+    let mut training = Training::new(&experiment, &federation, learner, start);
+    let mut sent: Vec<Vec<f64>> = Vec::new();
+    while !training.is_done() {
+        training.step(&mut Simulated(&federation)).unwrap();
+        let saved = training.learner_mut().save("test").unwrap();
+        let matrices = Matrices::restored(32, &saved).unwrap();
+        let scaled = |entry: &i64| *entry as f64 / noise_std;
+        let messages = matrices.sent().values();
+        sent.extend(messages.map(|of| of.sum.integers().iter().map(scaled).collect()));
+    }
+    assert_eq!((sent.len(), sent[0].len()), (120, 528));
+    let mean_product = |a: &[f64], b: &[f64]| {
+        let products = a.iter().zip(b).map(|(x, y)| x * y);
+        products.sum::<f64>() / a.len() as f64
+    };
+    for (index, message) in sent.iter().enumerate() {
+        let square = mean_product(message, message);
+        assert!((square - 1.0).abs() < 0.46, "{index}: {square}");
+        for other in &sent[..index] {
+            let product = mean_product(message, other);
+            assert!(product.abs() < 0.33, "{index}: {product}");
+        }
+    }
+}
+
+/// Whether representations are finite depends on samples: with noise of its own, a device is not to
+/// be told from the others. Core tests that one sample cannot take the others away.
+#[test]
+fn with_noise_a_device_always_sends_something() {
+    let (experiment, federation) = build(&["contrast.privacy.epsilon=3"]);
+    let method = fedsc(&experiment, &federation);
+    let plan = &method.settings;
+    let sharing = plan.sharing.as_ref().unwrap();
+    let (root, mut buffers) = (Root::from_seed(3), Buffers::new(plan, 16));
+    let broken = vec![f32::MAX; experiment.method.shared_count()];
+    let mut buffer = DeviceBuffer::default();
+    let round = DeviceRound {
+        plan,
+        root: &root,
+        number: 0,
+        device: 1,
+        samples: Unlabelled::View(federation.device(1, &mut buffer)),
+        global: &broken,
+    };
+    let sent = round.matrix(sharing, &mut buffers).unwrap();
+    assert!(sent.integers().iter().filter(|x| **x != 0).count() > 30);
+    let silent = Sharing {
+        messages: Messages {
+            noise: None,
+            ..sharing.messages
+        },
+        ..sharing.clone()
+    };
+    assert!(round.matrix(&silent, &mut buffers).is_err());
+}
+
+/// Without any matrix of another device, a round is one of federated averaging.
+#[test]
+fn until_matrices_are_there_it_is_federated_averaging() {
+    let with_update = train(&["rounds=1", "contrast.exchange=with-update"]);
+    let average = train(&["rounds=1", "method=fedavg-sc"]);
+    let before = train(&["rounds=1", "contrast.alpha=share"]);
+    assert_eq!(with_update.global, average.global);
+    assert_ne!(before.global, average.global);
+    assert_eq!(with_update.matrices.range_of_releases(), Some((1, 1)));
+    // From a later round on it is not.
+    let late = train(&["rounds=3", "contrast.share_from=2", "contrast.alpha=share"]);
+    let average = train(&["rounds=3", "method=fedavg-sc"]);
+    assert_ne!(late.global, average.global);
+}
+
+/// With each device's share as α, and one step of all samples, devices together step as one that
+/// has them all, but for the random views.
+#[test]
+fn with_shares_a_round_is_one_of_all_samples_in_one_place() {
+    let settings = [
+        "rounds=1",
+        "train.batch_size=2000",
+        "contrast.augment.jitter=1e-6",
+    ];
+    let step = |more: &[&str]| {
+        let (experiment, _) = build(&settings);
+        let before = experiment.method.initial(&Root::from_seed(3));
+        let after = train(&[&settings, more].concat()).global;
+        let step: Vec<f32> = after.iter().zip(before).map(|(a, b)| a - b).collect();
+        step
+    };
+    let central = step(&["method=central-sc"]);
+    let norm = |x: &[f32]| smolfed_core::lanes::norm(x);
+    let away = |x: Vec<f32>| {
+        let difference: Vec<f32> = x.iter().zip(&central).map(|(a, b)| a - b).collect();
+        norm(&difference) / norm(&central)
+    };
+    let (shares, average) = (
+        away(step(&["contrast.alpha=share"])),
+        away(step(&["method=fedavg-sc"])),
+    );
+    assert!(shares < 1e-3 && average > 0.02, "{shares} {average}");
+}
+
+/// Settings that are refused, and how the sentence begins.
+const INVALID: &[(&[&str], &str)] = &[
+    (
+        &["contrast.views=3"],
+        "`contrast.views` is 3: it must be an even number",
+    ),
+    (&["contrast.views=0"], "`contrast.views` is 0"),
+    (
+        &["contrast.width=65"],
+        "`contrast.width` is 65: it must be at most 64",
+    ),
+    (
+        &["contrast.width=1000"],
+        "`contrast.width` is 1000: it must be at most 256",
+    ),
+    (
+        &["contrast.norm_bound=0"],
+        "`contrast.norm_bound` is 0: it must be above 0",
+    ),
+    (&["contrast.norm_bound=-1"], "`contrast.norm_bound` is -1"),
+    (
+        &["contrast.share_from=6"],
+        "`contrast.share_from` is 6: it must be below the 6 rounds",
+    ),
+    (&["contrast.max_releases=0"], "`contrast.max_releases` is 0"),
+    (
+        &["contrast.augment.rotation=10"],
+        "`contrast.augment.rotation` and `data.axes`",
+    ),
+    (
+        &["contrast.augment.jitter=0"],
+        "`contrast.augment` is missing",
+    ),
+    (
+        &["contrast.augment.channel_drop=2"],
+        "`contrast.augment.channel_drop` is 2",
+    ),
+    (
+        &["contrast.privacy.delta=1"],
+        "`contrast.privacy.delta` is 1",
+    ),
+    (
+        &[
+            "contrast.privacy.epsilon=1",
+            "contrast.privacy.noise_multiplier=1",
+        ],
+        "`contrast.privacy.epsilon` and `contrast.privacy.noise_multiplier` contradict",
+    ),
+    (
+        &[
+            "privacy.epsilon=1",
+            "privacy.clip_norm=1",
+            "contrast.privacy.epsilon=8",
+        ],
+        "`privacy.epsilon` is 1: no noise multiplier keeps epsilon at or below 1",
+    ),
+    (
+        &["model.kind=linear"],
+        "`model.kind` is \"linear\", but the method learns an encoder",
+    ),
+    (
+        &[
+            "method=central-sc",
+            "privacy.epsilon=1",
+            "privacy.clip_norm=1",
+        ],
+        "`method` and `privacy` contradict",
+    ),
+];
+
+#[test]
+fn invalid_settings_are_refused_in_a_sentence() {
+    for (settings, start) in INVALID {
+        let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
+        let config = Config::parse(SOUND, "test", &overrides).unwrap();
+        let folders = DataFolders::of_experiment(None);
+        let federation = Federation::new(&config.data, &folders, 3).unwrap();
+        let sentence = Experiment::new(config, &federation)
+            .unwrap_err()
+            .to_string();
+        assert!(sentence.starts_with(start), "{sentence}");
+        assert!(!sentence.contains('\n'), "{sentence}");
+    }
+}

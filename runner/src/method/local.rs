@@ -1,0 +1,38 @@
+//! Local training: each device by itself, nothing is shared.
+
+use super::contract::Method;
+use super::personal::{Learned, Personal, Personalised};
+use super::setup::Setup;
+use crate::config::check::ExperimentError;
+use crate::release::Timing;
+use crate::task::Task;
+
+#[derive(Debug)]
+struct Local;
+
+/// `local`.
+pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    Ok(Box::new(Personalised::new(setup, setup.task()?, Local)?))
+}
+
+impl Personal for Local {
+    fn shared_count(&self, _: &Task) -> usize {
+        0
+    }
+
+    fn shares_a_model(&self) -> bool {
+        false
+    }
+
+    fn own_model(&self, _: &[f32], initial: &[f32], state: Option<&[f32]>) -> Vec<f32> {
+        state.unwrap_or(initial).to_vec()
+    }
+
+    fn conclude(&self, learned: Learned<'_>, _: &mut [f32]) -> Vec<f32> {
+        learned.local
+    }
+
+    fn timing(&self) -> Timing {
+        Timing::Never
+    }
+}

@@ -1,0 +1,425 @@
+//! Personal states in a file: of every device that was ever selected, and of no other.
+//!
+//! A million models do not fit in memory, and most devices of a large federation are never
+//! selected. Each device has a row with two slots, written in turn: a slot that the last checkpoint
+//! counts on is never touched, so that a run that stops at any moment goes on from the checkpoint
+//! with the states that belong to it. Reads and writes go through the page cache, at their place in
+//! the file (a mapping would do the same, but cannot be had in safe Rust).
+//!
+//! ```text
+//! header  "sfPS0001" | values of a state u32 | rows u32 | length u32, run's name | zeros to 128
+//! row     device u32 | CRC-32 of it u32 | two slots: round + 1 u32 | CRC-32 u32 | f32 values
+//! ```
+//!
+//! The CRC-32 of a slot covers the device, the round and the values; a round of 0 means that
+//! nothing was written. A checkpoint has a digest of the states that belong to it: older ones, of a
+//! backup or of another directory, would make a resumed run release other updates under the noise
+//! of rounds that were released before, and are refused.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::method::state::StateError;
+
+const MAGIC: &[u8; 8] = b"sfPS0001";
+const HEADER: u64 = 128;
+const LONGEST_NAME: usize = 96;
+const ROW_HEAD: u64 = 8;
+const SLOT_HEAD: u64 = 8;
+
+/// The personal states of a federation.
+#[derive(Debug)]
+pub struct States {
+    file: File,
+    path: PathBuf,
+    /// Values of a state.
+    length: usize,
+    rows: HashMap<u32, Row>,
+    /// Rounds that the last checkpoint counts on.
+    committed: u32,
+    failure: Mutex<Option<StateError>>,
+}
+
+/// Where a device's state is.
+#[derive(Debug)]
+struct Row {
+    index: u32,
+    slots: [Slot; 2],
+}
+
+/// What stands in a slot: the round, one more, 0 if it is empty; and the CRC-32.
+#[derive(Debug, Default)]
+struct Slot {
+    round: AtomicU32,
+    check: AtomicU32,
+}
+
+impl Row {
+    fn rounds(&self) -> [u32; 2] {
+        [0, 1].map(|slot: usize| self.slots[slot].round.load(Ordering::Relaxed))
+    }
+
+    /// The slot to write: not the newest one that the checkpoint counts on.
+    fn to_write(&self, committed: u32) -> usize {
+        let [a, b] = self
+            .rounds()
+            .map(|round| if round <= committed { round } else { 0 });
+        usize::from(a > b)
+    }
+
+    fn newest(&self) -> Option<usize> {
+        let [a, b] = self.rounds();
+        (a.max(b) > 0).then(|| usize::from(b > a))
+    }
+}
+
+impl States {
+    /// A file that goes with the process: for runs that leave nothing behind.
+    ///
+    /// # Errors
+    /// [`StateError::Io`].
+    pub fn temporary(length: usize) -> Result<Self, StateError> {
+        let path = PathBuf::from("in the folder for temporary files");
+        let file = tempfile::tempfile().map_err(|source| io(&path, source))?;
+        Self::begin(file, path, length, "")
+    }
+
+    /// A new file for the run `name`; one that is there is replaced.
+    ///
+    /// # Errors
+    /// [`StateError::Io`].
+    pub fn create(path: &Path, length: usize, name: &str) -> Result<Self, StateError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .map_err(|source| io(path, source))?;
+        Self::begin(file, path.to_path_buf(), length, name)
+    }
+
+    fn begin(file: File, path: PathBuf, length: usize, name: &str) -> Result<Self, StateError> {
+        let states = Self {
+            file,
+            path,
+            length,
+            rows: HashMap::new(),
+            committed: 0,
+            failure: Mutex::new(None),
+        };
+        states.write_header(name)?;
+        Ok(states)
+    }
+
+    /// The states of the run `name` as its checkpoint after `rounds` rounds knows them; what was
+    /// written later is forgotten.
+    ///
+    /// # Errors
+    /// [`StateError`]: the file is another run's, or cut short, or cannot be read, or its states
+    /// are not those that the checkpoint has the `digest` of.
+    pub fn open(
+        path: &Path,
+        length: usize,
+        name: &str,
+        (rounds, digest): (u32, Option<u32>),
+    ) -> Result<Self, StateError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|source| io(path, source))?;
+        let mut states = Self {
+            file,
+            path: path.to_path_buf(),
+            length,
+            rows: HashMap::new(),
+            committed: rounds,
+            failure: Mutex::new(None),
+        };
+        let count = states.read_header(name)?;
+        for index in 0..count {
+            states.read_row(index)?;
+        }
+        if digest != Some(states.digest()) {
+            return Err(states.damaged("they are not those that the checkpoint was made with"));
+        }
+        // Rows of devices that the checkpoint does not know: new ones are empty.
+        let size = HEADER + u64::from(count) * states.stride();
+        states.resize(size)?;
+        Ok(states)
+    }
+
+    /// A number for the newest states of all devices.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        let mut devices: Vec<&u32> = self.rows.keys().collect();
+        devices.sort_unstable();
+        let mut hasher = crc32fast::Hasher::new();
+        for device in devices {
+            let Some((row, slot)) = self
+                .rows
+                .get(device)
+                .and_then(|row| Some((row, row.newest()?)))
+            else {
+                continue;
+            };
+            let check = row.slots[slot].check.load(Ordering::Relaxed);
+            hasher.update(&device.to_le_bytes());
+            hasher.update(&row.rounds()[slot].to_le_bytes());
+            hasher.update(&check.to_le_bytes());
+        }
+        hasher.finalize()
+    }
+
+    fn write_header(&self, name: &str) -> Result<(), StateError> {
+        let mut header = Vec::with_capacity(HEADER as usize);
+        header.extend_from_slice(MAGIC);
+        header.extend((self.length as u32).to_le_bytes());
+        header.extend((self.rows.len() as u32).to_le_bytes());
+        let name = name
+            .as_bytes()
+            .get(..LONGEST_NAME)
+            .unwrap_or(name.as_bytes());
+        header.extend((name.len() as u32).to_le_bytes());
+        header.extend_from_slice(name);
+        header.resize(HEADER as usize, 0);
+        self.write_at(&header, 0)
+    }
+
+    /// Checks the header; gives the number of rows.
+    fn read_header(&self, name: &str) -> Result<u32, StateError> {
+        let mut header = [0; HEADER as usize];
+        self.read_at(&mut header, 0)?;
+        let number = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok());
+        let number = |at: usize| number(at).map_or(0, u32::from_le_bytes);
+        if header.get(..8) != Some(MAGIC) {
+            return Err(self.damaged("it does not begin as such a file does"));
+        }
+        let name = name
+            .as_bytes()
+            .get(..LONGEST_NAME)
+            .unwrap_or(name.as_bytes());
+        let found = header.get(20..20 + (number(16) as usize).min(LONGEST_NAME));
+        if number(8) != self.length as u32 || found != Some(name) {
+            let path = self.path.display().to_string();
+            return Err(StateError::Foreign { path });
+        }
+        let rows = number(12);
+        let size = self
+            .file
+            .metadata()
+            .map_err(|source| io(&self.path, source))?
+            .len();
+        if size < HEADER + u64::from(rows) * self.stride() {
+            return Err(self.damaged("it is shorter than its header says"));
+        }
+        Ok(rows)
+    }
+
+    fn read_row(&mut self, index: u32) -> Result<(), StateError> {
+        let start = self.start(index);
+        let mut head = [0; ROW_HEAD as usize];
+        self.read_at(&mut head, start)?;
+        let (device, check) = split(head);
+        if crc32fast::hash(&device.to_le_bytes()) != check {
+            return Err(self.damaged(&format!("row {index} names no device")));
+        }
+        let row = Row {
+            index,
+            slots: Default::default(),
+        };
+        for (number, slot) in row.slots.iter().enumerate() {
+            let (round, check, values) = self.read_slot(&row, number)?;
+            // What was written after the checkpoint is forgotten, and so is what a crash tore then.
+            if round <= self.committed && check == crc(device, round, &values) {
+                slot.round.store(round, Ordering::Relaxed);
+                slot.check.store(check, Ordering::Relaxed);
+            }
+        }
+        self.rows.insert(device, row);
+        Ok(())
+    }
+
+    /// Makes room for devices that have none yet.
+    ///
+    /// # Errors
+    /// [`StateError::Io`].
+    pub fn reserve(&mut self, devices: &[u32]) -> Result<(), StateError> {
+        for &device in devices {
+            if self.rows.contains_key(&device) {
+                continue;
+            }
+            let index = self.rows.len() as u32;
+            let bytes = device.to_le_bytes();
+            let head = [bytes, crc32fast::hash(&bytes).to_le_bytes()].concat();
+            self.write_at(&head, self.start(index))?;
+            let row = Row {
+                index,
+                slots: Default::default(),
+            };
+            self.rows.insert(device, row);
+        }
+        self.resize(HEADER + self.rows.len() as u64 * self.stride())
+    }
+
+    /// A device's state; `None` if it was never selected.
+    ///
+    /// # Errors
+    /// [`StateError`] if it cannot be read or was changed.
+    pub fn read(&self, device: u32) -> Result<Option<Vec<f32>>, StateError> {
+        let Some((row, slot)) = self
+            .rows
+            .get(&device)
+            .and_then(|row| Some((row, row.newest()?)))
+        else {
+            return Ok(None);
+        };
+        let (round, check, values) = self.read_slot(row, slot)?;
+        if check != crc(device, round, &values) || round != row.rounds()[slot] {
+            return Err(self.damaged(&format!("the state of device {device}")));
+        }
+        let (values, _) = values.as_chunks();
+        let values = values.iter().map(|value| f32::from_le_bytes(*value));
+        Ok(Some(values.collect()))
+    }
+
+    /// The round, the CRC-32 and the bytes of the values of a slot.
+    fn read_slot(&self, row: &Row, slot: usize) -> Result<(u32, u32, Vec<u8>), StateError> {
+        let mut bytes = vec![0; SLOT_HEAD as usize + 4 * self.length];
+        self.read_at(&mut bytes, self.slot(row.index, slot))?;
+        let values = bytes.split_off(SLOT_HEAD as usize);
+        let (round, check) = split(bytes.try_into().unwrap_or_default());
+        Ok((round, check, values))
+    }
+
+    /// Keeps a device's state after `round`; the device has room. A failure is kept for
+    /// [`Self::failure`].
+    pub fn write(&self, device: u32, round: u32, values: &[f32]) {
+        let Some(row) = self.rows.get(&device) else {
+            return;
+        };
+        let number = row.to_write(self.committed);
+        let round = round + 1;
+        let values: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        let check = crc(device, round, &values);
+        let bytes = [&round.to_le_bytes()[..], &check.to_le_bytes(), &values].concat();
+        match self.write_at(&bytes, self.slot(row.index, number)) {
+            Ok(()) => {
+                row.slots[number].check.store(check, Ordering::Relaxed);
+                row.slots[number].round.store(round, Ordering::Relaxed);
+            }
+            Err(error) => self.note(error),
+        }
+    }
+
+    /// Syncs everything to the disk; a checkpoint after `rounds` rounds may count on it.
+    ///
+    /// # Errors
+    /// [`StateError::Io`].
+    pub fn sync(&self, name: &str) -> Result<(), StateError> {
+        let sync = || {
+            self.file
+                .sync_all()
+                .map_err(|source| io(&self.path, source))
+        };
+        // The rows are there before the header counts them.
+        sync()?;
+        self.write_header(name)?;
+        sync()
+    }
+
+    /// The checkpoint after `rounds` rounds is on the disk: its slots are not touched from now on.
+    pub fn committed(&mut self, rounds: u32) {
+        self.committed = rounds;
+    }
+
+    /// Devices that were ever selected.
+    #[must_use]
+    pub fn device_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The first failure of a read or write since the last call.
+    pub fn failure(&self) -> Option<StateError> {
+        self.failure.lock().ok()?.take()
+    }
+
+    /// Keeps a failure for [`Self::failure`], unless there is one already.
+    pub fn note(&self, error: StateError) {
+        if let Ok(mut failure) = self.failure.lock() {
+            failure.get_or_insert(error);
+        }
+    }
+
+    fn resize(&self, size: u64) -> Result<(), StateError> {
+        self.file
+            .set_len(size)
+            .map_err(|source| io(&self.path, source))
+    }
+
+    fn stride(&self) -> u64 {
+        ROW_HEAD + 2 * (SLOT_HEAD + 4 * self.length as u64)
+    }
+
+    fn start(&self, index: u32) -> u64 {
+        HEADER + u64::from(index) * self.stride()
+    }
+
+    fn slot(&self, index: u32, slot: usize) -> u64 {
+        self.start(index) + ROW_HEAD + slot as u64 * (SLOT_HEAD + 4 * self.length as u64)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> Result<(), StateError> {
+        self.file
+            .read_exact_at(bytes, at)
+            .map_err(|source| match source.kind() {
+                std::io::ErrorKind::UnexpectedEof => self.damaged("it is cut short"),
+                _ => io(&self.path, source),
+            })
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> Result<(), StateError> {
+        self.file
+            .write_all_at(bytes, at)
+            .map_err(|source| io(&self.path, source))
+    }
+
+    fn damaged(&self, reason: &str) -> StateError {
+        StateError::Damaged {
+            path: self.path.display().to_string(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+fn io(path: &Path, source: std::io::Error) -> StateError {
+    let path = path.display().to_string();
+    StateError::Io { path, source }
+}
+
+fn split(head: [u8; 8]) -> (u32, u32) {
+    let [a, b, c, d, e, f, g, h] = head;
+    (
+        u32::from_le_bytes([a, b, c, d]),
+        u32::from_le_bytes([e, f, g, h]),
+    )
+}
+
+fn crc(device: u32, round: u32, values: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&device.to_le_bytes());
+    hasher.update(&round.to_le_bytes());
+    hasher.update(values);
+    hasher.finalize()
+}
+
+#[cfg(test)]
+mod tests;

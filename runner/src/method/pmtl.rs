@@ -1,0 +1,67 @@
+//! PMTL: a personal model on each device, pulled to a shared one (Hu, Wu, Smith 2023,
+//! arXiv:2108.12978, Algorithm 1).
+
+use smolfed_core::params::Penalty;
+use smolfed_core::personal::{PmtlUpdate, difference};
+
+use super::contract::Method;
+use super::personal::{Learned, Personal, Personalised};
+use super::setup::Setup;
+use super::supervised::lambda;
+use crate::config::check::{ExperimentError, contradiction};
+use crate::config::cohort::Denominator;
+use crate::config::personalise::PmtlUpdateName;
+
+#[derive(Debug)]
+struct Pmtl {
+    update: PmtlUpdate,
+    pull: Penalty,
+}
+
+/// `pmtl`.
+pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    let update = match setup.personalise.update.unwrap_or_default() {
+        PmtlUpdateName::FromGlobal => PmtlUpdate::FromGlobal,
+        PmtlUpdateName::AsPrinted => PmtlUpdate::AsPrinted,
+        PmtlUpdateName::MeanOverAll => PmtlUpdate::MeanOverAll,
+    };
+    let is_realised = setup.cohort.denominator == Denominator::Realised;
+    if update == PmtlUpdate::MeanOverAll && is_realised {
+        return Err(contradiction(
+            "personalise.update",
+            "cohort.denominator",
+            "\"mean-over-all\" divides by all devices, not by those that were drawn",
+        ));
+    }
+    let pmtl = Pmtl {
+        update,
+        pull: lambda(setup)?,
+    };
+    Ok(Box::new(Personalised::new(setup, setup.task()?, pmtl)?))
+}
+
+impl Personal for Pmtl {
+    fn own_model(&self, shared: &[f32], _: &[f32], state: Option<&[f32]>) -> Vec<f32> {
+        state.unwrap_or(shared).to_vec()
+    }
+
+    fn pull(&self) -> Option<Penalty> {
+        Some(self.pull)
+    }
+
+    fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {
+        let from = match self.update {
+            PmtlUpdate::FromGlobal => learned.shared,
+            PmtlUpdate::AsPrinted | PmtlUpdate::MeanOverAll => learned.start,
+        };
+        difference(&learned.local, from, update);
+        learned.local
+    }
+
+    fn denominator(&self, expected: f64, devices: f64) -> f64 {
+        match self.update {
+            PmtlUpdate::MeanOverAll => devices,
+            PmtlUpdate::FromGlobal | PmtlUpdate::AsPrinted => expected,
+        }
+    }
+}

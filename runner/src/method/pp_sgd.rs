@@ -1,0 +1,60 @@
+//! PP-SGD: a shared model, and an offset to it on each device (Bietti et al. 2022,
+//! arXiv:2202.05318).
+
+use smolfed_core::personal::split_step;
+
+use super::contract::Method;
+use super::personal::{Learned, Personal, Personalised};
+use super::setup::Setup;
+use crate::config::check::{ExperimentError, contradiction, out_of_range};
+use crate::task::Task;
+
+#[derive(Debug)]
+struct PpSgd {
+    /// How far the offset moves for each step of the shared model.
+    ratio: f32,
+}
+
+/// `pp-sgd`.
+pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
+    let task = setup.task()?;
+    if matches!(task, Task::Encoder(_)) {
+        return Err(contradiction(
+            "method",
+            "model.hidden",
+            "\"pp-sgd\" adds an offset to a model without a hidden layer; use \"pmtl\" or \
+             \"dpfedmtl\"",
+        ));
+    }
+    let ratio = setup.personalise.ratio.unwrap_or(1.0);
+    if !(0.0..=1000.0).contains(&ratio) {
+        return Err(out_of_range("personalise.ratio", ratio, "from 0 to 1000"));
+    }
+    let ratio = ratio as f32;
+    Ok(Box::new(Personalised::new(setup, task, PpSgd { ratio })?))
+}
+
+impl Personal for PpSgd {
+    fn own_model(&self, shared: &[f32], _: &[f32], state: Option<&[f32]>) -> Vec<f32> {
+        match state {
+            Some(offset) => shared.iter().zip(offset).map(|(w, o)| w + o).collect(),
+            None => shared.to_vec(),
+        }
+    }
+
+    fn learning_rate_factor(&self) -> Option<f32> {
+        Some(1.0 + self.ratio)
+    }
+
+    fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {
+        let Learned {
+            local,
+            shared,
+            state,
+            ..
+        } = learned;
+        let mut offset = state.unwrap_or_else(|| vec![0.0; local.len()]);
+        split_step(&local, shared, &mut offset, self.ratio, update);
+        offset
+    }
+}

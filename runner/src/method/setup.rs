@@ -1,0 +1,61 @@
+//! What a method is built from.
+
+use smolfed_accounting::{PrivacyEvent, Sampling};
+
+use crate::config::cohort::CohortConfig;
+use crate::config::contrast::ContrastConfig;
+use crate::config::model::ModelConfig;
+use crate::config::personalise::PersonaliseConfig;
+use crate::config::privacy::PrivacyConfig;
+use crate::config::server::ServerConfig;
+use crate::config::train::TrainConfig;
+use crate::data::config::DataConfig;
+use crate::data::federation::Federation;
+use crate::privacy::origin::Origin;
+use crate::task::{Task, TaskError};
+
+/// The tables of an experiment, and what they are for.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// The method's name in files.
+    pub name: &'static str,
+    /// T.
+    pub rounds: u32,
+    /// Root of a simulation's random streams.
+    pub seed: u64,
+    /// `[data]`.
+    pub data: &'a DataConfig,
+    /// `[model]`.
+    pub model: &'a ModelConfig,
+    /// `[cohort]`.
+    pub cohort: &'a CohortConfig,
+    /// `[train]`.
+    pub train: &'a TrainConfig,
+    /// `[server]`.
+    pub server: &'a ServerConfig,
+    /// `[personalise]`.
+    pub personalise: &'a PersonaliseConfig,
+    /// `[contrast]`.
+    pub contrast: &'a ContrastConfig,
+    /// `[privacy]`.
+    pub privacy: &'a PrivacyConfig,
+    /// The devices.
+    pub federation: &'a Federation,
+    /// How cohorts are drawn and accounted.
+    pub sampling: Sampling,
+    /// What other runs spent before.
+    pub spent: &'a [PrivacyEvent],
+    /// Where devices and randomness come from.
+    pub origin: &'a Origin,
+}
+
+impl Setup<'_> {
+    /// The model that predicts the labels or values of the data.
+    ///
+    /// # Errors
+    /// [`TaskError`] if it does not fit them.
+    pub fn task(&self) -> Result<Task, TaskError> {
+        let features = self.federation.feature_count();
+        Task::new(self.model, features, self.federation.class_count())
+    }
+}

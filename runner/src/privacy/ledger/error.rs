@@ -1,0 +1,95 @@
+//! Limits on a ledger, and what can go wrong with one.
+
+use smolfed_accounting::accountant::{Accountant, AccountingError};
+use smolfed_accounting::params::{Delta, Epsilon};
+
+use crate::number::upper;
+
+/// A limit on ε for everything in a ledger.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    /// The accountant.
+    pub accountant: Accountant,
+    /// δ.
+    pub delta: Delta,
+    /// The limit.
+    pub epsilon: Epsilon,
+}
+
+/// What can go wrong with a ledger.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// Reading or writing failed.
+    #[error("cannot {action} the privacy ledger {path}: {source}")]
+    Io {
+        /// open, read, write or lock.
+        action: &'static str,
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line that is not the last is damaged.
+    #[error(
+        "the privacy ledger {path} is damaged in line {line}: {reason}; a charge may be lost, so \
+         nothing more can be charged to it"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The same round of the same run, but another release.
+    #[error("the privacy ledger {path} records round {round} of this run with a different event")]
+    Conflict {
+        /// The file.
+        path: String,
+        /// The round.
+        round: u32,
+    },
+    /// Another run with the same random streams.
+    #[error(
+        "the privacy ledger {path} has another run with seed {seed}: both would draw the same \
+         noise, which no epsilon covers; choose another seed"
+    )]
+    SameSeed {
+        /// The file.
+        path: String,
+        /// The seed.
+        seed: u64,
+    },
+    /// A checkpoint of a round that was never charged.
+    #[error("the privacy ledger {path} has no charge for round {round}, which is already complete")]
+    Missing {
+        /// The file.
+        path: String,
+        /// The round.
+        round: u32,
+    },
+    /// The round would exceed the limit.
+    #[error(
+        "round {round} would raise epsilon of all runs in {path} to {}, above the limit of {} \
+         (at delta = {}, by `{}`)",
+        upper(*epsilon, 5),
+        limit.epsilon,
+        upper(limit.delta.get(), 4),
+        limit.accountant
+    )]
+    OverLimit {
+        /// The file.
+        path: String,
+        /// The round.
+        round: u32,
+        /// ε after it.
+        epsilon: f64,
+        /// The limit.
+        limit: Limit,
+    },
+    /// The accountant has no figure for what is in the ledger.
+    #[error(transparent)]
+    Accounting(#[from] AccountingError),
+}

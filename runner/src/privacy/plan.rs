@@ -1,0 +1,390 @@
+//! Noise and accounting of a run, configured before it starts.
+
+use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
+use smolfed_accounting::calibrate::{CalibrationError, Plan};
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
+use smolfed_core::noise::DiscreteGaussian;
+
+use super::schedule::Schedule;
+use super::statement::PrivacyStatement;
+use crate::config::check::ExperimentError;
+use crate::release::{Encoding, Timing};
+
+/// Noise and accounting of what a run releases, configured before it starts.
+#[derive(Clone, Debug)]
+pub struct PrivacyPlan {
+    /// What one round really does; its `count` is 1.
+    pub event: PrivacyEvent,
+    /// δ.
+    pub delta: Delta,
+    /// The accountant.
+    pub accountant: Accountant,
+    /// ε that no round may exceed, what other runs spent before included.
+    pub budget: Option<Epsilon>,
+    /// What other runs on the same population had spent before this one.
+    pub spent: Vec<PrivacyEvent>,
+    /// The sampler of the noise, in steps of the grid; `None` for no noise.
+    pub noise: Option<DiscreteGaussian>,
+    /// What else a device releases in some rounds, and what that costs the same unit.
+    side: Option<SideReleases>,
+    clip_norm: Option<ClipNorm>,
+    notes: Vec<String>,
+}
+
+/// The keys of `[privacy]`, in the types that are used.
+#[derive(Clone, Copy, Debug)]
+pub struct PrivacyKeys {
+    /// δ.
+    pub delta: Delta,
+    /// The accountant, if one is given.
+    pub accountant: Option<Accountant>,
+    /// Who adds the noise.
+    pub trust: TrustModel,
+    /// L, in `f64`: accounting does not round it to the `f32` of devices.
+    pub clip_norm: Option<ClipNorm>,
+    /// ε that no round may exceed, where the noise is given.
+    pub max_epsilon: Option<Epsilon>,
+    /// How much noise there is.
+    pub noise: NoiseAmount,
+}
+
+/// How much noise there is.
+#[derive(Clone, Copy, Debug)]
+pub enum NoiseAmount {
+    /// As much as a target ε needs; the target is also the budget.
+    Target(Epsilon),
+    /// So much.
+    Multiplier(NoiseMultiplier),
+}
+
+impl NoiseAmount {
+    /// The refusal of noise on updates that are not clipped.
+    pub const NO_CLIP_NORM: ExperimentError = ExperimentError::Missing {
+        key: "privacy.clip_norm",
+        purpose: "noise protects only updates that are clipped",
+    };
+}
+
+/// Updates that are to be released.
+pub struct Updates<'a> {
+    /// T.
+    pub rounds: u32,
+    /// Of `[privacy]`.
+    pub keys: PrivacyKeys,
+    /// How devices are drawn.
+    pub sampling: Sampling,
+    /// How updates become integers.
+    pub encoding: Encoding,
+    /// How often a device releases something in a round.
+    pub timing: Timing,
+    /// What a configured noise multiplier is multiplied by.
+    pub noise_scale: f64,
+    /// What else devices release.
+    pub side: Option<SideReleases>,
+    /// What other runs spent before.
+    pub spent: &'a [PrivacyEvent],
+    /// What a reader of the statement must know in addition to its numbers.
+    pub notes: Vec<String>,
+}
+
+/// What a device releases in addition to its updates, in some rounds and a limited number of times.
+#[derive(Clone, Debug)]
+pub struct SideReleases {
+    /// What one of them costs; its `count` is 1.
+    pub event: PrivacyEvent,
+    /// The rounds of them.
+    pub schedule: Schedule,
+    /// The largest number of them of one device.
+    pub max_releases: u32,
+}
+
+impl SideReleases {
+    /// Those of the first `rounds` rounds; `None` if there are none.
+    fn events(&self, rounds: u64) -> Option<PrivacyEvent> {
+        let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+        let count = self.schedule.count(rounds).min(self.max_releases);
+        (count > 0).then(|| self.event.with_count(u64::from(count)))
+    }
+
+    /// That of one round: every device counts as if it released something whenever that is due,
+    /// up to the largest number of its releases.
+    #[must_use]
+    pub fn event_in(&self, round: u32) -> Option<PrivacyEvent> {
+        let is_counted = self.schedule.count(round) < self.max_releases;
+        (self.schedule.is_in(round) && is_counted).then_some(self.event)
+    }
+}
+
+impl PrivacyPlan {
+    /// Noise and accounting of updates.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] for the first invalid key.
+    pub fn of_updates(updates: Updates<'_>) -> Result<Self, ExperimentError> {
+        let keys = updates.keys;
+        let event = PrivacyEvent {
+            mechanism: mechanism(NoiseMultiplier::NONE, updates.encoding),
+            sampling: updates.sampling,
+            trust: keys.trust,
+            unit: PrivacyUnit::Device,
+            count: 1,
+            releases: updates.timing.releases(),
+        };
+        let spent = of_unit(updates.spent, PrivacyUnit::Device);
+        let mut plan = Self::new(event, keys.delta, keys.accountant, spent);
+        plan.clip_norm = keys.clip_norm;
+        plan.budget = keys.max_epsilon;
+        plan.side = updates.side;
+        plan.notes = updates.notes;
+        let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
+        if event.releases == 0 {
+            // Nothing is released: nothing needs noise.
+            return Ok(plan);
+        }
+        let value = noise_multiplier.get() * updates.noise_scale;
+        let noise_multiplier =
+            NoiseMultiplier::new(value).map_err(|reason| ExperimentError::Privacy {
+                key: "privacy.noise_multiplier",
+                value: value.to_string(),
+                reason,
+            })?;
+        plan.event.mechanism = mechanism(noise_multiplier, updates.encoding);
+        if let Encoding::Clipped(grid) = updates.encoding {
+            plan.noise = grid_noise(noise_multiplier, grid.bits())?;
+        }
+        plan.is_accountable(u64::from(updates.rounds))?;
+        Ok(plan)
+    }
+
+    /// A plan without noise for releases of which `event` is one; by the tightest accountant if
+    /// none is given.
+    #[must_use]
+    pub fn new(
+        event: PrivacyEvent,
+        delta: Delta,
+        accountant: Option<Accountant>,
+        spent: Vec<PrivacyEvent>,
+    ) -> Self {
+        Self {
+            event,
+            delta,
+            accountant: accountant.unwrap_or_else(|| Accountant::tightest_for(&[event])),
+            budget: None,
+            spent,
+            noise: None,
+            side: None,
+            clip_norm: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The same for what is clipped to `bound`.
+    #[must_use]
+    pub fn with_clip_norm(self, bound: ClipNorm) -> Self {
+        Self {
+            clip_norm: Some(bound),
+            ..self
+        }
+    }
+
+    /// Adds what a reader of the statement must know.
+    pub fn note(&mut self, notes: impl IntoIterator<Item = String>) {
+        self.notes.extend(notes);
+    }
+
+    /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
+    /// that a run is refused before it starts.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Accounting`].
+    pub fn is_accountable(&self, count: u64) -> Result<(), ExperimentError> {
+        match self.estimate(count) {
+            Ok(_) => Ok(()),
+            Err(reason) => Err(ExperimentError::Accounting {
+                accountant: self.accountant.name(),
+                reason,
+            }),
+        }
+    }
+
+    /// The smallest z that keeps `count` rounds within a target ε, which becomes the budget.
+    ///
+    /// # Errors
+    /// [`CalibrationError`] if there is none.
+    pub fn for_target(
+        &mut self,
+        target: Epsilon,
+        count: u64,
+    ) -> Result<NoiseMultiplier, CalibrationError> {
+        if target.get().is_infinite() {
+            return Ok(NoiseMultiplier::NONE);
+        }
+        self.budget = Some(target);
+        let plan = Plan {
+            accountant: self.accountant,
+            event: self.event.with_count(count),
+            spent: &self.before(count),
+            target,
+            delta: self.delta,
+        };
+        Ok(plan.noise_multiplier()?.value)
+    }
+
+    /// z of updates; sets the budget.
+    fn noise_multiplier(
+        &mut self,
+        noise: NoiseAmount,
+        rounds: u32,
+    ) -> Result<NoiseMultiplier, ExperimentError> {
+        let is_none = match noise {
+            NoiseAmount::Multiplier(multiplier) => multiplier.get() <= 0.0,
+            NoiseAmount::Target(target) => target.get().is_infinite() || self.event.releases == 0,
+        };
+        if is_none {
+            return Ok(NoiseMultiplier::NONE);
+        }
+        if self.clip_norm.is_none() {
+            return Err(NoiseAmount::NO_CLIP_NORM);
+        }
+        let target = match noise {
+            NoiseAmount::Multiplier(multiplier) => return Ok(multiplier),
+            NoiseAmount::Target(target) => target,
+        };
+        let (epsilon, has_side) = (target.get(), self.side.is_some());
+        self.for_target(target, u64::from(rounds))
+            .map_err(|reason| match has_side {
+                true => ExperimentError::MatricesOverBudget { epsilon, reason },
+                false => ExperimentError::Calibration { epsilon, reason },
+            })
+    }
+
+    /// z: noise std over clip norm.
+    #[must_use]
+    pub const fn multiplier(&self) -> NoiseMultiplier {
+        self.event.mechanism.noise_multiplier()
+    }
+
+    /// Noise std ν on the sum (on each update with local trust), in units of the parameters.
+    #[must_use]
+    pub fn noise_std(&self) -> f64 {
+        self.clip_norm
+            .map_or(0.0, |clip_norm| self.multiplier().noise_std(clip_norm))
+    }
+
+    /// Whether devices add the noise themselves.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.event.trust == TrustModel::Local
+    }
+
+    /// What else the budget counts: other runs, and what devices release in addition to the updates
+    /// of so many rounds.
+    fn before(&self, rounds: u64) -> Vec<PrivacyEvent> {
+        let side = self.side.as_ref().and_then(|side| side.events(rounds));
+        self.spent.iter().copied().chain(side).collect()
+    }
+
+    /// Everything that the budget counts after `rounds` rounds; this run's event is the last.
+    fn events(&self, rounds: u64) -> Vec<PrivacyEvent> {
+        let mut events = self.before(rounds);
+        events.push(self.event.with_count(rounds));
+        events
+    }
+
+    /// What `rounds` rounds cost by the accountant of this run, together with what was spent
+    /// before.
+    ///
+    /// # Errors
+    /// [`AccountingError`] if it has no figure; not for up to the planned number of rounds.
+    pub fn estimate(&self, rounds: u64) -> Result<Estimate, AccountingError> {
+        self.accountant.epsilon(&self.events(rounds), self.delta)
+    }
+
+    /// The statements for `rounds` rounds: the accountant's own and, if that is no upper bound, the
+    /// sound one as well.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn statements(&self, rounds: u64) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let events = self.events(rounds);
+        let mut estimates = vec![self.estimate(rounds)?];
+        if !estimates.iter().any(Estimate::is_upper_bound) {
+            estimates.push(Accountant::tightest_for(&events).epsilon(&events, self.delta)?);
+        }
+        let statements = estimates
+            .iter()
+            .filter_map(|estimate| PrivacyStatement::new(estimate, &events, self.clip_norm));
+        Ok(statements
+            .map(|mut statement| {
+                statement.notes.extend(self.notes.iter().cloned());
+                statement
+            })
+            .collect())
+    }
+}
+
+/// The events that protect this unit: the other unit is accounted for separately.
+#[must_use]
+pub fn of_unit(events: &[PrivacyEvent], unit: PrivacyUnit) -> Vec<PrivacyEvent> {
+    let of_unit = events.iter().filter(|event| event.unit == unit);
+    of_unit.copied().collect()
+}
+
+fn mechanism(noise_multiplier: NoiseMultiplier, encoding: Encoding) -> Mechanism {
+    match encoding {
+        Encoding::Clipped(grid) => Mechanism::DiscreteGaussian {
+            noise_multiplier,
+            grid_bits: grid.bits() as u8,
+        },
+        // Never with noise: that needs a clip norm.
+        Encoding::Unbounded => Mechanism::Gaussian { noise_multiplier },
+    }
+}
+
+/// The sampler of std `z · 2^bits` steps, never less.
+fn grid_noise(
+    noise_multiplier: NoiseMultiplier,
+    bits: u32,
+) -> Result<Option<DiscreteGaussian>, ExperimentError> {
+    let value = noise_multiplier.get();
+    if value <= 0.0 {
+        return Ok(None);
+    }
+    let steps = value * f64::from(bits).exp2();
+    Ok(Some(sampler("privacy.noise_multiplier", value, steps)?.0))
+}
+
+/// The sampler of a std in grid steps and its std, which is rounded up; `value` of `key` asks for
+/// it.
+///
+/// # Errors
+/// [`ExperimentError::Range`] if the grid cannot carry it.
+pub fn sampler(
+    key: &'static str,
+    value: f64,
+    std: f64,
+) -> Result<(DiscreteGaussian, f64), ExperimentError> {
+    /// The std is a multiple of this part of a step.
+    const DENOMINATOR: u64 = 1 << 10;
+    let numerator = (std * DENOMINATOR as f64).ceil();
+    let sampler = DiscreteGaussian::new(numerator as u64, DENOMINATOR);
+    let sampler = sampler.map_err(|reason| ExperimentError::Range {
+        key,
+        value: value.to_string(),
+        expected: format!("representable on the grid ({reason})"),
+    })?;
+    Ok((sampler, numerator / DENOMINATOR as f64))
+}
+
+/// The note on what other runs spent before.
+#[must_use]
+pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
+    let earlier: u64 = spent.iter().map(|event| event.count).sum();
+    (earlier > 0).then(|| {
+        format!(
+            "{earlier} of the rounds belong to other runs, which the shared ledger recorded before \
+             this run began: the statement covers theirs and those of this run together."
+        )
+    })
+}

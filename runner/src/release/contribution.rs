@@ -1,0 +1,56 @@
+//! What one device sends in a round, while its training writes it.
+
+use smolfed_core::clip::clip_l2;
+use smolfed_core::lanes;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::personal::NoisySteps;
+use smolfed_core::stream::Stream;
+use smolfed_core::train::{TrainError, TrainReport};
+
+use super::fault::Fault;
+
+/// What one device sends in a round. It exists only while the device trains;
+/// [`Uploads`](super::Uploads) then processes it.
+pub struct Contribution<'a> {
+    pub(super) update: &'a mut [f32],
+    pub(super) steps: Option<NoisySteps<'a, Stream>>,
+    pub(super) clip_norm: Option<ClipNorm>,
+    pub(super) fault: Fault,
+}
+
+impl std::fmt::Debug for Contribution<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Contribution of {} parameters", self.update.len())
+    }
+}
+
+impl<'a> Contribution<'a> {
+    /// Where training writes the update, one entry a shared parameter. Entries are undefined
+    /// before.
+    pub fn update(&mut self) -> &mut [f32] {
+        self.update
+    }
+
+    /// The release of each local step's gradient, where steps are released one by one; the update
+    /// is then not sent.
+    pub fn steps(&mut self) -> Option<&mut NoisySteps<'a, Stream>> {
+        self.steps.as_mut()
+    }
+
+    /// Clips the update to the clip norm, if there is one, and records this in `report`: for
+    /// methods whose local steps do not enforce the bound.
+    ///
+    /// # Errors
+    /// [`TrainError::Diverged`] if the update is not finite.
+    pub fn clip(&mut self, report: &mut TrainReport) -> Result<(), TrainError> {
+        report.norm = lanes::norm(self.update);
+        if let Some(bound) = self.clip_norm {
+            if self.fault != Fault::ClipSkipped {
+                clip_l2(self.update, bound.get()).map_err(|_| TrainError::Diverged)?;
+            }
+            report.clipped_steps = u32::from(report.norm > bound.get());
+            report.clipping_chances = 1;
+        }
+        Ok(())
+    }
+}

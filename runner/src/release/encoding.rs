@@ -1,0 +1,37 @@
+//! How updates become integers that can be summed exactly.
+
+use smolfed_core::quantize::Grid;
+
+/// How updates become integers that can be summed exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Encoding {
+    /// Clipped updates on the grid of their clip norm, `Σq² ≤ 4^b` checked.
+    Clipped(Grid),
+    /// Unclipped updates, in steps of 2⁻³⁰: for runs without a privacy guarantee.
+    Unbounded,
+}
+
+impl Encoding {
+    /// One step of an unbounded update.
+    pub(super) const UNBOUNDED_STEP: f64 = 1.0 / (1u64 << 30) as f64;
+    /// Largest entry of an unbounded update: 2²⁰ of them fit into an `i64`.
+    pub(super) const UNBOUNDED_LIMIT: f32 = 8192.0;
+
+    /// One step of the integers, in units of the parameters.
+    #[must_use]
+    pub fn step(&self) -> f64 {
+        match self {
+            Self::Clipped(grid) => grid.step(),
+            Self::Unbounded => Self::UNBOUNDED_STEP,
+        }
+    }
+
+    /// The grid of clipped updates.
+    #[must_use]
+    pub const fn grid(&self) -> Option<Grid> {
+        match self {
+            Self::Clipped(grid) => Some(*grid),
+            Self::Unbounded => None,
+        }
+    }
+}

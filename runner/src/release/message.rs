@@ -1,0 +1,90 @@
+//! A message that a device sends beside its update, under noise of its own: a correlation matrix.
+//!
+//! Each message is a release by itself, on its own grid; it is public when [`Messages::send`]
+//! returns. Nothing is summed before the noise, so that the server need not be trusted.
+
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::quantize::Grid;
+use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_core::train::TrainError;
+
+/// Noise standard deviations beyond which no honest entry lies: an honest device exceeds them with
+/// a probability below e^−2000 per entry.
+const NOISE_REACH: f64 = 64.0;
+
+/// How messages are released, configured before the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Messages {
+    /// The grid of the entries.
+    pub grid: Grid,
+    /// What a device adds to each entry, in steps of the grid; `None` for runs that promise
+    /// nothing.
+    pub noise: Option<DiscreteGaussian>,
+    /// Its standard deviation, in steps; 0 without noise.
+    pub noise_std: f64,
+}
+
+/// A message as it was sent: with its noise, public.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    integers: Vec<i64>,
+}
+
+impl Messages {
+    /// Has a device write a message of `length` integers, and adds the noise of the stream
+    /// (CorrelationNoise, number, device), which nothing else uses: a device sends at most one
+    /// message in the round that `number` names.
+    ///
+    /// `write` returns whether all samples are in the message. With noise, nobody learns it: what
+    /// is missing counts as zero.
+    ///
+    /// # Errors
+    /// Those of `write`; [`TrainError::Diverged`] if, without noise, samples are missing. Nothing
+    /// is sent then.
+    pub fn send(
+        &self,
+        root: &Root,
+        number: u32,
+        device: u32,
+        length: usize,
+        write: impl FnOnce(&Grid, &mut [i64]) -> Result<bool, TrainError>,
+    ) -> Result<Message, TrainError> {
+        let mut integers = vec![0; length];
+        let is_whole = write(&self.grid, &mut integers)?;
+        let id = StreamId {
+            purpose: Purpose::CorrelationNoise,
+            round: number,
+            device,
+        };
+        match &self.noise {
+            Some(noise) => noise.add_to(&mut integers, &mut root.stream(id)),
+            None if !is_whole => return Err(TrainError::Diverged),
+            None => {}
+        }
+        Ok(Message { integers })
+    }
+
+    /// Whether samples of norm at most the grid's clip norm can have given a message, so many of
+    /// them and with the agreed noise.
+    #[must_use]
+    pub fn is_plausible(&self, message: &Message, samples: u32) -> bool {
+        let largest = f64::from(samples) * f64::from(self.grid.bits()).exp2();
+        let reach = largest + NOISE_REACH * self.noise_std;
+        let mut entries = message.integers.iter();
+        entries.all(|entry| entry.unsigned_abs() as f64 <= reach)
+    }
+}
+
+impl Message {
+    /// The integers, in steps of the grid.
+    #[must_use]
+    pub fn integers(&self) -> &[i64] {
+        &self.integers
+    }
+
+    /// A message that was received, or that a checkpoint holds.
+    #[must_use]
+    pub const fn received(integers: Vec<i64>) -> Self {
+        Self { integers }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a run releases and how, configured before it starts.
+
+use smolfed_accounting::TrustModel;
+use smolfed_core::noise::DiscreteGaussian;
+
+use super::encoding::Encoding;
+use super::fault::Fault;
+use super::mechanism::Mechanism;
+
+/// How often a device releases something in a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// Never: each device trains by itself.
+    Never,
+    /// Once, its update.
+    #[default]
+    EachRound,
+    /// In each of so many local steps, its gradient.
+    EachStep(u32),
+}
+
+impl Timing {
+    /// Releases of a device in a round.
+    #[must_use]
+    pub const fn releases(self) -> u32 {
+        match self {
+            Self::Never => 0,
+            Self::EachRound => 1,
+            Self::EachStep(steps) => steps,
+        }
+    }
+}
+
+/// What a run releases and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Release {
+    /// How updates become integers.
+    pub encoding: Encoding,
+    /// Samples from which on an update has weight 1; `None` if all count the same.
+    pub weight_cap: Option<u32>,
+    /// How noise covers a release.
+    pub mechanism: Mechanism,
+    /// Who adds the noise.
+    pub trust: TrustModel,
+    /// How often a device releases something.
+    pub timing: Timing,
+    /// Noise std ν of one release, in units of what is released (of the clip norm).
+    pub noise_std: f64,
+    /// Whether the sum may be looked at without noise: simulated devices only.
+    pub is_simulation: bool,
+    /// A planted fault; none but in an audit.
+    pub fault: Fault,
+}
+
+impl Release {
+    /// Whether devices add the noise themselves.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.trust == TrustModel::Local
+    }
+
+    /// The noise that each device adds to what it sends (local trust).
+    #[must_use]
+    pub fn device_noise(&self) -> Option<&DiscreteGaussian> {
+        self.mechanism.sampler().filter(|_| self.is_local())
+    }
+
+    /// One step of the integers of a round with this local learning rate, in units of the
+    /// parameters: what devices release in each local step are gradients.
+    #[must_use]
+    pub fn step(&self, learning_rate: f32) -> f64 {
+        match self.timing {
+            Timing::EachStep(_) => self.encoding.step() * f64::from(learning_rate),
+            Timing::EachRound | Timing::Never => self.encoding.step(),
+        }
+    }
+
+    /// Std of the noise on the sum of such a round, in units of the parameters: from so many
+    /// devices with noise of their own, or from the server.
+    #[must_use]
+    pub fn noise_std_of_sum(&self, learning_rate: f32, cohort_size: usize) -> f64 {
+        let sources = if self.is_local() {
+            cohort_size as f64
+        } else {
+            1.0
+        };
+        let releases = sources * f64::from(self.timing.releases());
+        // What is released in each step are gradients.
+        let unit = self.step(learning_rate) / self.encoding.step();
+        self.noise_std * releases.sqrt() * unit
+    }
+}

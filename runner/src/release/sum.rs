@@ -1,0 +1,177 @@
+//! The private sum of a cohort, and what is public after the noise.
+
+use smolfed_core::stream::Root;
+
+use super::received::ReceivedUpdate;
+use super::settings::Release;
+
+/// The exact sum of a cohort's updates, one integer per parameter. It is private until the noise is
+/// added: it has no getter, and its `Debug` prints only the length.
+pub struct PrivateSum {
+    integers: Vec<i64>,
+}
+
+impl std::fmt::Debug for PrivateSum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PrivateSum of {} integers", self.integers.len())
+    }
+}
+
+impl PrivateSum {
+    /// The sum of an empty cohort.
+    #[must_use]
+    pub fn zero(length: usize) -> Self {
+        Self {
+            integers: vec![0; length],
+        }
+    }
+
+    pub(super) fn integers_mut(&mut self) -> &mut [i64] {
+        &mut self.integers
+    }
+
+    /// Adds another part of the cohort: exact, so that the order cannot matter.
+    pub fn absorb(&mut self, part: &Self) {
+        for (sum, q) in self.integers.iter_mut().zip(&part.integers) {
+            *sum += q;
+        }
+    }
+
+    /// Adds what a real device sent. With noise of the device's own the values may wrap around, as
+    /// they do there.
+    pub fn add_received(&mut self, update: &ReceivedUpdate) {
+        for (sum, q) in self.integers.iter_mut().zip(update.integers()) {
+            *sum = sum.wrapping_add(*q);
+        }
+    }
+
+    /// Sets all coordinates but one to zero, which discards information.
+    #[must_use]
+    pub fn only(mut self, coordinate: usize) -> Self {
+        for (index, q) in self.integers.iter_mut().enumerate() {
+            if index != coordinate {
+                *q = 0;
+            }
+        }
+        self
+    }
+
+    /// The sum without noise, for a report's diagnostics: `None` unless all devices are simulated
+    /// and the server would add the noise.
+    #[must_use]
+    pub fn simulated(&self, release: &Release, at: &ReleaseAt) -> Option<SimulatedSum> {
+        (release.is_simulation && !release.is_local()).then(|| SimulatedSum {
+            integers: self.integers.clone(),
+            step: release.step(at.learning_rate),
+        })
+    }
+
+    /// Adds the server's noise to the sum and makes it public. Under local trust, the devices have
+    /// already added the noise. This is the only place where a sum of updates becomes public.
+    #[must_use]
+    pub fn release(mut self, release: &Release, root: &Root, at: &ReleaseAt) -> Released {
+        if !release.is_local() {
+            let number = release.fault.noise_number(at.number);
+            release.mechanism.cover(&mut self.integers, root, number);
+        }
+        Released {
+            integers: self.integers,
+            step: release.step(at.learning_rate),
+            noise_std: release.noise_std_of_sum(at.learning_rate, at.cohort_size),
+            cohort_size: at.cohort_size,
+        }
+    }
+}
+
+/// The round of a release.
+#[derive(Clone, Copy, Debug)]
+pub struct ReleaseAt {
+    /// The number that names the round's random streams.
+    pub number: u32,
+    /// The devices' learning rate.
+    pub learning_rate: f32,
+    /// Devices that were drawn.
+    pub cohort_size: usize,
+}
+
+/// A sum after the noise, with what is needed to read it: public.
+#[derive(Clone, Debug)]
+pub struct Released {
+    integers: Vec<i64>,
+    step: f64,
+    noise_std: f64,
+    cohort_size: usize,
+}
+
+impl Released {
+    /// Std of the noise in the sum, in units of the parameters.
+    #[must_use]
+    pub const fn noise_std(&self) -> f64 {
+        self.noise_std
+    }
+
+    /// Devices that were drawn.
+    #[must_use]
+    pub const fn cohort_size(&self) -> usize {
+        self.cohort_size
+    }
+
+    /// Coordinates.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.integers.len()
+    }
+
+    /// The noisy sum over `denominator`, in units of the parameters.
+    #[must_use]
+    pub fn over(&self, denominator: f64) -> Vec<f32> {
+        scaled(&self.integers, self.step, denominator)
+    }
+}
+
+/// A sum without noise, of simulated devices: it describes private data, and goes into a report's
+/// diagnostics only.
+pub struct SimulatedSum {
+    integers: Vec<i64>,
+    step: f64,
+}
+
+impl SimulatedSum {
+    /// Coordinates.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.integers.len()
+    }
+
+    /// The sum over `denominator`, in units of the parameters.
+    #[must_use]
+    pub fn over(&self, denominator: f64) -> Vec<f32> {
+        scaled(&self.integers, self.step, denominator)
+    }
+}
+
+fn scaled(integers: &[i64], step: f64, denominator: f64) -> Vec<f32> {
+    let scale = |q: &i64| (*q as f64 * step / denominator) as f32;
+    integers.iter().map(scale).collect()
+}
+
+#[cfg(test)]
+impl PrivateSum {
+    /// The integers, for tests of the path itself.
+    pub(crate) fn integers(&self) -> &[i64] {
+        &self.integers
+    }
+}
+
+#[cfg(test)]
+impl Released {
+    /// A public sum, for tests of what comes after it.
+    pub(crate) fn for_test(integers: &[i64], step: f64, cohort_size: usize) -> Self {
+        Self {
+            integers: integers.to_vec(),
+            step,
+            noise_std: 0.0,
+            cohort_size,
+        }
+    }
+}

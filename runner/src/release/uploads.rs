@@ -1,0 +1,212 @@
+//! From local training to the exact sum of the updates: each is weighted, quantised and checked,
+//! and under local trust the device adds its own noise.
+
+use smolfed_core::lanes;
+use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::personal::NoisySteps;
+use smolfed_core::quantize::Grid;
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+use smolfed_core::train::{TrainError, TrainReport};
+
+use super::contribution::Contribution;
+use super::encoding::Encoding;
+use super::fault::Fault;
+use super::settings::{Release, Timing};
+use super::sum::PrivateSum;
+use super::weight;
+
+/// The outcome of one device of the cohort.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It trained; the report describes private data and exists in simulations only.
+    Trained(TrainReport),
+    /// It could not train: a zero update.
+    LeftOut {
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// A real device answered; nothing else is known of its training.
+    Answered,
+    /// It was drawn and did not answer: a zero update.
+    Missing,
+}
+
+impl Outcome {
+    /// Whether the device's update is in the sum.
+    #[must_use]
+    pub const fn is_trained(&self) -> bool {
+        matches!(self, Self::Trained(_))
+    }
+}
+
+/// Devices that train one after the other on one thread, and the exact sum of what they send.
+pub struct Uploads<'a> {
+    release: &'a Release,
+    root: &'a Root,
+    /// The number that names the round's random streams.
+    number: u32,
+    update: Vec<f32>,
+    integers: Vec<i32>,
+    noised: Vec<i64>,
+    /// What the local steps of a device released.
+    sent: Vec<i64>,
+    sum: PrivateSum,
+}
+
+impl<'a> Uploads<'a> {
+    /// No devices yet, for updates of `length` parameters in round `number`.
+    #[must_use]
+    pub fn new(release: &'a Release, root: &'a Root, number: u32, length: usize) -> Self {
+        let sends_steps = matches!(release.timing, Timing::EachStep(_));
+        Self {
+            release,
+            root,
+            number,
+            update: vec![0.0; length],
+            integers: vec![0; length],
+            noised: Vec::new(),
+            sent: vec![0; if sends_steps { length } else { 0 }],
+            sum: PrivateSum::zero(length),
+        }
+    }
+
+    /// The sum of what the devices sent.
+    #[must_use]
+    pub fn into_sum(self) -> PrivateSum {
+        self.sum
+    }
+
+    /// Has a device with so many samples train, and adds what it sends to the sum. A device that
+    /// fails adds nothing but its own noise, if it must have some.
+    pub fn device(
+        &mut self,
+        device: u32,
+        samples: usize,
+        train: impl FnOnce(&mut Contribution<'_>) -> Result<TrainReport, String>,
+    ) -> Outcome {
+        match self.send(device, samples, train) {
+            Ok(report) => Outcome::Trained(report),
+            Err(reason) => {
+                self.add_noise_alone(device);
+                Outcome::LeftOut { reason }
+            }
+        }
+    }
+
+    /// The device's noise stream of the round.
+    fn noise_stream(&self, device: u32) -> Stream {
+        self.root.stream(StreamId {
+            purpose: Purpose::DeviceNoise,
+            round: self.release.fault.noise_number(self.number),
+            device,
+        })
+    }
+
+    fn send(
+        &mut self,
+        device: u32,
+        samples: usize,
+        train: impl FnOnce(&mut Contribution<'_>) -> Result<TrainReport, String>,
+    ) -> Result<TrainReport, String> {
+        let is_stepwise = matches!(self.release.timing, Timing::EachStep(_));
+        let noise = self.release.device_noise();
+        // Used once: by the steps or by the update.
+        let mut stream = (is_stepwise || noise.is_some()).then(|| self.noise_stream(device));
+        self.sent.fill(0);
+        let mut contribution = Contribution {
+            update: &mut self.update,
+            steps: None,
+            clip_norm: self.release.encoding.grid().map(|grid| grid.clip_norm()),
+            fault: self.release.fault,
+        };
+        if let (true, Some(grid)) = (is_stepwise, self.release.encoding.grid()) {
+            contribution.steps = stream.take().map(|stream| NoisySteps {
+                grid,
+                noise,
+                stream,
+                sent: &mut self.sent,
+                clipped: 0,
+            });
+        }
+        let report = train(&mut contribution)?;
+        if is_stepwise {
+            // The model moves against the gradients.
+            for (sum, q) in self.sum.integers_mut().iter_mut().zip(&self.sent) {
+                *sum -= q;
+            }
+            return Ok(report);
+        }
+        if let Some(cap) = self.release.weight_cap {
+            // No weight is above 1, so that no norm grows.
+            lanes::scale(&mut self.update, weight::of(cap, samples));
+        }
+        self.add(noise.zip(stream))?;
+        Ok(report)
+    }
+
+    /// Adds the update to the sum, on the grid, with noise of the device's own if it must have
+    /// some.
+    fn add(&mut self, noise: Option<(&DiscreteGaussian, Stream)>) -> Result<(), String> {
+        match self.release.encoding {
+            Encoding::Clipped(grid) => {
+                self.quantize(&grid)?;
+                self.add_integers(noise);
+            }
+            Encoding::Unbounded => {
+                let inside = |x: &f32| x.abs() <= Encoding::UNBOUNDED_LIMIT;
+                if !self.update.iter().all(inside) {
+                    return Err(TrainError::Diverged.to_string());
+                }
+                for (sum, x) in self.sum.integers_mut().iter_mut().zip(&self.update) {
+                    *sum += (f64::from(*x) / Encoding::UNBOUNDED_STEP) as i64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn quantize(&mut self, grid: &Grid) -> Result<(), String> {
+        if self.release.fault == Fault::ClipSkipped {
+            for (q, x) in self.integers.iter_mut().zip(&self.update) {
+                *q = (f64::from(*x) / grid.step()) as i32;
+            }
+            return Ok(());
+        }
+        // The device's check, then the server's.
+        grid.quantize_into(&self.update, &mut self.integers)
+            .and_then(|()| grid.check(&self.integers))
+            .map_err(|error| error.to_string())
+    }
+
+    fn add_integers(&mut self, noise: Option<(&DiscreteGaussian, Stream)>) {
+        let integers = self.integers.iter().map(|q| i64::from(*q));
+        let sum = self.sum.integers_mut().iter_mut();
+        match noise {
+            None => {
+                for (sum, q) in sum.zip(integers) {
+                    *sum += q;
+                }
+            }
+            Some((noise, mut stream)) => {
+                self.noised.clear();
+                self.noised.extend(integers);
+                noise.add_to(&mut self.noised, &mut stream);
+                for (sum, q) in sum.zip(&self.noised) {
+                    *sum += q;
+                }
+            }
+        }
+    }
+
+    /// Adds the noise of a device that has no update. Whether training fails depends on private
+    /// data, so a device with noise of its own sends that noise alone, as often as it would have
+    /// released something, and nobody can tell.
+    fn add_noise_alone(&mut self, device: u32) {
+        if let Some(noise) = self.release.device_noise() {
+            let mut stream = self.noise_stream(device);
+            for _ in 0..self.release.timing.releases() {
+                noise.add_to(self.sum.integers_mut(), &mut stream);
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Weights by the number of samples.
+//!
+//! The update of a device with n samples has the weight `min(n, cap) / cap`. No weight exceeds 1,
+//! so the sensitivity of the sum is the same as with uniform weights, and the noise is calibrated
+//! to the largest weight. The cap must not be chosen from the data.
+
+/// The weight of a device with so many samples.
+pub(super) fn of(cap: u32, samples: usize) -> f32 {
+    of_count(cap, u32::try_from(samples).unwrap_or(u32::MAX))
+}
+
+/// The mean weight of devices with so many samples each.
+#[must_use]
+pub fn mean(cap: u32, samples: &[u32]) -> f64 {
+    let weights = samples.iter().map(|count| f64::from(of_count(cap, *count)));
+    weights.sum::<f64>() / samples.len() as f64
+}
+
+fn of_count(cap: u32, samples: u32) -> f32 {
+    samples.min(cap) as f32 / cap as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_weight_is_above_one() {
+        assert_eq!(
+            [0, 5, 10, 1000].map(|samples| of(10, samples)),
+            [0.0, 0.5, 1.0, 1.0]
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! What a report is made of: the contents of a run directory.
+
+use crate::audit::membership::Attack;
+use crate::config::Config;
+use crate::evaluation::devices::DeviceReport;
+use crate::privacy::statement::PrivacyStatement;
+use crate::representation::Picture;
+use crate::round::{RoundRecord, Spectrum};
+use crate::run::directory::RunDir;
+use crate::run::directory::model_file::ModelFile;
+use crate::run::error::RunDirError;
+
+/// What a report is made of. Only the configuration must be there.
+#[derive(Clone, Debug)]
+pub struct ReportInput {
+    /// The complete configuration.
+    pub config: Config,
+    /// One record a round, in order.
+    pub records: Vec<RoundRecord>,
+    /// The privacy statements, the run's accountant first; empty before the run ends or stops.
+    pub statements: Vec<PrivacyStatement>,
+    /// Spectra of the last round, if it was reached.
+    pub spectrum: Option<Spectrum>,
+    /// The model, if it was written.
+    pub model: Option<ModelFile>,
+    /// Figures of each device's models, after the last round.
+    pub devices: Option<DeviceReport>,
+    /// The attack on membership, of this model or of several, if examples were held out for it.
+    pub membership: Vec<Attack>,
+    /// What representations look like, if the run trained an encoder without labels.
+    pub representation: Option<Picture>,
+}
+
+impl ReportInput {
+    /// Reads a run directory; what a broken run has not written yet is absent.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if a file is damaged or cannot be read.
+    pub fn read(dir: &RunDir) -> Result<Self, RunDirError> {
+        Ok(Self {
+            config: dir.config()?,
+            records: dir.records()?,
+            statements: if_there(dir.privacy())?.unwrap_or_default(),
+            spectrum: if_there(dir.diagnostics())?,
+            model: if_there(dir.model())?,
+            devices: if_there(dir.device_figures())?,
+            membership: if_there(dir.membership())?.unwrap_or_default(),
+            representation: if_there(dir.representation())?,
+        })
+    }
+}
+
+/// `None` for a file that is not there.
+fn if_there<T>(read: Result<T, RunDirError>) -> Result<Option<T>, RunDirError> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(RunDirError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

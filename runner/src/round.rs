@@ -1,0 +1,326 @@
+//! The round loop: draw, train, release, apply, evaluate.
+//!
+//! A round depends only on the global model, on the state of the method and on the round's number,
+//! which identifies all of its random streams. A run can therefore stop after any round and resume
+//! from the model and that state with the same bits.
+
+pub mod record;
+pub mod spectrum;
+
+use std::time::Instant;
+
+use smolfed_core::model::ModelError;
+use smolfed_core::stream::Root;
+
+use crate::data::federation::Federation;
+use crate::evaluation::devices::DeviceReport;
+use crate::evaluation::samples::{Evaluation, evaluate};
+use crate::experiment::Experiment;
+use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
+use crate::method::state::StateError;
+use crate::release::sum::ReleaseAt;
+use crate::release::{Outcome, Released};
+use crate::representation::Picture;
+use crate::source::{Draw, Source, SourceError};
+
+pub use record::{RoundRecord, SimulationOnly};
+pub use spectrum::Spectrum;
+
+/// Why a round could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RoundError {
+    /// The model does not fit the data.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The devices.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Models could not be evaluated.
+    #[error(transparent)]
+    Evaluation(#[from] EvaluationError),
+    /// No device of a cohort could train.
+    #[error("round {round}: every device of the cohort was left out; the first because {reason}")]
+    NobodyTrained {
+        /// The round.
+        round: u32,
+        /// Why the first device was left out.
+        reason: String,
+    },
+}
+
+/// The state from which training starts or resumes.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The global model.
+    pub global: Vec<f32>,
+    /// Rounds that are done.
+    pub round: u32,
+    /// Root of the server's random streams.
+    pub root: Root,
+}
+
+impl Start {
+    /// A simulation before its first round: the initial model of the method, all streams from the
+    /// experiment's seed.
+    #[must_use]
+    pub fn simulation(experiment: &Experiment) -> Self {
+        let root = Root::from_seed(experiment.config.seed);
+        Self {
+            global: experiment.method.initial(&root),
+            round: 0,
+            root,
+        }
+    }
+}
+
+/// A federation in training.
+pub struct Training<'a> {
+    experiment: &'a Experiment,
+    federation: &'a Federation,
+    learner: Box<dyn Learner + 'a>,
+    root: Root,
+    global: Vec<f32>,
+    round: u32,
+    spectrum: Option<Spectrum>,
+    devices: Option<DeviceReport>,
+    picture: Option<Picture>,
+}
+
+/// The result of a round.
+#[derive(Clone, Debug)]
+pub struct RoundResult {
+    /// The round's record; the caller fills in ε.
+    pub record: RoundRecord,
+    /// The released sum, which is public like the model; `None` if the round produced none.
+    pub released: Option<Released>,
+}
+
+impl<'a> Training<'a> {
+    /// Training from `start`, with the global model of the earlier rounds and the method's state.
+    #[must_use]
+    pub fn new(
+        experiment: &'a Experiment,
+        federation: &'a Federation,
+        learner: Box<dyn Learner + 'a>,
+        start: Start,
+    ) -> Self {
+        Self {
+            experiment,
+            federation,
+            learner,
+            root: start.root,
+            global: start.global,
+            round: start.round,
+            spectrum: None,
+            devices: None,
+            picture: None,
+        }
+    }
+
+    /// A simulation before its first round, which keeps its state in memory or temporary files.
+    ///
+    /// # Errors
+    /// [`StateError`] if the states of devices cannot be stored.
+    pub fn simulation(
+        experiment: &'a Experiment,
+        federation: &'a Federation,
+    ) -> Result<Self, StateError> {
+        let learner = experiment.method.begin(federation, None)?;
+        let start = Start::simulation(experiment);
+        Ok(Self::new(experiment, federation, learner, start))
+    }
+
+    /// Runs one round with the devices of `source`. Its privacy cost must have been recorded in the
+    /// ledger before.
+    ///
+    /// # Errors
+    /// [`RoundError`]; the global model is then that of the round before.
+    pub fn step(&mut self, source: &mut dyn Source) -> Result<RoundResult, RoundError> {
+        let started = Instant::now();
+        let (experiment, round) = (self.experiment, self.round);
+        let is_last = round + 1 == experiment.config.rounds;
+        let mut record = RoundRecord::new(round, experiment.training_in(round).learning_rate);
+
+        // Draw.
+        let Some(Draw { number, cohort }) = self.draw(source)? else {
+            self.round += 1;
+            record.burned = true;
+            return Ok(RoundResult {
+                record,
+                released: None,
+            });
+        };
+        record.cohort = cohort.len();
+
+        // Train. What devices send is private, and goes into an exact sum.
+        let assignment = Assignment {
+            training: experiment.training_in(round),
+            release: &experiment.release,
+            root: &self.root,
+            global: &self.global,
+            round,
+            number,
+        };
+        let trained = source.sum(&assignment, &mut *self.learner, &cohort)?;
+        somebody_trained(round, &trained.outcomes)?;
+        record.simulation_only = SimulationOnly::new(&trained.outcomes, &trained.left_out_messages);
+
+        // Release: the sum is public when the noise is in it.
+        let at = ReleaseAt {
+            number,
+            learning_rate: record.learning_rate,
+            cohort_size: cohort.len(),
+        };
+        let release = &experiment.release;
+        let without_noise = is_last
+            .then(|| trained.sum.simulated(release, &at))
+            .flatten();
+        let released = trained.sum.release(release, &self.root, &at);
+
+        // Apply: from here on everything is post-processing.
+        let tensors = experiment.shared_tensors();
+        let mut average = experiment.server.average(&released);
+        let noisy = is_last.then(|| average.clone());
+        let server = &experiment.server;
+        server.apply(&mut self.global, &mut average, &released, &tensors);
+        self.spectrum = noisy.map(|noisy| {
+            let clean = without_noise.map(|sum| server.simulated_average(&sum, cohort.len()));
+            let weights = tensors.first().copied().unwrap_or(0);
+            Spectrum::new(clean.as_deref(), &noisy, &average, weights)
+        });
+        self.round += 1;
+
+        // Evaluate.
+        let every = experiment.config.evaluate_every;
+        if is_last || (every > 0 && self.round.is_multiple_of(every)) {
+            self.evaluate(&mut record, is_last)?;
+        }
+        record.seconds = started.elapsed().as_secs_f64();
+        Ok(RoundResult {
+            record,
+            released: Some(released),
+        })
+    }
+
+    fn draw(&self, source: &mut dyn Source) -> Result<Option<Draw>, SourceError> {
+        match self.experiment.method.fixed_cohort() {
+            Some(cohort) => Ok(Some(Draw {
+                number: self.round,
+                cohort,
+            })),
+            None => source.draw(&self.experiment.sampling, &self.root, self.round),
+        }
+    }
+
+    /// Figures of the shared model on common samples and, of simulated devices, those of the
+    /// method.
+    fn evaluate(&mut self, record: &mut RoundRecord, is_last: bool) -> Result<(), RoundError> {
+        let target_unit = self.federation.target_scale().std();
+        let evaluated = |samples| -> Result<Option<Evaluation>, ModelError> {
+            match self.experiment.method.shares_a_model() {
+                true => evaluate(
+                    self.experiment.method.task(),
+                    &self.global,
+                    samples,
+                    target_unit,
+                ),
+                false => Ok(None),
+            }
+        };
+        record.test = evaluated(self.federation.test())?;
+        let only = &mut record.simulation_only;
+        only.validation = evaluated(self.federation.validation())?;
+        if !self.experiment.release.is_simulation {
+            return Ok(());
+        }
+        let Figures {
+            means,
+            devices,
+            knn_accuracy,
+            probe_accuracy,
+            picture,
+        } = self.learner.evaluate(&View {
+            federation: self.federation,
+            global: &self.global,
+            training: &self.experiment.training,
+            root: &self.root,
+            is_last,
+        })?;
+        [only.devices, only.devices_validation] = means;
+        [only.knn_accuracy, only.validation_knn_accuracy] = knn_accuracy;
+        only.probe_accuracy = probe_accuracy;
+        if is_last {
+            (self.devices, self.picture) = (devices, picture);
+        }
+        Ok(())
+    }
+
+    /// What is run.
+    #[must_use]
+    pub const fn experiment(&self) -> &'a Experiment {
+        self.experiment
+    }
+
+    /// The global model.
+    #[must_use]
+    pub fn global(&self) -> &[f32] {
+        &self.global
+    }
+
+    /// Rounds that are done; the number of the next one.
+    #[must_use]
+    pub const fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// Whether all rounds are done.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.round >= self.experiment.config.rounds
+    }
+
+    /// The method at work.
+    #[must_use]
+    pub fn learner(&self) -> &dyn Learner {
+        &*self.learner
+    }
+
+    /// The method at work, to be saved.
+    pub fn learner_mut(&mut self) -> &mut (dyn Learner + 'a) {
+        &mut *self.learner
+    }
+
+    /// The spectrum of the last round's averaged update; known after the last round.
+    #[must_use]
+    pub const fn spectrum(&self) -> Option<&Spectrum> {
+        self.spectrum.as_ref()
+    }
+
+    /// What representations look like after the last round, if the method learns an encoder.
+    #[must_use]
+    pub const fn picture(&self) -> Option<&Picture> {
+        self.picture.as_ref()
+    }
+
+    /// The figures of each device after the last round, on its own test samples.
+    #[must_use]
+    pub const fn devices(&self) -> Option<&DeviceReport> {
+        self.devices.as_ref()
+    }
+}
+
+/// Refuses a round in which every device of the cohort was left out.
+fn somebody_trained(round: u32, outcomes: &[Outcome]) -> Result<(), RoundError> {
+    let is_left_out = |outcome: &Outcome| matches!(outcome, Outcome::LeftOut { .. });
+    match outcomes.first() {
+        Some(Outcome::LeftOut { reason }) if outcomes.iter().all(is_left_out) => {
+            let reason = reason.clone();
+            Err(RoundError::NobodyTrained { round, reason })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The limit on ε while a run goes on: no round begins that would exceed it.
+
+use smolfed_accounting::{Accountant, AccountingError, Delta};
+
+use crate::number::upper;
+use crate::privacy::plan::PrivacyPlan;
+
+/// At how many rounds at most ε is computed in a run.
+const MILESTONES: u32 = 64;
+
+/// Why a round may not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BudgetError {
+    /// The next round would cost more than the budget.
+    #[error(
+        "round {round} would raise epsilon to {}, above the limit of {budget} (at delta = {}, by \
+         `{accountant}`): the run stops before it",
+        upper(*epsilon, 5),
+        upper(delta.get(), 4)
+    )]
+    OverBudget {
+        /// The round.
+        round: u32,
+        /// ε after it.
+        epsilon: f64,
+        /// The limit.
+        budget: f64,
+        /// δ of both.
+        delta: Delta,
+        /// The accountant.
+        accountant: Accountant,
+    },
+    /// The accountant has no figure.
+    #[error(transparent)]
+    Accounting(#[from] AccountingError),
+}
+
+/// What the rounds of a run spend.
+pub struct Budget<'a> {
+    privacy: &'a PrivacyPlan,
+    /// T.
+    rounds: u32,
+    /// ε after so many rounds, the last one that was computed.
+    known: Option<(u32, f64)>,
+}
+
+impl<'a> Budget<'a> {
+    /// For a run of `rounds` rounds.
+    #[must_use]
+    pub const fn new(privacy: &'a PrivacyPlan, rounds: u32) -> Self {
+        Self {
+            privacy,
+            rounds,
+            known: None,
+        }
+    }
+
+    /// ε after `round`, which may begin.
+    ///
+    /// # Errors
+    /// [`BudgetError`]: the round must not begin.
+    pub fn before(&mut self, round: u32) -> Result<f64, BudgetError> {
+        let epsilon = self.epsilon_after(round + 1)?;
+        let privacy = self.privacy;
+        match privacy.budget.filter(|budget| epsilon > budget.get()) {
+            None => Ok(epsilon),
+            Some(budget) => Err(BudgetError::OverBudget {
+                round,
+                epsilon,
+                budget: budget.get(),
+                delta: privacy.delta,
+                accountant: privacy.accountant,
+            }),
+        }
+    }
+
+    /// ε after `rounds` rounds: exact in short runs; in long ones that of the next of
+    /// [`MILESTONES`], which is no less, so that accounting does not slow the rounds down.
+    fn epsilon_after(&mut self, rounds: u32) -> Result<f64, AccountingError> {
+        let step = self.rounds.div_ceil(MILESTONES).max(1);
+        let milestone = rounds.div_ceil(step).saturating_mul(step).min(self.rounds);
+        let epsilon = match self.known {
+            Some((at, epsilon)) if at == milestone => epsilon,
+            _ => self.privacy.estimate(u64::from(milestone))?.epsilon,
+        };
+        self.known = Some((milestone, epsilon));
+        let budget = self.privacy.budget;
+        if budget.is_some_and(|budget| epsilon > budget.get()) {
+            // The next milestone is too far; this round may not be.
+            return Ok(self.privacy.estimate(u64::from(rounds))?.epsilon);
+        }
+        Ok(epsilon)
+    }
+}

@@ -1,0 +1,141 @@
+//! The state after a round. All randomness is named by the round, so the model and the round's
+//! number are the whole of it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+
+use crate::method::state::{Saved, SavedTensor};
+use crate::run::error::{RunDirError, damaged, io, write_atomically};
+
+/// The state after a round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// Rounds that are done.
+    pub round: u32,
+    /// The global model.
+    pub parameters: Vec<f32>,
+    /// Names the experiment and its data; see [`crate::run::fingerprint`].
+    pub fingerprint: String,
+    /// What the method keeps from round to round.
+    pub method: Saved,
+}
+
+const FILE: &str = "state.safetensors";
+const PARAMETERS: &str = "parameters";
+/// The keys that are not the method's.
+const ROUND: &str = "round";
+const FINGERPRINT: &str = "fingerprint";
+
+impl Checkpoint {
+    pub(super) fn save(&self, folder: &Path) -> Result<(), RunDirError> {
+        fs::create_dir_all(folder).map_err(io("create", folder))?;
+        let path = folder.join(FILE);
+        let bytes = self.encode().map_err(|reason| damaged(&path, reason))?;
+        write_atomically(&path, &bytes)
+    }
+
+    pub(super) fn load(
+        folder: &Path,
+        fingerprint: &str,
+        parameter_count: usize,
+    ) -> Result<Option<Self>, RunDirError> {
+        let path = folder.join(FILE);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let bytes = fs::read(&path).map_err(io("read", &path))?;
+        let checkpoint = Self::decode(&bytes).map_err(|reason| damaged(&path, reason))?;
+        let foreign = |reason: String| {
+            let path = path.display().to_string();
+            Err(RunDirError::Foreign { path, reason })
+        };
+        if checkpoint.fingerprint != fingerprint {
+            return foreign("the fingerprint differs".to_owned());
+        }
+        let found = checkpoint.parameters.len();
+        if found != parameter_count {
+            return foreign(format!(
+                "{found} parameters, where the model has {parameter_count}"
+            ));
+        }
+        Ok(Some(checkpoint))
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, String> {
+        let bytes = floats_to_bytes(&self.parameters);
+        let view = TensorView::new(Dtype::F32, vec![self.parameters.len()], &bytes)
+            .map_err(|error| error.to_string())?;
+        let mut metadata = HashMap::from([
+            (ROUND.to_owned(), self.round.to_string()),
+            (FINGERPRINT.to_owned(), self.fingerprint.clone()),
+        ]);
+        metadata.extend(self.method.entries.clone());
+        let mut tensors = vec![(PARAMETERS, view)];
+        for (name, tensor) in &self.method.tensors {
+            let view = TensorView::new(tensor.dtype, tensor.shape.clone(), &tensor.bytes);
+            tensors.push((name, view.map_err(|error| error.to_string())?));
+        }
+        serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
+    }
+
+    /// Reads the bytes of a checkpoint's file.
+    ///
+    /// # Errors
+    /// What is wrong with them, to follow "the file is damaged: ".
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+        let mut entries = header.metadata().clone().unwrap_or_default();
+        let mut entry = |key: &str| entries.remove(key).ok_or(format!("it has no `{key}`"));
+        let round = entry(ROUND)?
+            .parse()
+            .map_err(|_| "`round` is no number".to_owned())?;
+        let fingerprint = entry(FINGERPRINT)?;
+        let view = tensors
+            .tensor(PARAMETERS)
+            .map_err(|error| error.to_string())?;
+        let of_method = tensors.iter().filter(|(name, _)| *name != PARAMETERS);
+        let of_method = of_method.map(|(name, view)| {
+            let tensor = SavedTensor {
+                dtype: view.dtype(),
+                shape: view.shape().to_vec(),
+                bytes: view.data().to_vec(),
+            };
+            (name.to_owned(), tensor)
+        });
+        Ok(Self {
+            round,
+            parameters: bytes_to_floats(&view)?,
+            fingerprint,
+            method: Saved {
+                tensors: of_method.collect(),
+                entries: entries.into_iter().collect(),
+            },
+        })
+    }
+}
+
+/// Little-endian, as safetensors has it.
+pub(super) fn floats_to_bytes(values: &[f32]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
+}
+
+/// The finite `f32` values of a tensor.
+pub(super) fn bytes_to_floats(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
+    if view.dtype() != Dtype::F32 {
+        return Err(format!("its numbers are {:?}, not F32", view.dtype()));
+    }
+    let (words, _) = view.data().as_chunks::<4>();
+    let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+    if values.iter().all(|value| value.is_finite()) {
+        Ok(values)
+    } else {
+        Err("it holds a parameter that is not finite".to_owned())
+    }
+}

@@ -1,0 +1,144 @@
+//! `model.safetensors`: `weights` (outputs × features) and `biases` (outputs), and under `smolfed`
+//! in its metadata, as JSON, what they mean. A model with a hidden layer has that layer's under
+//! these names, a row a hidden unit, and above it `head_weights` and `head_biases`, if they are
+//! shared.
+
+use std::collections::HashMap;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::{bytes_to_floats, floats_to_bytes};
+use crate::data::dataset::Names;
+use crate::task::Task;
+
+/// The key of our metadata. Only one: the format writes several in no fixed order, and the same
+/// model must be the same bytes.
+const METADATA: &str = "smolfed";
+
+/// How the features of a sample lie, and what features and classes are called.
+#[derive(Clone, Debug, Default)]
+pub struct InputLayout {
+    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    pub axes: Vec<usize>,
+    /// Names of features and classes, where known.
+    pub names: Names,
+    /// Whether outputs are a representation and no scores.
+    pub is_encoder: bool,
+}
+
+/// A trained model as it stands in its file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelFile {
+    /// Rows of W, one an output, as a flat slice.
+    pub weights: Vec<f32>,
+    /// One an output; empty if they stay on the devices.
+    pub biases: Vec<f32>,
+    /// Units of the hidden layer, whose weights these then are.
+    pub hidden: Option<usize>,
+    /// Number of features.
+    pub features: usize,
+    /// Lengths of the axes of a sample that is a grid, slowest first; empty otherwise.
+    pub axes: Vec<usize>,
+    /// Name of each feature; empty where not known.
+    pub feature_names: Vec<String>,
+    /// Name of each class; empty where not known.
+    pub class_names: Vec<String>,
+}
+
+/// What our metadata holds.
+#[derive(Default, Serialize, Deserialize)]
+struct Meaning {
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hidden: Option<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    axes: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    feature_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    class_names: Vec<String>,
+}
+
+pub(super) fn encode(
+    task: &Task,
+    layout: &InputLayout,
+    parameters: &[f32],
+) -> Result<Vec<u8>, String> {
+    const NAMES: [&str; 4] = ["weights", "biases", "head_weights", "head_biases"];
+    let lengths = task.tensors();
+    let rows = lengths.as_slice().chunks(2).flat_map(|layer| match layer {
+        [_, rows] => [Some(*rows), None],
+        _ => [None, None],
+    });
+    // Tensors that stay on the devices are not there.
+    let (mut rest, mut parts) = (parameters, Vec::new());
+    for ((name, length), rows) in NAMES.into_iter().zip(lengths.as_slice()).zip(rows) {
+        let Some((tensor, after)) = rest.split_at_checked(*length) else {
+            break;
+        };
+        let shape = match rows {
+            Some(rows) => vec![rows, length / rows.max(1)],
+            None => vec![*length],
+        };
+        parts.push((name, shape, floats_to_bytes(tensor)));
+        rest = after;
+    }
+    if parts.is_empty() || !rest.is_empty() {
+        return Err("the model has another number of parameters".to_owned());
+    }
+    let mut tensors = Vec::new();
+    for (name, shape, bytes) in &parts {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
+        tensors.push((*name, view.map_err(|error| error.to_string())?));
+    }
+    let meaning = Meaning {
+        model: match layout.is_encoder {
+            true => "encoder".to_owned(),
+            false => task.kind().name().to_owned(),
+        },
+        hidden: task.hidden_count(),
+        axes: layout.axes.clone(),
+        feature_names: layout.names.features.clone(),
+        class_names: layout.names.classes.clone(),
+    };
+    let meaning = serde_json::to_string(&meaning).map_err(|error| error.to_string())?;
+    let metadata = HashMap::from([(METADATA.to_owned(), meaning)]);
+    serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
+}
+
+impl ModelFile {
+    /// Reads the bytes of a model's file.
+    ///
+    /// # Errors
+    /// What is wrong with them, to follow "the file is damaged: ".
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+        let tensor = |name| tensors.tensor(name).map_err(|error| error.to_string());
+        let weights = tensor("weights")?;
+        let &[_, features] = weights.shape() else {
+            return Err("`weights` is no matrix".to_owned());
+        };
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+        let meaning = header.metadata().as_ref().and_then(|all| all.get(METADATA));
+        let meaning = match meaning {
+            // A file of another tool: the numbers are enough.
+            None => Meaning::default(),
+            Some(text) => serde_json::from_str::<Meaning>(text)
+                .map_err(|error| format!("`{METADATA}` in its metadata: {error}"))?,
+        };
+        Ok(Self {
+            weights: bytes_to_floats(&weights)?,
+            // They may stay on the devices.
+            biases: match tensors.tensor("biases") {
+                Ok(biases) => bytes_to_floats(&biases)?,
+                Err(_) => Vec::new(),
+            },
+            hidden: meaning.hidden,
+            features,
+            axes: meaning.axes,
+            feature_names: meaning.feature_names,
+            class_names: meaning.class_names,
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! What can go wrong with the files of a run.
+
+use std::path::Path;
+
+use crate::config::ConfigError;
+use crate::durable;
+
+/// What can go wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunDirError {
+    /// The directory of a new run is taken.
+    #[error("{path} already exists: choose another --out, or --resume {path}")]
+    Exists {
+        /// The directory.
+        path: String,
+    },
+    /// A directory without a run.
+    #[error("{path} is not a run directory: it has no {file}")]
+    NotARun {
+        /// The directory.
+        path: String,
+        /// What is missing.
+        file: &'static str,
+    },
+    /// Reading or writing failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// read, write or create.
+        action: &'static str,
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the run is damaged.
+    #[error("{path} is damaged: {reason}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A checkpoint or results that belong to other data or another experiment.
+    #[error("{path} was made with other data or another experiment: {reason}")]
+    Foreign {
+        /// The file.
+        path: String,
+        /// What differs.
+        reason: String,
+    },
+    /// The configuration of the run.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// [`durable::write_atomically`], with the error of a run directory.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RunDirError> {
+    durable::write_atomically(path, bytes).map_err(io("write", path))
+}
+
+/// An error about the content of a file.
+pub(crate) fn damaged(path: &Path, reason: String) -> RunDirError {
+    RunDirError::Damaged {
+        path: path.display().to_string(),
+        reason,
+    }
+}
+
+/// An error about a file.
+pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunDirError {
+    let path = path.display().to_string();
+    move |source| RunDirError::Io {
+        action,
+        path,
+        source,
+    }
+}

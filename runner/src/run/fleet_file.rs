@@ -1,0 +1,28 @@
+//! `fleet.toml` of a run directory: where real devices are, and what tells the run from others.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What `fleet.toml` of a run directory says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetFile {
+    /// Tells the run from others of the same experiment; random.
+    pub id: String,
+    /// The seed of the coordinator's randomness; absent if that is secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// What is added to a round to get the number that names its streams.
+    pub first_number: u32,
+    /// The file with the keys.
+    pub keys: PathBuf,
+    /// Simulated devices.
+    pub simulated: u32,
+    /// Milliseconds that a device has for its part in a round.
+    pub timeout_ms: u64,
+    /// Where the coordinator connects to devices.
+    pub devices: Vec<String>,
+    /// Where devices connect to the coordinator.
+    pub listen: Vec<String>,
+}

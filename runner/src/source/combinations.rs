@@ -1,0 +1,32 @@
+//! Which methods run over which sources: every method over every source, except for those of one
+//! table.
+
+use crate::method::MethodName;
+
+/// The sources that do not take every method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceName {
+    /// Real devices.
+    Fleet,
+    /// A recorded participation.
+    Replay,
+}
+
+/// What version 1 of the protocol can carry.
+pub const ONE_MODEL: &str = "version 1 of the protocol has only one model, without a hidden layer, \
+                             that is the same on all devices";
+const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";
+
+/// Why a method cannot run over a source; `None` if it can.
+///
+/// Real devices run the client of `smolfed-core`, which trains the shared model and sends the
+/// difference: other methods cannot run over them until they are named here.
+#[must_use]
+pub const fn refusal(source: SourceName, method: MethodName) -> Option<&'static str> {
+    match (source, method) {
+        (_, MethodName::CentralSc) => Some(NO_COHORTS),
+        (SourceName::Replay, _) => None,
+        (SourceName::Fleet, MethodName::DpFed | MethodName::DpFedLs | MethodName::Fedprox) => None,
+        (SourceName::Fleet, _) => Some(ONE_MODEL),
+    }
+}

@@ -1,0 +1,73 @@
+//! What a source is.
+
+use smolfed_accounting::Sampling;
+use smolfed_core::stream::Root;
+
+use crate::fleet::keys::KeysError;
+use crate::method::contract::{Assignment, Learner};
+use crate::method::state::StateError;
+use crate::release::{Outcome, PrivateSum};
+use crate::run::error::RunDirError;
+
+/// Who takes part in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// The number that names the round's random streams, on devices and on the server.
+    pub number: u32,
+    /// The devices that were drawn, ascending.
+    pub cohort: Vec<u32>,
+}
+
+/// The exact sum of what a cohort sent, and what came of each device.
+#[derive(Debug)]
+pub struct CohortSum {
+    /// Without the server's noise yet: private.
+    pub sum: PrivateSum,
+    /// Outcomes in the order of the cohort.
+    pub outcomes: Vec<Outcome>,
+    /// Why messages beside the updates were left out, a reason each, if there are any.
+    pub left_out_messages: Vec<String>,
+}
+
+/// Where devices are. With every source, a device that was drawn but has no update contributes zero
+/// to the sum and changes nothing else.
+pub trait Source {
+    /// Draws the cohort of a round by the accounted sampling scheme. `None` if the round was
+    /// already charged in the ledger but interrupted: its random streams may have been used and
+    /// must not be used for another sum.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the round cannot take place.
+    fn draw(
+        &mut self,
+        sampling: &Sampling,
+        root: &Root,
+        round: u32,
+    ) -> Result<Option<Draw>, SourceError>;
+
+    /// Has the devices of a cohort train, and sums up what they send.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the round cannot take place; not if devices fail.
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError>;
+}
+
+/// Why a source has no sum.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// What devices keep.
+    #[error(transparent)]
+    States(#[from] StateError),
+    /// The round numbers of a fleet.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// The record of who took part could not be written.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+}

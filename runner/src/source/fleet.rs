@@ -1,0 +1,160 @@
+//! Real devices among simulated ones: the coordinator as a source of the round loop.
+//!
+//! The devices named in the keys file are real: their data stay on them, and their updates are
+//! checked as far as possible. All others are simulated. The sum is exact in either case.
+
+pub mod terms;
+
+use smolfed_accounting::Sampling;
+use smolfed_core::stream::Root;
+use smolfed_core::wire::message::Invitation;
+
+use super::contract::{CohortSum, Draw, Source, SourceError};
+use super::participation::Participation;
+use super::sampling::draw_cohort;
+use super::simulated::train_cohort;
+use crate::data::federation::Federation;
+use crate::fleet::coordinator::Coordinator;
+use crate::fleet::exchange::{ExchangeOutcome, Offer};
+use crate::fleet::peer::Terms;
+use crate::method::contract::{Assignment, Learner};
+use crate::release::Outcome;
+use crate::run::records::RecordFile;
+
+/// Real devices among simulated ones.
+#[derive(Debug)]
+pub struct Fleet<'a> {
+    fleet: Coordinator,
+    federation: &'a Federation,
+    terms: Terms,
+    first_number: u32,
+    /// Rounds below were paid for by an earlier process, whatever came of them.
+    paid: u32,
+    participation: RecordFile<Participation>,
+}
+
+impl<'a> Fleet<'a> {
+    /// A fleet at work for a run whose first `paid` rounds were paid for.
+    #[must_use]
+    pub const fn new(
+        fleet: Coordinator,
+        federation: &'a Federation,
+        terms: Terms,
+        (first_number, paid): (u32, u32),
+        participation: RecordFile<Participation>,
+    ) -> Self {
+        Self {
+            fleet,
+            federation,
+            terms,
+            first_number,
+            paid,
+            participation,
+        }
+    }
+
+    /// The fleet.
+    #[must_use]
+    pub const fn fleet(&self) -> &Coordinator {
+        &self.fleet
+    }
+
+    fn record(&mut self, record: &Participation) -> Result<(), SourceError> {
+        self.participation.append(record)?;
+        self.participation.sync()?;
+        Ok(())
+    }
+
+    /// The invitation of a round; `None` without a clip norm, which [`terms::terms`] has seen to.
+    fn invitation(&self, assignment: &Assignment<'_>) -> Option<Invitation> {
+        let training = &assignment.training;
+        Some(Invitation {
+            shape: self.terms.shape,
+            epochs: training.epochs,
+            batch_size: training.batch_size,
+            learning_rate: training.learning_rate,
+            weight_decay: training.weight_decay,
+            proximal: training.proximal,
+            clipping: training.clipping,
+            gradient_smoothing: training.gradient_smoothing,
+            grid: assignment.release.encoding.grid()?,
+            noise: assignment.release.device_noise().copied(),
+        })
+    }
+}
+
+impl Source for Fleet<'_> {
+    fn draw(
+        &mut self,
+        sampling: &Sampling,
+        root: &Root,
+        round: u32,
+    ) -> Result<Option<Draw>, SourceError> {
+        let number = self.first_number.saturating_add(round);
+        if round < self.paid {
+            self.record(&Participation {
+                round,
+                number,
+                burned: true,
+                ..Participation::default()
+            })?;
+            return Ok(None);
+        }
+        let cohort = draw_cohort(sampling, root, number);
+        Ok(Some(Draw { number, cohort }))
+    }
+
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        let is_real = |device: &u32| self.fleet.has(*device);
+        let simulated: Vec<u32> = cohort.iter().copied().filter(|x| !is_real(x)).collect();
+        let federation = self.federation;
+        let Some(invitation) = self.invitation(assignment) else {
+            return Ok(train_cohort(assignment, learner, federation, cohort)?);
+        };
+        let offer = Offer {
+            number: assignment.number,
+            invitation,
+            model: assignment.global.to_vec(),
+        };
+        let (mut answers, trained) = self.fleet.round(offer, cohort, || {
+            train_cohort(assignment, learner, federation, &simulated)
+        })?;
+        let mut trained = trained?;
+        let mut record = Participation {
+            round: assignment.round,
+            number: assignment.number,
+            cohort: cohort.to_vec(),
+            ..Participation::default()
+        };
+        let mut simulated = trained.outcomes.into_iter();
+        let mut outcomes = Vec::with_capacity(cohort.len());
+        for device in cohort {
+            match answers.remove(device) {
+                None => outcomes.extend(simulated.next()),
+                Some(ExchangeOutcome::Answered(update)) => {
+                    trained.sum.add_received(&update);
+                    record.answered.push(*device);
+                    outcomes.push(Outcome::Answered);
+                }
+                Some(ExchangeOutcome::Missing(absence)) => {
+                    let round = assignment.round;
+                    self.fleet
+                        .report(&format!("round {round}: device {device}: {absence}"));
+                    record.missing.insert(*device, absence.to_string());
+                    outcomes.push(Outcome::Missing);
+                }
+            }
+        }
+        self.record(&record)?;
+        Ok(CohortSum {
+            sum: trained.sum,
+            outcomes,
+            left_out_messages: trained.left_out_messages,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! What a federation asks of real devices, and whether an experiment can ask it.
+
+use smolfed_core::wire::message::{Shape, update_chunks};
+
+use crate::data::federation::Federation;
+use crate::experiment::Experiment;
+use crate::fleet::coordinator::FleetError;
+use crate::fleet::keys::FleetKeys;
+use crate::fleet::peer::Terms;
+use crate::release::Encoding;
+use crate::source::combinations::{ONE_MODEL, SourceName, refusal};
+use crate::task::Task;
+
+/// Why an experiment cannot be run with real devices.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Updates without a bound have no form on the wire.
+    #[error(
+        "`privacy.clip_norm` is missing: real devices send their updates on the grid of a clip norm"
+    )]
+    NoClipNorm,
+    /// A method, model or setting that the protocol does not support.
+    #[error("{what} is supported only in simulations: {reason}")]
+    SimulationOnly {
+        /// Which.
+        what: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A model that the wire cannot carry.
+    #[error(
+        "the model has {features} features and {outputs} scores: a device can have up to 65,535 of \
+         each, and an update of up to 65,535 chunks"
+    )]
+    TooLarge {
+        /// Features.
+        features: usize,
+        /// Scores.
+        outputs: usize,
+    },
+    /// A key for a device that the federation does not have.
+    #[error("the keys name device {device}, but the federation has devices 0 to {last}")]
+    NoSuchDevice {
+        /// The device.
+        device: u32,
+        /// The last device of the federation.
+        last: u32,
+    },
+    /// The numbers of real and simulated devices do not add up.
+    #[error(
+        "the federation has {devices} devices, {real} of which have keys: `--simulated {rest}` \
+         simulates the others, and `--simulated 0` makes it a federation of {real}"
+    )]
+    Count {
+        /// Devices of the federation.
+        devices: u32,
+        /// Devices with keys.
+        real: u32,
+        /// The difference.
+        rest: u32,
+    },
+    /// The fleet.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+}
+
+impl ServeError {
+    /// Whether the input is to blame, not the run.
+    #[must_use]
+    pub const fn is_bad_input(&self) -> bool {
+        !matches!(
+            self,
+            Self::Fleet(FleetError::Listen { .. } | FleetError::Entropy(_) | FleetError::Thread(_))
+        )
+    }
+}
+
+/// Checks that the devices with keys and the simulated ones are those of the federation.
+///
+/// # Errors
+/// [`ServeError::NoSuchDevice`], [`ServeError::Count`].
+pub fn check_devices(
+    federation: &Federation,
+    keys: &FleetKeys,
+    simulated: u32,
+) -> Result<(), ServeError> {
+    let devices = federation.device_count();
+    let real = keys.keys().len() as u32;
+    if let Some(device) = keys.keys().keys().find(|device| **device >= devices) {
+        return Err(ServeError::NoSuchDevice {
+            device: *device,
+            last: devices.saturating_sub(1),
+        });
+    }
+    if real.checked_add(simulated) != Some(devices) {
+        return Err(ServeError::Count {
+            devices,
+            real,
+            rest: devices.saturating_sub(real),
+        });
+    }
+    Ok(())
+}
+
+/// What the federation asks of its devices.
+///
+/// # Errors
+/// [`ServeError::NoClipNorm`], [`ServeError::TooLarge`], [`ServeError::SimulationOnly`].
+pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
+    if experiment.release.encoding == Encoding::Unbounded {
+        return Err(ServeError::NoClipNorm);
+    }
+    let simulation_only = |what: String, reason| Err(ServeError::SimulationOnly { what, reason });
+    let method = experiment.config.method;
+    if let Some(reason) = refusal(SourceName::Fleet, method) {
+        return simulation_only(format!("method \"{}\"", method.name()), reason);
+    }
+    if experiment.release.weight_cap.is_some() {
+        let what = "`cohort.weighting` by \"samples\"".to_owned();
+        return simulation_only(what, "real devices do not disclose their number of samples");
+    }
+    if experiment.task().hidden_count().is_some() {
+        return simulation_only("`model.hidden`".to_owned(), ONE_MODEL);
+    }
+    let shape = shape(experiment.task()).ok_or(ServeError::TooLarge {
+        features: experiment.task().feature_count(),
+        outputs: experiment.task().output_count(),
+    })?;
+    let privacy = &experiment.privacy;
+    Ok(Terms {
+        shape,
+        local_noise: privacy.is_local() && privacy.noise.is_some(),
+    })
+}
+
+/// The model as the wire names it, if it can be carried.
+#[must_use]
+pub fn shape(task: &Task) -> Option<Shape> {
+    let shape = Shape {
+        kind: task.wire_kind(),
+        features: task.feature_count().try_into().ok()?,
+        outputs: task.output_count().try_into().ok()?,
+    };
+    // The widest update has values of 57 bits.
+    u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
+    Some(shape)
+}

@@ -1,0 +1,90 @@
+//! Simulated devices that take part as a record says: the run ends with the same model if the
+//! random streams are the same.
+
+use smolfed_accounting::Sampling;
+use smolfed_core::stream::Root;
+
+use super::combinations::{SourceName, refusal};
+use super::contract::{CohortSum, Draw, Source, SourceError};
+use super::participation::Participation;
+use super::simulated::train_cohort;
+use crate::config::Config;
+use crate::data::federation::Federation;
+use crate::method::contract::{Assignment, Learner};
+use crate::release::Outcome;
+
+/// Simulated devices that take part as a record says.
+#[derive(Debug)]
+pub struct Replayed<'a> {
+    federation: &'a Federation,
+    rounds: Vec<Participation>,
+}
+
+impl<'a> Replayed<'a> {
+    /// Repeats `rounds`.
+    ///
+    /// # Errors
+    /// What is wrong: a method that cannot repeat a participation, a device that the federation
+    /// does not have, or too few rounds.
+    pub fn new(
+        federation: &'a Federation,
+        rounds: Vec<Participation>,
+        config: &Config,
+    ) -> Result<Self, String> {
+        if let Some(reason) = refusal(SourceName::Replay, config.method) {
+            let name = config.method.name();
+            return Err(format!("\"{name}\" cannot repeat one: {reason}"));
+        }
+        let devices = federation.device_count();
+        let stranger = rounds
+            .iter()
+            .flat_map(|record| &record.cohort)
+            .find(|device| **device >= devices);
+        if let Some(device) = stranger {
+            return Err(format!(
+                "it names device {device}, but there are {devices} devices"
+            ));
+        }
+        let (found, needed) = (rounds.len(), config.rounds);
+        if found < needed as usize {
+            return Err(format!("it has {found} rounds, but `rounds` is {needed}"));
+        }
+        Ok(Self { federation, rounds })
+    }
+
+    fn record(&self, round: u32) -> Option<&Participation> {
+        self.rounds.get(round as usize)
+    }
+}
+
+impl Source for Replayed<'_> {
+    fn draw(&mut self, _: &Sampling, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
+        let record = self.record(round).filter(|record| !record.burned);
+        Ok(record.map(|record| Draw {
+            number: record.number,
+            cohort: record.cohort.clone(),
+        }))
+    }
+
+    fn sum(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        let record = self.record(assignment.round);
+        let is_missing = |device: &u32| record.is_some_and(|x| x.missing.contains_key(device));
+        let present: Vec<u32> = cohort.iter().copied().filter(|x| !is_missing(x)).collect();
+        let trained = train_cohort(assignment, learner, self.federation, &present)?;
+        let mut outcomes = trained.outcomes.into_iter();
+        let outcome = |device| match is_missing(device) {
+            true => Some(Outcome::Missing),
+            false => outcomes.next(),
+        };
+        let outcomes = cohort.iter().filter_map(outcome).collect();
+        Ok(CohortSum {
+            outcomes,
+            ..trained
+        })
+    }
+}

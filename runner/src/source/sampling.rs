@@ -1,0 +1,165 @@
+//! Which devices take part in a round. A cohort is drawn from the same [`Sampling`] value that the
+//! privacy event carries, so that the sampler and the accounting cannot disagree.
+//!
+//! The cohort of round t comes from the server's stream (CohortSampling, t, 0) alone: it does not
+//! depend on earlier rounds, and a resumed run draws the same. Amplification by sampling assumes
+//! that nobody but the server learns the cohorts; a simulation's seed gives them away.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+
+use rand_core::Rng;
+use smolfed_core::stream::{self, Purpose, Root, StreamId};
+
+use smolfed_accounting::event::Sampling;
+
+/// Draws the cohort of `round`, in ascending order of devices.
+///
+/// * `Uniform`: every set of `cohort_size` devices is equally likely (Floyd's method; memory and
+///   time grow with the cohort, not with the federation).
+/// * `Poisson`: every device independently with probability τ. τ is compared as a multiple of
+///   2⁻⁶⁴, rounded down: no device is drawn more often than the accounting assumes.
+/// * `Full` and `Unsampled`: every device. With `Unsampled`, the devices themselves decide when to
+///   take part; in a simulation all of them do.
+#[must_use]
+pub fn draw_cohort(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
+    let id = StreamId {
+        purpose: Purpose::CohortSampling,
+        round,
+        device: 0,
+    };
+    let mut rng = root.stream(id);
+    match *sampling {
+        Sampling::Uniform {
+            device_count,
+            cohort_size,
+            ..
+        } => uniform(device_count, cohort_size, &mut rng),
+        Sampling::Poisson {
+            device_count,
+            sampling_rate,
+            ..
+        } => poisson(device_count, sampling_rate.get(), &mut rng),
+        Sampling::Full { device_count, .. } | Sampling::Unsampled { device_count, .. } => {
+            (0..device_count).collect()
+        }
+    }
+}
+
+/// Floyd's method: for each of the last `size` devices, a uniform device up to it, or itself if
+/// that one is taken.
+fn uniform(device_count: u32, size: u32, rng: &mut impl Rng) -> Vec<u32> {
+    let mut chosen = BTreeSet::new();
+    for last in device_count.saturating_sub(size)..device_count {
+        let candidate = match NonZeroU32::new(last.wrapping_add(1)) {
+            Some(bound) => stream::below(bound, rng),
+            // `last` is u32::MAX: every word is below 2^32.
+            None => rng.next_u32(),
+        };
+        if !chosen.insert(candidate) {
+            chosen.insert(last);
+        }
+    }
+    chosen.into_iter().collect()
+}
+
+fn poisson(device_count: u32, rate: f64, rng: &mut impl Rng) -> Vec<u32> {
+    // A product with a power of two is exact; `as` saturates 2^64 to the largest word, and a rate
+    // of 1 is treated apart.
+    let threshold = (rate * 2f64.powi(64)) as u64;
+    let certain = rate >= 1.0;
+    (0..device_count)
+        .filter(|_| rng.next_u64() < threshold || certain)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smolfed_accounting::params::SamplingRate;
+
+    fn counts(sampling: &Sampling, rounds: u32) -> (Vec<u32>, Vec<usize>) {
+        let root = Root::from_seed(7);
+        let mut per_device = vec![0; sampling.device_count() as usize];
+        let mut sizes = Vec::new();
+        for round in 0..rounds {
+            let cohort = draw_cohort(sampling, &root, round);
+            assert!(
+                cohort.windows(2).all(|pair| pair[0] < pair[1]),
+                "ascending, no repeats"
+            );
+            sizes.push(cohort.len());
+            for device in cohort {
+                per_device[device as usize] += 1;
+            }
+        }
+        (per_device, sizes)
+    }
+
+    #[test]
+    fn uniform_cohorts_have_their_size_and_every_device_the_same_chance() {
+        let (per_device, sizes) = counts(&Sampling::uniform(40, 10).unwrap(), 8_000);
+        assert!(sizes.iter().all(|size| *size == 10));
+        // Each count is Binomial(8000, 1/4): standard deviation 38.7. Beyond 6 deviations for one
+        // of 40 devices: probability below 40 · 2e-9 < 1e-7.
+        assert!(
+            per_device.iter().all(|n| n.abs_diff(2_000) < 233),
+            "{per_device:?}"
+        );
+    }
+
+    #[test]
+    fn uniform_pairs_are_equally_likely() {
+        let root = Root::from_seed(9);
+        let sampling = Sampling::uniform(5, 2).unwrap();
+        let mut pairs = std::collections::BTreeMap::new();
+        for round in 0..20_000 {
+            *pairs
+                .entry(draw_cohort(&sampling, &root, round))
+                .or_insert(0u32) += 1;
+        }
+        assert_eq!(pairs.len(), 10);
+        // Binomial(20000, 1/10): standard deviation 42.4; 6 deviations: below 10 · 2e-9.
+        assert!(pairs.values().all(|n| n.abs_diff(2_000) < 255), "{pairs:?}");
+    }
+
+    #[test]
+    fn poisson_cohorts_vary_and_match_the_rate() {
+        let rate = SamplingRate::new(0.05).unwrap();
+        let (per_device, sizes) = counts(&Sampling::poisson(100, rate).unwrap(), 4_000);
+        let total: usize = sizes.iter().sum();
+        // 400,000 coins of 1/20: standard deviation 138; 6 deviations: below 2e-9.
+        assert!(total.abs_diff(20_000) < 828, "{total}");
+        // Binomial(4000, 1/20): standard deviation 13.8; 6.5 deviations on 100 devices: below 1e-8.
+        assert!(
+            per_device.iter().all(|n| n.abs_diff(200) < 90),
+            "{per_device:?}"
+        );
+        assert!(sizes.iter().any(|size| *size != 5));
+    }
+
+    #[test]
+    fn everybody_comes_when_nobody_is_left_out() {
+        let root = Root::from_seed(1);
+        let all: Vec<u32> = (0..4).collect();
+        assert_eq!(draw_cohort(&Sampling::full(4).unwrap(), &root, 3), all);
+        assert_eq!(
+            draw_cohort(&Sampling::uniform(4, 4).unwrap(), &root, 3),
+            all
+        );
+        let certain = SamplingRate::new(1.0).unwrap();
+        assert_eq!(
+            draw_cohort(&Sampling::poisson(4, certain).unwrap(), &root, 3),
+            all
+        );
+    }
+
+    #[test]
+    fn a_round_draws_the_same_cohort_whenever_it_is_asked() {
+        let root = Root::from_seed(3);
+        let sampling = Sampling::uniform(1_000_000, 20).unwrap();
+        let first = draw_cohort(&sampling, &root, 5);
+        assert_eq!(first, draw_cohort(&sampling, &root, 5));
+        assert_ne!(first, draw_cohort(&sampling, &root, 6));
+    }
+}

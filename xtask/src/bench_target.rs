@@ -1,0 +1,125 @@
+//! `cargo xtask bench-target`: sizes and instruction counts of all targets, written to
+//! `docs/targets.md`, between its two marks.
+
+mod tables;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tables::{Counts, Measurement, tables};
+
+use crate::board::{BOARDS, Board, Region};
+use crate::elf::Sizes;
+use crate::federation::{Running, provisioned, serve, smolfed};
+use crate::toolchain::{Variant, firmware, root};
+
+/// The bench, optimised for speed.
+const FAST: Variant = Variant {
+    folder: "firmware-fast",
+    opt_level: Some("3"),
+    features: &[],
+    programs: &["bench"],
+};
+
+/// The same with the approximate `exp`.
+const MICROMATH: Variant = Variant {
+    folder: "firmware-micromath",
+    opt_level: Some("3"),
+    features: &["micromath"],
+    programs: &["bench"],
+};
+
+/// Around the generated part of `docs/targets.md`.
+const BEGIN: &str = "<!-- begin: cargo xtask bench-target -->\n";
+const END: &str = "<!-- end -->\n";
+
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let smolfed = smolfed()?;
+    let mut boards = vec![];
+    for board in BOARDS.iter().filter(|board| board.qemu.is_some()) {
+        eprintln!("{}", board.target);
+        let programs = firmware(board.target, &Variant::DEFAULT)?;
+        let fast = firmware(board.target, &FAST)?;
+        let micromath = firmware(board.target, &MICROMATH)?;
+        boards.push(Measurement {
+            board: *board,
+            sizes: Sizes::read(&programs.join("bare"))?,
+            round: Sizes::read(&programs.join("round"))?.flash(),
+            stack: stack(board, &programs.join("client"), &smolfed)?,
+            counts: [
+                counts(board, &fast.join("bench"))?,
+                counts(board, &programs.join("bench"))?,
+                counts(board, &micromath.join("bench"))?,
+            ],
+        });
+    }
+    let tables = tables(&boards)?;
+    print!("{tables}");
+    let path = root().join("docs/targets.md");
+    let page = std::fs::read_to_string(&path)?;
+    let (before, rest) = page
+        .split_once(BEGIN)
+        .ok_or("docs/targets.md has no begin mark")?;
+    let (_, after) = rest
+        .split_once(END)
+        .ok_or("docs/targets.md has no end mark")?;
+    std::fs::write(path, format!("{before}{BEGIN}{tables}{END}{after}"))?;
+    Ok(())
+}
+
+/// Runs the bench, which prints a name and a count in each line.
+fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
+    let shift = board.qemu.map_or(0, |qemu| qemu.instruction_shift);
+    let shift = format!("shift={shift},sleep=off");
+    let printed = board.print(program, &["-monitor", "none", "-icount", &shift])?;
+    let mut counts = BTreeMap::new();
+    for line in printed.lines() {
+        let (name, count) = line
+            .split_once(' ')
+            .ok_or("the bench prints names and counts")?;
+        counts.insert(name.to_owned(), count.parse()?);
+    }
+    Ok(counts)
+}
+
+/// Bytes of stack that the client used in a few rounds. The RAM of an emulated board is zero at
+/// first: what is not zero above the variables was stack at some time. (Zeros at the very end of
+/// the deepest frame are missed.)
+fn stack(board: &Board, client: &Path, smolfed: &Path) -> Result<u64, Box<dyn Error>> {
+    let dir = tempfile::tempdir()?;
+    let monitor = dir.path().join("monitor");
+    let socket = format!("unix:{},server=on,wait=off", monitor.display());
+    let running = provisioned(board, client, smolfed, dir.path(), |command| {
+        command.args(["-monitor", &socket]).stdout(Stdio::null());
+    })?;
+    serve(smolfed, dir.path(), Stdio::null())?;
+    let Region { start, length } = board.ram;
+    let image = dir.path().join("ram.bin");
+    let mut monitor = UnixStream::connect(monitor)?;
+    let file = image.display();
+    writeln!(monitor, "memsave {start:#x} {length:#x} \"{file}\"\nquit")?;
+    wait(running)?;
+    let image = std::fs::read(image)?;
+    let sizes = Sizes::read(client)?;
+    let above = image
+        .get(usize::try_from(sizes.data + sizes.bss)?..)
+        .unwrap_or_default();
+    let untouched = above.iter().take_while(|byte| **byte == 0).count();
+    Ok((above.len() - untouched) as u64)
+}
+
+/// Waits until the emulator has exited.
+fn wait(mut running: Running) -> Result<(), Box<dyn Error>> {
+    for _ in 0..100 {
+        if running.0.try_wait()?.is_some() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Err("the emulator does not exit".into())
+}

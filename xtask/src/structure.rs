@@ -1,0 +1,43 @@
+//! What the compiler does not check about the repository: no import cycle between files, no long
+//! line, no dead link or citation, no page that the book leaves out.
+
+use std::error::Error;
+use std::path::Path;
+
+mod citations;
+mod finding;
+mod imports;
+mod lines;
+mod links;
+mod modules;
+mod names;
+mod pages;
+mod repository;
+mod targets;
+
+use repository::Repository;
+
+/// Checks the repository and prints what is wrong with it.
+///
+/// # Errors
+/// Any finding; a file that cannot be read or parsed.
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let repository = Repository::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))?;
+    let pages = pages::read(&repository)?;
+    let mut findings = imports::cycles(&repository.root, &targets::of(&repository)?)?;
+    findings.extend(lines::check(&repository)?);
+    findings.extend(links::check(&repository, &pages));
+    findings.extend(citations::check(&repository, &pages)?);
+    if findings.is_empty() {
+        println!("structure: {} files checked", repository.files.len());
+        return Ok(());
+    }
+    for finding in &findings {
+        println!("{finding}");
+    }
+    Err(format!(
+        "the structure of the repository: {} findings",
+        findings.len()
+    )
+    .into())
+}

@@ -1,0 +1,58 @@
+//! The root files of every library, program, test and bench, asked of cargo.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::repository::Repository;
+
+/// Root files of all targets of all workspaces of the repository.
+///
+/// # Errors
+/// `cargo metadata` fails or prints something else.
+pub fn of(repository: &Repository) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut found = Vec::new();
+    for manifest in repository
+        .with_extension("toml")
+        .filter(|file| file.ends_with("Cargo.toml"))
+    {
+        if repository
+            .read(manifest)?
+            .lines()
+            .any(|line| line.trim() == "[workspace]")
+        {
+            found.extend(of_workspace(&repository.root.join(manifest))?);
+        }
+    }
+    Ok(found)
+}
+
+fn of_workspace(manifest: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--manifest-path",
+        ])
+        .arg(manifest)
+        .output()?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo metadata of {}: {stderr}", manifest.display()).into());
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"]
+        .as_array()
+        .ok_or("cargo metadata without packages")?;
+    Ok(packages
+        .iter()
+        .filter_map(|package| package["targets"].as_array())
+        .flatten()
+        .filter_map(|target| target["src_path"].as_str())
+        .map(PathBuf::from)
+        .collect())
+}
