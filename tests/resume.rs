@@ -1,4 +1,4 @@
-//! A run that was stopped goes on as if it had not been.
+//! A run that was stopped and resumed ends with the bits of an unbroken run.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 use crate::program::{Outcome, Place};
 use crate::run_dir::{Traces, rounds_done};
 
-/// Long enough to be hit in the middle, short enough to be run whole.
+/// Long enough to be stopped in the middle, short enough to run to its end.
 const SETTINGS: &str = "--set rounds=60 --seed 5 --set privacy.trust=local";
 
-/// The same length, with models of the devices' own, which a checkpoint must find as they were.
+/// The same length, with personal models, which a checkpoint must restore.
 const PERSONAL: &str = "--set rounds=60 --seed 5 --set method=pmtl --set server.smoothing_factor=0 \
                         --set data.device_test=0.2 --set data.devices=60";
 
-/// The same length, with correlation matrices, which a checkpoint must find as they were.
-const CONTRAST: &str = "--set rounds=60 --seed 5 --set method=fedsc --set server.smoothing_factor=0 --set \
-                        data.scale=unit --set data.devices=60 --set contrast.width=4 --set \
-                        contrast.privacy.epsilon=8 --set privacy.epsilon=inf";
+/// The same length, with correlation matrices, which a checkpoint must restore.
+const CONTRAST: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.scale=unit \
+                        --set data.devices=60 --set server.smoothing_factor=0 \
+                        --set contrast.width=4 --set contrast.privacy.epsilon=8 \
+                        --set privacy.epsilon=inf";
 
 /// The traces of an unbroken run of `settings`.
 fn unbroken(place: &Place, settings: &str) -> Traces {
@@ -41,19 +42,24 @@ fn interrupt(child: &Child) {
     assert!(status.success());
 }
 
+/// Starts a run in `broken` and stops it after some rounds, as Ctrl-C does.
+fn interrupted(place: &Place) -> Outcome {
+    let mut child = place.start(&format!("run --out broken --json {SETTINGS}"));
+    wait_for_rounds(&mut child, &place.path("broken"), 3);
+    interrupt(&child);
+    Outcome::of(child.wait_with_output().unwrap(), "SIGINT")
+}
+
 #[test]
 fn ctrl_c_stops_after_the_round_and_resume_ends_with_the_same_bits() {
     let place = Place::new();
     let whole = unbroken(&place, SETTINGS);
     let dir = place.path("broken");
-    let mut child = place.start(&format!("run --out broken --json {SETTINGS}"));
-    wait_for_rounds(&mut child, &dir, 3);
-    interrupt(&child);
-    let stopped = Outcome::of(child.wait_with_output().unwrap(), "SIGINT");
+    let stopped = interrupted(&place);
 
     assert_eq!(stopped.code, Some(1), "{stopped}");
     let done = rounds_done(&dir);
-    assert!(done < 60, "it was stopped on its way");
+    assert!(done < 60, "it was stopped before its end");
     assert_eq!(stopped.json()["rounds"], done);
     let advice = format!(
         "error: stopped after {done} of 60 rounds; resume with: smolfed run --resume broken\n"
@@ -69,6 +75,25 @@ fn ctrl_c_stops_after_the_round_and_resume_ends_with_the_same_bits() {
     let resumed = place.smolfed("run --resume broken --json").success();
     assert_eq!(resumed.json()["rounds"], 60);
     assert_eq!(Traces::read(&dir), whole);
+}
+
+/// A run that fails after its last round, before all its results are written, finds them when it
+/// is resumed: spectra, for one, are known only while the round runs.
+#[test]
+fn results_that_could_not_be_written_are_found_again() {
+    let place = Place::new();
+    let whole = unbroken(&place, SETTINGS);
+    interrupted(&place);
+    // A directory in the way of the file that is written last.
+    let obstacle = place.path("broken/diagnostics.json.partial");
+    std::fs::create_dir(&obstacle).unwrap();
+    let failed = place.smolfed("run --resume broken --json");
+    assert_eq!(failed.code, Some(1), "{failed}");
+    assert!(failed.stderr.contains("diagnostics.json"), "{failed}");
+
+    std::fs::remove_dir(&obstacle).unwrap();
+    place.smolfed("run --resume broken --json").success();
+    assert_eq!(Traces::read(&place.path("broken")), whole);
 }
 
 /// Kills the run at a different moment each time: after some rounds and a delay from a fixed
@@ -144,10 +169,9 @@ fn a_run_is_not_continued_on_other_data() {
     let model = Traces::read(&place.path("run"));
 
     place.write("table.csv", table.replacen("0.5", "0.6", 1));
-    let refused = place.smolfed("run --resume run");
-    let sentence = refused.refusal(2);
-    assert!(sentence.contains("checkpoint"), "{sentence}");
-    assert!(sentence.contains("other data"), "{sentence}");
+    place
+        .smolfed("run --resume run")
+        .refused(2, &["checkpoint", "other data"]);
     assert_eq!(
         Traces::read(&place.path("run")),
         model,
@@ -169,8 +193,9 @@ fn a_run_is_not_continued_with_another_configuration() {
         "run/config.toml",
         config.replace("rounds = 2", "rounds = 4"),
     );
-    let refused = place.smolfed("run --resume run");
-    assert!(refused.refusal(2).contains("another experiment"));
+    place
+        .smolfed("run --resume run")
+        .refused(2, &["another experiment"]);
 }
 
 #[test]
@@ -184,12 +209,9 @@ fn a_damaged_checkpoint_is_named() {
         "run/checkpoint/state.safetensors",
         &state[..state.len() / 2],
     );
-    let refused = place.smolfed("run --resume run");
-    let sentence = refused.refusal(2);
-    assert!(
-        sentence.contains("run/checkpoint/state.safetensors is damaged"),
-        "{sentence}"
-    );
+    place
+        .smolfed("run --resume run")
+        .refused(2, &["run/checkpoint/state.safetensors is damaged"]);
 }
 
 #[test]
@@ -197,7 +219,8 @@ fn only_a_run_is_resumed() {
     let place = Place::new();
     std::fs::create_dir(place.path("empty")).unwrap();
     for dir in ["empty", "missing"] {
-        let refused = place.smolfed(&format!("run --resume {dir}"));
-        assert!(refused.refusal(2).contains("no run directory"), "{refused}");
+        place
+            .smolfed(&format!("run --resume {dir}"))
+            .refused(2, &["not a run directory"]);
     }
 }

@@ -312,9 +312,11 @@ impl Run<'_> {
                 .statements(rounds, session.training.learner())?,
         };
         if let Some(recorder) = &session.recorder {
-            recorder.save(&mut session.training)?;
             recorder.dir().write_privacy(&statements)?;
             self.write_results(recorder.dir(), &session.training)?;
+            // Last: a run that is killed before it repeats its last rounds when it is resumed, and
+            // so finds again what is known of them only while they run.
+            recorder.save(&mut session.training)?;
         }
         let training = session.training;
         Ok(RunResult {
