@@ -6,6 +6,7 @@
 //! cargo xtask qemu BOARD             runs a federation with an emulated board
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
 //! cargo xtask structure              import cycles, long lines and dead links of the repository
+//! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N
 //! ```
 //!
 //! Where rustup has the library of a target, plain cargo builds; otherwise Debian's toolchain
@@ -18,6 +19,7 @@ mod board;
 mod elf;
 mod federation;
 mod firmware;
+mod mutants;
 mod qemu;
 mod structure;
 mod toolchain;
@@ -25,8 +27,8 @@ mod toolchain;
 use board::Board;
 use toolchain::Missing;
 
-const USAGE: &str =
-    "cargo xtask targets | firmware [TARGET]... | qemu BOARD | bench-target | structure";
+const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | qemu BOARD | bench-target | \
+                     structure | mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing: `./test` installs it and tries again.
 const MISSING: u8 = 3;
@@ -45,6 +47,8 @@ fn main() -> ExitCode {
         ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board)),
         ["bench-target"] => bench_target::run(),
         ["structure"] => structure::run(),
+        ["mutants"] => mutants::run(None),
+        ["mutants", shard] => mutants::run(Some(shard)),
         _ => {
             eprintln!("usage: {USAGE}\nboards: {}", board::names());
             return ExitCode::from(2);
