@@ -20,13 +20,13 @@ use smolfed_accounting::params::DeltaSpec;
 #[path = "protocol.rs"]
 pub mod protocol;
 
-pub use protocol::{coordinator, session};
+pub use protocol::{coordinator, flash, session};
 
 /// A fuzz target: its name, and what it does with the bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every parser by the name of its target.
-pub const PARSERS: [Target; 14] = [
+pub const PARSERS: [Target; 15] = [
     ("archive", archive),
     ("checkpoint", checkpoint),
     ("config", config),
@@ -35,6 +35,7 @@ pub const PARSERS: [Target; 14] = [
     ("data", data),
     ("delta", delta),
     ("experiment", experiment),
+    ("flash", flash),
     ("idx", idx),
     ("leaf", leaf),
     ("ledger", ledger),

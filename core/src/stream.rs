@@ -1,7 +1,7 @@
 //! Named random streams: counter-based, so that threads, scheduling and machine cannot matter.
 //!
 //! A stream is ChaCha20 as in RFC 8439: the 256-bit key is the root secret of a run or of a
-//! device, and the 96-bit nonce is the stream's *name*, three little-endian 32-bit words:
+//! device's ledger ([`Identity::bind`]), and the 96-bit nonce is the stream's *name*, three little-endian 32-bit words:
 //! purpose, round, device. The block counter starts at 0. Two names under one root never share
 //! a key stream, and a stream may be drawn in any order, on any machine, without the others.
 //! `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`] are part of them.
@@ -9,6 +9,8 @@
 //! A root made from a 64-bit seed ([`Root::from_seed`]) is for simulation and tests **only**: who
 //! knows the seed can subtract the noise. A deployment takes [`Root::from_secret`] with 32 bytes
 //! of entropy from hardware or from the operating system.
+//!
+//! [`Identity::bind`]: crate::session::Identity::bind
 
 use core::num::NonZeroU32;
 
@@ -90,6 +92,11 @@ impl Root {
             i += 1;
         }
         Self(key)
+    }
+
+    /// Whether it was made from a seed.
+    pub(crate) fn is_seeded(&self) -> bool {
+        self.0.ends_with(&SEED_DOMAIN)
     }
 
     /// The bytes, for the device's provisioning record.

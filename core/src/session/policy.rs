@@ -1,7 +1,7 @@
 //! Who a device is, and what it agrees to whatever a coordinator asks for.
 
 use crate::{
-    ledger::Budget,
+    ledger::{Budget, LedgerNonce, MaxJump},
     noise::DiscreteGaussian,
     stream::{Purpose, Root, Stream, StreamId},
     wire::mac::Key,
@@ -18,7 +18,28 @@ pub struct Identity {
     pub root: Root,
 }
 
+/// Separates the root of a ledger's streams from other uses of keyed BLAKE2s.
+const STREAMS_LABEL: &[u8] = b"smolfed streams";
+
 impl Identity {
+    /// Replaces the root by that of the streams of this ledger:
+    /// BLAKE2s-256(root; "smolfed streams" ‖ nonce).
+    ///
+    /// Keyed BLAKE2s is a pseudo-random function: for somebody who does not know the root, the roots
+    /// of two nonces are independent uniform keys, and so are the ChaCha20 streams under them. The
+    /// root itself keys nothing else. So a device whose ledger is new, because its flash was erased,
+    /// never draws from a stream again.
+    ///
+    /// A seeded root ([`Root::from_seed`]) stays: it names the streams of a simulation, which are
+    /// no secret and have to be the same on every board. No secret of 32 random bytes is taken for
+    /// one, but with probability 2⁻¹⁹².
+    pub fn bind(&mut self, nonce: &LedgerNonce) {
+        if !self.root.is_seeded() {
+            let root = Key::from_secret(*self.root.secret());
+            self.root = Root::from_secret(root.derive(STREAMS_LABEL, nonce));
+        }
+    }
+
     /// The device's stream for this purpose in this round, from its beginning.
     pub(super) fn stream(&self, purpose: Purpose, round: u32) -> Stream {
         self.root.stream(StreamId {
@@ -39,6 +60,8 @@ pub struct Policy {
     pub min_noise_multiplier: u64,
     /// Epochs in a round, at most.
     pub max_epochs: u32,
+    /// Round numbers that a round may be ahead of the device's ledger, at most.
+    pub max_jump: MaxJump,
 }
 
 impl Policy {

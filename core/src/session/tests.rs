@@ -7,7 +7,7 @@ use std::{format, string::ToString, vec, vec::Vec};
 use super::*;
 use crate::{
     client::Client,
-    ledger::{Budget, tests::Ram},
+    ledger::{Budget, MaxJump, tests::Ram},
     model::{Const, Linear, ModelKind, Softmax},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
@@ -37,6 +37,7 @@ mod stream;
 use coordinator::Coordinator;
 
 const KEY: [u8; 32] = [3; 32];
+const NONCE: [u8; 16] = [7; 16];
 const FEATURES: usize = 20;
 const PARAMETERS: usize = (FEATURES + 1) * 6;
 
@@ -55,6 +56,7 @@ fn policy() -> Policy {
         budget: Budget(5),
         min_noise_multiplier: 0,
         max_epochs: 10,
+        max_jump: MaxJump(100),
     }
 }
 
@@ -95,7 +97,7 @@ fn memory(parameters: usize, samples: usize, scores: usize) -> Memory<'static> {
 }
 
 fn ledger() -> Ledger<Ram> {
-    Ledger::create(Ram::new()).unwrap()
+    Ledger::create(Ram::new(), NONCE).unwrap()
 }
 
 fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
@@ -415,6 +417,70 @@ fn a_flash_that_fails_lets_no_round_begin() {
     let mut other = coordinator(1, noise());
     run(&mut board, &mut other, |bytes| bytes);
     assert_eq!(other.declined, Some(Decline::Storage));
+}
+
+/// An authentic invitation to a round number far ahead is declined and counted, and what the
+/// coordinator asks for next is answered.
+#[test]
+fn one_message_cannot_end_a_device() {
+    let mut flash = ledger().into_flash();
+    for (round, declined) in [
+        (u32::MAX - 1, Some(Decline::TooFar)),
+        (101, Some(Decline::TooFar)),
+        (100, None),
+        (0, Some(Decline::RoundUsed)),
+        (202, Some(Decline::TooFar)),
+        (201, None),
+    ] {
+        let mut board = board(policy(), Ledger::open(flash).unwrap(), round);
+        let mut other = coordinator(round, noise());
+        run(&mut board, &mut other, |bytes| bytes);
+        assert_eq!(other.declined, declined, "round {round}");
+        let counted = board.refusals().get(Refusal::Round);
+        assert_eq!(counted, u32::from(declined == Some(Decline::TooFar)));
+        flash = board.into_ledger().into_flash();
+    }
+    let past = Ledger::open(flash).unwrap().past();
+    assert_eq!((past.participations, past.next_round), (2, 202));
+}
+
+/// What a device with this secret root and ledger sends in round 3.
+fn sent_by(root: Root, ledger: Ledger<Ram>) -> Vec<i64> {
+    let identity = Identity { root, ..identity() };
+    let model = Softmax::new(Const::<FEATURES>, Const::<6>);
+    let nonces = stream(Purpose::Initialisation, 9);
+    let memory = memory(PARAMETERS, 10, 6);
+    let session = Session::new(identity, policy(), model, memory, ledger, nonces);
+    let mut board = session.unwrap();
+    let mut other = coordinator(3, noise());
+    run(&mut board, &mut other, |bytes| bytes);
+    assert!(other.done, "{:?}", other.declined);
+    other.integers
+}
+
+/// The same record after all flash was erased, in the same round with the same model: were the noise
+/// the same, the updates would be, and with another model their difference would be without noise.
+#[test]
+fn erased_device_never_repeats_streams() {
+    let root = || Root::from_secret([5; 32]);
+    let first = sent_by(root(), ledger());
+    // Firmware without entropy stops here.
+    let erased = Ram::<4, 64>::new;
+    let error = Ledger::open(erased()).unwrap_err();
+    assert_eq!(error, crate::ledger::LedgerError::Blank);
+    let new = Ledger::open_or_create(erased(), [8; 16]).unwrap();
+    let second = sent_by(root(), new);
+    let equal = first.iter().zip(&second).filter(|(a, b)| a == b).count();
+    // Differences of two values of a discrete Gaussian of σ = 1.5 · 2^20 on each coordinate: equal
+    // with probability 1.9e-7, so that one of 126 is with 2.4e-5; the seeds are fixed.
+    assert_eq!(equal, 0);
+    // The root of a ledger's streams depends on the nonce and on the secret, and is the same after
+    // a restart.
+    assert_eq!(first, sent_by(root(), ledger()));
+    assert_ne!(first, sent_by(Root::from_secret([6; 32]), ledger()));
+    // A simulation names its streams by its seed alone.
+    let simulated = expected(3, &invitation(noise()));
+    assert_eq!(simulated, sent_by(Root::from_seed(11), ledger()));
 }
 
 #[test]

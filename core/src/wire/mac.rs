@@ -31,6 +31,12 @@ pub type Nonce = [u8; NONCE_BYTES];
 /// Separates the key of a session from tags under the device key, whose first byte is 1 or 2.
 const SESSION_LABEL: &[u8] = b"smolfed session";
 
+/// Separates fingerprints from both.
+const FINGERPRINT_LABEL: &[u8] = b"smolfed fingerprint";
+
+/// Eight public bytes that tell one thing from another to those who know a key.
+pub type Fingerprint = [u8; 8];
+
 /// A key under which frames are tagged: of a device, or of one session with it.
 #[derive(Clone)]
 #[cfg_attr(test, derive(PartialEq))]
@@ -54,6 +60,26 @@ impl Key {
         let device = device.to_le_bytes();
         let parts = [SESSION_LABEL, &device, device_nonce, coordinator_nonce];
         Self(self.hash(32, &parts))
+    }
+
+    /// The fingerprint of something under this key: BLAKE2s-64(key; "smolfed fingerprint" ‖ parts).
+    ///
+    /// It says nothing of the parts to those who do not know the key. Parts of one kind have the
+    /// same lengths.
+    pub fn fingerprint(&self, parts: [&[u8]; 2]) -> Fingerprint {
+        let [first, second] = parts;
+        let hash = self.hash(8, &[FINGERPRINT_LABEL, first, second]);
+        hash.first_chunk().copied().unwrap_or_default()
+    }
+
+    /// The fingerprint of a device's ledger, which a coordinator remembers.
+    pub fn ledger_fingerprint(&self, device: u32, nonce: &[u8; 16]) -> Fingerprint {
+        self.fingerprint([&device.to_le_bytes(), nonce])
+    }
+
+    /// A pseudo-random function of `input` under this key, another one for each label.
+    pub(crate) fn derive(&self, label: &[u8], input: &[u8]) -> [u8; 32] {
+        self.hash(32, &[label, input])
     }
 
     /// The tag of a frame's header and body.

@@ -100,7 +100,7 @@ impl FleetKeys {
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(io("read", path))?;
         let Parsed { keys, device_seed } = parse(&text).map_err(content(path))?;
-        let counter = counter_of(path);
+        let counter = beside(path, ".round");
         let next_round = match fs::read_to_string(&counter) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
             read => {
@@ -162,10 +162,10 @@ impl FleetKeys {
     }
 }
 
-/// The file of the round number that belongs to a file of keys.
-fn counter_of(keys: &Path) -> PathBuf {
+/// A file that belongs to a file of keys: its name with something appended.
+pub(super) fn beside(keys: &Path, ending: &str) -> PathBuf {
     let mut name = keys.file_name().unwrap_or_default().to_os_string();
-    name.push(".round");
+    name.push(ending);
     keys.with_file_name(name)
 }
 
@@ -238,7 +238,7 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
     })
 }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
+pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
     let path = path.display().to_string();
     move |source| KeysError::Io {
         action,
@@ -247,7 +247,7 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysE
     }
 }
 
-fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
+pub(super) fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
     let path = path.display().to_string();
     move |reason| KeysError::Content { path, reason }
 }
