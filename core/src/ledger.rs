@@ -8,10 +8,10 @@
 //! and rounds only go up. A round that was begun and not finished is spent.
 //!
 //! **Nonce.** A ledger has a nonce, drawn when it is created, from which the streams derive
-//! ([`Identity::bind`]): a device whose flash was erased gets a new ledger, and with it new streams.
-//! It comes from the hardware's generator ([`Ledger::open_or_create`]), or from provisioning, which
-//! writes the ledger once; firmware without a generator uses [`Ledger::open`] and refuses a blank
-//! flash.
+//! ([`Identity::bind`]): a device whose flash was erased gets a new ledger, and with it new
+//! streams. It comes from the hardware's generator ([`Ledger::open_or_create`]), or from
+//! provisioning, which writes the ledger once; firmware without a generator uses [`Ledger::open`]
+//! and refuses a blank flash.
 //!
 //! # Format 2
 //!
@@ -41,10 +41,11 @@
 //! change it alike.
 //!
 //! 1. [`Ledger::begin`] erases the slot that does not count, writes the first copy, reads it back,
-//!    does the same with the second, and returns. So after it has returned, the slot has a readable copy,
-//!    with one flipped bit and indeed with any three.
-//! 2. A slot without a readable copy is therefore a write whose `begin` never returned. None of that
-//!    round's streams were used, and the other slot counts: falling back to it repeats nothing.
+//!    does the same with the second, and returns. So after it has returned, the slot has a readable
+//!    copy, with one flipped bit and indeed with any three.
+//! 2. A slot without a readable copy is therefore a write whose `begin` never returned. None of
+//!    that round's streams were used, and the other slot counts: falling back to it repeats
+//!    nothing.
 //! 3. A slot is erased only while the other one counts, whose first copy is then complete and stays
 //!    readable. So there is always a readable copy, and what it says never goes back behind a
 //!    `begin` that has returned. A torn write with a readable copy counts as a participation that
@@ -59,11 +60,11 @@
 //! nonce.
 //!
 //! **Format 1** had slots of one copy of 32 bytes: `sfL1`, sequence number, participations, next
-//! round, CRC-32 of these 16 bytes, and zeros. It is upgraded when it is opened, into blocks that do
-//! not hold the record that counts: until the new record is readable, the old one is there. A copy
-//! of it is readable with a flipped bit too, so that damage to the newest record is told from a
-//! write that was cut. There is no nonce: an upgraded ledger has the nonce 0, under which no stream
-//! was drawn before, since firmware of format 1 drew from the root itself.
+//! round, CRC-32 of these 16 bytes, and zeros. It is upgraded when it is opened, into blocks that
+//! do not hold the record that counts: until the new record is readable, the old one is there. A
+//! copy of it is readable with a flipped bit too, so that damage to the newest record is told from
+//! a write that was cut. There is no nonce: an upgraded ledger has the nonce 0, under which no
+//! stream was drawn before, since firmware of format 1 drew from the root itself.
 //!
 //! What the ledger cannot see: flash that is put back to an earlier state as a whole, by somebody
 //! who holds the board in their hands.
@@ -198,8 +199,8 @@ impl<F: NorFlash> Ledger<F> {
         }
     }
 
-    /// Whether a copy was completed and is not readable. One that is readable counts from now on, if
-    /// no newer one does.
+    /// Whether a copy was completed and is not readable. One that is readable counts from now on,
+    /// if no newer one does.
     fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES], format: &Format) -> bool {
         let Some(record) = Record::of(bytes, format) else {
             return format.is_whole(bytes);

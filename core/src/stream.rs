@@ -1,10 +1,11 @@
 //! Named random streams: counter-based, so that threads, scheduling and machine cannot matter.
 //!
 //! A stream is ChaCha20 as in RFC 8439: the 256-bit key is the root secret of a run or of a
-//! device's ledger ([`Identity::bind`]), and the 96-bit nonce is the stream's *name*, three little-endian 32-bit words:
-//! purpose, round, device. The block counter starts at 0. Two names under one root never share
-//! a key stream, and a stream may be drawn in any order, on any machine, without the others.
-//! `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`] are part of them.
+//! device's ledger ([`Identity::bind`]), and the 96-bit nonce is the stream's *name*, three
+//! little-endian 32-bit words: purpose, round, device. The block counter starts at 0. Two names
+//! under one root never share a key stream, and a stream may be drawn in any order, on any machine,
+//! without the others. `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`]
+//! are part of them.
 //!
 //! A root made from a 64-bit seed ([`Root::from_seed`]) is for simulation and tests **only**: who
 //! knows the seed can subtract the noise. A deployment takes [`Root::from_secret`] with 32 bytes

@@ -13,7 +13,8 @@ pub enum LedgerError {
     /// The flash is blank, or its first record is incomplete: the device was not provisioned
     /// ([`Ledger::create`](super::Ledger::create)).
     Blank,
-    /// There is a ledger already, or something else: [`Ledger::create`](super::Ledger::create) overwrites nothing.
+    /// There is a ledger already, or something else: [`Ledger::create`](super::Ledger::create)
+    /// overwrites nothing.
     NotBlank,
     /// What is on the flash is damaged by more than a power loss and a flipped bit: the count is
     /// lost.

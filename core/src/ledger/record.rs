@@ -8,8 +8,8 @@ pub const RECORD_BYTES: usize = 64;
 /// Bytes of the two copies in a slot; an image of a new ledger is as long.
 pub const SLOT_BYTES: usize = 2 * RECORD_BYTES;
 
-/// How a copy of the record is laid out: magic, three numbers, perhaps a nonce, and zeros to its end
-/// but for a checksum.
+/// How a copy of the record is laid out: magic, three numbers, perhaps a nonce, and zeros to its
+/// end but for a checksum.
 pub(super) struct Format {
     magic: [u8; 4],
     /// Bytes before the checksum, which covers them.

@@ -25,10 +25,10 @@ impl Identity {
     /// Replaces the root by that of the streams of this ledger:
     /// BLAKE2s-256(root; "smolfed streams" ‖ nonce).
     ///
-    /// Keyed BLAKE2s is a pseudo-random function: for somebody who does not know the root, the roots
-    /// of two nonces are independent uniform keys, and so are the ChaCha20 streams under them. The
-    /// root itself keys nothing else. So a device whose ledger is new, because its flash was erased,
-    /// never draws from a stream again.
+    /// Keyed BLAKE2s is a pseudo-random function: for somebody who does not know the root, the
+    /// roots of two nonces are independent uniform keys, and so are the ChaCha20 streams under
+    /// them. The root itself keys nothing else. So a device whose ledger is new, because its flash
+    /// was erased, never draws from a stream again.
     ///
     /// A seeded root ([`Root::from_seed`]) stays: it names the streams of a simulation, which are
     /// no secret and have to be the same on every board. No secret of 32 random bytes is taken for

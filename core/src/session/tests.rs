@@ -458,8 +458,9 @@ fn sent_by(root: Root, ledger: Ledger<Ram>) -> Vec<i64> {
     other.integers
 }
 
-/// The same record after all flash was erased, in the same round with the same model: were the noise
-/// the same, the updates would be, and with another model their difference would be without noise.
+/// The same record after all flash was erased, in the same round with the same model: were the
+/// noise the same, the updates would be, and with another model their difference would be without
+/// noise.
 #[test]
 fn erased_device_never_repeats_streams() {
     let root = || Root::from_secret([5; 32]);

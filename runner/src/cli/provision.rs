@@ -32,9 +32,9 @@ use crate::task::Task;
 /// A record contains the device's number, its key, the secret root of its random streams, and its
 /// limits: by default as many participations as the experiment has rounds, the experiment's epochs
 /// and, under local trust, at least its noise. Writes keys.toml, and for each device device-K.bin
-/// and a new device-K.ledger, for a device that is a process or has no random number generator. Only
-/// their owner can read the files, and nothing is overwritten. Copy the files of each device to it
-/// once, then delete them here.
+/// and a new device-K.ledger, for a device that is a process or has no random number generator.
+/// Only their owner can read the files, and nothing is overwritten. Copy the files of each device
+/// to it once, then delete them here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet

@@ -1,5 +1,5 @@
-//! NOR flash in a file: four pages, synced at every erase and every write, so that a device's ledger
-//! is as durable as a board's.
+//! NOR flash in a file: four pages, synced at every erase and every write, so that a device's
+//! ledger is as durable as a board's.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -71,8 +71,8 @@ impl KnownLedgers {
         })
     }
 
-    /// Whether a device with this key may take part with this ledger: its first one, or the one that
-    /// it had before. `None` if a first one could not be stored.
+    /// Whether a device with this key may take part with this ledger: its first one, or the one
+    /// that it had before. `None` if a first one could not be stored.
     pub(super) fn admits(&mut self, device: u32, key: &Key, ledger: Fingerprint) -> Option<bool> {
         let now = Known {
             key: key.fingerprint([&[], &[]]),

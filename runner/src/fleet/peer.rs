@@ -302,7 +302,8 @@ impl Peer {
         answer
     }
 
-    /// The message of a frame, and which pending session it belongs to, if it is not the active one.
+    /// The message of a frame, and which pending session it belongs to, if it is not the active
+    /// one.
     fn open<'a>(
         &mut self,
         connection: ConnectionId,

@@ -441,8 +441,8 @@ fn an_invitation_far_ahead_is_declined_and_the_next_one_answered() {
     assert_eq!(board.ledger().past().participations, 2);
 }
 
-/// Its flash was erased: it is told, its earlier session and the ledger that is known stay, and with
-/// another key it is another device.
+/// Its flash was erased: it is told, its earlier session and the ledger that is known stay, and
+/// with another key it is another device.
 #[test]
 fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     let new_ledger = || Ledger::create(Ram(vec![0xff; 256]), [8; 16]).unwrap();
