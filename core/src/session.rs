@@ -36,7 +36,7 @@ mod tests;
 pub use conversation::REPETITIONS;
 pub use device::{Memory, SessionError};
 pub use phase::Phase;
-pub use policy::{Identity, Policy};
+pub use policy::{Identity, Policy, SETTING_LIMITS};
 
 use conversation::{Answer, Conversation};
 use device::Device;

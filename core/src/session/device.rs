@@ -117,6 +117,8 @@ impl<M: Model, F: NorFlash> Device<'_, M, F> {
             Err(Decline::Noise)
         } else if invitation.epochs > policy.max_epochs {
             Err(Decline::Work)
+        } else if !Policy::accepts_settings(invitation) {
+            Err(Decline::Settings)
         } else {
             self.ledger.check(round, policy.budget).map_err(declined)
         }

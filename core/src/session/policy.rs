@@ -4,8 +4,18 @@ use crate::{
     ledger::Budget,
     noise::DiscreteGaussian,
     stream::{Purpose, Root, Stream, StreamId},
-    wire::mac::Key,
+    wire::{mac::Key, message::Invitation},
 };
+
+/// Clip norms and learning rates that a device accepts: 2⁻³⁰ to 2³⁰. Weight decay and proximal term
+/// are at most the upper limit.
+///
+/// Nobody trains beyond, and inside no square of a norm comes near the limits of `f32`: only a
+/// coordinator that looks for the ends of the arithmetic asks for more.
+pub const SETTING_LIMITS: core::ops::RangeInclusive<f32> = MIN_SETTING..=MAX_SETTING;
+
+const MIN_SETTING: f32 = 1.0 / MAX_SETTING;
+const MAX_SETTING: f32 = (1 << 30) as f32;
 
 /// Who the device is.
 #[derive(Clone, Debug)]
@@ -42,6 +52,19 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether the numbers of a round are within [`SETTING_LIMITS`].
+    pub(super) fn accepts_settings(invitation: &Invitation) -> bool {
+        // The patterns of positive numbers have the order of the numbers, and take no
+        // floating-point comparison.
+        let (min, max) = (MIN_SETTING.to_bits(), MAX_SETTING.to_bits());
+        let clip_norm = invitation.grid.clip_norm().get();
+        let positive = [clip_norm, invitation.learning_rate.get()];
+        let penalties = [invitation.weight_decay.get(), invitation.proximal.get()];
+        // A penalty of −0 is 0.
+        positive.iter().all(|x| (min..=max).contains(&x.to_bits()))
+            && penalties.iter().all(|x| x.to_bits() << 1 <= max << 1)
+    }
+
     /// Whether σ ≥ z · 2^b, exactly: numerator · 2^32 ≥ multiplier · 2^b · denominator.
     pub(super) fn accepts_noise(&self, noise: Option<&DiscreteGaussian>, grid_bits: u32) -> bool {
         let (numerator, denominator) = match noise {

@@ -394,6 +394,48 @@ fn what_the_device_does_not_agree_to_is_declined_by_name() {
 }
 
 #[test]
+fn settings_at_the_ends_of_the_arithmetic_are_declined_by_name() {
+    let (min, max) = (*SETTING_LIMITS.start(), *SETTING_LIMITS.end());
+    let numbers = [
+        (min, max, None),
+        (max, min, None),
+        (1e-25, 4e-25, Some(Decline::Settings)),
+        (min.next_down(), 0.25, Some(Decline::Settings)),
+        (max.next_up(), 0.25, Some(Decline::Settings)),
+        (0.5, min.next_down(), Some(Decline::Settings)),
+        (0.5, f32::MAX, Some(Decline::Settings)),
+    ];
+    let answer = |invitation: Invitation| {
+        let mut other = coordinator(1, noise());
+        other.invitation = invitation;
+        run(&mut board(policy(), ledger(), 0), &mut other, |bytes| bytes);
+        other.declined
+    };
+    for (clip_norm, rate, reason) in numbers {
+        let invitation = Invitation {
+            grid: Grid::new(ClipNorm::new(clip_norm).unwrap(), 24).unwrap(),
+            learning_rate: LearningRate::new(rate).unwrap(),
+            ..invitation(noise())
+        };
+        assert_eq!(answer(invitation), reason, "{clip_norm} {rate}");
+    }
+    let penalties = [
+        (-0.0, 0.0, None),
+        (max, max, None),
+        (max.next_up(), 0.0, Some(Decline::Settings)),
+        (0.0, f32::MAX, Some(Decline::Settings)),
+    ];
+    for (weight_decay, proximal, reason) in penalties {
+        let invitation = Invitation {
+            weight_decay: Penalty::new(weight_decay).unwrap(),
+            proximal: Penalty::new(proximal).unwrap(),
+            ..invitation(noise())
+        };
+        assert_eq!(answer(invitation), reason, "{weight_decay} {proximal}");
+    }
+}
+
+#[test]
 fn a_device_that_restarts_in_a_round_does_not_begin_it_again() {
     let mut first = board(policy(), ledger(), 0);
     let mut other = coordinator(6, noise());

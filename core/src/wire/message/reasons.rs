@@ -62,6 +62,8 @@ reasons! {
         Diverged = 7, "local training diverged";
         /// The participation could not be recorded.
         Storage = 8, "the device's ledger could not be written";
+        /// Clip norm, learning rate or a penalty is outside the device's limits.
+        Settings = 9, "a clip norm, learning rate or penalty outside the device's limits";
     }
 }
 
