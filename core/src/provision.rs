@@ -159,11 +159,7 @@ impl<'a> Record<'a> {
     /// The fields of a record without its checksum; `None` if there are not enough bytes.
     fn fields(reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
         let (_magic, _length) = (reader.u32()?, reader.u32()?);
-        let identity = Identity {
-            device: reader.u32()?,
-            key: Key::from_secret(reader.array()?),
-            root: Root::from_secret(reader.array()?),
-        };
+        let (device, key, root) = (reader.u32()?, reader.array()?, reader.array()?);
         let policy = Policy {
             budget: Budget(reader.u32()?),
             min_noise_multiplier: reader.u64()?,
@@ -176,8 +172,14 @@ impl<'a> Record<'a> {
         } else {
             Err(ProvisionError::Samples)
         };
+        // The secrets get their types last: these overwrite what they hold wherever they are dropped,
+        // and a refusal would have to.
         Some(samples.map(|samples| Self {
-            identity,
+            identity: Identity {
+                device,
+                key: Key::from_secret(key),
+                root: Root::from_secret(root),
+            },
             policy,
             samples,
         }))

@@ -13,10 +13,13 @@
 use core::num::NonZeroU32;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use rand_core::SeedableRng;
+use zeroize::ZeroizeOnDrop;
+
+use crate::wipe::wipe;
 
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod blockwise;
@@ -64,7 +67,8 @@ pub struct StreamId {
     pub device: u32,
 }
 
-/// Root secret of a run or a device: the ChaCha20 key under which all of its streams live.
+/// Root secret of a run or a device: the ChaCha20 key under which all of its streams live. It is
+/// overwritten when it is dropped.
 #[derive(Clone)]
 pub struct Root([u8; 32]);
 
@@ -90,6 +94,10 @@ impl Root {
             i += 1;
         }
         Self(key)
+    }
+
+    fn wipe(&mut self) {
+        wipe(&mut self.0);
     }
 
     /// The bytes, for the device's provisioning record.
@@ -122,14 +130,22 @@ impl Root {
     }
 }
 
+impl Drop for Root {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+impl ZeroizeOnDrop for Root {}
+
 impl core::fmt::Debug for Root {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Root(..)")
     }
 }
 
-/// One named stream: a cryptographic generator of uniform words.
-#[derive(Clone)]
+/// One named stream: a cryptographic generator of uniform words. Its generator overwrites key and
+/// words when it is dropped.
 pub struct Stream(Generator);
 
 impl Stream {
@@ -137,16 +153,33 @@ impl Stream {
     /// stream must be far enough apart, and end before its 2³⁶ words do.
     #[must_use]
     pub fn at(&self, words: u64) -> Self {
-        let mut stream = self.clone();
-        let words = words % (1 << 36);
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        stream
-            .0
-            .set_word_pos(stream.0.get_word_pos() + u128::from(words));
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        stream.0.skip(words);
-        stream
+        Self(after(&self.0, words % (1 << 36)))
     }
+}
+
+impl Clone for Stream {
+    fn clone(&self) -> Self {
+        Self(after(&self.0, 0))
+    }
+}
+
+/// A second generator, so many words after the first: this type has no `Clone`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn after(generator: &Generator, words: u64) -> Generator {
+    let mut key = generator.get_seed();
+    let mut second = Generator::from_seed(key);
+    wipe(&mut key);
+    second.set_stream(generator.get_stream());
+    second.set_word_pos(generator.get_word_pos() + u128::from(words));
+    second
+}
+
+/// A second generator, so many words after the first.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn after(generator: &Generator, words: u64) -> Generator {
+    let mut second = generator.clone();
+    second.skip(words);
+    second
 }
 
 impl rand_core::TryRng for Stream {
@@ -169,6 +202,8 @@ impl rand_core::TryRng for Stream {
 }
 
 impl rand_core::TryCryptoRng for Stream {}
+
+impl ZeroizeOnDrop for Stream where Generator: ZeroizeOnDrop {}
 
 impl core::fmt::Debug for Stream {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -224,6 +259,30 @@ mod tests {
             purpose,
             round,
             device,
+        }
+    }
+
+    #[test]
+    fn secrets_that_are_dropped_leave_nothing() {
+        const fn overwrites<T: ZeroizeOnDrop>() -> bool {
+            core::mem::needs_drop::<T>()
+        }
+        const {
+            assert!(overwrites::<Root>() && overwrites::<Stream>());
+        }
+        let mut root = Root::from_secret([7; 32]);
+        root.wipe();
+        assert_eq!(root.secret(), &[0; 32]);
+    }
+
+    #[test]
+    fn a_copy_of_a_stream_goes_on_where_the_stream_is() {
+        let mut stream = Root::from_seed(4).stream(id(Purpose::ServerNoise, 7, 9));
+        for _ in 0..150 {
+            let [mut copy, mut later] = [stream.clone(), stream.at(3)];
+            let words: [u32; 8] = core::array::from_fn(|_| copy.next_u32());
+            assert_eq!(later.next_u32(), words[3]);
+            assert_eq!(stream.next_u32(), words[0]);
         }
     }
 

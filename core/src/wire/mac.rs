@@ -16,8 +16,10 @@ use blake2::{
     digest::block_api::{Buffer, UpdateCore, VariableOutputCore},
 };
 use ctutils::CtEq;
+use zeroize::ZeroizeOnDrop;
 
 use super::Direction;
+use crate::wipe::wipe;
 
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
@@ -31,7 +33,8 @@ pub type Nonce = [u8; NONCE_BYTES];
 /// Separates the key of a session from tags under the device key, whose first byte is 1 or 2.
 const SESSION_LABEL: &[u8] = b"smolfed session";
 
-/// A key under which frames are tagged: of a device, or of one session with it.
+/// A key under which frames are tagged: of a device, or of one session with it. It is overwritten
+/// when it is dropped, and so is the state of a hash under it.
 #[derive(Clone)]
 #[cfg_attr(test, derive(PartialEq))]
 pub struct Key([u8; 32]);
@@ -42,6 +45,10 @@ impl Key {
     /// It is no root of random streams: those bytes must not leave the device.
     pub const fn from_secret(secret: [u8; 32]) -> Self {
         Self(secret)
+    }
+
+    fn wipe(&mut self) {
+        wipe(&mut self.0);
     }
 
     /// The bytes, for the device's provisioning record.
@@ -93,8 +100,36 @@ impl Key {
     }
 }
 
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+impl ZeroizeOnDrop for Key {}
+
 impl core::fmt::Debug for Key {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Key(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_are_dropped_leave_nothing() {
+        const fn overwrites<T: ZeroizeOnDrop>() -> bool {
+            core::mem::needs_drop::<T>()
+        }
+        const {
+            assert!(overwrites::<Key>());
+            // The state of a hash begins with the key, and its buffer is the key.
+            assert!(overwrites::<Blake2sVarCore>() && overwrites::<Buffer<Blake2sVarCore>>());
+        }
+        let mut key = Key::from_secret([7; 32]);
+        key.wipe();
+        assert_eq!(key.secret(), &[0; 32]);
     }
 }

@@ -11,6 +11,7 @@ use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Identity, Policy};
 use smolfed_core::stream::Root;
 use smolfed_core::wire::mac::Key;
+use zeroize::Zeroizing;
 
 use super::CliError;
 use crate::config::{Config, Override};
@@ -99,21 +100,23 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         let root = match args.seed {
             Some(seed) => Root::from_seed(seed),
             None => {
-                Root::from_secret(secret().map_err(|error| CliError::Stopped(error.to_string()))?)
+                Root::from_secret(*secret().map_err(|error| CliError::Stopped(error.to_string()))?)
             }
         };
         let identity = Identity {
             device,
-            key: Key::from_secret(key),
+            key: Key::from_secret(*key),
             root,
         };
         let data = args.with_data.then_some(&federation);
-        let record = record(&identity, &policy, experiment.task(), data)
+        let page = record(&identity, &policy, experiment.task(), data)
+            .map(Zeroizing::new)
             .map_err(|error| CliError::Usage(format!("device {device}: {error}")))?;
-        files.write(device, &record)?;
+        files.write(device, &page)?;
         keys.insert(device, key);
     }
-    write_private(&files.keys(), keys::to_toml(&keys, args.seed).as_bytes())?;
+    let text = keys::to_toml(&keys, args.seed);
+    write_private(&files.keys(), text.as_bytes())?;
     if let Some(seed) = args.seed {
         eprintln!(
             "the devices' random streams are derived from seed {seed}: for tests and \

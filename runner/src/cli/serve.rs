@@ -240,7 +240,7 @@ impl Setup {
         };
         let root = match self.file.seed {
             Some(seed) => Root::from_seed(seed),
-            None => Root::from_secret(secret().map_err(fleet_error)?),
+            None => Root::from_secret(*secret().map_err(fleet_error)?),
         };
         let start = Start {
             root,

@@ -76,7 +76,7 @@ impl Coordinator {
         let peers = keys.keys().iter();
         let peers = peers.map(|(device, key)| (*device, Peer::new(*device, key.clone(), terms)));
         // Nonces must never repeat: those of a stream under a fresh secret do not.
-        let nonces = Root::from_secret(secret()?).stream(StreamId {
+        let nonces = Root::from_secret(*secret()?).stream(StreamId {
             purpose: Purpose::SessionNonces,
             round: 0,
             device: 0,
