@@ -123,6 +123,8 @@ fn numbers_out_of_range_are_named_with_their_value() {
         let text = format!("clip_norm = {value}");
         refused("clip_norm = 0.5", &text, &["`privacy.clip_norm`"]);
     }
+    let text = "clip_norm = \"adaptve\"";
+    refused("clip_norm = 0.5", text, &["clip_norm", "\"adaptive\""]);
     refused("rounds = 3", "rounds = 0", &["`rounds` is 0", "at least 1"]);
     for (key, value) in [
         ("epochs", "0"),

@@ -337,6 +337,10 @@ const BAD_CALLS: &[(&str, &str)] = &[
         "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy={}",
         "clip_norm",
     ),
+    (
+        "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy.clip_norm=adaptive",
+        "whether an update was clipped",
+    ),
     ("serve --resume fleet", "not a run directory"),
     ("run --participation missing.jsonl", "missing.jsonl"),
     (

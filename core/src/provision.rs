@@ -172,8 +172,8 @@ impl<'a> Record<'a> {
         } else {
             Err(ProvisionError::Samples)
         };
-        // The secrets get their types last: these overwrite what they hold wherever they are dropped,
-        // and a refusal would have to.
+        // The secrets get their types last: these overwrite what they hold wherever they are
+        // dropped, and a refusal would have to.
         Some(samples.map(|samples| Self {
             identity: Identity {
                 device,

@@ -7,12 +7,15 @@ pub(crate) mod cohort;
 mod keys;
 mod weighting;
 
-use smolfed_accounting::{AccountingError, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::{
+    AccountingError, ClipNorm, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+};
 use smolfed_core::params::LearningRate;
 use smolfed_core::train::LocalTraining;
 
 use std::sync::Arc;
 
+use crate::config::check::contradiction;
 use crate::config::cohort::{Denominator, SamplingScheme};
 use crate::config::{Config, ExperimentError};
 use crate::data::federation::Federation;
@@ -21,8 +24,9 @@ use crate::method::setup::Setup;
 use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use crate::privacy::statement::PrivacyStatement;
-use crate::release::{Fault, Mechanism, Release, weight};
+use crate::release::{ClipBit, Fault, Mechanism, Release, Timing, weight};
 use crate::server::ServerStep;
+use crate::server::adaptive::AdaptiveClip;
 use crate::task::Task;
 use keys::Keys;
 
@@ -45,6 +49,8 @@ pub struct Experiment {
     pub privacy: PrivacyPlan,
     /// The server's step.
     pub server: ServerStep,
+    /// How the clip norm changes from round to round, if it does.
+    pub adaptive: Option<AdaptiveClip>,
     /// Where devices and randomness come from.
     pub origin: Origin,
 }
@@ -99,6 +105,9 @@ impl Experiment {
         let setup = setup(&config, federation, sampling, spent, &origin);
         let method = build(&setup)?;
         let training = method.adapt(keys.training);
+        if keys.adaptive.is_some() {
+            can_adapt(&*method)?;
+        }
         let notes = notes(&config, spent, &origin, &*method);
         let weight_cap = weighting::cap(&config, federation, &*method)?;
         let privacy = PrivacyPlan::of_updates(Updates {
@@ -129,14 +138,19 @@ impl Experiment {
                 mechanism: privacy
                     .noise
                     .map_or(Mechanism::None, Mechanism::Independent),
+                bit: match (keys.adaptive, keys.encoding.grid()) {
+                    (Some(_), Some(grid)) => Some(ClipBit::new(&grid, privacy.bit_noise)),
+                    _ => None,
+                },
                 trust: privacy.event.trust,
                 timing: method.timing(),
-                noise_std: privacy.noise_std(),
+                noise_std: noise_std(&privacy, keys.privacy.clip_norm),
                 is_simulation: !matches!(origin, Origin::Fleet { .. }),
                 fault: Fault::None,
             },
             privacy,
             server,
+            adaptive: keys.adaptive,
             method: Arc::from(method),
             config,
             origin,
@@ -207,6 +221,34 @@ impl Experiment {
             learning_rate,
             ..self.training
         }
+    }
+}
+
+/// Noise std ν of one release in the first round.
+fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
+    clip_norm.map_or(0.0, |clip_norm| privacy.noise_std_at(clip_norm))
+}
+
+/// Refuses an adaptive clip norm for a method whose devices do not send one clipped update each.
+fn can_adapt(method: &dyn Method) -> Result<(), ExperimentError> {
+    let refuse = |second, advice| Err(contradiction("privacy.clip_norm", second, advice));
+    match method.timing() {
+        Timing::EachStep(_) => refuse(
+            "personalise.noise",
+            "the gradients of local steps all have the same clip norm: give a number instead of \
+             \"adaptive\"",
+        ),
+        Timing::Never => refuse(
+            "method",
+            "its devices send no updates whose norms an adaptive clip norm could follow: give a \
+             number, or none",
+        ),
+        Timing::EachRound if method.fixed_cohort().is_some() => refuse(
+            "method",
+            "it has one participant, and an adaptive clip norm follows the norms of many: give a \
+             number, or none",
+        ),
+        Timing::EachRound => Ok(()),
     }
 }
 

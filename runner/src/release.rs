@@ -17,6 +17,7 @@
 //! | [`message`] | what a device sends in addition to its update, with its own noise |
 //! | [`encoding`] | how updates become integers |
 //! | [`weight`] | the weight of an update |
+//! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
 //! | [`fault`] | faults injected to test whether the audit detects them |
 //!
 //! The types enforce this order. A [`Contribution`] exists only while a device trains, a
@@ -24,6 +25,7 @@
 //! created in one place, [`PrivateSum::release`], after the noise is added. Any function of a
 //! [`Released`] is post-processing and costs no privacy.
 
+pub mod bit;
 pub mod contribution;
 pub mod encoding;
 pub mod fault;
@@ -35,6 +37,7 @@ pub mod sum;
 pub mod uploads;
 pub mod weight;
 
+pub use bit::ClipBit;
 pub use contribution::Contribution;
 pub use encoding::Encoding;
 pub use fault::Fault;

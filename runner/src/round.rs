@@ -10,7 +10,9 @@ pub mod spectrum;
 use std::time::Instant;
 
 use smolfed_core::model::ModelError;
+use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
+use smolfed_core::train::LocalTraining;
 
 use crate::data::federation::Federation;
 use crate::evaluation::devices::DeviceReport;
@@ -19,7 +21,7 @@ use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::StateError;
 use crate::release::sum::ReleaseAt;
-use crate::release::{Outcome, Released};
+use crate::release::{Outcome, Release, Released};
 use crate::representation::Picture;
 use crate::source::{Draw, Source, SourceError};
 
@@ -82,6 +84,8 @@ pub struct Training<'a> {
     root: Root,
     global: Vec<f32>,
     round: u32,
+    /// L of the next round, if it is adaptive.
+    clip_norm: Option<ClipNorm>,
     spectrum: Option<Spectrum>,
     devices: Option<DeviceReport>,
     picture: Option<Picture>,
@@ -112,9 +116,19 @@ impl<'a> Training<'a> {
             root: start.root,
             global: start.global,
             round: start.round,
+            clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),
             spectrum: None,
             devices: None,
             picture: None,
+        }
+    }
+
+    /// Goes on with the clip norm of a checkpoint, where it is adaptive.
+    #[must_use]
+    pub fn at_clip_norm(self, clip_norm: Option<ClipNorm>) -> Self {
+        Self {
+            clip_norm: self.clip_norm.and(clip_norm).or(self.clip_norm),
+            ..self
         }
     }
 
@@ -154,9 +168,11 @@ impl<'a> Training<'a> {
         record.cohort = cohort.len();
 
         // Train. What devices send is private, and goes into an exact sum.
+        let (training, release) = self.terms();
+        record.clip_norm = self.clip_norm.map(ClipNorm::get);
         let assignment = Assignment {
-            training: experiment.training_in(round),
-            release: &experiment.release,
+            training,
+            release: &release,
             root: &self.root,
             global: &self.global,
             round,
@@ -172,11 +188,10 @@ impl<'a> Training<'a> {
             learning_rate: record.learning_rate,
             cohort_size: cohort.len(),
         };
-        let release = &experiment.release;
         let without_noise = is_last
-            .then(|| trained.sum.simulated(release, &at))
+            .then(|| trained.sum.simulated(&release, &at))
             .flatten();
-        let released = trained.sum.release(release, &self.root, &at);
+        let released = trained.sum.release(&release, &self.root, &at);
 
         // Apply: from here on everything is post-processing.
         let tensors = experiment.shared_tensors();
@@ -189,6 +204,7 @@ impl<'a> Training<'a> {
             let weights = tensors.first().copied().unwrap_or(0);
             Spectrum::new(clean.as_deref(), &noisy, &average, weights)
         });
+        record.unclipped_share = self.adapt(&released);
         self.round += 1;
 
         // Evaluate.
@@ -201,6 +217,30 @@ impl<'a> Training<'a> {
             record,
             released: Some(released),
         })
+    }
+
+    /// Local training and release of the next round: with its clip norm, if that is adaptive.
+    fn terms(&self) -> (LocalTraining, Release) {
+        let training = self.experiment.training_in(self.round);
+        let release = self.experiment.release;
+        let Some(clip_norm) = self.clip_norm else {
+            return (training, release);
+        };
+        // A method that does not clip its steps says so by no clip norm.
+        let training = LocalTraining {
+            clip_norm: training.clip_norm.map(|_| clip_norm),
+            ..training
+        };
+        (training, release.at_clip_norm(clip_norm))
+    }
+
+    /// Sets the clip norm of the next round from what was released; returns the noisy share of the
+    /// updates that were not clipped.
+    fn adapt(&mut self, released: &Released) -> Option<f64> {
+        let adaptive = self.experiment.adaptive?;
+        let share = adaptive.unclipped_share(released)?;
+        self.clip_norm = self.clip_norm.map(|now| adaptive.next(now, share));
+        Some(share)
     }
 
     fn draw(&self, source: &mut dyn Source) -> Result<Option<Draw>, SourceError> {
@@ -266,6 +306,12 @@ impl<'a> Training<'a> {
     #[must_use]
     pub fn global(&self) -> &[f32] {
         &self.global
+    }
+
+    /// L of the next round, if it is adaptive.
+    #[must_use]
+    pub const fn clip_norm(&self) -> Option<ClipNorm> {
+        self.clip_norm
     }
 
     /// Rounds that are done; the number of the next one.

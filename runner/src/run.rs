@@ -266,6 +266,9 @@ impl Run<'_> {
             (self.start.round, self.start.global) = (*round, parameters.clone());
         }
         let done = self.start.round;
+        let clip_norm = checkpoint
+            .as_ref()
+            .and_then(|checkpoint| checkpoint.clip_norm);
         let learner = self.learner(&name, checkpoint)?;
         let open = |dir| RunRecorder::open(dir, name.clone(), done);
         let mut session = Session {
@@ -277,7 +280,8 @@ impl Run<'_> {
                 .map(RunDir::records)
                 .transpose()?
                 .unwrap_or_default(),
-            training: Training::new(experiment, self.federation, learner, self.start.clone()),
+            training: Training::new(experiment, self.federation, learner, self.start.clone())
+                .at_clip_norm(clip_norm),
         };
         let ending = session.train(source, control)?;
         self.finish(session, ending)

@@ -35,6 +35,12 @@ pub enum TargetError {
         /// Releases of a device in a round.
         releases: u32,
     },
+    /// A clip norm that changes from round to round.
+    #[error(
+        "the audit compares rounds of one clip norm, but `privacy.clip_norm` is \"adaptive\": give \
+         a number, such as the last clip norm of a run"
+    )]
+    Adaptive,
     /// A round broke down.
     #[error(transparent)]
     Round(#[from] RoundError),
@@ -77,6 +83,9 @@ impl<'a> Target<'a> {
         let releases = experiment.release.timing.releases();
         if releases != 1 {
             return Err(TargetError::Steps { releases });
+        }
+        if experiment.adaptive.is_some() {
+            return Err(TargetError::Adaptive);
         }
         experiment.release.fault = fault;
         match fault {

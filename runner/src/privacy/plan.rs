@@ -7,6 +7,7 @@ use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 use smolfed_core::noise::DiscreteGaussian;
 
 use super::schedule::Schedule;
+use super::split::Split;
 use super::statement::PrivacyStatement;
 use crate::config::check::ExperimentError;
 use crate::release::{Encoding, Timing};
@@ -26,8 +27,14 @@ pub struct PrivacyPlan {
     pub spent: Vec<PrivacyEvent>,
     /// The sampler of the noise, in steps of the grid; `None` for no noise.
     pub noise: Option<DiscreteGaussian>,
+    /// The noise of an adaptive clip norm's two parts; `None` for a fixed clip norm, and without
+    /// noise.
+    pub split: Option<Split>,
+    /// The sampler of the noise on the bit of adaptive clipping.
+    pub bit_noise: Option<DiscreteGaussian>,
     /// What else a device releases in some rounds, and what that costs the same unit.
     side: Option<SideReleases>,
+    /// L; `None` if there is none, or if it changes from round to round.
     clip_norm: Option<ClipNorm>,
     notes: Vec<String>,
 }
@@ -47,6 +54,37 @@ pub struct PrivacyKeys {
     pub max_epsilon: Option<Epsilon>,
     /// How much noise there is.
     pub noise: NoiseAmount,
+    /// The noise of the bit of adaptive clipping, if the clip norm is adaptive.
+    pub bit_noise: Option<BitNoise>,
+}
+
+/// σ_b: the noise std of the bit of adaptive clipping.
+#[derive(Clone, Copy, Debug)]
+pub enum BitNoise {
+    /// As the configuration has it.
+    Given(f64),
+    /// At least this, and at least z, so that the bit takes no more than a quarter of the budget.
+    Default(f64),
+}
+
+impl BitNoise {
+    /// The split of a total noise multiplier z above 0.
+    fn split(self, total: NoiseMultiplier) -> Result<Split, ExperimentError> {
+        let z = total.get();
+        let std = match self {
+            Self::Given(std) => std,
+            Self::Default(std) => std.max(z),
+        };
+        Split::new(total, std).ok_or_else(|| ExperimentError::Range {
+            key: "privacy.adaptive.bit_noise",
+            value: std.to_string(),
+            expected: format!(
+                "above {}, half of the noise multiplier: the number that says whether an update \
+                 was clipped would cost more than the whole round may",
+                z / 2.0
+            ),
+        })
+    }
 }
 
 /// How much noise there is.
@@ -151,10 +189,36 @@ impl PrivacyPlan {
             })?;
         plan.event.mechanism = mechanism(noise_multiplier, updates.encoding);
         if let Encoding::Clipped(grid) = updates.encoding {
-            plan.noise = grid_noise(noise_multiplier, grid.bits())?;
+            plan.cover(keys.bit_noise, grid.bits())?;
         }
         plan.is_accountable(u64::from(updates.rounds))?;
         Ok(plan)
+    }
+
+    /// The samplers of the noise: all of it on the update, or, if the clip norm is adaptive, split
+    /// between the update and its bit. The event keeps the total, which is what both cost together.
+    fn cover(&mut self, bit: Option<BitNoise>, bits: u32) -> Result<(), ExperimentError> {
+        let total = self.multiplier();
+        let Some(bit) = bit else {
+            self.noise = grid_noise(total, bits)?;
+            return Ok(());
+        };
+        self.clip_norm = None;
+        if total.get() > 0.0 {
+            let split = bit.split(total)?;
+            self.noise = grid_noise(split.update, bits)?;
+            self.bit_noise = grid_noise(split.bit, bits)?;
+            self.notes.push(format!(
+                "The clip norm changes from round to round: with its update each device sends \
+                 whether it was clipped, under noise of its own. The noise multiplier is that of \
+                 both together; that of the updates alone is {:.4}, and the standard deviation of \
+                 the noise on the number of clipped updates {:.4}.",
+                split.update.get(),
+                split.bit.get() / 2.0
+            ));
+            self.split = Some(split);
+        }
+        Ok(())
     }
 
     /// A plan without noise for releases of which `event` is one; by the tightest accountant if
@@ -173,6 +237,8 @@ impl PrivacyPlan {
             budget: None,
             spent,
             noise: None,
+            split: None,
+            bit_noise: None,
             side: None,
             clip_norm: None,
             notes: Vec::new(),
@@ -265,11 +331,19 @@ impl PrivacyPlan {
         self.event.mechanism.noise_multiplier()
     }
 
-    /// Noise std ν on the sum (on each update with local trust), in units of the parameters.
+    /// Noise std ν on the sum (on each update with local trust), in units of the parameters; 0 if
+    /// the clip norm changes from round to round.
     #[must_use]
     pub fn noise_std(&self) -> f64 {
         self.clip_norm
-            .map_or(0.0, |clip_norm| self.multiplier().noise_std(clip_norm))
+            .map_or(0.0, |clip_norm| self.noise_std_at(clip_norm))
+    }
+
+    /// The same in a round with this clip norm.
+    #[must_use]
+    pub fn noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
+        let of_updates = self.split.map_or(self.multiplier(), |split| split.update);
+        of_updates.noise_std(clip_norm)
     }
 
     /// Whether devices add the noise themselves.

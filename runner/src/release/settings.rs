@@ -2,7 +2,10 @@
 
 use smolfed_accounting::TrustModel;
 use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::quantize::Grid;
 
+use super::bit::ClipBit;
 use super::encoding::Encoding;
 use super::fault::Fault;
 use super::mechanism::Mechanism;
@@ -40,6 +43,8 @@ pub struct Release {
     pub weight_cap: Option<u32>,
     /// How noise covers a release.
     pub mechanism: Mechanism,
+    /// Whether an update was clipped, which devices send beside it if the clip norm is adaptive.
+    pub bit: Option<ClipBit>,
     /// Who adds the noise.
     pub trust: TrustModel,
     /// How often a device releases something.
@@ -63,6 +68,24 @@ impl Release {
     #[must_use]
     pub fn device_noise(&self) -> Option<&DiscreteGaussian> {
         self.mechanism.sampler().filter(|_| self.is_local())
+    }
+
+    /// The release of a round with this clip norm: the noise multipliers are the same, so that the
+    /// noise follows. Nothing changes where updates are not clipped.
+    #[must_use]
+    pub fn at_clip_norm(self, clip_norm: ClipNorm) -> Self {
+        let Some(grid) = self.encoding.grid() else {
+            return self;
+        };
+        let ratio = f64::from(clip_norm.get()) / f64::from(grid.clip_norm().get());
+        match Grid::new(clip_norm, grid.bits()) {
+            Ok(grid) => Self {
+                encoding: Encoding::Clipped(grid),
+                noise_std: self.noise_std * ratio,
+                ..self
+            },
+            Err(_) => self,
+        }
     }
 
     /// One step of the integers of a round with this local learning rate, in units of the

@@ -9,6 +9,8 @@ use super::settings::Release;
 /// added: it has no getter, and its `Debug` prints only the length.
 pub struct PrivateSum {
     integers: Vec<i64>,
+    /// The sum of the bits of adaptive clipping, in steps of their grid.
+    bits: i64,
 }
 
 impl std::fmt::Debug for PrivateSum {
@@ -23,6 +25,7 @@ impl PrivateSum {
     pub fn zero(length: usize) -> Self {
         Self {
             integers: vec![0; length],
+            bits: 0,
         }
     }
 
@@ -30,11 +33,16 @@ impl PrivateSum {
         &mut self.integers
     }
 
+    pub(super) fn bits_mut(&mut self) -> &mut i64 {
+        &mut self.bits
+    }
+
     /// Adds another part of the cohort: exact, so that the order cannot matter.
     pub fn absorb(&mut self, part: &Self) {
         for (sum, q) in self.integers.iter_mut().zip(&part.integers) {
             *sum += q;
         }
+        self.bits += part.bits;
     }
 
     /// Adds what a real device sent. With noise of the device's own the values may wrap around, as
@@ -53,6 +61,7 @@ impl PrivateSum {
                 *q = 0;
             }
         }
+        self.bits = 0;
         self
     }
 
@@ -73,12 +82,16 @@ impl PrivateSum {
         if !release.is_local() {
             let number = release.fault.noise_number(at.number);
             release.mechanism.cover(&mut self.integers, root, number);
+            if let Some(bit) = &release.bit {
+                bit.cover(&mut self.bits, root, number);
+            }
         }
         Released {
             integers: self.integers,
             step: release.step(at.learning_rate),
             noise_std: release.noise_std_of_sum(at.learning_rate, at.cohort_size),
             cohort_size: at.cohort_size,
+            unclipped_excess: release.bit.map(|bit| bit.value(self.bits)),
         }
     }
 }
@@ -101,6 +114,7 @@ pub struct Released {
     step: f64,
     noise_std: f64,
     cohort_size: usize,
+    unclipped_excess: Option<f64>,
 }
 
 impl Released {
@@ -114,6 +128,13 @@ impl Released {
     #[must_use]
     pub const fn cohort_size(&self) -> usize {
         self.cohort_size
+    }
+
+    /// Half of the number of updates inside the ball less half of the number of those outside, with
+    /// noise; `None` unless the clip norm is adaptive.
+    #[must_use]
+    pub const fn unclipped_excess(&self) -> Option<f64> {
+        self.unclipped_excess
     }
 
     /// Coordinates.
@@ -161,6 +182,11 @@ impl PrivateSum {
     pub(crate) fn integers(&self) -> &[i64] {
         &self.integers
     }
+
+    /// The sum of the bits, for the same tests.
+    pub(crate) const fn bits(&self) -> i64 {
+        self.bits
+    }
 }
 
 #[cfg(test)]
@@ -172,6 +198,14 @@ impl Released {
             step,
             noise_std: 0.0,
             cohort_size,
+            unclipped_excess: None,
+        }
+    }
+
+    pub(crate) fn with_unclipped_excess(self, excess: f64) -> Self {
+        Self {
+            unclipped_excess: Some(excess),
+            ..self
         }
     }
 }

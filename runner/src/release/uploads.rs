@@ -8,6 +8,7 @@ use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
 
+use super::bit::ClipBit;
 use super::contribution::Contribution;
 use super::encoding::Encoding;
 use super::fault::Fault;
@@ -140,16 +141,20 @@ impl<'a> Uploads<'a> {
             // No weight is above 1, so that no norm grows.
             lanes::scale(&mut self.update, weight::of(cap, samples));
         }
-        self.add(noise.zip(stream))?;
+        // The norm is the method's word. Whatever it says, the bit is no longer than it may be.
+        let bit = self.release.bit.zip(self.release.encoding.grid());
+        let bit = bit.map_or(0, |(bit, grid)| bit.of(report.norm, grid.clip_norm()));
+        self.add(bit, noise.zip(stream))?;
         Ok(report)
     }
 
-    /// Adds the update to the sum, on the grid, with noise of the device's own if it must have
-    /// some.
-    fn add(&mut self, noise: Option<(&DiscreteGaussian, Stream)>) -> Result<(), String> {
+    /// Adds the update to the sum, on the grid, and the bit, with noise of the device's own if they
+    /// must have some.
+    fn add(&mut self, bit: i64, noise: Option<(&DiscreteGaussian, Stream)>) -> Result<(), String> {
         match self.release.encoding {
             Encoding::Clipped(grid) => {
                 self.quantize(&grid)?;
+                *self.sum.bits_mut() += bit;
                 self.add_integers(noise);
             }
             Encoding::Unbounded => {
@@ -194,7 +199,15 @@ impl<'a> Uploads<'a> {
                 for (sum, q) in sum.zip(&self.noised) {
                     *sum += q;
                 }
+                self.add_bit_noise(&mut stream);
             }
+        }
+    }
+
+    /// Adds the device's noise to its bit: the stream of the update's noise goes on.
+    fn add_bit_noise(&mut self, stream: &mut Stream) {
+        if let Some(noise) = self.release.bit.as_ref().and_then(ClipBit::noise) {
+            noise.add_to(std::slice::from_mut(self.sum.bits_mut()), stream);
         }
     }
 
@@ -207,6 +220,7 @@ impl<'a> Uploads<'a> {
             for _ in 0..self.release.timing.releases() {
                 noise.add_to(self.sum.integers_mut(), &mut stream);
             }
+            self.add_bit_noise(&mut stream);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::input::ReportInput;
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
-use crate::config::ClipTime;
+use crate::config::{ClipNormSetting, ClipTime};
 use crate::evaluation::samples::Evaluation;
 use crate::number::{fixed, significant, upper};
 use crate::{evaluation::quantiles::Quantiles, round::RoundRecord};
@@ -238,7 +238,19 @@ fn norms(input: &ReportInput) -> Option<String> {
         simulation_only: true,
         caption_beside: false,
     };
-    let clip_norm = input.config.privacy.clip_norm;
+    let constant = input
+        .config
+        .privacy
+        .clip_norm
+        .and_then(ClipNormSetting::fixed);
+    let of_rounds = curve(&input.records, |record| record.clip_norm.map(f64::from));
+    let adaptive = of_rounds.last().map(|last| Series {
+        label: "clip norm".to_owned(),
+        end: significant(last.y, 3),
+        points: of_rounds.clone(),
+        tone: Tone::Green,
+        ..Series::default()
+    });
     Some(
         figure.of(Plot {
             x_label: "round".to_owned(),
@@ -247,19 +259,22 @@ fn norms(input: &ReportInput) -> Option<String> {
             x_reach: extent(&input.records),
             y_reach: vec![0.0],
             bands: vec![band(|q| q.min, |q| q.max), band(|q| q.p10, |q| q.p90)],
-            rules: clip_norm
+            rules: constant
                 .map(|clip_norm| Rule {
                     label: format!("clip norm {}", significant(clip_norm, 3)),
                     y: clip_norm,
                 })
                 .into_iter()
                 .collect(),
-            series: vec![Series {
+            series: [Series {
                 label: "median".to_owned(),
                 end: significant(last.y, 3),
                 points,
                 ..Series::default()
-            }],
+            }]
+            .into_iter()
+            .chain(adaptive)
+            .collect(),
             ..Plot::default()
         }),
     )

@@ -93,6 +93,8 @@ fn record(round: u32) -> RoundRecord {
         cohort: 50,
         epsilon: Some(0.1 * part),
         learning_rate: 0.1,
+        clip_norm: None,
+        unclipped_share: None,
         test: quality,
         burned: false,
         simulation_only: SimulationOnly {

@@ -22,6 +22,13 @@ pub struct RoundRecord {
     pub epsilon: Option<f64>,
     /// Local learning rate.
     pub learning_rate: f32,
+    /// L, where it changes from round to round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f32>,
+    /// Share of the updates that were not clipped, with noise, from which the next clip norm is
+    /// computed: it may be below 0 or above 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unclipped_share: Option<f64>,
     /// The model after this round on the test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Evaluation>,
@@ -49,6 +56,8 @@ impl RoundRecord {
             cohort: 0,
             epsilon: None,
             learning_rate: learning_rate.get(),
+            clip_norm: None,
+            unclipped_share: None,
             test: None,
             burned: false,
             simulation_only: SimulationOnly::default(),

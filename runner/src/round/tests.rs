@@ -1,5 +1,7 @@
 //! Whole runs, as an observer of every released average sees them.
 
+mod adaptive;
+
 use smolfed_core::stream::Root;
 
 use crate::audit::target::Target;

@@ -136,6 +136,7 @@ impl<'a> RunRecorder<'a> {
             round,
             parameters: training.global().to_vec(),
             fingerprint: self.run.clone(),
+            clip_norm: training.clip_norm(),
             method,
         })?;
         training.learner_mut().committed(round);

@@ -15,6 +15,9 @@ pub enum SourceName {
 /// What version 1 of the protocol can carry.
 pub const ONE_MODEL: &str = "version 1 of the protocol has only one model, without a hidden layer, \
                              that is the same on all devices";
+/// Why real devices have a fixed clip norm.
+pub const NO_BIT: &str = "version 1 of the protocol carries no message that says whether an update \
+                          was clipped";
 const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";
 
 /// Why a method cannot run over a source; `None` if it can.

@@ -248,6 +248,8 @@ mod tests {
             cohort: 1,
             epsilon: None,
             learning_rate: 0.1,
+            clip_norm: None,
+            unclipped_share: None,
             test: Some(evaluation),
             burned: false,
             simulation_only: crate::round::SimulationOnly::default(),

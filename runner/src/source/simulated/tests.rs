@@ -85,6 +85,7 @@ fn train_from(parameter: f32, ask: &Ask, cohort: &[u32]) -> Found {
         mechanism: ask
             .device_noise
             .map_or(Mechanism::None, Mechanism::Independent),
+        bit: None,
         trust: TrustModel::Local,
         timing: Timing::EachRound,
         noise_std: 0.0,
