@@ -341,6 +341,10 @@ const BAD_CALLS: &[(&str, &str)] = &[
         "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy.clip_norm=adaptive",
         "whether an update was clipped",
     ),
+    (
+        "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy.clip_norm=1e-10",
+        "`privacy.clip_norm` is 0.0000000001: real devices accept numbers from 2^-30 to 2^30",
+    ),
     ("serve --resume fleet", "not a run directory"),
     ("run --participation missing.jsonl", "missing.jsonl"),
     (

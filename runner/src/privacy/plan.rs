@@ -63,7 +63,8 @@ pub struct PrivacyKeys {
 pub enum BitNoise {
     /// As the configuration has it.
     Given(f64),
-    /// At least this, and at least z, so that the bit takes no more than a quarter of the budget.
+    /// At least this, and at least 2z: the bit then takes no more than a sixteenth of 1/z², and the
+    /// noise of the updates grows by 3.3 % at most.
     Default(f64),
 }
 
@@ -73,7 +74,7 @@ impl BitNoise {
         let z = total.get();
         let std = match self {
             Self::Given(std) => std,
-            Self::Default(std) => std.max(z),
+            Self::Default(std) => std.max(2.0 * z),
         };
         Split::new(total, std).ok_or_else(|| ExperimentError::Range {
             key: "privacy.adaptive.bit_noise",

@@ -100,8 +100,8 @@ fn the_clip_norm_sees_the_share_with_its_noise_only() {
     let share = records[0].unclipped_share.unwrap();
     let exact = 1.0 - records[0].simulation_only.clipped_share;
     assert!((share - exact).abs() > 1e-9, "{share} {exact}");
-    // σ_b is a twentieth of the cohort, or z: 1 of 20. Six of them: below 2e-9.
-    assert!((share - exact).abs() < 6.0 / 20.0, "{share} {exact}");
+    // σ_b is 2z here, 2 of 20 devices. Six of them: below 2e-9.
+    assert!((share - exact).abs() < 12.0 / 20.0, "{share} {exact}");
     let other = Start {
         root: Root::from_seed(77),
         ..start
