@@ -15,7 +15,7 @@ use crate::{
     train::{LocalTraining, Workspace, local_update},
 };
 
-/// The finding's length: a linear model of 65,000 features.
+/// The parameters of a linear model of 65,000 features.
 const LONG: usize = 65_001;
 
 /// Σq² of what would be sent, or why nothing is; both ways to the integers agree.
