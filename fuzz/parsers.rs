@@ -13,7 +13,7 @@ use smolfed::data::csv::{self, Columns};
 use smolfed::data::dataset::TaskKind;
 use smolfed::data::{DataFolders, Federation, archive, idx, leaf};
 use smolfed::experiment::Experiment;
-use smolfed::privacy::ledger::Charge;
+use smolfed::privacy::ledger::Line;
 use smolfed::run::directory::{checkpoint::Checkpoint, model_file::ModelFile};
 use smolfed_accounting::params::DeltaSpec;
 
@@ -45,10 +45,10 @@ pub const PARSERS: [Target; 14] = [
 
 /// A line of a privacy ledger.
 pub fn ledger(bytes: &[u8]) {
-    if let Ok(charge) = Charge::from_line(bytes) {
-        let line = charge.to_line();
-        let again = Charge::from_line(line.trim_end().as_bytes()).expect("what was written");
-        assert_eq!(again, charge);
+    if let Ok(line) = Line::parse(bytes) {
+        let text = line.text();
+        let again = Line::parse(text.trim_end().as_bytes()).expect("what was written");
+        assert_eq!(again, line);
     }
 }
 

@@ -51,6 +51,8 @@ pub enum Purpose {
     Augmentation = 9,
     /// Noise on a device's correlation matrix (device).
     CorrelationNoise = 10,
+    /// Which devices send a correlation matrix in a round (server).
+    SenderSampling = 11,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::config::cohort::{Denominator, SamplingScheme};
 use crate::config::{Config, ExperimentError};
 use crate::data::federation::Federation;
-use crate::method::contract::{Learner, Method};
+use crate::method::contract::Method;
 use crate::method::setup::Setup;
 use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
@@ -157,18 +157,29 @@ impl Experiment {
         updates.into_iter().chain(messages).collect()
     }
 
-    /// The privacy statements for `rounds` rounds: of the updates and, if devices sent other
-    /// messages, of these.
+    /// The privacy statements for the first `rounds` rounds: of the updates and, if devices send
+    /// other messages, of these. `repeated` are the events that the ledger charges once more. They
+    /// count what devices may send by the plan, and not what they sent, which depends on who took
+    /// part.
     ///
     /// # Errors
     /// As [`PrivacyPlan::estimate`].
     pub fn statements(
         &self,
         rounds: u32,
-        learner: &dyn Learner,
+        repeated: &[PrivacyEvent],
     ) -> Result<Vec<PrivacyStatement>, AccountingError> {
-        let mut statements = self.privacy.statements(u64::from(rounds))?;
-        statements.extend(learner.statements()?);
+        let planned = match rounds < self.config.rounds {
+            true => self.privacy.planned_rounds(self.config.rounds)?,
+            false => rounds,
+        };
+        let updates = self.privacy.with_repeated(repeated);
+        let mut statements = updates.statements_of(u64::from(rounds), u64::from(planned))?;
+        let [done, planned] = [rounds, planned].map(|rounds| self.method.message_rounds(rounds));
+        if let Some(messages) = self.method.message_privacy().filter(|_| done > 0) {
+            let messages = messages.with_repeated(repeated);
+            statements.extend(messages.statements_of(u64::from(done), u64::from(planned))?);
+        }
         Ok(statements)
     }
 

@@ -17,6 +17,7 @@
 //! | [`message`] | what a device sends in addition to its update, with its own noise |
 //! | [`encoding`] | how updates become integers |
 //! | [`weight`] | the weight of an update |
+//! | [`digest`] | what tells whether two releases are the same |
 //! | [`fault`] | faults injected to test whether the audit detects them |
 //!
 //! The types enforce this order. A [`Contribution`] exists only while a device trains, a
@@ -25,6 +26,7 @@
 //! [`Released`] is post-processing and costs no privacy.
 
 pub mod contribution;
+pub mod digest;
 pub mod encoding;
 pub mod fault;
 pub mod mechanism;
@@ -36,6 +38,7 @@ pub mod uploads;
 pub mod weight;
 
 pub use contribution::Contribution;
+pub use digest::ReleaseDigest;
 pub use encoding::Encoding;
 pub use fault::Fault;
 pub use mechanism::Mechanism;

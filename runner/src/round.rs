@@ -19,7 +19,7 @@ use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::StateError;
 use crate::release::sum::ReleaseAt;
-use crate::release::{Outcome, Released};
+use crate::release::{Outcome, ReleaseDigest, Released};
 use crate::representation::Picture;
 use crate::source::{Draw, Source, SourceError};
 
@@ -163,7 +163,9 @@ impl<'a> Training<'a> {
             number,
         };
         let trained = source.sum(&assignment, &mut *self.learner, &cohort)?;
-        somebody_trained(round, &trained.outcomes)?;
+        if !experiment.privacy.has_noise() {
+            somebody_trained(round, &trained.outcomes)?;
+        }
         record.simulation_only = SimulationOnly::new(&trained.outcomes, &trained.left_out_messages);
 
         // Release: the sum is public when the noise is in it.
@@ -229,6 +231,8 @@ impl<'a> Training<'a> {
             }
         };
         record.test = evaluated(self.federation.test())?;
+        record.test_is_simulation_only =
+            record.test.is_some() && self.federation.test_belongs_to_devices();
         let only = &mut record.simulation_only;
         only.validation = evaluated(self.federation.validation())?;
         if !self.experiment.release.is_simulation {
@@ -280,10 +284,12 @@ impl<'a> Training<'a> {
         self.round >= self.experiment.config.rounds
     }
 
-    /// The method at work.
+    /// The digest of all that the last round released.
     #[must_use]
-    pub fn learner(&self) -> &dyn Learner {
-        &*self.learner
+    pub fn digest(&self, released: &Released) -> String {
+        let mut digest = ReleaseDigest::default();
+        self.learner.write_messages(&mut digest);
+        digest.with_sum(released)
     }
 
     /// The method at work, to be saved.
@@ -310,7 +316,8 @@ impl<'a> Training<'a> {
     }
 }
 
-/// Refuses a round in which every device of the cohort was left out.
+/// Refuses a round in which every device of the cohort was left out. Whether devices can train
+/// depends on their data: with noise the round goes on, releases noise alone, and nobody can tell.
 fn somebody_trained(round: u32, outcomes: &[Outcome]) -> Result<(), RoundError> {
     let is_left_out = |outcome: &Outcome| matches!(outcome, Outcome::LeftOut { .. });
     match outcomes.first() {

@@ -164,6 +164,9 @@ pub(super) fn conclude(
 ) -> Result<(), CliError> {
     let result = result.map_err(|error| explain(error, dir.path(), command))?;
     report::write(dir)?;
+    if let Some(warning) = warning(&result.repeated_rounds) {
+        eprintln!("warning: {warning}");
+    }
     let summary = Summary::new(experiment, &result, dir.path(), started.elapsed());
     let mut out = std::io::stdout().lock();
     if json {
@@ -181,6 +184,20 @@ pub(super) fn conclude(
         ))),
         Ending::OverBudget(error) => Err(CliError::Stopped(error.to_string())),
     }
+}
+
+/// What to know about rounds that were charged once more.
+fn warning(repeated: &[u32]) -> Option<String> {
+    let (first, last) = (repeated.first()?, repeated.last()?);
+    let rounds = match repeated.len() {
+        1 => format!("round {first}"),
+        count => format!("{count} rounds, from round {first} to round {last},"),
+    };
+    Some(format!(
+        "{rounds} had been charged before, and the ledger does not show that the same was released \
+         then (by another build of smolfed, or one that recorded no digests): charged once more, \
+         and counted twice in epsilon"
+    ))
 }
 
 /// A run that failed can be resumed if it has a checkpoint.

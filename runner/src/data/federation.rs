@@ -173,6 +173,12 @@ impl Federation {
         }
     }
 
+    /// Whether the test samples belong to the devices: each natural device holds its own out.
+    #[must_use]
+    pub fn test_belongs_to_devices(&self) -> bool {
+        matches!(&self.0, Kind::Stored(stored) if stored.is_natural)
+    }
+
     /// Held-out samples of one device, for its personal model: its rows of the test part where
     /// devices are natural, a share of the rows that it was dealt (`data.device_test`), as many as
     /// it trains on where it is synthetic. `None` where held-out rows belong to nobody.

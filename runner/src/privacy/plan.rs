@@ -265,6 +265,12 @@ impl PrivacyPlan {
         self.event.mechanism.noise_multiplier()
     }
 
+    /// Whether what is released has noise.
+    #[must_use]
+    pub fn has_noise(&self) -> bool {
+        self.multiplier().get() > 0.0
+    }
+
     /// Noise std ν on the sum (on each update with local trust), in units of the parameters.
     #[must_use]
     pub fn noise_std(&self) -> f64 {
@@ -301,26 +307,85 @@ impl PrivacyPlan {
         self.accountant.epsilon(&self.events(rounds), self.delta)
     }
 
-    /// The statements for `rounds` rounds: the accountant's own and, if that is no upper bound, the
-    /// sound one as well.
+    /// The number of rounds that the plan comes to, of `rounds` configured ones: those before the
+    /// first that would exceed the budget. No data enter it.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn planned_rounds(&self, rounds: u32) -> Result<u32, AccountingError> {
+        let Some(budget) = self.budget else {
+            return Ok(rounds);
+        };
+        let fits = |rounds: u32| -> Result<bool, AccountingError> {
+            Ok(self.estimate(u64::from(rounds))?.epsilon <= budget.get())
+        };
+        if fits(rounds)? {
+            return Ok(rounds);
+        }
+        let (mut within, mut beyond) = (0, rounds);
+        while beyond - within > 1 {
+            let middle = within + (beyond - within) / 2;
+            match fits(middle)? {
+                true => within = middle,
+                false => beyond = middle,
+            }
+        }
+        Ok(within)
+    }
+
+    /// The same plan after these events of the run were charged once more.
+    #[must_use]
+    pub fn with_repeated(&self, repeated: &[PrivacyEvent]) -> Self {
+        let mut plan = self.clone();
+        let repeated = of_unit(repeated, self.event.unit);
+        let is_own = |event: &&PrivacyEvent| event.is_matrix() == self.event.is_matrix();
+        let rounds: u64 = repeated.iter().filter(is_own).map(|e| e.count).sum();
+        if rounds > 0 {
+            plan.note([format!(
+                "{rounds} of the rounds were repeated and released other numbers than before, as \
+                 the ledger shows: each of them counts twice."
+            )]);
+        }
+        plan.spent.extend(repeated);
+        plan
+    }
+
+    /// The statements for `rounds` rounds, which were all that was planned: the accountant's own
+    /// and, if that is no upper bound, the sound one as well.
     ///
     /// # Errors
     /// As [`Self::estimate`].
     pub fn statements(&self, rounds: u64) -> Result<Vec<PrivacyStatement>, AccountingError> {
-        let events = self.events(rounds);
-        let mut estimates = vec![self.estimate(rounds)?];
-        if !estimates.iter().any(Estimate::is_upper_bound) {
-            estimates.push(Accountant::tightest_for(&events).epsilon(&events, self.delta)?);
+        self.statements_of(rounds, rounds)
+    }
+
+    /// The same where only `done` of the `planned` rounds were run.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn statements_of(
+        &self,
+        done: u64,
+        planned: u64,
+    ) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let (events, all) = (self.events(done), self.events(planned));
+        let mut accountants = vec![self.accountant];
+        if !self.estimate(done)?.is_upper_bound() {
+            accountants.push(Accountant::tightest_for(&events));
         }
-        let statements = estimates
-            .iter()
-            .filter_map(|estimate| PrivacyStatement::new(estimate, &events, self.clip_norm));
-        Ok(statements
-            .map(|mut statement| {
-                statement.notes.extend(self.notes.iter().cloned());
-                statement
-            })
-            .collect())
+        let mut statements = Vec::new();
+        for accountant in accountants {
+            let estimate = accountant.epsilon(&events, self.delta)?;
+            let made = PrivacyStatement::new(&estimate, &events, self.clip_norm);
+            let Some(mut statement) = made else { continue };
+            if done < planned && statement.epsilon.is_finite() {
+                let estimate = accountant.epsilon(&all, self.delta)?;
+                statement = statement.stopped_before(&estimate, &all);
+            }
+            statement.notes.extend(self.notes.iter().cloned());
+            statements.push(statement);
+        }
+        Ok(statements)
     }
 }
 

@@ -122,6 +122,14 @@ impl Released {
         self.integers.len()
     }
 
+    pub(super) fn integers(&self) -> &[i64] {
+        &self.integers
+    }
+
+    pub(super) const fn step(&self) -> f64 {
+        self.step
+    }
+
     /// The noisy sum over `denominator`, in units of the parameters.
     #[must_use]
     pub fn over(&self, denominator: f64) -> Vec<f32> {

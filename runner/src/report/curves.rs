@@ -77,7 +77,8 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
     let validation = part("validation", Tone::Orange, true, |record| {
         record.simulation_only.validation
     });
-    let test = part("test", Tone::Blue, false, |record| record.test);
+    let on_devices = records.iter().any(|record| record.test_is_simulation_only);
+    let test = part("test", Tone::Blue, on_devices, |record| record.test);
     let mut series: Vec<Series> = more.into_iter().collect();
     series.extend([validation, test]);
     series.retain(|series| !series.points.is_empty());
@@ -167,15 +168,15 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
     let last = points.last()?;
     let privacy = &input.config.privacy;
     let limit = privacy.epsilon.or(privacy.max_epsilon);
-    let caption = "What all rounds up to this one have spent together. No round starts that would \
-                   exceed the limit.";
+    let spent = "What all rounds up to this one have spent together: a bound if the schedule was \
+                 fixed beforehand, and at the end of the plan in any case.";
+    let caption = match limit {
+        Some(_) => format!("{spent} No round starts that would exceed the limit."),
+        None => spent.to_owned(),
+    };
     let figure = Figure {
         title: "Privacy spent",
-        caption: if limit.is_some() {
-            caption
-        } else {
-            "What all rounds up to this one have spent together."
-        },
+        caption: &caption,
         ..Figure::default()
     };
     Some(

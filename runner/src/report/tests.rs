@@ -94,6 +94,7 @@ fn record(round: u32) -> RoundRecord {
         epsilon: Some(0.1 * part),
         learning_rate: 0.1,
         test: quality,
+        test_is_simulation_only: false,
         burned: false,
         simulation_only: SimulationOnly {
             trained: 49,

@@ -25,6 +25,10 @@ pub struct RoundRecord {
     /// The model after this round on the test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Evaluation>,
+    /// Whether the test samples belong to the devices, as those of natural devices do: then `test`
+    /// reads private data without noise, and only a simulation can know it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub test_is_simulation_only: bool,
     /// Whether the round was paid for and came to nothing: a coordinator broke down in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub burned: bool,
@@ -50,6 +54,7 @@ impl RoundRecord {
             epsilon: None,
             learning_rate: learning_rate.get(),
             test: None,
+            test_is_simulation_only: false,
             burned: false,
             simulation_only: SimulationOnly::default(),
             seconds: 0.0,

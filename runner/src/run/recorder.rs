@@ -74,11 +74,28 @@ impl LedgerWriter {
             run: self.run.clone(),
             seed: self.seed,
             round,
+            repetition: 0,
             event,
+            has_digest: true,
         };
         let mut limits = self.limits.iter();
         let limit = limits.find(|(unit, _)| *unit == event.unit);
         self.ledger.charge(charge, limit.map(|(_, limit)| limit))
+    }
+
+    /// Records the digest of what a round released, before its result is used; returns what was
+    /// charged once more, as the ledger does not show that the round released the same before.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: the result must not be used.
+    pub fn record(&mut self, round: u32, digest: &str) -> Result<Vec<PrivacyEvent>, LedgerError> {
+        self.ledger.record(&self.run, round, digest, &self.limits)
+    }
+
+    /// What the run was charged for rounds that it repeated with another release.
+    #[must_use]
+    pub fn repeated(&self) -> Vec<PrivacyEvent> {
+        self.ledger.repeated(&self.run)
     }
 }
 

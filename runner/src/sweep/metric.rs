@@ -249,6 +249,7 @@ mod tests {
             epsilon: None,
             learning_rate: 0.1,
             test: Some(evaluation),
+            test_is_simulation_only: false,
             burned: false,
             simulation_only: crate::round::SimulationOnly::default(),
             seconds: 0.0,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::document::{Document, cost_table};
 use super::mechanism::MechanismArgs;
+use super::verify;
 use crate::cli::CliError;
 use crate::privacy::ledger::{self, Ledger};
 use smolfed_accounting::comparison::Comparison;
@@ -23,7 +24,8 @@ use smolfed_accounting::comparison::Comparison;
       --noise-std 0.808 --clip-norm 0.3 --svg cost.svg
   smolfed account --devices 50 --sampling unsampled --max-participations 20 --rounds 400 \\
       --noise-multiplier 8 --delta 1e-5
-  smolfed account --ledger runs/digits-1700000000/ledger.jsonl"
+  smolfed account --ledger runs/digits-1700000000/ledger.jsonl
+  smolfed account --verify runs/digits-1700000000"
 )]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -34,6 +36,12 @@ pub(in crate::cli) struct Args {
         "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
     ])]
     ledger: Option<PathBuf>,
+    /// Recompute the privacy.json of a run from its ledger and its configuration, and check that
+    /// they agree. Needs the data of the run, which its name covers.
+    #[arg(long, value_name = "RUN", conflicts_with_all = [
+        "ledger", "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
+    ])]
+    verify: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -42,6 +50,9 @@ pub(in crate::cli) fn run(
     out: &mut (impl Write + IsTerminal),
 ) -> Result<(), CliError> {
     let flags = &args.mechanism;
+    if let Some(path) = &args.verify {
+        return verify::run(path, flags.json, out);
+    }
     let (events, delta, clip_norm) = match &args.ledger {
         Some(path) => {
             let events = flags.of_unit(path, ledger::events(&Ledger::read(path)?))?;
@@ -74,7 +85,14 @@ pub(in crate::cli) fn run(
         }
     };
     let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);
-    let document = Document::new(&comparison, &events, clip_norm)?;
+    let mut document = Document::new(&comparison, &events, clip_norm)?;
+    if args.ledger.is_some() {
+        document.note(
+            "This is the cost of all charges so far. It is proved if their number and their noise \
+             were fixed beforehand, and did not depend on what was released; for a run that was \
+             stopped, its privacy.json states the cost of its plan.",
+        );
+    }
     document.draw(flags.svg.as_deref())?;
     if flags.json {
         writeln!(out, "{}", document.to_json())?;

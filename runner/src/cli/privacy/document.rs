@@ -9,13 +9,12 @@ use serde_json::{Value, json};
 use crate::cli::CliError;
 use crate::cli::text::{aligned, wrapped};
 use crate::number::{lower, upper};
-use crate::privacy::statement::PrivacyStatement;
+use crate::privacy::statement::{PrivacyStatement, replace_one};
 use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
 use smolfed_accounting::comparison::Comparison;
-use smolfed_accounting::event::{Adjacency, Exposure, PrivacyEvent};
-use smolfed_accounting::params::{ClipNorm, Delta};
-use smolfed_accounting::pld::replace_one_epsilon;
+use smolfed_accounting::event::PrivacyEvent;
+use smolfed_accounting::params::ClipNorm;
 use smolfed_accounting::trade_off::TradeOff;
 
 /// False-positive rates of the terminal's table.
@@ -76,6 +75,11 @@ impl Document {
         })
     }
 
+    /// Adds what a reader of the statement must know.
+    pub(super) fn note(&mut self, note: &str) {
+        self.statement.notes.push(note.to_owned());
+    }
+
     /// The whole as text, below a table that the command makes.
     pub(super) fn to_text(&self, table: &str, is_terminal: bool) -> String {
         let mut text = format!("{table}\n");
@@ -87,7 +91,8 @@ impl Document {
             "\n{}",
             wrapped(&self.statement.in_words(), is_terminal)
         );
-        if let Some(epsilon) = self.replace_one {
+        let is_said = self.statement.epsilon_replace_one.is_some();
+        if let Some(epsilon) = self.replace_one.filter(|_| !is_said) {
             let line = format!(
                 "Under replace-one adjacency (the data of one device are replaced by other data, \
                  as for uniform sampling), epsilon is at most {}.",
@@ -110,11 +115,13 @@ impl Document {
                 .map(|rate| percent(figure(*rate)));
             [title.to_owned()].into_iter().chain(cells).collect()
         };
+        let title = match self.statement.is_upper_bound {
+            true => "the true-positive rate is at most",
+            false => "the true-positive rate is about (no bound)",
+        };
         vec![
             row("At a false-positive rate of", &|rate| rate),
-            row("the true-positive rate is at most", &|rate| {
-                self.trade_off.true_positive_rate(rate)
-            }),
+            row(title, &|rate| self.trade_off.true_positive_rate(rate)),
         ]
     }
 
@@ -132,9 +139,13 @@ impl Document {
             let cells = chosen.iter().rev().map(|point| cell(point));
             [title.to_owned()].into_iter().chain(cells).collect()
         };
+        let title = match self.statement.is_upper_bound {
+            true => "epsilon is at most",
+            false => "epsilon is about (no bound)",
+        };
         vec![
             row("After rounds", &|(rounds, _)| rounds.to_string()),
-            row("epsilon is at most", &|(_, epsilon)| upper(*epsilon, 4)),
+            row(title, &|(_, epsilon)| upper(*epsilon, 4)),
         ]
     }
 
@@ -174,11 +185,14 @@ impl Document {
             points,
             ..Series::default()
         };
+        let of_attacks = match self.statement.is_upper_bound {
+            true => "No attack has a smaller false-negative rate at any false-positive rate than",
+            false => "What would bound the false-negative rates of all attacks if it were proved:",
+        };
         let trade_off = Plot {
             title: "Trade-off of the best attack".to_owned(),
             description: format!(
-                "Smallest false-negative rate of any attack at each false-positive rate, below the \
-                 line of random guessing. {}",
+                "{of_attacks} the curve below the line of random guessing. {}",
                 self.statement.in_words()
             ),
             x_label: "false-positive rate (type I error)".to_owned(),
@@ -216,18 +230,6 @@ impl Document {
         std::fs::write(path, stacked_file(&plots))
             .map_err(|error| CliError::Stopped(format!("cannot write {}: {error}", path.display())))
     }
-}
-
-/// What add-remove events cost under replace-one; `None` for others, and where nothing finite
-/// holds.
-fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
-    let is_add_remove = |event: &PrivacyEvent| event.adjacency() == Adjacency::AddRemove;
-    if !events.iter().all(is_add_remove) {
-        return None;
-    }
-    let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
-    let found = replace_one_epsilon(&exposures, delta).ok()?;
-    Some(found.epsilon).filter(|epsilon| epsilon.is_finite())
 }
 
 /// ε at up to [`ROUND_POINTS`] numbers of rounds, by one accountant.

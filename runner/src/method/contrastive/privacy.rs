@@ -1,6 +1,5 @@
 //! What a device's correlation matrices cost.
 
-use smolfed_accounting::accountant::AccountingError;
 use smolfed_accounting::event::{
     Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
 };
@@ -12,7 +11,6 @@ use crate::data::federation::Federation;
 use crate::method::setup::Setup;
 use crate::number::{significant, upper};
 use crate::privacy::plan::{PrivacyPlan, SideReleases, earlier, of_unit};
-use crate::privacy::statement::PrivacyStatement;
 
 /// δ of the matrices where none is given.
 const DEFAULT_DELTA: f64 = 1e-5;
@@ -76,37 +74,6 @@ fn noise_multiplier_of(
                 .map_err(|reason| ExperimentError::MatrixCalibration { epsilon, reason })
         }
     }
-}
-
-/// The statements where devices have sent between `least` and `most` matrices: ε is that of a
-/// device that has sent most, and a note says that of one that has sent least.
-///
-/// # Errors
-/// [`AccountingError`] if the accountant has no figure.
-pub(super) fn statements(
-    plan: &PrivacyPlan,
-    (min, max): (u32, u32),
-) -> Result<Vec<PrivacyStatement>, AccountingError> {
-    let mut worst = with_max_releases(plan, max);
-    if min < max {
-        let fewest = with_max_releases(plan, min).estimate(u64::from(min))?;
-        worst.note([format!(
-            "Devices sent between {min} and {max} matrices: this is the epsilon of one that sent \
-             {max}; for one that sent {min} it is {}, all else the same.",
-            upper(fewest.epsilon, 4)
-        )]);
-    }
-    worst.statements(u64::from(max))
-}
-
-/// The same plan where no device has sent more than `max` matrices.
-fn with_max_releases(plan: &PrivacyPlan, max: u32) -> PrivacyPlan {
-    let devices = plan.event.sampling.device_count();
-    let mut plan = plan.clone();
-    if let Ok(sampling) = Sampling::unsampled(devices, max) {
-        plan.event.sampling = sampling;
-    }
-    plan
 }
 
 /// What a reader of the matrices' statement must know beside the numbers.

@@ -26,6 +26,7 @@ fn record(round: u32) -> RoundRecord {
         epsilon: Some(0.1 * f64::from(round + 1)),
         learning_rate: 0.1,
         test: None,
+        test_is_simulation_only: false,
         burned: false,
         simulation_only: SimulationOnly::default(),
         seconds: 0.5,
