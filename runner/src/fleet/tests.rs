@@ -45,7 +45,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// A third of the frames are lost, damaged, repeated, cut short, delayed or mixed with random
-    /// bytes, and from time to time the device reconnects.
+    /// bytes, and from time to time the device reconnects. In the end the connection is good: a
+    /// cycle of faults may never let a frame through.
     #[test]
     fn a_bad_connection_costs_only_time(
         faults in vec((0u8..24, any::<u16>()), 200),
@@ -67,6 +68,9 @@ proptest! {
                 harness.reconnect();
             }
             turn(&mut board, &mut harness, &mut |bytes| {
+                if count > 10_000 {
+                    return bytes;
+                }
                 let (fault, at) = faults.next().unwrap();
                 let at = usize::from(*at) % bytes.len();
                 let mut out = bytes.clone();
@@ -84,15 +88,19 @@ proptest! {
                 out
             });
         }
-        // A session that was lost after the model was delivered costs the round; otherwise the bits
-        // are right.
+        let participations = board.ledger().past().participations;
         match outcome {
             Some(ExchangeOutcome::Answered(integers)) => {
                 prop_assert_eq!(integers, expected(1, &offer).into());
+                prop_assert_eq!(participations, 1);
             }
-            other => prop_assert_eq!(other, Some(ExchangeOutcome::Missing(Absence::SessionLost))),
+            // A session that was lost while the model was delivered costs the round. The device may
+            // have received the last part of it, and begun, or not.
+            other => {
+                prop_assert_eq!(other, Some(ExchangeOutcome::Missing(Absence::SessionLost)));
+                prop_assert!(participations <= 1);
+            }
         }
-        prop_assert_eq!(board.ledger().past().participations, 1);
     }
 
     #[test]
