@@ -68,6 +68,9 @@ fn assert_is_the_simulation(place: &Place, out: &str) {
     assert!(model(out) == model(&replay), "the bits differ");
     let rounds = |dir: &str| lines(&place.path(dir).join("ledger.jsonl")).len();
     assert_eq!(rounds(out), rounds(&replay));
+    for run in [out, &replay] {
+        place.smolfed(&format!("account --verify {run}")).success();
+    }
 }
 
 /// The objects of a file of JSON lines.

@@ -178,9 +178,9 @@ impl<'a> ContrastiveLearner<'a> {
     }
 
     /// Devices that send a matrix: all in the first round with matrices, which counts as a release
-    /// of each (docs/papers.md, F3), later the cohort or, where that must stay secret, devices drawn
-    /// independently of it (F11). A device with too few samples has none, and one that has sent as
-    /// many as it may keeps its last.
+    /// of each (docs/papers.md, F3), later the cohort. Where that must stay secret, devices that
+    /// are drawn independently of it send theirs (F11). A device with too few samples has none, and
+    /// one that has sent as many as it may keeps its last.
     fn senders(&self, sharing: &Sharing, assignment: &Assignment<'_>, cohort: &[u32]) -> Vec<u32> {
         let mut senders = match sharing.senders {
             _ if assignment.round == sharing.schedule.from => {
