@@ -196,7 +196,7 @@ fn warning(repeated: &[u32]) -> Option<String> {
     Some(format!(
         "{rounds} had been charged before, and the ledger does not show that the same was released \
          then (by another build of smolfed, or one that recorded no digests): charged once more, \
-         and counted twice in epsilon"
+         counted twice in epsilon, and without a proof, since both may have the same noise"
     ))
 }
 

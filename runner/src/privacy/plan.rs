@@ -29,6 +29,8 @@ pub struct PrivacyPlan {
     /// What else a device releases in some rounds, and what that costs the same unit.
     side: Option<SideReleases>,
     clip_norm: Option<ClipNorm>,
+    /// Rounds that were repeated, and may have released something else under the same noise.
+    repeated: u64,
     notes: Vec<String>,
 }
 
@@ -175,6 +177,7 @@ impl PrivacyPlan {
             noise: None,
             side: None,
             clip_norm: None,
+            repeated: 0,
             notes: Vec::new(),
         }
     }
@@ -333,7 +336,11 @@ impl PrivacyPlan {
         Ok(within)
     }
 
-    /// The same plan after these events of the run were charged once more.
+    /// The same plan after these events of the run were charged once more, as the ledger does not
+    /// show that their repetitions released the same. ε counts them twice, which is right if the
+    /// noise of both releases is independent. The streams of a simulation follow from its seed, so
+    /// it may be the same noise, of which the difference of the releases has none: the statements
+    /// of this plan are no proof.
     #[must_use]
     pub fn with_repeated(&self, repeated: &[PrivacyEvent]) -> Self {
         let mut plan = self.clone();
@@ -342,10 +349,13 @@ impl PrivacyPlan {
         let rounds: u64 = repeated.iter().filter(is_own).map(|e| e.count).sum();
         if rounds > 0 {
             plan.note([format!(
-                "{rounds} of the rounds were repeated and released other numbers than before, as \
-                 the ledger shows: each of them counts twice."
+                "{rounds} of the rounds were repeated, and the ledger does not show that they \
+                 released the same as before: each counts twice. That covers both releases only \
+                 if their noise is independent; two releases under the same noise reveal their \
+                 difference exactly."
             )]);
         }
+        plan.repeated += rounds;
         plan.spent.extend(repeated);
         plan
     }
@@ -378,6 +388,9 @@ impl PrivacyPlan {
             let estimate = accountant.epsilon(&events, self.delta)?;
             let made = PrivacyStatement::new(&estimate, &events, self.clip_norm);
             let Some(mut statement) = made else { continue };
+            if self.repeated > 0 {
+                statement = statement.without_proof();
+            }
             if done < planned && statement.epsilon.is_finite() {
                 let estimate = accountant.epsilon(&all, self.delta)?;
                 statement = statement.stopped_before(&estimate, &all);

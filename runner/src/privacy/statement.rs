@@ -46,6 +46,10 @@ pub struct PrivacyStatement {
     /// `rounds` of the plan, of a run that was stopped before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_planned: Option<u64>,
+    /// Whether `epsilon_planned` is proved, of a run that was stopped before; `epsilon` is then
+    /// proved if the schedule was fixed beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_is_upper_bound: Option<bool>,
     /// z of the last event.
     pub noise_multiplier: f64,
     /// ν = z · L, the noise std on the sum; absent without a clip norm.
@@ -155,6 +159,7 @@ impl PrivacyStatement {
             },
             epsilon_planned: None,
             rounds_planned: None,
+            planned_is_upper_bound: None,
             noise_multiplier: noise_multiplier.get(),
             noise_std: clip_norm.map(|clip_norm| noise_multiplier.noise_std(clip_norm)),
             clip_norm,
@@ -185,10 +190,28 @@ impl PrivacyStatement {
         let rounds = events.last().map(|last| rounds(events, last));
         Self {
             is_upper_bound: false,
+            planned_is_upper_bound: Some(self.is_upper_bound),
             epsilon_planned: Some(planned.epsilon).filter(|epsilon| epsilon.is_finite()),
             rounds_planned: rounds,
             ..self
         }
+    }
+
+    /// The same for a run that did something that no ε of it covers; a note says what.
+    #[must_use]
+    pub fn without_proof(self) -> Self {
+        Self {
+            is_upper_bound: false,
+            planned_is_upper_bound: self.planned_is_upper_bound.map(|_| false),
+            ..self
+        }
+    }
+
+    /// Whether `epsilon` is proved if the schedule of the run was fixed beforehand, and the cost of
+    /// the whole plan in any case.
+    #[must_use]
+    pub fn is_bound_of_schedule(&self) -> bool {
+        self.planned_is_upper_bound == Some(true)
     }
 
     /// Whether `epsilon` compares what a device sends with zeros, and not its presence with its

@@ -10,7 +10,7 @@ use crate::privacy::statement::{PrivacyStatement, Subject};
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here
 /// follows under its own name.
-const FIELDS: [(&str, &str); 24] = [
+const FIELDS: [(&str, &str); 25] = [
     ("subject", "about"),
     ("epsilon", "ε"),
     ("delta", "δ"),
@@ -23,6 +23,7 @@ const FIELDS: [(&str, &str); 24] = [
         "ε where data of a device are replaced",
     ),
     ("epsilon_planned", "ε of all planned rounds"),
+    ("planned_is_upper_bound", "that is proved"),
     ("unit", "protects"),
     ("adjacency", "neighbouring federations"),
     ("trust", "trust model"),
@@ -83,15 +84,15 @@ fn figures(statements: &[PrivacyStatement]) -> String {
                     .epsilon_low
                     .map_or("–".to_owned(), |low| lower(low, 5)),
                 significant(statement.delta.get(), 3),
-                match (statement.is_upper_bound, statement.rounds_planned) {
+                match (statement.is_upper_bound, statement.is_bound_of_schedule()) {
                     (true, _) => "upper bound, proved".to_owned(),
-                    (false, Some(_)) => {
+                    (false, true) => {
                         format!(
                             "{}, if the schedule was fixed beforehand",
                             statement.kind.words()
                         )
                     }
-                    (false, None) => format!("{}, no guarantee", statement.kind.words()),
+                    (false, false) => format!("{}, no guarantee", statement.kind.words()),
                 },
             ]
         })

@@ -143,7 +143,10 @@ fn epsilon(input: &ReportInput) -> String {
             &format!("at δ = {delta}: no privacy guarantee at all"),
         );
     }
-    let worth = match (statement.kind, statement.epsilon_planned) {
+    let planned = statement
+        .epsilon_planned
+        .filter(|_| statement.is_bound_of_schedule());
+    let worth = match (statement.kind, planned) {
         (EstimateKind::UpperBound, Some(planned)) => &format!(
             "an upper bound if the schedule was fixed beforehand, {} for the whole plan",
             upper(planned, 4)

@@ -18,7 +18,7 @@ pub struct RoundRecord {
     pub round: u32,
     /// Devices drawn. Under Poisson sampling a deployment keeps this to itself.
     pub cohort: usize,
-    /// ε spent after this round; `null` is infinite.
+    /// ε spent after this round, proved if the schedule was fixed beforehand; `null` is infinite.
     pub epsilon: Option<f64>,
     /// Local learning rate.
     pub learning_rate: f32,

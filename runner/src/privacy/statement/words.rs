@@ -29,7 +29,7 @@ impl PrivacyStatement {
         } = self;
         let adjacency = self.adjacency.name();
         let worth = match self.kind {
-            EstimateKind::UpperBound if self.rounds_planned.is_some() => {
+            EstimateKind::UpperBound if self.is_bound_of_schedule() => {
                 "an upper bound if the schedule was fixed beforehand"
             }
             EstimateKind::UpperBound if !self.is_upper_bound => "which is NOT a guarantee",
@@ -71,12 +71,12 @@ impl PrivacyStatement {
             "The run stopped after {rounds} of {planned} planned rounds, and what made it stop may \
              depend on the data."
         );
-        match (self.epsilon_planned, self.kind) {
-            (Some(epsilon), EstimateKind::UpperBound) => format!(
+        match self.epsilon_planned.filter(|_| self.is_bound_of_schedule()) {
+            Some(epsilon) => format!(
                 "{stopped} Proved in any case is the epsilon of all planned rounds, {}.",
                 upper(epsilon, 5)
             ),
-            _ => stopped,
+            None => stopped,
         }
     }
 
