@@ -78,7 +78,7 @@ fn a_statement_is_verified_against_its_ledger() {
             "dpfedmtl" => "--set personalise.private=biases --set server.smoothing_factor=0",
             "fedsc" => {
                 "--set data.scale=unit --set contrast.width=4 --set contrast.privacy.epsilon=8 \
-                 --set server.smoothing_factor=0"
+                 --set privacy.epsilon=inf --set server.smoothing_factor=0"
             }
             _ => "--set server.smoothing_factor=0",
         };
