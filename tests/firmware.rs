@@ -264,7 +264,11 @@ fn takes_part(board: &Board) {
         undisturbed(&mut running, &mut other);
         assert_eq!(other.declined, None);
         assert_update(board, &other, "undisturbed");
-        assert_eq!(other.refusals.total(), 0, "{:?}", other.refusals);
+        // An emulator on a busy machine loses bytes of its line now and then, and the protocol
+        // repeats those frames; anything else that is refused would be the board's doing.
+        let lost = [Refusal::Stuffing, Refusal::TooShort, Refusal::Checksum];
+        let lost: u32 = lost.map(|refusal| other.refusals.get(refusal)).iter().sum();
+        assert_eq!(other.refusals.total(), lost, "{:?}", other.refusals);
     }
     bad_line(board, &mut running);
     power_failure(board, running, &program, dir.path());

@@ -80,22 +80,29 @@ fn a_disk_that_fills_up_ends_the_run_and_resume_ends_with_the_same_bits() {
 }
 
 #[test]
-fn a_checkpoint_that_does_not_fit_leaves_the_one_before() {
+fn results_that_do_not_fit_leave_the_checkpoint_before() {
     let place = Place::new();
     place
         .smolfed("run --out run --set rounds=4 --json")
         .success();
     let state = || std::fs::read(place.path("run/checkpoint/state.safetensors")).unwrap();
     let before = state();
-    // 650 parameters are 2.6 kB: the records fit into 2 KiB, the checkpoint does not.
+    // 650 parameters are 2.6 kB: the records fit into 2 KiB, the model does not.
     let outcome = with_small_files(&place, 2, "run --resume run --json");
-    outcome.refused(1, &["state.safetensors"]);
+    outcome.refused(1, &["cannot write run/model.safetensors"]);
     assert_eq!(state(), before);
-    assert!(
-        !place
-            .path("run/checkpoint/state.safetensors.partial")
-            .exists()
-    );
+    assert!(!place.path("run/model.safetensors.partial").exists());
+}
+
+#[test]
+fn a_checkpoint_that_does_not_fit_ends_the_run_and_leaves_no_part_of_it() {
+    let place = Place::new();
+    let call = "run --out run --checkpoint-every 0 --set rounds=4 --json";
+    let outcome = with_small_files(&place, 2, call);
+    outcome.refused(1, &["state.safetensors", "--resume run"]);
+    let partial = place.path("run/checkpoint/state.safetensors.partial");
+    assert!(!partial.exists());
+    place.smolfed("run --resume run --json").success();
 }
 
 #[test]
