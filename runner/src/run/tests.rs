@@ -145,6 +145,8 @@ fn stopped_early_states_the_plan() {
     let limited = &limited.statements[0];
     assert!((1..6).contains(&limited.rounds) && limited.epsilon <= 0.7);
     assert!(limited.is_upper_bound && limited.rounds_planned.is_none());
+    let dir = RunDir::open(&place.path().join("limited")).unwrap();
+    assert!(verify(&dir, Origin::Simulation).unwrap().agrees());
     let settings = ["privacy.max_epsilon=0.7"];
     let both = run(&place, "both", &settings, (Fault::None, 1)).unwrap();
     assert_eq!(both.statements[0].rounds_planned, Some(limited.rounds));
