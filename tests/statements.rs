@@ -166,6 +166,16 @@ fn rounds_that_an_earlier_version_lost_are_charged_again() {
     let resumed = place.smolfed("run --resume dp-fed --json").success();
     let warning = "warning: 3 rounds, from round 0 to round 2, had been charged before";
     assert!(resumed.stderr.starts_with(warning), "{resumed}");
-    assert_eq!(resumed.json()["privacy"][0]["rounds"], 7);
+    let statement = &resumed.json()["privacy"][0];
+    assert_eq!(
+        (&statement["rounds"], &statement["is_upper_bound"]),
+        (&7.into(), &false.into())
+    );
+    let account = place.smolfed("account --ledger dp-fed/ledger.jsonl --delta 1e-3 --json");
+    let account = account.success().json();
+    assert_eq!(
+        (&account["rounds"], &account["is_upper_bound"]),
+        (&7.into(), &false.into())
+    );
     place.smolfed("account --verify dp-fed").success();
 }

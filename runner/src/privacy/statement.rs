@@ -37,7 +37,8 @@ pub struct PrivacyStatement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_low: Option<f64>,
     /// ε if the data of one device are replaced by other data, where the server sees who sends
-    /// something, and ε therefore compares a device's updates with zeros; absent if infinite.
+    /// something, and ε therefore compares a device's updates with zeros; that of the whole plan,
+    /// of a run that was stopped. Absent if infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_replace_one: Option<f64>,
     /// ε of all planned rounds, of a run that was stopped before; absent if infinite.
@@ -191,6 +192,9 @@ impl PrivacyStatement {
         Self {
             is_upper_bound: false,
             planned_is_upper_bound: Some(self.is_upper_bound),
+            epsilon_replace_one: self
+                .epsilon_replace_one
+                .and_then(|_| replace_one(events, planned.delta)),
             epsilon_planned: Some(planned.epsilon).filter(|epsilon| epsilon.is_finite()),
             rounds_planned: rounds,
             ..self

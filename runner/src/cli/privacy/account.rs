@@ -53,9 +53,12 @@ pub(in crate::cli) fn run(
     if let Some(path) = &args.verify {
         return verify::run(path, flags.json, out);
     }
+    let mut repeated = None;
     let (events, delta, clip_norm) = match &args.ledger {
         Some(path) => {
-            let events = flags.of_unit(path, ledger::events(&Ledger::read(path)?))?;
+            let charges = Ledger::read(path)?;
+            repeated = Some(charges.iter().any(|charge| charge.repetition > 0));
+            let events = flags.of_unit(path, ledger::events(&charges))?;
             let devices = events.iter().map(|event| event.sampling.device_count());
             let Some(devices) = devices.max() else {
                 let path = path.display();
@@ -86,12 +89,8 @@ pub(in crate::cli) fn run(
     };
     let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);
     let mut document = Document::new(&comparison, &events, clip_norm)?;
-    if args.ledger.is_some() {
-        document.note(
-            "This is the cost of all charges so far. It is proved if their number and their noise \
-             were fixed beforehand, and did not depend on what was released; for a run that was \
-             stopped, its privacy.json states the cost of its plan.",
-        );
+    if let Some(repeated) = repeated {
+        document = document.of_ledger(repeated);
     }
     document.draw(flags.svg.as_deref())?;
     if flags.json {

@@ -75,9 +75,24 @@ impl Document {
         })
     }
 
-    /// Adds what a reader of the statement must know.
-    pub(super) fn note(&mut self, note: &str) {
-        self.statement.notes.push(note.to_owned());
+    /// The same for what a ledger has of one or more runs, with `repeated` rounds or not.
+    pub(super) fn of_ledger(mut self, repeated: bool) -> Self {
+        if repeated {
+            self.statement = self.statement.without_proof();
+            self.statement.notes.push(
+                "Some rounds were repeated, and the ledger does not show that they released the \
+                 same as before: each counts twice, which covers both releases only if their noise \
+                 is independent."
+                    .to_owned(),
+            );
+        }
+        self.statement.notes.push(
+            "This is the cost of all charges so far. It is proved only if their number and their \
+             noise were fixed beforehand, and did not depend on what was released; for a run that \
+             was stopped, its privacy.json states the cost of its plan."
+                .to_owned(),
+        );
+        self
     }
 
     /// The whole as text, below a table that the command makes.

@@ -210,7 +210,9 @@ fn sharing(setup: &Setup<'_>, bound: ClipNorm) -> Result<Sharing, ExperimentErro
 
 /// Whether the noise on updates counts on a cohort that nobody but the server knows.
 fn hides_cohort(setup: &Setup<'_>) -> bool {
-    setup.privacy.asks_for_noise() && setup.privacy.trust == TrustModel::Central
+    let rate = setup.sampling.sampling_rate();
+    let is_drawn = rate.is_some_and(|rate| rate < 1.0);
+    is_drawn && setup.privacy.asks_for_noise() && setup.privacy.trust == TrustModel::Central
 }
 
 /// Samples of the device that has most.
@@ -264,12 +266,7 @@ fn notes(setup: &Setup<'_>, kind: Kind) -> Vec<String> {
                      device's updates and matrices can be told from zeros.",
                 );
             }
-            if hides_cohort(setup)
-                && setup
-                    .sampling
-                    .sampling_rate()
-                    .is_some_and(|rate| rate < 1.0)
-            {
+            if hides_cohort(setup) {
                 notes.push(
                     "The devices that send a matrix in a round are drawn independently of those \
                      whose updates are summed: matrices do not reveal the cohorts, which amplify \

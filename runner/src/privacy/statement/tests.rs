@@ -170,7 +170,7 @@ fn local_trust_sentence() {
         assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
         assert!(found > 1.5 * Accountant::Pld.epsilon(&[event], delta).unwrap().epsilon);
         assert!(words.contains(&format!(
-            "that epsilon is {}",
+            "its epsilon is {} (",
             crate::number::upper(found, 5)
         )));
         let json = serde_json::to_value(&statement).unwrap();
