@@ -75,8 +75,8 @@ impl Budget {
         }
     }
 
-    /// ε after `rounds` rounds: exact in short runs; in long ones that of the next of
-    /// [`MILESTONES`], which is no less, so that accounting does not slow the rounds down.
+    /// ε after `rounds` rounds: exact in short runs; in long ones that of the next of at most 64
+    /// milestones, which is no less, so that accounting does not slow the rounds down.
     ///
     /// # Errors
     /// [`AccountingError`] if the accountant has no figure.

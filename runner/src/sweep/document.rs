@@ -105,12 +105,17 @@ impl Document<'_> {
             lines.push(render(&table::noise(self.summaries)));
         }
         if let Some(table) = table::matrix_noise(self.summaries) {
-            lines.push(
+            let statements = self.summaries.cells.iter();
+            let mut statements = statements.filter_map(|cell| cell.matrix_statement());
+            let at_most = match statements.all(|statement| statement.is_upper_bound) {
+                true => "at most, ",
+                false => "",
+            };
+            lines.push(format!(
                 "Correlation matrices: what all of a device's together tell of one example of it, \
-                 at most, to everybody else who knows the encoder of each round (replace-one; each \
+                 {at_most}to everybody else who knows the encoder of each round (replace-one; each \
                  device adds its own noise). It is no statement about the encoder."
-                    .to_owned(),
-            );
+            ));
             lines.push(render(&table));
         }
         if let Some(choice) = self.choice {
