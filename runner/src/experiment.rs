@@ -169,11 +169,11 @@ impl Experiment {
         rounds: u32,
         repeated: &[PrivacyEvent],
     ) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let updates = self.privacy.with_repeated(repeated);
         let planned = match rounds < self.config.rounds {
-            true => self.privacy.planned_rounds(self.config.rounds)?,
+            true => updates.planned_rounds(self.config.rounds)?,
             false => rounds,
         };
-        let updates = self.privacy.with_repeated(repeated);
         let mut statements = updates.statements_of(u64::from(rounds), u64::from(planned))?;
         let [done, planned] = [rounds, planned].map(|rounds| self.method.message_rounds(rounds));
         if let Some(messages) = self.method.message_privacy().filter(|_| done > 0) {

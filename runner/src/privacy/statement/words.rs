@@ -134,9 +134,9 @@ impl PrivacyStatement {
     /// What it costs to replace the data of one device, where ε compares with zeros.
     fn replacement(&self) -> Option<String> {
         Some(format!(
-            "Which of two given versions of its data a device used, which is what local \
-             differential privacy usually hides, has up to twice the sensitivity: its epsilon is \
-             {} (`pld`, replace-one).",
+            "Local differential privacy usually hides which of two given versions of its data a \
+             device used: that has up to twice the sensitivity, and its epsilon is {} (`pld`, \
+             replace-one).",
             upper(self.epsilon_replace_one?, 5)
         ))
     }
