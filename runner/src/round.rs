@@ -321,6 +321,3 @@ fn somebody_trained(round: u32, outcomes: &[Outcome]) -> Result<(), RoundError> 
         _ => Ok(()),
     }
 }
-
-#[cfg(test)]
-mod tests;

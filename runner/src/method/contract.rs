@@ -13,7 +13,7 @@ use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
 use crate::privacy::statement::PrivacyStatement;
-use crate::release::{Contribution, Release, Timing};
+use crate::release::{Contribution, Messages, Release, Timing};
 use crate::representation::Picture;
 use crate::task::Task;
 
@@ -80,6 +80,11 @@ pub trait Method: std::fmt::Debug + Send + Sync {
     /// The privacy accounting of a second message, whose unit of privacy differs from that of the
     /// update.
     fn message_privacy(&self) -> Option<&PrivacyPlan> {
+        None
+    }
+
+    /// How these messages are released, if devices send any.
+    fn messages(&self) -> Option<&Messages> {
         None
     }
 

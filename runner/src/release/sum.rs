@@ -45,15 +45,10 @@ impl PrivateSum {
         }
     }
 
-    /// Sets all coordinates but one to zero, which discards information.
-    #[must_use]
-    pub fn only(mut self, coordinate: usize) -> Self {
-        for (index, q) in self.integers.iter_mut().enumerate() {
-            if index != coordinate {
-                *q = 0;
-            }
-        }
-        self
+    /// Puts another sum behind this one: under local trust, who sees each upload by itself sees
+    /// them side by side.
+    pub fn append(&mut self, upload: &Self) {
+        self.integers.extend(&upload.integers);
     }
 
     /// The sum without noise, for a report's diagnostics: `None` unless all devices are simulated
@@ -71,8 +66,11 @@ impl PrivateSum {
     #[must_use]
     pub fn release(mut self, release: &Release, root: &Root, at: &ReleaseAt) -> Released {
         if !release.is_local() {
-            let number = release.fault.noise_number(at.number);
-            release.mechanism.cover(&mut self.integers, root, number);
+            let (fault, mechanism) = (release.fault, &release.mechanism);
+            let number = fault.noise_number(at.number);
+            fault.cover(&mut self.integers, at.number, |sum| {
+                mechanism.cover(sum, root, number);
+            });
         }
         Released {
             integers: self.integers,

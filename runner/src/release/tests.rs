@@ -102,7 +102,7 @@ fn an_update_beyond_the_ball_is_left_out_unless_it_is_clipped() {
     assert!((norm / f64::from(CLIP_NORM) - 1.0).abs() < 1e-4, "{norm}");
     // The planted fault lets it through.
     let faulty = Release {
-        fault: Fault::ClipSkipped,
+        fault: Fault::ClipSkipped.placed(1, &[LENGTH]),
         ..release
     };
     let (sum, _) = upload(&faulty, &longer, 1, true);

@@ -10,7 +10,6 @@ use smolfed_core::train::{TrainError, TrainReport};
 
 use super::contribution::Contribution;
 use super::encoding::Encoding;
-use super::fault::Fault;
 use super::settings::{Release, Timing};
 use super::sum::PrivateSum;
 use super::weight;
@@ -93,6 +92,12 @@ impl<'a> Uploads<'a> {
         }
     }
 
+    /// The noise that a device must add to what it sends (local trust).
+    fn device_noise(&self, device: u32) -> Option<&'a DiscreteGaussian> {
+        let is_added = self.release.fault.has_noise_at(device, self.number);
+        self.release.device_noise().filter(|_| is_added)
+    }
+
     /// The device's noise stream of the round.
     fn noise_stream(&self, device: u32) -> Stream {
         self.root.stream(StreamId {
@@ -109,7 +114,7 @@ impl<'a> Uploads<'a> {
         train: impl FnOnce(&mut Contribution<'_>) -> Result<TrainReport, String>,
     ) -> Result<TrainReport, String> {
         let is_stepwise = matches!(self.release.timing, Timing::EachStep(_));
-        let noise = self.release.device_noise();
+        let noise = self.device_noise(device);
         // Used once: by the steps or by the update.
         let mut stream = (is_stepwise || noise.is_some()).then(|| self.noise_stream(device));
         self.sent.fill(0);
@@ -166,15 +171,15 @@ impl<'a> Uploads<'a> {
     }
 
     fn quantize(&mut self, grid: &Grid) -> Result<(), String> {
-        if self.release.fault == Fault::ClipSkipped {
-            for (q, x) in self.integers.iter_mut().zip(&self.update) {
-                *q = (f64::from(*x) / grid.step()) as i32;
-            }
-            return Ok(());
+        let bounded = self.release.fault.bounded(self.update.len());
+        let (update, unbounded) = self.update.split_at(bounded);
+        let (integers, others) = self.integers.split_at_mut(bounded);
+        for (q, x) in others.iter_mut().zip(unbounded) {
+            *q = (f64::from(*x) / grid.step()) as i32;
         }
         // The device's check, then the server's.
-        grid.quantize_into(&self.update, &mut self.integers)
-            .and_then(|()| grid.check(&self.integers))
+        grid.quantize_into(update, integers)
+            .and_then(|()| grid.check(integers))
             .map_err(|error| error.to_string())
     }
 
@@ -202,7 +207,7 @@ impl<'a> Uploads<'a> {
     /// data, so a device with noise of its own sends that noise alone, as often as it would have
     /// released something, and nobody can tell.
     fn add_noise_alone(&mut self, device: u32) {
-        if let Some(noise) = self.release.device_noise() {
+        if let Some(noise) = self.device_noise(device) {
             let mut stream = self.noise_stream(device);
             for _ in 0..self.release.timing.releases() {
                 noise.add_to(self.sum.integers_mut(), &mut stream);

@@ -22,7 +22,7 @@ use crate::method::contract::{
 use crate::method::state::{Saved, StateError};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
 use crate::privacy::statement::PrivacyStatement;
-use crate::release::Contribution;
+use crate::release::{Contribution, Messages};
 use crate::task::Task;
 
 /// A method that learns an encoder without labels, configured for an experiment.
@@ -81,6 +81,11 @@ impl Method for Contrastive {
 
     fn message_privacy(&self) -> Option<&PrivacyPlan> {
         self.matrix_privacy.as_ref()
+    }
+
+    fn messages(&self) -> Option<&Messages> {
+        let sharing = self.settings.sharing.as_ref()?;
+        Some(&sharing.messages)
     }
 
     fn message_events(&self, round: u32) -> Vec<PrivacyEvent> {
