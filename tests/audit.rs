@@ -43,11 +43,7 @@ fn the_audit_attacks_the_round() {
         let call = format!("audit --set rounds=8 --runs 20 --fault {fault} {settings} --json");
         place.smolfed(&call)
     };
-    for settings in [
-        "",
-        LOCAL,
-        "--set cohort.sampling=uniform --set cohort.cohort_size=56",
-    ] {
+    for settings in ["", LOCAL, "--set cohort.sampling=uniform"] {
         audit("none", settings).success();
     }
     for (fault, settings, test) in [

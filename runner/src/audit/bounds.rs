@@ -101,7 +101,7 @@ impl PairRule {
         ln_mean_exp(&self.bets(epsilon).map(growth).collect::<Vec<_>>())
     }
 
-    /// The largest ε, in steps of [`STEP`], up to which all are refuted; wrong with probability at
+    /// The largest ε, in steps of 0.01, up to which all are refuted; wrong with probability at
     /// most `error`.
     #[must_use]
     pub fn epsilon_low(self, pairs: &Pairs, error: f64) -> f64 {
@@ -117,18 +117,18 @@ pub fn ln_mean_exp(values: &[f64]) -> f64 {
     largest + log(sum / values.len() as f64)
 }
 
-/// Lower bounds are multiples of this.
-pub const STEP: f64 = 0.01;
+/// Lower bounds are multiples of one part in so many.
+const STEPS_PER_UNIT: f64 = 100.0;
 /// Where the search for a lower bound ends.
 const MAX_STEPS: u32 = 5_000;
 
-/// The last multiple of [`STEP`] before the first that is not refuted; 0 if 0 is not.
+/// The last multiple of 0.01 before the first that is not refuted; 0 if 0 is not.
 ///
 /// Steps are tried upwards. A mechanism that is (ε, δ)-private is so for the next multiple as well,
 /// which must be refuted for the answer to be too large.
 fn last_refuted(is_refuted: impl Fn(f64) -> bool) -> f64 {
-    let standing = (0..MAX_STEPS).find(|step| !is_refuted(f64::from(*step) * STEP));
-    f64::from(standing.unwrap_or(MAX_STEPS).saturating_sub(1)) * STEP
+    let standing = (0..MAX_STEPS).find(|step| !is_refuted(f64::from(*step) / STEPS_PER_UNIT));
+    f64::from(standing.unwrap_or(MAX_STEPS).saturating_sub(1)) / STEPS_PER_UNIT
 }
 
 /// How one canary a run was found, in as many runs with it as without it, all independent.
@@ -143,7 +143,7 @@ pub struct TestCounts {
 }
 
 impl TestCounts {
-    /// The largest ε, in steps of [`STEP`], up to which all are refuted; wrong with probability at
+    /// The largest ε, in steps of 0.01, up to which all are refuted; wrong with probability at
     /// most `error`.
     ///
     /// With the false-positive rate F, (ε, δ)-privacy bounds the true-positive rate by e^ε F + δ.
@@ -173,7 +173,7 @@ impl TestCounts {
             let (few_alarms, many_hits) = tails(epsilon, f64::midpoint(low, high));
             few_alarms * many_hits
         };
-        let is_refuted = |step: u32| peak(f64::from(step) * STEP) <= c;
+        let is_refuted = |step: u32| peak(f64::from(step) / STEPS_PER_UNIT) <= c;
         if !is_refuted(0) {
             return 0.0;
         }
@@ -185,7 +185,7 @@ impl TestCounts {
                 false => high = middle,
             }
         }
-        f64::from(low) * STEP
+        f64::from(low) / STEPS_PER_UNIT
     }
 }
 

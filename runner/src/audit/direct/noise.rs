@@ -37,6 +37,8 @@ pub struct Layout {
     runs: usize,
     /// The std that is claimed, in clip norms.
     std: f64,
+    /// The same in steps of the grid.
+    steps: f64,
     /// Values that are hashed together, so many that none are equal by chance.
     tuple: usize,
     pairs: Vec<(u32, u32)>,
@@ -73,6 +75,7 @@ impl Layout {
             rounds,
             runs,
             std,
+            steps,
             tuple: tuple(steps, (runs * KEPT.min(rounds as usize * values)) as f64),
             pairs: pairs_of_rounds(rounds),
             lags,
@@ -234,9 +237,13 @@ impl Noise {
         self.hashes.extend(other.hashes);
     }
 
-    /// The verdicts.
+    /// The verdicts; none for noise of so few steps of the grid that it is far from Gaussian.
     #[must_use]
     pub fn checks(&self, layout: &Layout) -> Vec<Check> {
+        const MIN_STEPS: f64 = 2.0;
+        if layout.steps < MIN_STEPS {
+            return Vec::new();
+        }
         vec![
             self.std(layout),
             self.independent_rounds(layout),
