@@ -80,8 +80,8 @@ impl PairRule {
     }
 
     /// W of a pair. Each canary takes part in one of the two runs, with a fair coin for the order,
-    /// so that (ε, δ)-privacy gives E[W] ≤ 0 by linearity, under any dependence between
-    /// coordinates and between the two runs.
+    /// so that under (ε, δ)-privacy its mean is at most 0: by linearity, under any dependence
+    /// between coordinates and between the two runs.
     #[must_use]
     pub fn worth(self, epsilon: f64, hits: u32, alarms: u32) -> f64 {
         (f64::from(hits) - exp(epsilon) * f64::from(alarms)) / f64::from(self.canaries) - self.delta
