@@ -80,6 +80,7 @@ pub fn csv(bytes: &[u8]) {
     };
     let is = |bit: u8| choice & (1 << bit) != 0;
     let columns = Columns {
+        classes: None,
         label: "y".to_owned(),
         device: is(0).then(|| "d".to_owned()),
         ignore: if is(1) {

@@ -40,6 +40,7 @@ mod memory;
 mod mnist;
 mod panics;
 mod personal;
+mod preprocessing;
 mod program;
 mod resume;
 mod run_dir;

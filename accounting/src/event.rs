@@ -163,6 +163,12 @@ impl PrivacyEvent {
         matches!(self.mechanism, Mechanism::CorrelationMatrix { .. })
     }
 
+    /// Whether the moments of features are released, and no updates.
+    #[must_use]
+    pub const fn is_moments(&self) -> bool {
+        matches!(self.mechanism, Mechanism::Moments { .. })
+    }
+
     /// The same event for another number of rounds.
     #[must_use]
     pub const fn with_count(self, count: u64) -> Self {

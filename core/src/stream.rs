@@ -51,6 +51,10 @@ pub enum Purpose {
     Augmentation = 9,
     /// Noise on a device's correlation matrix (device).
     CorrelationNoise = 10,
+    /// Noise on the sum of the devices' moments of their features (server, central trust).
+    ServerMomentNoise = 11,
+    /// Noise that a device adds to the moments of its features (local trust).
+    DeviceMomentNoise = 12,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.

@@ -5,26 +5,33 @@
 
 pub(crate) mod cohort;
 mod keys;
+pub mod scaling;
 mod weighting;
 
 use smolfed_accounting::{AccountingError, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_core::params::LearningRate;
+use smolfed_core::stream::Root;
 use smolfed_core::train::LocalTraining;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::config::cohort::{Denominator, SamplingScheme};
 use crate::config::{Config, ExperimentError};
+use crate::data::classes::Classes;
+use crate::data::config::SourceConfig;
 use crate::data::federation::Federation;
+use crate::data::scale::Scale;
 use crate::method::contract::{Learner, Method};
 use crate::method::setup::Setup;
 use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use crate::privacy::statement::PrivacyStatement;
-use crate::release::{Fault, Mechanism, Release, weight};
+use crate::release::{Channel, Fault, Mechanism, Release, weight};
 use crate::server::ServerStep;
 use crate::task::Task;
 use keys::Keys;
+use scaling::ScaleRelease;
 
 /// An experiment that can run.
 #[derive(Clone, Debug)]
@@ -43,6 +50,8 @@ pub struct Experiment {
     pub release: Release,
     /// Noise and accounting.
     pub privacy: PrivacyPlan,
+    /// The release of the features' scale before the first round, if it is private.
+    pub scale_release: Option<ScaleRelease>,
     /// The server's step.
     pub server: ServerStep,
     /// Where devices and randomness come from.
@@ -99,7 +108,10 @@ impl Experiment {
         let setup = setup(&config, federation, sampling, spent, &origin);
         let method = build(&setup)?;
         let training = method.adapt(keys.training);
-        let notes = notes(&config, spent, &origin, &*method);
+        let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
+        let mut notes = notes(&config, spent, &origin, &*method);
+        notes.extend(scale_release.as_ref().map(ScaleRelease::note));
+        let of_scale = scale_release.iter().map(|release| release.side.clone());
         let weight_cap = weighting::cap(&config, federation, &*method)?;
         let privacy = PrivacyPlan::of_updates(Updates {
             rounds: config.rounds,
@@ -108,8 +120,9 @@ impl Experiment {
             encoding: keys.encoding,
             timing: method.timing(),
             noise_scale: method.noise_scale(),
-            side: method.side_releases().cloned(),
+            side: of_scale.chain(method.side_releases().cloned()).collect(),
             spent,
+            reads: federation.reads().iter().map(|read| read.note()).collect(),
             notes,
         })?;
         let mut server = keys.server.step(&config, &*method, sampling)?;
@@ -124,6 +137,7 @@ impl Experiment {
             training,
             learning_rate_decay: keys.learning_rate_decay,
             release: Release {
+                channel: Channel::Updates,
                 encoding: keys.encoding,
                 weight_cap,
                 mechanism: privacy
@@ -136,6 +150,7 @@ impl Experiment {
                 fault: Fault::None,
             },
             privacy,
+            scale_release,
             server,
             method: Arc::from(method),
             config,
@@ -154,7 +169,9 @@ impl Experiment {
     pub fn events_in(&self, round: u32) -> Vec<PrivacyEvent> {
         let updates = Some(self.privacy.event).filter(|event| event.releases > 0);
         let messages = self.method.message_events(round);
-        updates.into_iter().chain(messages).collect()
+        let scale = self.scale_release.as_ref();
+        let scale = scale.and_then(|release| release.side.event_in(round));
+        scale.into_iter().chain(updates).chain(messages).collect()
     }
 
     /// The privacy statements for `rounds` rounds: of the updates and, if devices sent other
@@ -170,6 +187,18 @@ impl Experiment {
         let mut statements = self.privacy.statements(u64::from(rounds))?;
         statements.extend(learner.statements()?);
         Ok(statements)
+    }
+
+    /// The federation with its scale: where that is private, from the devices' moments with noise
+    /// of the experiment's seed; simulations only.
+    #[must_use]
+    pub fn scaled<'a>(&self, federation: &'a Federation) -> Cow<'a, Federation> {
+        let root = Root::from_seed(self.config.seed);
+        let release = self.scale_release.as_ref();
+        match release.and_then(|release| release.scaled(federation, &root)) {
+            Some(scaled) => Cow::Owned(scaled),
+            None => Cow::Borrowed(federation),
+        }
     }
 
     /// Lengths of the tensors that are shared.
@@ -263,8 +292,25 @@ fn notes(
              would reveal something about the data."
         ));
     }
+    notes.extend(data_notes(config));
     notes.extend(method.notes());
     notes
+}
+
+/// What the configuration does to rows that do not fit it, whether there are such rows or not: how
+/// many there are depends on the data, and is said to whoever has them alone.
+fn data_notes(config: &Config) -> Vec<String> {
+    let SourceConfig::Stored(stored) = &config.data.source else {
+        return Vec::new();
+    };
+    let clips = matches!(&stored.scale, Scale::Constants(scale) if scale.has_bounds());
+    let drops = stored.set.classes().is_some_and(Classes::drops_unknown);
+    let clips = clips.then_some(
+        "Features beyond the bounds of `data.scale` are clipped to them: the bounds are constants \
+         of the configuration.",
+    );
+    let drops = drops.then_some("Rows of classes that `data.classes` does not list are left out.");
+    clips.into_iter().chain(drops).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

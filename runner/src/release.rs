@@ -41,7 +41,7 @@ pub use fault::Fault;
 pub use mechanism::Mechanism;
 pub use message::{Message, Messages};
 pub use received::ReceivedUpdate;
-pub use settings::{Release, Timing};
+pub use settings::{Channel, Release, Timing};
 pub use sum::{PrivateSum, Released, SimulatedSum};
 pub use uploads::{Outcome, Uploads};
 

@@ -14,6 +14,7 @@ pub mod fleet_file;
 pub mod recorder;
 pub mod records;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -181,6 +182,11 @@ pub fn prepare_from(
         spent = before(&charges, &run);
     }
     let experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
+    if experiment.release.is_simulation
+        && let Cow::Owned(scaled) = experiment.scaled(&federation)
+    {
+        return Ok((experiment, scaled));
+    }
     Ok((experiment, federation))
 }
 

@@ -299,6 +299,7 @@ fn read_csv(path: &Path, label: &str) -> Result<Dataset, CliError> {
         label: label.to_owned(),
         device: None,
         ignore: Vec::new(),
+        classes: None,
         task: dataset::TaskKind::Regression,
     };
     let table = csv::parse(&bytes, &columns).map_err(|error| refused(path, error))?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::CliError;
-use super::session::{in_pool, progress_bar, stop_on_ctrl_c};
+use super::session::{in_pool, progress_bar, stop_on_ctrl_c, warn_of_data};
 use super::summary::Summary;
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
@@ -86,6 +86,7 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
             id: participation::id(rounds),
         });
     let (experiment, federation) = run::prepare_from(config, folders, origin)?;
+    warn_of_data(&experiment, &federation);
     let mut replayed = record
         .map(|rounds| {
             let refused = |reason| CliError::Usage(format!("the participation: {reason}"));

@@ -7,8 +7,8 @@ use smolfed_accounting::accountant::Accountant;
 
 /// A sound experiment on 100 devices with 64 features and ten classes.
 const SOUND: &str = "method = \"dp-fed-ls\"\nrounds = 3\n[data]\nsource = \"digits\"\n\
-                     devices = 100\n[cohort]\ncohort_size = 20\n[server]\nsmoothing_factor = 1.0\n\
-                     [privacy]\nepsilon = 8.0\nclip_norm = 0.5\n";
+                     scale = \"unit\"\ndevices = 100\n[cohort]\ncohort_size = 20\n[server]\n\
+                     smoothing_factor = 1.0\n[privacy]\nepsilon = 8.0\nclip_norm = 0.5\n";
 
 fn build_text(text: &str, settings: &[&str]) -> Result<Experiment, ExperimentError> {
     let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();

@@ -27,7 +27,10 @@ pub struct PrivacyPlan {
     /// The sampler of the noise, in steps of the grid; `None` for no noise.
     pub noise: Option<DiscreteGaussian>,
     /// What else a device releases in some rounds, and what that costs the same unit.
-    side: Option<SideReleases>,
+    side: Vec<SideReleases>,
+    /// What was read from the devices' rows without noise, a sentence each: then no ε is an upper
+    /// bound.
+    reads: Vec<String>,
     clip_norm: Option<ClipNorm>,
     notes: Vec<String>,
 }
@@ -81,9 +84,11 @@ pub struct Updates<'a> {
     /// What a configured noise multiplier is multiplied by.
     pub noise_scale: f64,
     /// What else devices release.
-    pub side: Option<SideReleases>,
+    pub side: Vec<SideReleases>,
     /// What other runs spent before.
     pub spent: &'a [PrivacyEvent],
+    /// What was read from the devices' rows without noise, a sentence each.
+    pub reads: Vec<String>,
     /// What a reader of the statement must know in addition to its numbers.
     pub notes: Vec<String>,
 }
@@ -137,6 +142,7 @@ impl PrivacyPlan {
         plan.budget = keys.max_epsilon;
         plan.side = updates.side;
         plan.notes = updates.notes;
+        plan.reads = updates.reads;
         let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
         if event.releases == 0 {
             // Nothing is released: nothing needs noise.
@@ -173,7 +179,8 @@ impl PrivacyPlan {
             budget: None,
             spent,
             noise: None,
-            side: None,
+            side: Vec::new(),
+            reads: Vec::new(),
             clip_norm: None,
             notes: Vec::new(),
         }
@@ -191,6 +198,12 @@ impl PrivacyPlan {
     /// Adds what a reader of the statement must know.
     pub fn note(&mut self, notes: impl IntoIterator<Item = String>) {
         self.notes.extend(notes);
+    }
+
+    /// Adds what was read from the devices' rows without noise, a sentence each: no ε of this plan
+    /// is an upper bound then.
+    pub fn read(&mut self, reads: impl IntoIterator<Item = String>) {
+        self.reads.extend(reads);
     }
 
     /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
@@ -251,7 +264,8 @@ impl PrivacyPlan {
             NoiseAmount::Multiplier(multiplier) => return Ok(multiplier),
             NoiseAmount::Target(target) => target,
         };
-        let (epsilon, has_side) = (target.get(), self.side.is_some());
+        let is_matrix = |side: &SideReleases| side.event.is_matrix();
+        let (epsilon, has_side) = (target.get(), self.side.iter().any(is_matrix));
         self.for_target(target, u64::from(rounds))
             .map_err(|reason| match has_side {
                 true => ExperimentError::MatricesOverBudget { epsilon, reason },
@@ -281,7 +295,7 @@ impl PrivacyPlan {
     /// What else the budget counts: other runs, and what devices release in addition to the updates
     /// of so many rounds.
     fn before(&self, rounds: u64) -> Vec<PrivacyEvent> {
-        let side = self.side.as_ref().and_then(|side| side.events(rounds));
+        let side = self.side.iter().filter_map(|side| side.events(rounds));
         self.spent.iter().copied().chain(side).collect()
     }
 
@@ -317,6 +331,11 @@ impl PrivacyPlan {
             .filter_map(|estimate| PrivacyStatement::new(estimate, &events, self.clip_norm));
         Ok(statements
             .map(|mut statement| {
+                // Without noise there is no ε that could be a bound or none.
+                if statement.epsilon.is_finite() && !self.reads.is_empty() {
+                    statement.is_upper_bound = false;
+                    statement.notes.splice(0..0, self.reads.iter().cloned());
+                }
                 statement.notes.extend(self.notes.iter().cloned());
                 statement
             })
@@ -380,7 +399,8 @@ pub fn sampler(
 /// The note on what other runs spent before.
 #[must_use]
 pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
-    let earlier: u64 = spent.iter().map(|event| event.count).sum();
+    let rounds = spent.iter().filter(|event| !event.is_moments());
+    let earlier: u64 = rounds.map(|event| event.count).sum();
     (earlier > 0).then(|| {
         format!(
             "{earlier} of the rounds belong to other runs, which the shared ledger recorded before \

@@ -28,7 +28,7 @@ pub struct PrivacyStatement {
     pub accountant: Accountant,
     /// Bound, approximation, or a paper's figure.
     pub kind: EstimateKind,
-    /// Whether `epsilon` is proved.
+    /// Whether `epsilon` is proved; not if private rows were read without noise, whatever its kind.
     pub is_upper_bound: bool,
     /// A proved lower bound on the true ε, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,15 +151,16 @@ impl PrivacyStatement {
     }
 }
 
-/// The events that are about the same as the last one, updates or matrices.
+/// The events that are about the same as the last one: updates, matrices or moments.
 fn of_kind<'a>(
     events: &'a [PrivacyEvent],
     last: &PrivacyEvent,
 ) -> impl Iterator<Item = &'a PrivacyEvent> {
-    let is_matrix = last.is_matrix();
+    let kind = |event: &PrivacyEvent| (event.is_matrix(), event.is_moments());
+    let kind_of_last = kind(last);
     events
         .iter()
-        .filter(move |event| event.is_matrix() == is_matrix)
+        .filter(move |event| kind(event) == kind_of_last)
 }
 
 fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> Vec<String> {

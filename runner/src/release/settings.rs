@@ -2,6 +2,7 @@
 
 use smolfed_accounting::TrustModel;
 use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::stream::Purpose;
 
 use super::encoding::Encoding;
 use super::fault::Fault;
@@ -31,9 +32,39 @@ impl Timing {
     }
 }
 
+/// What is released. Each has its own random streams, so that no noise covers two releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channel {
+    /// The updates of a round.
+    #[default]
+    Updates,
+    /// The moments of the devices' features, before the first round.
+    Moments,
+}
+
+impl Channel {
+    /// Names the streams of the server's noise.
+    pub(super) const fn server_noise(self) -> Purpose {
+        match self {
+            Self::Updates => Purpose::ServerNoise,
+            Self::Moments => Purpose::ServerMomentNoise,
+        }
+    }
+
+    /// Names the streams of the devices' noise.
+    pub(super) const fn device_noise(self) -> Purpose {
+        match self {
+            Self::Updates => Purpose::DeviceNoise,
+            Self::Moments => Purpose::DeviceMomentNoise,
+        }
+    }
+}
+
 /// What a run releases and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Release {
+    /// What is released.
+    pub channel: Channel,
     /// How updates become integers.
     pub encoding: Encoding,
     /// Samples from which on an update has weight 1; `None` if all count the same.

@@ -72,7 +72,10 @@ impl PrivateSum {
     pub fn release(mut self, release: &Release, root: &Root, at: &ReleaseAt) -> Released {
         if !release.is_local() {
             let number = release.fault.noise_number(at.number);
-            release.mechanism.cover(&mut self.integers, root, number);
+            let purpose = release.channel.server_noise();
+            release
+                .mechanism
+                .cover(&mut self.integers, root, purpose, number);
         }
         Released {
             integers: self.integers,

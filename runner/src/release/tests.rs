@@ -21,6 +21,7 @@ fn grid() -> Grid {
 /// Clipped updates with noise of 2²⁰ steps, added by the server.
 fn central() -> Release {
     Release {
+        channel: Channel::Updates,
         encoding: Encoding::Clipped(grid()),
         weight_cap: None,
         mechanism: Mechanism::Independent(DiscreteGaussian::new(1 << 20, 1).unwrap()),

@@ -5,7 +5,7 @@ use smolfed_core::lanes;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::personal::NoisySteps;
 use smolfed_core::quantize::Grid;
-use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+use smolfed_core::stream::{Root, Stream, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
 
 use super::contribution::Contribution;
@@ -96,7 +96,7 @@ impl<'a> Uploads<'a> {
     /// The device's noise stream of the round.
     fn noise_stream(&self, device: u32) -> Stream {
         self.root.stream(StreamId {
-            purpose: Purpose::DeviceNoise,
+            purpose: self.release.channel.device_noise(),
             round: self.release.fault.noise_number(self.number),
             device,
         })

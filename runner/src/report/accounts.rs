@@ -82,6 +82,9 @@ fn figures(statements: &[PrivacyStatement]) -> String {
                 significant(statement.delta.get(), 3),
                 match statement.is_upper_bound {
                     true => "upper bound, proved".to_owned(),
+                    false if statement.reads_rows() => {
+                        "for the updates alone, no guarantee".to_owned()
+                    }
                     false => format!("{}, no guarantee", statement.kind.words()),
                 },
             ]

@@ -138,6 +138,9 @@ fn epsilon(input: &ReportInput) -> String {
         );
     }
     let worth = match statement.kind {
+        EstimateKind::UpperBound if !statement.is_upper_bound => {
+            "for the updates alone, no guarantee: private rows were read without noise"
+        }
         EstimateKind::UpperBound => "a proved upper bound",
         EstimateKind::Approximation => "an approximation, no guarantee",
         EstimateKind::AsPublished => "as published, no guarantee",

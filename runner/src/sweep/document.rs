@@ -311,7 +311,13 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
         each(sampling),
         each(|s| format!("{:.3e}", s.delta.get())),
     )];
-    if statements().any(|statement| !statement.is_upper_bound) {
+    if statements().any(PrivacyStatement::reads_rows) {
+        lines.push(
+            "No epsilon here is an upper bound: each is for the updates alone, and does not cover \
+             what was read from the devices' rows without noise."
+                .to_owned(),
+        );
+    } else if statements().any(|statement| !statement.is_upper_bound) {
         lines.push(
             "\"epsilon\" is what the named accountant says; where that is no proof, the column \
              \"upper bound\" has the epsilon that is proved for the same noise."

@@ -14,10 +14,20 @@ impl PrivacyStatement {
         let is_nothing_released = self.releases_per_round == Some(0) && self.rounds > 0;
         let mut sentences = vec![self.figure()];
         if !is_nothing_released {
-            sentences.extend([self.meaning(), self.assumptions()]);
+            // No bound on an attack covers what was read without noise.
+            if !self.reads_rows() {
+                sentences.push(self.meaning());
+            }
+            sentences.push(self.assumptions());
         }
         sentences.extend(self.notes.iter().cloned());
         sentences.join(" ")
+    }
+
+    /// Whether the devices' rows were read without noise, so that a proved figure bounds only a
+    /// part of what was released.
+    pub(crate) fn reads_rows(&self) -> bool {
+        self.kind == EstimateKind::UpperBound && !self.is_upper_bound
     }
 
     /// ε, δ, adjacency, and what the figure is worth.
@@ -27,6 +37,9 @@ impl PrivacyStatement {
         } = self;
         let adjacency = self.adjacency.name();
         let worth = match self.kind {
+            EstimateKind::UpperBound if self.reads_rows() => {
+                "a figure for the updates alone and NOT a guarantee"
+            }
             EstimateKind::UpperBound => "a proved upper bound",
             EstimateKind::Approximation => "an approximation and NOT a guarantee",
             EstimateKind::AsPublished => "a figure as published and NOT a guarantee",

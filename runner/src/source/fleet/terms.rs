@@ -8,7 +8,7 @@ use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
 use crate::release::Encoding;
-use crate::source::combinations::{ONE_MODEL, SourceName, refusal};
+use crate::source::combinations::{ONE_MODEL, SourceName, refusal, refusal_of_private_scale};
 use crate::task::Task;
 
 /// Why an experiment cannot be run with real devices.
@@ -115,6 +115,12 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     let method = experiment.config.method;
     if let Some(reason) = refusal(SourceName::Fleet, method) {
         return simulation_only(format!("method \"{}\"", method.name()), reason);
+    }
+    if let (Some(_), Some(reason)) = (
+        &experiment.scale_release,
+        refusal_of_private_scale(SourceName::Fleet),
+    ) {
+        return simulation_only("`data.scale` = \"private\"".to_owned(), reason);
     }
     if experiment.release.weight_cap.is_some() {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
