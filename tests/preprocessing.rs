@@ -252,23 +252,23 @@ fn a_private_scale_works_with_every_method_and_is_charged_once() {
         let call = format!("run experiment.toml --json {settings} --out {method}");
         let outcome = place.smolfed(&call).success();
         let statement = &outcome.json()["privacy"][0];
-        let is_released = method != "local";
         assert_eq!(statement["is_upper_bound"], true, "{method}: {statement}");
-        if is_released {
-            let path = place.path(method).join("ledger.jsonl");
-            let ledger = std::fs::read_to_string(path).unwrap();
-            assert_eq!(
-                ledger.matches("\"moments\"").count(),
-                1,
-                "{method}: {ledger}"
-            );
-            assert_eq!(statement["rounds"], 3);
-            assert!(
-                statement["notes"]
-                    .to_string()
-                    .contains("epsilon includes it")
-            );
-        }
+        assert!(
+            statement["notes"]
+                .to_string()
+                .contains("epsilon includes it")
+        );
+        assert_eq!(statement["rounds"], 3);
+        // Where nothing else is released, the scale costs its share.
+        let epsilon = statement["epsilon"].as_f64().unwrap();
+        assert_eq!(method == "local", epsilon < 0.11, "{method}: {statement}");
+        let ledger = place.path(method).join("ledger.jsonl");
+        let ledger = std::fs::read_to_string(ledger).unwrap();
+        assert_eq!(
+            ledger.matches("\"moments\"").count(),
+            1,
+            "{method}: {ledger}"
+        );
         std::fs::remove_dir_all(place.path(method)).unwrap();
     }
 }
@@ -380,4 +380,20 @@ fn inspection_says_what_is_read_and_what_to_write_instead() {
         text.contains("values beyond the bounds") && !text.contains("no epsilon"),
         "{text}"
     );
+}
+
+#[test]
+fn a_round_in_which_nobody_trained_stops_no_run_with_noise() {
+    let place = Place::new();
+    let run = "run --set train.learning_rate=1e38 --set rounds=2 --json";
+    // Whether training fails depends on the data: with noise, it must not be seen.
+    let outcome = place.smolfed(&format!("{run} --out noisy")).success();
+    assert_eq!(outcome.json()["rounds"], 2);
+    let words = [
+        "every device of the cohort was left out",
+        "the learning rate is too high",
+    ];
+    place
+        .smolfed(&format!("{run} --set privacy.epsilon=inf"))
+        .refused(1, &words);
 }

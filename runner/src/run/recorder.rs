@@ -34,7 +34,7 @@ impl LedgerWriter {
         done: u32,
     ) -> Result<Option<Self>, LedgerError> {
         let (config, privacy) = (&experiment.config, &experiment.privacy);
-        if privacy.event.releases == 0 {
+        if privacy.event.releases == 0 && experiment.scale_release.is_none() {
             // Nothing is released.
             return Ok(None);
         }
