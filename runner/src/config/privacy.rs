@@ -39,6 +39,10 @@ pub struct PrivacyConfig {
     pub trust: TrustModel,
     /// Bits b of the integer grid, whose step is clip_norm · 2^-b.
     pub grid_bits: u32,
+    /// k: a user has up to so many of the devices, and ε protects all of them together; 1 by
+    /// default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices_per_user: Option<u32>,
 }
 
 /// The trust models that an experiment can have.
@@ -77,6 +81,7 @@ impl Default for PrivacyConfig {
             ledger: None,
             trust: TrustModel::default(),
             grid_bits: smolfed_core::quantize::DEFAULT_BITS,
+            devices_per_user: None,
         }
     }
 }

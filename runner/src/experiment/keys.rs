@@ -132,6 +132,7 @@ fn privacy(privacy: &PrivacyConfig, device_count: u32) -> Result<PrivacyKeys, Ex
         clip_norm,
         max_epsilon,
         noise,
+        devices_per_user: privacy.devices_per_user.unwrap_or(1),
     })
 }
 

@@ -416,3 +416,35 @@ fn cohorts_are_settled_for_the_federation() {
     assert_eq!(expected(&[]), Some(20.0));
     assert_eq!(expected(&["cohort.denominator=realised"]), None);
 }
+
+#[test]
+fn users_with_several_devices_need_more_noise_and_are_named() {
+    let count = "it must be from 1 to the device count 100";
+    for devices in [0, 101] {
+        let setting = format!("privacy.devices_per_user={devices}");
+        let sentence = format!("`privacy.devices_per_user` is {devices}: {count}");
+        assert_eq!(refusal(&[&setting]), sentence);
+    }
+    let plain = build(&[]).unwrap();
+    let one = build(&["privacy.devices_per_user=1"]).unwrap();
+    assert_eq!(one.privacy.event, plain.privacy.event);
+    assert_eq!(one.privacy.noise, plain.privacy.noise);
+    for sampling in ["uniform", "poisson", "full"] {
+        let cohort = match sampling {
+            "full" => "cohort={sampling=\"full\"}".to_owned(),
+            _ => format!("cohort={{sampling=\"{sampling}\", cohort_size=20}}"),
+        };
+        let plain = build(&[&cohort]).unwrap();
+        let users = build(&[&cohort, "privacy.devices_per_user=3"]).unwrap();
+        assert!(
+            users.privacy.multiplier() > plain.privacy.multiplier(),
+            "{sampling}"
+        );
+        assert_eq!(users.privacy.event.devices_per_user.get(), 3);
+        let statements = users.privacy.statements(3).unwrap();
+        assert!(statements[0].epsilon <= 8.0 && statements[0].is_upper_bound);
+        assert_eq!(statements[0].devices_per_user, Some(3));
+        let words = statements[0].in_words();
+        assert!(words.contains("user with up to 3 devices"), "{words}");
+    }
+}

@@ -8,7 +8,7 @@ use smolfed_core::noise::DiscreteGaussian;
 
 use super::schedule::Schedule;
 use super::statement::PrivacyStatement;
-use crate::config::check::ExperimentError;
+use crate::config::check::{ExperimentError, refuse};
 use crate::release::{Encoding, Timing};
 
 /// Noise and accounting of what a run releases, configured before it starts.
@@ -47,6 +47,8 @@ pub struct PrivacyKeys {
     pub max_epsilon: Option<Epsilon>,
     /// How much noise there is.
     pub noise: NoiseAmount,
+    /// k: devices of one user, as configured.
+    pub devices_per_user: u32,
 }
 
 /// How much noise there is.
@@ -123,14 +125,15 @@ impl PrivacyPlan {
     /// [`ExperimentError`] for the first invalid key.
     pub fn of_updates(updates: Updates<'_>) -> Result<Self, ExperimentError> {
         let keys = updates.keys;
+        let mechanism_without_noise = mechanism(NoiseMultiplier::NONE, updates.encoding);
         let event = PrivacyEvent {
-            mechanism: mechanism(NoiseMultiplier::NONE, updates.encoding),
-            sampling: updates.sampling,
             trust: keys.trust,
-            unit: PrivacyUnit::Device,
-            count: 1,
             releases: updates.timing.releases(),
+            ..PrivacyEvent::new(mechanism_without_noise, updates.sampling, 1)
         };
+        let devices = keys.devices_per_user;
+        let event = event.with_devices_per_user(devices);
+        let event = event.map_err(refuse("privacy.devices_per_user", devices))?;
         let spent = of_unit(updates.spent, PrivacyUnit::Device);
         let mut plan = Self::new(event, keys.delta, keys.accountant, spent);
         plan.clip_norm = keys.clip_norm;

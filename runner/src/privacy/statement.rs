@@ -62,6 +62,9 @@ pub struct PrivacyStatement {
     pub unit: PrivacyUnit,
     /// Against whom.
     pub trust: TrustModel,
+    /// k: what is protected are all devices of a user with up to so many; absent for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices_per_user: Option<u32>,
     /// The largest difference of true-positive and false-positive rate of any attack.
     pub advantage: f64,
     /// The largest true-positive rate of any attack at a false-positive rate of 1 %.
@@ -144,6 +147,7 @@ impl PrivacyStatement {
             releases_per_round: Some(event.releases).filter(|releases| *releases != 1),
             unit: event.unit,
             trust: event.trust,
+            devices_per_user: PrivacyEvent::most_devices_per_user(events),
             advantage: trade_off.advantage(),
             hit_rate_at_1_percent: trade_off.true_positive_rate(0.01),
             notes: notes(estimate, events, event),

@@ -120,6 +120,7 @@ fn statement(noise_multiplier: f64, rounds: u32) -> PrivacyStatement {
         unit: PrivacyUnit::Device,
         count: u64::from(rounds),
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     };
     let delta = Delta::new(5e-4).unwrap();
     let estimate = Accountant::Rdp.epsilon(&[event], delta).unwrap();

@@ -225,6 +225,7 @@ fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
     if !events.iter().all(is_add_remove) {
         return None;
     }
+    let events = PrivacyEvent::about_same_users(events);
     let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
     let found = replace_one_epsilon(&exposures, delta).ok()?;
     Some(found.epsilon).filter(|epsilon| epsilon.is_finite())

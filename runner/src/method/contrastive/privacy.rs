@@ -37,6 +37,7 @@ pub(super) fn of_matrices(
         unit: PrivacyUnit::Example,
         count: 1,
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     };
     let bound = ClipNorm::new(f64::from(bound.get()))
         .map_err(refuse("contrast.norm_bound", bound.get()))?;
@@ -174,6 +175,7 @@ pub(super) fn of_devices(
             unit: PrivacyUnit::Device,
             count: 1,
             releases: 1,
+            devices_per_user: std::num::NonZeroU32::MIN,
         },
         schedule: sharing.schedule,
         max_releases: sharing.max_releases,

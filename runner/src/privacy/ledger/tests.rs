@@ -17,6 +17,7 @@ fn event(noise_multiplier: f64, sampling: Sampling) -> PrivacyEvent {
         unit: PrivacyUnit::Device,
         count: 1,
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     }
 }
 

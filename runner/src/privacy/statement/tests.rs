@@ -14,6 +14,7 @@ fn event(sampling: Sampling, noise_multiplier: f64) -> PrivacyEvent {
         unit: PrivacyUnit::Device,
         count: 100,
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     }
 }
 

@@ -66,9 +66,12 @@ impl PrivacyStatement {
                 "Someone who sees every masked sum and every cohort, the server included,"
             }
         };
-        let unit = match self.unit {
-            PrivacyUnit::Device => "device",
-            PrivacyUnit::Example => "example",
+        let unit = match (self.unit, self.devices_per_user) {
+            (PrivacyUnit::Device, None) => "device".to_owned(),
+            (PrivacyUnit::Device, Some(devices)) => {
+                format!("user with up to {devices} devices")
+            }
+            (PrivacyUnit::Example, _) => "example".to_owned(),
         };
         let question = match self.adjacency {
             Adjacency::AddRemove => format!("whether one {unit} took part"),
