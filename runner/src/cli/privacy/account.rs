@@ -1,12 +1,14 @@
 //! `smolfed account`: the privacy cost of rounds, by every accountant that applies.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use super::document::{Document, cost_table};
+use super::document::{Adaptive, Document, cost_table};
 use super::mechanism::MechanismArgs;
 use crate::cli::CliError;
 use crate::privacy::ledger::{self, Ledger};
+use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
 
 /// Compute the epsilon of a number of rounds, by every accountant that applies.
@@ -23,6 +25,8 @@ use smolfed_accounting::comparison::Comparison;
       --noise-std 0.808 --clip-norm 0.3 --svg cost.svg
   smolfed account --devices 50 --sampling unsampled --max-participations 20 --rounds 400 \\
       --noise-multiplier 8 --delta 1e-5
+  smolfed account --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200 \
+      --noise-multiplier 2 --devices-per-user 3
   smolfed account --ledger runs/digits-1700000000/ledger.jsonl"
 )]
 pub(in crate::cli) struct Args {
@@ -42,9 +46,13 @@ pub(in crate::cli) fn run(
     out: &mut (impl Write + IsTerminal),
 ) -> Result<(), CliError> {
     let flags = &args.mechanism;
+    let mut runs = None;
     let (events, delta, clip_norm) = match &args.ledger {
         Some(path) => {
-            let events = flags.of_unit(path, ledger::events(&Ledger::read(path)?))?;
+            let charges = Ledger::read(path)?;
+            let events = flags.of_unit(path, ledger::events(&charges))?;
+            let names: BTreeSet<&str> = charges.iter().map(|charge| charge.run.as_str()).collect();
+            runs = Some(names.len());
             let devices = events.iter().map(|event| event.sampling.device_count());
             let Some(devices) = devices.max() else {
                 let path = path.display();
@@ -74,7 +82,12 @@ pub(in crate::cli) fn run(
         }
     };
     let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);
-    let document = Document::new(&comparison, &events, clip_norm)?;
+    let mut document = Document::new(&comparison, &events, clip_norm)?;
+    if let Some(runs) = runs {
+        let odometer = Odometer::read(&events, delta);
+        let odometer = odometer.map_err(|error| CliError::Usage(error.to_string()))?;
+        document = document.of_ledger(Adaptive { runs, odometer });
+    }
     document.draw(flags.svg.as_deref())?;
     if flags.json {
         writeln!(out, "{}", document.to_json())?;

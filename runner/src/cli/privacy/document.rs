@@ -12,6 +12,7 @@ use crate::number::{lower, upper};
 use crate::privacy::statement::PrivacyStatement;
 use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
+use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
 use smolfed_accounting::event::{Adjacency, Exposure, PrivacyEvent};
 use smolfed_accounting::params::{ClipNorm, Delta};
@@ -36,6 +37,16 @@ pub(super) struct Document {
     answers: Vec<Value>,
     /// Notes on figures that are no bounds.
     notes: Vec<String>,
+    /// Of a ledger: what is proved if its rounds were not planned beforehand.
+    adaptive: Option<Adaptive>,
+}
+
+/// What a ledger costs if runs, or rounds, were decided on in view of earlier ones.
+pub(super) struct Adaptive {
+    /// Runs in the ledger.
+    pub(super) runs: usize,
+    /// The reading of an odometer.
+    pub(super) odometer: Odometer,
 }
 
 impl Document {
@@ -73,7 +84,16 @@ impl Document {
             answers: comparison.answers.iter().map(answer_json).collect(),
             notes: notes.collect(),
             statement,
+            adaptive: None,
         })
+    }
+
+    /// The same for the rounds of a ledger, which does not know whether they were planned.
+    pub(super) fn of_ledger(self, adaptive: Adaptive) -> Self {
+        Self {
+            adaptive: Some(adaptive),
+            ..self
+        }
     }
 
     /// The whole as text, below a table that the command makes.
@@ -82,11 +102,16 @@ impl Document {
         for note in &self.notes {
             let _ = writeln!(text, "{}", wrapped(note, is_terminal));
         }
-        let _ = writeln!(
-            text,
-            "\n{}",
-            wrapped(&self.statement.in_words(), is_terminal)
-        );
+        let condition = match &self.adaptive {
+            Some(_) => "If the schedule was fixed beforehand (runs, rounds, noise, sampling): ",
+            None => "",
+        };
+        let statement = format!("{condition}{}", self.statement.in_words());
+        let _ = writeln!(text, "\n{}", wrapped(&statement, is_terminal));
+        if let Some(adaptive) = &self.adaptive {
+            let sentence = wrapped(&self.in_any_case(adaptive), is_terminal);
+            let _ = writeln!(text, "\n{sentence}");
+        }
         if let Some(epsilon) = self.replace_one {
             let line = format!(
                 "Under replace-one adjacency (the data of one device are replaced by other data, \
@@ -101,6 +126,21 @@ impl Document {
             let _ = write!(text, "\n{}", aligned(&rows));
         }
         text
+    }
+
+    /// What is proved without the condition.
+    fn in_any_case(&self, adaptive: &Adaptive) -> String {
+        let runs = match adaptive.runs {
+            1 => "the run was stopped".to_owned(),
+            runs => format!("any of the {runs} runs was started, configured or stopped"),
+        };
+        let delta = upper(self.statement.delta.get(), 4);
+        format!(
+            "If {runs} in view of earlier releases, epsilon = {} at delta = {delta} is proved (a \
+             Rényi odometer). For a run that was stopped early, the figure of its whole plan is \
+             proved as well.",
+            figure(adaptive.odometer.epsilon)
+        )
     }
 
     fn trade_off_rows(&self) -> Vec<Vec<String>> {
@@ -151,6 +191,18 @@ impl Document {
             fields.insert("accountants".to_owned(), json!(self.answers));
             if let Some(epsilon) = self.replace_one {
                 fields.insert("epsilon_replace_one".to_owned(), json!(epsilon));
+            }
+            if let Some(Adaptive { runs, odometer }) = &self.adaptive {
+                let epsilon = Some(odometer.epsilon).filter(|epsilon| epsilon.is_finite());
+                fields.insert("schedule".to_owned(), json!("fixed-beforehand"));
+                fields.insert("runs".to_owned(), json!(runs));
+                let adaptive = json!({
+                    "epsilon": epsilon,
+                    "delta": self.statement.delta,
+                    "accountant": "renyi-odometer",
+                    "is_upper_bound": true,
+                });
+                fields.insert("adaptive".to_owned(), adaptive);
             }
             fields.insert("trade_off".to_owned(), json!(curve));
             fields.insert("epsilon_over_rounds".to_owned(), json!(self.over_rounds));
