@@ -33,6 +33,7 @@
 //! | how much noise, how many rounds, how large a cohort? | [`calibrate`] |
 //! | what do several accountants say? | [`comparison`] |
 //! | what does an ε mean for an attacker? | [`trade_off`] |
+//! | what does the best of many private trials cost? | [`selection`] |
 //! | what holds if rounds are chosen, or stopped, in view of earlier ones? | [`adaptive`] |
 //!
 //! The theory behind the accountants, each module with its theorems and sources:
@@ -66,6 +67,7 @@ pub mod params;
 pub mod pld;
 pub mod published;
 pub mod rdp;
+pub mod selection;
 pub mod theorem;
 pub mod trade_off;
 pub mod uniform_profile;
