@@ -2,7 +2,7 @@
 //!
 //! Tuning runs K trials on the same devices and releases the best one alone, its score included.
 //! If K is random and stays secret, that costs little more than one trial, however many there are:
-//! Papernot, Steinke 2022 (arXiv:2110.03620). What selects must be part of what a trial releases, or
+//! Papernot, Steinke 2022 (arXiv:2110.03620). What selects must be part of what a trial releases or
 //! be computed from public data; the number of trials and the others' results are not released.
 //!
 //! * **Theorem 2**, K truncated negative binomial with parameters η > -1 and γ in (0, 1), so at

@@ -14,8 +14,8 @@ pub(super) struct Query<'a> {
 
 impl Query<'_> {
     /// The refusal of users with several devices.
-    pub const ONE_DEVICE: &'static str = "it has no rule for users with several sampled devices; use `pld`, `uniform-profile` or \
-         `rdp`";
+    pub const ONE_DEVICE: &'static str = "it has no rule for users with several sampled devices; \
+                                          use `pld`, `uniform-profile` or `rdp`";
 
     pub fn exposures(&self) -> Vec<Exposure> {
         self.events.iter().map(PrivacyEvent::exposure).collect()

@@ -81,6 +81,11 @@ impl Query<'_> {
             .any(|e| matches!(e, Exposure::UniformUsers { .. }))
         {
             "quasi-convexity, without amplification for users with several devices"
+        } else if exposures
+            .iter()
+            .any(|e| matches!(e, Exposure::PoissonUsers { .. }))
+        {
+            "integrals of the mixtures of Ganesh 2024"
         } else if exposures.iter().any(Exposure::is_uniform) {
             "Theorem 9 of Wang, Balle, Kasiviswanathan 2019 or, if less, without sampling"
         } else {

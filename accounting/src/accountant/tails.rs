@@ -157,8 +157,8 @@ fn pld_bracket_at_few_rounds_and_tiny_delta() {
 
 /// The bound over what one pair of federations attains. Of 2,400 points (rates .001 to .8, noise .4
 /// to 5 over the sensitivity, 3 to 10,000 rounds, δ 1e-3 to 1e-8) these have the widest gaps with
-/// ε from 0.1 to 10 and up to so many rounds: docs/accounting.md states them. It grows with the rounds,
-/// as the limits of the two are √2 apart in μ where there is little noise.
+/// ε from 0.1 to 10 and up to so many rounds: docs/accounting.md states them. It grows with the
+/// rounds, as the limits of the two are √2 apart in μ where there is little noise.
 #[test]
 fn gap_of_uniform_profile() {
     let gap = |rate, noise, count, at| {

@@ -158,7 +158,7 @@ impl Mixture {
         32.0 * f64::EPSILON * size + self.weight_error
     }
 
-    /// Σ weight · of(u - mu) over all numbers, and a bound on its error where `of` is a normal tail.
+    /// Σ weight · of(u - mu) over all numbers, and a bound on its error if `of` is a normal tail.
     fn mix(&self, of: fn(f64) -> f64, u: f64) -> (f64, f64) {
         let (mut sum, mut error) = (0.0, 0.0);
         let none = Component {

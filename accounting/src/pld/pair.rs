@@ -40,7 +40,7 @@ pub(super) enum Pair {
     /// it mirrors that, and the rest is an atom at 0.
     Profile { rate: f64, noise: f64 },
     /// The mixture against N(0, z²): a user with several devices removed. Ganesh 2024
-    /// (arXiv:2401.10294), Theorem 3.1.
+    /// (arXiv:2401.10294).
     RemoveUser(Arc<Mixture>),
     /// The same, turned round: a user added.
     AddUser(Arc<Mixture>),

@@ -3,7 +3,7 @@
 //! With X ~ Binomial(k, τ) devices of the user in a round, f(u) = E[e^(Xu/z - X²/(2z²))] is the
 //! ratio of the mixture of N(X, z²) to N(0, z²), u in noise stds. Removing the user costs
 //! `1/(α-1) ln E[f^α]`, adding it `1/(α-1) ln E[f^(1-α)]`, u ~ N(0, 1); the larger counts. That the
-//! aligned updates of largest norm are the worst: Ganesh 2024 (arXiv:2401.10294), Theorem 3.1.
+//! aligned updates of largest norm are the worst: Ganesh 2024 (arXiv:2401.10294).
 //!
 //! The expectations are integrated as in `rdp/poisson.rs`. The rule converges as there: f is a
 //! polynomial in e^(u/z) with real, negative zeros only (that of the binomial weights, to which

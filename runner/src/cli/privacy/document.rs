@@ -113,8 +113,12 @@ impl Document {
             let _ = writeln!(text, "\n{sentence}");
         }
         if let Some(epsilon) = self.replace_one {
+            let unit = match self.statement.devices_per_user {
+                Some(devices) => format!("user with up to {devices} devices"),
+                None => "device".to_owned(),
+            };
             let line = format!(
-                "Under replace-one adjacency (the data of one device are replaced by other data, \
+                "Under replace-one adjacency (the data of one {unit} are replaced by other data, \
                  as for uniform sampling), epsilon is at most {}.",
                 figure(epsilon)
             );

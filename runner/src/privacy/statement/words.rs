@@ -78,6 +78,9 @@ impl PrivacyStatement {
             Adjacency::ReplaceOne if self.unit == PrivacyUnit::Example => {
                 "which of two given examples a device used".to_owned()
             }
+            Adjacency::ReplaceOne if self.devices_per_user.is_some() => {
+                format!("which of two given versions of the data of one {unit} was used")
+            }
             Adjacency::ReplaceOne => {
                 format!("which of two given versions of one {unit}'s data was used")
             }
