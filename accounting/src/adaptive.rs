@@ -8,7 +8,8 @@
 //!   fixed schedule is post-processing of all of it. Its rounds so far have no figure of their own,
 //!   if stopping may depend on the data.
 //! * **A filter** ([`RenyiFilter`]) has a budget that is fixed beforehand, and admits any round
-//!   that fits, whatever decided on it: Feldman, Zrnic 2021 (arXiv:2008.11193). The budget is a Rényi divergence of one order α, which is fixed beforehand as well: the order with the
+//!   that fits, whatever decided on it: Feldman, Zrnic 2021 (arXiv:2008.11193). The budget
+//!   is a Rényi divergence of one order α, which is fixed beforehand as well: the order with the
 //!   least ε after the fact would depend on what was released.
 //! * **An odometer** ([`Odometer`]) needs no budget. For a round of divergence ρ(α), whatever came
 //!   before, E[e^((α-1)ℓ)] ≤ e^((α-1)ρ) under P, ℓ its privacy loss. So with L and R the sums of
