@@ -13,20 +13,20 @@ use smolfed::data::csv::{self, Columns};
 use smolfed::data::dataset::TaskKind;
 use smolfed::data::{DataFolders, Federation, archive, idx, leaf};
 use smolfed::experiment::Experiment;
-use smolfed::privacy::ledger::Charge;
+use smolfed::privacy::ledger::Line;
 use smolfed::run::directory::{checkpoint::Checkpoint, model_file::ModelFile};
 use smolfed_accounting::params::DeltaSpec;
 
 #[path = "protocol.rs"]
 pub mod protocol;
 
-pub use protocol::{coordinator, session};
+pub use protocol::{coordinator, flash, session};
 
 /// A fuzz target: its name, and what it does with the bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every parser by the name of its target.
-pub const PARSERS: [Target; 14] = [
+pub const PARSERS: [Target; 15] = [
     ("archive", archive),
     ("checkpoint", checkpoint),
     ("config", config),
@@ -35,6 +35,7 @@ pub const PARSERS: [Target; 14] = [
     ("data", data),
     ("delta", delta),
     ("experiment", experiment),
+    ("flash", flash),
     ("idx", idx),
     ("leaf", leaf),
     ("ledger", ledger),
@@ -45,10 +46,10 @@ pub const PARSERS: [Target; 14] = [
 
 /// A line of a privacy ledger.
 pub fn ledger(bytes: &[u8]) {
-    if let Ok(charge) = Charge::from_line(bytes) {
-        let line = charge.to_line();
-        let again = Charge::from_line(line.trim_end().as_bytes()).expect("what was written");
-        assert_eq!(again, charge);
+    if let Ok(line) = Line::parse(bytes) {
+        let text = line.text();
+        let again = Line::parse(text.trim_end().as_bytes()).expect("what was written");
+        assert_eq!(again, line);
     }
 }
 
@@ -80,6 +81,7 @@ pub fn csv(bytes: &[u8]) {
     };
     let is = |bit: u8| choice & (1 << bit) != 0;
     let columns = Columns {
+        classes: None,
         label: "y".to_owned(),
         device: is(0).then(|| "d".to_owned()),
         ignore: if is(1) {

@@ -21,7 +21,7 @@ use smolfed_core::wire::message::{Invitation, Shape};
 use smolfed_core::wire::{Direction, VERSION};
 
 pub use coordinator::coordinator;
-pub use session::session;
+pub use session::{flash, session};
 
 const FEATURES: usize = 20;
 const CLASSES: usize = 6;

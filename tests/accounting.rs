@@ -118,6 +118,57 @@ fn a_ledger_is_accounted_as_the_run_was() {
     assert_eq!(found["rounds"], 5);
 }
 
+/// Runs on a common ledger may have been chosen in view of each other: the figure for a schedule
+/// that was fixed beforehand says so, and one that holds in any case is at least as large.
+#[test]
+fn a_ledger_states_what_holds_in_any_case() {
+    let place = Place::new();
+    for seed in [1, 2] {
+        let run = "--set rounds=3 --set privacy.ledger=shared.jsonl";
+        let call = format!("run --out run{seed} --json --seed {seed} {run}");
+        place.smolfed(&call).success();
+    }
+    let call = "account --ledger shared.jsonl";
+    let found = place.smolfed(&format!("{call} --json")).success().json();
+    assert_eq!((&found["runs"], &found["rounds"]), (&2.into(), &6.into()));
+    assert_eq!(found["schedule"], "fixed-beforehand");
+    let adaptive = &found["adaptive"];
+    assert_eq!(adaptive["accountant"], "renyi-odometer");
+    assert!(number(adaptive, "epsilon") > number(&found, "epsilon"));
+    let text = place.smolfed(call).success().stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "If the schedule was fixed beforehand (runs, rounds, noise, sampling): epsilon =",
+        "If any of the 2 runs was started, configured or stopped in view of earlier releases",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    // The same ledger, for users with several devices.
+    let users = place.smolfed(&format!("{call} --json --devices-per-user 2"));
+    let users = users.success().json();
+    assert!(number(&users, "epsilon") > number(&found, "epsilon"));
+    assert_eq!(users["devices_per_user"], 2);
+}
+
+#[test]
+fn users_with_several_devices_are_accounted_for() {
+    let place = Place::new();
+    let ask = |devices: u32| {
+        let call = format!(
+            "account {POISSON} --rounds 10 --noise-multiplier 2 --json --devices-per-user {devices}"
+        );
+        place.smolfed(&call).success().json()
+    };
+    let (one, two, three) = (ask(1), ask(2), ask(3));
+    assert!(one.get("devices_per_user").is_none());
+    assert!(number(&one, "epsilon") < number(&two, "epsilon"));
+    assert!(number(&two, "epsilon") < number(&three, "epsilon"));
+    assert_eq!(three["is_upper_bound"], true);
+    let call = format!("plan {POISSON} --epsilon 1 --rounds 10 --json --devices-per-user");
+    let plan = |devices| place.smolfed(&format!("{call} {devices}")).success().json();
+    assert!(number(&plan(3), "found") > number(&plan(1), "found"));
+}
+
 #[test]
 fn no_noise_is_a_sentence_and_not_a_crash() {
     let place = Place::new();
@@ -174,6 +225,20 @@ fn invalid_arguments_are_refused_in_a_sentence() {
             "account --devices 100 --sampling poisson --cohort 5 --rounds 1 --noise-multiplier 1 \
              --accountant theorem-1",
             "uniform sampling",
+        ),
+        (
+            "account --devices 100 --sampling full --rounds 1 --noise-multiplier 1 \
+             --devices-per-user 0",
+            "--devices-per-user: the number of devices per user is 0",
+        ),
+        (
+            "plan --epsilon 1 --devices 100 --sampling full --rounds 1 --devices-per-user 101",
+            "from 1 to the device count 100",
+        ),
+        (
+            "account --devices 100 --sampling full --rounds 1 --noise-multiplier 1 \
+             --unit example --devices-per-user 2",
+            "an example of one device",
         ),
         (
             "plan --epsilon 0 --devices 100 --sampling full --rounds 1",

@@ -100,6 +100,12 @@ fn an_experiment_that_is_no_text_or_not_there_is_named() {
 }
 
 #[test]
+fn a_clip_norm_is_a_number_or_adaptive() {
+    let text = "clip_norm = \"adaptve\"";
+    refused("clip_norm = 0.5", text, &["a number or \"adaptive\""]);
+}
+
+#[test]
 fn numbers_out_of_range_are_named_with_their_value() {
     for value in ["0", "-1.0", "nan"] {
         let text = format!("epsilon = {value}");
@@ -347,4 +353,64 @@ fn settings_of_the_command_line_are_refused_like_those_of_the_file() {
         outcome.refused(2, &[words]);
     }
     assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn keys_of_constants_and_of_private_scales_are_checked() {
+    for (keys, words) in [
+        ("scale = { min = 1, max = 1 }", ["min = 1", "min below max"]),
+        ("scale = { min = 1 }", ["min = ..", "mean = .."]),
+        (
+            "scale = { mean = 0, std = [1, 0] }",
+            ["std = 0", "std above 0"],
+        ),
+        ("scale = \"zscore\"", ["`zscore`", "`private`"]),
+        (
+            "bounds = { min = 0, max = 1 }",
+            ["`data.bounds`", "no effect"],
+        ),
+        ("scale_share = 0.5", ["`data.scale_share`", "no effect"]),
+        (
+            "scale = \"private\"\nscale_share = 1",
+            ["`data.scale_share` is 1", "below 1"],
+        ),
+        (
+            "scale = \"private\"\nscale_noise_multiplier = 0",
+            ["`data.scale_noise_multiplier` is 0", "above 0"],
+        ),
+        (
+            "scale = \"private\"\nscale_share = 0.5\nscale_noise_multiplier = 3",
+            ["`data.scale_noise_multiplier` is 3", "`data.scale_share`"],
+        ),
+        (
+            "scale = \"private\"\nscale_noise_multiplier = 1e300",
+            ["`data.scale_noise_multiplier`", "grid"],
+        ),
+        ("classes = [\"a\", \"b\"]", ["`data.classes`", "no effect"]),
+        (
+            "unknown_labels = \"drop\"",
+            ["`data.unknown_labels`", "no effect"],
+        ),
+        ("missing = 0", ["`data.missing`", "no effect"]),
+    ] {
+        let to = format!("devices = 100\n{keys}");
+        refused("devices = 100", &to, &words);
+    }
+    let csv = "source = \"csv\"\npath = \"a.csv\"\nlabel = \"y\"";
+    for (keys, words) in [
+        ("classes = [\"a\", \"a\"]", ["`data.classes`", "`a` twice"]),
+        ("classes = 1", ["`data.classes` is 1", "from 2"]),
+        ("classes = [\"a\", \"\"]", ["`data.classes`", "empty name"]),
+        (
+            "unknown_labels = \"drop\"",
+            ["`data.unknown_labels`", "without `data.classes`"],
+        ),
+        ("missing = \"median\"", ["missing", "\"mean\", a number"]),
+        (
+            "task = \"regression\"\nclasses = 2",
+            ["`data.classes`", "no effect"],
+        ),
+    ] {
+        refused("source = \"digits\"", &format!("{csv}\n{keys}"), &words);
+    }
 }

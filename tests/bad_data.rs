@@ -257,3 +257,127 @@ fn grids_that_do_not_fit_are_refused() {
         refused(&place, &["axes"]);
     }
 }
+
+#[test]
+fn a_label_that_is_not_listed_is_an_error_by_name_or_left_out_and_counted() {
+    let place = Place::new();
+    let run = |keys: &str| {
+        place.write("experiment.toml", csv_experiment(keys));
+        place.smolfed("run experiment.toml --json")
+    };
+    place.write(
+        "table.csv",
+        good_csv().replacen("1.5,1,1,1", "1.5,1,1,odd", 1),
+    );
+    for list in ["[0, 1]", "2", "[\"1\", \"0\"]"] {
+        place.write(
+            "experiment.toml",
+            csv_experiment(&format!("classes = {list}\n")),
+        );
+        let words = [
+            "table.csv",
+            "line 3",
+            "`odd`",
+            "`data.classes`",
+            "unknown_labels",
+        ];
+        refused(&place, &words);
+        let dropped = run(&format!("classes = {list}\nunknown_labels = \"drop\"\n")).success();
+        assert!(
+            dropped
+                .stderr
+                .contains("1 rows of other classes were left out"),
+            "{dropped}"
+        );
+        std::fs::remove_dir_all(place.path("runs")).unwrap();
+    }
+    // A device without any row that is left is not silently one less.
+    let only = good_csv().replace(",3,1\n", ",3,odd\n");
+    place.write("table.csv", only);
+    let keys = "classes = 2\nunknown_labels = \"drop\"\n";
+    place.write("experiment.toml", csv_experiment(keys));
+    refused(&place, &["table.csv", "device `3`", "at least 1"]);
+}
+
+#[test]
+fn labels_of_idx_and_leaf_that_are_not_listed_are_refused_or_left_out() {
+    let place = Place::new();
+    place.write("images", idx(&[8, 1, 2], &[7; 16]));
+    place.write("labels", idx(&[8], &[0, 1, 2, 1, 0, 1, 0, 1]));
+    place.write("phones", idx(&[8], &[0, 0, 0, 0, 1, 1, 1, 1]));
+    place.write(
+        "users.json",
+        r#"{"users": ["a", "b"], "num_samples": [4, 3], "user_data": {
+        "a": {"x": [[1], [3], [2], [2]], "y": [0, 1, 2, 0]},
+        "b": {"x": [[5], [7], [1]], "y": [1, 0, 1]}}}"#,
+    );
+    for data in [
+        "source = \"idx\"\npath = \"images\"\nlabel_path = \"labels\"\ndevice_path = \"phones\"\n",
+        "source = \"leaf\"\npath = \"users.json\"\n",
+    ] {
+        let data = format!("{data}scale = \"none\"\n");
+        for classes in ["classes = 2\n", "classes = [\"no\", \"yes\"]\n"] {
+            place.write("experiment.toml", experiment(&format!("{data}{classes}")));
+            refused(&place, &["label 2", "0 to 1"]);
+            let drop = format!("{data}{classes}unknown_labels = \"drop\"\n");
+            place.write("experiment.toml", experiment(&drop));
+            let outcome = place.smolfed("run experiment.toml --json").success();
+            assert!(
+                outcome.stderr.contains("1 rows of other classes"),
+                "{outcome}"
+            );
+            assert_eq!(outcome.json()["devices"], 2);
+            std::fs::remove_dir_all(place.path("runs")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn constants_that_do_not_fit_the_data_are_refused() {
+    let place = Place::new();
+    place.write("table.csv", good_csv());
+    for (keys, words) in [
+        (
+            "scale = { min = [0, 0, 0], max = 9 }\n",
+            ["`scale`", "3 numbers", "2 features"],
+        ),
+        ("missing = [1]\n", ["`missing`", "1 numbers", "2 features"]),
+        (
+            "scale = \"private\"\n",
+            ["\"private\"", "no known bounds", "bounds = {"],
+        ),
+        (
+            "scale = \"private\"\nbounds = { min = 0, max = [1, 2, 3] }\n",
+            ["`bounds`", "3 numbers", "2 features"],
+        ),
+    ] {
+        place.write("experiment.toml", csv_experiment(keys));
+        refused(&place, &[&["table.csv"][..], &words].concat());
+    }
+}
+
+#[test]
+fn values_beyond_constant_bounds_are_clipped_counted_and_said() {
+    let place = Place::new();
+    place.write(
+        "table.csv",
+        good_csv().replacen("1.5,1,1,1", "1e30,1,1,1", 1),
+    );
+    let keys = "scale = { min = 0, max = 6.5 }\n";
+    place.write("experiment.toml", csv_experiment(keys));
+    let outcome = place
+        .smolfed("run experiment.toml --json --out run")
+        .success();
+    let said = "1 values are beyond the bounds and were clipped to them: of x";
+    assert!(outcome.stderr.contains(said), "{outcome}");
+    let inspected = place
+        .smolfed("data inspect experiment.toml --json")
+        .success();
+    assert_eq!(
+        inspected.json()["beyond_bounds"],
+        serde_json::json!([["x", 1]])
+    );
+    // How many depends on the data, and is in no file that is published.
+    let privacy = std::fs::read_to_string(place.path("run/privacy.json")).unwrap();
+    assert!(privacy.contains("are clipped to them") && !privacy.contains("1 values"));
+}

@@ -62,6 +62,7 @@ fn matrices_and_updates_have_separate_costs() {
         assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
     };
     close(&ask("example")["epsilon"], &matrices["epsilon"]);
+    place.smolfed("account --verify both").success();
     // A whole device's matrices steer the others' updates: the encoder's account includes them, at
     // a high cost.
     let of_updates = |run: &str| {

@@ -17,6 +17,7 @@
 //! | `audit` | [`audit`] |
 //! | invalid experiments | [`bad_config`] |
 //! | what was released is paid for, once, and shared budgets hold | [`ledger`] |
+//! | what runs say of themselves, and run directories of earlier versions | [`statements`] |
 //! | data that cannot be read or learned from | [`bad_data`] |
 //! | a directory or disk that cannot be written | [`full_disk`] |
 //! | inputs that fuzzing found | [`fuzzed_inputs`] |
@@ -40,9 +41,11 @@ mod memory;
 mod mnist;
 mod panics;
 mod personal;
+mod preprocessing;
 mod program;
 mod resume;
 mod run_dir;
 mod same_bits;
 mod serve;
+mod statements;
 mod targets;

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use smolfed::device::flash::FileFlash;
 use smolfed_core::client::Client;
-use smolfed_core::ledger::Budget;
+use smolfed_core::ledger::{Budget, Ledger, MaxJump};
 use smolfed_core::model::{Const, ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
@@ -141,6 +142,7 @@ fn provision(dir: &Path, budget: u32) {
         budget: Budget(budget),
         min_noise_multiplier: 0,
         max_epochs: 10,
+        max_jump: MaxJump::DEFAULT,
     };
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
@@ -258,6 +260,12 @@ fn takes_part(board: &Board) {
     };
     let dir = tempfile::tempdir().unwrap();
     provision(dir.path(), 4);
+    if !board.has_random_numbers {
+        refuses_blank_flash(board, &program, dir.path());
+        // As provisioning writes it, once.
+        let ledger = FileFlash::create(&dir.path().join("ledger.bin")).unwrap();
+        Ledger::create(ledger, [4; 16]).unwrap();
+    }
     let mut running = start(board, &program, dir.path());
     for (round, noise) in [(3, None), (4, noise())] {
         let mut other = coordinator(round, noise);
@@ -272,6 +280,18 @@ fn takes_part(board: &Board) {
     }
     bad_line(board, &mut running);
     power_failure(board, running, &program, dir.path());
+}
+
+/// Without entropy a device that was erased must not begin anew.
+fn refuses_blank_flash(board: &Board, program: &Path, dir: &Path) {
+    let (page, ledger) = (dir.join("device.bin"), dir.join("blank.bin"));
+    let output = emulator(board, program, &page, &ledger, "none").output();
+    let output = output.expect("QEMU starts");
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed);
+    assert!(!output.status.success(), "{}: {printed}", board.target);
+    let why = "refused: there is no valid ledger";
+    assert!(printed.contains(why), "{}: {printed}", board.target);
 }
 
 /// Every seventh frame is damaged, every eleventh is lost, every fifth is cut short.

@@ -20,6 +20,9 @@ const CONTRAST: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.s
                         --set contrast.width=4 --set contrast.privacy.epsilon=8 \
                         --set privacy.epsilon=inf";
 
+/// The same length, with a clip norm that changes, which a checkpoint must restore.
+const ADAPTIVE: &str = "--set rounds=60 --seed 5 --set privacy.clip_norm=adaptive";
+
 /// The traces of an unbroken run of `settings`.
 fn unbroken(place: &Place, settings: &str) -> Traces {
     let call = format!("run --out unbroken --json {settings}");
@@ -138,6 +141,11 @@ fn personal_models_survive_a_kill_at_any_moment() {
 #[test]
 fn correlation_matrices_survive_a_kill_at_any_moment() {
     killed_at_any_moment(CONTRAST);
+}
+
+#[test]
+fn an_adaptive_clip_norm_survives_a_kill_at_any_moment() {
+    killed_at_any_moment(ADAPTIVE);
 }
 
 #[test]

@@ -68,6 +68,9 @@ fn assert_is_the_simulation(place: &Place, out: &str) {
     assert!(model(out) == model(&replay), "the bits differ");
     let rounds = |dir: &str| lines(&place.path(dir).join("ledger.jsonl")).len();
     assert_eq!(rounds(out), rounds(&replay));
+    for run in [out, &replay] {
+        place.smolfed(&format!("account --verify {run}")).success();
+    }
 }
 
 /// The objects of a file of JSON lines.
@@ -238,7 +241,7 @@ fn a_restart_burns_the_round_that_had_begun() {
     wait_until(|| {
         let bytes = std::fs::read(ledger(0)).unwrap_or_default();
         // The second slot has a record: the first participation.
-        bytes.get(64..68) == Some(b"sfL1")
+        bytes.get(128..132) == Some(b"sfL2")
     });
     coordinator.kill().unwrap();
     coordinator.wait().unwrap();
@@ -337,6 +340,14 @@ const BAD_CALLS: &[(&str, &str)] = &[
         "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy={}",
         "clip_norm",
     ),
+    (
+        "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy.clip_norm=adaptive",
+        "whether an update was clipped",
+    ),
+    (
+        "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy.clip_norm=1e-10",
+        "`privacy.clip_norm` is 0.0000000001: real devices accept numbers from 2^-30 to 2^30",
+    ),
     ("serve --resume fleet", "not a run directory"),
     ("run --participation missing.jsonl", "missing.jsonl"),
     (
@@ -387,4 +398,63 @@ fn bad_calls_are_refused_in_one_sentence() {
         assert_eq!(outcome.code, Some(2), "{outcome}");
         assert!(outcome.stderr.contains(expected), "{outcome}");
     }
+}
+
+/// A device whose flash was erased counts from 0 again: the coordinator says so, also after its own
+/// restart, and takes the device when it has a new key and root.
+#[test]
+fn erased_device_is_refused_until_it_is_provisioned_again() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --budget 100"));
+    let other = "provision --devices 0..4 --out other --with-data --set data.devices=54";
+    place.smolfed(other).success();
+    let served = |out: &str| {
+        let _devices = Device::start_all(&place, 0..4);
+        let arguments = serve("4s", &format!("{FULL} --set rounds=1"));
+        let arguments = arguments.replace("--out served", &format!("--out {out}"));
+        let outcome = wait(place.start(&arguments), &arguments).success();
+        let (answered, missing) = part_of(&place, out, 0);
+        (answered.len(), missing, outcome.to_string())
+    };
+    let replace = |name: &str| {
+        let from = place.path("other").join(name);
+        std::fs::copy(from, place.path("fleet").join(name)).unwrap();
+    };
+    assert_eq!(served("first").0, 1);
+    replace("device-0.ledger");
+    let (answered, missing, printed) = served("erased");
+    assert_eq!((answered, missing), (0, vec!["not connected".to_owned()]));
+    let sentence = "device 0 is refused: it has another ledger than before";
+    assert!(printed.contains(sentence), "{printed}");
+    // Provisioned again: record, ledger and key.
+    replace("device-0.bin");
+    let keys = place.path("fleet/keys.toml");
+    let key_of_0 = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("key = "));
+        line.unwrap().to_owned()
+    };
+    let ours = std::fs::read_to_string(&keys).unwrap();
+    let theirs = std::fs::read_to_string(place.path("other/keys.toml")).unwrap();
+    let text = ours.replace(&key_of_0(&ours), &key_of_0(&theirs));
+    std::fs::write(&keys, text).unwrap();
+    assert_eq!(served("again").0, 1);
+}
+
+#[test]
+fn devices_decline_a_round_far_ahead() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --max-jump 50"));
+    let _devices = Device::start_all(&place, 0..4);
+    let missing = |next: u32| {
+        std::fs::write(place.path("fleet/keys.toml.round"), format!("{next}\n")).unwrap();
+        let out = format!("from-{next}");
+        let arguments = serve("30s", &format!("{FULL} --set rounds=1"));
+        let arguments = arguments.replace("--out served", &format!("--out {out}"));
+        wait(place.start(&arguments), &arguments).success();
+        part_of(&place, &out, 0).1
+    };
+    let declined = "declined: the round number is further ahead than the device accepts";
+    assert_eq!(missing(u32::MAX - 1), [declined]);
+    assert_eq!(missing(51), [declined]);
+    assert_eq!(missing(50), [""; 0]);
 }

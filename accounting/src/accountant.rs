@@ -22,7 +22,7 @@ mod rules;
 pub use estimate::{Estimate, EstimateKind};
 pub use name::{Accountant, AccountingError};
 
-use crate::event::{Exposure, PrivacyEvent};
+use crate::event::PrivacyEvent;
 use crate::params::Delta;
 use memo::{Memo, Question};
 
@@ -31,9 +31,7 @@ impl Accountant {
     /// [`UniformProfile`](Self::UniformProfile) as soon as a cohort of fixed size amplifies.
     #[must_use]
     pub fn tightest_for(events: &[PrivacyEvent]) -> Self {
-        let is_uniform =
-            |event: &PrivacyEvent| matches!(event.exposure(), Exposure::Uniform { .. });
-        if events.iter().any(is_uniform) {
+        if events.iter().any(|event| event.exposure().is_uniform()) {
             Self::UniformProfile
         } else {
             Self::Pld
@@ -83,13 +81,15 @@ impl Accountant {
     }
 }
 
+/// Events in which something was released, about the same users.
 fn released(events: &[PrivacyEvent]) -> Vec<PrivacyEvent> {
-    let released = events.iter().filter(|event| event.exposure().count() > 0);
-    released.copied().collect()
+    let mut events = PrivacyEvent::about_same_users(events);
+    events.retain(|event| event.exposure().count() > 0);
+    events
 }
 
 /// Refuses lists whose events do not bound the same thing.
-fn same_guarantee(events: &[PrivacyEvent]) -> Result<(), AccountingError> {
+pub(crate) fn same_guarantee(events: &[PrivacyEvent]) -> Result<(), AccountingError> {
     let Some(first) = events.first() else {
         return Ok(());
     };
@@ -108,4 +108,8 @@ fn same_guarantee(events: &[PrivacyEvent]) -> Result<(), AccountingError> {
 }
 
 #[cfg(test)]
+mod tails;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod users;

@@ -18,7 +18,10 @@ pub fn noise_to_sensitivity(epsilon: Epsilon, delta: Delta) -> f64 {
         return 0.0;
     }
     let target = delta.get().ln();
-    let holds = |noise: f64| gdp::ln_delta(epsilon.get(), 1.0 / noise) <= target;
+    let holds = |noise: f64| {
+        let (epsilon, mu) = (epsilon.get(), 1.0 / noise);
+        gdp::ln_delta(epsilon, mu) + gdp::ln_delta_error(epsilon, mu) <= target
+    };
     let (mut low, mut high) = (1.0_f64, 1.0_f64);
     while !holds(high) {
         high *= 2.0;

@@ -11,11 +11,14 @@
 mod adjacency;
 mod mechanism;
 mod sampling;
+mod users;
 
 pub use adjacency::Adjacency;
 pub use mechanism::{Mechanism, ROUNDING_STD};
 pub use sampling::Sampling;
+pub use users::Users;
 
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -89,6 +92,11 @@ pub struct PrivacyEvent {
     /// rounds: 1, or the local steps where each of them is released; 0 if nothing leaves a device.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub releases: u32,
+    /// k: a user has up to so many devices, and all of them together are protected. Not a property
+    /// of the release but of what is asked about it: see
+    /// [`with_devices_per_user`](Self::with_devices_per_user).
+    #[serde(default = "single", skip_serializing_if = "is_single")]
+    pub devices_per_user: NonZeroU32,
 }
 
 const fn one() -> u32 {
@@ -98,6 +106,15 @@ const fn one() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 const fn is_one(releases: &u32) -> bool {
     *releases == 1
+}
+
+const fn single() -> NonZeroU32 {
+    NonZeroU32::MIN
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_single(devices: &NonZeroU32) -> bool {
+    devices.get() == 1
 }
 
 /// What one unit is exposed to in an event, as an accountant needs it.
@@ -129,6 +146,24 @@ pub enum Exposure {
         /// Number of rounds.
         count: u64,
     },
+    /// A Gaussian on a Poisson sample of devices, of which a user has several. Add-remove.
+    PoissonUsers {
+        /// The user's devices, each of which is drawn by itself.
+        users: Users,
+        /// Noise std over the sensitivity of one device.
+        noise_to_sensitivity: f64,
+        /// Number of rounds.
+        count: u64,
+    },
+    /// A Gaussian on a sample of devices of fixed size, of which a user has several. Replace-one.
+    UniformUsers {
+        /// The user's devices.
+        users: Users,
+        /// Noise std over the sensitivity of one device (2L).
+        noise_to_sensitivity: f64,
+        /// Number of rounds.
+        count: u64,
+    },
 }
 
 impl PrivacyEvent {
@@ -143,7 +178,59 @@ impl PrivacyEvent {
             unit: PrivacyUnit::Device,
             count,
             releases: 1,
+            devices_per_user: NonZeroU32::MIN,
         }
+    }
+
+    /// The same event, about users with up to `devices` devices each.
+    ///
+    /// # Errors
+    /// [`ParamError::DevicesPerUser`] unless `devices` is from 1 to the device count;
+    /// [`ParamError::UsersOfExamples`] for more than one device where an example is protected.
+    pub fn with_devices_per_user(self, devices: u32) -> Result<Self, ParamError> {
+        let device_count = self.sampling.device_count();
+        let refused = || ParamError::DevicesPerUser {
+            devices,
+            device_count,
+        };
+        let devices_per_user = NonZeroU32::new(devices).ok_or_else(refused)?;
+        if devices > device_count {
+            return Err(refused());
+        }
+        if self.unit == PrivacyUnit::Example && devices > 1 {
+            return Err(ParamError::UsersOfExamples { devices });
+        }
+        Ok(Self {
+            devices_per_user,
+            ..self
+        })
+    }
+
+    /// The events, all about users with as many devices as any of them is about: what holds for
+    /// those holds for users with fewer.
+    #[must_use]
+    pub fn about_same_users(events: &[Self]) -> Vec<Self> {
+        let most = events.iter().map(|event| event.devices_per_user).max();
+        let devices_per_user = most.unwrap_or(NonZeroU32::MIN);
+        let raise = |event: &Self| Self {
+            devices_per_user,
+            ..*event
+        };
+        events.iter().map(raise).collect()
+    }
+
+    /// The number of devices of a user that the guarantee of all `events` is about, if not one.
+    #[must_use]
+    pub fn most_devices_per_user(events: &[Self]) -> Option<u32> {
+        let devices = events.iter().map(|event| event.devices_per_user.get());
+        devices.max().filter(|devices| *devices > 1)
+    }
+
+    /// k, at most the number of devices.
+    fn devices_of_a_user(&self) -> u32 {
+        self.devices_per_user
+            .get()
+            .min(self.sampling.device_count())
     }
 
     /// The relation under which this event is accounted: that of the sampling; for examples in
@@ -161,6 +248,12 @@ impl PrivacyEvent {
     #[must_use]
     pub const fn is_matrix(&self) -> bool {
         matches!(self.mechanism, Mechanism::CorrelationMatrix { .. })
+    }
+
+    /// Whether the moments of features are released, and no updates.
+    #[must_use]
+    pub const fn is_moments(&self) -> bool {
+        matches!(self.mechanism, Mechanism::Moments { .. })
     }
 
     /// The same event for another number of rounds.
@@ -184,6 +277,12 @@ impl PrivacyEvent {
     /// and the distributed model learns it, so there each round counts in full. Of distributed
     /// noise only the honest part counts: with a fraction h of the variance, std ν√h. Whoever gets
     /// a device's correlation matrix knows that the device takes part.
+    ///
+    /// A user with k devices: where nobody is sampled, all of them may be in a round, with k times
+    /// the sensitivity. (A user's participations are at most k a round and k times those of a
+    /// device, so their squares sum to at most k² times those of a device.) Under local trust
+    /// each of the k uploads has noise of its own: k times as many releases. Where devices are
+    /// drawn, [`Users`].
     #[must_use]
     pub fn exposure(&self) -> Exposure {
         let sensitivity = self.mechanism.sensitivity(self.adjacency());
@@ -201,29 +300,59 @@ impl PrivacyEvent {
             _ => self.count,
         };
         let count = count.saturating_mul(u64::from(self.releases));
-        match (self.sampling, self.sampling.sampling_rate()) {
-            (Sampling::Poisson { .. }, Some(sampling_rate))
-                if hides_cohort && sampling_rate < 1.0 =>
-            {
-                Exposure::Poisson {
-                    sampling_rate,
-                    noise_to_sensitivity,
-                    count,
-                }
-            }
-            (Sampling::Uniform { .. }, Some(sampling_rate))
-                if hides_cohort && sampling_rate < 1.0 =>
-            {
-                Exposure::Uniform {
-                    sampling_rate,
-                    noise_to_sensitivity,
-                    count,
-                }
-            }
-            _ => Exposure::Gaussian {
+        if hides_cohort && let Some(sampled) = self.sampled(noise_to_sensitivity, count) {
+            return sampled;
+        }
+        let devices = self.devices_of_a_user();
+        let has_own_noise = self.trust == TrustModel::Local || self.is_matrix();
+        if has_own_noise {
+            return Exposure::Gaussian {
+                noise_to_sensitivity,
+                count: count.saturating_mul(u64::from(devices)),
+            };
+        }
+        Exposure::Gaussian {
+            noise_to_sensitivity: noise_to_sensitivity / f64::from(devices),
+            count,
+        }
+    }
+
+    /// The exposure to rounds of which sampling hides who was in them; `None` if nobody is sampled.
+    fn sampled(&self, noise_to_sensitivity: f64, count: u64) -> Option<Exposure> {
+        let devices = self.devices_of_a_user();
+        let sampling_rate = self.sampling.sampling_rate().filter(|rate| *rate < 1.0)?;
+        match self.sampling {
+            Sampling::Poisson { .. } if devices == 1 => Some(Exposure::Poisson {
+                sampling_rate,
                 noise_to_sensitivity,
                 count,
-            },
+            }),
+            Sampling::Uniform { .. } if devices == 1 => Some(Exposure::Uniform {
+                sampling_rate,
+                noise_to_sensitivity,
+                count,
+            }),
+            Sampling::Poisson { .. } => Some(Exposure::PoissonUsers {
+                users: Users::Poisson {
+                    devices,
+                    rate: sampling_rate,
+                },
+                noise_to_sensitivity,
+                count,
+            }),
+            Sampling::Uniform {
+                device_count,
+                cohort_size,
+            } => Some(Exposure::UniformUsers {
+                users: Users::Uniform {
+                    devices,
+                    device_count,
+                    cohort_size,
+                },
+                noise_to_sensitivity,
+                count,
+            }),
+            Sampling::Full { .. } | Sampling::Unsampled { .. } => None,
         }
     }
 }
@@ -244,8 +373,22 @@ impl Exposure {
             | Self::Uniform {
                 noise_to_sensitivity,
                 ..
+            }
+            | Self::PoissonUsers {
+                noise_to_sensitivity,
+                ..
+            }
+            | Self::UniformUsers {
+                noise_to_sensitivity,
+                ..
             } => noise_to_sensitivity,
         }
+    }
+
+    /// Whether a cohort of fixed size was drawn.
+    #[must_use]
+    pub const fn is_uniform(&self) -> bool {
+        matches!(self, Self::Uniform { .. } | Self::UniformUsers { .. })
     }
 
     /// Whether something was released without any noise: then no finite ε holds.
@@ -261,7 +404,9 @@ impl Exposure {
         match *self {
             Self::Gaussian { count, .. }
             | Self::Poisson { count, .. }
-            | Self::Uniform { count, .. } => count,
+            | Self::Uniform { count, .. }
+            | Self::PoissonUsers { count, .. }
+            | Self::UniformUsers { count, .. } => count,
         }
     }
 }

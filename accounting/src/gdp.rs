@@ -15,6 +15,9 @@ use crate::params::Delta;
 /// Halvings of the search for ε; 200 exhaust the digits of an f64 from any bracket.
 const BISECTIONS: u32 = 200;
 
+/// What ln δ may be off by, besides the rounding of its arguments.
+const LN_DELTA_ERROR: f64 = 1e-13;
+
 /// ln δ(ε) of μ-GDP; -infinity for μ = 0.
 #[must_use]
 pub fn ln_delta(epsilon: f64, mu: f64) -> f64 {
@@ -23,29 +26,63 @@ pub fn ln_delta(epsilon: f64, mu: f64) -> f64 {
     }
     let upper = -epsilon / mu + mu / 2.0;
     let lower = upper - mu;
-    if upper < -1.0 {
-        // e^ε φ(lower) = φ(upper), so the difference is one of Mills ratios.
-        let gap = normal::mills_ratio(-upper) - normal::mills_ratio(-lower);
-        return normal::ln_density(upper) + gap.ln();
+    // e^ε φ(lower) = φ(upper), so δ is φ(upper) times a difference of Mills ratios; for a small μ
+    // it would cancel.
+    if upper < -1.0 || mu < 0.5 {
+        return normal::ln_density(upper) + normal::mills_gap(-upper, mu).ln();
     }
     let first = normal::ln_cdf(upper);
     let second = epsilon + normal::ln_cdf(lower);
     first + (-(second - first).exp()).ln_1p()
 }
 
-/// The ε of μ-GDP at `delta`, rounded up by at most one part in 10¹²; 0 where even ε = 0 holds.
+/// A bound on the error of [`ln_delta`] and of its arguments, each of which may be off by some
+/// ulps: ln δ moves by at most (a² + 2) times a relative change of μ, and by (1 + |a|) times a
+/// change of a = μ/2 - ε/μ, itself a difference.
+pub(crate) fn ln_delta_error(epsilon: f64, mu: f64) -> f64 {
+    let upper = -epsilon / mu + mu / 2.0;
+    let size = upper * upper + (1.0 + upper.abs()) * (epsilon / mu + mu);
+    LN_DELTA_ERROR + 8.0 * f64::EPSILON * size
+}
+
+/// The ε of μ-GDP at `delta`, never below the true one and above it by at most 10⁻¹² (ε + μ); 0
+/// where even ε = 0 holds.
 #[must_use]
 pub fn epsilon(mu: f64, delta: Delta) -> f64 {
     let target = delta.get().ln();
+    let holds = |epsilon: f64| {
+        let error = ln_delta_error(epsilon, mu) + 2.0 * f64::EPSILON * target.abs();
+        ln_delta(epsilon, mu) + error <= target
+    };
+    crossing(mu, holds).1
+}
+
+/// A lower bound on the ε of μ-GDP at `delta`, as close as [`epsilon`].
+#[must_use]
+pub fn epsilon_low(mu: f64, delta: Delta) -> f64 {
+    let target = delta.get().ln();
+    let may_hold = |epsilon: f64| {
+        let error = ln_delta_error(epsilon, mu) + 2.0 * f64::EPSILON * target.abs();
+        ln_delta(epsilon, mu) - error <= target
+    };
+    crossing(mu, may_hold).0
+}
+
+/// The last ε found at which `holds` does not, and the first at which it does; it does from some ε
+/// on.
+fn crossing(mu: f64, holds: impl Fn(f64) -> bool) -> (f64, f64) {
     if mu.is_infinite() {
-        return f64::INFINITY;
+        return (f64::INFINITY, f64::INFINITY);
     }
-    if ln_delta(0.0, mu) <= target {
-        return 0.0;
+    if mu <= 0.0 || holds(0.0) {
+        return (0.0, 0.0);
     }
     let mut high = mu.max(1e-6);
-    while ln_delta(high, mu) > target {
+    while !holds(high) {
         high *= 2.0;
+        if high.is_infinite() {
+            return (0.0, high);
+        }
     }
     let mut low = 0.0;
     for _ in 0..BISECTIONS {
@@ -53,13 +90,13 @@ pub fn epsilon(mu: f64, delta: Delta) -> f64 {
         if middle <= low || middle >= high || high - low <= 1e-13 * high {
             break;
         }
-        if ln_delta(middle, mu) > target {
-            low = middle
-        } else {
+        if holds(middle) {
             high = middle
+        } else {
+            low = middle
         }
     }
-    high
+    (low, high)
 }
 
 /// μ of the limit for Poisson sampling, add-remove: `q √(T (e^(1/z²) - 1))`.

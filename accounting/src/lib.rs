@@ -33,6 +33,8 @@
 //! | how much noise, how many rounds, how large a cohort? | [`calibrate`] |
 //! | what do several accountants say? | [`comparison`] |
 //! | what does an ε mean for an attacker? | [`trade_off`] |
+//! | what does the best of many private trials cost? | [`selection`] |
+//! | what holds if rounds are chosen, or stopped, in view of earlier ones? | [`adaptive`] |
 //!
 //! The theory behind the accountants, each module with its theorems and sources:
 //!
@@ -54,6 +56,7 @@ mod log_space;
 mod normal;
 
 pub mod accountant;
+pub mod adaptive;
 pub mod analytic_gaussian;
 pub mod calibrate;
 pub mod comparison;
@@ -64,11 +67,13 @@ pub mod params;
 pub mod pld;
 pub mod published;
 pub mod rdp;
+pub mod selection;
 pub mod theorem;
 pub mod trade_off;
 pub mod uniform_profile;
 
 pub use accountant::{Accountant, AccountingError, Estimate, EstimateKind};
+pub use adaptive::{FilterError, Odometer, RenyiFilter};
 pub use calibrate::{Calibrated, CalibrationError, Plan};
 pub use comparison::Comparison;
 pub use event::{Adjacency, Exposure, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};

@@ -51,6 +51,26 @@ pub enum ParamError {
         /// The number of devices.
         device_count: u32,
     },
+    /// A user with no device, or with more than there are.
+    #[error(
+        "the number of devices per user is {devices}: it must be from 1 to the device count \
+         {device_count}"
+    )]
+    DevicesPerUser {
+        /// Devices that one user may have.
+        devices: u32,
+        /// The number of devices.
+        device_count: u32,
+    },
+    /// Users with several devices where an example is protected.
+    #[error(
+        "the number of devices per user is {devices}: it must be 1 where the unit of privacy is an \
+         example of one device"
+    )]
+    UsersOfExamples {
+        /// Devices that one user may have.
+        devices: u32,
+    },
     /// A federation without devices.
     #[error("the device count is 0: a federation has at least one device")]
     NoDevices,

@@ -14,10 +14,17 @@
 //! 2. *Lattices* above and below each pair: `pld/lattice.rs`, connecting the dots.
 //! 3. *Fourier transforms*, with aliasing and rounding errors bounded and added:
 //!    `pld/compose.rs`.
+//!    Where that needs too many points or digits (few rounds and a tiny δ), the lattice is graded,
+//!    and convolved term by term: `pld/graded.rs`.
 //! 4. Where too many points or rounds are asked for, there is no figure, rather than a wrong one.
 //!
 //! The lower bound is that of the direction "removed", which some device attains (an update of
 //! norm L against zeros), so it is a lower bound on the true ε of the mechanism.
+//!
+//! For a user with k devices that are drawn separately the pair is a mixture of N(c, z²) with
+//! Binomial(k, τ) weights against N(0, z²), and the same turned round: `pld/mixture.rs` (Ganesh
+//! 2024, arXiv:2401.10294, for updates of any direction and adaptive rounds). k times the
+//! sensitivity at rate τ is no bound.
 //!
 //! Under replace-one (a device's data replaced by other data) a Poisson-sampled round has a pair of
 //! its own: `pld/pair.rs`.
@@ -33,21 +40,25 @@
 mod bracket;
 mod compose;
 mod composed;
+mod epsilon;
+mod graded;
 mod kinds;
 mod lattice;
+mod mixture;
 mod pair;
 mod privacy_loss;
 mod sketch;
+mod tail;
 mod tilt;
 
-pub use bracket::PldEpsilon;
+pub use epsilon::PldEpsilon;
 pub use kinds::PldError;
 pub use privacy_loss::PrivacyLoss;
 
 use crate::event::Exposure;
 use crate::params::Delta;
 use bracket::PRECISION;
-use kinds::{Kinds, ROUNDING, Relation};
+use kinds::{Kinds, Relation};
 
 /// The ε at `delta` of Gaussian and Poisson-sampled exposures, bracketed.
 ///
@@ -91,8 +102,8 @@ pub(crate) fn upper_epsilon(
         Relation::AddRemove
     };
     let kinds = Kinds::new(exposures, relation)?;
-    if let Some(epsilon) = kinds.exact(delta) {
-        return Ok(epsilon * (1.0 + ROUNDING));
+    if let Some(exact) = kinds.exact(delta) {
+        return Ok(exact.epsilon);
     }
     kinds.upper(delta, PRECISION)
 }

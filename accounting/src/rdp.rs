@@ -12,6 +12,7 @@ mod gaussian;
 mod orders;
 mod poisson;
 mod uniform;
+mod users;
 
 pub use conversion::Conversion;
 pub use gaussian::gaussian_rdp;
@@ -21,6 +22,7 @@ pub use uniform::{uniform_rdp, uniform_rdp_theorem_9};
 use crate::event::Exposure;
 use crate::params::Delta;
 use orders::{MAX_FRACTIONAL_ORDER, min_over_orders, poisson_orders, uniform_orders};
+use users::UsersRdp;
 
 /// What rounding errors of the sums below can cost, relative to ε: the quadrature and the sums are
 /// exact to a few 1e-13, so raising the result by this keeps it an upper bound.
@@ -41,6 +43,7 @@ enum Curve {
         noise_to_sensitivity: f64,
     },
     Poisson(Box<PoissonRdp>),
+    Users(Box<UsersRdp>),
     Uniform {
         sampling_rate: f64,
         noise_to_sensitivity: f64,
@@ -73,6 +76,19 @@ impl Curve {
                 sampling_rate,
                 noise_to_sensitivity,
             },
+            Exposure::PoissonUsers {
+                users,
+                noise_to_sensitivity,
+                ..
+            } => Self::Users(Box::new(UsersRdp::new(&users, noise_to_sensitivity))),
+            // As the bound without sampling of `uniform_rdp`, for all devices of a cohort.
+            Exposure::UniformUsers {
+                users,
+                noise_to_sensitivity,
+                ..
+            } => Self::Gaussian {
+                noise_to_sensitivity: noise_to_sensitivity / f64::from(users.numbers().1),
+            },
         }
     }
 
@@ -82,6 +98,7 @@ impl Curve {
                 noise_to_sensitivity,
             } => gaussian_rdp(*noise_to_sensitivity, order),
             Self::Poisson(curve) => curve.at(order),
+            Self::Users(curve) => curve.at(order),
             Self::Uniform {
                 sampling_rate,
                 noise_to_sensitivity,
@@ -140,6 +157,24 @@ pub fn rdp_epsilon(exposures: &[Exposure], delta: Delta, conversion: Conversion)
         epsilon: best.0.max(0.0) * (1.0 + ROUNDING),
         order: best.1,
     }
+}
+
+/// The Rényi divergence of order `order` of the composition of `exposures`, an upper bound.
+///
+/// Infinite (no claim) without noise and at orders that a theorem does not cover: fractional ones
+/// for uniform sampling, those outside of [`rdp_epsilon`]'s grid for Poisson sampling.
+#[must_use]
+pub fn composed_rdp(exposures: &[Exposure], order: f64) -> f64 {
+    let of = |exposure: &Exposure| {
+        let is_theorem_9 = matches!(exposure, Exposure::Uniform { .. });
+        let is_covered = !is_theorem_9 || order.fract() <= 0.0;
+        match exposure.count() {
+            0 => 0.0,
+            _ if exposure.is_unprotected() || !is_covered => f64::INFINITY,
+            count => count as f64 * Curve::new(exposure).at(order),
+        }
+    };
+    exposures.iter().map(of).sum::<f64>() * (1.0 + ROUNDING)
 }
 
 #[cfg(test)]

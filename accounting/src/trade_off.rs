@@ -51,6 +51,7 @@ impl TradeOff {
         if !estimate.is_upper_bound() || !estimate.epsilon.is_finite() {
             return curve;
         }
+        let events = PrivacyEvent::about_same_users(events);
         let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
         if let Ok(loss) = PrivacyLoss::compose(&exposures, estimate.delta) {
             let step = estimate.epsilon / f64::from(TANGENTS);

@@ -25,7 +25,22 @@
 //!
 //! **How tight.** The federations "one device at +L, all others at -L" and "all at -L" attain the ε
 //! of Poisson sampling at noise multiplier ν, add-remove: that is given as the lower bound. The
-//! bracket is a few to some twenty percent wide.
+//! bracket is one to some forty percent wide, more after more rounds: docs/accounting.md.
+//!
+//! **Users with several devices.** Of a user's k devices, X are in a cohort, P(X = c) = h(c), and
+//! all of them are replaced. With cohorts drawn alike but for the user, let P_c and Q_c be the
+//! outputs given X = c on the two federations; P_0 = Q_0. P_c is within 2cL of Q_c, and of P_0 as
+//! well, if c other devices take the place of the user's: each pair is the same mixture of
+//! Gaussians at most so far apart. For t = e^ε ≥ 1 and any v_c ≥ 0 that sum to t - 1,
+//! `P - tQ = Σ_{c≥1} (h(c) P_c - t h(c) Q_c - v_c h(0) P_0)`, so by joint convexity
+//! `δ(ε) ≤ Σ h(c) δ_c(ln s_c)` with `s_c = t + v_c h(0)/h(c)` and δ_c the Gaussian's profile at
+//! sensitivity c. The least bound has the derivatives of all terms alike, that is, one output a
+//! with s_c = e^(μ_c a - μ_c²/2), μ_c = c/ν, except where that is below t: there s_c = t. It is
+//! jointly convex in t and v, so its minimum over v is convex in t; and with
+//! `h'(1+) = -h(0) Φ(-μ_1/2) - Σ h(c) Φ(-μ_c/2)` its slopes at 1 are in order. It is therefore the
+//! profile of a pair, mirrored below 1 and composed as above. For k = 1 it is the bound above.
+//! Where no s_c is at its end, which is usual, it is the profile of the mixture of N(c, ν²) with
+//! weights h(c), which one pair of federations attains in one round. `pld/mixture.rs` has it.
 //!
 //! The composition is that of [`pld`](crate::pld), with the same arguments.
 

@@ -82,7 +82,12 @@ pub fn rewrite(v: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) ->
 /// Cost: one pass, and two more when the plain sum of squares leaves the normal range.
 #[inline]
 pub fn norm(v: &[f32]) -> f32 {
-    let squares = squared_norm(v);
+    norm_from(squared_norm(v), v)
+}
+
+/// [`norm`] of a vector whose [`squared_norm`] is known.
+#[inline]
+pub(crate) fn norm_from(squares: f32, v: &[f32]) -> f32 {
     // Below 2⁻¹⁰⁰ single squares may have been lost to underflow.
     if squares.is_finite() && squares > f32::from_bits(0x0d80_0000) {
         math::sqrt(squares)

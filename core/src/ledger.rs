@@ -1,157 +1,214 @@
-//! A device's own record of the rounds that it took part in, which survives power loss.
+//! A device's own record of the rounds that it took part in, which survives power loss and damage.
 //!
-//! Two rules, whatever a coordinator asks for: a device takes part at most [`Budget`] times in its
-//! life, and never twice under one round number, since that names its random streams: noise from
-//! one stream position on two updates could be subtracted. So a participation is on the flash
-//! **before** anything is drawn from the round's streams, and rounds only go up. A round that was
-//! begun and not finished is spent.
+//! Rules that hold whatever a coordinator asks for: a device takes part at most [`Budget`] times in
+//! its life, never twice under one round number, since that names its random streams (noise from
+//! one stream position on two updates could be subtracted), and never in a round more than
+//! [`MaxJump`] numbers ahead, so that no single message can use up the round numbers. A
+//! participation is therefore on the flash **before** anything is drawn from the round's streams,
+//! and rounds only go up. A round that was begun and not finished is spent.
 //!
-//! **How.** Two slots, each in separate erase blocks, are written in turn. A record has a
-//! sequence number and a CRC-32; the valid one with the higher number counts. The slot that counts
-//! is never touched, so that a power loss at any moment leaves the old record or the new one. A
-//! record is read back before it counts.
+//! **Nonce.** A ledger has a nonce, drawn when it is created, from which the streams derive
+//! ([`Identity::bind`]): a device whose flash was erased gets a new ledger, and with it new
+//! streams. It comes from the hardware's generator ([`Ledger::open_or_create`]), or from
+//! provisioning, which writes the ledger once; firmware without a generator uses [`Ledger::open`]
+//! and refuses a blank flash.
 //!
-//! What it cannot see: flash that is put back to an earlier state as a whole, by somebody who holds
-//! the board in their hands.
+//! # Format 2
+//!
+//! Two slots, each in separate erase blocks, are written in turn; the record with the higher
+//! sequence number counts. A slot holds the record twice, one copy after the other. A copy has 64
+//! bytes, numbers are little-endian:
+//!
+//! | offset | bytes | content |
+//! | --- | --- | --- |
+//! | 0 | 4 | `sfL2` |
+//! | 4 | 4 | sequence number, from 1 |
+//! | 8 | 4 | participations |
+//! | 12 | 4 | lowest round number that may still begin |
+//! | 16 | 4 | reserved for a largest jump of its own; 0: that of the [`Policy`] |
+//! | 20 | 4 | reserved for the generation of keys, 0 |
+//! | 24 | 8 | reserved for a policy of separation and participations, 0 |
+//! | 32 | 16 | nonce |
+//! | 48 | 8 | reserved, 0 |
+//! | 56 | 4 | CRC-32 of everything before it |
+//! | 60 | 4 | 0: written last |
+//!
+//! # Why no round is repeated
+//!
+//! The faults are power cuts, any number of them and each at any byte of an erase or of a write,
+//! and one flipped bit anywhere, before or after. A copy is *readable* if at most one bit differs
+//! from a record's encoding; the checksum tells which one, since no two bits of so short a message
+//! change it alike.
+//!
+//! 1. [`Ledger::begin`] erases the slot that does not count, writes the first copy, reads it back,
+//!    does the same with the second, and returns. So after it has returned, the slot has a readable
+//!    copy, with one flipped bit and indeed with any three.
+//! 2. A slot without a readable copy is therefore a write whose `begin` never returned. None of
+//!    that round's streams were used, and the other slot counts: falling back to it repeats
+//!    nothing.
+//! 3. A slot is erased only while the other one counts, whose first copy is then complete and stays
+//!    readable. So there is always a readable copy, and what it says never goes back behind a
+//!    `begin` that has returned. A torn write with a readable copy counts as a participation that
+//!    never was, which is safe.
+//! 4. Damage beyond this is refused ([`LedgerError::Corrupt`]): where both copies of a slot are
+//!    written from their first word to their last and neither is readable, four or more bits have
+//!    flipped, and what was lost may be the newest record.
+//!
+//! **The first start.** The first record goes to slot 0. A cut before its first copy is complete
+//! leaves the second copy and slot 1 blank, up to a flipped bit, which by (3) no later state does.
+//! The flash then counts as blank: nothing was begun, and the ledger is created again, with a fresh
+//! nonce.
+//!
+//! **Format 1** had slots of one copy of 32 bytes: `sfL1`, sequence number, participations, next
+//! round, CRC-32 of these 16 bytes, and zeros. It is upgraded when it is opened, into blocks that
+//! do not hold the record that counts: until the new record is readable, the old one is there. A
+//! copy of it is readable with a flipped bit too, so that damage to the newest record is told from
+//! a write that was cut. There is no nonce: an upgraded ledger has the nonce 0, under which no
+//! stream was drawn before, since firmware of format 1 drew from the root itself.
+//!
+//! What the ledger cannot see: flash that is put back to an earlier state as a whole, by somebody
+//! who holds the board in their hands.
+//!
+//! [`Identity::bind`]: crate::session::Identity::bind
+//! [`Policy`]: crate::session::Policy
 
 use embedded_storage::nor_flash::NorFlash;
 
-use crate::wire::crc32::crc32;
-
+mod error;
+mod record;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Bytes of a record, a multiple of the write size of usual flash.
-pub const RECORD_BYTES: usize = 32;
+pub use error::LedgerError;
+pub use record::{LedgerNonce, Past, RECORD_BYTES, SLOT_BYTES};
 
-/// First bytes of a record: format 1.
-const MAGIC: [u8; 4] = *b"sfL1";
+use record::{FORMAT_1, FORMAT_2, Format, Record, is_blank};
 
 /// Participations of a device in its whole life, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget(pub u32);
 
-/// Why a ledger does not let a round begin, or is none.
+/// Round numbers that a round may be ahead of the lowest one that may begin, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LedgerError {
-    /// All participations of the budget are spent.
-    Spent,
-    /// This round, or a later one, is recorded already.
-    RoundUsed,
-    /// The flash is blank: the device was not provisioned ([`Ledger::create`]).
-    Blank,
-    /// There is a ledger already, or something else: [`Ledger::create`] overwrites nothing.
-    NotBlank,
-    /// Neither slot has a valid record, but the flash is not blank: the count is lost.
-    Corrupt,
-    /// The flash could not be read, erased or written, or what was written is not there.
-    Flash,
-    /// The flash has no room for two slots, or cannot be read or written 32 bytes at a time.
-    Geometry,
-}
+pub struct MaxJump(pub u32);
 
-impl core::fmt::Display for LedgerError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Spent => "the device's budget of participations is spent",
-            Self::RoundUsed => "this round or a later one was used before",
-            Self::Blank => "the flash of the ledger is blank: the device was not provisioned",
-            Self::NotBlank => "the flash of the ledger is not blank",
-            Self::Corrupt => "the ledger has no valid record, and the count is lost",
-            Self::Flash => "the flash of the ledger failed",
-            Self::Geometry => "the flash of the ledger has no two slots of 32 bytes",
-        })
-    }
-}
-
-impl core::error::Error for LedgerError {}
-
-/// What a device knows of its past.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Past {
-    /// Rounds that it began.
-    pub participations: u32,
-    /// Lowest round number that it may still begin.
-    pub next_round: u32,
+impl MaxJump {
+    /// 2¹⁶: a device may miss 65,536 rounds of its fleet in a row. With a budget of up to 65,534 no
+    /// sequence of rounds can then use up the round numbers before the budget is spent.
+    pub const DEFAULT: Self = Self(1 << 16);
 }
 
 /// The ledger on a piece of flash that it owns.
 pub struct Ledger<F> {
     flash: F,
-    past: Past,
-    sequence: u32,
-    /// Which slot holds the record that counts: 0 or 1.
+    /// The record that counts; its sequence number is 0 while there is none.
+    record: Record,
+    /// Which slot holds it: 0 or 1.
     slot: u32,
 }
 
 impl<F: NorFlash> Ledger<F> {
-    /// Writes the first record: part of provisioning a device, once.
+    /// Writes the first record: part of provisioning a device, once, with a nonce that was never
+    /// used before.
     ///
     /// # Errors
-    /// [`LedgerError::NotBlank`] unless both slots are erased, [`LedgerError::Geometry`],
-    /// [`LedgerError::Flash`].
-    pub fn create(flash: F) -> Result<Self, LedgerError> {
+    /// [`LedgerError::NotBlank`] unless the flash is erased or an earlier creation was cut short;
+    /// [`LedgerError::Geometry`], [`LedgerError::Flash`].
+    pub fn create(flash: F, nonce: LedgerNonce) -> Result<Self, LedgerError> {
         let mut ledger = Self::unread(flash)?;
-        for slot in [0, 1] {
-            if ledger.read(slot)? != Slot::Blank {
-                return Err(LedgerError::NotBlank);
-            }
+        match ledger.find() {
+            Ok(Found::Nothing) => ledger.begin_life(nonce)?,
+            Ok(_) | Err(LedgerError::Corrupt) => return Err(LedgerError::NotBlank),
+            Err(error) => return Err(error),
         }
-        ledger.append(Past::default())?;
         Ok(ledger)
     }
 
-    /// Reads the record that counts, after every start.
+    /// Reads the record that counts, after every start. Upgrades a ledger of format 1.
     ///
     /// # Errors
     /// [`LedgerError::Blank`], [`LedgerError::Corrupt`], [`LedgerError::Geometry`],
     /// [`LedgerError::Flash`]. Without its ledger a device must not take part.
     pub fn open(flash: F) -> Result<Self, LedgerError> {
-        let mut ledger = Self::unread(flash)?;
-        ledger.latest()?;
-        Ok(ledger)
+        Self::open_or(flash, None)
     }
 
-    /// [`Self::open`], or [`Self::create`] on flash that was never written: for firmware that is
-    /// provisioned without a separate step for the ledger.
+    /// [`Self::open`], or [`Self::create`] on blank flash with this nonce, which the hardware's
+    /// random number generator has drawn at this start. Without such a generator, use
+    /// [`Self::open`]: a nonce that comes twice would repeat the streams of a ledger that was
+    /// erased.
     ///
-    /// Flash that is erased as a whole counts from 0 again. Whoever can do that holds the board in
-    /// their hands.
+    /// Flash that is erased as a whole counts from 0 again, with other streams; the coordinator
+    /// refuses the device until it is provisioned again.
     ///
     /// # Errors
     /// Those of [`Self::open`] but [`LedgerError::Blank`].
-    pub fn open_or_create(flash: F) -> Result<Self, LedgerError> {
+    pub fn open_or_create(flash: F, fresh: LedgerNonce) -> Result<Self, LedgerError> {
+        Self::open_or(flash, Some(fresh))
+    }
+
+    #[inline(never)]
+    fn open_or(flash: F, fresh: Option<LedgerNonce>) -> Result<Self, LedgerError> {
         let mut ledger = Self::unread(flash)?;
-        match ledger.latest() {
-            Err(LedgerError::Blank) => ledger.append(Past::default())?,
-            result => result?,
+        match ledger.find()? {
+            Found::Format2 => {}
+            Found::Format1 => {
+                // With blocks of 128 bytes and more both formats have their slots in the same
+                // places; with smaller ones slot 0 holds both records of format 1.
+                if F::ERASE_SIZE < SLOT_BYTES {
+                    ledger.slot = 0;
+                }
+                ledger.append(ledger.record)?;
+            }
+            Found::Nothing => ledger.begin_life(fresh.ok_or(LedgerError::Blank)?)?,
         }
         Ok(ledger)
     }
 
-    /// Finds the record that counts.
-    fn latest(&mut self) -> Result<(), LedgerError> {
-        let mut found = false;
+    /// Finds the record that counts. The flash stays as it is.
+    fn find(&mut self) -> Result<Found, LedgerError> {
         let mut blank = true;
         for slot in [0, 1] {
-            match self.read(slot)? {
-                Slot::Blank => {}
-                Slot::Damaged => blank = false,
-                Slot::Record { sequence, past } => {
-                    blank = false;
-                    if !found || sequence > self.sequence {
-                        (self.past, self.sequence, self.slot) = (past, sequence, slot);
-                        found = true;
-                    }
-                }
+            let mut lost = true;
+            for copy in [0, 1] {
+                let offset = self.offset(slot) + copy * RECORD_BYTES as u32;
+                let bytes = self.read(offset, &FORMAT_2)?;
+                lost &= self.is_lost(slot, &bytes, &FORMAT_2);
+                // A first record may have been begun.
+                blank &= slot + copy == 0 || is_blank(&bytes);
+            }
+            if lost {
+                return Err(LedgerError::Corrupt);
             }
         }
-        match (found, blank) {
-            (true, _) => Ok(()),
-            (false, true) => Err(LedgerError::Blank),
-            (false, false) => Err(LedgerError::Corrupt),
+        if self.record.sequence > 0 {
+            return Ok(Found::Format2);
         }
+        for slot in [0, 1] {
+            // Within the larger slots of format 2, which have room.
+            let slot_bytes = FORMAT_1.bytes.next_multiple_of(F::ERASE_SIZE) as u32;
+            let bytes = self.read(slot * slot_bytes, &FORMAT_1)?;
+            if self.is_lost(slot, &bytes, &FORMAT_1) {
+                return Err(LedgerError::Corrupt);
+            }
+        }
+        match (self.record.sequence, blank) {
+            (1.., _) => Ok(Found::Format1),
+            (0, true) => Ok(Found::Nothing),
+            (0, false) => Err(LedgerError::Corrupt),
+        }
+    }
+
+    /// Whether a copy was completed and is not readable. One that is readable counts from now on,
+    /// if no newer one does.
+    fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES], format: &Format) -> bool {
+        let Some(record) = Record::of(bytes, format) else {
+            return format.is_whole(bytes);
+        };
+        if record.sequence > self.record.sequence {
+            (self.record, self.slot) = (record, slot);
+        }
+        false
     }
 
     fn unread(flash: F) -> Result<Self, LedgerError> {
@@ -162,16 +219,15 @@ impl<F: NorFlash> Ledger<F> {
         }
         Ok(Self {
             flash,
-            past: Past::default(),
-            sequence: 0,
+            record: Record::default(),
             // The first record goes to slot 0.
             slot: 1,
         })
     }
 
-    /// Whole erase blocks that hold a record.
+    /// Whole erase blocks that hold a slot.
     const fn slot_bytes() -> usize {
-        match RECORD_BYTES.checked_next_multiple_of(F::ERASE_SIZE) {
+        match SLOT_BYTES.checked_next_multiple_of(F::ERASE_SIZE) {
             Some(bytes) => bytes,
             None => usize::MAX / 2,
         }
@@ -179,20 +235,38 @@ impl<F: NorFlash> Ledger<F> {
 
     /// What the device knows of its past.
     pub const fn past(&self) -> Past {
-        self.past
+        self.record.past
+    }
+
+    /// What tells this ledger from all others of the device.
+    pub const fn nonce(&self) -> &LedgerNonce {
+        &self.record.nonce
     }
 
     /// Whether [`Self::begin`] would let this round begin, flash permitting.
     ///
     /// # Errors
-    /// [`LedgerError::Spent`] and [`LedgerError::RoundUsed`].
-    pub const fn check(&self, round: u32, budget: Budget) -> Result<(), LedgerError> {
-        if self.past.participations >= budget.0 {
+    /// [`LedgerError::Spent`], [`LedgerError::RoundUsed`] and [`LedgerError::TooFar`].
+    #[inline(never)]
+    pub const fn check(
+        &self,
+        round: u32,
+        budget: Budget,
+        max_jump: MaxJump,
+    ) -> Result<(), LedgerError> {
+        let Past {
+            participations,
+            next_round,
+        } = self.record.past;
+        if participations >= budget.0 {
             return Err(LedgerError::Spent);
         }
         // The very last number could not be followed by another.
-        if round < self.past.next_round || round == u32::MAX {
+        if round < next_round || round == u32::MAX {
             return Err(LedgerError::RoundUsed);
+        }
+        if round - next_round > max_jump.0 {
+            return Err(LedgerError::TooFar);
         }
         Ok(())
     }
@@ -202,30 +276,48 @@ impl<F: NorFlash> Ledger<F> {
     /// # Errors
     /// Those of [`Self::check`], and [`LedgerError::Flash`]: the round must then not begin, and
     /// may count as used.
-    pub fn begin(&mut self, round: u32, budget: Budget) -> Result<(), LedgerError> {
-        self.check(round, budget)?;
-        self.append(Past {
-            // Below the budget, and below u32::MAX: no overflow.
-            participations: self.past.participations + 1,
-            next_round: round + 1,
+    pub fn begin(
+        &mut self,
+        round: u32,
+        budget: Budget,
+        max_jump: MaxJump,
+    ) -> Result<(), LedgerError> {
+        self.check(round, budget, max_jump)?;
+        let mut record = self.record;
+        // Below the budget, and below u32::MAX: no overflow.
+        record.past.participations += 1;
+        record.past.next_round = round + 1;
+        self.append(record)
+    }
+
+    fn begin_life(&mut self, nonce: LedgerNonce) -> Result<(), LedgerError> {
+        self.append(Record {
+            nonce,
+            ..Record::default()
         })
     }
 
-    fn append(&mut self, past: Past) -> Result<(), LedgerError> {
+    /// Writes the record with the sequence number that follows its own, twice, to the slot that
+    /// does not count, which counts from then on.
+    #[inline(never)]
+    fn append(&mut self, mut record: Record) -> Result<(), LedgerError> {
         // 2³² − 1 records wear out any flash.
-        let sequence = self.sequence.checked_add(1).ok_or(LedgerError::Flash)?;
+        let sequence = record.sequence.checked_add(1).ok_or(LedgerError::Flash)?;
+        record.sequence = sequence;
+        let bytes = record.to_bytes(&FORMAT_2);
         let slot = 1 - self.slot;
         let start = self.offset(slot);
         let end = start + Self::slot_bytes() as u32;
         let flash = |_| LedgerError::Flash;
         self.flash.erase(start, end).map_err(flash)?;
-        self.flash
-            .write(start, &record(sequence, past))
-            .map_err(flash)?;
-        if self.read(slot)? != (Slot::Record { sequence, past }) {
-            return Err(LedgerError::Flash);
+        let places = [start, start + RECORD_BYTES as u32];
+        for place in places {
+            self.flash.write(place, &bytes).map_err(flash)?;
+            if self.read(place, &FORMAT_2)? != bytes {
+                return Err(LedgerError::Flash);
+            }
         }
-        (self.past, self.sequence, self.slot) = (past, sequence, slot);
+        (self.record, self.slot) = (record, slot);
         Ok(())
     }
 
@@ -234,13 +326,14 @@ impl<F: NorFlash> Ledger<F> {
         slot * Self::slot_bytes() as u32
     }
 
-    fn read(&mut self, slot: u32) -> Result<Slot, LedgerError> {
+    /// A copy of the record in this format.
+    #[inline(never)]
+    fn read(&mut self, offset: u32, format: &Format) -> Result<[u8; RECORD_BYTES], LedgerError> {
         let mut bytes = [0; RECORD_BYTES];
-        let offset = self.offset(slot);
-        self.flash
-            .read(offset, &mut bytes)
-            .map_err(|_| LedgerError::Flash)?;
-        Ok(Slot::of(&bytes))
+        let copy = bytes.get_mut(..format.bytes).unwrap_or_default();
+        let read = self.flash.read(offset, copy);
+        read.map_err(|_| LedgerError::Flash)?;
+        Ok(bytes)
     }
 
     /// Gives the flash back.
@@ -251,56 +344,15 @@ impl<F: NorFlash> Ledger<F> {
 
 impl<F> core::fmt::Debug for Ledger<F> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Ledger({:?})", self.past)
+        write!(f, "Ledger({:?})", self.record.past)
     }
 }
 
-/// What is in a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slot {
-    Blank,
-    Damaged,
-    Record { sequence: u32, past: Past },
-}
-
-impl Slot {
-    fn of(bytes: &[u8; RECORD_BYTES]) -> Self {
-        if bytes.iter().all(|byte| *byte == 0xff) {
-            return Self::Blank;
-        }
-        let mut words = bytes.as_chunks().0.iter().copied().map(u32::from_le_bytes);
-        let mut word = || words.next().unwrap_or_default();
-        let (_, sequence, participations, next_round) = (word(), word(), word(), word());
-        let past = Past {
-            participations,
-            next_round,
-        };
-        // Also the magic, the checksum and the filling, bit for bit.
-        if record(sequence, past) == *bytes {
-            Self::Record { sequence, past }
-        } else {
-            Self::Damaged
-        }
-    }
-}
-
-/// Magic, sequence, participations, next round, CRC-32 of these, and zeros.
-fn record(sequence: u32, past: Past) -> [u8; RECORD_BYTES] {
-    let mut bytes = [0; RECORD_BYTES];
-    let mut words = bytes.as_chunks_mut().0.iter_mut();
-    let numbers = [sequence, past.participations, past.next_round];
-    let mut put = |word: [u8; 4]| {
-        if let Some(place) = words.next() {
-            *place = word;
-        }
-    };
-    put(MAGIC);
-    for number in numbers {
-        put(number.to_le_bytes());
-    }
-    let crc = crc32(bytes.get(..16).unwrap_or_default());
-    if let Some(place) = bytes.get_mut(16..20) {
-        place.copy_from_slice(&crc.to_le_bytes());
-    }
-    bytes
+/// What is on the flash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// Nothing, or the beginning of a first record.
+    Nothing,
+    Format1,
+    Format2,
 }

@@ -97,6 +97,7 @@ pub mod session;
 pub mod smooth;
 pub mod stream;
 pub mod train;
+mod wipe;
 pub mod wire;
 
 pub use client::Client;

@@ -10,7 +10,7 @@
 use core::marker::PhantomData;
 
 use crate::{
-    ledger::Budget,
+    ledger::{Budget, MaxJump},
     samples::Samples,
     session::{Identity, Policy},
     stream::Root,
@@ -24,11 +24,15 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// First bytes of a record: format 1.
-pub const MAGIC: [u8; 4] = *b"sfP1";
+/// First bytes of a record: format 2.
+pub const MAGIC: [u8; 4] = *b"sfP2";
+
+/// First bytes of a record of format 1, which is read as well: it has no largest jump, and
+/// [`MaxJump::DEFAULT`] applies.
+const MAGIC_1: [u8; 4] = *b"sfP1";
 
 /// Bytes of a record before its samples.
-pub const HEADER_BYTES: usize = 100;
+pub const HEADER_BYTES: usize = 104;
 
 /// Bytes of the checksum at the end.
 const CRC_BYTES: usize = 4;
@@ -141,7 +145,8 @@ impl<'a> Record<'a> {
     #[inline(never)]
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
-        if reader.array() != Some(MAGIC) {
+        let magic = reader.array();
+        if magic != Some(MAGIC) && magic != Some(MAGIC_1) {
             return Err(ProvisionError::Blank);
         }
         let length = reader.u32().ok_or(ProvisionError::Length)?;
@@ -158,16 +163,16 @@ impl<'a> Record<'a> {
 
     /// The fields of a record without its checksum; `None` if there are not enough bytes.
     fn fields(reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
-        let (_magic, _length) = (reader.u32()?, reader.u32()?);
-        let identity = Identity {
-            device: reader.u32()?,
-            key: Key::from_secret(reader.array()?),
-            root: Root::from_secret(reader.array()?),
-        };
+        let (magic, _length) = (reader.array()?, reader.u32()?);
+        let (device, key, root) = (reader.u32()?, reader.array()?, reader.array()?);
         let policy = Policy {
             budget: Budget(reader.u32()?),
             min_noise_multiplier: reader.u64()?,
             max_epochs: reader.u32()?,
+            max_jump: match magic {
+                MAGIC => MaxJump(reader.u32()?),
+                _ => MaxJump::DEFAULT,
+            },
         };
         let (feature_count, kind, filling) = (reader.u16()?, reader.u8()?, reader.u8()?);
         let count = reader.u32()?;
@@ -176,8 +181,14 @@ impl<'a> Record<'a> {
         } else {
             Err(ProvisionError::Samples)
         };
+        // The secrets get their types last: these overwrite what they hold wherever they are
+        // dropped, and a refusal would have to.
         Some(samples.map(|samples| Self {
-            identity,
+            identity: Identity {
+                device,
+                key: Key::from_secret(key),
+                root: Root::from_secret(root),
+            },
             policy,
             samples,
         }))
@@ -397,6 +408,7 @@ where
         .u32(policy.budget.0)
         .u64(policy.min_noise_multiplier)
         .u32(policy.max_epochs)
+        .u32(policy.max_jump.0)
         .u16(u16::try_from(feature_count).map_err(room)?)
         .u8(kind as u8)
         .u8(0)

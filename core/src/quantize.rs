@@ -37,7 +37,8 @@ pub enum QuantizeError {
     Bits(u32),
     /// An entry is NaN or infinite.
     NotFinite,
-    /// The update was not clipped: an entry is more than twice the clip norm.
+    /// The update was not clipped: an entry is more than twice the clip norm, or the sum of the
+    /// squares does not fit 64 bits.
     NotClipped,
     /// Integers whose squares sum to more than 4^b: not a clipped update.
     OutOfBound,
@@ -189,7 +190,7 @@ impl Grid {
                 sum + (q * q) as u64
             }))
         });
-        Ok(self.quantizer_for(squares))
+        self.quantizer_for(squares)
     }
 
     /// Refuses what cannot have come out of clipping.
@@ -213,23 +214,31 @@ impl Grid {
         Ok(())
     }
 
-    /// The quantizer of an update whose rounded entries have this sum of squares.
-    fn quantizer_for(&self, squares: u64) -> Quantizer {
+    /// The quantizer of an update whose rounded entries have this sum of squares; [`u64::MAX`]
+    /// stands for every larger sum.
+    ///
+    /// Such a sum is no result of rounding: the norm is above 2³² steps, at least 2⁸ clip norms.
+    /// How far it would have to be shrunk is unknown, so it is refused, and not shrunk too little.
+    fn quantizer_for(&self, squares: u64) -> Result<Quantizer, QuantizeError> {
+        if squares == u64::MAX {
+            return Err(QuantizeError::NotClipped);
+        }
         let shrink = (squares > self.bound()).then(|| {
             // f ≤ 2^30 · 2^b / √Σq², so that Σ⌊|q| f / 2^30⌋² ≤ Σq² f² / 2^60 ≤ 4^b.
             let root = square_root(squares) + 1;
             divide(1, 30 + self.bits, root).0
         });
-        Quantizer {
+        Ok(Quantizer {
             grid: *self,
             shrink,
-        }
+        })
     }
 
     /// Writes the quantised update to `integers`.
     ///
     /// # Errors
-    /// Those of [`Self::quantizer`], and [`QuantizeError::Length`]; `integers` is then unchanged.
+    /// Those of [`Self::quantizer`], and [`QuantizeError::Length`]; `integers` is then unchanged or
+    /// zero.
     pub fn quantize_into(&self, update: &[f32], integers: &mut [i32]) -> Result<(), QuantizeError> {
         if update.len() != integers.len() {
             return Err(QuantizeError::Length {
@@ -243,7 +252,9 @@ impl Grid {
             *q = self.round_toward_zero(*x);
             *q
         }));
-        let quantizer = self.quantizer_for(squares);
+        let quantizer = self
+            .quantizer_for(squares)
+            .inspect_err(|_| integers.fill(0))?;
         if quantizer.shrink.is_some() {
             for q in integers {
                 *q = quantizer.shrunk(*q);
@@ -303,6 +314,8 @@ impl Quantizer {
     }
 }
 
+#[cfg(test)]
+mod limits;
 #[cfg(test)]
 mod tests {
     use super::*;

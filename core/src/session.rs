@@ -36,7 +36,7 @@ mod tests;
 pub use conversation::REPETITIONS;
 pub use device::{Memory, SessionError};
 pub use phase::Phase;
-pub use policy::{Identity, Policy};
+pub use policy::{Identity, Policy, SETTING_LIMITS};
 
 use conversation::{Answer, Conversation};
 use device::Device;
@@ -60,13 +60,15 @@ where
     /// counter that survives restarts. Repeating them lets old sessions be replayed to the device;
     /// its ledger still refuses their rounds.
     ///
+    /// The device's streams derive from its root and the ledger's nonce: [`Identity::bind`].
+    ///
     /// # Errors
     /// [`SessionError`] if the protocol cannot carry the model, or `memory` does not fit it.
     // Inlined, so that with sizes known to the compiler nothing is left of the checks, and the
     // session is built in its place: a `Result` that is converted would be in RAM twice.
     #[inline(always)]
     pub fn new(
-        identity: Identity,
+        mut identity: Identity,
         policy: Policy,
         model: M,
         memory: Memory<'a>,
@@ -74,6 +76,7 @@ where
         nonces: R,
     ) -> Result<Self, SessionError> {
         device::check(&model, &memory)?;
+        identity.bind(ledger.nonce());
         let conversation = Conversation {
             device: Device {
                 identity,

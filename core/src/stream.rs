@@ -1,22 +1,28 @@
 //! Named random streams: counter-based, so that threads, scheduling and machine cannot matter.
 //!
 //! A stream is ChaCha20 as in RFC 8439: the 256-bit key is the root secret of a run or of a
-//! device, and the 96-bit nonce is the stream's *name*, three little-endian 32-bit words:
-//! purpose, round, device. The block counter starts at 0. Two names under one root never share
-//! a key stream, and a stream may be drawn in any order, on any machine, without the others.
-//! `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`] are part of them.
+//! device's ledger ([`Identity::bind`]), and the 96-bit nonce is the stream's *name*, three
+//! little-endian 32-bit words: purpose, round, device. The block counter starts at 0. Two names
+//! under one root never share a key stream, and a stream may be drawn in any order, on any machine,
+//! without the others. `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`]
+//! are part of them.
 //!
 //! A root made from a 64-bit seed ([`Root::from_seed`]) is for simulation and tests **only**: who
 //! knows the seed can subtract the noise. A deployment takes [`Root::from_secret`] with 32 bytes
 //! of entropy from hardware or from the operating system.
+//!
+//! [`Identity::bind`]: crate::session::Identity::bind
 
 use core::num::NonZeroU32;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use rand_core::SeedableRng;
+use zeroize::ZeroizeOnDrop;
+
+use crate::wipe::wipe;
 
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod blockwise;
@@ -51,6 +57,12 @@ pub enum Purpose {
     Augmentation = 9,
     /// Noise on a device's correlation matrix (device).
     CorrelationNoise = 10,
+    /// Which devices send a correlation matrix in a round (server).
+    SenderSampling = 11,
+    /// Noise on the sum of the devices' moments of their features (server, central trust).
+    ServerMomentNoise = 12,
+    /// Noise that a device adds to the moments of its features (local trust).
+    DeviceMomentNoise = 13,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.
@@ -64,7 +76,8 @@ pub struct StreamId {
     pub device: u32,
 }
 
-/// Root secret of a run or a device: the ChaCha20 key under which all of its streams live.
+/// Root secret of a run or a device: the ChaCha20 key under which all of its streams live. It is
+/// overwritten when it is dropped.
 #[derive(Clone)]
 pub struct Root([u8; 32]);
 
@@ -90,6 +103,15 @@ impl Root {
             i += 1;
         }
         Self(key)
+    }
+
+    /// Whether it was made from a seed.
+    pub(crate) fn is_seeded(&self) -> bool {
+        self.0.ends_with(&SEED_DOMAIN)
+    }
+
+    fn wipe(&mut self) {
+        wipe(&mut self.0);
     }
 
     /// The bytes, for the device's provisioning record.
@@ -122,14 +144,22 @@ impl Root {
     }
 }
 
+impl Drop for Root {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+impl ZeroizeOnDrop for Root {}
+
 impl core::fmt::Debug for Root {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Root(..)")
     }
 }
 
-/// One named stream: a cryptographic generator of uniform words.
-#[derive(Clone)]
+/// One named stream: a cryptographic generator of uniform words. Its generator overwrites key and
+/// words when it is dropped.
 pub struct Stream(Generator);
 
 impl Stream {
@@ -137,16 +167,33 @@ impl Stream {
     /// stream must be far enough apart, and end before its 2³⁶ words do.
     #[must_use]
     pub fn at(&self, words: u64) -> Self {
-        let mut stream = self.clone();
-        let words = words % (1 << 36);
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        stream
-            .0
-            .set_word_pos(stream.0.get_word_pos() + u128::from(words));
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        stream.0.skip(words);
-        stream
+        Self(after(&self.0, words % (1 << 36)))
     }
+}
+
+impl Clone for Stream {
+    fn clone(&self) -> Self {
+        Self(after(&self.0, 0))
+    }
+}
+
+/// A second generator, so many words after the first: this type has no `Clone`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn after(generator: &Generator, words: u64) -> Generator {
+    let mut key = generator.get_seed();
+    let mut second = Generator::from_seed(key);
+    wipe(&mut key);
+    second.set_stream(generator.get_stream());
+    second.set_word_pos(generator.get_word_pos() + u128::from(words));
+    second
+}
+
+/// A second generator, so many words after the first.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn after(generator: &Generator, words: u64) -> Generator {
+    let mut second = generator.clone();
+    second.skip(words);
+    second
 }
 
 impl rand_core::TryRng for Stream {
@@ -169,6 +216,8 @@ impl rand_core::TryRng for Stream {
 }
 
 impl rand_core::TryCryptoRng for Stream {}
+
+impl ZeroizeOnDrop for Stream where Generator: ZeroizeOnDrop {}
 
 impl core::fmt::Debug for Stream {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -224,6 +273,30 @@ mod tests {
             purpose,
             round,
             device,
+        }
+    }
+
+    #[test]
+    fn secrets_that_are_dropped_leave_nothing() {
+        const fn overwrites<T: ZeroizeOnDrop>() -> bool {
+            core::mem::needs_drop::<T>()
+        }
+        const {
+            assert!(overwrites::<Root>() && overwrites::<Stream>());
+        }
+        let mut root = Root::from_secret([7; 32]);
+        root.wipe();
+        assert_eq!(root.secret(), &[0; 32]);
+    }
+
+    #[test]
+    fn a_copy_of_a_stream_goes_on_where_the_stream_is() {
+        let mut stream = Root::from_seed(4).stream(id(Purpose::ServerNoise, 7, 9));
+        for _ in 0..150 {
+            let [mut copy, mut later] = [stream.clone(), stream.at(3)];
+            let words: [u32; 8] = core::array::from_fn(|_| copy.next_u32());
+            assert_eq!(later.next_u32(), words[3]);
+            assert_eq!(stream.next_u32(), words[0]);
         }
     }
 

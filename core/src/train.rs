@@ -16,7 +16,7 @@ use rand_core::Rng;
 
 use crate::{
     clip::{self, ClipError},
-    lanes, math,
+    lanes,
     model::{Model, ModelError},
     params::{ClipNorm, LearningRate, Penalty},
     samples::Samples,
@@ -241,11 +241,7 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
                 let _ = smoothing.apply_tensors(update, tensors.as_slice(), M::LARGEST_TENSOR);
             }
             let squares = descend(settings, global, local, update);
-            let norm = if squares.is_finite() {
-                math::sqrt(squares)
-            } else {
-                lanes::norm(update)
-            };
+            let norm = lanes::norm_from(squares, update);
             if !norm.is_finite() {
                 return Err(TrainError::Diverged);
             }

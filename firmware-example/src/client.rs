@@ -5,7 +5,6 @@ use core::ffi::CStr;
 
 use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::{
-    ledger::Ledger,
     model::{Const, FixedModel, Softmax},
     provision::{Record, Stored, StoredSamples},
     samples::Samples,
@@ -113,6 +112,9 @@ impl Vectors {
 /// What is wrong with a provisioning page.
 const NO_RECORD: &CStr = c"refused: there is no valid provisioning record";
 
+/// What is wrong with the flash of the ledger.
+const NO_LEDGER: &CStr = c"refused: there is no valid ledger";
+
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
 fn local_data(
@@ -134,7 +136,7 @@ fn open<F: NorFlash>(
     vectors: &mut Vectors,
 ) -> Result<Session<'_, Model, F, Nonces>, &'static CStr> {
     let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
-    let ledger = Ledger::open_or_create(ledger).map_err(|_| c"refused: the ledger")?;
+    let ledger = nonces::ledger(ledger).map_err(|_| NO_LEDGER)?;
     let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
     Session::new(
         record.identity,

@@ -44,7 +44,7 @@ pub struct HostError;
 
 impl HostFlash {
     /// Bytes of a part.
-    pub const BYTES: u32 = 128;
+    pub const BYTES: u32 = 256;
 
     /// Part `part` of the file that the command line names: `-semihosting-config
     /// arg=client,arg=FILE`.

@@ -1,16 +1,21 @@
-//! Nonces of sessions that never come again, also after a restart.
+//! Nonces that never come again, also after a restart: of sessions, and of the ledger.
 //!
 //! Where the hardware has a generator of random numbers, they come from there: two of 128 bits are
 //! equal with probability 2⁻¹²⁸. Elsewhere every start of the board has a number, which is on flash
 //! before it is used, and a nonce is that number with the number of the session behind it. Anybody
 //! can guess it, which does no harm: the key of a session is a pseudo-random function of it, and of
 //! the coordinator's nonce, which is random.
+//!
+//! The ledger's nonce keeps the streams of a ledger that was erased from being used again, so it
+//! must come from the hardware. A board without a generator gets its ledger when it is provisioned
+//! (`device-K.ledger`), and refuses a blank one.
 
 use core::convert::Infallible;
 
 use embedded_storage::nor_flash::NorFlash;
 #[cfg(not(has_random_numbers))]
-use smolfed_core::ledger::{Budget, Ledger, LedgerError};
+use smolfed_core::ledger::{Budget, MaxJump};
+use smolfed_core::ledger::{Ledger, LedgerError};
 
 /// Where nonces come from.
 #[cfg(not(has_random_numbers))]
@@ -20,16 +25,36 @@ pub type Nonces = Counted;
 #[cfg(has_random_numbers)]
 pub type Nonces = Hardware;
 
+/// The device's ledger, which provisioning has written.
+///
+/// # Errors
+/// [`LedgerError`]: the device must then not take part.
+#[cfg(not(has_random_numbers))]
+pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
+    Ledger::open(flash)
+}
+
+/// The device's ledger, which it creates at its first start.
+///
+/// # Errors
+/// [`LedgerError`]: the device must then not take part.
+#[cfg(has_random_numbers)]
+pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
+    let fresh = core::array::from_fn(|_| crate::board::random_byte());
+    Ledger::open_or_create(flash, fresh)
+}
+
 /// The nonces of this start, counted on a separate piece of flash.
 ///
 /// # Errors
 /// [`LedgerError`] if the start could not be counted: the device must then send nothing.
 #[cfg(not(has_random_numbers))]
 pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
-    let mut starts = Ledger::open_or_create(flash)?;
+    // No stream derives from this ledger: any nonce will do.
+    let mut starts = Ledger::open_or_create(flash, [0; 16])?;
     // The numbers of a ledger go up by one at least, and are on flash when it returns.
     let start = starts.past().next_round;
-    starts.begin(start, Budget(u32::MAX))?;
+    starts.begin(start, Budget(u32::MAX), MaxJump(0))?;
     Ok(Counted { start, session: 0 })
 }
 

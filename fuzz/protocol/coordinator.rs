@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use smolfed::fleet::exchange::{ExchangeOutcome, Offer};
 use smolfed::fleet::peer::{ConnectionId, Peer, Terms};
-use smolfed::fleet::{connection::Connection, registry::Registry};
+use smolfed::fleet::{connection::Connection, ledgers::KnownLedgers, registry::Registry};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::link::{DeviceEnd, Link, greet};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Hello, Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
-use smolfed_core::wire::{Direction, FRAME_BYTES, pack};
+use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION, pack};
 
 use super::{Action, KEY, PARAMETERS, Script, invitation, raw, shape, stream};
 
@@ -33,7 +33,7 @@ pub fn coordinator(bytes: &[u8]) {
         (device, Peer::new(device, key, terms))
     });
     let mut coordinator = Coordinator {
-        registry: Registry::new(BTreeMap::from(peers), stream()),
+        registry: Registry::new(BTreeMap::from(peers), KnownLedgers::default(), stream()),
         connection: Connection::new(ConnectionId(0)),
         connections: 0,
     };
@@ -139,8 +139,8 @@ impl Device {
                 let hello = Message::Hello(Hello {
                     device: 5,
                     nonce: [self.round as u8; 16],
-                    lowest_version: 1,
-                    highest_version: 1,
+                    lowest_version: VERSION,
+                    highest_version: VERSION,
                     shape: shape(),
                     needs_local_noise: false,
                 });
@@ -154,7 +154,7 @@ impl Device {
     fn well_formed(&mut self, what: u8, choice: u8) -> Vec<u8> {
         let index = u16::from(choice % 4);
         match what % 4 {
-            0 => self.seal(self.round, &Message::Ready),
+            0 => self.seal(self.round, &Message::Ready([choice / 128; 8])),
             1 => self.seal(self.round, &Message::WantModel(index)),
             _ => {
                 let width = invitation(if self.local_noise { 16 } else { 0 }).width();

@@ -4,7 +4,7 @@ use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
 use smolfed::device::memory::SessionMemory;
-use smolfed_core::ledger::{Budget, Ledger};
+use smolfed_core::ledger::{Budget, Ledger, MaxJump};
 use smolfed_core::model::Softmax;
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Identity, Phase, Policy, Session};
@@ -21,10 +21,13 @@ use super::{Action, CLASSES, FEATURES, KEY, PARAMETERS, Script, invitation, raw,
 /// The device's maximum number of participations.
 const BUDGET: u32 = 4;
 
+/// The largest jump that it accepts.
+const MAX_JUMP: u32 = 1 << 16;
+
 /// A device, against a coordinator that knows its key.
 ///
 /// It must return, whatever the coordinator sends; keep to its budget; never train twice for one
-/// round; and send nothing longer than a frame.
+/// round, nor for one far ahead; and send nothing longer than a frame.
 pub fn session(bytes: &[u8]) {
     sends_an_update(bytes);
 }
@@ -73,9 +76,32 @@ pub fn sends_an_update(bytes: &[u8]) -> bool {
         assert!(now.participations <= BUDGET, "over its budget");
         let (more, later) = (now.participations - past.participations, now.next_round);
         assert!(more == 0 || later > past.next_round, "a round number twice");
+        let jump = later.saturating_sub(past.next_round);
+        assert!(jump <= MAX_JUMP + 1, "further ahead than it accepts");
         past = now;
     }
     was_sending
+}
+
+/// A device's flash with any content.
+///
+/// Its ledger must be read or refused, and one that was read must go on: a round begins, and is
+/// still there after a restart.
+pub fn flash(bytes: &[u8]) {
+    let mut flash = Ram([0xff; 256]);
+    for (place, byte) in flash.0.iter_mut().zip(bytes) {
+        *place = *byte;
+    }
+    let Ok(mut ledger) = Ledger::open(flash) else {
+        return;
+    };
+    let past = ledger.past();
+    let round = past.next_round;
+    if ledger.begin(round, Budget(BUDGET), MaxJump(0)).is_ok() {
+        let again = Ledger::open(ledger.into_flash()).expect("a ledger").past();
+        assert_eq!(again.participations, past.participations + 1);
+        assert_eq!(again.next_round, round + 1);
+    }
 }
 
 type Device<'a> = Session<'a, Softmax<usize, usize>, Ram, Stream>;
@@ -90,8 +116,9 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
         budget: Budget(BUDGET),
         min_noise_multiplier: 0,
         max_epochs: 2,
+        max_jump: MaxJump(MAX_JUMP),
     };
-    let ledger = Ledger::create(Ram([0xff; 128])).expect("a blank ledger");
+    let ledger = Ledger::create(Ram([0xff; 256]), [1; 16]).expect("a blank ledger");
     let session = Session::new(identity, policy, model, memory.borrow(), ledger, stream());
     session.expect("a valid session")
 }
@@ -182,7 +209,7 @@ fn hello(bytes: &[u8]) -> Option<Hello> {
 }
 
 /// Flash in memory.
-struct Ram([u8; 128]);
+struct Ram([u8; 256]);
 
 #[derive(Debug)]
 struct Never;

@@ -79,7 +79,7 @@ fn learn() -> Result<Vec<f32>, Box<dyn Error>> {
         let record = training.step(&mut Simulated(&federation))?.record;
         println!("{}", record.test.ok_or("there are no test samples")?);
     }
-    let statements = experiment.statements(training.round(), training.learner())?;
+    let statements = experiment.statements(training.round(), &[])?;
     statements
         .iter()
         .for_each(|it| println!("{}", it.in_words()));

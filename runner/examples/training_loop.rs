@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         100.0 * best,
         training.global().len()
     );
-    for statement in experiment.statements(training.round(), training.learner())? {
+    for statement in experiment.statements(training.round(), &[])? {
         println!("{}", statement.in_words());
     }
     Ok(())

@@ -8,16 +8,22 @@
 //! | question | module |
 //! | --- | --- |
 //! | what is attacked? | [`target`], with the devices of [`canaries`] |
-//! | how is a lower bound proved from guesses? | [`bounds`] |
-//! | one run with many canaries | [`one_run`] |
-//! | many runs with one canary | [`many_runs`] |
+//! | what does an attacker compute? | [`statistics`] |
+//! | which canaries does he find? | [`selection`] |
+//! | what does that prove? | [`attack`], [`bounds`] |
+//! | is each part of the mechanism what is claimed? | [`direct`], with the verdicts of [`check`] |
+//! | the same for correlation matrices | [`matrices`] |
 //! | which examples were trained on? | [`membership`] |
 
+pub mod attack;
 pub mod bounds;
 pub mod canaries;
-pub mod many_runs;
+pub mod check;
+pub mod direct;
+pub mod matrices;
 pub mod membership;
-pub mod one_run;
+pub mod selection;
+pub mod statistics;
 pub mod target;
 
 use smolfed_accounting::Delta;
@@ -29,16 +35,6 @@ pub struct Confidence {
     pub delta: Delta,
     /// The probability with which any of the bounds is wrong.
     pub error: f64,
-}
-
-impl Confidence {
-    /// That of each of so many bounds, which are wrong together with the same probability at most.
-    const fn of_each(self, bounds: usize) -> Self {
-        Self {
-            error: self.error / bounds as f64,
-            ..self
-        }
-    }
 }
 
 /// A lower bound on ε that holds with the requested confidence.

@@ -9,7 +9,9 @@
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`] |
-//! | missing values; scaling | [`missing`], [`scale`] |
+//! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`moments`] |
+//! | classes that are known beforehand | [`classes`] |
+//! | what was read from private rows | [`reads`] |
 //! | rows to devices | [`partition`] |
 //! | where files are looked for | [`folders`] |
 //! | what is in a data set | [`inspection`] |
@@ -28,7 +30,9 @@
 
 pub mod archive;
 pub mod catalogue;
+pub mod classes;
 pub mod config;
+pub mod constants;
 pub mod csv;
 pub mod dataset;
 pub mod digits;
@@ -42,7 +46,9 @@ pub mod inspection;
 pub mod leaf;
 pub mod missing;
 mod mnist;
+pub mod moments;
 pub mod partition;
+pub mod reads;
 #[cfg(test)]
 mod real_data;
 pub mod scale;

@@ -5,26 +5,37 @@
 
 pub(crate) mod cohort;
 mod keys;
+pub mod scaling;
 mod weighting;
 
-use smolfed_accounting::{AccountingError, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::{
+    AccountingError, ClipNorm, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+};
 use smolfed_core::params::LearningRate;
+use smolfed_core::stream::Root;
 use smolfed_core::train::LocalTraining;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::config::check::contradiction;
 use crate::config::cohort::{Denominator, SamplingScheme};
 use crate::config::{Config, ExperimentError};
+use crate::data::classes::Classes;
+use crate::data::config::SourceConfig;
 use crate::data::federation::Federation;
-use crate::method::contract::{Learner, Method};
+use crate::data::scale::Scale;
+use crate::method::contract::Method;
 use crate::method::setup::Setup;
 use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use crate::privacy::statement::PrivacyStatement;
-use crate::release::{Fault, Mechanism, Release, weight};
+use crate::release::{Channel, ClipBit, Fault, Mechanism, Release, Timing, weight};
 use crate::server::ServerStep;
+use crate::server::adaptive::AdaptiveClip;
 use crate::task::Task;
 use keys::Keys;
+use scaling::ScaleRelease;
 
 /// An experiment that can run.
 #[derive(Clone, Debug)]
@@ -43,8 +54,12 @@ pub struct Experiment {
     pub release: Release,
     /// Noise and accounting.
     pub privacy: PrivacyPlan,
+    /// The release of the features' scale before the first round, if it is private.
+    pub scale_release: Option<ScaleRelease>,
     /// The server's step.
     pub server: ServerStep,
+    /// How the clip norm changes from round to round, if it does.
+    pub adaptive: Option<AdaptiveClip>,
     /// Where devices and randomness come from.
     pub origin: Origin,
 }
@@ -99,7 +114,13 @@ impl Experiment {
         let setup = setup(&config, federation, sampling, spent, &origin);
         let method = build(&setup)?;
         let training = method.adapt(keys.training);
-        let notes = notes(&config, spent, &origin, &*method);
+        if keys.adaptive.is_some() {
+            can_adapt(&*method)?;
+        }
+        let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
+        let mut notes = notes(&config, spent, &origin, &*method);
+        notes.extend(scale_release.as_ref().map(ScaleRelease::note));
+        let of_scale = scale_release.iter().map(|release| release.side.clone());
         let weight_cap = weighting::cap(&config, federation, &*method)?;
         let privacy = PrivacyPlan::of_updates(Updates {
             rounds: config.rounds,
@@ -108,8 +129,9 @@ impl Experiment {
             encoding: keys.encoding,
             timing: method.timing(),
             noise_scale: method.noise_scale(),
-            side: method.side_releases().cloned(),
+            side: of_scale.chain(method.side_releases().cloned()).collect(),
             spent,
+            reads: federation.reads().iter().map(|read| read.note()).collect(),
             notes,
         })?;
         let mut server = keys.server.step(&config, &*method, sampling)?;
@@ -124,19 +146,26 @@ impl Experiment {
             training,
             learning_rate_decay: keys.learning_rate_decay,
             release: Release {
+                channel: Channel::Updates,
                 encoding: keys.encoding,
                 weight_cap,
                 mechanism: privacy
                     .noise
                     .map_or(Mechanism::None, Mechanism::Independent),
+                bit: match (keys.adaptive, keys.encoding.grid()) {
+                    (Some(_), Some(grid)) => Some(ClipBit::new(&grid, privacy.bit_noise)),
+                    _ => None,
+                },
                 trust: privacy.event.trust,
                 timing: method.timing(),
-                noise_std: privacy.noise_std(),
+                noise_std: noise_std(&privacy, keys.privacy.clip_norm),
                 is_simulation: !matches!(origin, Origin::Fleet { .. }),
                 fault: Fault::None,
             },
             privacy,
+            scale_release,
             server,
+            adaptive: keys.adaptive,
             method: Arc::from(method),
             config,
             origin,
@@ -154,22 +183,47 @@ impl Experiment {
     pub fn events_in(&self, round: u32) -> Vec<PrivacyEvent> {
         let updates = Some(self.privacy.event).filter(|event| event.releases > 0);
         let messages = self.method.message_events(round);
-        updates.into_iter().chain(messages).collect()
+        let scale = self.scale_release.as_ref();
+        let scale = scale.and_then(|release| release.side.event_in(round));
+        scale.into_iter().chain(updates).chain(messages).collect()
     }
 
-    /// The privacy statements for `rounds` rounds: of the updates and, if devices sent other
-    /// messages, of these.
+    /// The privacy statements for the first `rounds` rounds: of the updates and, if devices send
+    /// other messages, of these. `repeated` are the events that the ledger charges once more. They
+    /// count what devices may send by the plan, and not what they sent, which depends on who took
+    /// part.
     ///
     /// # Errors
     /// As [`PrivacyPlan::estimate`].
     pub fn statements(
         &self,
         rounds: u32,
-        learner: &dyn Learner,
+        repeated: &[PrivacyEvent],
     ) -> Result<Vec<PrivacyStatement>, AccountingError> {
-        let mut statements = self.privacy.statements(u64::from(rounds))?;
-        statements.extend(learner.statements()?);
+        let updates = self.privacy.with_repeated(repeated);
+        let planned = match rounds < self.config.rounds {
+            true => updates.planned_rounds(self.config.rounds)?,
+            false => rounds,
+        };
+        let mut statements = updates.statements_of(u64::from(rounds), u64::from(planned))?;
+        let [done, planned] = [rounds, planned].map(|rounds| self.method.message_rounds(rounds));
+        if let Some(messages) = self.method.message_privacy().filter(|_| done > 0) {
+            let messages = messages.with_repeated(repeated);
+            statements.extend(messages.statements_of(u64::from(done), u64::from(planned))?);
+        }
         Ok(statements)
+    }
+
+    /// The federation with its scale: where that is private, from the devices' moments with noise
+    /// of the experiment's seed; simulations only.
+    #[must_use]
+    pub fn scaled<'a>(&self, federation: &'a Federation) -> Cow<'a, Federation> {
+        let root = Root::from_seed(self.config.seed);
+        let release = self.scale_release.as_ref();
+        match release.and_then(|release| release.scaled(federation, &root)) {
+            Some(scaled) => Cow::Owned(scaled),
+            None => Cow::Borrowed(federation),
+        }
     }
 
     /// Lengths of the tensors that are shared.
@@ -207,6 +261,34 @@ impl Experiment {
             learning_rate,
             ..self.training
         }
+    }
+}
+
+/// Noise std ν of one release in the first round.
+fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
+    clip_norm.map_or(0.0, |clip_norm| privacy.noise_std_at(clip_norm))
+}
+
+/// Refuses an adaptive clip norm for a method whose devices do not send one clipped update each.
+fn can_adapt(method: &dyn Method) -> Result<(), ExperimentError> {
+    let refuse = |second, advice| Err(contradiction("privacy.clip_norm", second, advice));
+    match method.timing() {
+        Timing::EachStep(_) => refuse(
+            "personalise.noise",
+            "the gradients of local steps all have the same clip norm: give a number instead of \
+             \"adaptive\"",
+        ),
+        Timing::Never => refuse(
+            "method",
+            "its devices send no updates whose norms an adaptive clip norm could follow: give a \
+             number, or none",
+        ),
+        Timing::EachRound if method.fixed_cohort().is_some() => refuse(
+            "method",
+            "it has one participant, and an adaptive clip norm follows the norms of many: give a \
+             number, or none",
+        ),
+        Timing::EachRound => Ok(()),
     }
 }
 
@@ -263,8 +345,25 @@ fn notes(
              would reveal something about the data."
         ));
     }
+    notes.extend(data_notes(config));
     notes.extend(method.notes());
     notes
+}
+
+/// What the configuration does to rows that do not fit it, whether there are such rows or not: how
+/// many there are depends on the data, and is said to whoever has them alone.
+fn data_notes(config: &Config) -> Vec<String> {
+    let SourceConfig::Stored(stored) = &config.data.source else {
+        return Vec::new();
+    };
+    let clips = matches!(&stored.scale, Scale::Constants(scale) if scale.has_bounds());
+    let drops = stored.set.classes().is_some_and(Classes::drops_unknown);
+    let clips = clips.then_some(
+        "Features beyond the bounds of `data.scale` are clipped to them: the bounds are constants \
+         of the configuration.",
+    );
+    let drops = drops.then_some("Rows of classes that `data.classes` does not list are left out.");
+    clips.into_iter().chain(drops).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -16,12 +16,14 @@
 //! | [`coordinator`] | rounds with the devices of a cohort |
 //! | [`status`] | the table of devices |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
+//! | [`ledgers`] | the ledger of each device, as it was first seen |
 
 pub mod backoff;
 pub mod connection;
 pub mod coordinator;
 pub mod exchange;
 pub mod keys;
+pub mod ledgers;
 pub mod peer;
 pub mod registry;
 pub mod status;

@@ -5,6 +5,7 @@ pub mod ledger;
 pub mod origin;
 pub mod plan;
 pub mod schedule;
+pub mod split;
 pub mod statement;
 
 pub use ledger::{Charge, Ledger, LedgerError};

@@ -17,6 +17,8 @@
 //! | [`message`] | what a device sends in addition to its update, with its own noise |
 //! | [`encoding`] | how updates become integers |
 //! | [`weight`] | the weight of an update |
+//! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
+//! | [`digest`] | what tells whether two releases are the same |
 //! | [`fault`] | faults injected to test whether the audit detects them |
 //!
 //! The types enforce this order. A [`Contribution`] exists only while a device trains, a
@@ -24,7 +26,9 @@
 //! created in one place, [`PrivateSum::release`], after the noise is added. Any function of a
 //! [`Released`] is post-processing and costs no privacy.
 
+pub mod bit;
 pub mod contribution;
+pub mod digest;
 pub mod encoding;
 pub mod fault;
 pub mod mechanism;
@@ -35,13 +39,15 @@ pub mod sum;
 pub mod uploads;
 pub mod weight;
 
+pub use bit::ClipBit;
 pub use contribution::Contribution;
+pub use digest::ReleaseDigest;
 pub use encoding::Encoding;
 pub use fault::Fault;
 pub use mechanism::Mechanism;
 pub use message::{Message, Messages};
 pub use received::ReceivedUpdate;
-pub use settings::{Release, Timing};
+pub use settings::{Channel, Release, Timing};
 pub use sum::{PrivateSum, Released, SimulatedSum};
 pub use uploads::{Outcome, Uploads};
 

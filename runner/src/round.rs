@@ -10,7 +10,9 @@ pub mod spectrum;
 use std::time::Instant;
 
 use smolfed_core::model::ModelError;
+use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
+use smolfed_core::train::LocalTraining;
 
 use crate::data::federation::Federation;
 use crate::evaluation::devices::DeviceReport;
@@ -19,7 +21,7 @@ use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::StateError;
 use crate::release::sum::ReleaseAt;
-use crate::release::{Outcome, Released};
+use crate::release::{Outcome, Release, ReleaseDigest, Released};
 use crate::representation::Picture;
 use crate::source::{Draw, Source, SourceError};
 
@@ -82,6 +84,8 @@ pub struct Training<'a> {
     root: Root,
     global: Vec<f32>,
     round: u32,
+    /// L of the next round, if it is adaptive.
+    clip_norm: Option<ClipNorm>,
     spectrum: Option<Spectrum>,
     devices: Option<DeviceReport>,
     picture: Option<Picture>,
@@ -112,9 +116,19 @@ impl<'a> Training<'a> {
             root: start.root,
             global: start.global,
             round: start.round,
+            clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),
             spectrum: None,
             devices: None,
             picture: None,
+        }
+    }
+
+    /// Goes on with the clip norm of a checkpoint, where it is adaptive.
+    #[must_use]
+    pub fn at_clip_norm(self, clip_norm: Option<ClipNorm>) -> Self {
+        Self {
+            clip_norm: self.clip_norm.and(clip_norm).or(self.clip_norm),
+            ..self
         }
     }
 
@@ -154,16 +168,20 @@ impl<'a> Training<'a> {
         record.cohort = cohort.len();
 
         // Train. What devices send is private, and goes into an exact sum.
+        let (training, release) = self.terms();
+        record.clip_norm = self.clip_norm.map(ClipNorm::get);
         let assignment = Assignment {
-            training: experiment.training_in(round),
-            release: &experiment.release,
+            training,
+            release: &release,
             root: &self.root,
             global: &self.global,
             round,
             number,
         };
         let trained = source.sum(&assignment, &mut *self.learner, &cohort)?;
-        somebody_trained(round, &trained.outcomes)?;
+        if !experiment.privacy.has_noise() {
+            somebody_trained(round, &trained.outcomes)?;
+        }
         record.simulation_only = SimulationOnly::new(&trained.outcomes, &trained.left_out_messages);
 
         // Release: the sum is public when the noise is in it.
@@ -172,11 +190,10 @@ impl<'a> Training<'a> {
             learning_rate: record.learning_rate,
             cohort_size: cohort.len(),
         };
-        let release = &experiment.release;
         let without_noise = is_last
-            .then(|| trained.sum.simulated(release, &at))
+            .then(|| trained.sum.simulated(&release, &at))
             .flatten();
-        let released = trained.sum.release(release, &self.root, &at);
+        let released = trained.sum.release(&release, &self.root, &at);
 
         // Apply: from here on everything is post-processing.
         let tensors = experiment.shared_tensors();
@@ -189,6 +206,7 @@ impl<'a> Training<'a> {
             let weights = tensors.first().copied().unwrap_or(0);
             Spectrum::new(clean.as_deref(), &noisy, &average, weights)
         });
+        record.unclipped_share = self.adapt(&released);
         self.round += 1;
 
         // Evaluate.
@@ -201,6 +219,30 @@ impl<'a> Training<'a> {
             record,
             released: Some(released),
         })
+    }
+
+    /// Local training and release of the next round: with its clip norm, if that is adaptive.
+    fn terms(&self) -> (LocalTraining, Release) {
+        let training = self.experiment.training_in(self.round);
+        let release = self.experiment.release;
+        let Some(clip_norm) = self.clip_norm else {
+            return (training, release);
+        };
+        // A method that does not clip its steps says so by no clip norm.
+        let training = LocalTraining {
+            clip_norm: training.clip_norm.map(|_| clip_norm),
+            ..training
+        };
+        (training, release.at_clip_norm(clip_norm))
+    }
+
+    /// Sets the clip norm of the next round from what was released; returns the noisy share of the
+    /// updates that were not clipped.
+    fn adapt(&mut self, released: &Released) -> Option<f64> {
+        let adaptive = self.experiment.adaptive?;
+        let share = adaptive.unclipped_share(released)?;
+        self.clip_norm = self.clip_norm.map(|now| adaptive.next(now, share));
+        Some(share)
     }
 
     fn draw(&self, source: &mut dyn Source) -> Result<Option<Draw>, SourceError> {
@@ -229,6 +271,8 @@ impl<'a> Training<'a> {
             }
         };
         record.test = evaluated(self.federation.test())?;
+        record.test_is_simulation_only =
+            record.test.is_some() && self.federation.test_belongs_to_devices();
         let only = &mut record.simulation_only;
         only.validation = evaluated(self.federation.validation())?;
         if !self.experiment.release.is_simulation {
@@ -268,6 +312,12 @@ impl<'a> Training<'a> {
         &self.global
     }
 
+    /// L of the next round, if it is adaptive.
+    #[must_use]
+    pub const fn clip_norm(&self) -> Option<ClipNorm> {
+        self.clip_norm
+    }
+
     /// Rounds that are done; the number of the next one.
     #[must_use]
     pub const fn round(&self) -> u32 {
@@ -280,10 +330,13 @@ impl<'a> Training<'a> {
         self.round >= self.experiment.config.rounds
     }
 
-    /// The method at work.
+    /// The digest of all that the last round released, and of the scale that its devices have.
     #[must_use]
-    pub fn learner(&self) -> &dyn Learner {
-        &*self.learner
+    pub fn digest(&self, released: &Released) -> String {
+        let mut digest = ReleaseDigest::default();
+        digest.moments(self.federation.released_moments());
+        self.learner.write_messages(&mut digest);
+        digest.with_sum(released)
     }
 
     /// The method at work, to be saved.
@@ -310,7 +363,8 @@ impl<'a> Training<'a> {
     }
 }
 
-/// Refuses a round in which every device of the cohort was left out.
+/// Refuses a round in which every device of the cohort was left out. Whether devices can train
+/// depends on their data: with noise the round goes on, releases noise alone, and nobody can tell.
 fn somebody_trained(round: u32, outcomes: &[Outcome]) -> Result<(), RoundError> {
     let is_left_out = |outcome: &Outcome| matches!(outcome, Outcome::LeftOut { .. });
     match outcomes.first() {

@@ -5,6 +5,7 @@
 //! | [`directory`] | everything that a run leaves behind |
 //! | [`recorder`] | what is written down while it goes on |
 //! | [`budget`] | the limit on ε |
+//! | [`verify`] | whether its privacy statement is that of its ledger |
 //! | [`records`], [`fleet_file`], [`error`] | files of a run, and what can go wrong with them |
 
 pub mod budget;
@@ -13,7 +14,9 @@ pub mod error;
 pub mod fleet_file;
 pub mod recorder;
 pub mod records;
+pub mod verify;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,7 +32,7 @@ use crate::method::state::StateError;
 use crate::privacy::ledger::{Ledger, LedgerError, before, has_its_own_seed};
 use crate::privacy::origin::Origin;
 use crate::privacy::statement::PrivacyStatement;
-use crate::round::{RoundError, RoundRecord, Spectrum, Start, Training};
+use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, Training};
 use crate::source::{Simulated, Source, SourceError};
 use budget::{Budget, BudgetError};
 use directory::RunDir;
@@ -129,6 +132,9 @@ pub struct RunResult {
     /// Figures of each device's models after the last round; `None` if it was not reached in this
     /// session, or devices have no samples of their own to test on.
     pub devices: Option<DeviceReport>,
+    /// Rounds that were charged once more in this session: the ledger does not show that they
+    /// released the same before.
+    pub repeated_rounds: Vec<u32>,
     /// How it ended.
     pub ending: Ending,
 }
@@ -181,6 +187,11 @@ pub fn prepare_from(
         spent = before(&charges, &run);
     }
     let experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
+    if experiment.release.is_simulation
+        && let Cow::Owned(scaled) = experiment.scaled(&federation)
+    {
+        return Ok((experiment, scaled));
+    }
     Ok((experiment, federation))
 }
 
@@ -266,18 +277,26 @@ impl Run<'_> {
             (self.start.round, self.start.global) = (*round, parameters.clone());
         }
         let done = self.start.round;
+        let clip_norm = checkpoint
+            .as_ref()
+            .and_then(|checkpoint| checkpoint.clip_norm);
         let learner = self.learner(&name, checkpoint)?;
         let open = |dir| RunRecorder::open(dir, name.clone(), done);
+        let ledger = LedgerWriter::open(experiment, self.dir, &name, done)?;
+        let repeated = ledger.as_ref().map(LedgerWriter::repeated);
+        let repeated = repeated.unwrap_or_default();
         let mut session = Session {
             recorder: self.dir.map(open).transpose()?,
-            ledger: LedgerWriter::open(experiment, self.dir, &name, done)?,
-            budget: Budget::new(&experiment.privacy, experiment.config.rounds),
+            ledger,
+            budget: Budget::new(&experiment.privacy, experiment.config.rounds, &repeated),
+            repeated_rounds: Vec::new(),
             records: self
                 .dir
                 .map(RunDir::records)
                 .transpose()?
                 .unwrap_or_default(),
-            training: Training::new(experiment, self.federation, learner, self.start.clone()),
+            training: Training::new(experiment, self.federation, learner, self.start.clone())
+                .at_clip_norm(clip_norm),
         };
         let ending = session.train(source, control)?;
         self.finish(session, ending)
@@ -307,9 +326,11 @@ impl Run<'_> {
         let rounds = session.training.round();
         let statements = match rounds {
             0 => Vec::new(),
-            _ => self
-                .experiment
-                .statements(rounds, session.training.learner())?,
+            _ => {
+                let ledger = session.ledger.as_ref();
+                let repeated = ledger.map(LedgerWriter::repeated).unwrap_or_default();
+                self.experiment.statements(rounds, &repeated)?
+            }
         };
         if let Some(recorder) = &session.recorder {
             recorder.dir().write_privacy(&statements)?;
@@ -321,6 +342,7 @@ impl Run<'_> {
         let training = session.training;
         Ok(RunResult {
             records: session.records,
+            repeated_rounds: session.repeated_rounds,
             model: training.global().to_vec(),
             statements,
             spectrum: training.spectrum().cloned(),
@@ -376,8 +398,9 @@ impl Run<'_> {
 /// A run while it goes on.
 struct Session<'a> {
     training: Training<'a>,
-    budget: Budget<'a>,
+    budget: Budget,
     ledger: Option<LedgerWriter>,
+    repeated_rounds: Vec<u32>,
     recorder: Option<RunRecorder<'a>>,
     records: Vec<RoundRecord>,
 }
@@ -409,17 +432,34 @@ impl Session<'_> {
         Ok(Ending::Done)
     }
 
-    /// One round: within the budget, charged, and then run.
+    /// One round: within the budget, charged, run, and its release recorded. Nothing that it
+    /// released leaves this function before the ledger has it.
     fn round(&mut self, source: &mut dyn Source) -> Result<RoundRecord, RunError> {
         let round = self.training.round();
-        let epsilon = self.budget.before(round)?;
+        let mut epsilon = self.budget.before(round)?;
         if let Some(ledger) = &mut self.ledger {
             for event in self.training.experiment().events_in(round) {
                 ledger.charge(round, event)?;
             }
         }
-        let mut record = self.training.step(source)?.record;
+        let RoundResult {
+            mut record,
+            released,
+        } = self.training.step(source)?;
+        if let (Some(ledger), Some(released)) = (&mut self.ledger, released) {
+            let again = ledger.record(round, &self.training.digest(&released))?;
+            if !again.is_empty() {
+                let experiment = self.training.experiment();
+                let (rounds, repeated) = (experiment.config.rounds, ledger.repeated());
+                self.budget = Budget::new(&experiment.privacy, rounds, &repeated);
+                epsilon = self.budget.epsilon_after(round + 1)?;
+                self.repeated_rounds.push(round);
+            }
+        }
         record.epsilon = epsilon.is_finite().then_some(epsilon);
         Ok(record)
     }
 }
+
+#[cfg(test)]
+mod tests;

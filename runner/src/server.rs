@@ -1,6 +1,7 @@
 //! The server's step on what was released: averaging, denoising, and the step itself. All of it is
 //! post-processing and costs no privacy.
 
+pub mod adaptive;
 pub mod denoise;
 pub mod keys;
 

@@ -19,7 +19,7 @@ impl Running {
     /// Starts device `number` on `board`; its line is the socket `line-<number>`.
     fn start(place: &Place, number: usize, board: &Board, program: &Path) -> Self {
         let page = place.path(format!("fleet/device-{number}.bin"));
-        let ledger = place.path(format!("ledger-{number}"));
+        let ledger = place.path(format!("fleet/device-{number}.ledger"));
         let line = place.path(format!("line-{number}"));
         Self(emulate(board, program, &page, &ledger, &line))
     }
@@ -61,7 +61,10 @@ fn a_board_on_a_serial_line_takes_part() {
          --budget 100"
     );
     place.smolfed(&call).success();
-    let (page, ledger) = (place.path("fleet/device-0.bin"), place.path("ledger-0"));
+    let (page, ledger) = (
+        place.path("fleet/device-0.bin"),
+        place.path("fleet/device-0.ledger"),
+    );
     let mut qemu = emulator(board, &program, &page, &ledger, "pty");
     let qemu = qemu.stdout(Stdio::piped()).spawn().expect("QEMU starts");
     let mut running = Running(qemu);

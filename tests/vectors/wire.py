@@ -14,6 +14,7 @@ DEVICE_KEY = bytes(range(32))
 DEVICE = 42
 DEVICE_NONCE = bytes(range(100, 116))
 COORDINATOR_NONCE = bytes(range(200, 216))
+LEDGER_NONCE = bytes(range(50, 66))
 
 
 def cobs(raw):
@@ -22,7 +23,7 @@ def cobs(raw):
     return b"".join(bytes([len(piece) + 1]) + piece for piece in raw.split(b"\0")) + b"\0"
 
 
-def frame(key, direction, kind, body, round=0, sequence=0, version=1):
+def frame(key, direction, kind, body, round=0, sequence=0, version=2):
     tagged = struct.pack("<BBII", version, kind, round, sequence) + body
     tag = hashlib.blake2s(bytes([direction]) + tagged, key=key, digest_size=16).digest()
     return cobs(tagged + tag + struct.pack("<I", zlib.crc32(tagged + tag)))
@@ -33,6 +34,15 @@ def session_key():
     return hashlib.blake2s(text, key=DEVICE_KEY, digest_size=32).digest()
 
 
+def ledger_fingerprint():
+    text = b"smolfed fingerprint" + struct.pack("<I", DEVICE) + LEDGER_NONCE
+    return hashlib.blake2s(text, key=DEVICE_KEY, digest_size=8).digest()
+
+
+def root_of_streams(root, nonce):
+    return hashlib.blake2s(b"smolfed streams" + nonce, key=root, digest_size=32).digest()
+
+
 def packed(values, width):
     number = sum((value % 2**width) << (i * width) for i, value in enumerate(values))
     return number.to_bytes((len(values) * width + 7) // 8, "little")
@@ -40,7 +50,8 @@ def packed(values, width):
 
 SHAPE = struct.pack("<BHH", 3, 64, 10)
 SESSION = session_key()
-HELLO = struct.pack("<I", DEVICE) + DEVICE_NONCE + bytes([1, 1]) + SHAPE + bytes([1])
+ROOT = bytes(range(32, 64))
+HELLO = struct.pack("<I", DEVICE) + DEVICE_NONCE + bytes([2, 2]) + SHAPE + bytes([1])
 INVITATION = SHAPE + struct.pack(
     "<IIfffBffBQQ", 5, 10, 0.125, 0.0, 0.0, 1, 2.0, 0.5, 20, 11 << 20, 10
 )
@@ -55,14 +66,18 @@ cases = [
     (
         "welcome",
         TO_DEVICE,
-        frame(SESSION, TO_DEVICE, 3, bytes([1]) + COORDINATOR_NONCE, version=0),
+        frame(SESSION, TO_DEVICE, 3, bytes([2]) + COORDINATOR_NONCE, version=0),
     ),
     (
         "refused",
         TO_DEVICE,
-        frame(SESSION, TO_DEVICE, 4, COORDINATOR_NONCE + bytes([2, 3, 1]), version=0),
+        frame(SESSION, TO_DEVICE, 4, COORDINATOR_NONCE + bytes([3, 4, 1]), version=0),
     ),
-    ("ready", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 16, b"", 0, 1)),
+    (
+        "ready",
+        TO_COORDINATOR,
+        frame(SESSION, TO_COORDINATOR, 16, ledger_fingerprint(), 0, 1),
+    ),
     ("invitation, local trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, INVITATION, 7, 1)),
     ("invitation, central trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, CENTRAL, 8, 2)),
     ("want model", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 18, b"\2\0", 7, 2)),
@@ -71,6 +86,7 @@ cases = [
     ("want update", TO_DEVICE, frame(SESSION, TO_DEVICE, 21, b"\4\0", 7, 4)),
     ("done", TO_DEVICE, frame(SESSION, TO_DEVICE, 22, b"", 7, 5)),
     ("decline", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\1", 8, 4)),
+    ("decline, too far ahead", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\t", 8, 5)),
     ("abort", TO_DEVICE, frame(SESSION, TO_DEVICE, 24, b"\2", 8, 6)),
     ("wait", TO_DEVICE, frame(SESSION, TO_DEVICE, 25, b"", 0, 7)),
 ]
@@ -83,12 +99,15 @@ if __name__ == "__main__":
                 "direction 1 to the device and 2 to the coordinator.",
                 "source": "wire.py beside this file, from docs/protocol.md; RFC 7693 and the CRC-32 of "
                 "IEEE 802.3 as Python's hashlib and zlib have them.",
-                "version": 1,
+                "version": 2,
                 "device": DEVICE,
                 "device_key": DEVICE_KEY.hex(),
                 "device_nonce": DEVICE_NONCE.hex(),
                 "coordinator_nonce": COORDINATOR_NONCE.hex(),
                 "session_key": SESSION.hex(),
+                "ledger_nonce": LEDGER_NONCE.hex(),
+                "root": ROOT.hex(),
+                "root_of_streams": root_of_streams(ROOT, LEDGER_NONCE).hex(),
                 "packed": {"width": 21, "values": VALUES, "bytes": packed(VALUES, 21).hex()},
                 "cases": [
                     {"name": name, "direction": direction, "frame": frame.hex()}

@@ -60,22 +60,25 @@ impl Board {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// QEMU with the client: its line on a socket, its record and its ledger in files.
+    /// QEMU with the client: its line on a socket in `dir`, its record and its ledger in the files
+    /// of `device` with their endings.
     pub fn client(
         &self,
         program: &Path,
         dir: &Path,
-        record: &Path,
+        device: &Path,
     ) -> Result<Command, Box<dyn Error>> {
-        let file = |name: &str| dir.join(name).display().to_string();
         let mut command = self.emulator(program)?;
-        let ledger = file("ledger.bin");
+        let line = dir.join("line");
         command.args([
             "-serial",
-            &format!("unix:{},server=on,wait=off", file("line")),
+            &format!("unix:{},server=on,wait=off", line.display()),
         ]);
+        let ledger = device.with_extension("ledger");
+        let ledger = ledger.display();
         let host = format!("enable=on,target=native,arg=client,arg={ledger}");
         command.args(["-semihosting-config", &host]);
+        let record = device.with_extension("bin");
         let record = record.display();
         let page = format!("loader,file={record},addr={:#x}", self.provision.start);
         command.args(["-device", &page]);

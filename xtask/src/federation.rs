@@ -65,7 +65,7 @@ pub fn provisioned(
     }
     let fleet = dir.join("fleet");
     succeed(command.arg("--out").arg(&fleet))?;
-    let mut command = board.client(client, dir, &fleet.join("device-0.bin"))?;
+    let mut command = board.client(client, dir, &fleet.join("device-0"))?;
     more(&mut command);
     let running = command.spawn().map_err(|error| board.no_emulator(&error))?;
     Ok(Running(running))

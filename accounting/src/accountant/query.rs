@@ -13,6 +13,10 @@ pub(super) struct Query<'a> {
 }
 
 impl Query<'_> {
+    /// The refusal of users with several devices.
+    pub const ONE_DEVICE: &'static str = "it has no rule for users with several sampled devices; \
+                                          use `pld`, `uniform-profile` or `rdp`";
+
     pub fn exposures(&self) -> Vec<Exposure> {
         self.events.iter().map(PrivacyEvent::exposure).collect()
     }
@@ -46,6 +50,15 @@ impl Query<'_> {
         match self.events {
             [event] => Ok(event),
             _ => self.refuse("it accounts for one kind of round, repeated, not for a mixture"),
+        }
+    }
+
+    /// The only event, if it is about users with one device.
+    pub fn single_device(&self) -> Result<&PrivacyEvent, AccountingError> {
+        let event = self.single()?;
+        match event.devices_per_user.get() {
+            1 => Ok(event),
+            _ => self.refuse("its formula is for users with one device"),
         }
     }
 }

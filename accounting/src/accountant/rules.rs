@@ -76,10 +76,17 @@ impl Query<'_> {
     fn rdp(&self, conversion: Conversion) -> Estimate {
         let exposures = self.exposures();
         let found = rdp_epsilon(&exposures, self.delta, conversion);
-        let is_uniform = exposures
+        let theorem = if exposures
             .iter()
-            .any(|e| matches!(e, Exposure::Uniform { .. }));
-        let theorem = if is_uniform {
+            .any(|e| matches!(e, Exposure::UniformUsers { .. }))
+        {
+            "quasi-convexity, without amplification for users with several devices"
+        } else if exposures
+            .iter()
+            .any(|e| matches!(e, Exposure::PoissonUsers { .. }))
+        {
+            "integrals of the mixtures of Ganesh 2024"
+        } else if exposures.iter().any(Exposure::is_uniform) {
             "Theorem 9 of Wang, Balle, Kasiviswanathan 2019 or, if less, without sampling"
         } else {
             "Mironov, Talwar, Zhang 2019"
@@ -155,6 +162,9 @@ impl Query<'_> {
                     is_exact = false;
                     gdp::uniform_limit_mu(sampling_rate, noise_to_sensitivity, rounds)
                 }
+                Exposure::PoissonUsers { .. } | Exposure::UniformUsers { .. } => {
+                    return self.refuse(Self::ONE_DEVICE);
+                }
             };
             mu_squared += mu * mu;
         }
@@ -163,8 +173,7 @@ impl Query<'_> {
         let mut note = vec![format!("mu = {mu:.6}.")];
         if is_exact {
             let mut exact = self.bound(epsilon, note);
-            // The root finder stops within 1e-13 above the exact value.
-            exact.epsilon_low = Some(epsilon * (1.0 - 1e-12));
+            exact.epsilon_low = Some(gdp::epsilon_low(mu, self.delta));
             return Ok(exact);
         }
         note.push("The limit of many rounds; often below the true epsilon.".to_owned());
@@ -177,15 +186,18 @@ impl Query<'_> {
                 noise_to_sensitivity,
                 count: 1,
             } => {
-                let epsilon = gdp::epsilon(1.0 / noise_to_sensitivity, self.delta);
-                let mut exact = self.bound(epsilon, Vec::new());
-                exact.epsilon_low = Some(epsilon * (1.0 - 1e-12));
+                let mu = 1.0 / noise_to_sensitivity;
+                let mut exact = self.bound(gdp::epsilon(mu, self.delta), Vec::new());
+                exact.epsilon_low = Some(gdp::epsilon_low(mu, self.delta));
                 Ok(exact)
             }
             Exposure::Gaussian { .. } => {
                 self.refuse("it accounts for a single release; `gdp` composes several exactly")
             }
-            Exposure::Poisson { .. } | Exposure::Uniform { .. } => {
+            Exposure::Poisson { .. }
+            | Exposure::Uniform { .. }
+            | Exposure::PoissonUsers { .. }
+            | Exposure::UniformUsers { .. } => {
                 self.refuse("it does not account for sampling; use `pld` or `uniform-profile`")
             }
         }

@@ -12,6 +12,7 @@ fn event(sampling: Sampling, noise_multiplier: f64, count: u64) -> PrivacyEvent 
         unit: PrivacyUnit::Device,
         count,
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     }
 }
 

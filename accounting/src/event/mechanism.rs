@@ -32,6 +32,14 @@ pub enum Mechanism {
         /// z, relative to μ/|D|.
         noise_multiplier: NoiseMultiplier,
     },
+    /// The exact discrete Gaussian on the sum over devices of the moments of their features, each a
+    /// vector of norm at most 1 on the grid 2^-b: what the scale of the features is computed from.
+    Moments {
+        /// z, the noise std over the largest norm of one device's vector.
+        noise_multiplier: NoiseMultiplier,
+        /// b: the grid is `2^-grid_bits`.
+        grid_bits: u8,
+    },
 }
 
 impl Mechanism {
@@ -43,7 +51,10 @@ impl Mechanism {
             | Self::DiscreteGaussian {
                 noise_multiplier, ..
             }
-            | Self::CorrelationMatrix { noise_multiplier } => noise_multiplier,
+            | Self::CorrelationMatrix { noise_multiplier }
+            | Self::Moments {
+                noise_multiplier, ..
+            } => noise_multiplier,
         }
     }
 
@@ -57,6 +68,10 @@ impl Mechanism {
                 grid_bits,
             },
             Self::CorrelationMatrix { .. } => Self::CorrelationMatrix { noise_multiplier },
+            Self::Moments { grid_bits, .. } => Self::Moments {
+                noise_multiplier,
+                grid_bits,
+            },
         }
     }
 
@@ -81,7 +96,8 @@ impl Mechanism {
     #[must_use]
     pub fn continuous_multiplier(&self) -> f64 {
         let multiplier = self.noise_multiplier().get();
-        let Self::DiscreteGaussian { grid_bits, .. } = *self else {
+        let (Self::DiscreteGaussian { grid_bits, .. } | Self::Moments { grid_bits, .. }) = *self
+        else {
             return multiplier;
         };
         let grid_steps = multiplier * f64::from(grid_bits).exp2();

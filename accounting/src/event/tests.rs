@@ -3,13 +3,10 @@ use crate::params::SamplingRate;
 
 fn event(sampling: Sampling, trust: TrustModel) -> PrivacyEvent {
     let noise_multiplier = NoiseMultiplier::new(2.0).unwrap();
+    let mechanism = Mechanism::Gaussian { noise_multiplier };
     PrivacyEvent {
-        mechanism: Mechanism::Gaussian { noise_multiplier },
-        sampling,
         trust,
-        unit: PrivacyUnit::Device,
-        count: 100,
-        releases: 1,
+        ..PrivacyEvent::new(mechanism, sampling, 100)
     }
 }
 

@@ -4,6 +4,8 @@ use crate::params::Delta;
 
 use super::compose::compose;
 use super::composed::{Bound, Composed};
+use super::epsilon::PldEpsilon;
+use super::graded::Graded;
 use super::kinds::{Direction, Kinds, PldError, ROUNDING, Relation};
 use super::lattice::{downward, upward};
 use super::pair::Pair;
@@ -16,32 +18,27 @@ pub(super) const PRECISION: f64 = 3e-4;
 const MAX_WIDTH: f64 = 5e-3;
 /// How often it is tried again, each time with half the spacing.
 const REFINEMENTS: u32 = 3;
+/// A bracket wider than this is also computed on a graded lattice.
+const WIDE: f64 = 0.02;
+/// The same where the profile alone makes it wide.
+const WIDE_PROFILE: f64 = 0.5;
 /// Mass at infinite loss, as a share of δ, over all rounds.
 const INFINITE_SHARE: f64 = 1e-6;
 /// Mass raised to the lowest lattice point, over all rounds.
 const LOWEST_MASS: f64 = 1e-10;
 
-/// A bracket of the true ε.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PldEpsilon {
-    /// An upper bound on the true ε.
-    pub epsilon: f64,
-    /// A lower bound on it.
-    pub epsilon_low: f64,
-}
-
-impl PldEpsilon {
-    fn width(&self) -> f64 {
-        self.epsilon - self.epsilon_low
-    }
-}
-
 impl Kinds {
     /// What is composed for `direction`, with a lattice that is laid out by `aim`.
-    pub fn composition(&self, direction: Direction, delta: f64, aim: Aim) -> Composition {
+    pub fn composition(
+        &self,
+        direction: Direction,
+        bound: Bound,
+        delta: f64,
+        aim: Aim,
+    ) -> Composition {
         let above = INFINITE_SHARE * delta / self.rounds();
         let below = LOWEST_MASS / self.rounds();
-        let pairs = self.pairs(direction);
+        let pairs = self.pairs(direction, bound);
         let sketch = Sketch::new(&pairs, below, above);
         let tilt = aim.tilt.unwrap_or_else(|| sketch.tail_tilt(delta));
         let layout = sketch.layout(tilt, delta, aim.precision, aim.max_spacing);
@@ -55,18 +52,48 @@ impl Kinds {
 
     /// The bracket of ε at `delta`, on finer lattices until it is narrow enough.
     pub fn bracket(&self, delta: Delta) -> Result<PldEpsilon, PldError> {
-        if let Some(epsilon) = self.exact(delta) {
-            // ∂ε/∂μ at one δ is at most ε/μ + μ/2 + 1, of which μ was rounded up.
-            let mu = self.mu();
-            let rounded = 10.0 * ROUNDING * (epsilon + mu + mu * mu);
-            return Ok(PldEpsilon {
-                epsilon: epsilon * (1.0 + ROUNDING),
-                epsilon_low: (epsilon - rounded).max(0.0),
-            });
+        if let Some(exact) = self.exact(delta) {
+            return Ok(exact);
         }
+        let by_transform = self.bracket_by_transform(delta);
+        // The bracket of a profile is wide for other reasons than the lattice.
+        let wide = match self.relation {
+            Relation::Uniform => WIDE_PROFILE,
+            Relation::AddRemove | Relation::ReplaceOne => WIDE,
+        };
+        let is_narrow = |found: &PldEpsilon| found.width() <= wide * found.epsilon;
+        match by_transform {
+            Ok(found) if is_narrow(&found) => Ok(found),
+            found => match self.bracket_graded(delta) {
+                Some(graded) => Ok(found.map_or(graded, |found| found.and(&graded))),
+                None => found,
+            },
+        }
+    }
+
+    /// The bracket on lattices with cells that grow with the loss, for few rounds and a tiny δ.
+    pub fn bracket_graded(&self, delta: Delta) -> Option<PldEpsilon> {
+        let delta = delta.get();
+        let above = INFINITE_SHARE * delta / self.rounds();
+        let below = LOWEST_MASS / self.rounds();
+        let mut epsilon = 0.0_f64;
+        for &direction in self.relation.directions() {
+            let pairs = self.pairs(direction, Bound::Upper);
+            let lattice = Graded::new(&pairs, delta, below, above)?;
+            epsilon = epsilon.max(lattice.upper() * (1.0 + ROUNDING));
+        }
+        let attained = self.pairs(self.relation.attained(), Bound::Lower);
+        let lattice = Graded::new(&attained, delta, below, above)?;
+        let epsilon_low = lattice.lower() * (1.0 - ROUNDING);
+        epsilon.is_finite().then_some(PldEpsilon {
+            epsilon,
+            epsilon_low: epsilon_low.min(epsilon),
+        })
+    }
+
+    fn bracket_by_transform(&self, delta: Delta) -> Result<PldEpsilon, PldError> {
         let mut precision = PRECISION;
         let mut best = self.bracket_once(delta, precision)?;
-        // The bracket of a profile is wide for other reasons than the lattice.
         let refinements = match self.relation {
             Relation::Uniform => 0,
             Relation::AddRemove | Relation::ReplaceOne => REFINEMENTS,
@@ -93,7 +120,7 @@ impl Kinds {
     pub fn bracket_once(&self, delta: Delta, precision: f64) -> Result<PldEpsilon, PldError> {
         let epsilon = self.upper(delta, precision)?;
         let attained = self.relation.attained();
-        let below = self.composition(attained, delta.get(), Aim::new(precision));
+        let below = self.composition(attained, Bound::Lower, delta.get(), Aim::new(precision));
         let epsilon_low = below
             .compose(Bound::Lower)
             .map_or(0.0, |below| below.epsilon(delta.get()) * (1.0 - ROUNDING));
@@ -108,7 +135,7 @@ impl Kinds {
         let mut aim = Aim::new(precision);
         let mut epsilon = 0.0_f64;
         for &direction in self.relation.directions() {
-            let composition = self.composition(direction, delta.get(), aim);
+            let composition = self.composition(direction, Bound::Upper, delta.get(), aim);
             let composed = composition
                 .compose(Bound::Upper)
                 .ok_or(PldError::OutOfRange)?;

@@ -1,9 +1,15 @@
 //! Exposures sorted into kinds of rounds, and the pairs of distributions that stand for them.
 
-use crate::event::Exposure;
+use std::sync::Arc;
+
+use crate::event::{Exposure, Users};
 use crate::gdp;
+use crate::log_space::{ln_1p_exp, ln_expm1};
 use crate::params::Delta;
 
+use super::composed::Bound;
+use super::epsilon::PldEpsilon;
+use super::mixture::Mixture;
 use super::pair::Pair;
 
 /// What closed forms may be off by, relative.
@@ -22,6 +28,9 @@ pub enum PldError {
     /// A Poisson sample among events under replace-one.
     #[error("Poisson sampling is accounted under add-remove, the profile under replace-one")]
     Poisson,
+    /// A user with several devices, replaced by another.
+    #[error("no pair of distributions is known for users with several devices under replace-one")]
+    Users,
     /// Something was released without noise.
     #[error("something was released without noise")]
     Unprotected,
@@ -81,9 +90,11 @@ pub(super) struct Kinds {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SampledRounds {
     pub rate: f64,
-    /// Noise std over sensitivity.
+    /// Noise std over sensitivity, that of one device.
     pub noise: f64,
     pub count: u64,
+    /// Users with several devices.
+    pub users: Option<Users>,
 }
 
 impl Kinds {
@@ -100,15 +111,17 @@ impl Kinds {
                 return Err(PldError::Unprotected);
             }
             let noise = exposure.noise_to_sensitivity();
-            match *exposure {
-                Exposure::Gaussian { count, .. } => {
-                    kinds.add(1.0, noise, count);
-                }
-                Exposure::Poisson { .. } if relation == Relation::Uniform => {
+            let is_uniform = relation == Relation::Uniform;
+            let (rate, count, users) = match *exposure {
+                Exposure::Gaussian { count, .. } => (1.0, count, None),
+                Exposure::Poisson { .. } | Exposure::PoissonUsers { .. } if is_uniform => {
                     return Err(PldError::Poisson);
                 }
-                Exposure::Uniform { .. } if relation != Relation::Uniform => {
+                Exposure::Uniform { .. } | Exposure::UniformUsers { .. } if !is_uniform => {
                     return Err(PldError::Uniform);
+                }
+                Exposure::PoissonUsers { .. } if relation == Relation::ReplaceOne => {
+                    return Err(PldError::Users);
                 }
                 Exposure::Poisson {
                     sampling_rate,
@@ -119,13 +132,27 @@ impl Kinds {
                     sampling_rate,
                     count,
                     ..
-                } => kinds.add(sampling_rate, noise, count),
-            }
+                } => (sampling_rate, count, None),
+                Exposure::PoissonUsers { users, count, .. }
+                | Exposure::UniformUsers { users, count, .. } => (0.0, count, Some(users)),
+            };
+            kinds.add(SampledRounds {
+                rate,
+                noise,
+                count,
+                users,
+            });
         }
         Ok(kinds)
     }
 
-    fn add(&mut self, rate: f64, noise: f64, count: u64) {
+    fn add(&mut self, added: SampledRounds) {
+        let SampledRounds {
+            rate,
+            noise,
+            count,
+            users,
+        } = added;
         if rate >= 1.0 {
             // Replacing a device moves the sum by twice its update.
             let sensitivity = match self.relation {
@@ -136,11 +163,13 @@ impl Kinds {
             return;
         }
         let is_same = |rounds: &SampledRounds| {
-            rounds.rate.to_bits() == rate.to_bits() && rounds.noise.to_bits() == noise.to_bits()
+            rounds.users == users
+                && rounds.rate.to_bits() == rate.to_bits()
+                && rounds.noise.to_bits() == noise.to_bits()
         };
         match self.sampled.iter_mut().find(|rounds| is_same(rounds)) {
             Some(rounds) => rounds.count = rounds.count.saturating_add(count),
-            None => self.sampled.push(SampledRounds { rate, noise, count }),
+            None => self.sampled.push(added),
         }
     }
 
@@ -156,21 +185,30 @@ impl Kinds {
         sampled + f64::from(u8::from(self.mu_squared > 0.0))
     }
 
-    /// The dominating pairs of `direction`, each with its number of rounds.
-    pub fn pairs(&self, direction: Direction) -> Vec<(Pair, u64)> {
-        let mut pairs: Vec<(Pair, u64)> = self
-            .sampled
-            .iter()
-            .map(|&SampledRounds { rate, noise, count }| {
-                let pair = match direction {
-                    Direction::Remove => Pair::Remove { rate, noise },
-                    Direction::Add => Pair::Add { rate, noise },
-                    Direction::Replace => Pair::Replace { rate, noise },
-                    Direction::Profile => Pair::Profile { rate, noise },
+    /// The dominating pairs of `direction`, each with its number of rounds; where rare events of a
+    /// pair are merged, that errs to the side of `bound`.
+    pub fn pairs(&self, direction: Direction, bound: Bound) -> Vec<(Pair, u64)> {
+        let pair = |rounds: &SampledRounds| {
+            let SampledRounds { rate, noise, .. } = *rounds;
+            if let Some(users) = rounds.users {
+                let mixture = Arc::new(Mixture::new(&users, noise, bound == Bound::Upper));
+                return match direction {
+                    Direction::Add => Pair::AddUser(mixture),
+                    Direction::Profile => Pair::ProfileUser(mixture),
+                    // Under replace-one, users are refused.
+                    Direction::Remove | Direction::Replace => Pair::RemoveUser(mixture),
                 };
-                (pair, count)
-            })
-            .collect();
+            }
+            match direction {
+                Direction::Remove => Pair::Remove { rate, noise },
+                Direction::Add => Pair::Add { rate, noise },
+                Direction::Replace => Pair::Replace { rate, noise },
+                Direction::Profile => Pair::Profile { rate, noise },
+            }
+        };
+        let sampled = self.sampled.iter();
+        let mut pairs: Vec<(Pair, u64)> =
+            sampled.map(|rounds| (pair(rounds), rounds.count)).collect();
         if self.mu_squared > 0.0 {
             pairs.push((Pair::Gaussian { mu: self.mu() }, 1));
         }
@@ -178,27 +216,42 @@ impl Kinds {
     }
 
     /// ε where a closed form is known.
-    pub fn exact(&self, delta: Delta) -> Option<f64> {
+    pub fn exact(&self, delta: Delta) -> Option<PldEpsilon> {
         match self.sampled.as_slice() {
-            [] => Some(gdp::epsilon(self.mu(), delta)),
+            [] => Some(PldEpsilon {
+                epsilon: gdp::epsilon(self.mu(), delta),
+                epsilon_low: gdp::epsilon_low(self.mu_squared.sqrt(), delta),
+            }),
             &[
                 SampledRounds {
                     rate,
                     noise,
                     count: 1,
+                    users: None,
                 },
             ] if self.mu_squared <= 0.0 && self.relation != Relation::ReplaceOne => {
                 let Ok(inner) = Delta::new(delta.get() / rate) else {
-                    return Some(0.0);
+                    return Some(PldEpsilon {
+                        epsilon: 0.0,
+                        epsilon_low: 0.0,
+                    });
                 };
-                let base = gdp::epsilon(1.0 / noise, inner);
-                Some(if base > 30.0 {
-                    base + rate.ln() + ((1.0 - rate) / rate * (-base).exp()).ln_1p()
-                } else {
-                    (rate * base.exp_m1()).ln_1p()
+                let mu = 1.0 / noise;
+                Some(PldEpsilon {
+                    epsilon: amplified(rate, gdp::epsilon(mu, inner)) * (1.0 + ROUNDING),
+                    epsilon_low: amplified(rate, gdp::epsilon_low(mu, inner)) * (1.0 - ROUNDING),
                 })
             }
             _ => None,
         }
+    }
+}
+
+/// ln(1 + τ(e^ε - 1)), without overflow for a large ε or cancellation for a small τ.
+fn amplified(rate: f64, epsilon: f64) -> f64 {
+    if epsilon > 30.0 {
+        ln_1p_exp(rate.ln() + ln_expm1(epsilon))
+    } else {
+        (rate * epsilon.exp_m1()).ln_1p()
     }
 }

@@ -18,7 +18,8 @@
 //! the bound on the error, up (down). Errors of the tails themselves are relative ones,
 //! [`Lattice::mass_error`]; the cells lie where they should up to [`Lattice::loss_error`].
 
-use super::pair::{Pair, Side, Tail};
+use super::pair::Pair;
+use super::tail::{Side, Tail};
 
 /// Merged losses may end this share of h² above their lattice point.
 const MERGE_SLACK: f64 = 0.01;
@@ -140,10 +141,10 @@ pub(super) fn upward(pair: &Pair, spacing: f64, below: f64, above: f64) -> Latti
 
 /// An end of an interval of losses.
 #[derive(Debug, Clone, Copy)]
-struct Edge {
-    loss: f64,
+pub(super) struct Edge {
+    pub loss: f64,
     side: Side,
-    tail: Tail,
+    pub tail: Tail,
 }
 
 impl Edge {
@@ -153,6 +154,11 @@ impl Edge {
         } else {
             Side::Above
         };
+        Self::new(pair, loss, side)
+    }
+
+    /// As seen from `side`.
+    pub fn new(pair: &Pair, loss: f64, side: Side) -> Self {
         Self {
             loss,
             side,
@@ -171,16 +177,16 @@ impl Edge {
 }
 
 /// What lies between two edges.
-struct Between {
+pub(super) struct Between {
     /// Its mass under P.
-    mass: f64,
+    pub mass: f64,
     /// What that exceeds e^loss times the mass under Q by, for some loss.
-    excess: f64,
+    pub excess: f64,
     /// The error of the excess.
-    error: f64,
+    pub error: f64,
 }
 
-fn between(left: &Edge, right: &Edge, loss: f64) -> Between {
+pub(super) fn between(left: &Edge, right: &Edge, loss: f64) -> Between {
     let (a, b) = (left.q_scaled_to(loss), right.q_scaled_to(loss));
     let (p, q) = match (left.side, right.side) {
         (Side::Below, Side::Below) => (right.tail.p - left.tail.p, b - a),

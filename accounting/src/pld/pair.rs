@@ -4,7 +4,12 @@
 //! probabilities of L above, or below, a loss ε under P and, scaled by e^ε, under Q: their
 //! difference is the profile δ(ε) = P(L > ε) - e^ε Q(L > ε).
 
+use std::sync::Arc;
+
 use crate::normal;
+
+use super::mixture::Mixture;
+use super::tail::{Side, Tail, quantile};
 
 /// Above this, the exponential of a loss is not formed alone.
 const LARGE_LOSS: f64 = 600.0;
@@ -12,10 +17,12 @@ const LARGE_LOSS: f64 = 600.0;
 const FAR: f64 = 37.0;
 /// Points of a sketch for each noise std.
 const SKETCH_STEP: f64 = 0.125;
+/// Points of a sketch by tails, on each side.
+const SKETCH_CELLS: u32 = 200;
 
 /// Two distributions which no adversary tells apart less well than the mechanism's outputs on any
 /// two neighbouring federations, whatever happened in earlier rounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Pair {
     /// N(μ, 1) against N(0, 1): a Gaussian release of sensitivity over noise std μ.
     Gaussian { mu: f64 },
@@ -32,6 +39,13 @@ pub(super) enum Pair {
     /// [`uniform_profile`](crate::uniform_profile). Above loss 0 it is `Remove`, below 0
     /// it mirrors that, and the rest is an atom at 0.
     Profile { rate: f64, noise: f64 },
+    /// The mixture against N(0, z²): a user with several devices removed. Ganesh 2024
+    /// (arXiv:2401.10294).
+    RemoveUser(Arc<Mixture>),
+    /// The same, turned round: a user added.
+    AddUser(Arc<Mixture>),
+    /// The symmetric pair of the profile for users with several devices.
+    ProfileUser(Arc<Mixture>),
 }
 
 /// A loss and its mass under P, in a sketch.
@@ -39,39 +53,6 @@ pub(super) enum Pair {
 pub(super) struct Atom {
     pub loss: f64,
     pub mass: f64,
-}
-
-/// On which side of a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Above,
-    Below,
-}
-
-/// The probabilities of one side of a loss ε.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tail {
-    /// Under P.
-    pub p: f64,
-    /// e^ε times that under Q.
-    pub scaled_q: f64,
-    /// A bound on the rounding errors of `p` and of `scaled_q`, together.
-    pub error: f64,
-}
-
-impl Tail {
-    /// `a` and `b` are the arguments, in noise stds, at which the normal tails were taken. A tail
-    /// at u moves by at most a factor 1 + (u² + |u|)·r when u moves by a factor 1 + r, and e^ε by 1
-    /// + |ε|·r; the functions themselves are exact to about an ulp.
-    fn new(p: f64, scaled_q: f64, loss: f64, a: f64, b: f64) -> Self {
-        let square = |u: f64| if u.is_finite() { u * u } else { 0.0 };
-        let ulps = 6.0 + square(a) + square(b) + loss.abs();
-        Self {
-            p,
-            scaled_q,
-            error: 3.0 * f64::EPSILON * ulps * (p + scaled_q),
-        }
-    }
 }
 
 fn above(u: f64) -> f64 {
@@ -177,11 +158,6 @@ fn replace_tail(rate: f64, noise: f64, loss: f64, side: Side) -> Tail {
     Tail::new(p, scaled_q, loss, a, a.abs() + shift)
 }
 
-/// A u with P(N(0,1) > u) ≤ mass: the tail is at most half of e^(-u²/2).
-fn quantile(mass: f64) -> f64 {
-    (-2.0 * (2.0 * mass).ln()).max(0.0).sqrt()
-}
-
 impl Pair {
     /// The tail on `side` of `loss`. `Profile` has tails on the outer side of 0 only.
     pub fn tail(&self, loss: f64, side: Side) -> Tail {
@@ -216,6 +192,9 @@ impl Pair {
                 Tail::new(p, loss.exp() * q, loss, a, b)
             }
             Self::Replace { rate, noise } => replace_tail(rate, noise, loss, side),
+            Self::RemoveUser(ref mixture) => mixture.removed(loss, side),
+            Self::AddUser(ref mixture) => mixture.added(loss, side),
+            Self::ProfileUser(ref mixture) => mixture.profile(loss, side),
             Self::Profile { rate, noise } => {
                 let remove = Self::Remove { rate, noise };
                 match side {
@@ -237,10 +216,13 @@ impl Pair {
     pub fn split(&self) -> f64 {
         match *self {
             Self::Remove { rate, noise } => loss_at(rate, noise, 0.0),
+            Self::RemoveUser(ref mixture) => mixture.loss_at(0.0),
             Self::Gaussian { .. }
             | Self::Add { .. }
             | Self::Replace { .. }
-            | Self::Profile { .. } => 0.0,
+            | Self::Profile { .. }
+            | Self::AddUser(_)
+            | Self::ProfileUser(_) => 0.0,
         }
     }
 
@@ -253,6 +235,9 @@ impl Pair {
             Self::Replace { rate, noise } => {
                 8.0 * f64::EPSILON * (1.0 + replace_ln_scale(rate, noise).abs())
             }
+            Self::RemoveUser(ref mixture)
+            | Self::AddUser(ref mixture)
+            | Self::ProfileUser(ref mixture) => mixture.threshold_error(),
             Self::Gaussian { .. } | Self::Profile { .. } => 0.0,
         }
     }
@@ -260,7 +245,7 @@ impl Pair {
     /// The mass under P of an atom at loss 0.
     pub fn atom(&self) -> f64 {
         match self {
-            Self::Profile { .. } => {
+            Self::Profile { .. } | Self::ProfileUser(_) => {
                 let inner = self.tail(0.0, Side::Above).p + self.tail(0.0, Side::Below).p;
                 (1.0 - inner).max(0.0)
             }
@@ -289,6 +274,12 @@ impl Pair {
                 let (_, top) = Self::Remove { rate, noise }.range(below, above);
                 (-loss_at(rate, noise, down.max(0.5 / noise)), top.max(0.0))
             }
+            Self::RemoveUser(ref mixture) => {
+                let (low, high) = mixture.outputs(below, above);
+                (mixture.loss_at(low), mixture.loss_at(high))
+            }
+            Self::AddUser(ref mixture) => (-mixture.loss_at(down), -mixture.loss_at(-up)),
+            Self::ProfileUser(ref mixture) => mixture.profile_range(below, above),
         }
     }
 
@@ -300,7 +291,7 @@ impl Pair {
             Self::Gaussian { mu } => cells(-down, up)
                 .map(|(left, right)| {
                     let loss = mu * 0.5 * (left + right) + 0.5 * mu * mu;
-                    atom(loss, normal_mass(left, right))
+                    atom(loss, normal::mass(left, right))
                 })
                 .collect(),
             Self::Remove { rate, noise } => {
@@ -315,7 +306,7 @@ impl Pair {
             Self::Add { rate, noise } => cells(-up, down)
                 .map(|(left, right)| {
                     let loss = -loss_at(rate, noise, 0.5 * (left + right));
-                    atom(loss, normal_mass(left, right))
+                    atom(loss, normal::mass(left, right))
                 })
                 .collect(),
             Self::Replace { rate, noise } => {
@@ -335,14 +326,50 @@ impl Pair {
                         let loss = loss_at(rate, noise, 0.5 * (left + right));
                         [
                             atom(loss, mixture_mass(rate, noise, left, right)),
-                            atom(-loss, normal_mass(left, right)),
+                            atom(-loss, normal::mass(left, right)),
                         ]
                     })
                     .collect();
                 atoms.push(atom(0.0, self.atom()));
                 atoms
             }
+            Self::RemoveUser(ref mixture) => {
+                let (low, high) = mixture.outputs(below, above_mass);
+                cells(low, high)
+                    .map(|(left, right)| {
+                        let loss = mixture.loss_at(0.5 * (left + right));
+                        atom(loss, mixture.mass(left, right))
+                    })
+                    .collect()
+            }
+            Self::AddUser(ref mixture) => cells(-up, down)
+                .map(|(left, right)| {
+                    let loss = -mixture.loss_at(0.5 * (left + right));
+                    atom(loss, normal::mass(left, right))
+                })
+                .collect(),
+            Self::ProfileUser(_) => self.sketch_of_tails(below, above_mass),
         }
+    }
+}
+
+impl Pair {
+    /// A sketch of a pair whose losses on both sides of 0 are known by their tails only.
+    fn sketch_of_tails(&self, below: f64, above: f64) -> Vec<Atom> {
+        let (low, high) = self.range(below, above);
+        let mut atoms = vec![Atom {
+            loss: 0.0,
+            mass: self.atom(),
+        }];
+        for (end, side) in [(low, Side::Below), (high, Side::Above)] {
+            let at = |step: u32| end * f64::from(step) / f64::from(SKETCH_CELLS);
+            let tail = |step: u32| self.tail(at(step), side).p;
+            atoms.extend((0..SKETCH_CELLS).map(|step| Atom {
+                loss: 0.5 * (at(step) + at(step + 1)),
+                mass: (tail(step) - tail(step + 1)).max(0.0),
+            }));
+        }
+        atoms
     }
 }
 
@@ -356,16 +383,7 @@ fn cells(first: f64, last: f64) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// P(left < N(0,1) < right), exact in both tails.
-fn normal_mass(left: f64, right: f64) -> f64 {
-    if left > 0.0 {
-        above(left) - above(right)
-    } else {
-        normal::cdf(right) - normal::cdf(left)
-    }
-}
-
 fn mixture_mass(rate: f64, noise: f64, left: f64, right: f64) -> f64 {
     let shift = 1.0 / noise;
-    (1.0 - rate) * normal_mass(left, right) + rate * normal_mass(left - shift, right - shift)
+    (1.0 - rate) * normal::mass(left, right) + rate * normal::mass(left - shift, right - shift)
 }

@@ -6,7 +6,7 @@ use crate::params::Delta;
 
 use super::bracket::{Aim, PRECISION};
 use super::composed::{Bound, Composed};
-use super::kinds::{Kinds, PldError, ROUNDING, Relation};
+use super::kinds::{Kinds, PldError, Relation};
 
 /// The composed privacy loss of a run: δ for every ε, and the other way round.
 #[derive(Debug, Clone)]
@@ -28,8 +28,7 @@ impl PrivacyLoss {
     /// [`PldError`] for Poisson and uniform exposures together, for releases without noise, and
     /// outside the range in which errors are bounded.
     pub fn compose(exposures: &[Exposure], delta: Delta) -> Result<Self, PldError> {
-        let is_uniform = |exposure: &Exposure| matches!(exposure, Exposure::Uniform { .. });
-        let relation = if exposures.iter().any(is_uniform) {
+        let relation = if exposures.iter().any(Exposure::is_uniform) {
             Relation::Uniform
         } else {
             Relation::AddRemove
@@ -44,12 +43,12 @@ impl PrivacyLoss {
         let mut directions = Vec::new();
         let mut aim = Aim::new(PRECISION);
         for &direction in relation.directions() {
-            let tail = kinds.composition(direction, delta.get(), aim);
+            let tail = kinds.composition(direction, Bound::Upper, delta.get(), aim);
             let tilt = tail.layout.tilt.at;
             let mut windows: Vec<Composed> = tail.compose(Bound::Upper).into_iter().collect();
             for share in [0.5, 0.2, 0.0] {
                 aim.tilt = Some(share * tilt);
-                let composition = kinds.composition(direction, delta.get(), aim);
+                let composition = kinds.composition(direction, Bound::Upper, delta.get(), aim);
                 windows.extend(composition.compose(Bound::Upper));
             }
             if windows.is_empty() {
@@ -69,7 +68,8 @@ impl PrivacyLoss {
     #[must_use]
     pub fn delta(&self, epsilon: f64) -> f64 {
         if let Some(mu) = self.gaussian {
-            return (gdp::ln_delta(epsilon, mu).exp() * (1.0 + ROUNDING)).min(1.0);
+            let ln_delta = gdp::ln_delta(epsilon, mu) + gdp::ln_delta_error(epsilon, mu);
+            return ln_delta.exp().min(1.0);
         }
         let best = |windows: &Vec<Composed>| {
             let deltas = windows.iter().map(|window| window.delta(epsilon));

@@ -151,9 +151,10 @@ fn the_bracket_holds_a_closed_form() {
                 rate,
                 noise,
                 count: 1,
+                users: None,
             }],
         };
-        let exact = kinds.exact(delta(1e-5)).unwrap();
+        let exact = kinds.exact(delta(1e-5)).unwrap().epsilon;
         let found = kinds.bracket_once(delta(1e-5), 1e-4).unwrap();
         assert!(
             found.epsilon_low <= exact && exact <= found.epsilon,

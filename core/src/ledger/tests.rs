@@ -1,4 +1,4 @@
-//! The ledger on a flash that loses power at any moment, or fails.
+//! The ledger on a flash that loses power at any byte, whose bits flip, or that fails.
 
 use std::{format, vec, vec::Vec};
 
@@ -9,6 +9,15 @@ use embedded_storage::nor_flash::{
 use super::*;
 
 const BUDGET: Budget = Budget(1_000);
+const JUMP: MaxJump = MaxJump(10);
+const NONCE: LedgerNonce = *b"the first nonce.";
+const OTHER: LedgerNonce = *b"another one.....";
+
+/// Bits of the flash.
+const BITS: usize = 8 * 256;
+
+/// Bytes that are erased and written for a record.
+const STEPS: usize = 256;
 
 /// The power is gone, or the flash does not work.
 #[derive(Debug)]
@@ -26,13 +35,16 @@ pub(crate) struct Ram<const WRITE: usize = 4, const ERASE: usize = 64> {
     pub(crate) bytes: Vec<u8>,
     /// Bytes that may still be erased or written.
     pub(crate) power: usize,
+    /// Whether a block is erased from its end.
+    pub(crate) is_backward: bool,
 }
 
 impl<const WRITE: usize, const ERASE: usize> Ram<WRITE, ERASE> {
     pub(crate) fn new() -> Self {
         Self {
-            bytes: vec![0xff; 128],
+            bytes: vec![0xff; 256],
             power: usize::MAX,
+            is_backward: false,
         }
     }
 
@@ -74,7 +86,14 @@ impl<const WRITE: usize, const ERASE: usize> NorFlash for Ram<WRITE, ERASE> {
 
     fn erase(&mut self, from: u32, to: u32) -> Result<(), Broken> {
         assert!((from as usize).is_multiple_of(ERASE) && (to as usize).is_multiple_of(ERASE));
-        self.change(from as usize, (to - from) as usize, |_, _| 0xff)
+        let (from, count) = (from as usize, (to - from) as usize);
+        if !self.is_backward {
+            return self.change(from, count, |_, _| 0xff);
+        }
+        for offset in (from..from + count).rev() {
+            self.change(offset, 1, |_, _| 0xff)?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Broken> {
@@ -83,8 +102,317 @@ impl<const WRITE: usize, const ERASE: usize> NorFlash for Ram<WRITE, ERASE> {
     }
 }
 
+type Flash64 = Ram<4, 64>;
+
 fn new() -> Ledger<Ram> {
-    Ledger::create(Ram::new()).unwrap()
+    Ledger::create(Ram::new(), NONCE).unwrap()
+}
+
+fn flip(bytes: &mut [u8], bit: usize) {
+    bytes[bit / 8] ^= 1 << (bit % 8);
+}
+
+/// The flash after `work` on it until the power fails, and whether `work` succeeded.
+fn cut<const E: usize>(
+    flash: &Ram<4, E>,
+    power: usize,
+    work: impl FnOnce(Ram<4, E>) -> Result<Ram<4, E>, Ram<4, E>>,
+) -> (Ram<4, E>, bool) {
+    let mut flash = flash.clone();
+    flash.power = power;
+    let (mut flash, is_done) = match work(flash) {
+        Ok(flash) => (flash, true),
+        Err(flash) => (flash, false),
+    };
+    flash.power = usize::MAX;
+    (flash, is_done)
+}
+
+/// Opens the ledger and begins `round`.
+fn begin<const E: usize>(flash: Ram<4, E>, round: u32) -> Result<Ram<4, E>, Ram<4, E>> {
+    let mut ledger = Ledger::open(flash).unwrap();
+    let begun = ledger.begin(round, BUDGET, JUMP);
+    let flash = ledger.into_flash();
+    if begun.is_ok() { Ok(flash) } else { Err(flash) }
+}
+
+/// A ledger with `rounds` participations, in rounds 0, 1, ..
+fn life<const E: usize>(rounds: u32) -> Ram<4, E> {
+    let ledger = Ledger::create(Ram::<4, E>::new(), NONCE).unwrap();
+    (0..rounds).fold(ledger.into_flash(), |flash, round| {
+        begin(flash, round).unwrap_or_else(|_| panic!("round {round}"))
+    })
+}
+
+/// Opens a ledger in which `rounds` rounds have begun, and perhaps one more that never returned:
+/// none of them begins again, none is forgotten, the nonce is the same, and the next one can begin.
+fn assert_goes_on<const E: usize>(flash: &Ram<4, E>, rounds: u32, context: &[usize]) {
+    let mut ledger = match Ledger::open(flash.clone()) {
+        Ok(ledger) => ledger,
+        Err(error) => panic!("{error}: {context:?}"),
+    };
+    let past = ledger.past();
+    assert!(past.participations >= rounds, "{past:?} {context:?}");
+    assert!(past.participations <= rounds + 1, "{past:?} {context:?}");
+    assert_eq!(past.next_round, past.participations, "{context:?}");
+    assert_eq!(*ledger.nonce(), NONCE, "{context:?}");
+    if let Some(last) = rounds.checked_sub(1) {
+        let again = ledger.begin(last, BUDGET, JUMP);
+        assert_eq!(again, Err(LedgerError::RoundUsed), "{context:?}");
+    }
+    if context.iter().sum::<usize>().is_multiple_of(8) {
+        ledger.begin(past.next_round, BUDGET, JUMP).unwrap();
+        let after = Ledger::open(ledger.into_flash()).unwrap();
+        assert_eq!(after.past().participations, past.participations + 1);
+    }
+}
+
+/// No bit is flipped, or each one in turn.
+fn each_flip() -> impl Iterator<Item = Option<usize>> {
+    some_flips(0, 1)
+}
+
+/// No bit is flipped, or one in every `step`, others for each `cut`.
+fn some_flips(cut: usize, step: usize) -> impl Iterator<Item = Option<usize>> {
+    let bits = (cut % step..BITS).step_by(step).map(Some);
+    [None].into_iter().chain(bits)
+}
+
+fn flipped<const E: usize>(flash: &Ram<4, E>, bit: Option<usize>) -> Ram<4, E> {
+    let mut flash = flash.clone();
+    if let Some(bit) = bit {
+        flip(&mut flash.bytes, bit);
+    }
+    flash
+}
+
+/// Every bit of both slots after every state of a short life, and any two of the slot that counts.
+#[test]
+fn flipped_bit_repeats_no_round() {
+    for rounds in 0..5 {
+        let (small, large) = (life::<64>(rounds), life::<128>(rounds));
+        for bit in 0..BITS {
+            let mut flash = small.clone();
+            flip(&mut flash.bytes, bit);
+            let ledger = Ledger::open(flash.clone()).unwrap();
+            assert_eq!(ledger.past().participations, rounds, "bit {bit}");
+            assert_goes_on(&flash, rounds, &[bit]);
+            assert_goes_on(&flipped(&large, Some(bit)), rounds, &[bit]);
+            if rounds > 0 {
+                let again = ledger.check(rounds, Budget(rounds), JUMP);
+                assert_eq!(again, Err(LedgerError::Spent), "bit {bit}");
+            }
+        }
+    }
+    // Record 4 is in slot 1, and three participations.
+    let flash = life::<64>(3);
+    for first in BITS / 2..BITS {
+        let once = flipped(&flash, Some(first));
+        for second in first + 1..BITS {
+            let ledger = Ledger::open(flipped(&once, Some(second))).unwrap();
+            assert_eq!(ledger.past().participations, 3, "bits {first}, {second}");
+        }
+    }
+}
+
+/// Every byte of every erase and write, with every bit flipped after that, in both slots.
+#[test]
+fn torn_write_and_flipped_bit_repeat_no_round() {
+    for rounds in [1, 2] {
+        for is_backward in [false, true] {
+            let mut flash = life::<64>(rounds);
+            flash.is_backward = is_backward;
+            // Blocks that are erased from their ends differ while they are erased.
+            let last = if is_backward { SLOT_BYTES } else { STEPS };
+            for power in 0..=last {
+                let (torn, is_done) = cut(&flash, power, |flash| begin(flash, rounds));
+                assert_eq!(is_done, power == STEPS);
+                let begun = rounds + u32::from(is_done);
+                for bit in each_flip() {
+                    let context = [power, bit.unwrap_or(0)];
+                    assert_goes_on(&flipped(&torn, bit), begun, &context);
+                }
+            }
+        }
+    }
+}
+
+/// A second write is cut after a first one, at each pair of bytes, and then a bit flips. What the
+/// first one left of its record counts, or the record before it.
+#[test]
+fn two_torn_writes_and_a_flipped_bit_repeat_no_round() {
+    for rounds in [1, 2] {
+        let flash = life::<64>(rounds);
+        for first in 0..STEPS {
+            let (torn, _) = cut(&flash, first, |flash| begin(flash, rounds));
+            let past = Ledger::open(torn.clone()).unwrap().past();
+            // More flips where the first cut is around the end of a copy.
+            let is_edge = [128, 191, 192, 193, 255].contains(&first);
+            let step = if is_edge { 31 } else { BITS };
+            for second in 0..=STEPS {
+                let next = past.next_round;
+                let (torn, is_done) = cut(&torn, second, |flash| begin(flash, next));
+                let begun = if is_done {
+                    past.participations + 1
+                } else {
+                    rounds
+                };
+                for bit in some_flips(first + second, step) {
+                    let ledger = Ledger::open(flipped(&torn, bit)).unwrap();
+                    let now = ledger.past();
+                    assert!(now.participations >= begun, "{first} {second} {bit:?}");
+                    assert!(now.next_round >= begun, "{first} {second} {bit:?}");
+                    assert_eq!(*ledger.nonce(), NONCE);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn power_cut_in_the_first_start_bricks_nothing() {
+    let create = |flash| {
+        let mut ledger = Ledger::unread(flash).unwrap();
+        let created = ledger.begin_life(NONCE);
+        let flash = ledger.into_flash();
+        if created.is_ok() {
+            Ok(flash)
+        } else {
+            Err(flash)
+        }
+    };
+    for power in 0..=STEPS {
+        let (torn, is_done) = cut(&Flash64::new(), power, create);
+        for bit in each_flip() {
+            let flash = flipped(&torn, bit);
+            // Without entropy: there, or to be written again.
+            match Ledger::open(flash.clone()) {
+                Ok(ledger) => assert_eq!(*ledger.nonce(), NONCE),
+                Err(error) => assert_eq!((error, is_done), (LedgerError::Blank, false)),
+            }
+            let mut ledger = match Ledger::open_or_create(flash, OTHER) {
+                Ok(ledger) => ledger,
+                Err(error) => panic!("{error}: cut at {power}, bit {bit:?}"),
+            };
+            assert!(!is_done || *ledger.nonce() == NONCE, "{power} {bit:?}");
+            assert_eq!(ledger.past(), Past::default());
+            let nonce = *ledger.nonce();
+            ledger.begin(0, BUDGET, JUMP).unwrap();
+            let again = Ledger::open_or_create(ledger.into_flash(), OTHER).unwrap();
+            assert_eq!(again.past().participations, 1);
+            assert_eq!(*again.nonce(), nonce);
+        }
+        // Cut once more.
+        for second in 0..STEPS {
+            let (torn, _) = cut(&torn, second, |flash| {
+                let mut ledger = Ledger::unread(flash).unwrap();
+                if matches!(ledger.find(), Ok(Found::Nothing)) {
+                    let _ = ledger.begin_life(NONCE);
+                }
+                Ok(ledger.into_flash())
+            });
+            assert!(Ledger::open_or_create(torn, OTHER).is_ok());
+        }
+    }
+}
+
+/// What firmware of format 1 writes: record number `rounds + 1`, in the slots in turn.
+fn format_1<const E: usize>(rounds: u32) -> Ram<4, E> {
+    let mut flash = Ram::new();
+    for round in 0..=rounds {
+        write_format_1(&mut flash, round).unwrap();
+    }
+    flash
+}
+
+fn write_format_1<const E: usize>(flash: &mut Ram<4, E>, round: u32) -> Result<(), Broken> {
+    let record = Record {
+        sequence: round + 1,
+        past: Past {
+            participations: round,
+            next_round: round,
+        },
+        nonce: [0; 16],
+    };
+    let slot = round % 2 * E as u32;
+    flash.erase(slot, slot + E as u32)?;
+    flash.write(slot, &record.to_bytes(&FORMAT_1)[..32])
+}
+
+#[test]
+fn ledger_of_format_1_is_upgraded_and_never_reset() {
+    fn on_blocks_of<const E: usize>(step: usize) {
+        for rounds in 0..4 {
+            let old = format_1::<E>(rounds);
+            for bit in each_flip() {
+                let ledger = Ledger::open(flipped(&old, bit)).unwrap();
+                assert_eq!(ledger.past().participations, rounds, "{bit:?}");
+                assert_eq!(*ledger.nonce(), [0; 16]);
+            }
+            for power in 0..=STEPS {
+                let (torn, is_done) = cut(&old, power, |flash| {
+                    let mut ledger = Ledger::unread(flash).unwrap();
+                    assert!(matches!(ledger.find(), Ok(Found::Format1)));
+                    ledger.slot = if E < SLOT_BYTES { 0 } else { ledger.slot };
+                    let written = ledger.append(ledger.record);
+                    let flash = ledger.into_flash();
+                    if written.is_ok() {
+                        Ok(flash)
+                    } else {
+                        Err(flash)
+                    }
+                });
+                // Blocks of 128 bytes are erased whole.
+                assert_eq!(is_done, power == STEPS);
+                for bit in some_flips(power, step) {
+                    let context = format!("{rounds} {power} {bit:?}");
+                    let flash = flipped(&torn, bit);
+                    assert!(Ledger::create(flash.clone(), NONCE).is_err(), "{context}");
+                    let mut ledger = Ledger::open(flash).expect(&context);
+                    assert_eq!(ledger.past().participations, rounds, "{context}");
+                    ledger.begin(rounds, BUDGET, JUMP).unwrap();
+                    let flash = ledger.into_flash();
+                    assert_eq!(Ledger::open(flash).unwrap().past().next_round, rounds + 1);
+                }
+            }
+        }
+    }
+    on_blocks_of::<64>(11);
+    on_blocks_of::<128>(17);
+}
+
+/// The last write of format 1 was cut, or a bit of it has flipped, before the upgrade.
+#[test]
+fn torn_and_damaged_records_of_format_1_repeat_no_round() {
+    fn on_blocks_of<const E: usize>() {
+        for rounds in 1..3 {
+            let old = format_1::<E>(rounds);
+            for power in 0..=E + 32 {
+                let (torn, is_done) = cut(&old, power, |mut flash| {
+                    match write_format_1(&mut flash, rounds + 1) {
+                        Ok(()) => Ok(flash),
+                        Err(_) => Err(flash),
+                    }
+                });
+                let begun = rounds + u32::from(is_done);
+                for bit in each_flip() {
+                    let ledger = Ledger::open(flipped(&torn, bit)).unwrap();
+                    let past = ledger.past();
+                    assert!(past.participations >= begun, "{power} {bit:?} {past:?}");
+                    assert!(past.next_round >= begun, "{power} {bit:?} {past:?}");
+                }
+            }
+        }
+        // Two flipped bits in a record that was completed: which one counts is not known.
+        let mut lost = format_1::<E>(3);
+        for bit in [40, 70] {
+            flip(&mut lost.bytes[E..], bit);
+        }
+        let error = Ledger::open(lost).unwrap_err();
+        assert_eq!(error, LedgerError::Corrupt);
+    }
+    on_blocks_of::<64>();
+    on_blocks_of::<128>();
 }
 
 #[test]
@@ -92,76 +420,48 @@ fn participations_count_and_rounds_only_go_up() {
     let mut ledger = new();
     assert_eq!(ledger.past(), Past::default());
     for round in [0, 1, 7] {
-        assert_eq!(ledger.begin(round, BUDGET), Ok(()));
-        assert_eq!(ledger.begin(round, BUDGET), Err(LedgerError::RoundUsed));
+        assert_eq!(ledger.begin(round, BUDGET, JUMP), Ok(()));
+        let again = ledger.begin(round, BUDGET, JUMP);
+        assert_eq!(again, Err(LedgerError::RoundUsed));
     }
-    assert_eq!(ledger.begin(3, BUDGET), Err(LedgerError::RoundUsed));
-    assert_eq!(ledger.begin(8, Budget(3)), Err(LedgerError::Spent));
-    assert_eq!(ledger.begin(u32::MAX, BUDGET), Err(LedgerError::RoundUsed));
+    let mut refused = |round, budget| ledger.begin(round, budget, JUMP).unwrap_err();
+    assert_eq!(refused(3, BUDGET), LedgerError::RoundUsed);
+    assert_eq!(refused(8, Budget(3)), LedgerError::Spent);
+    assert_eq!(refused(u32::MAX, BUDGET), LedgerError::RoundUsed);
+    assert_eq!(refused(19, BUDGET), LedgerError::TooFar);
     let again = Ledger::open(ledger.into_flash()).unwrap();
     assert_eq!(
         format!("{again:?}"),
         "Ledger(Past { participations: 3, next_round: 8 })"
     );
-    assert_eq!(again.check(8, BUDGET), Ok(()));
+    assert_eq!(again.check(18, BUDGET, JUMP), Ok(()));
+}
+
+/// Whatever rounds are asked for: with the default jump the numbers outlast the budget.
+#[test]
+fn round_numbers_outlast_the_budget() {
+    let budget = Budget(65_534);
+    let steps = u64::from(budget.0) * (u64::from(MaxJump::DEFAULT.0) + 1);
+    assert!(steps < u64::from(u32::MAX));
 }
 
 #[test]
-fn only_flash_that_was_never_written_begins_anew() {
-    let mut ledger = Ledger::open_or_create(Ram::<4, 64>::new()).unwrap();
-    ledger.begin(4, BUDGET).unwrap();
+fn only_blank_flash_begins_anew() {
+    let mut ledger = Ledger::open_or_create(Flash64::new(), NONCE).unwrap();
+    ledger.begin(4, BUDGET, JUMP).unwrap();
     let mut flash = ledger.into_flash();
-    let again = Ledger::open_or_create(flash.clone()).unwrap();
-    assert_eq!(again.past().next_round, 5);
+    let again = Ledger::open_or_create(flash.clone(), OTHER).unwrap();
+    assert_eq!((again.past().next_round, *again.nonce()), (5, NONCE));
     for byte in &mut flash.bytes {
         *byte &= 0x7f;
     }
-    let error = Ledger::open_or_create(flash).unwrap_err();
+    let error = Ledger::open_or_create(flash, OTHER).unwrap_err();
     assert_eq!(error, LedgerError::Corrupt, "the count is lost");
-}
-
-/// Kills the power at every byte of every erase and write of five rounds, starts again, and again.
-#[test]
-fn a_power_loss_at_any_byte_never_goes_back() {
-    let mut flash = new().into_flash();
-    let mut begun = Past::default();
-    for round in 0..5 {
-        for power in 0..200 {
-            let mut cut = flash.clone();
-            cut.power = power;
-            let mut ledger = Ledger::open(cut).unwrap();
-            let started = ledger.begin(round, BUDGET).is_ok();
-            let mut cut = ledger.into_flash();
-            cut.power = usize::MAX;
-            let mut after = Ledger::open(cut).unwrap();
-            let past = after.past();
-            if started {
-                assert_eq!(after.begin(round, BUDGET), Err(LedgerError::RoundUsed));
-            }
-            assert!(
-                past.participations >= begun.participations,
-                "cut after {power}"
-            );
-            assert!(past.next_round >= begun.next_round, "cut after {power}");
-            // And once more, at another byte, before it works.
-            let mut twice = after.into_flash();
-            twice.power = power / 2;
-            let mut ledger = Ledger::open(twice).unwrap();
-            let _ = ledger.begin(round + 1, BUDGET);
-            let mut flash = ledger.into_flash();
-            flash.power = usize::MAX;
-            assert!(Ledger::open(flash).unwrap().past().next_round >= past.next_round);
-        }
-        let mut ledger = Ledger::open(flash).unwrap();
-        ledger.begin(round, BUDGET).unwrap();
-        begun = ledger.past();
-        flash = ledger.into_flash();
-    }
 }
 
 #[test]
 fn a_write_that_does_not_stick_is_no_participation() {
-    /// Flash whose second block is worn out.
+    /// Flash with a bit that is worn out, in the last copy.
     struct Worn(Ram);
     impl ErrorType for Worn {
         type Error = Broken;
@@ -183,79 +483,92 @@ fn a_write_that_does_not_stick_is_no_participation() {
         }
         fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Broken> {
             self.0.write(offset, bytes)?;
-            if offset > 0 {
-                self.0.bytes[offset as usize + 8] &= 0xfe;
-                self.0.bytes[offset as usize + 9] &= 0x00;
-                self.0.bytes[offset as usize + 16] ^= 0x01;
+            if offset == 192 {
+                self.0.bytes[200] ^= 0x01;
             }
             Ok(())
         }
     }
-    let mut ledger = Ledger::create(Worn(Ram::new())).unwrap();
-    assert_eq!(ledger.begin(0, BUDGET), Err(LedgerError::Flash));
+    let mut ledger = Ledger::create(Worn(Ram::new()), NONCE).unwrap();
+    assert_eq!(ledger.begin(0, BUDGET, JUMP), Err(LedgerError::Flash));
     assert_eq!(ledger.past(), Past::default());
 }
 
 #[test]
 fn what_is_no_ledger_is_refused() {
     assert_eq!(
-        Ledger::open(Ram::<4, 64>::new()).unwrap_err(),
+        Ledger::open(Flash64::new()).unwrap_err(),
         LedgerError::Blank
     );
     assert_eq!(
-        Ledger::create(new().into_flash()).unwrap_err(),
+        Ledger::create(new().into_flash(), OTHER).unwrap_err(),
         LedgerError::NotBlank
     );
-    // A provisioning that was cut: start it again on erased flash.
-    let mut torn = Ram::<4, 64>::new();
-    torn.power = 64 + 10;
-    assert_eq!(Ledger::create(torn).unwrap_err(), LedgerError::Flash);
-    // Both records damaged: the count is lost, and the device must not start from zero.
-    let mut ledger = new();
-    ledger.begin(4, BUDGET).unwrap();
-    let whole = ledger.into_flash();
-    for bit in 0..8 * RECORD_BYTES {
-        let mut flash = whole.clone();
-        for slot in [0, 64] {
-            flash.bytes[slot + bit / 8] ^= 1 << (bit % 8);
-        }
-        assert_eq!(
-            Ledger::open(flash).unwrap_err(),
-            LedgerError::Corrupt,
-            "bit {bit}"
-        );
+    let mut torn = Flash64::new();
+    torn.power = 128 + 10;
+    let error = Ledger::create(torn, NONCE).unwrap_err();
+    assert_eq!(error, LedgerError::Flash);
+    for (capacity, expected) in [(256, None), (255, Some(LedgerError::Geometry))] {
+        let mut flash = Flash64::new();
+        flash.bytes.truncate(capacity);
+        assert_eq!(Ledger::create(flash, NONCE).err(), expected);
     }
-    assert_eq!(
-        Ledger::open(Ram::<4, 128>::new()).unwrap_err(),
-        LedgerError::Geometry
-    );
-    assert_eq!(
+    let sizes = [
+        Ledger::open(Ram::<4, 256>::new()).unwrap_err(),
         Ledger::open(Ram::<5, 64>::new()).unwrap_err(),
-        LedgerError::Geometry
-    );
-    let dead = Ram::<4, 64> {
-        bytes: Vec::new(),
-        power: 0,
-    };
-    assert_eq!(Ledger::open(dead).unwrap_err(), LedgerError::Geometry);
+    ];
+    assert_eq!(sizes, [LedgerError::Geometry; 2]);
+}
+
+/// More damage than the faults of the argument: both copies of the newer slot, or of the older one,
+/// which cannot be told apart.
+#[test]
+fn damage_to_both_copies_of_a_slot_is_refused() {
+    let whole = life::<64>(3);
+    for slot in [0, 128] {
+        for bit in 0..8 * RECORD_BYTES {
+            let mut flash = whole.clone();
+            for copy in [0, RECORD_BYTES] {
+                flip(&mut flash.bytes[slot + copy..], bit);
+                flip(&mut flash.bytes[slot + copy..], (bit + 77) % 480);
+            }
+            let error = Ledger::open(flash.clone()).unwrap_err();
+            assert_eq!(error, LedgerError::Corrupt, "bit {bit}");
+            let error = Ledger::create(flash, OTHER).unwrap_err();
+            assert_eq!(error, LedgerError::NotBlank, "bit {bit}");
+        }
+    }
 }
 
 #[test]
 fn small_and_large_blocks_work() {
     fn three_rounds<const WRITE: usize, const ERASE: usize>() {
-        let mut ledger = Ledger::create(Ram::<WRITE, ERASE>::new()).unwrap();
+        let mut ledger = Ledger::create(Ram::<WRITE, ERASE>::new(), NONCE).unwrap();
         for round in 1..=3 {
-            ledger.begin(round, BUDGET).unwrap();
+            ledger.begin(round, BUDGET, JUMP).unwrap();
         }
-        assert_eq!(
-            Ledger::open(ledger.into_flash())
-                .unwrap()
-                .past()
-                .participations,
-            3
-        );
+        let ledger = Ledger::open(ledger.into_flash()).unwrap();
+        assert_eq!(ledger.past().participations, 3);
     }
     three_rounds::<1, 1>();
     three_rounds::<8, 16>();
-    three_rounds::<32, 64>();
+    three_rounds::<64, 128>();
+}
+
+/// The bytes of the layout in the module's documentation.
+#[test]
+fn a_record_is_as_it_is_written_down() {
+    let mut ledger = new();
+    ledger.begin(5, BUDGET, JUMP).unwrap();
+    let mut expected = b"sfL2".to_vec();
+    for number in [2u32, 1, 6, 0, 0, 0, 0] {
+        expected.extend(number.to_le_bytes());
+    }
+    expected.extend(NONCE);
+    expected.extend([0; 8]);
+    expected.extend(crate::wire::crc32::crc32(&expected).to_le_bytes());
+    expected.extend([0; 4]);
+    let bytes = ledger.into_flash().bytes;
+    assert_eq!(bytes[128..192], expected);
+    assert_eq!(bytes[192..], expected);
 }

@@ -21,6 +21,7 @@ fn policy() -> Policy {
         budget: Budget(5),
         min_noise_multiplier: 3 << 31,
         max_epochs: 10,
+        max_jump: MaxJump(900),
     }
 }
 
@@ -52,7 +53,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         device in any::<u32>(), key in any::<[u8; 32]>(), root in any::<[u8; 32]>(),
-        budget in any::<u32>(), least in any::<u64>(), epochs in any::<u32>(),
+        budget in any::<u32>(), least in any::<u64>(), epochs in any::<u32>(), jump in any::<u32>(),
         rows in vec((vec(-1e6f32..1e6, 3), any::<u16>()), 0..20),
     ) {
         let features: Vec<f32> = rows.iter().flat_map(|(row, _)| row.clone()).collect();
@@ -63,6 +64,7 @@ proptest! {
         };
         let policy = Policy {
             budget: Budget(budget), min_noise_multiplier: least, max_epochs: epochs,
+            max_jump: MaxJump(jump),
         };
         let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
         let length = write(&identity, &policy, Some(&samples), &mut page).unwrap();
@@ -74,6 +76,7 @@ proptest! {
         prop_assert_eq!(record.policy.budget, Budget(budget));
         prop_assert_eq!(record.policy.min_noise_multiplier, least);
         prop_assert_eq!(record.policy.max_epochs, epochs);
+        prop_assert_eq!(record.policy.max_jump, MaxJump(jump));
         prop_assert_eq!(record.samples.len(), rows.len());
         prop_assert_eq!(record.samples.features().collect::<Vec<_>>(), features);
         prop_assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), targets);
@@ -132,7 +135,7 @@ fn lengths_that_lie_are_refused() {
     let page = page(NONE);
     assert_eq!(page.len(), HEADER_BYTES + CRC_BYTES);
     let length = |length: u32| changed(page.clone(), 4, &length.to_le_bytes());
-    for lie in [0, 3, 4, 103, 105, u32::MAX] {
+    for lie in [0, 3, 4, 107, 109, u32::MAX] {
         let error = refused(&length(lie));
         let named = matches!(error, ProvisionError::Length | ProvisionError::Checksum);
         assert!(named, "{lie}: {error}");
@@ -141,12 +144,12 @@ fn lengths_that_lie_are_refused() {
     for (features, count) in [(0, 1u32), (1, 1), (u16::MAX, u32::MAX), (16_384, 65_536)] {
         let [low, high] = features.to_le_bytes();
         let [a, b, c, d] = count.to_le_bytes();
-        let page = changed(page.clone(), 92, &[low, high, 2, 0, a, b, c, d]);
+        let page = changed(page.clone(), 96, &[low, high, 2, 0, a, b, c, d]);
         assert_eq!(refused(&page), ProvisionError::Length, "{features} {count}");
     }
     // Samples behind a header that says there are none.
     let samples = SampleSlice::new(&[1.0], &[0u16], 1).unwrap();
-    let page = changed(self::page(Some(&samples)), 96, &[0; 4]);
+    let page = changed(self::page(Some(&samples)), 100, &[0; 4]);
     assert_eq!(refused(&page), ProvisionError::Length);
 }
 
@@ -157,13 +160,13 @@ fn samples_that_cannot_be_are_refused() {
     let change = |at, bytes: &[u8]| refused(&changed(page.clone(), at, bytes));
     let infinite = f32::INFINITY.to_le_bytes();
     assert_eq!(change(HEADER_BYTES, &infinite), ProvisionError::Samples);
-    assert_eq!(change(106, &[1]), ProvisionError::Samples, "class 65,543");
-    assert_eq!(change(94, &[3]), ProvisionError::Samples, "kind 3");
-    assert_eq!(change(94, &[0]), ProvisionError::Samples, "kind none");
-    assert_eq!(change(95, &[1]), ProvisionError::Samples, "filling");
-    let value = changed(page.clone(), 104, &f32::NAN.to_le_bytes());
+    assert_eq!(change(110, &[1]), ProvisionError::Samples, "class 65,543");
+    assert_eq!(change(98, &[3]), ProvisionError::Samples, "kind 3");
+    assert_eq!(change(98, &[0]), ProvisionError::Samples, "kind none");
+    assert_eq!(change(99, &[1]), ProvisionError::Samples, "filling");
+    let value = changed(page.clone(), 108, &f32::NAN.to_le_bytes());
     assert_eq!(
-        refused(&changed(value, 94, &[1])),
+        refused(&changed(value, 98, &[1])),
         ProvisionError::Samples,
         "a value that is none"
     );
@@ -223,8 +226,8 @@ fn samples_are_used_where_they_lie() {
 fn a_record_is_as_it_is_written_down() {
     let samples = SampleSlice::new(&[1.0], &[2u16], 1).unwrap();
     let page = page(Some(&samples));
-    let mut expected = b"sfP1".to_vec();
-    expected.extend(112u32.to_le_bytes());
+    let mut expected = b"sfP2".to_vec();
+    expected.extend(116u32.to_le_bytes());
     expected.extend(7u32.to_le_bytes());
     expected.extend([3; 32]);
     expected.extend(11u64.to_le_bytes());
@@ -232,11 +235,21 @@ fn a_record_is_as_it_is_written_down() {
     expected.extend(5u32.to_le_bytes());
     expected.extend((3u64 << 31).to_le_bytes());
     expected.extend(10u32.to_le_bytes());
+    expected.extend(900u32.to_le_bytes());
     expected.extend([1, 0, 2, 0]);
     expected.extend(1u32.to_le_bytes());
     expected.extend(1f32.to_le_bytes());
     expected.extend(2u32.to_le_bytes());
-    assert_eq!(page[..108], expected);
-    assert_eq!(page[108..], crc32(&expected).to_le_bytes());
-    assert_eq!(page.len(), 112);
+    assert_eq!(page[..112], expected);
+    assert_eq!(page[112..], crc32(&expected).to_le_bytes());
+    assert_eq!(page.len(), 116);
+    // Format 1 has no largest jump.
+    let mut first = expected;
+    first.drain(92..96);
+    first[..8].copy_from_slice(&[b's', b'f', b'P', b'1', 112, 0, 0, 0]);
+    first.extend(crc32(&first).to_le_bytes());
+    let record = Record::read(&first).unwrap();
+    assert_eq!(record.policy.max_jump, MaxJump::DEFAULT);
+    assert_eq!(record.policy.max_epochs, 10);
+    assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), [2]);
 }

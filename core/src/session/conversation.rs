@@ -3,7 +3,7 @@
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use super::{device::Device, phase::Phase, round::Round};
+use super::{device::Device, phase::Phase, policy::Identity, round::Round};
 use crate::{
     model::Model,
     samples::Samples,
@@ -137,7 +137,10 @@ where
                 return Ok(Answer::Hello);
             }
             (Greeting::Welcome(welcome), Phase::Greeting) => (&welcome.nonce, Ok(welcome.version)),
-            (Greeting::Refused(refused), Phase::Greeting) => (&refused.nonce, Err(refused.reason)),
+            // In the answer to Hello, or to Ready, which names the ledger.
+            (Greeting::Refused(refused), Phase::Greeting | Phase::Ready) => {
+                (&refused.nonce, Err(refused.reason))
+            }
             _ => return Err(Refusal::Unexpected),
         };
         let identity = &self.device.identity;
@@ -154,6 +157,7 @@ where
             }
             Ok(_) => Err(Refusal::Version),
             Err(reason) => {
+                self.link = None;
                 self.phase = Phase::Refused(reason);
                 Ok(Answer::Nothing)
             }
@@ -225,6 +229,9 @@ where
             _ => self.leave_round(),
         }
         if let Err(reason) = self.device.accept(number, &invitation) {
+            if reason == Decline::TooFar {
+                self.refusals.count(Refusal::Round);
+            }
             return Ok(Answer::Decline(number, reason));
         }
         self.round = Some(Round {
@@ -275,7 +282,11 @@ where
                 compose_greeting::<DeviceEnd>(&Message::Hello(hello), to);
                 return Some(&self.device.identity.key);
             }
-            Answer::Ready => (0, Message::Ready),
+            Answer::Ready => {
+                let Identity { device, key, .. } = &self.device.identity;
+                let ledger = key.ledger_fingerprint(*device, self.device.ledger.nonce());
+                (0, Message::Ready(ledger))
+            }
             Answer::Decline(number, reason) => (number, Message::Decline(reason)),
             Answer::Go => match self.round.as_ref()? {
                 round if self.phase == Phase::Sending => (

@@ -117,17 +117,22 @@ impl<M: Model, F: NorFlash> Device<'_, M, F> {
             Err(Decline::Noise)
         } else if invitation.epochs > policy.max_epochs {
             Err(Decline::Work)
+        } else if !Policy::accepts_settings(invitation) {
+            Err(Decline::Settings)
         } else {
-            self.ledger.check(round, policy.budget).map_err(declined)
+            let allowed = self.ledger.check(round, policy.budget, policy.max_jump);
+            allowed.map_err(declined)
         }
     }
 
     /// Records the participation, before anything is drawn from the round's streams.
     #[inline(always)]
     pub(super) fn begin(&mut self, round: u32) -> Result<(), Decline> {
-        self.ledger
-            .begin(round, self.policy.budget)
-            .map_err(declined)
+        let Policy {
+            budget, max_jump, ..
+        } = self.policy;
+        let begun = self.ledger.begin(round, budget, max_jump);
+        begun.map_err(declined)
     }
 }
 
@@ -135,6 +140,7 @@ fn declined(error: LedgerError) -> Decline {
     match error {
         LedgerError::Spent => Decline::Budget,
         LedgerError::RoundUsed => Decline::RoundUsed,
+        LedgerError::TooFar => Decline::TooFar,
         _ => Decline::Storage,
     }
 }

@@ -1,11 +1,21 @@
 //! Who a device is, and what it agrees to whatever a coordinator asks for.
 
 use crate::{
-    ledger::Budget,
+    ledger::{Budget, LedgerNonce, MaxJump},
     noise::DiscreteGaussian,
     stream::{Purpose, Root, Stream, StreamId},
-    wire::mac::Key,
+    wire::{mac::Key, message::Invitation},
 };
+
+/// Clip norms and learning rates that a device accepts: 2⁻³⁰ to 2³⁰. Weight decay and proximal term
+/// are at most the upper limit.
+///
+/// Nobody trains beyond, and inside no square of a norm comes near the limits of `f32`: only a
+/// coordinator that looks for the ends of the arithmetic asks for more.
+pub const SETTING_LIMITS: core::ops::RangeInclusive<f32> = MIN_SETTING..=MAX_SETTING;
+
+const MIN_SETTING: f32 = 1.0 / MAX_SETTING;
+const MAX_SETTING: f32 = (1 << 30) as f32;
 
 /// Who the device is.
 #[derive(Clone, Debug)]
@@ -18,7 +28,28 @@ pub struct Identity {
     pub root: Root,
 }
 
+/// Separates the root of a ledger's streams from other uses of keyed BLAKE2s.
+const STREAMS_LABEL: &[u8] = b"smolfed streams";
+
 impl Identity {
+    /// Replaces the root by that of the streams of this ledger:
+    /// BLAKE2s-256(root; "smolfed streams" ‖ nonce).
+    ///
+    /// Keyed BLAKE2s is a pseudo-random function: for somebody who does not know the root, the
+    /// roots of two nonces are independent uniform keys, and so are the ChaCha20 streams under
+    /// them. The root itself keys nothing else. So a device whose ledger is new, because its flash
+    /// was erased, never draws from a stream again.
+    ///
+    /// A seeded root ([`Root::from_seed`]) stays: it names the streams of a simulation, which are
+    /// no secret and have to be the same on every board. No secret of 32 random bytes is taken for
+    /// one, but with probability 2⁻¹⁹².
+    pub fn bind(&mut self, nonce: &LedgerNonce) {
+        if !self.root.is_seeded() {
+            let root = Key::from_secret(*self.root.secret());
+            self.root = Root::from_secret(root.derive(STREAMS_LABEL, nonce));
+        }
+    }
+
     /// The device's stream for this purpose in this round, from its beginning.
     pub(super) fn stream(&self, purpose: Purpose, round: u32) -> Stream {
         self.root.stream(StreamId {
@@ -39,9 +70,24 @@ pub struct Policy {
     pub min_noise_multiplier: u64,
     /// Epochs in a round, at most.
     pub max_epochs: u32,
+    /// Round numbers that a round may be ahead of the device's ledger, at most.
+    pub max_jump: MaxJump,
 }
 
 impl Policy {
+    /// Whether the numbers of a round are within [`SETTING_LIMITS`].
+    pub(super) fn accepts_settings(invitation: &Invitation) -> bool {
+        // The patterns of positive numbers have the order of the numbers, and take no
+        // floating-point comparison.
+        let (min, max) = (MIN_SETTING.to_bits(), MAX_SETTING.to_bits());
+        let clip_norm = invitation.grid.clip_norm().get();
+        let positive = [clip_norm, invitation.learning_rate.get()];
+        let penalties = [invitation.weight_decay.get(), invitation.proximal.get()];
+        // A penalty of −0 is 0.
+        positive.iter().all(|x| (min..=max).contains(&x.to_bits()))
+            && penalties.iter().all(|x| x.to_bits() << 1 <= max << 1)
+    }
+
     /// Whether σ ≥ z · 2^b, exactly: numerator · 2^32 ≥ multiplier · 2^b · denominator.
     pub(super) fn accepts_noise(&self, noise: Option<&DiscreteGaussian>, grid_bits: u32) -> bool {
         let (numerator, denominator) = match noise {

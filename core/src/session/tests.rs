@@ -7,7 +7,7 @@ use std::{format, string::ToString, vec, vec::Vec};
 use super::*;
 use crate::{
     client::Client,
-    ledger::{Budget, tests::Ram},
+    ledger::{Budget, MaxJump, tests::Ram},
     model::{Const, Linear, ModelKind, Softmax},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
@@ -37,6 +37,7 @@ mod stream;
 use coordinator::Coordinator;
 
 const KEY: [u8; 32] = [3; 32];
+const NONCE: [u8; 16] = [7; 16];
 const FEATURES: usize = 20;
 const PARAMETERS: usize = (FEATURES + 1) * 6;
 
@@ -55,6 +56,7 @@ fn policy() -> Policy {
         budget: Budget(5),
         min_noise_multiplier: 0,
         max_epochs: 10,
+        max_jump: MaxJump(100),
     }
 }
 
@@ -95,7 +97,7 @@ fn memory(parameters: usize, samples: usize, scores: usize) -> Memory<'static> {
 }
 
 fn ledger() -> Ledger<Ram> {
-    Ledger::create(Ram::new()).unwrap()
+    Ledger::create(Ram::new(), NONCE).unwrap()
 }
 
 fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
@@ -394,6 +396,48 @@ fn what_the_device_does_not_agree_to_is_declined_by_name() {
 }
 
 #[test]
+fn settings_at_the_ends_of_the_arithmetic_are_declined_by_name() {
+    let (min, max) = (*SETTING_LIMITS.start(), *SETTING_LIMITS.end());
+    let numbers = [
+        (min, max, None),
+        (max, min, None),
+        (1e-25, 4e-25, Some(Decline::Settings)),
+        (min.next_down(), 0.25, Some(Decline::Settings)),
+        (max.next_up(), 0.25, Some(Decline::Settings)),
+        (0.5, min.next_down(), Some(Decline::Settings)),
+        (0.5, f32::MAX, Some(Decline::Settings)),
+    ];
+    let answer = |invitation: Invitation| {
+        let mut other = coordinator(1, noise());
+        other.invitation = invitation;
+        run(&mut board(policy(), ledger(), 0), &mut other, |bytes| bytes);
+        other.declined
+    };
+    for (clip_norm, rate, reason) in numbers {
+        let invitation = Invitation {
+            grid: Grid::new(ClipNorm::new(clip_norm).unwrap(), 24).unwrap(),
+            learning_rate: LearningRate::new(rate).unwrap(),
+            ..invitation(noise())
+        };
+        assert_eq!(answer(invitation), reason, "{clip_norm} {rate}");
+    }
+    let penalties = [
+        (-0.0, 0.0, None),
+        (max, max, None),
+        (max.next_up(), 0.0, Some(Decline::Settings)),
+        (0.0, f32::MAX, Some(Decline::Settings)),
+    ];
+    for (weight_decay, proximal, reason) in penalties {
+        let invitation = Invitation {
+            weight_decay: Penalty::new(weight_decay).unwrap(),
+            proximal: Penalty::new(proximal).unwrap(),
+            ..invitation(noise())
+        };
+        assert_eq!(answer(invitation), reason, "{weight_decay} {proximal}");
+    }
+}
+
+#[test]
 fn a_device_that_restarts_in_a_round_does_not_begin_it_again() {
     let mut first = board(policy(), ledger(), 0);
     let mut other = coordinator(6, noise());
@@ -415,6 +459,71 @@ fn a_flash_that_fails_lets_no_round_begin() {
     let mut other = coordinator(1, noise());
     run(&mut board, &mut other, |bytes| bytes);
     assert_eq!(other.declined, Some(Decline::Storage));
+}
+
+/// An authentic invitation to a round number far ahead is declined and counted, and what the
+/// coordinator asks for next is answered.
+#[test]
+fn one_message_cannot_end_a_device() {
+    let mut flash = ledger().into_flash();
+    for (round, declined) in [
+        (u32::MAX - 1, Some(Decline::TooFar)),
+        (101, Some(Decline::TooFar)),
+        (100, None),
+        (0, Some(Decline::RoundUsed)),
+        (202, Some(Decline::TooFar)),
+        (201, None),
+    ] {
+        let mut board = board(policy(), Ledger::open(flash).unwrap(), round);
+        let mut other = coordinator(round, noise());
+        run(&mut board, &mut other, |bytes| bytes);
+        assert_eq!(other.declined, declined, "round {round}");
+        let counted = board.refusals().get(Refusal::Round);
+        assert_eq!(counted, u32::from(declined == Some(Decline::TooFar)));
+        flash = board.into_ledger().into_flash();
+    }
+    let past = Ledger::open(flash).unwrap().past();
+    assert_eq!((past.participations, past.next_round), (2, 202));
+}
+
+/// What a device with this secret root and ledger sends in round 3.
+fn sent_by(root: Root, ledger: Ledger<Ram>) -> Vec<i64> {
+    let identity = Identity { root, ..identity() };
+    let model = Softmax::new(Const::<FEATURES>, Const::<6>);
+    let nonces = stream(Purpose::Initialisation, 9);
+    let memory = memory(PARAMETERS, 10, 6);
+    let session = Session::new(identity, policy(), model, memory, ledger, nonces);
+    let mut board = session.unwrap();
+    let mut other = coordinator(3, noise());
+    run(&mut board, &mut other, |bytes| bytes);
+    assert!(other.done, "{:?}", other.declined);
+    other.integers
+}
+
+/// The same record after all flash was erased, in the same round with the same model: were the
+/// noise the same, the updates would be, and with another model their difference would be without
+/// noise.
+#[test]
+fn erased_device_never_repeats_streams() {
+    let root = || Root::from_secret([5; 32]);
+    let first = sent_by(root(), ledger());
+    // Firmware without entropy stops here.
+    let erased = Ram::<4, 64>::new;
+    let error = Ledger::open(erased()).unwrap_err();
+    assert_eq!(error, crate::ledger::LedgerError::Blank);
+    let new = Ledger::open_or_create(erased(), [8; 16]).unwrap();
+    let second = sent_by(root(), new);
+    let equal = first.iter().zip(&second).filter(|(a, b)| a == b).count();
+    // Differences of two values of a discrete Gaussian of σ = 1.5 · 2^20 on each coordinate: equal
+    // with probability 1.9e-7, so that one of 126 is with 2.4e-5; the seeds are fixed.
+    assert_eq!(equal, 0);
+    // The root of a ledger's streams depends on the nonce and on the secret, and is the same after
+    // a restart.
+    assert_eq!(first, sent_by(root(), ledger()));
+    assert_ne!(first, sent_by(Root::from_secret([6; 32]), ledger()));
+    // A simulation names its streams by its seed alone.
+    let simulated = expected(3, &invitation(noise()));
+    assert_eq!(simulated, sent_by(Root::from_seed(11), ledger()));
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! words.
 
 use rand_core::{Infallible, TryRng, utils};
+use zeroize::ZeroizeOnDrop;
+
+use crate::wipe::wipe;
 
 /// Words of a block.
 const BLOCK: usize = 16;
@@ -59,6 +62,12 @@ impl ChaCha20 {
     }
 
     #[inline(never)]
+    fn wipe(&mut self) {
+        wipe(&mut self.state);
+        wipe(&mut self.block);
+    }
+
+    #[inline(never)]
     fn refill(&mut self) {
         self.block = self.state;
         rounds(&mut self.block);
@@ -100,6 +109,14 @@ fn rounds(x: &mut [u32; BLOCK]) {
     }
 }
 
+impl Drop for ChaCha20 {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+impl ZeroizeOnDrop for ChaCha20 {}
+
 impl TryRng for ChaCha20 {
     type Error = Infallible;
 
@@ -125,5 +142,19 @@ impl TryRng for ChaCha20 {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_is_dropped_leaves_neither_key_nor_words() {
+        let mut stream = ChaCha20::new(&[7; 32], [1, 2, 3]);
+        let _ = stream.try_next_u32();
+        assert!(core::mem::needs_drop::<ChaCha20>());
+        stream.wipe();
+        assert_eq!((stream.state, stream.block), ([0; BLOCK], [0; BLOCK]));
     }
 }

@@ -81,7 +81,7 @@ fn golden_case<M: Model<Target = T>, T: Copy + Default>(
             .loss_and_gradient(&local, &samples, &batch, &mut scratch, &mut update)
             .unwrap();
         let squares = descend(&settings, &global, &local, &mut update);
-        let norm = math::sqrt(squares);
+        let norm = lanes::norm_from(squares, &update);
         let shrink = clip::shrink_factor(norm, clip_norm);
         for ((w, start), difference) in local.iter_mut().zip(&global).zip(&update) {
             *w = start + shrink.unwrap_or(1.0) * difference;

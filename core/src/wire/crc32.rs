@@ -29,6 +29,27 @@ pub fn crc32(bytes: &[u8]) -> u32 {
         .fold(u32::MAX, |crc, byte| half(half(crc ^ u32::from(*byte))))
 }
 
+/// The bit of a message of `bits` bits whose flip changes the checksum by `difference`, if there is
+/// one. A bit of a byte of lower value comes first.
+///
+/// CRC-32 is linear: the change depends on the place alone, and is another one for each place of a
+/// message of less than 2³² − 1 bits.
+pub(crate) fn flipped_bit(difference: u32, bits: usize) -> Option<usize> {
+    // The last bit, and then one bit further from the end at each step.
+    let mut change = 0xedb8_8320;
+    for bit in (0..bits).rev() {
+        if change == difference {
+            return Some(bit);
+        }
+        change = if change & 1 == 1 {
+            (change >> 1) ^ 0xedb8_8320
+        } else {
+            change >> 1
+        };
+    }
+    None
+}
+
 fn half(crc: u32) -> u32 {
     // Four bits are always inside of the table.
     REMAINDERS

@@ -16,8 +16,10 @@ use blake2::{
     digest::block_api::{Buffer, UpdateCore, VariableOutputCore},
 };
 use ctutils::CtEq;
+use zeroize::ZeroizeOnDrop;
 
 use super::Direction;
+use crate::wipe::wipe;
 
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
@@ -31,7 +33,14 @@ pub type Nonce = [u8; NONCE_BYTES];
 /// Separates the key of a session from tags under the device key, whose first byte is 1 or 2.
 const SESSION_LABEL: &[u8] = b"smolfed session";
 
-/// A key under which frames are tagged: of a device, or of one session with it.
+/// Separates fingerprints from both.
+const FINGERPRINT_LABEL: &[u8] = b"smolfed fingerprint";
+
+/// Eight public bytes that tell one thing from another to those who know a key.
+pub type Fingerprint = [u8; 8];
+
+/// A key under which frames are tagged: of a device, or of one session with it. It is overwritten
+/// when it is dropped, and so is the state of a hash under it.
 #[derive(Clone)]
 #[cfg_attr(test, derive(PartialEq))]
 pub struct Key([u8; 32]);
@@ -44,6 +53,10 @@ impl Key {
         Self(secret)
     }
 
+    fn wipe(&mut self) {
+        wipe(&mut self.0);
+    }
+
     /// The bytes, for the device's provisioning record.
     pub(crate) const fn secret(&self) -> &[u8; 32] {
         &self.0
@@ -54,6 +67,26 @@ impl Key {
         let device = device.to_le_bytes();
         let parts = [SESSION_LABEL, &device, device_nonce, coordinator_nonce];
         Self(self.hash(32, &parts))
+    }
+
+    /// The fingerprint of something under this key: BLAKE2s-64(key; "smolfed fingerprint" ‖ parts).
+    ///
+    /// It says nothing of the parts to those who do not know the key. Parts of one kind have the
+    /// same lengths.
+    pub fn fingerprint(&self, parts: [&[u8]; 2]) -> Fingerprint {
+        let [first, second] = parts;
+        let hash = self.hash(8, &[FINGERPRINT_LABEL, first, second]);
+        hash.first_chunk().copied().unwrap_or_default()
+    }
+
+    /// The fingerprint of a device's ledger, which a coordinator remembers.
+    pub fn ledger_fingerprint(&self, device: u32, nonce: &[u8; 16]) -> Fingerprint {
+        self.fingerprint([&device.to_le_bytes(), nonce])
+    }
+
+    /// A pseudo-random function of `input` under this key, another one for each label.
+    pub(crate) fn derive(&self, label: &[u8], input: &[u8]) -> [u8; 32] {
+        self.hash(32, &[label, input])
     }
 
     /// The tag of a frame's header and body.
@@ -93,8 +126,36 @@ impl Key {
     }
 }
 
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+impl ZeroizeOnDrop for Key {}
+
 impl core::fmt::Debug for Key {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Key(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_are_dropped_leave_nothing() {
+        const fn overwrites<T: ZeroizeOnDrop>() -> bool {
+            core::mem::needs_drop::<T>()
+        }
+        const {
+            assert!(overwrites::<Key>());
+            // The state of a hash begins with the key, and its buffer is the key.
+            assert!(overwrites::<Blake2sVarCore>() && overwrites::<Buffer<Blake2sVarCore>>());
+        }
+        let mut key = Key::from_secret([7; 32]);
+        key.wipe();
+        assert_eq!(key.secret(), &[0; 32]);
     }
 }

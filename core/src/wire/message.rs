@@ -6,7 +6,7 @@
 use super::{
     BODY_BYTES, Direction, VERSION,
     bytes::{Reader, Writer},
-    mac::{NONCE_BYTES, Nonce},
+    mac::{Fingerprint, NONCE_BYTES, Nonce},
     pack,
     refusal::Refusal,
 };
@@ -137,8 +137,9 @@ pub enum Message<'a> {
     /// To the device, from a coordinator that has just started: send a hello. Its tag is not
     /// checked.
     Call,
-    /// To the coordinator: the session stands.
-    Ready,
+    /// To the coordinator: the session stands, and this is the device's ledger
+    /// ([`Key::ledger_fingerprint`](super::mac::Key::ledger_fingerprint)).
+    Ready(Fingerprint),
     /// To the device: take part in this round.
     Invitation(PackedInvitation),
     /// To the coordinator: yes, and send this chunk of the model.
@@ -240,7 +241,7 @@ impl<'a> Message<'a> {
             Self::Hello(_) => kind::HELLO,
             Self::Welcome(_) => kind::WELCOME,
             Self::Refused(_) => kind::REFUSED,
-            Self::Ready => kind::READY,
+            Self::Ready(_) => kind::READY,
             Self::Invitation(_) => kind::INVITATION,
             Self::WantModel(_) => kind::WANT_MODEL,
             Self::ModelChunk { .. } => kind::MODEL_CHUNK,
@@ -315,7 +316,7 @@ impl<'a> Message<'a> {
                 shape: Shape::read(reader)?,
                 needs_local_noise: flag(reader.u8()?)?,
             }),
-            kind::READY => Self::Ready,
+            kind::READY => Self::Ready(reader.array()?),
             kind::WANT_MODEL => Self::WantModel(reader.u16()?),
             kind::UPDATE_CHUNK => Self::UpdateChunk(UpdateChunk {
                 index: reader.u16()?,
@@ -339,7 +340,9 @@ impl<'a> Message<'a> {
 
     fn write_by_device(&self, writer: &mut Writer<'_>) -> Option<()> {
         match self {
-            Self::Ready => {}
+            Self::Ready(ledger) => {
+                writer.put(ledger);
+            }
             Self::Hello(hello) => {
                 writer
                     .u32(hello.device)

@@ -4,10 +4,10 @@ use proptest::{collection::vec, prelude::*};
 use std::{format, string::String, vec, vec::Vec};
 
 use super::{
-    BODY_BYTES, Direction, FRAME_BYTES, RAW_BYTES,
+    BODY_BYTES, Direction, FRAME_BYTES, RAW_BYTES, VERSION,
     bytes::Writer,
     cobs::{self, Decoder},
-    crc32::crc32,
+    crc32::{crc32, flipped_bit},
     frame::{Encoded, Frame, Header},
     link::{CoordinatorEnd, DeviceEnd, Link, greet, open_greeting},
     mac::Key,
@@ -41,7 +41,7 @@ pub(crate) fn frames(bytes: &[u8]) -> Vec<Result<Vec<u8>, Refusal>> {
 
 fn header(kind: u8, sequence: u32) -> Header {
     Header {
-        version: 1,
+        version: VERSION,
         kind,
         round: 7,
         sequence,
@@ -130,6 +130,16 @@ proptest! {
 fn the_checksum_is_the_usual_one() {
     assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     assert_eq!(crc32(b""), 0);
+    // A flipped bit is found by what it changes, and nothing else is taken for one.
+    let message = *b"a message of the ledger";
+    for bit in 0..8 * message.len() {
+        let mut flipped = message;
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let difference = crc32(&flipped) ^ crc32(&message);
+        assert_eq!(flipped_bit(difference, 8 * message.len()), Some(bit));
+        assert_eq!(flipped_bit(1 << (bit % 32), 8 * message.len()), None);
+    }
+    assert_eq!(flipped_bit(0, 8 * message.len()), None);
 }
 
 #[test]
@@ -189,12 +199,12 @@ fn strangers_replays_and_late_frames_stay_outside() {
     let forged = other.seal(7, &Message::Done);
     assert_eq!(opened(&mut device, &forged), Err(Refusal::Tag));
     // Its own frame, thrown back.
-    let own = device.seal(7, &Message::Ready);
+    let own = device.seal(7, &Message::Ready([6; 8]));
     assert_eq!(opened(&mut device, &own), Err(Refusal::Tag));
     // Nobody of this version speaks like that, not even with the right key.
     let seal = |header, body: &[u8]| Encoded::seal(header, body, &key(1), Direction::ToDevice);
     let other_version = Header {
-        version: 2,
+        version: VERSION + 1,
         ..header(22, 20)
     };
     assert_eq!(

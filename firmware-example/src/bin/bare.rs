@@ -23,11 +23,11 @@ fn main() -> ! {
 }
 
 /// RAM in the place of flash.
-struct Forgetful([u8; 128]);
+struct Forgetful([u8; 256]);
 
 impl Forgetful {
     const fn new() -> Self {
-        Self([0xff; 128])
+        Self([0xff; 256])
     }
 
     fn part(&mut self, offset: u32, length: usize) -> &mut [u8] {

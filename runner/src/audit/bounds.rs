@@ -1,8 +1,9 @@
-//! Lower bounds on ε from counts of right guesses.
+//! Lower bounds on ε from counts of canaries that an attacker finds: distribution-free, and valid
+//! for any statistic whose threshold does not depend on the counts.
+
+use std::collections::BTreeMap;
 
 use libm::{exp, lgamma, log, log1p};
-
-use super::Confidence;
 
 /// ln P[Binomial(n, p) = k].
 fn ln_mass(n: u64, k: u64, p: f64) -> f64 {
@@ -24,128 +25,168 @@ pub fn upper_tail(n: u64, k: u64, p: f64) -> f64 {
     if p >= 1.0 {
         return 1.0;
     }
-    // Terms fall from the mode on; below it the sum is the complement of the lower tail.
+    // Terms fall from the mode on; below it the sum is the complement of the lower tail. Each
+    // follows from the one before.
+    let odds = p / (1.0 - p);
     let mode = (n as f64 * p) as u64;
     if k > mode {
-        sum_of_falling((k..=n).map(|j| exp(ln_mass(n, j, p))))
+        let next = |j: u64| (n - j) as f64 / (j + 1) as f64 * odds;
+        sum_of_falling(exp(ln_mass(n, k, p)), (k..n).map(next))
     } else {
-        let below = sum_of_falling((0..k).rev().map(|j| exp(ln_mass(n, j, p))));
+        let next = |j: u64| j as f64 / (n - j + 1) as f64 / odds;
+        let below = sum_of_falling(exp(ln_mass(n, k - 1, p)), (1..k).rev().map(next));
         (1.0 - below).max(0.0)
     }
 }
 
-/// A sum of falling terms, up to the first that is too small to change it.
-fn sum_of_falling(terms: impl Iterator<Item = f64>) -> f64 {
-    let mut sum = 0.0;
-    for term in terms {
+/// A sum of falling terms, from the first one and the ratio of each to the one before, up to the
+/// first that is too small to change it.
+fn sum_of_falling(first: f64, ratios: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut term) = (first, first);
+    for ratio in ratios {
+        term *= ratio;
         sum += term;
-        if term < sum * 1e-17 {
+        if term <= sum * 1e-17 {
             break;
         }
     }
     sum
 }
 
-/// The largest p with P[Binomial(n, p) ≤ k] ≥ `error`: Clopper and Pearson's upper limit for a
-/// probability of which `k` of `n` trials were seen; it fails with probability at most `error`.
-#[must_use]
-pub fn probability_at_most(n: u64, k: u64, error: f64) -> f64 {
-    if k >= n {
-        return 1.0;
+/// How many canaries were found in a pair of runs: hits (found where they took part) and alarms
+/// (found where they did not), and the number of pairs with such counts.
+pub type Pairs = BTreeMap<(u32, u32), u64>;
+
+/// How a pair of runs counts: two runs of one seed with `canaries` canaries each, every canary
+/// taking part in one of them, and at most `max_found` found in both runs together.
+#[derive(Clone, Copy, Debug)]
+pub struct PairRule {
+    /// Canaries of a run.
+    pub canaries: u32,
+    /// The largest sum of hits and alarms.
+    pub max_found: u32,
+    /// δ of the claim.
+    pub delta: f64,
+}
+
+/// λ of the bets, as parts of the largest one.
+const BETS: u32 = 60;
+
+impl PairRule {
+    /// The smallest and largest bet's factors: `1 + λW` stays above 0.
+    fn bets(self, epsilon: f64) -> impl Iterator<Item = f64> {
+        let largest = 0.999 / -self.worth(epsilon, 0, self.max_found);
+        (0..BETS).map(move |i| largest * 10f64.powf(-4.0 * f64::from(i) / f64::from(BETS - 1)))
     }
-    // P[≤ k] falls with p; the upper end of the bracket is the safe one.
-    bisect(0.0, 1.0, |p| 1.0 - upper_tail(n, k + 1, p) >= error).1
+
+    /// W of a pair. Each canary takes part in one of the two runs, with a fair coin for the order,
+    /// so that under (ε, δ)-privacy its mean is at most 0: by linearity, under any dependence
+    /// between coordinates and between the two runs.
+    #[must_use]
+    pub fn worth(self, epsilon: f64, hits: u32, alarms: u32) -> f64 {
+        (f64::from(hits) - exp(epsilon) * f64::from(alarms)) / f64::from(self.canaries) - self.delta
+    }
+
+    /// ln E: E is the mean over bets λ of the products of `1 + λW` over pairs with seeds of their
+    /// own. Under (ε, δ)-privacy its expectation is at most 1, so it exceeds 1/α with probability
+    /// at most α (Ville's inequality; Waudby-Smith, Ramdas 2023, arXiv:2010.09686).
+    #[must_use]
+    pub fn ln_e_value(self, epsilon: f64, pairs: &Pairs) -> f64 {
+        let growth = |bet: f64| -> f64 {
+            let of = |(&(hits, alarms), &count): (&(u32, u32), &u64)| {
+                count as f64 * log1p(bet * self.worth(epsilon, hits, alarms))
+            };
+            pairs.iter().map(of).sum()
+        };
+        ln_mean_exp(&self.bets(epsilon).map(growth).collect::<Vec<_>>())
+    }
+
+    /// The largest ε, in steps of 0.01, up to which all are refuted; wrong with probability at
+    /// most `error`.
+    #[must_use]
+    pub fn epsilon_low(self, pairs: &Pairs, error: f64) -> f64 {
+        last_refuted(|epsilon| self.ln_e_value(epsilon, pairs) >= -log(error))
+    }
 }
 
-/// Clopper and Pearson's lower limit.
+/// ln of the mean of exponentials.
 #[must_use]
-pub fn probability_at_least(n: u64, k: u64, error: f64) -> f64 {
-    1.0 - probability_at_most(n, n - k.min(n), error)
+pub fn ln_mean_exp(values: &[f64]) -> f64 {
+    let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = values.iter().map(|value| exp(value - largest)).sum();
+    largest + log(sum / values.len() as f64)
 }
 
-/// How a threshold test went, on runs without and with the canary.
+/// Lower bounds are multiples of one part in so many.
+const STEPS_PER_UNIT: f64 = 100.0;
+/// Where the search for a lower bound ends.
+const MAX_STEPS: u32 = 5_000;
+
+/// The last multiple of 0.01 before the first that is not refuted; 0 if 0 is not.
+///
+/// Steps are tried upwards. A mechanism that is (ε, δ)-private is so for the next multiple as well,
+/// which must be refuted for the answer to be too large.
+fn last_refuted(is_refuted: impl Fn(f64) -> bool) -> f64 {
+    let standing = (0..MAX_STEPS).find(|step| !is_refuted(f64::from(*step) / STEPS_PER_UNIT));
+    f64::from(standing.unwrap_or(MAX_STEPS).saturating_sub(1)) / STEPS_PER_UNIT
+}
+
+/// How one canary a run was found, in as many runs with it as without it, all independent.
 #[derive(Clone, Copy, Debug)]
 pub struct TestCounts {
-    /// Runs without the canary.
-    pub outs: u64,
-    /// Those of them in which the test says that it is there.
-    pub false_positives: u64,
-    /// Runs with the canary.
-    pub ins: u64,
-    /// Those of them in which the test says so.
-    pub true_positives: u64,
+    /// Runs with the canary, and runs without it.
+    pub runs: u64,
+    /// Those with it in which it was found.
+    pub hits: u64,
+    /// Those without it in which it was found.
+    pub alarms: u64,
 }
 
-/// ε from one threshold test: any (ε, δ) has
-/// true-positive rate ≤ e^ε · false-positive rate + δ, and the same for the complements.
-///
-/// Wrong (above the true ε) with probability at most `confidence.error`.
-/// Source: Jagielski, Ullman, Oprea 2020 (arXiv:2006.07709), Section 4, with the limits of
-/// Clopper and Pearson at `error / 2` each.
-#[must_use]
-pub fn from_test(counts: TestCounts, confidence: Confidence) -> f64 {
-    let delta = confidence.delta.get();
-    let ratio = |large: f64, small: f64| {
-        if large > delta && small > 0.0 {
-            log((large - delta) / small)
-        } else {
-            0.0
-        }
-    };
-    let half = confidence.error / 2.0;
-    let true_positive_rate = probability_at_least(counts.ins, counts.true_positives, half);
-    let false_positive_rate = probability_at_most(counts.outs, counts.false_positives, half);
-    // The complementary test uses the same two limits.
-    let direct = ratio(true_positive_rate, false_positive_rate);
-    let complement = ratio(1.0 - false_positive_rate, 1.0 - true_positive_rate);
-    direct.max(complement).max(0.0)
-}
-
-/// How an attacker guessed the coins of canaries.
-#[derive(Clone, Copy, Debug)]
-pub struct Guesses {
-    /// Canaries whose coins were tossed.
-    pub canaries: u64,
-    /// Coins that the attacker guessed.
-    pub guesses: u64,
-    /// Right guesses.
-    pub right: u64,
-}
-
-impl Guesses {
-    /// The largest probability with which an (ε, δ)-private mechanism lets an attacker guess at
-    /// least so many coins right.
+impl TestCounts {
+    /// The largest ε, in steps of 0.01, up to which all are refuted; wrong with probability at
+    /// most `error`.
     ///
-    /// Source: Steinke, Nasr, Jagielski 2023 (arXiv:2305.08846), Theorem 5.2:
-    /// `f(v) + 2mδ · max over i of (f(v-i) - f(v)) / i`, f the upper tail of
-    /// Binomial(r, 1/(1+e^-ε)).
+    /// With the false-positive rate F, (ε, δ)-privacy bounds the true-positive rate by e^ε F + δ.
+    /// Both tails are p-values of independent runs; their product is at most c with probability
+    /// c (1 - ln c), whatever F is (Fisher's method).
     #[must_use]
-    pub fn probability(self, epsilon: f64, delta: f64) -> f64 {
-        let p = 1.0 / (1.0 + exp(-epsilon));
-        let tail = upper_tail(self.guesses, self.right, p);
-        let mut slope: f64 = 0.0;
-        let mut reached = tail;
-        for i in 1..=self.right.min(self.canaries) {
-            reached += exp(ln_mass(self.guesses, self.right - i, p));
-            slope = slope.max((reached - tail) / i as f64);
-            // Once all of the probability is reached, longer steps are flatter.
-            if reached >= 1.0 - 1e-12 {
-                break;
+    pub fn epsilon_low(self, delta: f64, error: f64) -> f64 {
+        let c = bisect(0.0, error, |c| c <= 0.0 || c * (1.0 - log(c)) <= error).0;
+        let tails = |epsilon: f64, rate: f64| {
+            let few_alarms = 1.0 - upper_tail(self.runs, self.alarms + 1, rate);
+            let largest = (exp(epsilon) * rate + delta).min(1.0);
+            (few_alarms, upper_tail(self.runs, self.hits, largest))
+        };
+        // Both tails are log-concave in F: their product has one peak. It grows with epsilon, so
+        // that the first step which is not refuted is found by halving.
+        let peak = |epsilon: f64| {
+            let (mut low, mut high) = (0.0, 1.0);
+            for _ in 0..50 {
+                let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+                let (at_a, at_b) = (tails(epsilon, a), tails(epsilon, b));
+                // Where a tail is too small for a number, the other one decides the side.
+                match at_a.1 <= 0.0 || at_a.0 * at_a.1 < at_b.0 * at_b.1 {
+                    true => low = a,
+                    false => high = b,
+                }
+            }
+            let (few_alarms, many_hits) = tails(epsilon, f64::midpoint(low, high));
+            few_alarms * many_hits
+        };
+        let is_refuted = |step: u32| peak(f64::from(step) / STEPS_PER_UNIT) <= c;
+        if !is_refuted(0) {
+            return 0.0;
+        }
+        let (mut low, mut high) = (0, MAX_STEPS);
+        while high - low > 1 {
+            let middle = u32::midpoint(low, high);
+            match is_refuted(middle) {
+                true => low = middle,
+                false => high = middle,
             }
         }
-        (tail + 2.0 * self.canaries as f64 * delta * slope).min(1.0)
+        f64::from(low) / STEPS_PER_UNIT
     }
-}
-
-/// The largest ε that these guesses refute at this δ; wrong with probability at most `error`.
-#[must_use]
-pub fn from_guesses(guesses: Guesses, delta: f64, error: f64) -> f64 {
-    const MAX_EPSILON: f64 = 50.0;
-    let is_refuted = |epsilon: f64| guesses.probability(epsilon, delta) <= error;
-    if !is_refuted(0.0) {
-        return 0.0;
-    }
-    bisect(0.0, MAX_EPSILON, is_refuted).0
 }
 
 /// The bracket of the point up to which `holds`, which must hold at `low` if anywhere.
@@ -164,7 +205,6 @@ fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> (f64, f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smolfed_accounting::Delta;
 
     #[test]
     fn tails_are_those_of_the_binomial() {
@@ -179,52 +219,102 @@ mod tests {
         assert!((upper_tail(100_000, 50_000, 0.5) - 0.501_261_6).abs() < 1e-6);
     }
 
+    const RULE: PairRule = PairRule {
+        canaries: 10,
+        max_found: 4,
+        delta: 0.01,
+    };
+
     #[test]
-    fn limits_of_clopper_and_pearson_are_the_published_ones() {
-        // Rule of three: nothing seen in n trials.
-        assert!((probability_at_most(100, 0, 0.05) - (1.0 - 0.05f64.powf(0.01))).abs() < 1e-12);
-        // 10 of 100 at 97.5 % each way: [0.0490047, 0.1762226].
-        assert!((probability_at_most(100, 10, 0.025) - 0.176_222_6).abs() < 1e-6);
-        assert!((probability_at_least(100, 10, 0.025) - 0.049_004_7).abs() < 1e-6);
-        assert_eq!(probability_at_least(10, 0, 0.05), 0.0);
-        assert_eq!(probability_at_most(10, 10, 0.05), 1.0);
+    fn no_bet_loses_all_and_fair_counts_win_nothing() {
+        for epsilon in [0.0, 1.0, 6.0] {
+            let worst = RULE.worth(epsilon, 0, RULE.max_found);
+            assert!(RULE.bets(epsilon).all(|bet| 1.0 + bet * worst > 0.0));
+        }
+        // One hit an alarm, and δ: W is -δ on average.
+        let fair = Pairs::from([((1, 1), 5_000), ((0, 0), 5_000)]);
+        assert!(RULE.ln_e_value(0.0, &fair) < 0.0);
+        assert_eq!(RULE.epsilon_low(&fair, 1e-3), 0.0);
     }
 
     #[test]
-    fn a_perfect_attack_is_limited_by_its_trials_only() {
-        let bound = |false_positives, true_positives| {
-            let counts = TestCounts {
-                outs: 1000,
-                false_positives,
-                ins: 1000,
-                true_positives,
-            };
-            let delta = Delta::new(1e-5).unwrap();
-            from_test(counts, Confidence { delta, error: 1e-3 })
+    fn the_bound_approaches_the_ratio_of_hits_and_alarms() {
+        // Hits in 1 of 10 trials, alarms in 1 of 40: ln((0.1 - 0.01) / 0.025) = 1.281.
+        let many = |n: u64| Pairs::from([((1, 0), 3 * n), ((1, 1), n)]);
+        let low = |n| RULE.epsilon_low(&many(n), 1e-3);
+        assert!(low(100) < low(1_000) && low(1_000) < low(100_000));
+        assert!((1.2..=1.281).contains(&low(100_000)), "{}", low(100_000));
+    }
+
+    /// Exactly, for 12 pairs of one canary with independent hits and alarms.
+    #[test]
+    fn pairs_refute_a_true_epsilon_as_rarely_as_is_said() {
+        let (pairs, error, epsilon, alarm) = (12u32, 0.05, 1.0, 0.2);
+        let hit = f64::exp(epsilon) * alarm;
+        let rule = PairRule {
+            canaries: 1,
+            max_found: 2,
+            delta: 0.0,
         };
-        let perfect = bound(0, 1000);
-        assert!((4.0..7.0).contains(&perfect), "{perfect}");
-        assert_eq!(bound(500, 500), 0.0);
+        let outcomes = [
+            ((1, 0), hit * (1.0 - alarm)),
+            ((0, 1), (1.0 - hit) * alarm),
+            ((1, 1), hit * alarm),
+            ((0, 0), (1.0 - hit) * (1.0 - alarm)),
+        ];
+        let factorial = |n: u32| lgamma(f64::from(n) + 1.0);
+        let (mut wrong, mut total) = (0.0, 0.0);
+        for a in 0..=pairs {
+            for b in 0..=pairs - a {
+                for c in 0..=pairs - a - b {
+                    let counts = [a, b, c, pairs - a - b - c];
+                    let terms = counts.iter().zip(outcomes);
+                    let ln = |(n, (_, p)): (&u32, (_, f64))| f64::from(*n) * log(p) - factorial(*n);
+                    let mass = exp(factorial(pairs) + terms.map(ln).sum::<f64>());
+                    let found = outcomes.iter().zip(counts);
+                    let found = found.map(|((pair, _), n)| (*pair, u64::from(n))).collect();
+                    total += mass;
+                    if rule.epsilon_low(&found, error) > epsilon {
+                        wrong += mass;
+                    }
+                }
+            }
+        }
+        assert!(
+            (total - 1.0).abs() < 1e-9 && wrong <= error,
+            "{wrong} of {total}"
+        );
     }
 
     #[test]
-    fn guesses_without_delta_are_a_binomial_test() {
-        // r of r right: refuted while p^r <= error.
-        let expected = {
-            let p = 1e-3f64.powf(1.0 / 100.0);
-            (p / (1.0 - p)).ln()
+    fn one_canary_a_run_is_limited_by_its_trials_only() {
+        let low = |runs, hits, alarms| {
+            let counts = TestCounts { runs, hits, alarms };
+            counts.epsilon_low(1e-5, 1e-3)
         };
-        let bound = |right, delta| {
-            let guesses = Guesses {
-                canaries: 100,
-                guesses: 100,
-                right,
-            };
-            from_guesses(guesses, delta, 1e-3)
-        };
-        let found = bound(100, 0.0);
-        assert!((found - expected).abs() < 1e-6, "{found} {expected}");
-        assert_eq!(bound(50, 0.0), 0.0);
-        assert!(bound(100, 1e-4) < found);
+        assert!((4.0..7.0).contains(&low(1_000, 1_000, 0)));
+        assert_eq!(low(1_000, 500, 500), 0.0);
+        // ln(0.3 / 0.1) = 1.0986.
+        let many = low(100_000, 30_000, 10_000);
+        assert!((1.0..1.0986).contains(&many), "{many}");
+    }
+
+    /// The product of both tails at the true rates is at most c as rarely as is said: exactly, for
+    /// 12 runs of each kind.
+    #[test]
+    fn a_true_epsilon_is_refuted_as_rarely_as_is_said() {
+        let (runs, rate, error) = (12, 0.2, 0.05);
+        let epsilon = 1.0;
+        let hit_rate = f64::exp(epsilon) * rate;
+        let mut wrong = 0.0;
+        for hits in 0..=runs {
+            for alarms in 0..=runs {
+                let counts = TestCounts { runs, hits, alarms };
+                if counts.epsilon_low(0.0, error) > epsilon {
+                    wrong += exp(ln_mass(runs, hits, hit_rate) + ln_mass(runs, alarms, rate));
+                }
+            }
+        }
+        assert!(wrong <= error, "{wrong}");
     }
 }

@@ -1,10 +1,13 @@
-//! Canaries: a method whose devices send the worst update that clipping allows, each along a
-//! different coordinate.
+//! Canaries: a method whose devices send the worst update that clipping allows, each along other
+//! coordinates.
 //!
 //! No update of norm L is easier to detect than ±L along one coordinate, and with different
 //! coordinates canaries do not interfere. All else is the round that `smolfed run` runs: the draw
 //! of the cohort, clipping, the grid and its checks, the exact sum, the noise, its streams, the
-//! denominator.
+//! denominator. The other devices of a cohort do not answer, which is a zero update as it is in a
+//! fleet, and costs no time.
+
+use std::ops::Range;
 
 use smolfed_accounting::Sampling;
 use smolfed_core::stream::Root;
@@ -13,54 +16,74 @@ use smolfed_core::train::{TrainError, TrainReport};
 use crate::data::federation::Federation;
 use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
 use crate::method::state::StateError;
-use crate::release::{Contribution, Encoding, PrivateSum};
+use crate::release::{Contribution, Encoding, Fault, Outcome, PrivateSum};
 use crate::source::simulated::train_cohort;
 use crate::source::{CohortSum, Draw, Simulated, Source, SourceError};
 use crate::task::Task;
 
-/// The update before it is clipped, in clip norms.
+/// The entries of an update before it is clipped, in clip norms.
 const LENGTH: f32 = 10.0;
 
-/// What a canary sends that does not take part.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum OtherWorld {
-    /// Nothing: it is absent (add-remove).
-    Absent,
-    /// A zero update: an observer of each upload sees that it took part in any case.
-    Zero,
-    /// The opposite update (replace-one).
+/// What a canary sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sends {
+    /// Its update.
+    Update,
+    /// The opposite update: it does not take part (replace-one).
     Opposite,
+    /// A zero update: it does not take part, as an observer of each upload sees it.
+    Zero,
+    /// Nothing: it does not take part and is absent (add-remove).
+    Nothing,
 }
 
-/// Device j is a canary at coordinate j; the devices after the canaries send zeros.
+/// A device that is a canary.
+#[derive(Clone, Debug)]
+pub struct Canary {
+    /// The device.
+    pub device: u32,
+    /// The coordinates of its update that are not zero.
+    pub support: Range<usize>,
+    /// What it sends.
+    pub sends: Sends,
+}
+
+/// The canaries of a run, in ascending order of devices.
 #[derive(Clone, Debug)]
 pub struct Canaries {
     /// The layout of the experiment's model, which is not trained.
     pub task: Task,
-    /// The length of the model.
+    /// Coordinates of an update.
     pub coordinates: usize,
-    /// Whether each canary takes part.
-    pub is_in: Vec<bool>,
-    /// What those send that do not.
-    pub other: OtherWorld,
-    /// Whether the attacker sees each upload by itself (local trust).
+    /// The devices.
+    pub canaries: Vec<Canary>,
+    /// Whether the canaries take part in every round, drawn or not.
+    pub is_forced: bool,
+    /// Rounds from this one on have no canaries: they have taken part as often as is claimed.
+    pub joins: u32,
+    /// Whether the attacker sees each upload by itself (local trust): what is released are then
+    /// the uploads of the canaries, one after the other.
     pub sees_uploads: bool,
 }
 
 impl Canaries {
-    /// Whether a device can be drawn.
-    fn is_present(&self, device: u32) -> bool {
-        let is_out = self.is_in.get(device as usize) == Some(&false);
-        !(is_out && self.other == OtherWorld::Absent)
+    fn of(&self, device: u32) -> Option<&Canary> {
+        let found = self.canaries.binary_search_by_key(&device, |c| c.device);
+        found.ok().and_then(|index| self.canaries.get(index))
     }
 
-    /// What a device sends, in units of its update.
-    fn sign(&self, device: u32) -> f32 {
-        match (self.is_in.get(device as usize), self.other) {
-            (None, _) | (Some(false), OtherWorld::Absent | OtherWorld::Zero) => 0.0,
-            (Some(true), _) => 1.0,
-            (Some(false), OtherWorld::Opposite) => -1.0,
+    /// The cohort that was drawn, with the canaries that take part in any case and without those
+    /// that are absent.
+    fn cohort(&self, mut drawn: Vec<u32>, round: u32) -> Vec<u32> {
+        let is_late = round >= self.joins;
+        if self.is_forced && !is_late {
+            drawn.extend(self.canaries.iter().map(|canary| canary.device));
+            drawn.sort_unstable();
+            drawn.dedup();
         }
+        let is_absent = |canary: &Canary| is_late || canary.sends == Sends::Nothing;
+        drawn.retain(|device| !self.of(*device).is_some_and(is_absent));
+        drawn
     }
 }
 
@@ -70,7 +93,10 @@ impl Method for Canaries {
     }
 
     fn shared_count(&self) -> usize {
-        self.coordinates
+        match self.sees_uploads {
+            true => self.coordinates * self.canaries.len(),
+            false => self.coordinates,
+        }
     }
 
     fn shares_a_model(&self) -> bool {
@@ -78,7 +104,7 @@ impl Method for Canaries {
     }
 
     fn initial(&self, _: &Root) -> Vec<f32> {
-        vec![0.0; self.coordinates]
+        vec![0.0; self.shared_count()]
     }
 
     fn begin<'a>(
@@ -117,8 +143,14 @@ impl Trainer for CanaryTrainer<'_> {
         };
         let update = contribution.update();
         update.fill(0.0);
-        if let Some(entry) = update.get_mut(device as usize) {
-            *entry = self.canaries.sign(device) * LENGTH * grid.clip_norm().get();
+        if let Some(canary) = self.canaries.of(device) {
+            let entry = LENGTH * grid.clip_norm().get();
+            let support = update.get_mut(canary.support.clone()).unwrap_or_default();
+            match canary.sends {
+                Sends::Update => support.fill(entry),
+                Sends::Opposite => support.fill(-entry),
+                Sends::Zero | Sends::Nothing => {}
+            }
         }
         let mut report = TrainReport::default();
         contribution
@@ -128,13 +160,47 @@ impl Trainer for CanaryTrainer<'_> {
     }
 }
 
-/// Simulated devices of which some canaries are absent. Under local trust the attacker sees each
-/// upload by itself, and looks only at the device's own coordinate.
+/// Simulated devices of which some are canaries.
 pub struct CanarySource<'a> {
-    /// The devices.
-    pub federation: &'a Federation,
-    /// The canaries.
-    pub canaries: &'a Canaries,
+    federation: &'a Federation,
+    canaries: &'a Canaries,
+    fault: Fault,
+    /// The cohort of the last round, as it was drawn.
+    pub drawn: Vec<u32>,
+}
+
+impl<'a> CanarySource<'a> {
+    /// Before the first round.
+    #[must_use]
+    pub const fn new(federation: &'a Federation, canaries: &'a Canaries, fault: Fault) -> Self {
+        Self {
+            federation,
+            canaries,
+            fault,
+            drawn: Vec::new(),
+        }
+    }
+
+    /// The uploads of the canaries, one after the other.
+    fn uploads(
+        &self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<PrivateSum, SourceError> {
+        let length = self.canaries.coordinates;
+        let one = Assignment {
+            global: assignment.global.get(..length).unwrap_or_default(),
+            ..*assignment
+        };
+        let mut all = PrivateSum::zero(0);
+        for canary in &self.canaries.canaries {
+            let is_there = cohort.binary_search(&canary.device).is_ok();
+            let devices: &[u32] = if is_there { &[canary.device] } else { &[] };
+            all.append(&train_cohort(&one, learner, self.federation, devices)?.sum);
+        }
+        Ok(all)
+    }
 }
 
 impl Source for CanarySource<'_> {
@@ -144,11 +210,18 @@ impl Source for CanarySource<'_> {
         root: &Root,
         round: u32,
     ) -> Result<Option<Draw>, SourceError> {
-        let drawn = Simulated(self.federation).draw(sampling, root, round)?;
-        Ok(drawn.map(|mut draw| {
-            draw.cohort
-                .retain(|device| self.canaries.is_present(*device));
-            draw
+        let from = if self.fault == Fault::CohortKept {
+            0
+        } else {
+            round
+        };
+        let Some(draw) = Simulated(self.federation).draw(sampling, root, from)? else {
+            return Ok(None);
+        };
+        self.drawn.clone_from(&draw.cohort);
+        Ok(Some(Draw {
+            number: round,
+            cohort: self.canaries.cohort(draw.cohort, round),
         }))
     }
 
@@ -158,19 +231,17 @@ impl Source for CanarySource<'_> {
         learner: &mut dyn Learner,
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
-        if !self.canaries.sees_uploads {
-            return Ok(train_cohort(assignment, learner, self.federation, cohort)?);
+        if self.canaries.sees_uploads {
+            return Ok(CohortSum {
+                sum: self.uploads(assignment, learner, cohort)?,
+                outcomes: Vec::new(),
+                left_out_messages: Vec::new(),
+            });
         }
-        let mut total = CohortSum {
-            sum: PrivateSum::zero(assignment.global.len()),
-            outcomes: Vec::with_capacity(cohort.len()),
-            left_out_messages: Vec::new(),
-        };
-        for device in cohort {
-            let upload = train_cohort(assignment, learner, self.federation, &[*device])?;
-            total.sum.absorb(&upload.sum.only(*device as usize));
-            total.outcomes.extend(upload.outcomes);
-        }
-        Ok(total)
+        let canaries = |device: &&u32| self.canaries.of(**device).is_some();
+        let answering: Vec<u32> = cohort.iter().filter(canaries).copied().collect();
+        let mut sum = train_cohort(assignment, learner, self.federation, &answering)?;
+        sum.outcomes.resize(cohort.len(), Outcome::Missing);
+        Ok(sum)
     }
 }

@@ -5,16 +5,24 @@ mod membership;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
+use indicatif::ProgressBar;
 use serde_json::json;
+use smolfed_accounting::Delta;
 
 use super::CliError;
 use super::session::{in_pool, progress_bar};
 use super::text::{aligned, wrapped};
+use crate::audit::attack::{self, Attack, Size};
+use crate::audit::check::{Check, ERROR};
+use crate::audit::direct;
+use crate::audit::matrices::Matrices;
 use crate::audit::target::{Target, TargetError};
-use crate::audit::{Confidence, Finding, many_runs, one_run};
+use crate::audit::{Confidence, Finding};
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
-use crate::number::lower;
+use crate::experiment::Experiment;
+use crate::number::{lower, significant};
+use crate::privacy::PrivacyStatement;
 use crate::release::Fault;
 use crate::run;
 use crate::run::directory::RunDir;
@@ -23,8 +31,12 @@ use crate::run::directory::RunDir;
 ///
 /// Canary devices, each with the largest update that clipping allows, go through the rounds of a
 /// run (sampling, clipping, grid, sum, noise, average); only local training is left out. An
-/// attacker who sees every average guesses which of them took part. A lower bound above the claimed
+/// attacker who sees every average finds those that took part. A lower bound above the claimed
 /// epsilon reveals a bug.
+///
+/// Direct tests look at each part of the mechanism: the noise of every round and block of
+/// coordinates, what one device can change, the cohorts, the charges. The exit code is 1 if a test
+/// fails or the claim is refuted.
 ///
 /// With --membership, the experiment is trained without noise, as DP-Fed and as DP-Fed-LS, and a
 /// membership inference attack is run on each of the three models; with --run, the report of that
@@ -45,13 +57,13 @@ pub(super) struct Args {
     /// The seed of all randomness; the same as --set seed=N.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Canaries in the attack on one run; at most the number of devices.
-    #[arg(long, value_name = "M", default_value_t = 1000)]
+    /// Canaries of a run; at most the number of devices.
+    #[arg(long, value_name = "M", default_value_t = 64)]
     canaries: u32,
-    /// Runs in the attack on many runs: N with and N without the canary to choose the threshold,
-    /// and as many again to evaluate it.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    runs: u32,
+    /// Pairs of runs; a tenth as many again choose the thresholds. With more of them the lower
+    /// bound comes closer to the true epsilon. By default as many as take a few seconds.
+    #[arg(long, value_name = "N")]
+    runs: Option<u32>,
     /// The probability with which any of the lower bounds may be wrong.
     #[arg(long, value_name = "P", default_value_t = 1e-3)]
     error: f64,
@@ -72,6 +84,23 @@ pub(super) struct Args {
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    fn size(&self, experiment: &Experiment, default_pairs: impl FnOnce() -> u32) -> Size {
+        Size {
+            seed: experiment.config.seed,
+            pairs: self.runs.unwrap_or_else(default_pairs),
+            canaries: self.canaries,
+        }
+    }
+
+    const fn confidence(&self, delta: Delta) -> Confidence {
+        Confidence {
+            delta,
+            error: self.error,
+        }
+    }
 }
 
 /// Runs the command.
@@ -117,50 +146,164 @@ fn mechanism(
     out: &mut (impl Write + IsTerminal),
 ) -> Result<(), CliError> {
     let (experiment, federation) = run::prepare(config, folders)?;
-    let target = Target::new(&experiment, &federation, args.fault)?;
-    let privacy = &experiment.privacy;
-    // The claim of the run's accountant comes first.
-    let claims = privacy.statements(u64::from(target.rounds()))?;
-    let claim = claims.first().ok_or(TargetError::NothingClaimed)?;
-    let bar = progress_bar(2, "attack");
-    let seed = experiment.config.seed;
-    let confidence = Confidence {
-        delta: privacy.delta,
-        error: args.error / 2.0,
-    };
-    let mut findings = one_run::audit(&target, seed, args.canaries, confidence)?;
-    bar.inc(1);
-    findings.extend(many_runs::audit(&target, seed, args.runs, confidence)?);
+    let matrices = Matrices::new(&experiment, args.fault)?;
+    let bar = progress_bar(3, "direct tests, attack");
+    let mut parts = Vec::new();
+    match Target::new(&experiment, &federation, args.fault) {
+        Ok(target) => parts.push(Part::of_updates(args, &experiment, &target, &bar)?),
+        // Devices may send matrices with noise beside updates without any.
+        Err(TargetError::NothingClaimed) if matrices.is_some() => {}
+        Err(error) => return Err(error.into()),
+    }
+    if let Some(matrices) = &matrices {
+        parts.push(Part::of_matrices(args, &experiment, matrices));
+    }
     bar.finish_and_clear();
-    let largest = findings.iter().map(|f| f.epsilon_low).fold(0.0, f64::max);
-    let is_refuted = largest > claim.epsilon;
     if args.json {
-        let document = json!({
-            "claim": claim,
-            "fault": args.fault.name(),
-            "error": args.error,
-            "epsilon_low": largest,
-            "is_refuted": is_refuted,
-            "findings": findings,
-        });
-        writeln!(out, "{document}")?;
+        writeln!(out, "{}", document(args, &parts))?;
     } else {
-        write!(out, "{}", table(&findings))?;
-        let words = wrapped(&claim.in_words(), out.is_terminal());
-        writeln!(
-            out,
-            "\nproved:  epsilon >= {} (wrong with probability at most {})\nclaimed: {words}",
-            lower(largest, 4),
-            args.error
-        )?;
+        for (index, part) in parts.iter().enumerate() {
+            let blank = if index == 0 { "" } else { "\n" };
+            write!(out, "{blank}{}", part.text(args.error, out.is_terminal()))?;
+        }
     }
-    if is_refuted {
-        return Err(CliError::Stopped(format!(
-            "the claim is refuted: the epsilon of this mechanism is at least {}",
-            lower(largest, 4)
-        )));
+    verdict(&parts)
+}
+
+/// What was audited, with a claim of its own.
+struct Part {
+    claim: PrivacyStatement,
+    pairs: u32,
+    attack: Attack,
+    checks: Vec<Check>,
+}
+
+impl Part {
+    fn of_updates(
+        args: &Args,
+        experiment: &Experiment,
+        target: &Target<'_>,
+        bar: &ProgressBar,
+    ) -> Result<Self, CliError> {
+        let privacy = &experiment.privacy;
+        // The claim of the run's accountant comes first.
+        let claims = privacy.statements(u64::from(target.rounds()))?;
+        let claim = claims.into_iter().next();
+        let claim = claim.ok_or(TargetError::NothingClaimed)?;
+        let mut checks = direct::audit(target, experiment.config.seed, direct::VALUES)?;
+        bar.inc(1);
+        let default = || Size::default_pairs(target, args.canaries);
+        let size = args.size(experiment, default);
+        let attack = attack::audit(target, size, args.confidence(privacy.delta))?;
+        bar.inc(1);
+        checks.extend(direct::curve(target, &attack, privacy.delta));
+        Ok(Self {
+            claim,
+            pairs: size.pairs,
+            attack,
+            checks,
+        })
     }
-    Ok(())
+
+    fn of_matrices(args: &Args, experiment: &Experiment, matrices: &Matrices) -> Self {
+        let size = args.size(experiment, || matrices.default_pairs(args.canaries));
+        let claim = matrices.claim.clone();
+        Self {
+            attack: matrices.attack(size, args.confidence(claim.delta)),
+            checks: matrices.checks(size.seed),
+            pairs: size.pairs,
+            claim,
+        }
+    }
+
+    fn epsilon_low(&self) -> f64 {
+        let bounds = self.attack.findings.iter().map(|f| f.epsilon_low);
+        bounds.fold(0.0, f64::max)
+    }
+
+    fn is_refuted(&self) -> bool {
+        self.epsilon_low() > self.claim.epsilon
+    }
+
+    fn is_as_claimed(&self) -> bool {
+        self.checks.iter().all(|check| check.is_as_claimed)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "claim": self.claim,
+            "runs": self.pairs,
+            "canaries": self.attack.canaries,
+            "epsilon_low": self.epsilon_low(),
+            "epsilon_estimate": self.attack.epsilon_estimate,
+            "is_refuted": self.is_refuted(),
+            "findings": self.attack.findings,
+            "is_as_claimed": self.is_as_claimed(),
+            "checks": self.checks,
+            "checks_error": ERROR * self.checks.len() as f64,
+        })
+    }
+
+    fn text(&self, error: f64, is_terminal: bool) -> String {
+        format!(
+            "{}\n{}\nproved:    epsilon >= {} (wrong with probability at most {error})\n\
+             estimated: epsilon = {} (from a fit, not a proof)\nclaimed:   {}\n",
+            table(&self.attack.findings),
+            verdicts(&self.checks),
+            lower(self.epsilon_low(), 4),
+            significant(self.attack.epsilon_estimate, 3),
+            wrapped(&self.claim.in_words(), is_terminal)
+        )
+    }
+}
+
+/// The JSON document: that of the updates if something is claimed about them, with that of the
+/// matrices, if there are any, in `matrices`.
+fn document(args: &Args, parts: &[Part]) -> serde_json::Value {
+    let mut parts = parts.iter().map(Part::json);
+    let mut document = parts.next().unwrap_or_default();
+    document["fault"] = args.fault.name().into();
+    document["error"] = args.error.into();
+    if let Some(matrices) = parts.next() {
+        document["matrices"] = matrices;
+    }
+    document
+}
+
+/// The end of an audit: a failure if a bound refutes its claim, or a direct test does.
+fn verdict(parts: &[Part]) -> Result<(), CliError> {
+    let mut reasons = Vec::new();
+    for part in parts {
+        if part.is_refuted() {
+            reasons.push(format!(
+                "the epsilon of this mechanism is at least {}",
+                lower(part.epsilon_low(), 4)
+            ));
+        }
+        let failed = part.checks.iter().filter(|check| !check.is_as_claimed);
+        reasons.extend(failed.map(|check| format!("{} ({})", check.test, check.evidence)));
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let reasons = reasons.join("; ");
+    Err(CliError::Stopped(format!(
+        "the claim is refuted: {reasons}"
+    )))
+}
+
+fn verdicts(checks: &[Check]) -> String {
+    let head = ["direct test", "as claimed", "evidence"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(checks.iter().map(|check| {
+        let verdict = if check.is_as_claimed { "yes" } else { "NO" };
+        vec![
+            check.test.to_owned(),
+            verdict.to_owned(),
+            check.evidence.clone(),
+        ]
+    }));
+    aligned(&rows)
 }
 
 fn table(findings: &[Finding]) -> String {

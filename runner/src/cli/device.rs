@@ -14,6 +14,7 @@ use smolfed_core::provision::{Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Phase, Session};
 use smolfed_core::stream::{Purpose, Root, StreamId};
+use zeroize::Zeroizing;
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
@@ -111,7 +112,7 @@ impl Device<'_> {
                 CliError::Usage(format!("the samples do not fit `--model`: {error}"))
             })?;
         let mut memory = SessionMemory::new(&model, samples.len());
-        let nonces = Root::from_secret(secret().map_err(|e| CliError::Stopped(e.to_string()))?);
+        let nonces = Root::from_secret(*secret().map_err(|e| CliError::Stopped(e.to_string()))?);
         let nonces = nonces.stream(StreamId {
             purpose: Purpose::SessionNonces,
             round: 0,
@@ -278,8 +279,8 @@ fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
     Ledger::open(flash).map_err(|error| refused(path, error))
 }
 
-/// The device's record, which only its owner may be able to read.
-fn read_record(path: &Path) -> Result<Vec<u8>, CliError> {
+/// The device's record, which only its owner may be able to read; overwritten when it is dropped.
+fn read_record(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
     let mut file = File::open(path).map_err(|error| refused(path, error))?;
     if !is_private(&file).map_err(|error| refused(path, error))? {
         let path = path.display();
@@ -287,7 +288,9 @@ fn read_record(path: &Path) -> Result<Vec<u8>, CliError> {
             "{path} contains secrets and can be read by others: run `chmod 600 {path}`"
         )));
     }
-    let mut page = Vec::new();
+    // Room for all of it: a vector that grows leaves copies behind.
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut page = Zeroizing::new(Vec::with_capacity(length as usize + 1));
     file.read_to_end(&mut page)
         .map_err(|error| refused(path, error))?;
     Ok(page)
@@ -299,6 +302,7 @@ fn read_csv(path: &Path, label: &str) -> Result<Dataset, CliError> {
         label: label.to_owned(),
         device: None,
         ignore: Vec::new(),
+        classes: None,
         task: dataset::TaskKind::Regression,
     };
     let table = csv::parse(&bytes, &columns).map_err(|error| refused(path, error))?;

@@ -4,6 +4,7 @@ mod account;
 mod document;
 mod mechanism;
 mod plan;
+mod verify;
 
 pub(super) use account::{Args as AccountArgs, run as account};
 pub(super) use plan::{Args as PlanArgs, run as plan};

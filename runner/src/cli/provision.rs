@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use smolfed_core::ledger::{Budget, Ledger};
+use smolfed_core::ledger::{Budget, Ledger, LedgerNonce, MaxJump};
 use smolfed_core::provision::{self, ProvisionError};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Identity, Policy};
 use smolfed_core::stream::Root;
 use smolfed_core::wire::mac::Key;
+use zeroize::Zeroizing;
 
 use super::CliError;
 use crate::config::{Config, Override};
@@ -32,8 +33,9 @@ use crate::task::Task;
 /// A record contains the device's number, its key, the secret root of its random streams, and its
 /// limits: by default as many participations as the experiment has rounds, the experiment's epochs
 /// and, under local trust, at least its noise. Writes keys.toml, and for each device device-K.bin
-/// and a blank device-K.ledger, needed only if the device runs as a process. Only their owner can
-/// read the files, and nothing is overwritten. Copy each record to its device, then delete it here.
+/// and a new device-K.ledger, for a device that is a process or has no random number generator.
+/// Only their owner can read the files, and nothing is overwritten. Copy the files of each device
+/// to it once, then delete them here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -53,6 +55,10 @@ pub(super) struct Args {
     /// Maximum participations of a device in its lifetime; by default the experiment's rounds.
     #[arg(long, value_name = "N")]
     budget: Option<u32>,
+    /// How many round numbers ahead of its ledger a device accepts a round, so that no message can
+    /// use up its numbers; by default 65536, or less for budgets above 65534.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_jump: Option<u32>,
     /// Derive the devices' random streams from a seed, as in a simulation. For tests and
     /// demonstrations only: whoever knows the seed can subtract their noise.
     #[arg(long, value_name = "N")]
@@ -95,25 +101,27 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let policy = policy(args, &experiment);
     let mut keys = BTreeMap::new();
     for device in args.devices.clone() {
-        let key = secret().map_err(|error| CliError::Stopped(error.to_string()))?;
+        let random = || secret().map_err(|error| CliError::Stopped(error.to_string()));
+        let key = random()?;
         let root = match args.seed {
             Some(seed) => Root::from_seed(seed),
-            None => {
-                Root::from_secret(secret().map_err(|error| CliError::Stopped(error.to_string()))?)
-            }
+            None => Root::from_secret(*random()?),
         };
+        let nonce = random()?.first_chunk().copied().unwrap_or_default();
         let identity = Identity {
             device,
-            key: Key::from_secret(key),
+            key: Key::from_secret(*key),
             root,
         };
         let data = args.with_data.then_some(&federation);
-        let record = record(&identity, &policy, experiment.task(), data)
+        let page = record(&identity, &policy, experiment.task(), data)
+            .map(Zeroizing::new)
             .map_err(|error| CliError::Usage(format!("device {device}: {error}")))?;
-        files.write(device, &record)?;
+        files.write(device, &page, nonce)?;
         keys.insert(device, key);
     }
-    write_private(&files.keys(), keys::to_toml(&keys, args.seed).as_bytes())?;
+    let text = keys::to_toml(&keys, args.seed);
+    write_private(&files.keys(), text.as_bytes())?;
     if let Some(seed) = args.seed {
         eprintln!(
             "the devices' random streams are derived from seed {seed}: for tests and \
@@ -158,12 +166,12 @@ impl Files<'_> {
         }
     }
 
-    /// Writes the record and a blank ledger of a device.
-    fn write(&self, device: u32, record: &[u8]) -> Result<(), CliError> {
+    /// Writes the record and a new ledger of a device.
+    fn write(&self, device: u32, record: &[u8], nonce: LedgerNonce) -> Result<(), CliError> {
         write_private(&self.record(device), record)?;
         let path = self.ledger(device);
         let flash = FileFlash::create(&path).map_err(write_error(&path))?;
-        Ledger::create(flash)
+        Ledger::create(flash, nonce)
             .map_err(|error| CliError::Stopped(format!("{}: {error}", path.display())))?;
         Ok(())
     }
@@ -183,8 +191,13 @@ fn policy(args: &Args, experiment: &Experiment) -> Policy {
     let privacy = &experiment.privacy;
     // In units of 2^-32, rounded down: never more than the experiment adds.
     let noise = privacy.multiplier().get() * 2f64.powi(32);
+    let budget = args.budget.unwrap_or(experiment.config.rounds);
+    // At most as far that the numbers outlast the budget, whatever rounds the device is invited to.
+    let outlasting = (u32::MAX / budget.max(1)).saturating_sub(1).max(1);
+    let max_jump = MaxJump::DEFAULT.0.min(outlasting);
     Policy {
-        budget: Budget(args.budget.unwrap_or(experiment.config.rounds)),
+        budget: Budget(budget),
+        max_jump: MaxJump(args.max_jump.unwrap_or(max_jump)),
         min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
         max_epochs: experiment.training.epochs,
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::CliError;
-use super::session::{in_pool, progress_bar, stop_on_ctrl_c};
+use super::session::{in_pool, progress_bar, stop_on_ctrl_c, warn_of_data};
 use super::summary::Summary;
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
@@ -86,6 +86,7 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
             id: participation::id(rounds),
         });
     let (experiment, federation) = run::prepare_from(config, folders, origin)?;
+    warn_of_data(&experiment, &federation);
     let mut replayed = record
         .map(|rounds| {
             let refused = |reason| CliError::Usage(format!("the participation: {reason}"));
@@ -164,6 +165,9 @@ pub(super) fn conclude(
 ) -> Result<(), CliError> {
     let result = result.map_err(|error| explain(error, dir.path(), command))?;
     report::write(dir)?;
+    if let Some(warning) = warning(&result.repeated_rounds) {
+        eprintln!("warning: {warning}");
+    }
     let summary = Summary::new(experiment, &result, dir.path(), started.elapsed());
     let mut out = std::io::stdout().lock();
     if json {
@@ -181,6 +185,20 @@ pub(super) fn conclude(
         ))),
         Ending::OverBudget(error) => Err(CliError::Stopped(error.to_string())),
     }
+}
+
+/// What to know about rounds that were charged once more.
+fn warning(repeated: &[u32]) -> Option<String> {
+    let (first, last) = (repeated.first()?, repeated.last()?);
+    let rounds = match repeated.len() {
+        1 => format!("round {first}"),
+        count => format!("{count} rounds, from round {first} to round {last},"),
+    };
+    Some(format!(
+        "{rounds} had been charged before, and the ledger does not show that the same was released \
+         then (by another build of smolfed, or one that recorded no digests): charged once more, \
+         counted twice in epsilon, and without a proof, since both may have the same noise"
+    ))
 }
 
 /// A run that failed can be resumed if it has a checkpoint.

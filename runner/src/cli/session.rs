@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::CliError;
+use crate::data::Federation;
+use crate::experiment::Experiment;
 
 /// Runs `work` on a pool of threads; by default one per core.
 pub(super) fn in_pool<T: Send>(
@@ -16,6 +18,37 @@ pub(super) fn in_pool<T: Send>(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| CliError::Usage(format!("`--threads {threads}`: {error}")))?;
     Ok(pool.install(work))
+}
+
+/// Warns of what was done to the data and a reader of the result may not expect; the counts are
+/// private.
+pub(super) fn warn_of_data(experiment: &Experiment, federation: &Federation) {
+    if experiment.privacy.noise.is_some() {
+        for read in federation.reads() {
+            eprintln!(
+                "warning: `data.{}`: {} from the devices' rows, which no epsilon covers; `smolfed \
+                 data inspect` says what to write instead",
+                read.key(),
+                read.what()
+            );
+        }
+    }
+    let beyond = federation.beyond_bounds();
+    if let [(feature, _), more @ ..] = beyond.as_slice() {
+        let total: u64 = beyond.iter().map(|(_, count)| count).sum();
+        let more = match more.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        eprintln!(
+            "warning: `data.scale`: {total} values are beyond the bounds and were clipped to them: \
+             of {feature}{more}"
+        );
+    }
+    let dropped = federation.dropped_rows();
+    if dropped > 0 {
+        eprintln!("warning: `data.unknown_labels`: {dropped} rows of other classes were left out");
+    }
 }
 
 /// A flag that Ctrl-C sets; a second Ctrl-C exits at once.

@@ -24,6 +24,8 @@ pub(super) struct Summary {
     devices: u32,
     rounds: usize,
     quality: Option<(&'static str, Evaluation)>,
+    /// Whether that is of private samples, which only a simulation can evaluate.
+    quality_is_private: bool,
     /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without
     /// labels.
     representation: [Option<f64>; 2],
@@ -43,6 +45,7 @@ impl Summary {
     ) -> Self {
         let newest_first = || result.records.iter().rev();
         let test = newest_first().find_map(|record| record.test);
+        let on_devices = newest_first().any(|record| record.test_is_simulation_only);
         let validation = newest_first().find_map(|record| record.simulation_only.validation);
         let figure = |get: fn(&SimulationOnly) -> Option<f64>| {
             newest_first().find_map(|record| get(&record.simulation_only))
@@ -55,6 +58,7 @@ impl Summary {
             quality: test
                 .map(|e| ("test", e))
                 .or(validation.map(|e| ("validation", e))),
+            quality_is_private: test.is_none() || on_devices,
             representation: [
                 figure(|only| only.knn_accuracy),
                 figure(|only| only.probe_accuracy),
@@ -127,7 +131,25 @@ impl Summary {
                 json!(report.means().models.result()),
             );
         }
+        if let Some(object) = document.as_object_mut() {
+            let keys: Vec<String> = object
+                .keys()
+                .filter(|key| self.is_private(key))
+                .cloned()
+                .collect();
+            object.insert("simulation_only".to_owned(), json!(keys));
+        }
         document
+    }
+
+    /// Whether a figure reads private data without noise, so that only a simulation knows it.
+    fn is_private(&self, key: &str) -> bool {
+        let is_of = |part: &str| key.starts_with(part);
+        let [_, probe] = self.representation;
+        is_of("device_")
+            || key == "knn_accuracy"
+            || (key == "test_accuracy" && probe.is_some())
+            || (self.quality_is_private && (is_of("test_") || is_of("validation_")))
     }
 
     /// The statement about correlation matrices, if devices send some.
@@ -154,7 +176,11 @@ impl Summary {
             self.seconds
         );
         if let Some((part, evaluation)) = &self.quality {
-            let _ = writeln!(text, "  {bold}{part} {evaluation}{plain}");
+            let note = match self.quality_is_private {
+                true => " (simulation only)",
+                false => "",
+            };
+            let _ = writeln!(text, "  {bold}{part} {evaluation}{plain}{note}");
         }
         let names = ["nearest neighbours", "linear probe"];
         let figures = names.iter().zip(self.representation);
@@ -163,7 +189,10 @@ impl Summary {
         let figures: Vec<String> = figures.collect();
         if !figures.is_empty() {
             let figures = figures.join(", ");
-            let _ = writeln!(text, "  {bold}held-out samples: {figures}{plain}");
+            let _ = writeln!(
+                text,
+                "  {bold}held-out samples: {figures}{plain} (simulation only)"
+            );
         }
         if let Some(report) = &self.devices_report {
             text.push_str(&devices_in_words(report));

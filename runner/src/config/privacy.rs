@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_accounting::{Accountant, DeltaSpec, TrustModel};
 
 /// `[privacy]`.
@@ -24,9 +24,12 @@ pub struct PrivacyConfig {
     pub max_epsilon: Option<f64>,
     /// δ, as a number or like "1/N^1.1".
     pub delta: DeltaSpec,
-    /// L; needed wherever there is noise.
+    /// L, or "adaptive"; needed wherever there is noise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip_norm: Option<f64>,
+    pub clip_norm: Option<ClipNormSetting>,
+    /// How an adaptive clip norm changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<AdaptiveConfig>,
     /// Computes ε and calibrates the noise; the tightest sound accountant by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accountant: Option<Accountant>,
@@ -39,6 +42,104 @@ pub struct PrivacyConfig {
     pub trust: TrustModel,
     /// Bits b of the integer grid, whose step is clip_norm · 2^-b.
     pub grid_bits: u32,
+    /// k: a user has up to so many of the devices, and ε protects all of them together; 1 by
+    /// default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices_per_user: Option<u32>,
+}
+
+/// `privacy.clip_norm`: a number, or "adaptive".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ClipNormSetting {
+    /// L of all rounds.
+    Fixed(f64),
+    /// L follows a quantile of the norms of the updates.
+    Adaptive,
+}
+
+impl ClipNormSetting {
+    /// L, if it is the same in all rounds.
+    #[must_use]
+    pub const fn fixed(self) -> Option<f64> {
+        match self {
+            Self::Fixed(value) => Some(value),
+            Self::Adaptive => None,
+        }
+    }
+}
+
+/// The name of an adaptive clip norm in files.
+const ADAPTIVE: &str = "adaptive";
+
+impl Serialize for ClipNormSetting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fixed(value) => serializer.serialize_f64(*value),
+            Self::Adaptive => serializer.serialize_str(ADAPTIVE),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ClipNormSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Setting;
+
+        impl serde::de::Visitor<'_> for Setting {
+            type Value = ClipNormSetting;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a number or \"adaptive\"")
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
+                Ok(ClipNormSetting::Fixed(value))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+                Ok(ClipNormSetting::Fixed(value as f64))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
+                Ok(ClipNormSetting::Fixed(value as f64))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                match text {
+                    ADAPTIVE => Ok(ClipNormSetting::Adaptive),
+                    _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Setting)
+    }
+}
+
+/// `[privacy.adaptive]`: how an adaptive clip norm changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdaptiveConfig {
+    /// γ: the share of the updates that should be inside the ball.
+    pub quantile: f64,
+    /// η: the clip norm moves by the factor exp(η γ) at most where nobody is inside.
+    pub learning_rate: f64,
+    /// L of the first round.
+    pub initial: f64,
+    /// σ_b: noise std on the sum of the bits (on each device's bit with local trust).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bit_noise: Option<f64>,
+}
+
+impl Default for AdaptiveConfig {
+    /// The paper's.
+    fn default() -> Self {
+        Self {
+            quantile: 0.5,
+            learning_rate: 0.2,
+            initial: 0.1,
+            bit_noise: None,
+        }
+    }
 }
 
 /// The trust models that an experiment can have.
@@ -73,10 +174,12 @@ impl Default for PrivacyConfig {
             max_epsilon: None,
             delta: DeltaSpec::PowerOfDevices { power: 1.1 },
             clip_norm: None,
+            adaptive: None,
             accountant: None,
             ledger: None,
             trust: TrustModel::default(),
             grid_bits: smolfed_core::quantize::DEFAULT_BITS,
+            devices_per_user: None,
         }
     }
 }

@@ -5,14 +5,19 @@
 //! in force, so that reading it again gives the same configuration.
 
 mod error;
+mod scale;
 mod set;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::classes::{ClassList, Classes, UnknownLabels};
+use super::constants::Bounds;
 use super::csv::Columns;
 use super::dataset::TaskKind;
+use super::missing::Missing;
+use super::moments::{PrivateScale, ScaleNoise};
 use super::partition::Dealing;
 use super::scale::{Scale, TargetScale};
 use super::split::HoldOut;
@@ -20,6 +25,7 @@ use super::synthetic::tasks::TasksConfig;
 use super::synthetic::windows::WindowsConfig;
 use super::synthetic::{SyntheticConfig, SyntheticKind};
 
+use self::scale::{NameOr, Named, ScaleName, TargetScaleName};
 use error::{in_range, needed, positive, share, strength, wrong};
 
 pub use error::DataConfigError;
@@ -34,7 +40,7 @@ const MAX_SAMPLES: u32 = 10_000_000;
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceConfig {
     /// A data set that is read, scaled and dealt to devices.
-    Stored(StoredConfig),
+    Stored(Box<StoredConfig>),
     /// Devices that are generated, any number of them.
     Synthetic(SyntheticConfig),
 }
@@ -44,6 +50,8 @@ pub enum SourceConfig {
 pub struct StoredConfig {
     /// The data set.
     pub set: StoredSet,
+    /// What stands in the place of missing values.
+    pub missing: Missing,
     /// How features are scaled.
     pub scale: Scale,
     /// How regression targets are scaled.
@@ -101,19 +109,6 @@ enum KindName {
     Windows,
 }
 
-/// A scale, or the one that is usual for the source: per set for images, per feature for tables.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(
-    rename_all = "lowercase",
-    expecting = "expected \"none\", \"unit\", \"standardise\", \"standardise-set\", \
-        \"standardise-features\" or { mean = .., std = .. } with std above 0"
-)]
-enum RawScale {
-    Standardise,
-    #[serde(untagged)]
-    Given(Scale),
-}
-
 /// Every key of the table, in the order in which it is written back (tables last).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +123,8 @@ struct RawData {
     device_column: Option<String>,
     ignore: Option<Vec<String>>,
     task: Option<TaskKind>,
-    classes: Option<u16>,
+    classes: Option<ClassList>,
+    unknown_labels: Option<UnknownLabels>,
     axes: Option<Vec<usize>>,
     maximum: Option<f32>,
     kind: Option<KindName>,
@@ -149,8 +145,12 @@ struct RawData {
     test: Option<HoldOut>,
     device_validation: Option<f64>,
     device_test: Option<f64>,
-    scale: Option<RawScale>,
-    target_scale: Option<TargetScale>,
+    missing: Option<Missing>,
+    scale_share: Option<f64>,
+    scale_noise_multiplier: Option<f64>,
+    scale: Option<NameOr<ScaleName>>,
+    bounds: Option<Bounds>,
+    target_scale: Option<NameOr<TargetScaleName>>,
 }
 
 /// Each key is taken by what it is for; one that nothing took is refused.
@@ -161,7 +161,7 @@ impl TryFrom<RawData> for DataConfig {
         let partition = raw.partition;
         let source = match raw.source {
             SourceName::Synthetic => SourceConfig::Synthetic(raw.take_synthetic()?),
-            _ => SourceConfig::Stored(raw.take_stored()?),
+            _ => SourceConfig::Stored(Box::new(raw.take_stored()?)),
         };
         let validation = raw.validation.take().unwrap_or(HoldOut::NONE);
         let test = match &source {
@@ -197,7 +197,7 @@ impl From<DataConfig> for RawData {
             ..Self::default()
         };
         match config.source {
-            SourceConfig::Stored(stored) => raw.put_stored(stored),
+            SourceConfig::Stored(stored) => raw.put_stored(*stored),
             SourceConfig::Synthetic(synthetic) => raw.put_synthetic(synthetic),
         }
         raw
@@ -221,9 +221,14 @@ impl RawData {
             true => self.target_scale.take(),
             false => None,
         };
+        let missing = match set {
+            StoredSet::Csv(_) => self.missing.take(),
+            _ => None,
+        };
         Ok(StoredConfig {
-            scale: self.take_scale(&set),
-            target_scale: target_scale.unwrap_or(TargetScale::None),
+            missing: missing.unwrap_or_default(),
+            scale: self.take_scale(&set)?,
+            target_scale: target_scale.into(),
             set,
             dealing,
             device_validation,
@@ -235,8 +240,10 @@ impl RawData {
         if stored.set.gives_test() {
             self.test = None;
         }
-        self.scale = Some(RawScale::Given(stored.scale));
-        self.target_scale = stored.set.is_regression().then_some(stored.target_scale);
+        self.put_scale(stored.scale);
+        let is_regression = stored.set.is_regression();
+        self.target_scale = is_regression.then(|| stored.target_scale.into());
+        self.missing = matches!(stored.set, StoredSet::Csv(_)).then_some(stored.missing);
         if stored.dealing != Dealing::Natural {
             self.device_validation = Some(stored.device_validation);
             self.device_test = Some(stored.device_test);
@@ -256,18 +263,7 @@ impl RawData {
                 path: folder("femnist"),
             },
             SourceName::Idx => StoredSet::Idx(self.take_idx()?),
-            SourceName::Csv => StoredSet::Csv(CsvConfig {
-                path: needed("path", self.path.take(), "the CSV file, plain or .gz")?,
-                test_path: self.test_path.take(),
-                columns: Columns {
-                    label: needed("label", self.label.take(), "the column to predict")?,
-                    device: self.device_column.take(),
-                    ignore: self.ignore.take().unwrap_or_default(),
-                    task: self.task.take().unwrap_or(TaskKind::Classification),
-                },
-                axes: self.axes.take().unwrap_or_default(),
-                maximum: self.take_maximum()?,
-            }),
+            SourceName::Csv => StoredSet::Csv(self.take_csv()?),
             SourceName::Leaf => StoredSet::Leaf(LeafConfig {
                 path: needed(
                     "path",
@@ -275,11 +271,27 @@ impl RawData {
                     "the LEAF file, plain, .gz or .zip",
                 )?,
                 test_path: self.test_path.take(),
-                task: self.task.take().unwrap_or(TaskKind::Classification),
-                classes: self.take_classes()?,
+                task: self.task.unwrap_or(TaskKind::Classification),
+                classes: self.take_classes_of_task()?,
                 axes: self.axes.take().unwrap_or_default(),
                 maximum: self.take_maximum()?,
             }),
+        })
+    }
+
+    fn take_csv(&mut self) -> Result<CsvConfig, DataConfigError> {
+        Ok(CsvConfig {
+            path: needed("path", self.path.take(), "the CSV file, plain or .gz")?,
+            test_path: self.test_path.take(),
+            columns: Columns {
+                label: needed("label", self.label.take(), "the column to predict")?,
+                device: self.device_column.take(),
+                ignore: self.ignore.take().unwrap_or_default(),
+                task: self.task.unwrap_or(TaskKind::Classification),
+                classes: self.take_classes_of_task()?,
+            },
+            axes: self.axes.take().unwrap_or_default(),
+            maximum: self.take_maximum()?,
         })
     }
 
@@ -322,7 +334,7 @@ impl RawData {
                 self.label_path = Some(idx.label_path);
                 self.device_path = idx.device_path;
                 (self.test_path, self.test_label_path) = idx.test.unzip();
-                self.classes = idx.classes;
+                self.put_classes(idx.classes);
             }
             StoredSet::Csv(csv) => {
                 self.source = SourceName::Csv;
@@ -332,6 +344,7 @@ impl RawData {
                 self.device_column = csv.columns.device;
                 self.ignore = unless_empty(csv.columns.ignore);
                 self.task = Some(csv.columns.task);
+                self.put_classes(csv.columns.classes);
                 self.axes = unless_empty(csv.axes);
                 self.maximum = csv.maximum;
             }
@@ -340,7 +353,7 @@ impl RawData {
                 self.path = Some(leaf.path);
                 self.test_path = leaf.test_path;
                 self.task = Some(leaf.task);
-                self.classes = leaf.classes;
+                self.put_classes(leaf.classes);
                 self.axes = unless_empty(leaf.axes);
                 self.maximum = leaf.maximum;
             }
@@ -373,7 +386,7 @@ impl RawData {
         Ok(SyntheticConfig {
             devices: in_range("devices", devices, 1..=u32::MAX)?,
             samples_per_device: in_range("samples_per_device", samples, 1..=MAX_SAMPLES)?,
-            classes: self.take_classes()?.unwrap_or(10),
+            classes: self.take_class_count()?.unwrap_or(10),
             noise: strength("noise", self.noise.take(), 0.1)?,
             kind,
         })
@@ -383,7 +396,7 @@ impl RawData {
         self.source = SourceName::Synthetic;
         self.devices = Some(synthetic.devices);
         self.samples_per_device = Some(synthetic.samples_per_device);
-        self.classes = Some(synthetic.classes);
+        self.classes = Some(ClassList::Count(synthetic.classes));
         self.noise = Some(synthetic.noise);
         match synthetic.kind {
             SyntheticKind::Tasks(tasks) => {
@@ -401,13 +414,48 @@ impl RawData {
         }
     }
 
-    fn take_classes(&mut self) -> Result<Option<u16>, DataConfigError> {
-        match self.classes.take() {
-            Some(classes @ 0..2) => {
-                Err(wrong("classes", classes, "a whole number from 2 to 65535"))
-            }
-            classes => Ok(classes),
+    /// The classes of a set that may be for regression, which has none: then they stay behind.
+    fn take_classes_of_task(&mut self) -> Result<Option<Classes>, DataConfigError> {
+        match self.task.take() {
+            Some(TaskKind::Regression) => Ok(None),
+            Some(TaskKind::Classification) | None => self.take_classes(),
         }
+    }
+
+    fn take_classes(&mut self) -> Result<Option<Classes>, DataConfigError> {
+        const EXPECTED: &str = "a whole number from 2 to 65535, or a list of as many names";
+        let Some(list) = self.classes.take() else {
+            return match self.unknown_labels {
+                None => Ok(None),
+                Some(_) => Err(DataConfigError::Pair {
+                    present: "unknown_labels",
+                    absent: "classes",
+                }),
+            };
+        };
+        match list.fault() {
+            Some(fault) => Err(wrong("classes", fault, EXPECTED)),
+            None => Ok(Some(Classes {
+                list,
+                unknown: self.unknown_labels.take().unwrap_or_default(),
+            })),
+        }
+    }
+
+    /// The number of classes where they have no names.
+    fn take_class_count(&mut self) -> Result<Option<u16>, DataConfigError> {
+        const EXPECTED: &str = "a whole number from 2 to 65535";
+        match self.classes.take() {
+            None => Ok(None),
+            Some(ClassList::Count(count @ 2..)) => Ok(Some(count)),
+            Some(ClassList::Count(count)) => Err(wrong("classes", count, EXPECTED)),
+            Some(ClassList::Names(_)) => Err(wrong("classes", "a list of names", EXPECTED)),
+        }
+    }
+
+    fn put_classes(&mut self, classes: Option<Classes>) {
+        self.unknown_labels = classes.as_ref().map(|classes| classes.unknown);
+        self.classes = classes.map(|classes| classes.list);
     }
 
     fn take_maximum(&mut self) -> Result<Option<f32>, DataConfigError> {
@@ -493,11 +541,28 @@ impl RawData {
         self.partition = Some(partition);
     }
 
-    fn take_scale(&mut self, set: &StoredSet) -> Scale {
-        match (self.scale.take(), set) {
-            (Some(RawScale::Given(scale)), _) => scale,
-            (_, StoredSet::Csv(csv)) if csv.axes.is_empty() => Scale::StandardiseFeatures,
-            _ => Scale::StandardiseSet,
+    fn take_scale(&mut self, set: &StoredSet) -> Result<Scale, DataConfigError> {
+        let is_table = matches!(set, StoredSet::Csv(csv) if csv.axes.is_empty());
+        let scale = self.scale.take();
+        let scale = scale.unwrap_or(NameOr::Name(ScaleName::Standardise));
+        match scale.resolve(is_table) {
+            Named::Scale(scale) => Ok(scale),
+            Named::Private { is_per_feature } => Ok(Scale::Private(PrivateScale {
+                is_per_feature,
+                bounds: self.bounds.take(),
+                noise: scale::noise(self.scale_share.take(), self.scale_noise_multiplier.take())?,
+            })),
+        }
+    }
+
+    fn put_scale(&mut self, scale: Scale) {
+        self.scale = Some(NameOr::of(&scale));
+        if let Scale::Private(private) = scale {
+            self.bounds = private.bounds;
+            match private.noise {
+                ScaleNoise::Share(share) => self.scale_share = Some(share),
+                ScaleNoise::Multiplier(value) => self.scale_noise_multiplier = Some(value),
+            }
         }
     }
 

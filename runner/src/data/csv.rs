@@ -1,13 +1,16 @@
 //! Tables with a header: one label column, perhaps a device column, every other one a feature.
 //!
-//! A cell that is empty or `?` is missing; it becomes the mean of its column over the training
-//! part later ([`missing`](super::missing)). Labels may be any text for classification.
+//! A cell that is empty or `?` is missing; it is filled later ([`missing`](super::missing)).
+//! Labels may be any text for classification.
 
 mod columns;
 mod error;
 
+use std::collections::HashMap;
+
 use csv::{ErrorKind, Position, ReaderBuilder, StringRecord, Trim};
 
+use super::classes::Classes;
 use super::dataset::{Dataset, DatasetError, Groups, Names, Targets, TaskKind};
 use super::vocabulary::Vocabulary;
 use columns::Roles;
@@ -28,8 +31,36 @@ pub struct Table {
 
 #[derive(Clone, Debug)]
 enum Labels {
+    /// The names that occur.
     Classes(Vocabulary),
+    /// The numbers of known classes.
+    Known(KnownLabels),
     Values(Vec<f32>),
+}
+
+/// Labels of classes that are known before a row is read.
+#[derive(Clone, Debug)]
+struct KnownLabels {
+    classes: Classes,
+    numbers: HashMap<String, u32>,
+    rows: Vec<u32>,
+}
+
+impl KnownLabels {
+    fn new(classes: &Classes) -> Self {
+        Self {
+            numbers: classes.list.labels().into_iter().zip(0..).collect(),
+            classes: classes.clone(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds the label of a row; says whether there is such a class, or rows without are left out.
+    fn push(&mut self, label: &str) -> bool {
+        let number = self.numbers.get(label).copied();
+        self.rows.push(number.unwrap_or(u32::MAX));
+        number.is_some() || self.classes.drops_unknown()
+    }
 }
 
 /// Names of the columns by the header line.
@@ -59,9 +90,10 @@ pub fn parse(bytes: &[u8], columns: &Columns) -> Result<Table, CsvError> {
         features: Vec::new(),
         missing: Vec::new(),
         row_count: 0,
-        labels: match columns.task {
-            TaskKind::Classification => Labels::Classes(Vocabulary::default()),
-            TaskKind::Regression => Labels::Values(Vec::new()),
+        labels: match (columns.task, &columns.classes) {
+            (TaskKind::Regression, _) => Labels::Values(Vec::new()),
+            (TaskKind::Classification, None) => Labels::Classes(Vocabulary::default()),
+            (TaskKind::Classification, Some(classes)) => Labels::Known(KnownLabels::new(classes)),
         },
         devices: roles.device.map(|_| Vocabulary::default()),
     };
@@ -101,6 +133,7 @@ impl Table {
         self.row_count += other.row_count;
         match (&mut self.labels, other.labels) {
             (Labels::Classes(ours), Labels::Classes(theirs)) => ours.extend(&theirs),
+            (Labels::Known(ours), Labels::Known(theirs)) => ours.rows.extend(theirs.rows),
             (Labels::Values(ours), Labels::Values(theirs)) => ours.extend(theirs),
             // Both were parsed with the same columns, hence the same task.
             _ => {}
@@ -117,7 +150,8 @@ impl Table {
     }
 
     /// The data set: classes and devices numbered in the order of their names (by value where all
-    /// are numbers).
+    /// are numbers), known classes in the order of their list. Rows of other classes, if they are
+    /// to be left out, are in one more class, the last.
     ///
     /// # Errors
     /// [`DatasetError`] if there is no row or feature, or only one class.
@@ -128,6 +162,10 @@ impl Table {
         };
         let targets = match self.labels {
             Labels::Values(values) => Targets::Values(values),
+            Labels::Known(known) => {
+                names.classes = known.classes.list.labels();
+                known.classes.targets(known.rows)?
+            }
             Labels::Classes(vocabulary) => {
                 let (labels, classes) = vocabulary.into_sorted();
                 if let [only] = classes.as_slice() {
@@ -155,6 +193,18 @@ impl Table {
     fn push(&mut self, row: &Row<'_>, roles: &Roles) -> Result<(), CsvError> {
         match &mut self.labels {
             Labels::Classes(vocabulary) => vocabulary.push(row.text(roles.label, "label")?),
+            Labels::Known(known) => {
+                let label = row.text(roles.label, "label")?;
+                if !known.push(label) {
+                    let classes = known.classes.list.labels();
+                    return Err(CsvError::UnknownLabel {
+                        line: row.line,
+                        column: row.header[roles.label].to_owned(),
+                        label: shortened(label),
+                        classes: listed(classes.iter().map(String::as_str)),
+                    });
+                }
+            }
             Labels::Values(values) => {
                 row.text(roles.label, "target")?;
                 values.push(row.number(roles.label)?);

@@ -270,9 +270,51 @@ impl Dataset {
             .unwrap_or_else(|| feature.to_string())
     }
 
-    /// Places in [`features`](Self::features) that the source left open, ascending.
+    /// Places in [`features`](Self::features) that the source left open and nothing has filled for
+    /// good, ascending.
     pub fn missing(&self) -> &[usize] {
         &self.missing
+    }
+
+    /// Whether a place of [`features`](Self::features) is open.
+    pub(super) fn is_missing(&self, place: usize) -> bool {
+        !self.missing.is_empty() && self.missing.binary_search(&place).is_ok()
+    }
+
+    /// The same data without the rows of the last class, in which labels stand that are none of the
+    /// known classes, and the rows that are left out, ascending.
+    ///
+    /// # Errors
+    /// [`DatasetError`] if no row, or only one class, is left.
+    pub(super) fn without_last_class(self) -> Result<(Self, Vec<u32>), DatasetError> {
+        let (labels, class_count) = match &self.targets {
+            Targets::Classes {
+                labels,
+                class_count,
+            } => (labels, class_count - 1),
+            Targets::Values(_) => return Ok((self, Vec::new())),
+        };
+        let is_known = |row: &usize| usize::from(labels[*row]) < class_count;
+        let (rows, dropped): (Vec<usize>, Vec<usize>) = (0..labels.len()).partition(is_known);
+        let kept: Vec<u32> = rows.iter().map(|&row| u32::from(labels[row])).collect();
+        let targets = Targets::classes(&kept, class_count)?;
+        let width = self.feature_count;
+        let features = rows.iter().flat_map(|&row| self.row(row)).copied();
+        let mut data = Self::new(features.collect(), width, targets)?
+            .with_maximum(self.maximum)
+            .with_names(self.names.clone());
+        let open = (0..rows.len() * width)
+            .filter(|place| self.is_missing(rows[place / width] * width + place % width));
+        data.missing = match self.missing.is_empty() {
+            true => Vec::new(),
+            false => open.collect(),
+        };
+        data.axes.clone_from(&self.axes);
+        data.groups = self.groups.map(|groups| Groups {
+            device_of_row: rows.iter().map(|&row| groups.device_of_row[row]).collect(),
+            names: groups.names,
+        });
+        Ok((data, dropped.into_iter().map(|row| row as u32).collect()))
     }
 
     /// The given rows as samples.

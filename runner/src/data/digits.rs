@@ -4,6 +4,7 @@
 //! Learning Repository, doi:10.24432/C50P49, CC BY 4.0; the test part, as scikit-learn ships it.
 
 use super::archive;
+use super::classes::Classes;
 use super::csv::{self, Columns};
 use super::dataset::{Dataset, TaskKind};
 use super::error::DataError;
@@ -11,6 +12,7 @@ use super::error::DataError;
 const PACKED: &[u8] = include_bytes!("../../assets/digits/optdigits_8x8.csv.gz");
 /// As errors name the set.
 pub(super) const ORIGIN: &str = "built-in digits";
+const CLASSES: u16 = 10;
 const SIDE: usize = 8;
 const MAXIMUM: f32 = 16.0;
 
@@ -24,6 +26,7 @@ pub fn load() -> Result<Dataset, DataError> {
         device: None,
         ignore: Vec::new(),
         task: TaskKind::Classification,
+        classes: Some(Classes::numbered(CLASSES)),
     };
     let contents = archive::unpack(PACKED, "csv").map_err(DataError::of(ORIGIN))?;
     let table = csv::parse(&contents.concat(), &columns).map_err(DataError::of(ORIGIN))?;

@@ -6,12 +6,15 @@
 mod fingerprint;
 
 use super::config::{DataConfig, SourceConfig, StoredConfig};
+use super::constants::Affine;
 use super::dataset::{Dataset, DatasetView, Names};
-use super::error::DataError;
+use super::error::{ContentError, DataError};
 use super::folders::DataFolders;
-use super::missing;
+use super::missing::{self, Missing};
+use super::moments::PrivateScale;
 use super::partition::{Dealing, Partition};
-use super::scale::{self, Affine};
+use super::reads::Read;
+use super::scale::{self, Scale, ScaledTargets, TargetScale};
 use super::source::{self, Loaded};
 use super::split::{HoldOut, Split};
 use super::synthetic::{DeviceBuffer, Part, Synthetic};
@@ -33,8 +36,20 @@ struct Stored {
     devices: Partition,
     validation: HeldOut,
     test: HeldOut,
-    target_scale: Affine,
+    targets: ScaledTargets,
     is_natural: bool,
+    /// What was read from rows without noise.
+    reads: Vec<Read>,
+    /// Values of each feature that were clipped; empty where there are no bounds.
+    beyond: Vec<u64>,
+    /// Rows that were left out, as their labels are none of the known classes.
+    dropped: usize,
+    /// A scale that waits for moments under noise.
+    private: Option<PrivateScale>,
+    /// Fingerprint from before these moments, which follow from it.
+    fingerprint: Option<u64>,
+    /// Means over devices of what they sent for the scale, under noise: public.
+    released_moments: Vec<f32>,
 }
 
 /// What the test and validation rows of a device are drawn by: first index of the stream's name.
@@ -173,6 +188,12 @@ impl Federation {
         }
     }
 
+    /// Whether the test samples belong to the devices: each natural device holds its own out.
+    #[must_use]
+    pub fn test_belongs_to_devices(&self) -> bool {
+        matches!(&self.0, Kind::Stored(stored) if stored.is_natural)
+    }
+
     /// Held-out samples of one device, for its personal model: its rows of the test part where
     /// devices are natural, a share of the rows that it was dealt (`data.device_test`), as many as
     /// it trains on where it is synthetic. `None` where held-out rows belong to nobody.
@@ -271,8 +292,87 @@ impl Federation {
     /// How regression targets were scaled: an error times its `std` is one in the target's unit.
     pub fn target_scale(&self) -> Affine {
         match &self.0 {
-            Kind::Stored(stored) => stored.target_scale,
+            Kind::Stored(stored) => stored.targets.map,
             Kind::Generated(_) => Affine::IDENTITY,
+        }
+    }
+
+    /// What was read from the devices' rows without noise, and no ε covers.
+    pub fn reads(&self) -> &[Read] {
+        match &self.0 {
+            Kind::Stored(stored) => &stored.reads,
+            Kind::Generated(_) => &[],
+        }
+    }
+
+    /// The features of which values were clipped to constant bounds, by name, and how many values;
+    /// private.
+    pub fn beyond_bounds(&self) -> Vec<(String, u64)> {
+        let Kind::Stored(stored) = &self.0 else {
+            return Vec::new();
+        };
+        let features = stored.beyond.iter().enumerate();
+        let clipped = features.filter(|(_, count)| **count > 0);
+        let named = clipped.map(|(at, count)| (stored.data.feature_name(at), *count));
+        let target =
+            (stored.targets.beyond > 0).then(|| ("the target".into(), stored.targets.beyond));
+        named.chain(target).collect()
+    }
+
+    /// Rows that were left out, as their labels are none of the known classes; private.
+    pub fn dropped_rows(&self) -> usize {
+        match &self.0 {
+            Kind::Stored(stored) => stored.dropped,
+            Kind::Generated(_) => 0,
+        }
+    }
+
+    /// The scale that waits for moments under noise, if there is one. Until then, features are
+    /// those that moments are released of: in [−1, 1], by the bounds.
+    pub fn private_scale(&self) -> Option<&PrivateScale> {
+        match &self.0 {
+            Kind::Stored(stored) => stored.private.as_ref(),
+            Kind::Generated(_) => None,
+        }
+    }
+
+    /// Writes what a device sends for a scale that waits for it: private.
+    ///
+    /// # Panics
+    /// If `device` is not below [`device_count`](Self::device_count), or `moments` has another
+    /// length than [`PrivateScale::length`].
+    pub fn write_moments(&self, device: u32, moments: &mut [f32]) {
+        if let Kind::Stored(stored) = &self.0
+            && let Some(private) = &stored.private
+        {
+            private.write(&stored.data, stored.devices.rows(device), moments);
+        }
+    }
+
+    /// The same federation with the scale from means over devices of what they sent, which are
+    /// public; `noise_std` is that of these means.
+    #[must_use]
+    pub fn scaled_by(&self, means: &[f32], noise_std: f64) -> Self {
+        let mut scaled = self.clone();
+        let fingerprint = self.fingerprint();
+        if let Kind::Stored(stored) = &mut scaled.0
+            && let Some(private) = stored.private.take()
+        {
+            stored.fingerprint = Some(fingerprint);
+            stored.released_moments = means.to_vec();
+            let data = &mut stored.data;
+            let maps = private.scales(data.feature_count(), means, noise_std);
+            scale::apply_each(data, &maps);
+        }
+        scaled
+    }
+
+    /// What [`Self::scaled_by`] was given; empty where no scale was released.
+    #[must_use]
+    pub fn released_moments(&self) -> &[f32] {
+        match &self.0 {
+            Kind::Stored(stored) => &stored.released_moments,
+            Kind::Generated(_) => &[],
         }
     }
 }
@@ -288,6 +388,7 @@ impl Stored {
             mut data,
             test_rows,
             origin,
+            dropped,
         } = loaded;
         let natural = stored.dealing == Dealing::Natural;
         let split = Split::new(
@@ -299,10 +400,8 @@ impl Stored {
             seed,
         )
         .map_err(DataError::of(&origin))?;
-        missing::impute(&mut data, &split.train).map_err(DataError::of(&origin))?;
-        scale::scale_features(&mut data, &split.train, stored.scale)
-            .map_err(DataError::of(&origin))?;
-        let target_scale = scale::scale_targets(&mut data, &split.train, stored.target_scale);
+        let prepared = Prepared::new(&mut data, &split.train, stored);
+        let prepared = prepared.map_err(DataError::of(&origin))?;
         let mut devices = Partition::new(&data, &split.train, stored.dealing, seed)
             .map_err(DataError::of(&origin))?;
         let mut held_out = |rows: Vec<u32>, share: f64, part| {
@@ -318,13 +417,67 @@ impl Stored {
         // Both shares refer to what the device was dealt.
         let rest = stored.device_validation / (1.0 - stored.device_test);
         let validation = held_out(split.validation, rest, PART_DEVICE_VALIDATION);
+        let private = match &stored.scale {
+            Scale::Private(private) => Some(private.clone()),
+            _ => None,
+        };
         Ok(Self {
             is_natural: natural,
             data,
             devices,
             validation,
             test,
-            target_scale,
+            targets: prepared.targets,
+            reads: prepared.reads,
+            beyond: prepared.beyond,
+            dropped,
+            private,
+            fingerprint: None,
+            released_moments: Vec::new(),
+        })
+    }
+}
+
+/// What became of the rows before they were dealt.
+struct Prepared {
+    targets: ScaledTargets,
+    reads: Vec<Read>,
+    beyond: Vec<u64>,
+}
+
+impl Prepared {
+    /// Fills and scales `data`, by constants or by statistics of the rows `training`.
+    fn new(
+        data: &mut Dataset,
+        training: &[u32],
+        stored: &StoredConfig,
+    ) -> Result<Self, ContentError> {
+        let mut reads = Vec::new();
+        match (&stored.missing, &stored.scale) {
+            // Open until there are means under noise; the middle of the bounds until then.
+            (Missing::Mean, Scale::Private(private)) => {
+                let maps = private.maps(data.feature_count(), data.maximum())?;
+                let middle = maps.iter().map(|map| map.affine.mean() as f32);
+                missing::fill(data, &middle.collect::<Vec<_>>());
+            }
+            (how, _) if missing::impute(data, training, how)? => reads.push(Read::Missing),
+            _ => {}
+        }
+        let beyond = scale::scale_features(data, training, &stored.scale)?;
+        let targets = scale::scale_targets(data, training, &stored.target_scale)?;
+        let steps = [
+            (Read::Scale, stored.scale.reads_rows()),
+            (
+                Read::TargetScale,
+                stored.target_scale == TargetScale::Standardise,
+            ),
+            (Read::Classes, stored.set.reads_classes()),
+        ];
+        reads.extend(steps.into_iter().filter(|step| step.1).map(|step| step.0));
+        Ok(Self {
+            targets,
+            reads,
+            beyond,
         })
     }
 }

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::classes::Classes;
 use super::config::IdxConfig;
 use super::mnist::packed_or_plain;
 
@@ -25,6 +26,6 @@ pub(super) fn files(folder: &Path) -> IdxConfig {
         label_path: file("femnist206-labels-idx1-ubyte"),
         device_path: Some(file("femnist206-writers-idx1-ubyte")),
         test: None,
-        classes: Some(62),
+        classes: Some(Classes::numbered(62)),
     }
 }

@@ -7,6 +7,7 @@ use super::dataset::{Dataset, Targets};
 use super::error::DataError;
 use super::federation::Federation;
 use super::folders::DataFolders;
+use super::reads::Read;
 use super::source;
 use super::synthetic::{Part, Synthetic};
 
@@ -16,6 +17,12 @@ pub struct Inspection {
     /// What the samples say by themselves.
     #[serde(flatten)]
     pub facts: Facts,
+    /// What a run with this table reads from private rows without noise, and what to write instead.
+    pub reads: Vec<PrivateRead>,
+    /// Features of which values are beyond constant bounds, and how many values are clipped.
+    pub beyond_bounds: Vec<(String, u64)>,
+    /// Rows that are left out, as their labels are none of the known classes.
+    pub dropped_rows: usize,
     /// Samples that devices train on.
     pub devices: DeviceSizes,
     /// Samples in the validation part.
@@ -26,6 +33,55 @@ pub struct Inspection {
     pub fingerprint: String,
     /// The complete `[data]` table.
     pub config: DataConfig,
+}
+
+/// A step of the preparation that no ε covers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PrivateRead {
+    /// The key of `[data]` that decides it.
+    pub key: &'static str,
+    /// What was computed.
+    pub reads: String,
+    /// What would read nothing.
+    pub instead: String,
+}
+
+impl PrivateRead {
+    fn new(read: Read, facts: &Facts) -> Self {
+        let instead = match read {
+            Read::Scale if facts.maximum.is_some() => {
+                "`scale = \"unit\"`, or `scale = \"private\"`".to_owned()
+            }
+            Read::Scale => {
+                "documented ranges of the features, as `scale = { min = [..], max = [..] }`, \
+                            or `scale = \"private\"` with `bounds`"
+                    .to_owned()
+            }
+            Read::TargetScale => {
+                "the target's documented range, as `target_scale = { min = .., max = .. }`"
+                    .to_owned()
+            }
+            Read::Missing => {
+                "a constant, such as `missing = 0`, or a list with one for each feature".to_owned()
+            }
+            Read::Classes => match &facts.targets {
+                TargetFacts::Classes(classes) => {
+                    let names = classes.iter().map(|size| size.class.as_str());
+                    let names: Vec<_> = names.map(|name| format!("{name:?}")).collect();
+                    format!(
+                        "the classes, if they are public: `classes = [{}]`",
+                        names.join(", ")
+                    )
+                }
+                TargetFacts::Values { .. } => String::new(),
+            },
+        };
+        Self {
+            key: read.key(),
+            reads: format!("{} from the devices' rows", read.what()),
+            instead,
+        }
+    }
 }
 
 /// What samples say by themselves.
@@ -47,6 +103,8 @@ pub struct Facts {
     pub missing: Vec<MissingValues>,
     /// What is predicted.
     pub targets: TargetFacts,
+    /// The largest value that a feature can take by its format, where known.
+    pub maximum: Option<f32>,
     /// One sample, for a picture.
     #[serde(skip)]
     pub example: Example,
@@ -138,7 +196,11 @@ impl Inspection {
                 (facts, Federation::new(config, folders, seed)?)
             }
         };
+        let reads = federation.reads().iter();
         Ok(Self {
+            reads: reads.map(|read| PrivateRead::new(*read, &facts)).collect(),
+            beyond_bounds: federation.beyond_bounds(),
+            dropped_rows: federation.dropped_rows(),
             facts,
             devices: DeviceSizes::of(&federation),
             validation: federation.validation().len(),
@@ -161,6 +223,7 @@ impl Facts {
             constant_features,
             missing: missing(data),
             targets: targets(data),
+            maximum: data.maximum(),
             example: Example {
                 features: data.row(0).to_vec(),
                 target: target(data, 0),

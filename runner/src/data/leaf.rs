@@ -12,7 +12,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 
-use super::dataset::{Dataset, Groups, Targets, TaskKind};
+use super::classes::Classes;
+use super::dataset::{Dataset, Groups, Names, Targets, TaskKind};
 
 pub use error::LeafError;
 
@@ -111,8 +112,8 @@ impl LeafSamples {
         self.targets.len()
     }
 
-    /// The data set, with a natural device a name, in the order of the files. Without
-    /// `class_count`, the largest label decides.
+    /// The data set, with a natural device a name, in the order of the files. Without `classes`,
+    /// the largest label decides how many there are.
     ///
     /// # Errors
     /// [`LeafError::Label`] for a label that is no class; [`LeafError::Content`] if there is no
@@ -120,7 +121,7 @@ impl LeafSamples {
     pub fn into_dataset(
         self,
         task: TaskKind,
-        class_count: Option<usize>,
+        classes: Option<&Classes>,
     ) -> Result<Dataset, LeafError> {
         let targets = match task {
             TaskKind::Regression => {
@@ -129,12 +130,19 @@ impl LeafSamples {
             TaskKind::Classification => {
                 let labels = self.labels()?;
                 let largest = labels.iter().max().map_or(0, |&label| label as usize);
-                Targets::classes(&labels, class_count.unwrap_or(largest + 1))?
+                match classes {
+                    Some(classes) => classes.targets(labels)?,
+                    None => Targets::classes(&labels, largest + 1)?,
+                }
             }
         };
         let groups = Groups::new(self.device_of_row, self.devices)?;
         let data = Dataset::new(self.features, self.feature_count.unwrap_or(1), targets)?;
-        Ok(data.with_groups(groups)?)
+        let names = Names {
+            classes: classes.map(|known| known.list.names()).unwrap_or_default(),
+            ..Names::default()
+        };
+        Ok(data.with_names(names).with_groups(groups)?)
     }
 
     fn labels(&self) -> Result<Vec<u32>, LeafError> {

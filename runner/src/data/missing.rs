@@ -1,12 +1,30 @@
-//! Missing values: each becomes the mean of its feature over the training part.
+//! Missing values: each becomes a constant, or the mean of its feature over the training part.
 //!
 //! Test and validation rows are filled with the means of the training part too, never with their
-//! own. The means read the devices' data without noise: no ε covers them (`docs/data.md`).
+//! own. The means read the devices' data without noise, and no ε covers them (`docs/data.md`).
 
+use serde::{Deserialize, Serialize};
+
+use super::constants::{ConstantError, PerFeature};
 use super::dataset::Dataset;
 
+/// What stands in the place of missing values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "`missing` must be \"mean\", a number, or a list with one for each feature"
+)]
+pub enum Missing {
+    /// The mean of the feature over the training part.
+    #[default]
+    Mean,
+    /// Constants, in the unit of the file.
+    #[serde(untagged)]
+    Constants(PerFeature),
+}
+
 /// Why missing values cannot be filled.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ImputeError {
     /// A feature has no value in the training part.
     #[error("the column `{feature}` has no value in any training row; add it to `ignore`")]
@@ -14,19 +32,64 @@ pub enum ImputeError {
         /// Name of the feature, or its number from 0.
         feature: String,
     },
+    /// Constants that do not fit.
+    #[error("`missing`: {0}")]
+    Constants(ConstantError),
+    /// A constant that is not finite.
+    #[error("`missing` is {value}, but must be finite")]
+    NotFinite {
+        /// The constant.
+        value: f64,
+    },
 }
 
 /// Fills every missing feature of `data` in place; afterwards [`Dataset::missing`] is empty.
+/// Returns whether rows were read for it.
+///
+/// Where nothing is missing, nothing is read, and that is no secret of one device either: whatever
+/// one device holds instead, only its own rows can then have gaps, and be filled from others'.
 ///
 /// * Cost: two passes over the missing places and one over the rows of `training`.
 ///
 /// # Errors
-/// [`ImputeError::NoValue`] if a feature to be filled has no value in `training`. `data` is then
-/// unchanged.
-pub fn impute(data: &mut Dataset, training: &[u32]) -> Result<(), ImputeError> {
-    if data.missing().is_empty() {
-        return Ok(());
+/// [`ImputeError`] if a feature to be filled has no value in `training`, or constants do not fit.
+/// `data` is then unchanged.
+pub fn impute(
+    data: &mut Dataset,
+    training: &[u32],
+    missing: &Missing,
+) -> Result<bool, ImputeError> {
+    let width = data.feature_count();
+    let values = match missing {
+        Missing::Constants(constants) => constants_of(constants, width)?,
+        Missing::Mean if data.missing().is_empty() => return Ok(false),
+        Missing::Mean => means(data, training)?,
+    };
+    fill(data, &values);
+    data.missing.clear();
+    Ok(*missing == Missing::Mean)
+}
+
+/// Puts a value for each feature into its gaps, which stay known as such.
+pub(super) fn fill(data: &mut Dataset, values: &[f32]) {
+    let width = data.feature_count();
+    for place in &data.missing {
+        data.features[*place] = values[place % width];
     }
+}
+
+fn constants_of(constants: &PerFeature, width: usize) -> Result<Vec<f32>, ImputeError> {
+    let values = constants.expand("missing", width);
+    let values = values.map_err(ImputeError::Constants)?;
+    let is_wrong = |value: &&f64| !(**value as f32).is_finite();
+    match values.iter().find(is_wrong) {
+        Some(value) => Err(ImputeError::NotFinite { value: *value }),
+        None => Ok(values.into_iter().map(|value| value as f32).collect()),
+    }
+}
+
+/// The means of the features that have gaps; 0 for the others.
+fn means(data: &Dataset, training: &[u32]) -> Result<Vec<f32>, ImputeError> {
     let width = data.feature_count();
     let mut incomplete = vec![false; width];
     for &place in data.missing() {
@@ -40,10 +103,7 @@ pub fn impute(data: &mut Dataset, training: &[u32]) -> Result<(), ImputeError> {
             })?;
         }
     }
-    for place in std::mem::take(&mut data.missing) {
-        data.features[place] = means[place % width];
-    }
-    Ok(())
+    Ok(means)
 }
 
 /// Mean of a feature over the training rows that have it.
@@ -77,7 +137,7 @@ mod tests {
     #[test]
     fn gaps_become_means_of_the_training_part_only() {
         let mut data = gaps();
-        impute(&mut data, &[0, 1]).unwrap();
+        assert!(impute(&mut data, &[0, 1], &Missing::Mean).unwrap());
         assert_eq!(data.features(), [1.0, 4.0, 3.0, 4.0, 2.0, 100.0]);
         assert!(data.missing().is_empty());
     }
@@ -85,7 +145,7 @@ mod tests {
     #[test]
     fn feature_without_any_training_value_is_named() {
         let mut data = gaps();
-        let error = impute(&mut data, &[0]).unwrap_err();
+        let error = impute(&mut data, &[0], &Missing::Mean).unwrap_err();
         assert_eq!(
             error,
             ImputeError::NoValue {
@@ -96,9 +156,33 @@ mod tests {
     }
 
     #[test]
+    fn constants_fill_gaps_and_read_nothing() {
+        let constants = |text: &str| {
+            #[derive(Deserialize)]
+            struct Table {
+                missing: Missing,
+            }
+            toml::from_str::<Table>(&format!("missing = {text}"))
+                .unwrap()
+                .missing
+        };
+        let mut data = gaps();
+        assert!(!impute(&mut data, &[0, 1], &constants("[7, -1.5]")).unwrap());
+        assert_eq!(data.features(), [1.0, -1.5, 3.0, 4.0, 7.0, 100.0]);
+        let mut data = gaps();
+        assert!(!impute(&mut data, &[0, 1], &constants("0")).unwrap());
+        assert_eq!(data.features(), [1.0, 0.0, 3.0, 4.0, 0.0, 100.0]);
+        for (text, words) in [("[1, 2, 3]", "lists 3 numbers"), ("nan", "must be finite")] {
+            let error = impute(&mut gaps(), &[0], &constants(text)).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        assert_eq!(constants("\"mean\""), Missing::Mean);
+    }
+
+    #[test]
     fn complete_data_keep_their_bits() {
         let mut data = Dataset::new(vec![1.0], 1, Targets::Values(vec![0.0])).unwrap();
-        impute(&mut data, &[]).unwrap();
+        assert!(!impute(&mut data, &[], &Missing::Mean).unwrap());
         assert_eq!(data.features(), [1.0]);
     }
 }

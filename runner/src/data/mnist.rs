@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::classes::Classes;
 use super::config::IdxConfig;
 
 /// The four files in `folder`, packed (`.gz`) or not.
@@ -18,7 +19,7 @@ pub(super) fn files(folder: &Path) -> IdxConfig {
             file("t10k-images-idx3-ubyte"),
             file("t10k-labels-idx1-ubyte"),
         )),
-        classes: Some(10),
+        classes: Some(Classes::numbered(10)),
     }
 }
 

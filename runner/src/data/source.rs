@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::archive;
+use super::classes::Classes;
 use super::config::{CsvConfig, IdxConfig, LeafConfig, StoredSet};
 use super::csv;
 use super::dataset::{Dataset, DatasetError, Groups, Names, Targets};
@@ -25,6 +26,27 @@ pub struct Loaded {
     pub test_rows: usize,
     /// The file, as errors name it.
     pub origin: String,
+    /// Rows that were left out, as their labels are none of the known classes.
+    pub dropped: usize,
+}
+
+impl Loaded {
+    /// Leaves out the rows whose labels are none of the known classes, if that is asked for.
+    fn of_classes(self, classes: Option<&Classes>) -> Result<Self, DataError> {
+        if !classes.is_some_and(Classes::drops_unknown) {
+            return Ok(self);
+        }
+        let first_test = self.data.len() - self.test_rows;
+        let known = self.data.without_last_class();
+        let (data, dropped) = known.map_err(DataError::of(&self.origin))?;
+        let in_test = dropped.iter().filter(|row| **row as usize >= first_test);
+        Ok(Self {
+            test_rows: self.test_rows - in_test.count(),
+            dropped: dropped.len(),
+            data,
+            origin: self.origin,
+        })
+    }
 }
 
 /// Reads all samples of a data set.
@@ -32,11 +54,12 @@ pub struct Loaded {
 /// # Errors
 /// [`DataError`] if a file is missing, malformed, or holds what cannot be learned from.
 pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError> {
-    match set {
+    let loaded = match set {
         StoredSet::Digits => Ok(Loaded {
             data: digits::load()?,
             test_rows: 0,
             origin: digits::ORIGIN.to_owned(),
+            dropped: 0,
         }),
         StoredSet::Mnist { path } => load_idx(&mnist::files(&folders.find(path)?), folders),
         StoredSet::Femnist { path } => {
@@ -53,7 +76,8 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
         StoredSet::Idx(idx) => load_idx(idx, folders),
         StoredSet::Csv(csv) => load_csv(csv, folders),
         StoredSet::Leaf(leaf) => load_leaf(leaf, folders),
-    }
+    };
+    loaded?.of_classes(set.classes())
 }
 
 fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
@@ -89,11 +113,21 @@ fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataErr
             labels.extend(test.labels);
         }
         let largest = labels.iter().max().map_or(0, |&label| label as usize);
-        let class_count = config.classes.map_or(largest + 1, usize::from);
-        let targets = Targets::classes(&labels, class_count)?;
+        let targets = match &config.classes {
+            Some(classes) => classes.targets(labels)?,
+            None => Targets::classes(&labels, largest + 1)?,
+        };
+        let names = Names {
+            classes: config
+                .classes
+                .as_ref()
+                .map_or(Vec::new(), |known| known.list.names()),
+            ..Names::default()
+        };
         let axes = if axes.len() > 1 { axes } else { Vec::new() };
         let data = Dataset::new(features, feature_count, targets)?
             .with_axes(axes)?
+            .with_names(names)
             .with_maximum(maximum);
         match groups {
             Some(groups) => data.with_groups(groups),
@@ -105,6 +139,7 @@ fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataErr
         data,
         test_rows,
         origin,
+        dropped: 0,
     })
 }
 
@@ -204,6 +239,7 @@ fn load_csv(config: &CsvConfig, folders: &DataFolders) -> Result<Loaded, DataErr
         data,
         test_rows,
         origin,
+        dropped: 0,
     })
 }
 
@@ -215,9 +251,8 @@ fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataE
         test_rows = test.row_count();
         samples.append(test).map_err(DataError::of(&origin))?;
     }
-    let class_count = config.classes.map(usize::from);
     let data = samples
-        .into_dataset(config.task, class_count)
+        .into_dataset(config.task, config.classes.as_ref())
         .and_then(|data| Ok(data.with_axes(config.axes.clone())?))
         .map_err(DataError::of(&origin))?
         .with_maximum(config.maximum);
@@ -225,6 +260,7 @@ fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataE
         data,
         test_rows,
         origin,
+        dropped: 0,
     })
 }
 

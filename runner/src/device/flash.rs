@@ -1,5 +1,5 @@
-//! NOR flash in a file: two pages, synced at every erase and every write, so that a device's ledger
-//! is as durable as a board's.
+//! NOR flash in a file: four pages, synced at every erase and every write, so that a device's
+//! ledger is as durable as a board's.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,13 +10,18 @@ use embedded_storage::nor_flash::{
     check_write,
 };
 
+use smolfed_core::ledger::SLOT_BYTES;
+
 use crate::durable::create_private;
 
 /// Bytes of a page.
 pub const PAGE: usize = 64;
 
 /// Bytes of the file.
-const SIZE: usize = 2 * PAGE;
+const SIZE: usize = 2 * SLOT_BYTES;
+
+/// Bytes of the file of a ledger of format 1, which is extended when it is opened.
+const SIZE_1: usize = 2 * PAGE;
 
 /// An error of the file, or an access beyond its size.
 #[derive(Debug)]
@@ -57,17 +62,24 @@ impl FileFlash {
         Ok(Self { file })
     }
 
-    /// Opens the file.
+    /// Opens the file. That of a ledger of format 1 is extended by erased pages.
     ///
     /// # Errors
     /// Those of the file system; [`io::ErrorKind::WouldBlock`] if another process uses it, and
     /// [`io::ErrorKind::InvalidData`] if it has another size.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         lock(&file)?;
-        if file.metadata()?.len() != SIZE as u64 {
+        let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        // In between if the power failed while it was extended.
+        if !(SIZE_1..=SIZE).contains(&length) {
             let message = format!("not a ledger, which has {SIZE} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        if length < SIZE {
+            file.seek(SeekFrom::End(0))?;
+            file.write_all(&vec![0xff; SIZE - length])?;
+            file.sync_all()?;
         }
         Ok(Self { file })
     }
@@ -119,7 +131,9 @@ impl NorFlash for FileFlash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smolfed_core::ledger::{Budget, Ledger, LedgerError};
+    use smolfed_core::ledger::{Budget, Ledger, LedgerError, MaxJump};
+
+    const JUMP: MaxJump = MaxJump(9);
 
     #[test]
     fn a_ledger_in_a_file_survives_its_process() {
@@ -127,15 +141,43 @@ mod tests {
         let path = dir.path().join("ledger");
         assert!(FileFlash::open(&path).is_err(), "not there");
         let flash = FileFlash::create(&path).unwrap();
-        let mut ledger = Ledger::create(flash).unwrap();
-        ledger.begin(7, Budget(3)).unwrap();
+        let mut ledger = Ledger::create(flash, [5; 16]).unwrap();
+        ledger.begin(7, Budget(3), JUMP).unwrap();
         assert!(FileFlash::open(&path).is_err(), "in use");
         drop(ledger);
         assert!(FileFlash::create(&path).is_err(), "nothing is overwritten");
         let flash = FileFlash::open(&path).unwrap();
         let ledger = Ledger::open(flash).unwrap();
-        assert_eq!(ledger.check(7, Budget(3)), Err(LedgerError::RoundUsed));
+        let again = ledger.check(7, Budget(3), JUMP);
+        assert_eq!(again, Err(LedgerError::RoundUsed));
         assert_eq!(ledger.past().participations, 1);
+    }
+
+    /// The file of version 0.1.0: two pages, a record of 32 bytes in each.
+    #[test]
+    fn the_file_of_a_ledger_of_format_1_is_extended_and_upgraded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        let mut file = vec![0xff; 128];
+        // Record 1 is blank of rounds; record 2 has begun round 5.
+        for (page, numbers) in [(0, [1u32, 0, 0]), (64, [2, 1, 6])] {
+            let mut record = b"sfL1".to_vec();
+            record.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            record.extend(smolfed_core::wire::crc32::crc32(&record).to_le_bytes());
+            record.resize(32, 0);
+            file[page..page + 32].copy_from_slice(&record);
+        }
+        // The power may have failed while it was extended.
+        for more in [0, 1, 127] {
+            let mut bytes = file.clone();
+            bytes.resize(128 + more, 0xff);
+            std::fs::write(&path, bytes).unwrap();
+            let mut ledger = Ledger::open(FileFlash::open(&path).unwrap()).unwrap();
+            assert_eq!(ledger.past().participations, 1);
+            let again = ledger.begin(5, Budget(3), JUMP);
+            assert_eq!(again, Err(LedgerError::RoundUsed));
+            ledger.begin(6, Budget(3), JUMP).unwrap();
+        }
     }
 
     #[test]

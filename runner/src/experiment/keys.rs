@@ -14,10 +14,11 @@ use crate::config::Config;
 use crate::config::check::{
     ExperimentError, at_least_one, contradiction, number, out_of_range, refuse,
 };
-use crate::config::privacy::PrivacyConfig;
+use crate::config::privacy::{ClipNormSetting, PrivacyConfig};
 use crate::config::train::ClipTime;
-use crate::privacy::plan::{NoiseAmount, PrivacyKeys};
+use crate::privacy::plan::{BitNoise, NoiseAmount, PrivacyKeys};
 use crate::release::Encoding;
+use crate::server::adaptive::{AdaptiveClip, expected_cohort};
 use crate::server::keys::ServerKeys;
 
 /// The parsed keys.
@@ -34,6 +35,8 @@ pub(super) struct Keys {
     pub server: ServerKeys,
     /// Of `[privacy]`.
     pub privacy: PrivacyKeys,
+    /// How the clip norm changes, if it does.
+    pub adaptive: Option<AdaptiveClip>,
 }
 
 impl Keys {
@@ -44,7 +47,8 @@ impl Keys {
     pub fn parse(config: &Config, device_count: u32) -> Result<Self, ExperimentError> {
         names_a_directory(&config.name)?;
         let sampling = sampling(&config.cohort, device_count)?;
-        let encoding = encoding(&config.privacy)?;
+        let adaptive = adaptive(&config.privacy, sampling)?;
+        let encoding = encoding(&config.privacy, adaptive.as_ref())?;
         let (train, server) = (&config.train, &config.server);
         at_least_one("rounds", config.rounds)?;
         at_least_one("cohort.weight_cap", config.cohort.weight_cap.unwrap_or(1))?;
@@ -96,17 +100,67 @@ impl Keys {
                 // 0 is none.
                 smoothing: (factor > 0.0).then_some(smoothing),
             },
-            privacy: privacy(&config.privacy, device_count)?,
+            privacy: PrivacyKeys {
+                bit_noise: adaptive
+                    .map(|_| bit_noise(&config.privacy, sampling))
+                    .transpose()?,
+                ..privacy(&config.privacy, adaptive.as_ref(), device_count)?
+            },
+            adaptive,
         })
     }
 }
 
+/// How the clip norm changes; `None` if it does not.
+fn adaptive(
+    privacy: &PrivacyConfig,
+    sampling: Sampling,
+) -> Result<Option<AdaptiveClip>, ExperimentError> {
+    match (privacy.clip_norm, &privacy.adaptive) {
+        (Some(ClipNormSetting::Adaptive), keys) => {
+            let keys = keys.clone().unwrap_or_default();
+            AdaptiveClip::new(&keys, sampling).map(Some)
+        }
+        (_, Some(_)) => Err(contradiction(
+            "privacy.clip_norm",
+            "privacy.adaptive",
+            "set `privacy.clip_norm` to \"adaptive\", or leave the table out",
+        )),
+        (_, None) => Ok(None),
+    }
+}
+
+/// The noise of the bit: a twentieth of the expected cohort on the sum, as in the paper.
+fn bit_noise(privacy: &PrivacyConfig, sampling: Sampling) -> Result<BitNoise, ExperimentError> {
+    let given = privacy.adaptive.as_ref().and_then(|keys| keys.bit_noise);
+    if let Some(std) = given {
+        return match std.is_finite() && std > 0.0 {
+            true => Ok(BitNoise::Given(std)),
+            false => Err(out_of_range(
+                "privacy.adaptive.bit_noise",
+                std,
+                "a finite number above 0",
+            )),
+        };
+    }
+    let cohort = expected_cohort(sampling);
+    Ok(BitNoise::Default(match privacy.trust {
+        // The noise of all devices adds up to that.
+        TrustModel::Local => cohort.sqrt() / 20.0,
+        _ => cohort / 20.0,
+    }))
+}
+
 /// How updates become integers: on the grid of their clip norm, if there is one.
-fn encoding(privacy: &PrivacyConfig) -> Result<Encoding, ExperimentError> {
-    let Some(value) = privacy.clip_norm else {
-        return Ok(Encoding::Unbounded);
+fn encoding(
+    privacy: &PrivacyConfig,
+    adaptive: Option<&AdaptiveClip>,
+) -> Result<Encoding, ExperimentError> {
+    let clip_norm = match (adaptive, privacy.clip_norm.and_then(ClipNormSetting::fixed)) {
+        (Some(adaptive), _) => adaptive.initial,
+        (None, Some(value)) => number("privacy.clip_norm", value, CoreClipNorm::new)?,
+        (None, None) => return Ok(Encoding::Unbounded),
     };
-    let clip_norm = number("privacy.clip_norm", value, CoreClipNorm::new)?;
     match Grid::new(clip_norm, privacy.grid_bits) {
         Ok(grid) => Ok(Encoding::Clipped(grid)),
         Err(_) => Err(ExperimentError::Range {
@@ -117,9 +171,13 @@ fn encoding(privacy: &PrivacyConfig) -> Result<Encoding, ExperimentError> {
     }
 }
 
-fn privacy(privacy: &PrivacyConfig, device_count: u32) -> Result<PrivacyKeys, ExperimentError> {
+fn privacy(
+    privacy: &PrivacyConfig,
+    adaptive: Option<&AdaptiveClip>,
+    device_count: u32,
+) -> Result<PrivacyKeys, ExperimentError> {
     let trust = trust(privacy)?;
-    let (clip_norm, noise) = noise(privacy)?;
+    let (clip_norm, noise) = noise(privacy, adaptive)?;
     let delta = privacy.delta.resolve(device_count);
     let max_epsilon = match privacy.max_epsilon {
         None => None,
@@ -132,6 +190,8 @@ fn privacy(privacy: &PrivacyConfig, device_count: u32) -> Result<PrivacyKeys, Ex
         clip_norm,
         max_epsilon,
         noise,
+        bit_noise: None,
+        devices_per_user: privacy.devices_per_user.unwrap_or(1),
     })
 }
 
@@ -147,12 +207,21 @@ fn trust(privacy: &PrivacyConfig) -> Result<TrustModel, ExperimentError> {
     }
 }
 
-/// The clip norm, and how much noise there is, from whichever key says so.
-fn noise(privacy: &PrivacyConfig) -> Result<(Option<ClipNorm>, NoiseAmount), ExperimentError> {
-    let clip_norm = match privacy.clip_norm {
-        None => None,
-        Some(value) => Some(ClipNorm::new(value).map_err(refuse("privacy.clip_norm", value))?),
+/// The clip norm (of the first round, if it changes), and how much noise there is, from whichever
+/// key says so.
+fn noise(
+    privacy: &PrivacyConfig,
+    adaptive: Option<&AdaptiveClip>,
+) -> Result<(Option<ClipNorm>, NoiseAmount), ExperimentError> {
+    let (key, value) = match (adaptive, privacy.clip_norm.and_then(ClipNormSetting::fixed)) {
+        (Some(adaptive), _) => (
+            "privacy.adaptive.initial",
+            Some(f64::from(adaptive.initial.get())),
+        ),
+        (None, value) => ("privacy.clip_norm", value),
     };
+    let parse = |value| ClipNorm::new(value).map_err(refuse(key, value));
+    let clip_norm = value.map(parse).transpose()?;
     let twice = |first, second| {
         let advice = "set the noise with one of them only";
         Err(contradiction(first, second, advice))
@@ -172,6 +241,14 @@ fn noise(privacy: &PrivacyConfig) -> Result<(Option<ClipNorm>, NoiseAmount), Exp
         }
         (None, Some(value), None) => {
             NoiseMultiplier::new(value).map_err(refuse("privacy.noise_multiplier", value))?
+        }
+        (None, None, Some(_)) if adaptive.is_some() => {
+            return Err(contradiction(
+                "privacy.noise_std",
+                "privacy.clip_norm",
+                "the noise follows an adaptive clip norm: give `privacy.noise_multiplier` or \
+                 `privacy.epsilon`",
+            ));
         }
         (None, None, Some(value)) => {
             let clip_norm = clip_norm.ok_or(NoiseAmount::NO_CLIP_NORM)?;

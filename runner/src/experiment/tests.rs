@@ -7,8 +7,8 @@ use smolfed_accounting::accountant::Accountant;
 
 /// A sound experiment on 100 devices with 64 features and ten classes.
 const SOUND: &str = "method = \"dp-fed-ls\"\nrounds = 3\n[data]\nsource = \"digits\"\n\
-                     devices = 100\n[cohort]\ncohort_size = 20\n[server]\nsmoothing_factor = 1.0\n\
-                     [privacy]\nepsilon = 8.0\nclip_norm = 0.5\n";
+                     scale = \"unit\"\ndevices = 100\n[cohort]\ncohort_size = 20\n[server]\n\
+                     smoothing_factor = 1.0\n[privacy]\nepsilon = 8.0\nclip_norm = 0.5\n";
 
 fn build_text(text: &str, settings: &[&str]) -> Result<Experiment, ExperimentError> {
     let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
@@ -186,6 +186,95 @@ fn schemes_and_trust_for_accounting_alone_are_refused() {
         let error = Experiment::new(config, &federation).unwrap_err();
         assert_eq!(error.to_string(), sentence);
     }
+}
+
+const ADAPTIVE: &str = "privacy.clip_norm=adaptive";
+
+#[test]
+fn keys_of_an_adaptive_clip_norm_are_refused_by_name() {
+    for (settings, start) in [
+        (
+            vec!["privacy.adaptive.quantile=0.3"],
+            "`privacy.clip_norm` and `privacy.adaptive` contradict each other: set",
+        ),
+        (
+            vec![ADAPTIVE, "privacy.adaptive.quantile=1"],
+            "`privacy.adaptive.quantile` is 1: it must be above 0 and below 1",
+        ),
+        (
+            vec![ADAPTIVE, "privacy.adaptive.learning_rate=0"],
+            "`privacy.adaptive.learning_rate` is 0: it must be above 0",
+        ),
+        (
+            vec![ADAPTIVE, "privacy.adaptive.initial=0"],
+            "`privacy.adaptive.initial` is 0: it must be above 0",
+        ),
+        (
+            vec![ADAPTIVE, "privacy.adaptive.initial=1e-12"],
+            "`privacy.adaptive.initial` is 0.000000000001: it must be from 2^-30",
+        ),
+        (
+            vec![ADAPTIVE, "privacy.adaptive.bit_noise=-1"],
+            "`privacy.adaptive.bit_noise` is -1: it must be a finite number above 0",
+        ),
+        (
+            vec![ADAPTIVE, "privacy.adaptive.bit_noise=0.01"],
+            "`privacy.adaptive.bit_noise` is 0.01: it must be above ",
+        ),
+        (
+            vec![ADAPTIVE, "method=local"],
+            "`privacy.clip_norm` and `method` contradict each other: its devices send no updates",
+        ),
+    ] {
+        refused(&settings, start);
+    }
+    let std = SOUND.replace("epsilon = 8.0", "noise_std = 1.0");
+    let error = build_text(&std, &[ADAPTIVE]).unwrap_err().to_string();
+    let expected = "`privacy.noise_std` and `privacy.clip_norm` contradict each other";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+/// What is really added, in steps: the squared inverse noise multipliers of both parts add up to
+/// that of the event that is charged, or less.
+#[test]
+fn an_adaptive_clip_norm_costs_what_the_event_says() {
+    let cases: [&[&str]; 4] = [
+        &[ADAPTIVE],
+        &[ADAPTIVE, "privacy.trust=local"],
+        &[
+            ADAPTIVE,
+            "privacy.adaptive.bit_noise=3",
+            "privacy.grid_bits=4",
+        ],
+        &[ADAPTIVE, "cohort={sampling=\"poisson\", sampling_rate=0.5}"],
+    ];
+    for settings in cases {
+        let experiment = build(settings).unwrap();
+        let grid = experiment.release.encoding.grid().unwrap();
+        let multiplier = |sampler: &smolfed_core::noise::DiscreteGaussian| {
+            let (numerator, denominator) = sampler.sigma();
+            numerator as f64 / denominator as f64 / f64::from(grid.bits()).exp2()
+        };
+        let update = multiplier(experiment.release.mechanism.sampler().unwrap());
+        let bit = multiplier(experiment.release.bit.unwrap().noise().unwrap());
+        let total = experiment.privacy.event.mechanism.noise_multiplier().get();
+        let cost = total.powi(2) * (update.powi(-2) + bit.powi(-2));
+        assert!(cost <= 1.0 && cost > 0.9, "{settings:?}: {cost}");
+        // The noise of the denoiser is that of the updates, at the clip norm of the round.
+        let now = experiment
+            .release
+            .at_clip_norm(smolfed_core::params::ClipNorm::new(0.4).unwrap());
+        assert!((now.noise_std / (0.4 * update) - 1.0).abs() < 1e-4);
+        let statements = experiment.privacy.statements(3).unwrap();
+        let statement = &statements[0];
+        assert_eq!((statement.clip_norm, statement.noise_std), (None, None));
+        assert_eq!(statement.noise_multiplier, total);
+        let is_named = |note: &String| note.starts_with("The clip norm changes from round");
+        assert!(statement.notes.iter().any(is_named), "{statement:?}");
+    }
+    // The same noise multiplier as with a fixed clip norm: the ledger's events are the same.
+    let event = |settings: &[&str]| build(settings).unwrap().privacy.event;
+    assert_eq!(event(&[ADAPTIVE]), event(&[]));
 }
 
 #[test]
@@ -415,4 +504,36 @@ fn cohorts_are_settled_for_the_federation() {
     let expected = |settings: &[&str]| build(settings).unwrap().server.fixed_denominator;
     assert_eq!(expected(&[]), Some(20.0));
     assert_eq!(expected(&["cohort.denominator=realised"]), None);
+}
+
+#[test]
+fn users_with_several_devices_need_more_noise_and_are_named() {
+    let count = "it must be from 1 to the device count 100";
+    for devices in [0, 101] {
+        let setting = format!("privacy.devices_per_user={devices}");
+        let sentence = format!("`privacy.devices_per_user` is {devices}: {count}");
+        assert_eq!(refusal(&[&setting]), sentence);
+    }
+    let plain = build(&[]).unwrap();
+    let one = build(&["privacy.devices_per_user=1"]).unwrap();
+    assert_eq!(one.privacy.event, plain.privacy.event);
+    assert_eq!(one.privacy.noise, plain.privacy.noise);
+    for sampling in ["uniform", "poisson", "full"] {
+        let cohort = match sampling {
+            "full" => "cohort={sampling=\"full\"}".to_owned(),
+            _ => format!("cohort={{sampling=\"{sampling}\", cohort_size=20}}"),
+        };
+        let plain = build(&[&cohort]).unwrap();
+        let users = build(&[&cohort, "privacy.devices_per_user=3"]).unwrap();
+        assert!(
+            users.privacy.multiplier() > plain.privacy.multiplier(),
+            "{sampling}"
+        );
+        assert_eq!(users.privacy.event.devices_per_user.get(), 3);
+        let statements = users.privacy.statements(3).unwrap();
+        assert!(statements[0].epsilon <= 8.0 && statements[0].is_upper_bound);
+        assert_eq!(statements[0].devices_per_user, Some(3));
+        let words = statements[0].in_words();
+        assert!(words.contains("user with up to 3 devices"), "{words}");
+    }
 }

@@ -163,11 +163,14 @@ impl Connection {
     ) -> Option<Encoded> {
         for device in devices {
             let peer = registry.peers.get_mut(device)?;
-            match peer.receive(self.id, frame, now) {
+            match peer.receive(self.id, frame, now, &mut registry.ledgers) {
                 Err(Refusal::Tag) => {}
                 // The peer has counted it.
                 Err(_) => return Some(Encoded::empty()),
                 Ok(answer) => {
+                    if peer.is_refused() {
+                        self.called = Some(now + REFUSED_PAUSE);
+                    }
                     self.remember(*device);
                     return Some(answer);
                 }

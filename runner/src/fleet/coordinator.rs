@@ -9,6 +9,7 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use super::exchange::{ExchangeOutcome, Offer};
 use super::keys::{FleetKeys, KeysError};
+use super::ledgers::KnownLedgers;
 use super::peer::{Peer, Terms};
 use super::registry::Registry;
 use super::threads::{Report, SharedState};
@@ -66,7 +67,8 @@ impl Coordinator {
     /// Opens the connections. Devices that cannot be reached are tried again, until it is dropped.
     ///
     /// # Errors
-    /// [`FleetError::Listen`], [`FleetError::Entropy`], [`FleetError::Thread`].
+    /// [`FleetError::Keys`], [`FleetError::Listen`], [`FleetError::Entropy`],
+    /// [`FleetError::Thread`].
     pub fn new(
         keys: FleetKeys,
         terms: Terms,
@@ -76,12 +78,12 @@ impl Coordinator {
         let peers = keys.keys().iter();
         let peers = peers.map(|(device, key)| (*device, Peer::new(*device, key.clone(), terms)));
         // Nonces must never repeat: those of a stream under a fresh secret do not.
-        let nonces = Root::from_secret(secret()?).stream(StreamId {
+        let nonces = Root::from_secret(*secret()?).stream(StreamId {
             purpose: Purpose::SessionNonces,
             round: 0,
             device: 0,
         });
-        let registry = Registry::new(peers.collect(), nonces);
+        let registry = Registry::new(peers.collect(), KnownLedgers::open(keys.path())?, nonces);
         let shared = Arc::new(SharedState::new(registry, report));
         let listeners: Result<Vec<_>, _> = endpoints.listen.iter().map(listen).collect();
         let mut threads = Vec::new();

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::wire::mac::Key;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::durable::{is_private, write_atomically};
 
@@ -71,6 +72,12 @@ struct RawKey {
     key: String,
 }
 
+impl Drop for RawKey {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
+}
+
 /// The keys of a fleet, in use by this process only.
 #[derive(Debug)]
 pub struct FleetKeys {
@@ -97,10 +104,12 @@ impl FleetKeys {
                 path: path.display().to_string(),
             });
         }
-        let mut text = String::new();
+        // Room for all of it: a string that grows leaves copies behind.
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        let mut text = Zeroizing::new(String::with_capacity(length as usize + 1));
         file.read_to_string(&mut text).map_err(io("read", path))?;
         let Parsed { keys, device_seed } = parse(&text).map_err(content(path))?;
-        let counter = counter_of(path);
+        let counter = beside(path, ".round");
         let next_round = match fs::read_to_string(&counter) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
             read => {
@@ -162,10 +171,10 @@ impl FleetKeys {
     }
 }
 
-/// The file of the round number that belongs to a file of keys.
-fn counter_of(keys: &Path) -> PathBuf {
+/// A file that belongs to a file of keys: its name with something appended.
+pub(super) fn beside(keys: &Path, ending: &str) -> PathBuf {
     let mut name = keys.file_name().unwrap_or_default().to_os_string();
-    name.push(".round");
+    name.push(ending);
     keys.with_file_name(name)
 }
 
@@ -178,10 +187,17 @@ pub struct Parsed {
     pub device_seed: Option<u64>,
 }
 
-/// The text of a file of keys. `device_seed` is the seed of the devices' random streams, if any.
+/// The text of a file of keys, overwritten when it is dropped. `device_seed` is the seed of the
+/// devices' random streams, if any.
 #[must_use]
-pub fn to_toml(keys: &BTreeMap<u32, [u8; 32]>, device_seed: Option<u64>) -> String {
-    let mut text = String::from(
+pub fn to_toml(
+    keys: &BTreeMap<u32, Zeroizing<[u8; 32]>>,
+    device_seed: Option<u64>,
+) -> Zeroizing<String> {
+    /// More than the text of a key, and more than that around all keys.
+    const ROOM: usize = 256;
+    let mut text = Zeroizing::new(String::with_capacity(ROOM * (keys.len() + 1)));
+    text.push_str(
         "# The keys of a fleet. Secret: they suffice to impersonate its devices and coordinator.\n",
     );
     if let Some(seed) = device_seed {
@@ -190,10 +206,12 @@ pub fn to_toml(keys: &BTreeMap<u32, [u8; 32]>, device_seed: Option<u64>) -> Stri
         ));
     }
     for (number, key) in keys {
-        let key = hex::encode(key);
-        text.push_str(&format!(
-            "\n[[device]]\nnumber = {number}\nkey = \"{key}\"\n"
-        ));
+        let key = Zeroizing::new(hex::encode(**key));
+        text.push_str("\n[[device]]\nnumber = ");
+        text.push_str(&number.to_string());
+        text.push_str("\nkey = \"");
+        text.push_str(&key);
+        text.push_str("\"\n");
     }
     text
 }
@@ -214,20 +232,24 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
             None => "expected `[[device]]` with `number` and `key`".to_owned(),
         }
     })?;
-    let (mut keys, mut secrets) = (BTreeMap::new(), BTreeMap::new());
-    for RawKey { number, key } in raw.device {
-        let mut secret = [0; 32];
-        hex::decode_to_slice(&key, &mut secret)
+    let mut keys = BTreeMap::new();
+    let mut secrets = Vec::with_capacity(raw.device.len());
+    for RawKey { number, key } in &raw.device {
+        let number = *number;
+        let mut secret = Zeroizing::new([0; 32]);
+        hex::decode_to_slice(key, &mut *secret)
             .map_err(|_| format!("`key` of device {number}: expected 64 hexadecimal digits"))?;
-        if let Some(other) = secrets
-            .insert(secret, number)
-            .filter(|other| *other != number)
-        {
-            return Err(format!("devices {other} and {number} have the same key"));
-        }
-        if keys.insert(number, Key::from_secret(secret)).is_some() {
+        if keys.insert(number, Key::from_secret(*secret)).is_some() {
             return Err(format!("device {number} is listed twice"));
         }
+        secrets.push((secret, number));
+    }
+    secrets.sort_unstable_by(|a, b| (&*a.0, a.1).cmp(&(&*b.0, b.1)));
+    let twice = secrets
+        .windows(2)
+        .find(|pair| matches!(pair, [a, b] if a.0 == b.0));
+    if let Some([(_, first), (_, second)]) = twice {
+        return Err(format!("devices {first} and {second} have the same key"));
     }
     if keys.is_empty() {
         return Err("there is no `[[device]]`".to_owned());
@@ -238,7 +260,7 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
     })
 }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
+pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
     let path = path.display().to_string();
     move |source| KeysError::Io {
         action,
@@ -247,7 +269,7 @@ fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysE
     }
 }
 
-fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
+pub(super) fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
     let path = path.display().to_string();
     move |reason| KeysError::Content { path, reason }
 }
@@ -267,7 +289,8 @@ mod tests {
     }
 
     fn two() -> String {
-        to_toml(&BTreeMap::from([(0, [7; 32]), (9, [0xab; 32])]), Some(5))
+        let keys = [(0, [7; 32]), (9, [0xab; 32])].map(|(n, key)| (n, Zeroizing::new(key)));
+        to_toml(&BTreeMap::from(keys), Some(5)).to_string()
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //!
 //! A `Hello` may be a replay. So the active session ends only when the first authentic frame of a
 //! new one proves that the device sent it; until then the new one is *pending*. There are few of
-//! those.
+//! those. That frame is `Ready`, which names the device's ledger: a known device with another
+//! ledger is refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use smolfed_core::wire::refusal::{Refusal, Refusals};
 use smolfed_core::wire::{Direction, VERSION};
 
 use super::exchange::{Absence, Exchange, ExchangeOutcome, Offer, Reply};
+use super::ledgers::KnownLedgers;
 
 /// Pending sessions of a device on one connection. A new one replaces the oldest one of the same
 /// connection: what is sent on other connections cannot evict it.
@@ -202,13 +204,7 @@ impl Peer {
             }
             Err(reason) => {
                 self.refused = Some(reason);
-                let refused = Message::Refused(Refused {
-                    nonce: fresh,
-                    lowest_version: VERSION,
-                    highest_version: VERSION,
-                    reason,
-                });
-                return Ok(greet::<CoordinatorEnd>(&refused, &session(&fresh)));
+                return Ok(refused(fresh, reason, &session(&fresh)));
             }
         };
         // A device that did not receive `Welcome` repeats its `Hello`, and gets the same answer.
@@ -250,7 +246,7 @@ impl Peer {
         }
     }
 
-    /// Whether the last `Hello` was refused.
+    /// Whether the last `Hello` or `Ready` was refused.
     #[must_use]
     pub const fn is_refused(&self) -> bool {
         self.refused.is_some()
@@ -278,30 +274,41 @@ impl Peer {
         connection: ConnectionId,
         frame: &Frame<'_>,
         now: Duration,
+        ledgers: &mut KnownLedgers,
     ) -> Result<Encoded, Refusal> {
-        let message = match self.open(connection, frame) {
-            Ok(message) => message,
+        let opened = match self.open(connection, frame) {
             Err(Refusal::Tag) => return Err(Refusal::Tag),
-            Err(refusal) => {
-                self.refusals.count(refusal);
-                return Err(refusal);
-            }
+            opened => opened,
         };
-        self.last_received = Some(now);
-        self.refused = None;
-        let answer = self.answer(frame.header.round, &message, now);
+        let answer = opened.and_then(|(message, pending)| {
+            self.last_received = Some(now);
+            if let Some(index) = pending {
+                let Message::Ready(ledger) = message else {
+                    return Err(Refusal::Unexpected);
+                };
+                let admitted = ledgers.admits(self.device, &self.key, ledger);
+                if !admitted.ok_or(Refusal::Unexpected)? {
+                    return Ok(self.refuse_ledger(index));
+                }
+                self.activate(index, connection);
+            }
+            self.refused = None;
+            let reply = self.answer(frame.header.round, &message, now)?;
+            Ok(self.seal(reply))
+        });
         if let Err(refusal) = answer {
             self.refusals.count(refusal);
         }
-        answer.map(|reply| self.seal(reply))
+        answer
     }
 
-    /// The message of a frame; the session that it belongs to becomes the active one.
+    /// The message of a frame, and which pending session it belongs to, if it is not the active
+    /// one.
     fn open<'a>(
         &mut self,
         connection: ConnectionId,
         frame: &Frame<'a>,
-    ) -> Result<Message<'a>, Refusal> {
+    ) -> Result<(Message<'a>, Option<usize>), Refusal> {
         if let Some(session) = self.active.as_mut() {
             match session.link.open(frame) {
                 Err(Refusal::Tag) => {}
@@ -310,29 +317,40 @@ impl Peer {
                     if opened.is_ok() {
                         session.connection = Some(connection);
                     }
-                    return opened;
+                    return opened.map(|message| (message, None));
                 }
             }
         }
-        for index in 0..self.pending.len() {
-            let Some(session) = self.pending.get_mut(index) else {
-                break;
-            };
+        for (index, session) in self.pending.iter_mut().enumerate() {
             match session.link.open(frame) {
                 Err(Refusal::Tag) => {}
-                Err(refusal) => return Err(refusal),
-                Ok(message) => {
-                    session.connection = Some(connection);
-                    self.active = self.pending.remove(index);
-                    self.pending.clear();
-                    if let Some(exchange) = &mut self.exchange {
-                        exchange.session_lost();
-                    }
-                    return Ok(message);
-                }
+                opened => return opened.map(|message| (message, Some(index))),
             }
         }
         Err(Refusal::Tag)
+    }
+
+    /// A pending session becomes the active one.
+    fn activate(&mut self, index: usize, connection: ConnectionId) {
+        self.active = self.pending.remove(index);
+        if let Some(session) = self.active.as_mut() {
+            session.connection = Some(connection);
+        }
+        self.pending.clear();
+        if let Some(exchange) = &mut self.exchange {
+            exchange.session_lost();
+        }
+    }
+
+    /// Tells the device of a pending session that its ledger is not the one that is known.
+    fn refuse_ledger(&mut self, index: usize) -> Encoded {
+        let Some(session) = self.pending.get(index) else {
+            return Encoded::empty();
+        };
+        self.refused = Some(WhyRefused::Ledger);
+        let nonce = session.coordinator_nonce;
+        let key = self.key.session(self.device, &session.device_nonce, &nonce);
+        refused(nonce, WhyRefused::Ledger, &key)
     }
 
     fn answer(
@@ -341,7 +359,7 @@ impl Peer {
         message: &Message<'_>,
         now: Duration,
     ) -> Result<Option<Reply>, Refusal> {
-        if matches!(message, Message::Ready) {
+        if matches!(message, Message::Ready(_)) {
             let due = self.exchange.as_mut().filter(|exchange| exchange.is_open());
             return Ok(due.map(|exchange| {
                 exchange.is_due(now);
@@ -379,6 +397,16 @@ impl Peer {
             Encoded::empty()
         }
     }
+}
+
+fn refused(nonce: Nonce, reason: WhyRefused, session: &Key) -> Encoded {
+    let refused = Message::Refused(Refused {
+        nonce,
+        lowest_version: VERSION,
+        highest_version: VERSION,
+        reason,
+    });
+    greet::<CoordinatorEnd>(&refused, session)
 }
 
 impl std::fmt::Debug for Peer {

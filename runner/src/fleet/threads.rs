@@ -148,14 +148,16 @@ impl SharedState {
             let read = read_some(transport, &mut buffer)?;
             let now = self.now();
             let bytes = buffer.get(..read).unwrap_or_default();
-            {
+            let events = {
                 let mut registry = self.registry();
                 connection.receive(bytes, &mut registry, now, &mut out);
                 connection.poll(&mut registry, now, &mut out);
                 if connection.has_session(&registry) {
                     last_session = now;
                 }
-            }
+                registry.ledgers.take_events()
+            };
+            events.iter().for_each(|event| self.report(event));
             let refusals = connection.take_refusals();
             if refusals.total() > 0 {
                 self.lock_unattributed().add(&refusals);
@@ -277,6 +279,7 @@ mod tests {
     use smolfed_core::stream::{Purpose, Root, StreamId};
 
     use super::*;
+    use crate::fleet::ledgers::KnownLedgers;
 
     fn shared_state() -> Arc<SharedState> {
         let nonces = Root::from_seed(1).stream(StreamId {
@@ -284,7 +287,7 @@ mod tests {
             round: 0,
             device: 0,
         });
-        let registry = Registry::new(BTreeMap::new(), nonces);
+        let registry = Registry::new(BTreeMap::new(), KnownLedgers::default(), nonces);
         Arc::new(SharedState::new(registry, Box::new(|_| {})))
     }
 

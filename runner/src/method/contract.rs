@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use smolfed_accounting::{AccountingError, PrivacyEvent};
+use smolfed_accounting::PrivacyEvent;
 use smolfed_core::model::ModelError;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
@@ -12,8 +12,7 @@ use super::state::{Saved, StateError};
 use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
-use crate::privacy::statement::PrivacyStatement;
-use crate::release::{Contribution, Release, Timing};
+use crate::release::{Contribution, Messages, Release, ReleaseDigest, Timing};
 use crate::representation::Picture;
 use crate::task::Task;
 
@@ -83,10 +82,20 @@ pub trait Method: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// How these messages are released, if devices send any.
+    fn messages(&self) -> Option<&Messages> {
+        None
+    }
+
     /// What the messages of `round` cost, beside its updates. The ledger tells the events of a
     /// round apart by their unit and kind of mechanism.
     fn message_events(&self, _round: u32) -> Vec<PrivacyEvent> {
         Vec::new()
+    }
+
+    /// Rounds in which a device may send such a message, of the first `rounds`.
+    fn message_rounds(&self, _rounds: u32) -> u32 {
+        0
     }
 
     /// What a reader of the privacy statement must know about the method.
@@ -176,13 +185,9 @@ pub trait Learner: Send + Sync {
     /// The checkpoint after `rounds` rounds is on the disk.
     fn committed(&mut self, _rounds: u32) {}
 
-    /// The statements about the messages that devices sent beside their updates.
-    ///
-    /// # Errors
-    /// [`AccountingError`] if the accountant has no figure.
-    fn statements(&self) -> Result<Vec<PrivacyStatement>, AccountingError> {
-        Ok(Vec::new())
-    }
+    /// Writes the messages that devices sent beside their updates in the last round, in an order
+    /// that the round determines.
+    fn write_messages(&self, _: &mut ReleaseDigest) {}
 }
 
 /// The buffers with which one thread trains devices, one after the other.

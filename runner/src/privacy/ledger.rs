@@ -1,16 +1,23 @@
 //! The privacy ledger: what was released, a line a round, on the disk before the result is used.
 //!
-//! A file of JSON lines that only grows. Each line names the run, the round and the
-//! [`PrivacyEvent`], and ends in a CRC-32 of what stands before it:
+//! A file of JSON lines that only grows. A charge names the run, the round and the
+//! [`PrivacyEvent`]; a second line has the digest of what the round released. Each ends in a CRC-32
+//! of what stands before it:
 //!
 //! ```text
-//! {"run":"5f0c..","seed":1,"round":0,"event":{"mechanism":..,"count":1},"crc32":"8d2f1a07"}
+//! {"run":"5f0c..","seed":1,"round":0,"event":{..,"count":1},"has_digest":true,"crc32":"8d2f1a07"}
+//! {"run":"5f0c..","round":0,"digest":"91c3..","crc32":"0e55d2b8"}
 //! ```
 //!
-//! * A round is charged, and synced to the disk, before its noisy sum leaves the round. A crash
-//!   can lose a result that was charged for, never a charge.
-//! * A run that is resumed repeats rounds with the same bits; the same round of the same run is
-//!   charged once. The same round with another event is refused: those would be two releases.
+//! * A round is charged, and synced to the disk, before it trains, and its digest is on the disk
+//!   before its result is used. A crash can lose a result that was charged for, never a charge.
+//! * A run that is resumed or started again repeats rounds with the same bits. The name of a run
+//!   covers its configuration, its data and smolfed's version, but not the machine code that makes
+//!   the release; the digest does. A repetition with the recorded digest costs nothing. One with
+//!   another digest is a second release of the same data, and is charged once more; so is one of a
+//!   round whose digest is not known, as earlier versions wrote none. A crash between a charge and
+//!   its digest lost a result that nobody used: the repetition records its digest.
+//! * The same round with another event is refused.
 //! * A last line that a crash tore is cut off: its round was never used, as the sync had not
 //!   returned. Any other damage is an error, as it may hide a charge.
 //! * Updates and correlation matrices are charged in separate lines, and matrices twice: for a
@@ -28,11 +35,11 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
-use smolfed_accounting::event::PrivacyEvent;
+use smolfed_accounting::event::{PrivacyEvent, PrivacyUnit};
 
 use crate::durable::sync_folder;
 
-pub use charge::{Charge, before, events};
+pub use charge::{Charge, DigestRecord, Line, before, events};
 pub use error::{LedgerError, Limit};
 
 /// A ledger, open to be charged.
@@ -41,7 +48,8 @@ pub struct Ledger {
     file: File,
     path: PathBuf,
     charges: Vec<Charge>,
-    /// Bytes that `charges` stand for.
+    digests: Vec<DigestRecord>,
+    /// Bytes that `charges` and `digests` stand for.
     read: u64,
 }
 
@@ -61,6 +69,7 @@ impl Ledger {
             file,
             path: path.to_path_buf(),
             charges: Vec::new(),
+            digests: Vec::new(),
             read: 0,
         };
         ledger.locked(|ledger| {
@@ -81,7 +90,13 @@ impl Ledger {
     /// As [`Self::open`].
     pub fn read(path: &Path) -> Result<Vec<Charge>, LedgerError> {
         let bytes = std::fs::read(path).map_err(io("read", path))?;
-        Ok(parse(path, &bytes, 0)?.0)
+        let lines = parse(path, &bytes, 0)?.0.into_iter();
+        Ok(lines
+            .filter_map(|line| match line {
+                Line::Charge(charge) => Some(charge),
+                Line::Digest(_) => None,
+            })
+            .collect())
     }
 
     /// The file.
@@ -94,6 +109,12 @@ impl Ledger {
     #[must_use]
     pub fn charges(&self) -> &[Charge] {
         &self.charges
+    }
+
+    /// What the run is charged for rounds that it repeated with another release.
+    #[must_use]
+    pub fn repeated(&self, run: &str) -> Vec<PrivacyEvent> {
+        repeated(&self.charges, run)
     }
 
     /// Checks that these rounds of `run` were charged, each as `event`.
@@ -145,26 +166,96 @@ impl Ledger {
             if let Some(limit) = limit.filter(|_| is_shared) {
                 ledger.check(&charge, limit)?;
             }
-            if size > ledger.read {
-                // Another run was torn off while it wrote.
-                let cut = ledger.file.set_len(ledger.read);
-                cut.map_err(io("write", &ledger.path))?;
-            }
-            let line = charge.to_line();
-            let written = ledger.file.write_all(line.as_bytes());
-            written
-                .and_then(|()| ledger.file.sync_data())
-                .map_err(io("write", &ledger.path))?;
-            ledger.read += line.len() as u64;
-            ledger.charges.push(charge);
-            Ok(())
+            ledger.append(size, vec![Line::Charge(charge)])
         })
     }
 
+    /// Records what a charged round released, and returns once that is on the disk. If the ledger
+    /// does not show that an earlier release of the round was the same, it is charged once more;
+    /// returns what for.
+    ///
+    /// # Errors
+    /// [`LedgerError::RepetitionOverLimit`] if that would exceed a limit, and
+    /// [`LedgerError::Missing`] if the round was not charged: the release must not be used.
+    pub fn record(
+        &mut self,
+        run: &str,
+        round: u32,
+        digest: &str,
+        limits: &[(PrivacyUnit, Limit)],
+    ) -> Result<Vec<PrivacyEvent>, LedgerError> {
+        self.locked(|ledger| {
+            let size = ledger.catch_up()?;
+            let is_it = |charge: &&Charge| charge.round == round && charge.run == run;
+            let own: Vec<&Charge> = ledger.charges.iter().filter(is_it).collect();
+            let Some(last) = own.iter().map(|charge| charge.repetition).max() else {
+                let path = ledger.path.display().to_string();
+                return Err(LedgerError::Missing { path, round });
+            };
+            let is_it = |known: &&DigestRecord| known.round == round && known.run == run;
+            let known = || ledger.digests.iter().filter(is_it);
+            if known().any(|known| known.digest == digest) {
+                return Ok(Vec::new());
+            }
+            let record = |repetition| {
+                Line::Digest(DigestRecord {
+                    run: run.to_owned(),
+                    round,
+                    repetition,
+                    digest: digest.to_owned(),
+                })
+            };
+            let has_none = !known().any(|known| known.repetition == last);
+            let may_have = own.iter().any(|x| x.repetition == last && x.has_digest);
+            if has_none && may_have {
+                ledger.append(size, vec![record(last)])?;
+                return Ok(Vec::new());
+            }
+            let first = own.iter().filter(|charge| charge.repetition == 0);
+            let again = first.map(|charge| Charge {
+                repetition: last + 1,
+                has_digest: true,
+                ..(*charge).clone()
+            });
+            let again: Vec<Charge> = again.collect();
+            for (unit, limit) in limits {
+                ledger.check_again(*unit, &again, limit)?;
+            }
+            let events = again.iter().map(|charge| charge.event).collect();
+            let charges = again.into_iter().map(Line::Charge);
+            ledger.append(size, charges.chain([record(last + 1)]).collect())?;
+            Ok(events)
+        })
+    }
+
+    /// Writes lines to the end of the file of so many bytes.
+    fn append(&mut self, size: u64, lines: Vec<Line>) -> Result<(), LedgerError> {
+        if size > self.read {
+            // Another run was torn off while it wrote.
+            let cut = self.file.set_len(self.read);
+            cut.map_err(io("write", &self.path))?;
+        }
+        let text: String = lines.iter().map(Line::text).collect();
+        let written = self.file.write_all(text.as_bytes());
+        written
+            .and_then(|()| self.file.sync_data())
+            .map_err(io("write", &self.path))?;
+        self.read += text.len() as u64;
+        self.extend(lines);
+        Ok(())
+    }
+
+    fn extend(&mut self, lines: Vec<Line>) {
+        for line in lines {
+            match line {
+                Line::Charge(charge) => self.charges.push(charge),
+                Line::Digest(digest) => self.digests.push(digest),
+            }
+        }
+    }
+
     fn check(&self, charge: &Charge, limit: &Limit) -> Result<(), LedgerError> {
-        let of_unit = |other: &&Charge| other.event.unit == charge.event.unit;
-        let all = events(self.charges.iter().filter(of_unit).chain([charge]));
-        let epsilon = limit.accountant.epsilon(&all, limit.delta)?.epsilon;
+        let epsilon = self.epsilon_with(charge.event.unit, &[charge], limit)?;
         if epsilon > limit.epsilon.get() {
             return Err(LedgerError::OverLimit {
                 path: self.path.display().to_string(),
@@ -174,6 +265,42 @@ impl Ledger {
             });
         }
         Ok(())
+    }
+
+    /// The same of a round that is charged once more.
+    fn check_again(
+        &self,
+        unit: PrivacyUnit,
+        again: &[Charge],
+        limit: &Limit,
+    ) -> Result<(), LedgerError> {
+        let more: Vec<&Charge> = again.iter().filter(|x| x.event.unit == unit).collect();
+        let Some(first) = more.first() else {
+            return Ok(());
+        };
+        let epsilon = self.epsilon_with(unit, &more, limit)?;
+        if epsilon > limit.epsilon.get() {
+            return Err(LedgerError::RepetitionOverLimit {
+                path: self.path.display().to_string(),
+                round: first.round,
+                epsilon,
+                limit: *limit,
+            });
+        }
+        Ok(())
+    }
+
+    /// ε of everything of this unit in the ledger, and of these charges.
+    fn epsilon_with(
+        &self,
+        unit: PrivacyUnit,
+        more: &[&Charge],
+        limit: &Limit,
+    ) -> Result<f64, LedgerError> {
+        let of_unit = |charge: &&Charge| charge.event.unit == unit;
+        let known = self.charges.iter().filter(of_unit);
+        let all = events(known.chain(more.iter().copied()));
+        Ok(limit.accountant.epsilon(&all, limit.delta)?.epsilon)
     }
 
     /// The charge of a round: one for each unit and kind of mechanism, which tell an update from
@@ -205,8 +332,9 @@ impl Ledger {
             .seek(SeekFrom::Start(self.read))
             .and_then(|_| self.file.read_to_end(&mut bytes))
             .map_err(io("read", &self.path))?;
-        let (charges, used) = parse(&self.path, &bytes, self.charges.len())?;
-        self.charges.extend(charges);
+        let before = self.charges.len() + self.digests.len();
+        let (lines, used) = parse(&self.path, &bytes, before)?;
+        self.extend(lines);
         let size = self.read + bytes.len() as u64;
         self.read += used as u64;
         Ok(size)
@@ -234,23 +362,30 @@ pub fn has_its_own_seed(
     Ok(())
 }
 
-/// The charges of whole lines, and the bytes that they take. `before` lines came earlier.
-fn parse(path: &Path, bytes: &[u8], before: usize) -> Result<(Vec<Charge>, usize), LedgerError> {
-    let mut charges = Vec::new();
+/// What a run is charged for rounds that it repeated with another release.
+#[must_use]
+pub fn repeated(charges: &[Charge], run: &str) -> Vec<PrivacyEvent> {
+    let is_it = |charge: &&Charge| charge.repetition > 0 && charge.run == run;
+    events(charges.iter().filter(is_it))
+}
+
+/// The whole lines, and the bytes that they take. `before` lines came earlier.
+fn parse(path: &Path, bytes: &[u8], before: usize) -> Result<(Vec<Line>, usize), LedgerError> {
+    let mut lines = Vec::new();
     let mut used = 0;
     for text in bytes.split_inclusive(|byte| *byte == b'\n') {
         let Some(text) = text.strip_suffix(b"\n") else {
             break;
         };
-        let charge = Charge::from_line(text).map_err(|reason| LedgerError::Damaged {
+        let line = Line::parse(text).map_err(|reason| LedgerError::Damaged {
             path: path.display().to_string(),
-            line: before + charges.len() + 1,
+            line: before + lines.len() + 1,
             reason,
         })?;
-        charges.push(charge);
+        lines.push(line);
         used += text.len() + 1;
     }
-    Ok((charges, used))
+    Ok((lines, used))
 }
 
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> LedgerError {

@@ -7,8 +7,9 @@ use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 use smolfed_core::noise::DiscreteGaussian;
 
 use super::schedule::Schedule;
+use super::split::Split;
 use super::statement::PrivacyStatement;
-use crate::config::check::ExperimentError;
+use crate::config::check::{ExperimentError, refuse};
 use crate::release::{Encoding, Timing};
 
 /// Noise and accounting of what a run releases, configured before it starts.
@@ -26,9 +27,20 @@ pub struct PrivacyPlan {
     pub spent: Vec<PrivacyEvent>,
     /// The sampler of the noise, in steps of the grid; `None` for no noise.
     pub noise: Option<DiscreteGaussian>,
+    /// The noise of an adaptive clip norm's two parts; `None` for a fixed clip norm, and without
+    /// noise.
+    pub split: Option<Split>,
+    /// The sampler of the noise on the bit of adaptive clipping.
+    pub bit_noise: Option<DiscreteGaussian>,
     /// What else a device releases in some rounds, and what that costs the same unit.
-    side: Option<SideReleases>,
+    side: Vec<SideReleases>,
+    /// What was read from the devices' rows without noise, a sentence each: then no ε is an upper
+    /// bound.
+    reads: Vec<String>,
+    /// L; `None` if there is none, or if it changes from round to round.
     clip_norm: Option<ClipNorm>,
+    /// Rounds that were repeated, and may have released something else under the same noise.
+    repeated: u64,
     notes: Vec<String>,
 }
 
@@ -47,6 +59,40 @@ pub struct PrivacyKeys {
     pub max_epsilon: Option<Epsilon>,
     /// How much noise there is.
     pub noise: NoiseAmount,
+    /// k: devices of one user, as configured.
+    pub devices_per_user: u32,
+    /// The noise of the bit of adaptive clipping, if the clip norm is adaptive.
+    pub bit_noise: Option<BitNoise>,
+}
+
+/// σ_b: the noise std of the bit of adaptive clipping.
+#[derive(Clone, Copy, Debug)]
+pub enum BitNoise {
+    /// As the configuration has it.
+    Given(f64),
+    /// At least this, and at least 2z: the bit then takes no more than a sixteenth of 1/z², and the
+    /// noise of the updates grows by 3.3 % at most.
+    Default(f64),
+}
+
+impl BitNoise {
+    /// The split of a total noise multiplier z above 0.
+    fn split(self, total: NoiseMultiplier) -> Result<Split, ExperimentError> {
+        let z = total.get();
+        let std = match self {
+            Self::Given(std) => std,
+            Self::Default(std) => std.max(2.0 * z),
+        };
+        Split::new(total, std).ok_or_else(|| ExperimentError::Range {
+            key: "privacy.adaptive.bit_noise",
+            value: std.to_string(),
+            expected: format!(
+                "above {}, half of the noise multiplier: the number that says whether an update \
+                 was clipped would cost more than the whole round may",
+                z / 2.0
+            ),
+        })
+    }
 }
 
 /// How much noise there is.
@@ -81,9 +127,11 @@ pub struct Updates<'a> {
     /// What a configured noise multiplier is multiplied by.
     pub noise_scale: f64,
     /// What else devices release.
-    pub side: Option<SideReleases>,
+    pub side: Vec<SideReleases>,
     /// What other runs spent before.
     pub spent: &'a [PrivacyEvent],
+    /// What was read from the devices' rows without noise, a sentence each.
+    pub reads: Vec<String>,
     /// What a reader of the statement must know in addition to its numbers.
     pub notes: Vec<String>,
 }
@@ -123,20 +171,22 @@ impl PrivacyPlan {
     /// [`ExperimentError`] for the first invalid key.
     pub fn of_updates(updates: Updates<'_>) -> Result<Self, ExperimentError> {
         let keys = updates.keys;
+        let mechanism_without_noise = mechanism(NoiseMultiplier::NONE, updates.encoding);
         let event = PrivacyEvent {
-            mechanism: mechanism(NoiseMultiplier::NONE, updates.encoding),
-            sampling: updates.sampling,
             trust: keys.trust,
-            unit: PrivacyUnit::Device,
-            count: 1,
             releases: updates.timing.releases(),
+            ..PrivacyEvent::new(mechanism_without_noise, updates.sampling, 1)
         };
+        let devices = keys.devices_per_user;
+        let event = event.with_devices_per_user(devices);
+        let event = event.map_err(refuse("privacy.devices_per_user", devices))?;
         let spent = of_unit(updates.spent, PrivacyUnit::Device);
         let mut plan = Self::new(event, keys.delta, keys.accountant, spent);
         plan.clip_norm = keys.clip_norm;
         plan.budget = keys.max_epsilon;
         plan.side = updates.side;
         plan.notes = updates.notes;
+        plan.reads = updates.reads;
         let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
         if event.releases == 0 {
             // Nothing is released: nothing needs noise.
@@ -151,10 +201,36 @@ impl PrivacyPlan {
             })?;
         plan.event.mechanism = mechanism(noise_multiplier, updates.encoding);
         if let Encoding::Clipped(grid) = updates.encoding {
-            plan.noise = grid_noise(noise_multiplier, grid.bits())?;
+            plan.cover(keys.bit_noise, grid.bits())?;
         }
         plan.is_accountable(u64::from(updates.rounds))?;
         Ok(plan)
+    }
+
+    /// The samplers of the noise: all of it on the update, or, if the clip norm is adaptive, split
+    /// between the update and its bit. The event keeps the total, which is what both cost together.
+    fn cover(&mut self, bit: Option<BitNoise>, bits: u32) -> Result<(), ExperimentError> {
+        let total = self.multiplier();
+        let Some(bit) = bit else {
+            self.noise = grid_noise(total, bits)?;
+            return Ok(());
+        };
+        self.clip_norm = None;
+        if total.get() > 0.0 {
+            let split = bit.split(total)?;
+            self.noise = grid_noise(split.update, bits)?;
+            self.bit_noise = grid_noise(split.bit, bits)?;
+            self.notes.push(format!(
+                "The clip norm changes from round to round: with its update each device sends \
+                 whether it was clipped, under noise of its own. The noise multiplier is that of \
+                 both together; that of the updates alone is {:.4}, and the standard deviation of \
+                 the noise on the number of clipped updates {:.4}.",
+                split.update.get(),
+                split.bit.get() / 2.0
+            ));
+            self.split = Some(split);
+        }
+        Ok(())
     }
 
     /// A plan without noise for releases of which `event` is one; by the tightest accountant if
@@ -173,8 +249,12 @@ impl PrivacyPlan {
             budget: None,
             spent,
             noise: None,
-            side: None,
+            split: None,
+            bit_noise: None,
+            side: Vec::new(),
+            reads: Vec::new(),
             clip_norm: None,
+            repeated: 0,
             notes: Vec::new(),
         }
     }
@@ -191,6 +271,12 @@ impl PrivacyPlan {
     /// Adds what a reader of the statement must know.
     pub fn note(&mut self, notes: impl IntoIterator<Item = String>) {
         self.notes.extend(notes);
+    }
+
+    /// Adds what was read from the devices' rows without noise, a sentence each: no ε of this plan
+    /// is an upper bound then.
+    pub fn read(&mut self, reads: impl IntoIterator<Item = String>) {
+        self.reads.extend(reads);
     }
 
     /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
@@ -251,7 +337,8 @@ impl PrivacyPlan {
             NoiseAmount::Multiplier(multiplier) => return Ok(multiplier),
             NoiseAmount::Target(target) => target,
         };
-        let (epsilon, has_side) = (target.get(), self.side.is_some());
+        let is_matrix = |side: &SideReleases| side.event.is_matrix();
+        let (epsilon, has_side) = (target.get(), self.side.iter().any(is_matrix));
         self.for_target(target, u64::from(rounds))
             .map_err(|reason| match has_side {
                 true => ExperimentError::MatricesOverBudget { epsilon, reason },
@@ -265,11 +352,25 @@ impl PrivacyPlan {
         self.event.mechanism.noise_multiplier()
     }
 
-    /// Noise std ν on the sum (on each update with local trust), in units of the parameters.
+    /// Whether what is released has noise.
+    #[must_use]
+    pub fn has_noise(&self) -> bool {
+        self.multiplier().get() > 0.0
+    }
+
+    /// Noise std ν on the sum (on each update with local trust), in units of the parameters; 0 if
+    /// the clip norm changes from round to round.
     #[must_use]
     pub fn noise_std(&self) -> f64 {
         self.clip_norm
-            .map_or(0.0, |clip_norm| self.multiplier().noise_std(clip_norm))
+            .map_or(0.0, |clip_norm| self.noise_std_at(clip_norm))
+    }
+
+    /// The same in a round with this clip norm.
+    #[must_use]
+    pub fn noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
+        let of_updates = self.split.map_or(self.multiplier(), |split| split.update);
+        of_updates.noise_std(clip_norm)
     }
 
     /// Whether devices add the noise themselves.
@@ -281,7 +382,7 @@ impl PrivacyPlan {
     /// What else the budget counts: other runs, and what devices release in addition to the updates
     /// of so many rounds.
     fn before(&self, rounds: u64) -> Vec<PrivacyEvent> {
-        let side = self.side.as_ref().and_then(|side| side.events(rounds));
+        let side = self.side.iter().filter_map(|side| side.events(rounds));
         self.spent.iter().copied().chain(side).collect()
     }
 
@@ -301,26 +402,101 @@ impl PrivacyPlan {
         self.accountant.epsilon(&self.events(rounds), self.delta)
     }
 
-    /// The statements for `rounds` rounds: the accountant's own and, if that is no upper bound, the
-    /// sound one as well.
+    /// The number of rounds that the plan comes to, of `rounds` configured ones: those before the
+    /// first that would exceed the budget. No data enter it.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn planned_rounds(&self, rounds: u32) -> Result<u32, AccountingError> {
+        let Some(budget) = self.budget else {
+            return Ok(rounds);
+        };
+        let fits = |rounds: u32| -> Result<bool, AccountingError> {
+            Ok(self.estimate(u64::from(rounds))?.epsilon <= budget.get())
+        };
+        if fits(rounds)? {
+            return Ok(rounds);
+        }
+        let (mut within, mut beyond) = (0, rounds);
+        while beyond - within > 1 {
+            let middle = within + (beyond - within) / 2;
+            match fits(middle)? {
+                true => within = middle,
+                false => beyond = middle,
+            }
+        }
+        Ok(within)
+    }
+
+    /// The same plan after these events of the run were charged once more, as the ledger does not
+    /// show that their repetitions released the same. ε counts them twice, which is right if the
+    /// noise of both releases is independent. The streams of a simulation follow from its seed, so
+    /// it may be the same noise, of which the difference of the releases has none: the statements
+    /// of this plan are no proof.
+    #[must_use]
+    pub fn with_repeated(&self, repeated: &[PrivacyEvent]) -> Self {
+        let mut plan = self.clone();
+        let repeated = of_unit(repeated, self.event.unit);
+        let is_own = |event: &&PrivacyEvent| {
+            event.is_matrix() == self.event.is_matrix() && !event.is_moments()
+        };
+        let rounds: u64 = repeated.iter().filter(is_own).map(|e| e.count).sum();
+        if rounds > 0 {
+            plan.note([format!(
+                "{rounds} of the rounds were repeated, and the ledger does not show that they \
+                 released the same as before: each counts twice. That covers both releases only \
+                 if their noise is independent; two releases under the same noise reveal their \
+                 difference exactly."
+            )]);
+        }
+        plan.repeated += rounds;
+        plan.spent.extend(repeated);
+        plan
+    }
+
+    /// The statements for `rounds` rounds, which were all that was planned: the accountant's own
+    /// and, if that is no upper bound, the sound one as well.
     ///
     /// # Errors
     /// As [`Self::estimate`].
     pub fn statements(&self, rounds: u64) -> Result<Vec<PrivacyStatement>, AccountingError> {
-        let events = self.events(rounds);
-        let mut estimates = vec![self.estimate(rounds)?];
-        if !estimates.iter().any(Estimate::is_upper_bound) {
-            estimates.push(Accountant::tightest_for(&events).epsilon(&events, self.delta)?);
+        self.statements_of(rounds, rounds)
+    }
+
+    /// The same where only `done` of the `planned` rounds were run.
+    ///
+    /// # Errors
+    /// As [`Self::estimate`].
+    pub fn statements_of(
+        &self,
+        done: u64,
+        planned: u64,
+    ) -> Result<Vec<PrivacyStatement>, AccountingError> {
+        let (events, all) = (self.events(done), self.events(planned));
+        let mut accountants = vec![self.accountant];
+        if !self.estimate(done)?.is_upper_bound() {
+            accountants.push(Accountant::tightest_for(&events));
         }
-        let statements = estimates
-            .iter()
-            .filter_map(|estimate| PrivacyStatement::new(estimate, &events, self.clip_norm));
-        Ok(statements
-            .map(|mut statement| {
-                statement.notes.extend(self.notes.iter().cloned());
-                statement
-            })
-            .collect())
+        let mut statements = Vec::new();
+        for accountant in accountants {
+            let estimate = accountant.epsilon(&events, self.delta)?;
+            let made = PrivacyStatement::new(&estimate, &events, self.clip_norm);
+            let Some(mut statement) = made else { continue };
+            // Without noise there is no ε that could be a bound or none.
+            let reads = self.reads.iter().filter(|_| statement.epsilon.is_finite());
+            let reads: Vec<String> = reads.cloned().collect();
+            if self.repeated > 0 || !reads.is_empty() {
+                statement = statement.without_proof();
+            }
+            if done < planned && statement.epsilon.is_finite() {
+                let estimate = accountant.epsilon(&all, self.delta)?;
+                statement = statement.stopped_before(&estimate, &all);
+            }
+            statement.notes.splice(0..0, reads);
+            statement.notes.extend(self.notes.iter().cloned());
+            statements.push(statement);
+        }
+        Ok(statements)
     }
 }
 
@@ -380,7 +556,8 @@ pub fn sampler(
 /// The note on what other runs spent before.
 #[must_use]
 pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
-    let earlier: u64 = spent.iter().map(|event| event.count).sum();
+    let rounds = spent.iter().filter(|event| !event.is_moments());
+    let earlier: u64 = rounds.map(|event| event.count).sum();
     (earlier > 0).then(|| {
         format!(
             "{earlier} of the rounds belong to other runs, which the shared ledger recorded before \

@@ -7,8 +7,11 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
-use smolfed_accounting::event::{Adjacency, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
+use smolfed_accounting::event::{
+    Adjacency, Exposure, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+};
 use smolfed_accounting::params::{ClipNorm, Delta};
+use smolfed_accounting::pld::replace_one_epsilon;
 use smolfed_accounting::trade_off::TradeOff;
 
 use crate::config::cohort::SamplingScheme;
@@ -28,11 +31,27 @@ pub struct PrivacyStatement {
     pub accountant: Accountant,
     /// Bound, approximation, or a paper's figure.
     pub kind: EstimateKind,
-    /// Whether `epsilon` is proved.
+    /// Whether `epsilon` is proved, whatever the run depended on and without reservation: not, for
+    /// example, if private rows were read without noise.
     pub is_upper_bound: bool,
     /// A proved lower bound on the true ε, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_low: Option<f64>,
+    /// ε if the data of one device are replaced by other data, where the server sees who sends
+    /// something, and ε therefore compares a device's updates with zeros; that of the whole plan,
+    /// of a run that was stopped. Absent if infinite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon_replace_one: Option<f64>,
+    /// ε of all planned rounds, of a run that was stopped before; absent if infinite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon_planned: Option<f64>,
+    /// `rounds` of the plan, of a run that was stopped before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_planned: Option<u64>,
+    /// Whether `epsilon_planned` is proved, of a run that was stopped before; `epsilon` is then
+    /// proved if the schedule was fixed beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_is_upper_bound: Option<bool>,
     /// z of the last event.
     pub noise_multiplier: f64,
     /// ν = z · L, the noise std on the sum; absent without a clip norm.
@@ -62,9 +81,14 @@ pub struct PrivacyStatement {
     pub unit: PrivacyUnit,
     /// Against whom.
     pub trust: TrustModel,
-    /// The largest difference of true-positive and false-positive rate of any attack.
+    /// k: what is protected are all devices of a user with up to so many; absent for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices_per_user: Option<u32>,
+    /// The largest difference of true-positive and false-positive rate of any attack, as far as
+    /// `epsilon` is proved.
     pub advantage: f64,
-    /// The largest true-positive rate of any attack at a false-positive rate of 1 %.
+    /// The largest true-positive rate of any attack at a false-positive rate of 1 %, as far as
+    /// `epsilon` is proved.
     pub hit_rate_at_1_percent: f64,
     /// What else must be known; each a sentence.
     #[serde(default)]
@@ -132,6 +156,15 @@ impl PrivacyStatement {
             kind: estimate.kind,
             is_upper_bound: estimate.is_upper_bound(),
             epsilon_low: estimate.epsilon_low,
+            epsilon_replace_one: match event.trust {
+                TrustModel::Central => None,
+                TrustModel::Local | TrustModel::Distributed { .. } => {
+                    replace_one(events, estimate.delta)
+                }
+            },
+            epsilon_planned: None,
+            rounds_planned: None,
+            planned_is_upper_bound: None,
             noise_multiplier: noise_multiplier.get(),
             noise_std: clip_norm.map(|clip_norm| noise_multiplier.noise_std(clip_norm)),
             clip_norm,
@@ -140,26 +173,93 @@ impl PrivacyStatement {
             sampling_rate: event.sampling.sampling_rate(),
             devices: event.sampling.device_count(),
             max_participations,
-            rounds: of_kind(events, event).map(|event| event.count).sum(),
+            rounds: rounds(events, event),
             releases_per_round: Some(event.releases).filter(|releases| *releases != 1),
             unit: event.unit,
             trust: event.trust,
+            devices_per_user: PrivacyEvent::most_devices_per_user(events),
             advantage: trade_off.advantage(),
             hit_rate_at_1_percent: trade_off.true_positive_rate(0.01),
             notes: notes(estimate, events, event),
         })
     }
+
+    /// The same for a run that was stopped before the rounds of its plan, which cost `planned` and
+    /// are `events`.
+    ///
+    /// What the rounds so far cost is proved only if their number was fixed beforehand: whoever
+    /// stops a run may have looked at what it released, and composition theorems do not cover a
+    /// number of rounds that depends on that. The plan is proved in any case: rounds that are not
+    /// run release nothing.
+    #[must_use]
+    pub fn stopped_before(self, planned: &Estimate, events: &[PrivacyEvent]) -> Self {
+        let rounds = events.last().map(|last| rounds(events, last));
+        Self {
+            is_upper_bound: false,
+            planned_is_upper_bound: Some(self.is_upper_bound),
+            epsilon_replace_one: self
+                .epsilon_replace_one
+                .and_then(|_| replace_one(events, planned.delta)),
+            epsilon_planned: Some(planned.epsilon).filter(|epsilon| epsilon.is_finite()),
+            rounds_planned: rounds,
+            ..self
+        }
+    }
+
+    /// The same for a run that did something that no ε of it covers; a note says what.
+    #[must_use]
+    pub fn without_proof(self) -> Self {
+        Self {
+            is_upper_bound: false,
+            planned_is_upper_bound: self.planned_is_upper_bound.map(|_| false),
+            ..self
+        }
+    }
+
+    /// Whether `epsilon` is proved if the schedule of the run was fixed beforehand, and the cost of
+    /// the whole plan in any case.
+    #[must_use]
+    pub fn is_bound_of_schedule(&self) -> bool {
+        self.planned_is_upper_bound == Some(true)
+    }
+
+    /// Whether `epsilon` compares what a device sends with zeros, and not its presence with its
+    /// absence: under add-remove, where the server sees who takes part.
+    #[must_use]
+    pub fn compares_with_zeros(&self) -> bool {
+        self.adjacency == Adjacency::AddRemove && self.trust != TrustModel::Central
+    }
 }
 
-/// The events that are about the same as the last one, updates or matrices.
+/// What add-remove events cost under replace-one; `None` for others, and where nothing finite
+/// holds.
+#[must_use]
+pub fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
+    let is_add_remove = |event: &PrivacyEvent| event.adjacency() == Adjacency::AddRemove;
+    if !events.iter().all(is_add_remove) {
+        return None;
+    }
+    let events = PrivacyEvent::about_same_users(events);
+    let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
+    let found = replace_one_epsilon(&exposures, delta).ok()?;
+    Some(found.epsilon).filter(|epsilon| epsilon.is_finite())
+}
+
+/// The rounds of all events that are about the same as the last one.
+fn rounds(events: &[PrivacyEvent], last: &PrivacyEvent) -> u64 {
+    of_kind(events, last).map(|event| event.count).sum()
+}
+
+/// The events that are about the same as the last one: updates, matrices or moments.
 fn of_kind<'a>(
     events: &'a [PrivacyEvent],
     last: &PrivacyEvent,
 ) -> impl Iterator<Item = &'a PrivacyEvent> {
-    let is_matrix = last.is_matrix();
+    let kind = |event: &PrivacyEvent| (event.is_matrix(), event.is_moments());
+    let kind_of_last = kind(last);
     events
         .iter()
-        .filter(move |event| event.is_matrix() == is_matrix)
+        .filter(move |event| kind(event) == kind_of_last)
 }
 
 fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> Vec<String> {

@@ -45,9 +45,8 @@ impl<'a> Contribution<'a> {
     pub fn clip(&mut self, report: &mut TrainReport) -> Result<(), TrainError> {
         report.norm = lanes::norm(self.update);
         if let Some(bound) = self.clip_norm {
-            if self.fault != Fault::ClipSkipped {
-                clip_l2(self.update, bound.get()).map_err(|_| TrainError::Diverged)?;
-            }
+            let bounded = self.fault.bounded(self.update.len());
+            clip_l2(&mut self.update[..bounded], bound.get()).map_err(|_| TrainError::Diverged)?;
             report.clipped_steps = u32::from(report.norm > bound.get());
             report.clipping_chances = 1;
         }

@@ -1,7 +1,16 @@
-//! Faults that `smolfed audit --fault` plants in the release path, to see that the audit finds
-//! them.
+//! Wiring faults that `smolfed audit --fault` plants, to see that the audit notices them. No run
+//! can have one: [`Experiment`](crate::experiment::Experiment) sets [`Fault::None`], and only an
+//! audit's target changes it. docs/privacy-testing.md has the test that each of them fails.
 
-/// A fault injected to test whether the audit detects it. Only audits have one.
+use std::ops::Range;
+
+/// Coordinates that share a noise stream of the server: the block that a fault leaves out is the
+/// second.
+const BLOCK: Range<usize> = 4096..8192;
+/// The device whose noise a fault leaves out.
+const DEVICE: u32 = 1;
+
+/// A fault planted to test whether the audit detects it. Only audits have one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Fault {
     /// None: the code as it is.
@@ -9,40 +18,138 @@ pub enum Fault {
     None,
     /// The noise is divided by the cohort size, and the noisy sum is then divided by it again.
     NoiseDividedTwice,
-    /// Updates are neither clipped nor checked; the canary's is ten times too long.
-    ClipSkipped,
-    /// The sum is divided by the number of devices drawn.
-    RealisedDenominator,
+    /// The standard deviation of the noise is a tenth smaller than is claimed.
+    NoiseTooSmall,
     /// All rounds draw the same noise.
     NoiseStreamReused,
+    /// The second round draws the noise of the first.
+    NoiseSharedByTwoRounds,
+    /// A round in the middle of the run has no noise.
+    NoNoiseInOneRound,
+    /// The last round has no noise.
+    NoNoiseInLastRound,
+    /// The coordinates from 4,096 to 8,191 have no noise.
+    NoNoiseInOneBlock,
+    /// One device adds no noise to what it sends (local trust).
+    NoNoiseAtOneDevice,
+    /// Updates are neither clipped nor checked; the canary's is ten times too long.
+    ClipSkipped,
+    /// The last tensor of a model is neither clipped nor checked.
+    ClipSkippedForOneTensor,
+    /// Coordinates from 512 on are neither clipped nor checked.
+    ClipSkippedFrom512,
+    /// The sum is divided by the number of devices drawn.
+    RealisedDenominator,
+    /// The cohort of the first round takes part in every round.
+    CohortKept,
+    /// Devices are drawn at a rate that is a tenth larger than is claimed.
+    SamplingRateTooLarge,
+    /// The last round is not charged.
+    EventNeverCharged,
+    /// The last round is charged twice: the claim is larger than need be, and holds.
+    EventChargedTwice,
+    /// Rounds are charged with a sampling rate that is a tenth too small.
+    EventWithAnotherRate,
+    /// The noise on correlation matrices is a tenth smaller than is claimed.
+    MatrixNoiseTooSmall,
+    /// No noise in the round of this number.
+    #[value(skip)]
+    NoNoiseIn(u32),
+    /// No clipping and no check from this coordinate on.
+    #[value(skip)]
+    NoClipFrom(usize),
 }
 
 impl Fault {
-    /// All that can be planted.
-    pub const ALL: [Self; 4] = [
-        Self::NoiseDividedTwice,
-        Self::ClipSkipped,
-        Self::RealisedDenominator,
-        Self::NoiseStreamReused,
-    ];
-
     /// The name on the command line.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// The same fault, placed in a run of `rounds` rounds on tensors of these lengths.
+    #[must_use]
+    pub fn placed(self, rounds: u32, tensors: &[usize]) -> Self {
         match self {
-            Self::None => "none",
-            Self::NoiseDividedTwice => "noise-divided-twice",
-            Self::ClipSkipped => "clip-skipped",
-            Self::RealisedDenominator => "realised-denominator",
-            Self::NoiseStreamReused => "noise-stream-reused",
+            Self::NoNoiseInOneRound => Self::NoNoiseIn(rounds / 2),
+            Self::NoNoiseInLastRound => Self::NoNoiseIn(rounds.saturating_sub(1)),
+            Self::ClipSkipped => Self::NoClipFrom(0),
+            Self::ClipSkippedFrom512 => Self::NoClipFrom(512),
+            Self::ClipSkippedForOneTensor => {
+                let before = tensors.split_last().map_or(&[][..], |(_, before)| before);
+                Self::NoClipFrom(before.iter().sum())
+            }
+            _ => self,
         }
     }
 
     /// The number that names the noise streams of a round.
-    pub(super) fn noise_number(self, number: u32) -> u32 {
-        match self {
-            Self::NoiseStreamReused => 0,
+    pub(super) const fn noise_number(self, number: u32) -> u32 {
+        match (self, number) {
+            (Self::NoiseStreamReused, _) | (Self::NoiseSharedByTwoRounds, 1) => 0,
             _ => number,
         }
+    }
+
+    /// Has the server add its noise of round `number`.
+    pub(super) fn cover(self, sum: &mut [i64], number: u32, add_noise: impl FnOnce(&mut [i64])) {
+        match self {
+            Self::NoNoiseIn(round) if round == number => {}
+            Self::NoNoiseInOneBlock => {
+                let block = BLOCK.start.min(sum.len())..BLOCK.end.min(sum.len());
+                let clean = sum[block.clone()].to_vec();
+                add_noise(sum);
+                sum[block].copy_from_slice(&clean);
+            }
+            _ => add_noise(sum),
+        }
+    }
+
+    /// Whether a device adds its noise in round `number`.
+    pub(super) fn has_noise_at(self, device: u32, number: u32) -> bool {
+        match self {
+            Self::NoNoiseAtOneDevice => device != DEVICE,
+            Self::NoNoiseIn(round) => round != number,
+            _ => true,
+        }
+    }
+
+    /// Coordinates of an update of `length` that are clipped and checked, the first ones.
+    pub(super) fn bounded(self, length: usize) -> usize {
+        match self {
+            Self::NoClipFrom(coordinate) => coordinate.min(length),
+            _ => length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    /// Each planted fault, and the tests and verdicts that it fails.
+    const TABLE: &str = include_str!("../../../docs/privacy-testing.md");
+
+    #[test]
+    fn the_table_has_every_fault() {
+        for fault in Fault::value_variants() {
+            let row = format!("| `{}` |", fault.name());
+            let is_there = *fault == Fault::None || TABLE.contains(&row);
+            assert!(is_there, "{}", fault.name());
+        }
+    }
+
+    #[test]
+    fn nothing_is_planted_in_an_honest_release() {
+        let none = Fault::None.placed(40, &[3, 4]);
+        assert_eq!(none, Fault::None);
+        assert_eq!((none.noise_number(7), none.bounded(650)), (7, 650));
+        assert!(none.has_noise_at(DEVICE, 39));
+        let mut sum = vec![0; 9_000];
+        none.cover(&mut sum, 39, |sum| sum.fill(1));
+        assert!(sum.iter().all(|q| *q == 1));
     }
 }

@@ -3,7 +3,7 @@
 mod independent;
 
 use smolfed_core::noise::DiscreteGaussian;
-use smolfed_core::stream::Root;
+use smolfed_core::stream::{Purpose, Root};
 
 /// How noise is added to what is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,12 @@ impl Mechanism {
     }
 
     /// Adds the server's noise of round `number` to an exact sum.
-    pub(super) fn cover(&self, sum: &mut [i64], root: &Root, number: u32) {
+    pub(super) fn cover(&self, sum: &mut [i64], root: &Root, purpose: Purpose, number: u32) {
         match self {
             Self::None => {}
-            Self::Independent(sampler) => independent::add_noise(sum, sampler, root, number),
+            Self::Independent(sampler) => {
+                independent::add_noise(sum, sampler, root, purpose, number);
+            }
         }
     }
 }

@@ -2,7 +2,11 @@
 
 use smolfed_accounting::TrustModel;
 use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::params::ClipNorm;
+use smolfed_core::quantize::Grid;
+use smolfed_core::stream::Purpose;
 
+use super::bit::ClipBit;
 use super::encoding::Encoding;
 use super::fault::Fault;
 use super::mechanism::Mechanism;
@@ -31,15 +35,47 @@ impl Timing {
     }
 }
 
+/// What is released. Each has its own random streams, so that no noise covers two releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channel {
+    /// The updates of a round.
+    #[default]
+    Updates,
+    /// The moments of the devices' features, before the first round.
+    Moments,
+}
+
+impl Channel {
+    /// Names the streams of the server's noise.
+    pub(super) const fn server_noise(self) -> Purpose {
+        match self {
+            Self::Updates => Purpose::ServerNoise,
+            Self::Moments => Purpose::ServerMomentNoise,
+        }
+    }
+
+    /// Names the streams of the devices' noise.
+    pub(super) const fn device_noise(self) -> Purpose {
+        match self {
+            Self::Updates => Purpose::DeviceNoise,
+            Self::Moments => Purpose::DeviceMomentNoise,
+        }
+    }
+}
+
 /// What a run releases and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Release {
+    /// What is released.
+    pub channel: Channel,
     /// How updates become integers.
     pub encoding: Encoding,
     /// Samples from which on an update has weight 1; `None` if all count the same.
     pub weight_cap: Option<u32>,
     /// How noise covers a release.
     pub mechanism: Mechanism,
+    /// Whether an update was clipped, which devices send beside it if the clip norm is adaptive.
+    pub bit: Option<ClipBit>,
     /// Who adds the noise.
     pub trust: TrustModel,
     /// How often a device releases something.
@@ -63,6 +99,24 @@ impl Release {
     #[must_use]
     pub fn device_noise(&self) -> Option<&DiscreteGaussian> {
         self.mechanism.sampler().filter(|_| self.is_local())
+    }
+
+    /// The release of a round with this clip norm: the noise multipliers are the same, so that the
+    /// noise follows. Nothing changes where updates are not clipped.
+    #[must_use]
+    pub fn at_clip_norm(self, clip_norm: ClipNorm) -> Self {
+        let Some(grid) = self.encoding.grid() else {
+            return self;
+        };
+        let ratio = f64::from(clip_norm.get()) / f64::from(grid.clip_norm().get());
+        match Grid::new(clip_norm, grid.bits()) {
+            Ok(grid) => Self {
+                encoding: Encoding::Clipped(grid),
+                noise_std: self.noise_std * ratio,
+                ..self
+            },
+            Err(_) => self,
+        }
     }
 
     /// One step of the integers of a round with this local learning rate, in units of the

@@ -9,6 +9,8 @@ use super::settings::Release;
 /// added: it has no getter, and its `Debug` prints only the length.
 pub struct PrivateSum {
     integers: Vec<i64>,
+    /// The sum of the bits of adaptive clipping, in steps of their grid.
+    bits: i64,
 }
 
 impl std::fmt::Debug for PrivateSum {
@@ -23,6 +25,7 @@ impl PrivateSum {
     pub fn zero(length: usize) -> Self {
         Self {
             integers: vec![0; length],
+            bits: 0,
         }
     }
 
@@ -30,11 +33,16 @@ impl PrivateSum {
         &mut self.integers
     }
 
+    pub(super) fn bits_mut(&mut self) -> &mut i64 {
+        &mut self.bits
+    }
+
     /// Adds another part of the cohort: exact, so that the order cannot matter.
     pub fn absorb(&mut self, part: &Self) {
         for (sum, q) in self.integers.iter_mut().zip(&part.integers) {
             *sum += q;
         }
+        self.bits += part.bits;
     }
 
     /// Adds what a real device sent. With noise of the device's own the values may wrap around, as
@@ -45,15 +53,10 @@ impl PrivateSum {
         }
     }
 
-    /// Sets all coordinates but one to zero, which discards information.
-    #[must_use]
-    pub fn only(mut self, coordinate: usize) -> Self {
-        for (index, q) in self.integers.iter_mut().enumerate() {
-            if index != coordinate {
-                *q = 0;
-            }
-        }
-        self
+    /// Puts another sum behind this one: under local trust, who sees each upload by itself sees
+    /// them side by side.
+    pub fn append(&mut self, upload: &Self) {
+        self.integers.extend(&upload.integers);
     }
 
     /// The sum without noise, for a report's diagnostics: `None` unless all devices are simulated
@@ -71,14 +74,22 @@ impl PrivateSum {
     #[must_use]
     pub fn release(mut self, release: &Release, root: &Root, at: &ReleaseAt) -> Released {
         if !release.is_local() {
-            let number = release.fault.noise_number(at.number);
-            release.mechanism.cover(&mut self.integers, root, number);
+            let (fault, mechanism) = (release.fault, &release.mechanism);
+            let number = fault.noise_number(at.number);
+            let purpose = release.channel.server_noise();
+            fault.cover(&mut self.integers, at.number, |sum| {
+                mechanism.cover(sum, root, purpose, number);
+            });
+            if let Some(bit) = &release.bit {
+                bit.cover(&mut self.bits, root, number);
+            }
         }
         Released {
             integers: self.integers,
             step: release.step(at.learning_rate),
             noise_std: release.noise_std_of_sum(at.learning_rate, at.cohort_size),
             cohort_size: at.cohort_size,
+            unclipped_excess: release.bit.map(|bit| bit.value(self.bits)),
         }
     }
 }
@@ -101,6 +112,7 @@ pub struct Released {
     step: f64,
     noise_std: f64,
     cohort_size: usize,
+    unclipped_excess: Option<f64>,
 }
 
 impl Released {
@@ -116,10 +128,25 @@ impl Released {
         self.cohort_size
     }
 
+    /// Half of the number of updates inside the ball less half of the number of those outside, with
+    /// noise; `None` unless the clip norm is adaptive.
+    #[must_use]
+    pub const fn unclipped_excess(&self) -> Option<f64> {
+        self.unclipped_excess
+    }
+
     /// Coordinates.
     #[must_use]
     pub fn length(&self) -> usize {
         self.integers.len()
+    }
+
+    pub(super) fn integers(&self) -> &[i64] {
+        &self.integers
+    }
+
+    pub(super) const fn step(&self) -> f64 {
+        self.step
     }
 
     /// The noisy sum over `denominator`, in units of the parameters.
@@ -161,6 +188,11 @@ impl PrivateSum {
     pub(crate) fn integers(&self) -> &[i64] {
         &self.integers
     }
+
+    /// The sum of the bits, for the same tests.
+    pub(crate) const fn bits(&self) -> i64 {
+        self.bits
+    }
 }
 
 #[cfg(test)]
@@ -172,6 +204,14 @@ impl Released {
             step,
             noise_std: 0.0,
             cohort_size,
+            unclipped_excess: None,
+        }
+    }
+
+    pub(crate) fn with_unclipped_excess(self, excess: f64) -> Self {
+        Self {
+            unclipped_excess: Some(excess),
+            ..self
         }
     }
 }

@@ -5,12 +5,12 @@ use smolfed_core::lanes;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::personal::NoisySteps;
 use smolfed_core::quantize::Grid;
-use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+use smolfed_core::stream::{Root, Stream, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
 
+use super::bit::ClipBit;
 use super::contribution::Contribution;
 use super::encoding::Encoding;
-use super::fault::Fault;
 use super::settings::{Release, Timing};
 use super::sum::PrivateSum;
 use super::weight;
@@ -93,10 +93,16 @@ impl<'a> Uploads<'a> {
         }
     }
 
+    /// The noise that a device must add to what it sends (local trust).
+    fn device_noise(&self, device: u32) -> Option<&'a DiscreteGaussian> {
+        let is_added = self.release.fault.has_noise_at(device, self.number);
+        self.release.device_noise().filter(|_| is_added)
+    }
+
     /// The device's noise stream of the round.
     fn noise_stream(&self, device: u32) -> Stream {
         self.root.stream(StreamId {
-            purpose: Purpose::DeviceNoise,
+            purpose: self.release.channel.device_noise(),
             round: self.release.fault.noise_number(self.number),
             device,
         })
@@ -109,7 +115,7 @@ impl<'a> Uploads<'a> {
         train: impl FnOnce(&mut Contribution<'_>) -> Result<TrainReport, String>,
     ) -> Result<TrainReport, String> {
         let is_stepwise = matches!(self.release.timing, Timing::EachStep(_));
-        let noise = self.release.device_noise();
+        let noise = self.device_noise(device);
         // Used once: by the steps or by the update.
         let mut stream = (is_stepwise || noise.is_some()).then(|| self.noise_stream(device));
         self.sent.fill(0);
@@ -140,16 +146,20 @@ impl<'a> Uploads<'a> {
             // No weight is above 1, so that no norm grows.
             lanes::scale(&mut self.update, weight::of(cap, samples));
         }
-        self.add(noise.zip(stream))?;
+        // The norm is the method's word. Whatever it says, the bit is no longer than it may be.
+        let bit = self.release.bit.zip(self.release.encoding.grid());
+        let bit = bit.map_or(0, |(bit, grid)| bit.of(report.norm, grid.clip_norm()));
+        self.add(bit, noise.zip(stream))?;
         Ok(report)
     }
 
-    /// Adds the update to the sum, on the grid, with noise of the device's own if it must have
-    /// some.
-    fn add(&mut self, noise: Option<(&DiscreteGaussian, Stream)>) -> Result<(), String> {
+    /// Adds the update to the sum, on the grid, and the bit, with noise of the device's own if they
+    /// must have some.
+    fn add(&mut self, bit: i64, noise: Option<(&DiscreteGaussian, Stream)>) -> Result<(), String> {
         match self.release.encoding {
             Encoding::Clipped(grid) => {
                 self.quantize(&grid)?;
+                *self.sum.bits_mut() += bit;
                 self.add_integers(noise);
             }
             Encoding::Unbounded => {
@@ -166,15 +176,15 @@ impl<'a> Uploads<'a> {
     }
 
     fn quantize(&mut self, grid: &Grid) -> Result<(), String> {
-        if self.release.fault == Fault::ClipSkipped {
-            for (q, x) in self.integers.iter_mut().zip(&self.update) {
-                *q = (f64::from(*x) / grid.step()) as i32;
-            }
-            return Ok(());
+        let bounded = self.release.fault.bounded(self.update.len());
+        let (update, unbounded) = self.update.split_at(bounded);
+        let (integers, others) = self.integers.split_at_mut(bounded);
+        for (q, x) in others.iter_mut().zip(unbounded) {
+            *q = (f64::from(*x) / grid.step()) as i32;
         }
         // The device's check, then the server's.
-        grid.quantize_into(&self.update, &mut self.integers)
-            .and_then(|()| grid.check(&self.integers))
+        grid.quantize_into(update, integers)
+            .and_then(|()| grid.check(integers))
             .map_err(|error| error.to_string())
     }
 
@@ -194,7 +204,15 @@ impl<'a> Uploads<'a> {
                 for (sum, q) in sum.zip(&self.noised) {
                     *sum += q;
                 }
+                self.add_bit_noise(&mut stream);
             }
+        }
+    }
+
+    /// Adds the device's noise to its bit: the stream of the update's noise goes on.
+    fn add_bit_noise(&mut self, stream: &mut Stream) {
+        if let Some(noise) = self.release.bit.as_ref().and_then(ClipBit::noise) {
+            noise.add_to(std::slice::from_mut(self.sum.bits_mut()), stream);
         }
     }
 
@@ -202,11 +220,12 @@ impl<'a> Uploads<'a> {
     /// data, so a device with noise of its own sends that noise alone, as often as it would have
     /// released something, and nobody can tell.
     fn add_noise_alone(&mut self, device: u32) {
-        if let Some(noise) = self.release.device_noise() {
+        if let Some(noise) = self.device_noise(device) {
             let mut stream = self.noise_stream(device);
             for _ in 0..self.release.timing.releases() {
                 noise.add_to(self.sum.integers_mut(), &mut stream);
             }
+            self.add_bit_noise(&mut stream);
         }
     }
 }

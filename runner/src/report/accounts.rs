@@ -10,7 +10,7 @@ use crate::privacy::statement::{PrivacyStatement, Subject};
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here
 /// follows under its own name.
-const FIELDS: [(&str, &str); 21] = [
+const FIELDS: [(&str, &str); 25] = [
     ("subject", "about"),
     ("epsilon", "ε"),
     ("delta", "δ"),
@@ -18,6 +18,12 @@ const FIELDS: [(&str, &str); 21] = [
     ("kind", "kind of figure"),
     ("is_upper_bound", "proved"),
     ("epsilon_low", "the true ε is at least"),
+    (
+        "epsilon_replace_one",
+        "ε where data of a device are replaced",
+    ),
+    ("epsilon_planned", "ε of all planned rounds"),
+    ("planned_is_upper_bound", "that is proved"),
     ("unit", "protects"),
     ("adjacency", "neighbouring federations"),
     ("trust", "trust model"),
@@ -26,15 +32,13 @@ const FIELDS: [(&str, &str); 21] = [
     ("devices", "devices N"),
     ("max_participations", "maximum participations of a device"),
     ("rounds", "rounds T"),
+    ("rounds_planned", "planned rounds"),
     ("releases_per_round", "releases of a device in a round"),
     ("clip_norm", "clip norm L"),
     ("noise_multiplier", "noise multiplier z = ν / L"),
     ("noise_std", "noise std ν on the sum"),
-    ("advantage", "largest advantage of any attack"),
-    (
-        "hit_rate_at_1_percent",
-        "largest hit rate at 1 % false alarms",
-    ),
+    ("advantage", "advantage of an attack"),
+    ("hit_rate_at_1_percent", "hit rate at 1 % false alarms"),
 ];
 
 /// The section.
@@ -80,9 +84,18 @@ fn figures(statements: &[PrivacyStatement]) -> String {
                     .epsilon_low
                     .map_or("–".to_owned(), |low| lower(low, 5)),
                 significant(statement.delta.get(), 3),
-                match statement.is_upper_bound {
-                    true => "upper bound, proved".to_owned(),
-                    false => format!("{}, no guarantee", statement.kind.words()),
+                match (statement.is_upper_bound, statement.is_bound_of_schedule()) {
+                    (true, _) => "upper bound, proved".to_owned(),
+                    (false, true) => {
+                        format!(
+                            "{}, if the schedule was fixed beforehand",
+                            statement.kind.words()
+                        )
+                    }
+                    (false, false) if statement.is_without_proof() => {
+                        "for the updates alone, no guarantee".to_owned()
+                    }
+                    (false, false) => format!("{}, no guarantee", statement.kind.words()),
                 },
             ]
         })
@@ -113,7 +126,19 @@ fn fields(statement: &PrivacyStatement) -> String {
     let mut rows = Vec::new();
     for (key, name) in FIELDS {
         if let Some(value) = fields.remove(key) {
-            rows.push(vec![name.to_owned(), words(key, &value), key.to_owned()]);
+            let words = match key {
+                "adjacency" if statement.compares_with_zeros() => {
+                    "add-remove: one device sends its updates or zeros".to_owned()
+                }
+                "advantage" | "hit_rate_at_1_percent" if statement.is_upper_bound => {
+                    format!("at most {}", words(key, &value))
+                }
+                "advantage" | "hit_rate_at_1_percent" => {
+                    format!("about {}, no bound", words(key, &value))
+                }
+                _ => words(key, &value),
+            };
+            rows.push(vec![name.to_owned(), words, key.to_owned()]);
         }
     }
     for (key, value) in &fields {
@@ -138,7 +163,11 @@ fn words(key: &str, value: &Value) -> String {
             (Some(whole), _) => grouped(whole),
             // Rounded to the side on which what is said stays true.
             (None, Some(number)) => match key {
-                "epsilon" | "advantage" | "hit_rate_at_1_percent" => upper(number, 6),
+                "epsilon"
+                | "epsilon_replace_one"
+                | "epsilon_planned"
+                | "advantage"
+                | "hit_rate_at_1_percent" => upper(number, 6),
                 "epsilon_low" => lower(number, 6),
                 _ => significant(number, 6),
             },

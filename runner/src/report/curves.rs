@@ -3,7 +3,7 @@
 use super::input::ReportInput;
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
-use crate::config::ClipTime;
+use crate::config::{ClipNormSetting, ClipTime};
 use crate::evaluation::samples::Evaluation;
 use crate::number::{fixed, significant, upper};
 use crate::{evaluation::quantiles::Quantiles, round::RoundRecord};
@@ -77,7 +77,8 @@ fn quality(records: &[RoundRecord], measure: &Measure, more: Option<Series>) -> 
     let validation = part("validation", Tone::Orange, true, |record| {
         record.simulation_only.validation
     });
-    let test = part("test", Tone::Blue, false, |record| record.test);
+    let on_devices = records.iter().any(|record| record.test_is_simulation_only);
+    let test = part("test", Tone::Blue, on_devices, |record| record.test);
     let mut series: Vec<Series> = more.into_iter().collect();
     series.extend([validation, test]);
     series.retain(|series| !series.points.is_empty());
@@ -167,15 +168,15 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
     let last = points.last()?;
     let privacy = &input.config.privacy;
     let limit = privacy.epsilon.or(privacy.max_epsilon);
-    let caption = "What all rounds up to this one have spent together. No round starts that would \
-                   exceed the limit.";
+    let spent = "What all rounds up to this one have spent together: a bound if the schedule was \
+                 fixed beforehand, and at the end of the plan in any case.";
+    let caption = match limit {
+        Some(_) => format!("{spent} No round starts that would exceed the limit."),
+        None => spent.to_owned(),
+    };
     let figure = Figure {
         title: "Privacy spent",
-        caption: if limit.is_some() {
-            caption
-        } else {
-            "What all rounds up to this one have spent together."
-        },
+        caption: &caption,
         ..Figure::default()
     };
     Some(
@@ -238,7 +239,19 @@ fn norms(input: &ReportInput) -> Option<String> {
         simulation_only: true,
         caption_beside: false,
     };
-    let clip_norm = input.config.privacy.clip_norm;
+    let constant = input
+        .config
+        .privacy
+        .clip_norm
+        .and_then(ClipNormSetting::fixed);
+    let of_rounds = curve(&input.records, |record| record.clip_norm.map(f64::from));
+    let adaptive = of_rounds.last().map(|last| Series {
+        label: "clip norm".to_owned(),
+        end: significant(last.y, 3),
+        points: of_rounds.clone(),
+        tone: Tone::Green,
+        ..Series::default()
+    });
     Some(
         figure.of(Plot {
             x_label: "round".to_owned(),
@@ -247,19 +260,22 @@ fn norms(input: &ReportInput) -> Option<String> {
             x_reach: extent(&input.records),
             y_reach: vec![0.0],
             bands: vec![band(|q| q.min, |q| q.max), band(|q| q.p10, |q| q.p90)],
-            rules: clip_norm
+            rules: constant
                 .map(|clip_norm| Rule {
                     label: format!("clip norm {}", significant(clip_norm, 3)),
                     y: clip_norm,
                 })
                 .into_iter()
                 .collect(),
-            series: vec![Series {
+            series: [Series {
                 label: "median".to_owned(),
                 end: significant(last.y, 3),
                 points,
                 ..Series::default()
-            }],
+            }]
+            .into_iter()
+            .chain(adaptive)
+            .collect(),
             ..Plot::default()
         }),
     )

@@ -101,11 +101,17 @@ fn encoder_quality(input: &ReportInput) -> String {
 
 fn quality(input: &ReportInput) -> String {
     let newest_first = || input.records.iter().rev();
-    let test = newest_first().find_map(|record| Some((record.round, record.test?)));
+    let test = newest_first().find_map(|record| Some((record, record.test?)));
     let validation =
         newest_first().find_map(|record| Some((record.round, record.simulation_only.validation?)));
     let (part, note, round, evaluation) = match (test, validation) {
-        (Some((round, test)), _) => ("Test", "", round, test),
+        (Some((record, test)), _) => {
+            let note = match record.test_is_simulation_only {
+                true => BADGE,
+                false => "",
+            };
+            ("Test", note, record.round, test)
+        }
         (None, Some((round, validation))) => ("Validation", BADGE, round, validation),
         (None, None) => return encoder_quality(input),
     };
@@ -137,10 +143,18 @@ fn epsilon(input: &ReportInput) -> String {
             &format!("at δ = {delta}: no privacy guarantee at all"),
         );
     }
-    let worth = match statement.kind {
-        EstimateKind::UpperBound => "a proved upper bound",
-        EstimateKind::Approximation => "an approximation, no guarantee",
-        EstimateKind::AsPublished => "as published, no guarantee",
+    let planned = statement
+        .epsilon_planned
+        .filter(|_| statement.is_bound_of_schedule());
+    let worth = match (statement.kind, planned) {
+        (EstimateKind::UpperBound, Some(planned)) => &format!(
+            "an upper bound if the schedule was fixed beforehand, {} for the whole plan",
+            upper(planned, 4)
+        ),
+        (EstimateKind::UpperBound, None) if statement.is_upper_bound => "a proved upper bound",
+        (EstimateKind::UpperBound, None) => "for the updates alone, no guarantee",
+        (EstimateKind::Approximation, _) => "an approximation, no guarantee",
+        (EstimateKind::AsPublished, _) => "as published, no guarantee",
     };
     let more = format!(
         "at δ = {delta}: {worth} (<code>{}</code>, {})",

@@ -27,11 +27,13 @@ pub(super) fn table_of(input: &ReportInput) -> String {
     if rows.is_empty() {
         return String::new();
     }
+    let on_devices = input.records.iter().any(|x| x.test_is_simulation_only);
+    let test = if on_devices { "test*" } else { "test" };
     let head = [
         ("round", Column::Number),
         ("cohort", Column::Number),
         ("ε spent", Column::Number),
-        ("test", Column::Number),
+        (test, Column::Number),
         ("validation*", Column::Number),
         ("training loss*", Column::Number),
         ("median norm*", Column::Number),

@@ -93,7 +93,10 @@ fn record(round: u32) -> RoundRecord {
         cohort: 50,
         epsilon: Some(0.1 * part),
         learning_rate: 0.1,
+        clip_norm: None,
+        unclipped_share: None,
         test: quality,
+        test_is_simulation_only: false,
         burned: false,
         simulation_only: SimulationOnly {
             trained: 49,
@@ -120,6 +123,7 @@ fn statement(noise_multiplier: f64, rounds: u32) -> PrivacyStatement {
         unit: PrivacyUnit::Device,
         count: u64::from(rounds),
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     };
     let delta = Delta::new(5e-4).unwrap();
     let estimate = Accountant::Rdp.epsilon(&[event], delta).unwrap();

@@ -18,13 +18,24 @@ pub struct RoundRecord {
     pub round: u32,
     /// Devices drawn. Under Poisson sampling a deployment keeps this to itself.
     pub cohort: usize,
-    /// ε spent after this round; `null` is infinite.
+    /// ε spent after this round, proved if the schedule was fixed beforehand; `null` is infinite.
     pub epsilon: Option<f64>,
     /// Local learning rate.
     pub learning_rate: f32,
+    /// L, where it changes from round to round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f32>,
+    /// Share of the updates that were not clipped, with noise, from which the next clip norm is
+    /// computed: it may be below 0 or above 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unclipped_share: Option<f64>,
     /// The model after this round on the test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Evaluation>,
+    /// Whether the test samples belong to the devices, as those of natural devices do: then `test`
+    /// reads private data without noise, and only a simulation can know it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub test_is_simulation_only: bool,
     /// Whether the round was paid for and came to nothing: a coordinator broke down in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub burned: bool,
@@ -49,7 +60,10 @@ impl RoundRecord {
             cohort: 0,
             epsilon: None,
             learning_rate: learning_rate.get(),
+            clip_norm: None,
+            unclipped_share: None,
             test: None,
+            test_is_simulation_only: false,
             burned: false,
             simulation_only: SimulationOnly::default(),
             seconds: 0.0,

@@ -1,6 +1,6 @@
 //! The limit on ε while a run goes on: no round begins that would exceed it.
 
-use smolfed_accounting::{Accountant, AccountingError, Delta};
+use smolfed_accounting::{Accountant, AccountingError, Delta, PrivacyEvent};
 
 use crate::number::upper;
 use crate::privacy::plan::PrivacyPlan;
@@ -37,20 +37,20 @@ pub enum BudgetError {
 }
 
 /// What the rounds of a run spend.
-pub struct Budget<'a> {
-    privacy: &'a PrivacyPlan,
+pub struct Budget {
+    privacy: PrivacyPlan,
     /// T.
     rounds: u32,
     /// ε after so many rounds, the last one that was computed.
     known: Option<(u32, f64)>,
 }
 
-impl<'a> Budget<'a> {
-    /// For a run of `rounds` rounds.
+impl Budget {
+    /// For a run of `rounds` rounds, of which `repeated` were charged once more.
     #[must_use]
-    pub const fn new(privacy: &'a PrivacyPlan, rounds: u32) -> Self {
+    pub fn new(privacy: &PrivacyPlan, rounds: u32, repeated: &[PrivacyEvent]) -> Self {
         Self {
-            privacy,
+            privacy: privacy.with_repeated(repeated),
             rounds,
             known: None,
         }
@@ -62,7 +62,7 @@ impl<'a> Budget<'a> {
     /// [`BudgetError`]: the round must not begin.
     pub fn before(&mut self, round: u32) -> Result<f64, BudgetError> {
         let epsilon = self.epsilon_after(round + 1)?;
-        let privacy = self.privacy;
+        let privacy = &self.privacy;
         match privacy.budget.filter(|budget| epsilon > budget.get()) {
             None => Ok(epsilon),
             Some(budget) => Err(BudgetError::OverBudget {
@@ -75,9 +75,12 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// ε after `rounds` rounds: exact in short runs; in long ones that of the next of
-    /// [`MILESTONES`], which is no less, so that accounting does not slow the rounds down.
-    fn epsilon_after(&mut self, rounds: u32) -> Result<f64, AccountingError> {
+    /// ε after `rounds` rounds: exact in short runs; in long ones that of the next of at most 64
+    /// milestones, which is no less, so that accounting does not slow the rounds down.
+    ///
+    /// # Errors
+    /// [`AccountingError`] if the accountant has no figure.
+    pub fn epsilon_after(&mut self, rounds: u32) -> Result<f64, AccountingError> {
         let step = self.rounds.div_ceil(MILESTONES).max(1);
         let milestone = rounds.div_ceil(step).saturating_mul(step).min(self.rounds);
         let epsilon = match self.known {

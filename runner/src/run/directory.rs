@@ -238,6 +238,14 @@ impl RunDir {
         self.read_json(Self::PRIVACY)
     }
 
+    /// The same as it stands in the file, to be held against what it should be.
+    ///
+    /// # Errors
+    /// As [`Self::privacy`].
+    pub fn privacy_values(&self) -> Result<Vec<serde_json::Value>, RunDirError> {
+        self.read_json(Self::PRIVACY)
+    }
+
     /// Writes the spectra of the last round.
     ///
     /// # Errors

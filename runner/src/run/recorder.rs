@@ -34,7 +34,7 @@ impl LedgerWriter {
         done: u32,
     ) -> Result<Option<Self>, LedgerError> {
         let (config, privacy) = (&experiment.config, &experiment.privacy);
-        if privacy.event.releases == 0 {
+        if privacy.event.releases == 0 && experiment.scale_release.is_none() {
             // Nothing is released.
             return Ok(None);
         }
@@ -74,11 +74,28 @@ impl LedgerWriter {
             run: self.run.clone(),
             seed: self.seed,
             round,
+            repetition: 0,
             event,
+            has_digest: true,
         };
         let mut limits = self.limits.iter();
         let limit = limits.find(|(unit, _)| *unit == event.unit);
         self.ledger.charge(charge, limit.map(|(_, limit)| limit))
+    }
+
+    /// Records the digest of what a round released, before its result is used; returns what was
+    /// charged once more, as the ledger does not show that the round released the same before.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: the result must not be used.
+    pub fn record(&mut self, round: u32, digest: &str) -> Result<Vec<PrivacyEvent>, LedgerError> {
+        self.ledger.record(&self.run, round, digest, &self.limits)
+    }
+
+    /// What the run was charged for rounds that it repeated with another release.
+    #[must_use]
+    pub fn repeated(&self) -> Vec<PrivacyEvent> {
+        self.ledger.repeated(&self.run)
     }
 }
 
@@ -136,6 +153,7 @@ impl<'a> RunRecorder<'a> {
             round,
             parameters: training.global().to_vec(),
             fingerprint: self.run.clone(),
+            clip_norm: training.clip_norm(),
             method,
         })?;
         training.learner_mut().committed(round);

@@ -1,5 +1,5 @@
 //! Which methods run over which sources: every method over every source, except for those of one
-//! table.
+//! table; and which ways to scale features.
 
 use crate::method::MethodName;
 
@@ -15,6 +15,11 @@ pub enum SourceName {
 /// What version 1 of the protocol can carry.
 pub const ONE_MODEL: &str = "version 1 of the protocol has only one model, without a hidden layer, \
                              that is the same on all devices";
+/// Why real devices have a fixed clip norm.
+pub const NO_BIT: &str = "version 1 of the protocol carries no message that says whether an update \
+                          was clipped";
+const NO_MOMENTS: &str = "version 1 of the protocol has no message for moments of features; \
+                              give real devices the constants of a simulation on public data";
 const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";
 
 /// Why a method cannot run over a source; `None` if it can.
@@ -28,5 +33,15 @@ pub const fn refusal(source: SourceName, method: MethodName) -> Option<&'static 
         (SourceName::Replay, _) => None,
         (SourceName::Fleet, MethodName::DpFed | MethodName::DpFedLs | MethodName::Fedprox) => None,
         (SourceName::Fleet, _) => Some(ONE_MODEL),
+    }
+}
+
+/// Why features cannot be scaled by moments that the devices of a source release; `None` if they
+/// can.
+#[must_use]
+pub const fn refusal_of_private_scale(source: SourceName) -> Option<&'static str> {
+    match source {
+        SourceName::Fleet => Some(NO_MOMENTS),
+        SourceName::Replay => None,
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! The cohort of round t comes from the server's stream (CohortSampling, t, 0) alone: it does not
 //! depend on earlier rounds, and a resumed run draws the same. Amplification by sampling assumes
-//! that nobody but the server learns the cohorts; a simulation's seed gives them away.
+//! that nobody but the server learns the cohorts; a simulation's seed gives them away. Devices that
+//! send what others see are therefore drawn from another stream, (SenderSampling, t, 0).
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -23,8 +24,20 @@ use smolfed_accounting::event::Sampling;
 ///   take part; in a simulation all of them do.
 #[must_use]
 pub fn draw_cohort(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
+    draw(sampling, root, Purpose::CohortSampling, round)
+}
+
+/// Draws the devices that send a message of their own in `round`, in ascending order: as
+/// [`draw_cohort`] does, and independently of the cohort. Others see who sends, so a message of the
+/// cohort would reveal the draw that amplifies the privacy of updates.
+#[must_use]
+pub fn draw_senders(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
+    draw(sampling, root, Purpose::SenderSampling, round)
+}
+
+fn draw(sampling: &Sampling, root: &Root, purpose: Purpose, round: u32) -> Vec<u32> {
     let id = StreamId {
-        purpose: Purpose::CohortSampling,
+        purpose,
         round,
         device: 0,
     };

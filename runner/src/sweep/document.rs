@@ -105,12 +105,17 @@ impl Document<'_> {
             lines.push(render(&table::noise(self.summaries)));
         }
         if let Some(table) = table::matrix_noise(self.summaries) {
-            lines.push(
+            let statements = self.summaries.cells.iter();
+            let mut statements = statements.filter_map(|cell| cell.matrix_statement());
+            let at_most = match statements.all(|statement| statement.is_upper_bound) {
+                true => "at most, ",
+                false => "",
+            };
+            lines.push(format!(
                 "Correlation matrices: what all of a device's together tell of one example of it, \
-                 at most, to everybody else who knows the encoder of each round (replace-one; each \
+                 {at_most}to everybody else who knows the encoder of each round (replace-one; each \
                  device adds its own noise). It is no statement about the encoder."
-                    .to_owned(),
-            );
+            ));
             lines.push(render(&table));
         }
         if let Some(choice) = self.choice {
@@ -311,7 +316,13 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
         each(sampling),
         each(|s| format!("{:.3e}", s.delta.get())),
     )];
-    if statements().any(|statement| !statement.is_upper_bound) {
+    if statements().any(PrivacyStatement::is_without_proof) {
+        lines.push(
+            "No epsilon here is an upper bound: each is for the updates alone, and does not cover \
+             what was read from the devices' rows without noise."
+                .to_owned(),
+        );
+    } else if statements().any(|statement| !statement.is_upper_bound) {
         lines.push(
             "\"epsilon\" is what the named accountant says; where that is no proof, the column \
              \"upper bound\" has the epsilon that is proved for the same noise."

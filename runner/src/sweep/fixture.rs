@@ -48,6 +48,7 @@ pub(super) fn record(sweep: &Sweep, cell: usize, seed: u64, accuracy: f64) -> Ru
         unit: PrivacyUnit::Device,
         count: 2,
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     };
     let statement = |accountant, kind, epsilon| {
         let estimate = Estimate {

@@ -271,7 +271,11 @@ fn privacy(cell: &CellSummary) -> [String; 5] {
         cell.sound_statement()
             .map_or_else(|| "unknown".to_owned(), epsilon),
         format!("{:.4}", statement.noise_multiplier),
-        format!("{:.4}", statement.noise_std.unwrap_or(0.0)),
+        match statement.noise_std {
+            // The noise follows a clip norm that changes.
+            None if statement.noise_multiplier > 0.0 => "varies".to_owned(),
+            std => format!("{:.4}", std.unwrap_or(0.0)),
+        },
     ]
 }
 

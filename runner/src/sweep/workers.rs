@@ -214,6 +214,7 @@ fn train(job: &Job, federation: &Federation) -> Result<Trained, String> {
     let started = Instant::now();
     let experiment =
         Experiment::new(job.config.clone(), federation).map_err(|error| error.to_string())?;
+    let federation = &*experiment.scaled(federation);
     let control = Control {
         stop: &AtomicBool::new(false),
         checkpoint_every: Duration::MAX,

@@ -27,6 +27,9 @@ impl Query<'_> {
                 count,
             },
             exposure @ Exposure::Poisson { .. } => exposure,
+            Exposure::PoissonUsers { .. } | Exposure::UniformUsers { .. } => {
+                return self.refuse(Self::ONE_DEVICE);
+            }
             Exposure::Gaussian { .. } => {
                 return self.refuse("its tables have uniform and Poisson sampling below 1 only");
             }
@@ -60,7 +63,7 @@ impl Query<'_> {
     }
 
     pub fn theorem(&self, theorem: Theorem) -> Result<Estimate, AccountingError> {
-        let event = self.single()?;
+        let event = self.single_device()?;
         let (sampling_rate, rounds) = match (theorem, event.exposure()) {
             (
                 Theorem::One,
@@ -110,7 +113,7 @@ impl Query<'_> {
     }
 
     pub fn pmtl_theorem_1(&self) -> Result<Estimate, AccountingError> {
-        let Exposure::Gaussian { count, .. } = self.single()?.exposure() else {
+        let Exposure::Gaussian { count, .. } = self.single_device()?.exposure() else {
             return self.refuse("its constants are known for full participation only");
         };
         let multiplier = self.single()?.mechanism.continuous_multiplier();
@@ -130,7 +133,7 @@ impl Query<'_> {
             sampling_rate,
             noise_to_sensitivity,
             count,
-        } = self.single()?.exposure()
+        } = self.single_device()?.exposure()
         else {
             return self.refuse("it is stated for Poisson sampling below 1, central trust");
         };
@@ -151,7 +154,7 @@ impl Query<'_> {
     }
 
     pub fn fedsc(&self, as_printed: bool) -> Result<Estimate, AccountingError> {
-        let event = self.single()?;
+        let event = self.single_device()?;
         let is_correlation = matches!(event.mechanism, Mechanism::CorrelationMatrix { .. });
         let (
             true,

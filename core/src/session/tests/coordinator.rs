@@ -100,7 +100,7 @@ impl Coordinator {
     }
 
     fn message(&mut self, round: u32, message: Message<'_>) -> Result<(), Refusal> {
-        if matches!(message, Message::Ready) {
+        if matches!(message, Message::Ready(_)) {
             self.send(&Message::Wait);
             return Ok(());
         }

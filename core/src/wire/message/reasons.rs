@@ -62,6 +62,10 @@ reasons! {
         Diverged = 7, "local training diverged";
         /// The participation could not be recorded.
         Storage = 8, "the device's ledger could not be written";
+        /// The round number is too far ahead of its ledger.
+        TooFar = 9, "the round number is further ahead than the device accepts";
+        /// Clip norm, learning rate or a penalty is outside the device's limits.
+        Settings = 10, "a clip norm, learning rate or penalty outside the device's limits";
     }
 }
 
@@ -86,5 +90,7 @@ reasons! {
         Shape = 2, "the federation trains another model";
         /// The federation has another trust model than the device insists on.
         Trust = 3, "the federation's devices add no noise";
+        /// The device was known with another ledger: its count of participations is lost.
+        Ledger = 4, "the device has another ledger than before: provision it again";
     }
 }

@@ -6,6 +6,7 @@ use std::{format, string::String, vec::Vec};
 use super::*;
 use crate::{
     model::ModelKind,
+    stream::Root,
     wire::{
         link::End,
         message::{Abort, Decline, Invitation, PackedInvitation, WhyRefused},
@@ -87,18 +88,24 @@ fn sealed<E: End>(frame: &Frame<'_>, message: &Message<'_>, key: Key) -> Encoded
 /// That the fields are where they belong, and not only as many bytes.
 fn check(name: &str, message: &Message<'_>) {
     match message {
-        Message::Call | Message::Ready | Message::Done | Message::Wait => {}
+        Message::Call | Message::Done | Message::Wait => {}
+        Message::Ready(ledger) => {
+            let file = file();
+            let key = Key::from_secret(array(&file["device_key"]));
+            let nonce = array(&file["ledger_nonce"]);
+            assert_eq!(*ledger, key.ledger_fingerprint(42, &nonce));
+        }
         Message::Hello(hello) => {
             assert_eq!(hello.device, 42);
             assert_eq!(hello.nonce[0], 100);
-            assert_eq!(hello.common_version(), Some(1));
+            assert_eq!(hello.common_version(), Some(2));
             assert_eq!(hello.shape.kind, ModelKind::Softmax);
             assert_eq!(hello.shape.parameters(), 650);
             assert!(hello.needs_local_noise);
         }
-        Message::Welcome(welcome) => assert_eq!((welcome.version, welcome.nonce[15]), (1, 215)),
+        Message::Welcome(welcome) => assert_eq!((welcome.version, welcome.nonce[15]), (2, 215)),
         Message::Refused(refused) => {
-            assert_eq!((refused.lowest_version, refused.highest_version), (2, 3));
+            assert_eq!((refused.lowest_version, refused.highest_version), (3, 4));
             assert_eq!(refused.reason, WhyRefused::Version);
         }
         Message::Invitation(packed) => {
@@ -120,7 +127,13 @@ fn check(name: &str, message: &Message<'_>) {
             assert_eq!((chunk.index, chunk.negated), (3, false));
         }
         Message::WantUpdate(index) => assert_eq!(*index, 4),
-        Message::Decline(reason) => assert_eq!(*reason, Decline::Budget),
+        Message::Decline(reason) => {
+            let expected = match name {
+                "decline" => Decline::Budget,
+                _ => Decline::TooFar,
+            };
+            assert_eq!(*reason, expected);
+        }
         Message::Abort(reason) => assert_eq!(*reason, Abort::OutOfBound),
     }
 }
@@ -147,12 +160,25 @@ fn check_invitation(name: &str, invitation: &Invitation) {
 fn reasons_that_are_unknown_keep_their_number() {
     assert_eq!(Decline::from_code(200), Decline::Other(200));
     assert_eq!(Abort::from_code(1).code(), 1);
-    let names: std::collections::BTreeSet<String> = (1..=9)
+    let names: std::collections::BTreeSet<String> = (1..=11)
         .map(|code| format!("{}", Decline::from_code(code)))
         .collect();
-    assert_eq!(names.len(), 9);
+    assert_eq!(names.len(), 11);
     assert_eq!(
         format!("{}", WhyRefused::from_code(9)),
         "a reason that this version does not know"
     );
+}
+
+#[test]
+fn roots_of_streams_agree_with_an_independent_reading() {
+    let file = file();
+    let mut identity = crate::session::Identity {
+        device: 42,
+        key: Key::from_secret([0; 32]),
+        root: Root::from_secret(array(&file["root"])),
+    };
+    identity.bind(&array(&file["ledger_nonce"]));
+    let expected: [u8; 32] = array(&file["root_of_streams"]);
+    assert_eq!(*identity.root.secret(), expected);
 }

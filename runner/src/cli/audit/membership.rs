@@ -129,6 +129,7 @@ fn variants(config: &Config) -> [(&'static str, Config); 3] {
     open.privacy.noise_std = None;
     open.privacy.max_epsilon = None;
     open.privacy.clip_norm = None;
+    open.privacy.adaptive = None;
     let mut smooth = plain.clone();
     smooth.server.smoothing_factor = config.server.smoothing_factor;
     smooth.method = MethodName::DpFedLs;

@@ -45,6 +45,7 @@ pub(super) fn write(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
         format!("{} validation, {} test", found.validation, found.test),
     )?;
     fact("fingerprint", found.fingerprint.clone())?;
+    private(found, &mut fact)?;
     let lines = picture::lines(&facts.example.features, &facts.axes);
     if !lines.is_empty() {
         writeln!(out, "\nA sample of {}:\n", facts.example.target)?;
@@ -54,6 +55,31 @@ pub(super) fn write(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     }
     let table = toml::to_string(&found.config).map_err(io::Error::other)?;
     writeln!(out, "\nFor an experiment:\n\n[data]\n{}", table.trim_end())
+}
+
+/// What no ε of a run covers, with what to write instead, and what constants change.
+fn private(
+    found: &Inspection,
+    fact: &mut dyn FnMut(&str, String) -> io::Result<()>,
+) -> io::Result<()> {
+    for read in &found.reads {
+        fact("no epsilon", format!("covers that {}", read.reads))?;
+        fact("", format!("instead: {}", read.instead))?;
+    }
+    if !found.beyond_bounds.is_empty() {
+        let total: u64 = found.beyond_bounds.iter().map(|(_, count)| count).sum();
+        fact("clipped", format!("{total} values beyond the bounds"))?;
+        let feature = |(name, count): &(String, u64)| format!("{name} {count}");
+        fact("", listed(found.beyond_bounds.iter().map(feature)))?;
+    }
+    if found.dropped_rows > 0 {
+        let rows = found.dropped_rows;
+        fact(
+            "left out",
+            format!("{rows} rows of classes that are not listed"),
+        )?;
+    }
+    Ok(())
 }
 
 fn features(facts: &Facts) -> String {

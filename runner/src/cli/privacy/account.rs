@@ -1,12 +1,15 @@
 //! `smolfed account`: the privacy cost of rounds, by every accountant that applies.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use super::document::{Document, cost_table};
+use super::document::{Adaptive, Document, cost_table};
 use super::mechanism::MechanismArgs;
+use super::verify;
 use crate::cli::CliError;
 use crate::privacy::ledger::{self, Ledger};
+use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
 
 /// Compute the epsilon of a number of rounds, by every accountant that applies.
@@ -23,7 +26,10 @@ use smolfed_accounting::comparison::Comparison;
       --noise-std 0.808 --clip-norm 0.3 --svg cost.svg
   smolfed account --devices 50 --sampling unsampled --max-participations 20 --rounds 400 \\
       --noise-multiplier 8 --delta 1e-5
-  smolfed account --ledger runs/digits-1700000000/ledger.jsonl"
+  smolfed account --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200 \
+      --noise-multiplier 2 --devices-per-user 3
+  smolfed account --ledger runs/digits-1700000000/ledger.jsonl
+  smolfed account --verify runs/digits-1700000000"
 )]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -34,6 +40,12 @@ pub(in crate::cli) struct Args {
         "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
     ])]
     ledger: Option<PathBuf>,
+    /// Recompute the privacy.json of a run from its ledger and its configuration, and check that
+    /// they agree. Needs the data of the run, which its name covers.
+    #[arg(long, value_name = "RUN", conflicts_with_all = [
+        "ledger", "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
+    ])]
+    verify: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -42,9 +54,17 @@ pub(in crate::cli) fn run(
     out: &mut (impl Write + IsTerminal),
 ) -> Result<(), CliError> {
     let flags = &args.mechanism;
+    if let Some(path) = &args.verify {
+        return verify::run(path, flags.json, out);
+    }
+    let mut runs = None;
     let (events, delta, clip_norm) = match &args.ledger {
         Some(path) => {
-            let events = flags.of_unit(path, ledger::events(&Ledger::read(path)?))?;
+            let charges = Ledger::read(path)?;
+            let events = flags.of_unit(path, ledger::events(&charges))?;
+            let names: BTreeSet<&str> = charges.iter().map(|charge| charge.run.as_str()).collect();
+            let is_repeated = charges.iter().any(|charge| charge.repetition > 0);
+            runs = Some((names.len(), is_repeated));
             let devices = events.iter().map(|event| event.sampling.device_count());
             let Some(devices) = devices.max() else {
                 let path = path.display();
@@ -74,7 +94,12 @@ pub(in crate::cli) fn run(
         }
     };
     let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);
-    let document = Document::new(&comparison, &events, clip_norm)?;
+    let mut document = Document::new(&comparison, &events, clip_norm)?;
+    if let Some((runs, is_repeated)) = runs {
+        let odometer = Odometer::read(&events, delta);
+        let odometer = odometer.map_err(|error| CliError::Usage(error.to_string()))?;
+        document = document.of_ledger(Adaptive { runs, odometer }, is_repeated);
+    }
     document.draw(flags.svg.as_deref())?;
     if flags.json {
         writeln!(out, "{}", document.to_json())?;

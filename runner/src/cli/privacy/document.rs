@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::cli::CliError;
 use crate::cli::text::{aligned, wrapped};
 use crate::number::{lower, upper};
-use crate::privacy::statement::PrivacyStatement;
+use crate::privacy::statement::{PrivacyStatement, replace_one};
 use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
+use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
-use smolfed_accounting::event::{Adjacency, Exposure, PrivacyEvent};
-use smolfed_accounting::params::{ClipNorm, Delta};
-use smolfed_accounting::pld::replace_one_epsilon;
+use smolfed_accounting::event::PrivacyEvent;
+use smolfed_accounting::params::ClipNorm;
 use smolfed_accounting::trade_off::TradeOff;
 
 /// False-positive rates of the terminal's table.
@@ -36,6 +36,16 @@ pub(super) struct Document {
     answers: Vec<Value>,
     /// Notes on figures that are no bounds.
     notes: Vec<String>,
+    /// Of a ledger: what is proved if its rounds were not planned beforehand.
+    adaptive: Option<Adaptive>,
+}
+
+/// What a ledger costs if runs, or rounds, were decided on in view of earlier ones.
+pub(super) struct Adaptive {
+    /// Runs in the ledger.
+    pub(super) runs: usize,
+    /// The reading of an odometer.
+    pub(super) odometer: Odometer,
 }
 
 impl Document {
@@ -73,7 +83,26 @@ impl Document {
             answers: comparison.answers.iter().map(answer_json).collect(),
             notes: notes.collect(),
             statement,
+            adaptive: None,
         })
+    }
+
+    /// The same for the rounds of a ledger, which does not know whether they were planned, with
+    /// repetitions among them or not.
+    pub(super) fn of_ledger(mut self, adaptive: Adaptive, is_repeated: bool) -> Self {
+        if is_repeated {
+            self.statement = self.statement.without_proof();
+            self.statement.notes.push(
+                "Some rounds were repeated, and the ledger does not show that they released the \
+                 same as before: each counts twice, which covers both releases only if their noise \
+                 is independent."
+                    .to_owned(),
+            );
+        }
+        Self {
+            adaptive: Some(adaptive),
+            ..self
+        }
     }
 
     /// The whole as text, below a table that the command makes.
@@ -82,14 +111,24 @@ impl Document {
         for note in &self.notes {
             let _ = writeln!(text, "{}", wrapped(note, is_terminal));
         }
-        let _ = writeln!(
-            text,
-            "\n{}",
-            wrapped(&self.statement.in_words(), is_terminal)
-        );
-        if let Some(epsilon) = self.replace_one {
+        let condition = match &self.adaptive {
+            Some(_) => "If the schedule was fixed beforehand (runs, rounds, noise, sampling): ",
+            None => "",
+        };
+        let statement = format!("{condition}{}", self.statement.in_words());
+        let _ = writeln!(text, "\n{}", wrapped(&statement, is_terminal));
+        if let Some(adaptive) = &self.adaptive {
+            let sentence = wrapped(&self.in_any_case(adaptive), is_terminal);
+            let _ = writeln!(text, "\n{sentence}");
+        }
+        let is_said = self.statement.epsilon_replace_one.is_some();
+        if let Some(epsilon) = self.replace_one.filter(|_| !is_said) {
+            let unit = match self.statement.devices_per_user {
+                Some(devices) => format!("user with up to {devices} devices"),
+                None => "device".to_owned(),
+            };
             let line = format!(
-                "Under replace-one adjacency (the data of one device are replaced by other data, \
+                "Under replace-one adjacency (the data of one {unit} are replaced by other data, \
                  as for uniform sampling), epsilon is at most {}.",
                 figure(epsilon)
             );
@@ -103,6 +142,21 @@ impl Document {
         text
     }
 
+    /// What is proved without the condition.
+    fn in_any_case(&self, adaptive: &Adaptive) -> String {
+        let runs = match adaptive.runs {
+            1 => "the run was stopped".to_owned(),
+            runs => format!("any of the {runs} runs was started, configured or stopped"),
+        };
+        let delta = upper(self.statement.delta.get(), 4);
+        format!(
+            "If {runs} in view of earlier releases, epsilon = {} at delta = {delta} is proved (a \
+             Rényi odometer). For a run that was stopped early, the figure of its whole plan is \
+             proved as well.",
+            figure(adaptive.odometer.epsilon)
+        )
+    }
+
     fn trade_off_rows(&self) -> Vec<Vec<String>> {
         let row = |title: &str, figure: &dyn Fn(f64) -> f64| {
             let cells = FALSE_POSITIVE_RATES
@@ -110,11 +164,13 @@ impl Document {
                 .map(|rate| percent(figure(*rate)));
             [title.to_owned()].into_iter().chain(cells).collect()
         };
+        let title = match self.statement.is_upper_bound {
+            true => "the true-positive rate is at most",
+            false => "the true-positive rate is about (no bound)",
+        };
         vec![
             row("At a false-positive rate of", &|rate| rate),
-            row("the true-positive rate is at most", &|rate| {
-                self.trade_off.true_positive_rate(rate)
-            }),
+            row(title, &|rate| self.trade_off.true_positive_rate(rate)),
         ]
     }
 
@@ -132,9 +188,13 @@ impl Document {
             let cells = chosen.iter().rev().map(|point| cell(point));
             [title.to_owned()].into_iter().chain(cells).collect()
         };
+        let title = match self.statement.is_upper_bound {
+            true => "epsilon is at most",
+            false => "epsilon is about (no bound)",
+        };
         vec![
             row("After rounds", &|(rounds, _)| rounds.to_string()),
-            row("epsilon is at most", &|(_, epsilon)| upper(*epsilon, 4)),
+            row(title, &|(_, epsilon)| upper(*epsilon, 4)),
         ]
     }
 
@@ -151,6 +211,18 @@ impl Document {
             fields.insert("accountants".to_owned(), json!(self.answers));
             if let Some(epsilon) = self.replace_one {
                 fields.insert("epsilon_replace_one".to_owned(), json!(epsilon));
+            }
+            if let Some(Adaptive { runs, odometer }) = &self.adaptive {
+                let epsilon = Some(odometer.epsilon).filter(|epsilon| epsilon.is_finite());
+                fields.insert("schedule".to_owned(), json!("fixed-beforehand"));
+                fields.insert("runs".to_owned(), json!(runs));
+                let adaptive = json!({
+                    "epsilon": epsilon,
+                    "delta": self.statement.delta,
+                    "accountant": "renyi-odometer",
+                    "is_upper_bound": true,
+                });
+                fields.insert("adaptive".to_owned(), adaptive);
             }
             fields.insert("trade_off".to_owned(), json!(curve));
             fields.insert("epsilon_over_rounds".to_owned(), json!(self.over_rounds));
@@ -174,11 +246,14 @@ impl Document {
             points,
             ..Series::default()
         };
+        let of_attacks = match self.statement.is_upper_bound {
+            true => "No attack has a smaller false-negative rate at any false-positive rate than",
+            false => "What would bound the false-negative rates of all attacks if it were proved:",
+        };
         let trade_off = Plot {
             title: "Trade-off of the best attack".to_owned(),
             description: format!(
-                "Smallest false-negative rate of any attack at each false-positive rate, below the \
-                 line of random guessing. {}",
+                "{of_attacks} the curve below the line of random guessing. {}",
                 self.statement.in_words()
             ),
             x_label: "false-positive rate (type I error)".to_owned(),
@@ -216,18 +291,6 @@ impl Document {
         std::fs::write(path, stacked_file(&plots))
             .map_err(|error| CliError::Stopped(format!("cannot write {}: {error}", path.display())))
     }
-}
-
-/// What add-remove events cost under replace-one; `None` for others, and where nothing finite
-/// holds.
-fn replace_one(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
-    let is_add_remove = |event: &PrivacyEvent| event.adjacency() == Adjacency::AddRemove;
-    if !events.iter().all(is_add_remove) {
-        return None;
-    }
-    let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
-    let found = replace_one_epsilon(&exposures, delta).ok()?;
-    Some(found.epsilon).filter(|epsilon| epsilon.is_finite())
 }
 
 /// ε at up to [`ROUND_POINTS`] numbers of rounds, by one accountant.

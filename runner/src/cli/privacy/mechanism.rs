@@ -79,6 +79,9 @@ pub(super) struct MechanismArgs {
     /// What is protected.
     #[arg(long, value_enum, default_value = "device")]
     unit: Unit,
+    /// Devices that one user may have: epsilon then protects all of them together.
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    devices_per_user: u32,
     /// What is released.
     #[arg(long, value_enum, default_value = "discrete-gaussian")]
     mechanism: Kind,
@@ -143,6 +146,13 @@ impl MechanismArgs {
         let unit = self.unit.protected();
         let is_empty = events.is_empty();
         let found: Vec<PrivacyEvent> = events.into_iter().filter(|e| e.unit == unit).collect();
+        // The ledger's events are about users with the devices that its runs configured, or more.
+        let asked = |event: PrivacyEvent| match event.devices_per_user.get() {
+            of_run if of_run >= self.devices_per_user && self.devices_per_user > 0 => Ok(event),
+            _ => event.with_devices_per_user(self.devices_per_user),
+        };
+        let found: Result<Vec<PrivacyEvent>, _> = found.into_iter().map(asked).collect();
+        let found = found.map_err(bad("--devices-per-user"))?;
         if found.is_empty() && !is_empty {
             let path = path.display();
             return Err(CliError::Usage(format!(
@@ -199,7 +209,10 @@ impl MechanismArgs {
             unit: self.unit.protected(),
             count: self.rounds.unwrap_or(1),
             releases: 1,
+            devices_per_user: std::num::NonZeroU32::MIN,
         };
+        let event = event.with_devices_per_user(self.devices_per_user);
+        let event = event.map_err(bad("--devices-per-user"))?;
         Ok(ParsedFlags {
             event,
             delta,

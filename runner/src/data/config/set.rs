@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::data::classes::Classes;
 use crate::data::csv::Columns;
 use crate::data::dataset::TaskKind;
 
@@ -39,8 +40,8 @@ pub struct IdxConfig {
     pub device_path: Option<PathBuf>,
     /// Features and labels of a test part.
     pub test: Option<(PathBuf, PathBuf)>,
-    /// Number of classes; `None` to take the largest label's.
-    pub classes: Option<u16>,
+    /// The classes; `None` for as many as the largest label asks for.
+    pub classes: Option<Classes>,
 }
 
 /// A table and the meaning of its columns.
@@ -67,8 +68,8 @@ pub struct LeafConfig {
     pub test_path: Option<PathBuf>,
     /// What the labels are.
     pub task: TaskKind,
-    /// Number of classes; `None` to take the largest label's.
-    pub classes: Option<u16>,
+    /// The classes; `None` for as many as the largest label asks for.
+    pub classes: Option<Classes>,
     /// Lengths of the axes of a row that is a grid.
     pub axes: Vec<usize>,
     /// Largest value of a feature.
@@ -104,6 +105,25 @@ impl StoredSet {
             Self::Leaf(leaf) => leaf.task == TaskKind::Regression,
             _ => false,
         }
+    }
+
+    /// The classes that the configuration lists.
+    pub fn classes(&self) -> Option<&Classes> {
+        match self {
+            Self::Digits | Self::Mnist { .. } | Self::Femnist { .. } => None,
+            Self::Idx(idx) => idx.classes.as_ref(),
+            Self::Csv(csv) => csv.columns.classes.as_ref(),
+            Self::Leaf(leaf) => leaf.classes.as_ref(),
+        }
+    }
+
+    /// Whether the classes are those that occur in the rows.
+    pub fn reads_classes(&self) -> bool {
+        let is_fixed = matches!(
+            self,
+            Self::Digits | Self::Mnist { .. } | Self::Femnist { .. }
+        );
+        !is_fixed && !self.is_regression() && self.classes().is_none()
     }
 
     /// Every path of the set, to be found before it is read.

@@ -1,7 +1,7 @@
 //! The table round-trips, names what is wrong, and refuses keys without meaning.
 
 use super::*;
-use crate::data::scale::Affine;
+use crate::data::constants::{Affine, Constants};
 use crate::data::synthetic::SyntheticKind;
 
 fn read(text: &str) -> Result<DataConfig, String> {
@@ -18,7 +18,7 @@ fn refused(text: &str, parts: &[&str]) {
 
 fn stored(text: &str) -> StoredConfig {
     match read(text).unwrap().source {
-        SourceConfig::Stored(stored) => stored,
+        SourceConfig::Stored(stored) => *stored,
         SourceConfig::Synthetic(_) => panic!("synthetic"),
     }
 }
@@ -126,7 +126,7 @@ fn standardise_means_the_usual_one_of_the_source() {
     let text = "source = \"digits\"\ndevices = 2\nscale = { mean = 0.5, std = 2 }";
     assert_eq!(
         stored(text).scale,
-        Scale::Constants(Affine::new(0.5, 2.0).unwrap())
+        Scale::Constants(Constants::of_moments(Affine::new(0.5, 2.0).unwrap()))
     );
 }
 

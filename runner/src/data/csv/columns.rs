@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use csv::StringRecord;
 
 use super::error::CsvError;
+use crate::data::classes::Classes;
 use crate::data::dataset::TaskKind;
 
 /// Which columns mean what.
@@ -18,6 +19,8 @@ pub struct Columns {
     pub ignore: Vec<String>,
     /// What the label is.
     pub task: TaskKind,
+    /// The classes that labels can name; `None` for those that occur.
+    pub classes: Option<Classes>,
 }
 
 /// Positions of the columns by their meaning.

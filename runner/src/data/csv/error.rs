@@ -75,6 +75,21 @@ pub enum CsvError {
         /// Label or device.
         what: &'static str,
     },
+    /// A label that the configuration does not list.
+    #[error(
+        "line {line}, column `{column}`: the label `{label}` is not among `data.classes` \
+         ({classes}); add it, or leave such rows out with `data.unknown_labels = \"drop\"`"
+    )]
+    UnknownLabel {
+        /// Line in the file.
+        line: u64,
+        /// Name of the column.
+        column: String,
+        /// The label, at most its first 40 characters.
+        label: String,
+        /// The first classes.
+        classes: String,
+    },
     /// The test file has another header.
     #[error("its header differs from the training file's: found `{found}`, expected `{expected}`")]
     OtherHeader {

@@ -6,6 +6,7 @@ use super::*;
 
 fn columns(task: TaskKind) -> Columns {
     Columns {
+        classes: None,
         label: "y".into(),
         device: Some("who".into()),
         ignore: vec!["id".into()],

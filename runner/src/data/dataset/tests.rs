@@ -140,3 +140,25 @@ fn debug_prints_no_values() {
     let text = format!("{data:?} {:?}", data.view(&[0]));
     assert!(!text.contains("41") && !text.contains("42"), "{text}");
 }
+
+#[test]
+fn rows_of_the_last_class_are_left_out_with_all_that_belongs_to_them() {
+    let targets = Targets::classes(&[0, 2, 1, 2, 0], 3).unwrap();
+    let groups = Groups::new(vec![0, 0, 1, 1, 1], vec!["a".into(), "b".into()]).unwrap();
+    let data = Dataset::new((0..10).map(|x| x as f32).collect(), 2, targets).unwrap();
+    let data = data
+        .with_missing(vec![1, 2, 5, 8])
+        .with_groups(groups)
+        .unwrap();
+    let (data, dropped) = data
+        .with_axes(vec![1, 2])
+        .unwrap()
+        .without_last_class()
+        .unwrap();
+    assert_eq!(dropped, [1, 3]);
+    assert_eq!(data.features(), [0.0, 1.0, 4.0, 5.0, 8.0, 9.0]);
+    assert!(data.targets() == &Targets::classes(&[0, 1, 0], 2).unwrap());
+    assert_eq!(data.missing(), [1, 3, 4]);
+    assert_eq!(data.groups().unwrap().device_of_row(), [0, 1, 1]);
+    assert_eq!(data.axes(), [1, 2]);
+}

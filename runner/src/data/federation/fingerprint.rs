@@ -15,6 +15,11 @@ impl Federation {
     ///
     /// * Cost: one pass over the data.
     pub fn fingerprint(&self) -> u64 {
+        if let Kind::Stored(stored) = &self.0
+            && let Some(before) = stored.fingerprint
+        {
+            return before;
+        }
         let (content, dealing) = match &self.0 {
             Kind::Stored(stored) => (dataset(&stored.data), stored.dealing()),
             Kind::Generated(generated) => (generated.content(), generated.held_out()),

@@ -178,7 +178,7 @@ fn labels_must_match_the_samples_and_the_classes() {
         "{error}"
     );
     let config = IdxConfig {
-        classes: Some(2),
+        classes: Some(Classes::numbered(2)),
         ..idx_config()
     };
     let error = load_small(config, &[]).unwrap_err().to_string();
@@ -226,6 +226,7 @@ fn broken_gzip_names_the_file() {
 
 fn csv_config(test_path: Option<&str>) -> StoredSet {
     let columns = Columns {
+        classes: None,
         label: "y".into(),
         device: None,
         ignore: Vec::new(),
@@ -374,7 +375,7 @@ fn femnist_is_the_same_as_leaf_and_as_idx() {
         path: "femnist/femnist-206-writers-leaf.json.zip".into(),
         test_path: None,
         task: TaskKind::Classification,
-        classes: Some(62),
+        classes: Some(Classes::numbered(62)),
         axes: vec![28, 28],
         maximum: Some(1.0),
     };

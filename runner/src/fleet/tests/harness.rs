@@ -8,7 +8,7 @@ use std::time::Duration;
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
-use smolfed_core::ledger::{Budget, Ledger};
+use smolfed_core::ledger::{Budget, Ledger, MaxJump};
 use smolfed_core::model::{ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
@@ -23,6 +23,7 @@ use smolfed_core::wire::message::{Invitation, Shape};
 use crate::device::memory::SessionMemory;
 use crate::fleet::connection::Connection;
 use crate::fleet::exchange::{ExchangeOutcome, Offer};
+use crate::fleet::ledgers::KnownLedgers;
 use crate::fleet::peer::{ConnectionId, Peer, Terms};
 use crate::fleet::registry::Registry;
 
@@ -32,7 +33,7 @@ pub(super) const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
 pub(super) const STEP: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug)]
-pub(super) struct Ram(Vec<u8>);
+pub(super) struct Ram(pub(super) Vec<u8>);
 #[derive(Debug)]
 pub(super) struct Infallible;
 impl NorFlashError for Infallible {
@@ -84,15 +85,29 @@ pub(super) fn model() -> Softmax<usize, usize> {
     Softmax::new(FEATURES, CLASSES)
 }
 
+/// The nonce of the devices' ledgers.
+pub(super) const NONCE: [u8; 16] = [3; 16];
+
 /// A device that claims to be `device`, with the key of `owner`, after `start` restarts.
 pub(super) fn board_with(device: u32, owner: u32, start: u32, policy: Policy) -> Board {
+    let ledger = Ledger::create(Ram(vec![0xff; 256]), NONCE).unwrap();
+    board_of(device, key(owner), start, policy, ledger)
+}
+
+/// A device with this key and ledger.
+pub(super) fn board_of(
+    device: u32,
+    key: Key,
+    start: u32,
+    policy: Policy,
+    ledger: Ledger<Ram>,
+) -> Board {
     let identity = Identity {
         device,
-        key: key(owner),
+        key,
         root: Root::from_seed(11),
     };
     let memory = Box::leak(Box::new(SessionMemory::new(&model(), 10)));
-    let ledger = Ledger::create(Ram(vec![0xff; 128])).unwrap();
     let nonces = stream(Purpose::Initialisation, start, device);
     Session::new(identity, policy, model(), memory.borrow(), ledger, nonces).unwrap()
 }
@@ -106,6 +121,7 @@ pub(super) fn policy() -> Policy {
         budget: Budget(50),
         min_noise_multiplier: 0,
         max_epochs: 10,
+        max_jump: MaxJump::DEFAULT,
     }
 }
 
@@ -205,7 +221,11 @@ impl Harness {
         let peer = |device| (device, Peer::new(device, key(device), terms(noise)));
         let peers: BTreeMap<u32, Peer> = (0..4).map(peer).collect();
         Self {
-            registry: Registry::new(peers, stream(Purpose::Initialisation, 0, 99)),
+            registry: Registry::new(
+                peers,
+                KnownLedgers::default(),
+                stream(Purpose::Initialisation, 0, 99),
+            ),
             connection: Connection::new(ConnectionId(0)),
             connections: 0,
             now: Duration::ZERO,

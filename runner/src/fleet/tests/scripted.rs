@@ -1,9 +1,9 @@
 //! A device whose messages the test chooses.
 
-use smolfed_core::wire::Direction;
 use smolfed_core::wire::link::{DeviceEnd, Link, greet};
 use smolfed_core::wire::message::{Hello, Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
 use smolfed_core::wire::pack;
+use smolfed_core::wire::{Direction, VERSION};
 
 use crate::fleet::exchange::Offer;
 
@@ -21,8 +21,14 @@ impl ScriptedDevice {
         let nonce = [7; 16];
         let answer = harness.receive(&hello(device, device, nonce));
         let mut device = Self::welcomed(device, nonce, &answer);
-        device.send(harness, 0, &Message::Ready);
+        device.ready(harness);
         device
+    }
+
+    /// Names its ledger.
+    pub(super) fn ready(&mut self, harness: &mut Harness) -> Vec<u8> {
+        let ledger = key(self.device).ledger_fingerprint(self.device, &NONCE);
+        self.send(harness, 0, &Message::Ready(ledger))
     }
 
     /// A session that the welcome in `answer` opens.
@@ -93,8 +99,8 @@ pub(super) fn greeting(device: u32, nonce: [u8; 16]) -> Hello {
     Hello {
         device,
         nonce,
-        lowest_version: 1,
-        highest_version: 1,
+        lowest_version: VERSION,
+        highest_version: VERSION,
         shape: shape(),
         needs_local_noise: false,
     }
@@ -125,6 +131,6 @@ pub(super) fn restart(harness: &mut Harness, start: u8) -> ScriptedDevice {
     let nonce = [100 + start; 16];
     let answer = harness.receive(&hello(0, 0, nonce));
     let mut device = ScriptedDevice::welcomed(0, nonce, &answer);
-    device.send(harness, 0, &Message::Ready);
+    device.ready(harness);
     device
 }

@@ -6,13 +6,13 @@ use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::{self, Grid};
 
-use smolfed_accounting::event::ROUNDING_STD;
+use smolfed_accounting::event::{Adjacency, ROUNDING_STD, TrustModel};
 use smolfed_simd::Network;
 
 use super::augmentation;
 use super::learner::Contrastive;
 use super::privacy::{of_devices, of_matrices};
-use super::settings::{ContrastSettings, Sharing};
+use super::settings::{ContrastSettings, Senders, Sharing};
 use crate::config::check::{ExperimentError, contradiction, in_range, number, out_of_range};
 use crate::method::contract::Method;
 use crate::method::setup::Setup;
@@ -193,6 +193,10 @@ fn sharing(setup: &Setup<'_>, bound: ClipNorm) -> Result<Sharing, ExperimentErro
     Ok(Sharing {
         alpha: contrast.alpha.unwrap_or_default(),
         schedule,
+        senders: match hides_cohort(setup) {
+            true => Senders::Drawn(setup.sampling),
+            false => Senders::Cohort,
+        },
         exchange: contrast.exchange.unwrap_or_default(),
         max_releases,
         max_samples: max_samples(setup),
@@ -202,6 +206,13 @@ fn sharing(setup: &Setup<'_>, bound: ClipNorm) -> Result<Sharing, ExperimentErro
             noise_std: 0.0,
         },
     })
+}
+
+/// Whether the noise on updates counts on a cohort that nobody but the server knows.
+fn hides_cohort(setup: &Setup<'_>) -> bool {
+    let rate = setup.sampling.sampling_rate();
+    let is_drawn = rate.is_some_and(|rate| rate < 1.0);
+    is_drawn && setup.privacy.asks_for_noise() && setup.privacy.trust == TrustModel::Central
 }
 
 /// Samples of the device that has most.
@@ -243,11 +254,26 @@ fn notes(setup: &Setup<'_>, kind: Kind) -> Vec<String> {
             "The encoder is not protected: devices send their updates without noise, as in the \
              paper. How many samples a device has is public.",
         ),
-        Kind::Fedsc => notes.push(
-            "This is about the encoder. A device's correlation matrices steer the updates of all \
-             others: what they tell of a whole device is counted here, with the noise that they \
-             have. What they tell of one example has a statement of its own.",
-        ),
+        Kind::Fedsc => {
+            notes.push(
+                "This is about the encoder. A device's correlation matrices steer the updates of \
+                 all others: what they tell of a whole device is counted here, with the noise \
+                 that they have. What they tell of one example has a statement of its own.",
+            );
+            if setup.sampling.adjacency() == Adjacency::AddRemove {
+                notes.push(
+                    "Which devices send matrices is not hidden: epsilon bounds how well a \
+                     device's updates and matrices can be told from zeros.",
+                );
+            }
+            if hides_cohort(setup) {
+                notes.push(
+                    "The devices that send a matrix in a round are drawn independently of those \
+                     whose updates are summed: matrices do not reveal the cohorts, which amplify \
+                     the privacy of updates only, and every matrix counts in full.",
+                );
+            }
+        }
         Kind::FedavgSc => {}
     }
     if kind == Kind::FedavgSc && setup.contrast.privacy.asks_for_noise() {

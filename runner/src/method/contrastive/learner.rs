@@ -1,7 +1,7 @@
 //! A cohort of simulated devices that learn an encoder without labels (FedSC, Algorithm 1).
 
 use rayon::prelude::*;
-use smolfed_accounting::{AccountingError, PrivacyEvent};
+use smolfed_accounting::PrivacyEvent;
 use smolfed_core::contrast::correlation::packed_length;
 use smolfed_core::contrast::{Objective, Representation, alpha};
 use smolfed_core::samples::Samples;
@@ -11,8 +11,7 @@ use smolfed_core::train::{TrainError, TrainReport};
 use super::device::{Buffers, DeviceRound, Unlabelled};
 use super::evaluate::Evaluator;
 use super::matrices::{Matrices, Total};
-use super::privacy;
-use super::settings::{ContrastSettings, MIN_SAMPLES, Sharing};
+use super::settings::{ContrastSettings, MIN_SAMPLES, Senders, Sharing};
 use crate::config::contrast::{AlphaName, ExchangeTime};
 use crate::data::federation::Federation;
 use crate::data::synthetic::DeviceBuffer;
@@ -21,8 +20,8 @@ use crate::method::contract::{
 };
 use crate::method::state::{Saved, StateError};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
-use crate::privacy::statement::PrivacyStatement;
-use crate::release::Contribution;
+use crate::release::{Contribution, Messages, ReleaseDigest};
+use crate::source::sampling::draw_senders;
 use crate::task::Task;
 
 /// A method that learns an encoder without labels, configured for an experiment.
@@ -83,6 +82,11 @@ impl Method for Contrastive {
         self.matrix_privacy.as_ref()
     }
 
+    fn messages(&self) -> Option<&Messages> {
+        let sharing = self.settings.sharing.as_ref()?;
+        Some(&sharing.messages)
+    }
+
     fn message_events(&self, round: u32) -> Vec<PrivacyEvent> {
         let Some((side, privacy)) = self.side.as_ref().zip(self.matrix_privacy.as_ref()) else {
             return Vec::new();
@@ -91,6 +95,11 @@ impl Method for Contrastive {
         let of_device = side.event_in(round);
         let of_example = is_due.then_some(privacy.event);
         of_device.into_iter().chain(of_example).collect()
+    }
+
+    fn message_rounds(&self, rounds: u32) -> u32 {
+        let side = self.side.as_ref();
+        side.map_or(0, |side| side.schedule.count(rounds))
     }
 
     fn notes(&self) -> Vec<String> {
@@ -119,6 +128,8 @@ pub(super) struct ContrastiveLearner<'a> {
     federation: &'a Federation,
     method: &'a Contrastive,
     matrices: Matrices,
+    /// Devices that sent a matrix in this round, ascending.
+    sent: Vec<u32>,
     /// The sum of the matrices that this round's devices train with.
     total: Option<Total>,
     /// All samples, where one device holds them.
@@ -153,6 +164,7 @@ impl<'a> ContrastiveLearner<'a> {
             federation,
             method,
             matrices,
+            sent: Vec::new(),
             total: None,
             pooled,
             largest,
@@ -171,17 +183,22 @@ impl<'a> ContrastiveLearner<'a> {
     }
 
     /// Devices that send a matrix: all in the first round with matrices, which counts as a release
-    /// of each (docs/papers.md, F3), later the cohort. A device with too few samples has none, and
+    /// of each (docs/papers.md, F3), later the cohort. Where that must stay secret, devices that
+    /// are drawn independently of it send theirs (F11). A device with too few samples has none, and
     /// one that has sent as many as it may keeps its last.
-    fn senders(&self, sharing: &Sharing, round: u32, cohort: &[u32]) -> Vec<u32> {
-        let all: Vec<u32> = (0..self.federation.device_count()).collect();
-        let is_first = round == sharing.schedule.from;
-        let asked = if is_first { &all } else { cohort };
-        let may_send = |device: &&u32| {
-            self.federation.sample_count(**device) >= MIN_SAMPLES
-                && self.matrices.releases(**device) < sharing.max_releases
+    fn senders(&self, sharing: &Sharing, assignment: &Assignment<'_>, cohort: &[u32]) -> Vec<u32> {
+        let mut senders = match sharing.senders {
+            _ if assignment.round == sharing.schedule.from => {
+                (0..self.federation.device_count()).collect()
+            }
+            Senders::Cohort => cohort.to_vec(),
+            Senders::Drawn(sampling) => draw_senders(&sampling, assignment.root, assignment.number),
         };
-        asked.iter().filter(may_send).copied().collect()
+        senders.retain(|device| {
+            self.federation.sample_count(*device) >= MIN_SAMPLES
+                && self.matrices.releases(*device) < sharing.max_releases
+        });
+        senders
     }
 
     /// Collects matrices, if they are sent at this time of this round; the reasons of those that
@@ -198,8 +215,10 @@ impl<'a> ContrastiveLearner<'a> {
         };
         match sharing.filter(is_due) {
             Some(sharing) => {
-                let senders = self.senders(sharing, assignment.round, cohort);
-                self.collect(sharing, &senders, assignment)
+                let senders = self.senders(sharing, assignment, cohort);
+                let left_out = self.collect(sharing, &senders, assignment);
+                self.sent = senders;
+                left_out
             }
             None => Vec::new(),
         }
@@ -273,6 +292,7 @@ impl Learner for ContrastiveLearner<'_> {
         assignment: &Assignment<'_>,
         cohort: &[u32],
     ) -> Result<Vec<String>, StateError> {
+        self.sent.clear();
         let left_out = self.exchange(assignment, cohort, ExchangeTime::BeforeTraining);
         let sharing = self.settings().sharing.as_ref();
         self.total = sharing.map(|sharing| self.matrices.total(&sharing.messages.grid));
@@ -315,11 +335,9 @@ impl Learner for ContrastiveLearner<'_> {
         })
     }
 
-    fn statements(&self) -> Result<Vec<PrivacyStatement>, AccountingError> {
-        let plan = self.method.matrix_privacy.as_ref();
-        match plan.zip(self.matrices.range_of_releases()) {
-            Some((plan, range)) => privacy::statements(plan, range),
-            None => Ok(Vec::new()),
+    fn write_messages(&self, digest: &mut ReleaseDigest) {
+        for device in &self.sent {
+            digest.message(*device, self.matrices.last(*device));
         }
     }
 }

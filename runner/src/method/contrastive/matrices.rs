@@ -83,8 +83,15 @@ impl Matrices {
         self.sent.get(&device).map_or(0, |sent| sent.releases)
     }
 
+    /// The last matrix of a device, as it was sent; `None` if it has sent none.
+    #[must_use]
+    pub fn last(&self, device: u32) -> Option<&Message> {
+        self.sent.get(&device).map(|sent| &sent.sum)
+    }
+
     /// The fewest and the most matrices that a device has sent, of those that have sent some.
     #[must_use]
+    #[cfg(test)]
     pub fn range_of_releases(&self) -> Option<(u32, u32)> {
         let all = || self.sent.values().map(|sent| sent.releases);
         Some((all().min()?, all().max()?))

@@ -1,6 +1,5 @@
 //! What a device's correlation matrices cost.
 
-use smolfed_accounting::accountant::AccountingError;
 use smolfed_accounting::event::{
     Adjacency, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
 };
@@ -12,7 +11,6 @@ use crate::data::federation::Federation;
 use crate::method::setup::Setup;
 use crate::number::{significant, upper};
 use crate::privacy::plan::{PrivacyPlan, SideReleases, earlier, of_unit};
-use crate::privacy::statement::PrivacyStatement;
 
 /// δ of the matrices where none is given.
 const DEFAULT_DELTA: f64 = 1e-5;
@@ -37,6 +35,7 @@ pub(super) fn of_matrices(
         unit: PrivacyUnit::Example,
         count: 1,
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     };
     let bound = ClipNorm::new(f64::from(bound.get()))
         .map_err(refuse("contrast.norm_bound", bound.get()))?;
@@ -49,6 +48,14 @@ pub(super) fn of_matrices(
     notes.extend(earlier(&plan.spent));
     notes.extend(matrix_notes(&plan, setup.federation));
     plan.note(notes);
+    plan.read(setup.federation.reads().iter().map(|read| read.note()));
+    if setup.federation.private_scale().is_some() {
+        plan.read([
+            "The features are scaled by moments that protect whole devices and not examples: this \
+             epsilon does not cover them."
+                .to_owned(),
+        ]);
+    }
     Ok(plan)
 }
 
@@ -76,37 +83,6 @@ fn noise_multiplier_of(
                 .map_err(|reason| ExperimentError::MatrixCalibration { epsilon, reason })
         }
     }
-}
-
-/// The statements where devices have sent between `least` and `most` matrices: ε is that of a
-/// device that has sent most, and a note says that of one that has sent least.
-///
-/// # Errors
-/// [`AccountingError`] if the accountant has no figure.
-pub(super) fn statements(
-    plan: &PrivacyPlan,
-    (min, max): (u32, u32),
-) -> Result<Vec<PrivacyStatement>, AccountingError> {
-    let mut worst = with_max_releases(plan, max);
-    if min < max {
-        let fewest = with_max_releases(plan, min).estimate(u64::from(min))?;
-        worst.note([format!(
-            "Devices sent between {min} and {max} matrices: this is the epsilon of one that sent \
-             {max}; for one that sent {min} it is {}, all else the same.",
-            upper(fewest.epsilon, 4)
-        )]);
-    }
-    worst.statements(u64::from(max))
-}
-
-/// The same plan where no device has sent more than `max` matrices.
-fn with_max_releases(plan: &PrivacyPlan, max: u32) -> PrivacyPlan {
-    let devices = plan.event.sampling.device_count();
-    let mut plan = plan.clone();
-    if let Ok(sampling) = Sampling::unsampled(devices, max) {
-        plan.event.sampling = sampling;
-    }
-    plan
 }
 
 /// What a reader of the matrices' statement must know beside the numbers.
@@ -174,6 +150,7 @@ pub(super) fn of_devices(
             unit: PrivacyUnit::Device,
             count: 1,
             releases: 1,
+            devices_per_user: std::num::NonZeroU32::MIN,
         },
         schedule: sharing.schedule,
         max_releases: sharing.max_releases,

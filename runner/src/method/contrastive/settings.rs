@@ -1,5 +1,6 @@
 //! How an encoder is learned without labels in an experiment.
 
+use smolfed_accounting::Sampling;
 use smolfed_simd::Network;
 
 use super::variations::Variations;
@@ -32,13 +33,25 @@ pub struct ContrastSettings {
     pub labels: usize,
 }
 
+/// Who sends a matrix in a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Senders {
+    /// The cohort, as in the paper.
+    Cohort,
+    /// Devices that are drawn like the cohort and independently of it: everybody may learn who
+    /// sends a matrix, so the cohort stays secret only if its draw is another one.
+    Drawn(Sampling),
+}
+
 /// How devices share correlation matrices.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     /// α from then on; before, it is 1.
     pub alpha: AlphaName,
-    /// When matrices are sent: in the first such round by all devices, later by the cohort.
+    /// When matrices are sent: in the first such round by all devices, later by some.
     pub schedule: Schedule,
+    /// Who sends matrices after the first such round.
+    pub senders: Senders,
     /// When a device sends its matrix.
     pub exchange: ExchangeTime,
     /// At most so many matrices of one device.

@@ -1,5 +1,5 @@
-//! A charge of the ledger: one release of one round. Its line is the JSON of the charge, whose last
-//! member is the CRC-32 of the JSON without it.
+//! The lines of a ledger: what a round costs, before it is released, and the digest of what it
+//! released. A line is a JSON object whose last member is the CRC-32 of the JSON without it.
 
 use serde::{Deserialize, Serialize};
 use smolfed_accounting::event::{PrivacyEvent, Sampling};
@@ -7,11 +7,11 @@ use smolfed_accounting::event::{PrivacyEvent, Sampling};
 /// What stands before the checksum of a line.
 const CHECKSUM: &str = ",\"crc32\":\"";
 
-/// One round of one run.
+/// One release of one round of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
-    /// Names the run: the same name means the same released bits.
+    /// Names the run: its configuration, data and version.
     pub run: String,
     /// The seed of a simulation's random streams; `None` for secret randomness, which no two runs
     /// share.
@@ -19,16 +19,53 @@ pub struct Charge {
     pub seed: Option<u64>,
     /// The round, from 0.
     pub round: u32,
+    /// How often the round was charged before, since it was repeated and released something else.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repetition: u32,
     /// What the round releases; its count is 1.
     pub event: PrivacyEvent,
+    /// Whether the digest of the release follows in a line of its own. Earlier versions of smolfed
+    /// wrote none, so that nobody knows what their rounds released.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_digest: bool,
 }
 
-impl Charge {
-    /// The charge of one line of a ledger, without its end.
+/// What a round released, once it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DigestRecord {
+    /// The run.
+    pub run: String,
+    /// The round, from 0.
+    pub round: u32,
+    /// Which of its charges this belongs to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repetition: u32,
+    /// Of all that the round released ([`ReleaseDigest`](crate::release::ReleaseDigest)).
+    pub digest: String,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// What a round costs.
+    Charge(Charge),
+    /// What it released.
+    Digest(DigestRecord),
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Line {
+    /// One line of a ledger, without its end.
     ///
     /// # Errors
-    /// What is wrong with the line, to follow "damaged: ".
-    pub fn from_line(line: &[u8]) -> Result<Self, String> {
+    /// What is wrong with it, to follow "damaged: ".
+    pub fn parse(line: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
         let (body, sum) = text
             .rsplit_once(CHECKSUM)
@@ -39,13 +76,18 @@ impl Charge {
         if sum != expected {
             return Err(format!("its checksum is {sum}, but should be {expected}"));
         }
-        serde_json::from_str(&body).map_err(|error| error.to_string())
+        match serde_json::from_str(&body) {
+            Ok(digest) => Ok(Self::Digest(digest)),
+            Err(_) => serde_json::from_str(&body)
+                .map(Self::Charge)
+                .map_err(|error| error.to_string()),
+        }
     }
 
-    /// The line that a ledger has for this charge, with its end.
+    /// The line with its end.
     #[must_use]
-    pub fn to_line(&self) -> String {
-        // A charge is numbers and short names: it always has a JSON form.
+    pub fn text(&self) -> String {
+        // Numbers and short names: they always have a JSON form.
         let mut text = serde_json::to_string(self).unwrap_or_default();
         let sum = crc32fast::hash(text.as_bytes());
         text.pop();
@@ -60,13 +102,14 @@ pub fn before(charges: &[Charge], run: &str) -> Vec<PrivacyEvent> {
 }
 
 /// The events of charges: the rounds of one run and kind are one event, so that a bound on its
-/// participations counts once. Kinds without such a bound are merged across runs.
+/// participations counts once; in rounds that were repeated a device may take part once more. Kinds
+/// without such a bound are merged across runs.
 pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyEvent> {
-    let mut events: Vec<(Option<&str>, PrivacyEvent)> = Vec::new();
+    let mut events: Vec<(Option<(&str, u32)>, PrivacyEvent)> = Vec::new();
     for charge in charges {
         let counts_apart = matches!(charge.event.sampling, Sampling::Unsampled { .. });
-        let run = counts_apart.then_some(charge.run.as_str());
-        let is_same = |(of, event): &&mut (Option<&str>, PrivacyEvent)| {
+        let run = counts_apart.then_some((charge.run.as_str(), charge.repetition));
+        let is_same = |(of, event): &&mut (Option<(&str, u32)>, PrivacyEvent)| {
             *of == run && event.with_count(1) == charge.event.with_count(1)
         };
         match events.iter_mut().find(is_same) {

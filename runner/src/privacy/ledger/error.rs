@@ -89,6 +89,26 @@ pub enum LedgerError {
         /// The limit.
         limit: Limit,
     },
+    /// A repetition that released something else would exceed the limit.
+    #[error(
+        "round {round} did not release again what {path} records, and charging it once more would \
+         raise epsilon to {}, above the limit of {} (at delta = {}, by `{}`): what it released \
+         now is discarded; repeat it with the smolfed that ran it first",
+        upper(*epsilon, 5),
+        limit.epsilon,
+        upper(limit.delta.get(), 4),
+        limit.accountant
+    )]
+    RepetitionOverLimit {
+        /// The file.
+        path: String,
+        /// The round.
+        round: u32,
+        /// ε after it.
+        epsilon: f64,
+        /// The limit.
+        limit: Limit,
+    },
     /// The accountant has no figure for what is in the ledger.
     #[error(transparent)]
     Accounting(#[from] AccountingError),

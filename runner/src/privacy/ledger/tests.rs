@@ -17,6 +17,7 @@ fn event(noise_multiplier: f64, sampling: Sampling) -> PrivacyEvent {
         unit: PrivacyUnit::Device,
         count: 1,
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     }
 }
 
@@ -29,7 +30,9 @@ fn charge(run: &str, round: u32) -> Charge {
         run: run.to_owned(),
         seed: Some(run.len() as u64 + u64::from(run.as_bytes()[0])),
         round,
+        repetition: 0,
         event: event(1.0, poisson()),
+        has_digest: true,
     }
 }
 
@@ -183,19 +186,157 @@ fn participations_are_bounded_run_by_run() {
     assert_eq!(participations, 3);
 }
 
+fn digest(round: u32, digest: &str) -> DigestRecord {
+    DigestRecord {
+        run: "a".to_owned(),
+        round,
+        repetition: 0,
+        digest: digest.to_owned(),
+    }
+}
+
+#[test]
+fn a_repetition_is_free_only_if_it_releases_the_same() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let mut ledger = Ledger::open(&path).unwrap();
+    for round in 0..2 {
+        ledger.charge(charge("a", round), None).unwrap();
+        assert!(ledger.record("a", round, "5f", &[]).unwrap().is_empty());
+    }
+    let before = std::fs::read(&path).unwrap();
+    let again = |digest: &str| {
+        let mut ledger = Ledger::open(&path).unwrap();
+        ledger.charge(charge("a", 1), None).unwrap();
+        ledger.record("a", 1, digest, &[]).unwrap()
+    };
+    assert!(again("5f").is_empty());
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    // Another release is charged, and from then on known as well.
+    assert_eq!(again("60"), [event(1.0, poisson())]);
+    let charged = std::fs::read(&path).unwrap();
+    assert!(again("60").is_empty() && again("5f").is_empty());
+    assert_eq!(std::fs::read(&path).unwrap(), charged);
+    assert_eq!(again("61").len(), 1);
+    let charges = Ledger::read(&path).unwrap();
+    let repetitions: Vec<(u32, u32)> = charges.iter().map(|c| (c.round, c.repetition)).collect();
+    assert_eq!(repetitions, [(0, 0), (1, 0), (1, 1), (1, 2)]);
+    assert_eq!(
+        repeated(&charges, "a"),
+        [event(1.0, poisson()).with_count(2)]
+    );
+    assert!(repeated(&charges, "b").is_empty());
+    assert_eq!(events(&charges), [event(1.0, poisson()).with_count(4)]);
+    let missing = Ledger::open(&path)
+        .unwrap()
+        .record("a", 2, "5f", &[])
+        .unwrap_err();
+    assert!(missing.to_string().contains("no charge for round 2"));
+}
+
+/// Charge, release, digest, use: a crash before the digest lost a release that nobody used.
+#[test]
+fn a_crash_before_the_digest_leaves_it_to_the_repetition() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.charge(charge("a", 0), None).unwrap();
+    ledger.record("a", 0, "5f", &[]).unwrap();
+    ledger.record("a", 0, "60", &[]).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let lines: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] == b'\n').collect();
+    assert_eq!(lines.len(), 4);
+    // Torn within the digest of the first release, or within that of the second.
+    for (torn, expected) in [(lines[1] - 5, "61"), (lines[3] - 5, "61")] {
+        std::fs::write(&path, &whole[..torn]).unwrap();
+        let mut ledger = Ledger::open(&path).unwrap();
+        let charged = ledger.charges().len();
+        assert!(ledger.record("a", 0, expected, &[]).unwrap().is_empty());
+        assert_eq!(ledger.charges().len(), charged);
+        assert_eq!(ledger.record("a", 0, "62", &[]).unwrap().len(), 1);
+    }
+}
+
+/// Earlier versions recorded no digests: nobody knows what their rounds released.
+#[test]
+fn rounds_of_earlier_versions_are_charged_when_they_are_repeated() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let old = Charge {
+        has_digest: false,
+        ..charge("a", 0)
+    };
+    let text = Line::Charge(old).text();
+    assert!(!text.contains("digest") && !text.contains("repetition"));
+    std::fs::write(&path, text).unwrap();
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.charge(charge("a", 0), None).unwrap();
+    assert_eq!(ledger.record("a", 0, "5f", &[]).unwrap().len(), 1);
+    assert!(ledger.record("a", 0, "5f", &[]).unwrap().is_empty());
+}
+
+#[test]
+fn a_repetition_that_would_exceed_the_limit_is_refused() {
+    let place = TempDir::new().unwrap();
+    let mut ledger = Ledger::open(&place.path().join("ledger.jsonl")).unwrap();
+    let cost = |rounds| {
+        let all = event(1.0, poisson()).with_count(rounds);
+        let estimate = Accountant::Rdp.epsilon(&[all], limit(1.0).delta);
+        estimate.unwrap().epsilon
+    };
+    let limits = [(PrivacyUnit::Device, limit(cost(3)))];
+    for round in 0..2 {
+        ledger.charge(charge("a", round), None).unwrap();
+        ledger.record("a", round, "5f", &limits).unwrap();
+    }
+    assert_eq!(ledger.record("a", 0, "60", &limits).unwrap().len(), 1);
+    let error = ledger
+        .record("a", 1, "60", &limits)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("round 1 did not release again"), "{error}");
+    assert_eq!(ledger.charges().len(), 3);
+}
+
+/// In rounds that were repeated, a device may take part as often again.
+#[test]
+fn repeated_participations_are_counted_apart() {
+    let sampling = Sampling::unsampled(100, 1).unwrap();
+    let at = |repetition| Charge {
+        repetition,
+        event: event(4.0, sampling),
+        ..charge("a", 0)
+    };
+    let events = events(&[at(0), at(1)]);
+    let participations: u64 = events.iter().map(|e| e.exposure().count()).sum();
+    assert_eq!(participations, 2);
+}
+
+#[test]
+fn both_kinds_of_lines_survive_their_text() {
+    let digest = DigestRecord {
+        repetition: 3,
+        ..digest(7, "5f")
+    };
+    for line in [Line::Charge(charge("a", 7)), Line::Digest(digest)] {
+        let text = line.text();
+        assert_eq!(Line::parse(text.trim_end().as_bytes()), Ok(line));
+    }
+}
+
 proptest! {
     #[test]
     fn no_line_of_any_bytes_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = Charge::from_line(&bytes);
+        let _ = Line::parse(&bytes);
     }
 
     #[test]
     fn one_changed_byte_is_seen(position in 0usize..150, to in any::<u8>()) {
-        let text = charge("a", 7).to_line();
+        let text = Line::Charge(charge("a", 7)).text();
         let mut bytes = text.trim_end().as_bytes().to_vec();
         let position = position % bytes.len();
         prop_assume!(bytes[position] != to);
         bytes[position] = to;
-        prop_assert!(Charge::from_line(&bytes).is_err());
+        prop_assert!(Line::parse(&bytes).is_err());
     }
 }

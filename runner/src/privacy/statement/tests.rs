@@ -14,6 +14,7 @@ fn event(sampling: Sampling, noise_multiplier: f64) -> PrivacyEvent {
         unit: PrivacyUnit::Device,
         count: 100,
         releases: 1,
+        devices_per_user: std::num::NonZeroU32::MIN,
     }
 }
 
@@ -137,4 +138,64 @@ fn nothing_is_stated_about_no_event() {
         .epsilon(&[], Delta::new(1e-4).unwrap())
         .unwrap();
     assert!(PrivacyStatement::new(&estimate, &[], None).is_none());
+}
+
+/// Who sees every upload knows who took part: what noise hides is what a device sent. Local
+/// differential privacy usually means replacing one device's data, at twice the sensitivity.
+#[test]
+fn local_trust_sentence() {
+    let of = |trust| PrivacyEvent {
+        trust,
+        ..event(poisson(), 50.0)
+    };
+    let honest = HonestFraction::new(0.8).unwrap();
+    for trust in [TrustModel::Local, TrustModel::Distributed { honest }] {
+        let event = of(trust);
+        let statement = state(event, 1e-4);
+        let words = statement.in_words();
+        assert!(
+            words.contains("whether one device sent its update or zeros"),
+            "{words}"
+        );
+        assert!(!words.contains("took part"), "{words}");
+        // Half of the noise over the sensitivity.
+        let replaced = PrivacyEvent {
+            mechanism: Mechanism::Gaussian {
+                noise_multiplier: NoiseMultiplier::new(25.0).unwrap(),
+            },
+            ..event
+        };
+        let found = statement.epsilon_replace_one.unwrap();
+        let delta = Delta::new(1e-4).unwrap();
+        let expected = Accountant::Pld.epsilon(&[replaced], delta).unwrap().epsilon;
+        assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
+        assert!(found > 1.5 * Accountant::Pld.epsilon(&[event], delta).unwrap().epsilon);
+        assert!(words.contains(&format!(
+            "its epsilon is {} (",
+            crate::number::upper(found, 5)
+        )));
+        let json = serde_json::to_value(&statement).unwrap();
+        assert!(json["epsilon_replace_one"].is_f64(), "{json}");
+    }
+    let central = state(of(TrustModel::Central), 1e-4);
+    assert!(central.in_words().contains("whether one device took part"));
+    assert_eq!(central.epsilon_replace_one, None);
+}
+
+/// T = 3, τ = 0.2, z = 1.0484: by `gdp` no attack would catch more than 3.0 % at a false-positive
+/// rate of 1 %; an explicit test catches 3.55 %.
+#[test]
+fn approximation_at_most() {
+    let sampling = Sampling::poisson(1000, SamplingRate::new(0.2).unwrap()).unwrap();
+    let event = event(sampling, 1.0484).with_count(3);
+    let estimate = Accountant::Gdp.epsilon(&[event], Delta::new(1e-3).unwrap());
+    let of_gdp = PrivacyStatement::new(&estimate.unwrap(), &[event], None).unwrap();
+    let words = of_gdp.in_words();
+    assert!(of_gdp.hit_rate_at_1_percent < 0.0355, "{words}");
+    assert!(!words.contains("at most"), "{words}");
+    assert!(words.contains("neither is a bound"), "{words}");
+    let estimate = Accountant::Pld.epsilon(&[event], Delta::new(1e-3).unwrap());
+    let of_pld = PrivacyStatement::new(&estimate.unwrap(), &[event], None).unwrap();
+    assert!(of_pld.hit_rate_at_1_percent > 0.0355);
+    assert!(of_pld.in_words().contains("rate is at most"));
 }

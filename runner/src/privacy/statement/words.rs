@@ -14,10 +14,22 @@ impl PrivacyStatement {
         let is_nothing_released = self.releases_per_round == Some(0) && self.rounds > 0;
         let mut sentences = vec![self.figure()];
         if !is_nothing_released {
-            sentences.extend([self.meaning(), self.assumptions()]);
+            // No bound on an attack covers what has no proof.
+            if !self.is_without_proof() {
+                sentences.push(self.meaning());
+                sentences.extend(self.replacement());
+            }
+            sentences.push(self.assumptions());
         }
         sentences.extend(self.notes.iter().cloned());
         sentences.join(" ")
+    }
+
+    /// Whether a figure that a theorem proves bounds only a part of what was released, since private
+    /// rows were read or rounds repeated under the same noise: a note says what.
+    pub(crate) fn is_without_proof(&self) -> bool {
+        let is_proved = self.is_upper_bound || self.is_bound_of_schedule();
+        self.kind == EstimateKind::UpperBound && !is_proved
     }
 
     /// ε, δ, adjacency, and what the figure is worth.
@@ -27,6 +39,12 @@ impl PrivacyStatement {
         } = self;
         let adjacency = self.adjacency.name();
         let worth = match self.kind {
+            EstimateKind::UpperBound if self.is_bound_of_schedule() => {
+                "an upper bound if the schedule was fixed beforehand"
+            }
+            EstimateKind::UpperBound if self.is_without_proof() => {
+                "a figure for the updates alone and NOT a guarantee"
+            }
             EstimateKind::UpperBound => "a proved upper bound",
             EstimateKind::Approximation => "an approximation and NOT a guarantee",
             EstimateKind::AsPublished => "a figure as published and NOT a guarantee",
@@ -51,7 +69,27 @@ impl PrivacyStatement {
             let _ = write!(text, "; the true value is at least {}", lower(low, 5));
         }
         text.push_str(").");
+        if let Some(planned) = self.rounds_planned {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " {}", self.plan(planned));
+        }
         text
+    }
+
+    /// What the whole plan costs, of a run that was stopped before.
+    fn plan(&self, planned: u64) -> String {
+        let rounds = self.rounds;
+        let stopped = format!(
+            "The run stopped after {rounds} of {planned} planned rounds, and what made it stop may \
+             depend on the data."
+        );
+        match self.epsilon_planned.filter(|_| self.is_bound_of_schedule()) {
+            Some(epsilon) => format!(
+                "{stopped} Proved in any case is the epsilon of all planned rounds, {}.",
+                upper(epsilon, 5)
+            ),
+            None => stopped,
+        }
     }
 
     /// What an attacker can and cannot do.
@@ -66,14 +104,23 @@ impl PrivacyStatement {
                 "Someone who sees every masked sum and every cohort, the server included,"
             }
         };
-        let unit = match self.unit {
-            PrivacyUnit::Device => "device",
-            PrivacyUnit::Example => "example",
+        let unit = match (self.unit, self.devices_per_user) {
+            (PrivacyUnit::Device, None) => "device".to_owned(),
+            (PrivacyUnit::Device, Some(devices)) => {
+                format!("user with up to {devices} devices")
+            }
+            (PrivacyUnit::Example, _) => "example".to_owned(),
         };
         let question = match self.adjacency {
+            Adjacency::AddRemove if self.compares_with_zeros() => {
+                format!("whether one {unit} sent its update or zeros")
+            }
             Adjacency::AddRemove => format!("whether one {unit} took part"),
             Adjacency::ReplaceOne if self.unit == PrivacyUnit::Example => {
                 "which of two given examples a device used".to_owned()
+            }
+            Adjacency::ReplaceOne if self.devices_per_user.is_some() => {
+                format!("which of two given versions of the data of one {unit} was used")
             }
             Adjacency::ReplaceOne => {
                 format!("which of two given versions of one {unit}'s data was used")
@@ -82,13 +129,34 @@ impl PrivacyStatement {
         if self.epsilon.is_infinite() {
             return format!("{seen} may be able to tell {question} with certainty.");
         }
-        format!(
-            "{seen} and knows all other data can tell {question} with advantage at most \
-             {:.1} % (true-positive minus false-positive rate); at a false-positive rate of 1 %, \
-             the true-positive rate is at most {:.1} %.",
+        let (advantage, hits) = (
             percent_up(self.advantage),
-            percent_up(self.hit_rate_at_1_percent)
-        )
+            percent_up(self.hit_rate_at_1_percent),
+        );
+        let rates = "true-positive minus false-positive rate";
+        match self.is_upper_bound {
+            true => format!(
+                "{seen} and knows all other data can tell {question} with advantage at most \
+                 {advantage:.1} % ({rates}); at a false-positive rate of 1 %, the true-positive \
+                 rate is at most {hits:.1} %."
+            ),
+            // What follows from a figure that is not proved is not proved either.
+            false => format!(
+                "By this figure, someone who knows all other data could tell {question} with an \
+                 advantage of about {advantage:.1} % ({rates}), and with a true-positive rate of \
+                 about {hits:.1} % at a false-positive rate of 1 %: neither is a bound."
+            ),
+        }
+    }
+
+    /// What it costs to replace the data of one device, where ε compares with zeros.
+    fn replacement(&self) -> Option<String> {
+        Some(format!(
+            "Local differential privacy usually hides which of two given versions of its data a \
+             device used: that has up to twice the sensitivity, and its epsilon is {} (`pld`, \
+             replace-one).",
+            upper(self.epsilon_replace_one?, 5)
+        ))
     }
 
     /// Under which assumptions.

@@ -10,13 +10,19 @@ const NOISE_BLOCK: usize = 4096;
 /// Adds central noise to a sum: one exact discrete Gaussian a coordinate.
 ///
 /// The noise of block b of 4,096 coordinates in round t comes from the server's stream
-/// (ServerNoise, t, b); no stream is used twice.
-pub(super) fn add_noise(sum: &mut [i64], noise: &DiscreteGaussian, root: &Root, number: u32) {
+/// (purpose, t, b), whose purpose names what is released; no stream is used twice.
+pub(super) fn add_noise(
+    sum: &mut [i64],
+    noise: &DiscreteGaussian,
+    root: &Root,
+    purpose: Purpose,
+    number: u32,
+) {
     sum.par_chunks_mut(NOISE_BLOCK)
         .enumerate()
         .for_each(|(index, block)| {
             let id = StreamId {
-                purpose: Purpose::ServerNoise,
+                purpose,
                 round: number,
                 device: index as u32,
             };
@@ -33,7 +39,8 @@ mod tests {
         let noise = DiscreteGaussian::new(1_000_000, 1).unwrap();
         let draw = |round| {
             let mut sum = vec![0; NOISE_BLOCK + 8];
-            add_noise(&mut sum, &noise, &Root::from_seed(1), round);
+            let root = Root::from_seed(1);
+            add_noise(&mut sum, &noise, &root, Purpose::ServerNoise, round);
             sum
         };
         let first = draw(0);

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use smolfed_core::params::ClipNorm;
 
 use crate::method::state::{Saved, SavedTensor};
 use crate::run::error::{RunDirError, damaged, io, write_atomically};
@@ -19,6 +20,8 @@ pub struct Checkpoint {
     pub parameters: Vec<f32>,
     /// Names the experiment and its data; see [`crate::run::fingerprint`].
     pub fingerprint: String,
+    /// L of the next round, if it is adaptive.
+    pub clip_norm: Option<ClipNorm>,
     /// What the method keeps from round to round.
     pub method: Saved,
 }
@@ -28,6 +31,7 @@ const PARAMETERS: &str = "parameters";
 /// The keys that are not the method's.
 const ROUND: &str = "round";
 const FINGERPRINT: &str = "fingerprint";
+const CLIP_NORM: &str = "clip_norm";
 
 impl Checkpoint {
     pub(super) fn save(&self, folder: &Path) -> Result<(), RunDirError> {
@@ -72,6 +76,9 @@ impl Checkpoint {
             (ROUND.to_owned(), self.round.to_string()),
             (FINGERPRINT.to_owned(), self.fingerprint.clone()),
         ]);
+        // The shortest text that is read as the same number.
+        let clip_norm = self.clip_norm.map(|clip_norm| clip_norm.get().to_string());
+        metadata.extend(clip_norm.map(|text| (CLIP_NORM.to_owned(), text)));
         metadata.extend(self.method.entries.clone());
         let mut tensors = vec![(PARAMETERS, view)];
         for (name, tensor) in &self.method.tensors {
@@ -94,6 +101,13 @@ impl Checkpoint {
             .parse()
             .map_err(|_| "`round` is no number".to_owned())?;
         let fingerprint = entry(FINGERPRINT)?;
+        let clip_norm = match entries.remove(CLIP_NORM) {
+            None => None,
+            Some(text) => {
+                let parsed = text.parse().ok().and_then(|x| ClipNorm::new(x).ok());
+                Some(parsed.ok_or("`clip_norm` is no clip norm")?)
+            }
+        };
         let view = tensors
             .tensor(PARAMETERS)
             .map_err(|error| error.to_string())?;
@@ -110,6 +124,7 @@ impl Checkpoint {
             round,
             parameters: bytes_to_floats(&view)?,
             fingerprint,
+            clip_norm,
             method: Saved {
                 tensors: of_method.collect(),
                 entries: entries.into_iter().collect(),

@@ -25,7 +25,10 @@ fn record(round: u32) -> RoundRecord {
         cohort: 3,
         epsilon: Some(0.1 * f64::from(round + 1)),
         learning_rate: 0.1,
+        clip_norm: None,
+        unclipped_share: None,
         test: None,
+        test_is_simulation_only: false,
         burned: false,
         simulation_only: SimulationOnly::default(),
         seconds: 0.5,
@@ -37,6 +40,7 @@ fn checkpoint() -> Checkpoint {
         round: 7,
         parameters: vec![1.0, -0.0, f32::MIN_POSITIVE],
         fingerprint: "abc".to_owned(),
+        clip_norm: smolfed_core::params::ClipNorm::new(0.1).ok(),
         method: Saved {
             entries: [("states".to_owned(), "7".to_owned())].into(),
             tensors: [(

@@ -1,5 +1,8 @@
 //! What a federation asks of real devices, and whether an experiment can ask it.
 
+use smolfed_core::params::ClipNorm;
+use smolfed_core::session::SETTING_LIMITS;
+use smolfed_core::train::LocalTraining;
 use smolfed_core::wire::message::{Shape, update_chunks};
 
 use crate::data::federation::Federation;
@@ -8,7 +11,9 @@ use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
 use crate::release::Encoding;
-use crate::source::combinations::{ONE_MODEL, SourceName, refusal};
+use crate::source::combinations::{
+    NO_BIT, ONE_MODEL, SourceName, refusal, refusal_of_private_scale,
+};
 use crate::task::Task;
 
 /// Why an experiment cannot be run with real devices.
@@ -20,6 +25,14 @@ pub enum ServeError {
         "`privacy.clip_norm` is missing: real devices send their updates on the grid of a clip norm"
     )]
     NoClipNorm,
+    /// A number that every device declines.
+    #[error("`{key}` is {value}: real devices accept numbers from 2^-30 to 2^30")]
+    Setting {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: f32,
+    },
     /// A method, model or setting that the protocol does not support.
     #[error("{what} is supported only in simulations: {reason}")]
     SimulationOnly {
@@ -106,19 +119,31 @@ pub fn check_devices(
 /// What the federation asks of its devices.
 ///
 /// # Errors
-/// [`ServeError::NoClipNorm`], [`ServeError::TooLarge`], [`ServeError::SimulationOnly`].
+/// [`ServeError::NoClipNorm`], [`ServeError::Setting`], [`ServeError::TooLarge`],
+/// [`ServeError::SimulationOnly`].
 pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
-    if experiment.release.encoding == Encoding::Unbounded {
+    let Encoding::Clipped(grid) = experiment.release.encoding else {
         return Err(ServeError::NoClipNorm);
-    }
+    };
+    check_settings(&experiment.training, grid.clip_norm())?;
     let simulation_only = |what: String, reason| Err(ServeError::SimulationOnly { what, reason });
     let method = experiment.config.method;
     if let Some(reason) = refusal(SourceName::Fleet, method) {
         return simulation_only(format!("method \"{}\"", method.name()), reason);
     }
+    if let (Some(_), Some(reason)) = (
+        &experiment.scale_release,
+        refusal_of_private_scale(SourceName::Fleet),
+    ) {
+        return simulation_only("`data.scale` = \"private\"".to_owned(), reason);
+    }
     if experiment.release.weight_cap.is_some() {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
         return simulation_only(what, "real devices do not disclose their number of samples");
+    }
+    if experiment.adaptive.is_some() {
+        let what = "`privacy.clip_norm` = \"adaptive\"".to_owned();
+        return simulation_only(what, NO_BIT);
     }
     if experiment.task().hidden_count().is_some() {
         return simulation_only("`model.hidden`".to_owned(), ONE_MODEL);
@@ -132,6 +157,26 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         shape,
         local_noise: privacy.is_local() && privacy.noise.is_some(),
     })
+}
+
+/// Refuses what devices decline in the first round.
+fn check_settings(training: &LocalTraining, clip_norm: ClipNorm) -> Result<(), ServeError> {
+    let positive = [
+        ("privacy.clip_norm", clip_norm.get()),
+        ("train.learning_rate", training.learning_rate.get()),
+    ];
+    let penalties = [
+        ("train.weight_decay", training.weight_decay.get()),
+        ("train.proximal", training.proximal.get()),
+    ];
+    let is_below = |(_, value): &(_, f32)| value < SETTING_LIMITS.start();
+    let is_above = |(_, value): &(_, f32)| value > SETTING_LIMITS.end();
+    let too_small = positive.into_iter().find(is_below);
+    let declined = too_small.or_else(|| positive.into_iter().chain(penalties).find(is_above));
+    match declined {
+        None => Ok(()),
+        Some((key, value)) => Err(ServeError::Setting { key, value }),
+    }
 }
 
 /// The model as the wire names it, if it can be carried.

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::data::{DataConfig, DataFolders};
 use crate::evaluation::samples::evaluate;
 use crate::experiment::Experiment;
-use crate::release::{Encoding, Fault, Mechanism, Outcome, Release, Timing};
+use crate::release::{Channel, Encoding, Fault, Mechanism, Outcome, Release, Timing};
 
 const SEED: u64 = 11;
 
@@ -80,11 +80,13 @@ fn train(ask: &Ask, cohort: &[u32]) -> Found {
 fn train_from(parameter: f32, ask: &Ask, cohort: &[u32]) -> Found {
     let (experiment, federation) = experiment();
     let release = Release {
+        channel: Channel::Updates,
         encoding: ask.encoding,
         weight_cap: None,
         mechanism: ask
             .device_noise
             .map_or(Mechanism::None, Mechanism::Independent),
+        bit: None,
         trust: TrustModel::Local,
         timing: Timing::EachRound,
         noise_std: 0.0,

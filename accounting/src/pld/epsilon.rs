@@ -1,0 +1,25 @@
+//! A bracket of ε.
+
+/// A bracket of the true ε.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PldEpsilon {
+    /// An upper bound on the true ε.
+    pub epsilon: f64,
+    /// A lower bound on it.
+    pub epsilon_low: f64,
+}
+
+impl PldEpsilon {
+    pub(super) fn width(&self) -> f64 {
+        self.epsilon - self.epsilon_low
+    }
+
+    /// What holds if both do.
+    pub(super) fn and(self, other: &Self) -> Self {
+        let epsilon = self.epsilon.min(other.epsilon);
+        Self {
+            epsilon,
+            epsilon_low: self.epsilon_low.max(other.epsilon_low).min(epsilon),
+        }
+    }
+}

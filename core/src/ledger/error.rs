@@ -1,0 +1,43 @@
+//! Why a ledger does not let a round begin, or is none.
+
+/// Why a ledger does not let a round begin, or is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// All participations of the budget are spent.
+    Spent,
+    /// This round, or a later one, is recorded already.
+    RoundUsed,
+    /// The round number is more than [`MaxJump`](super::MaxJump) ahead.
+    TooFar,
+    /// The flash is blank, or its first record is incomplete: the device was not provisioned
+    /// ([`Ledger::create`](super::Ledger::create)).
+    Blank,
+    /// There is a ledger already, or something else: [`Ledger::create`](super::Ledger::create)
+    /// overwrites nothing.
+    NotBlank,
+    /// What is on the flash is damaged by more than a power loss and a flipped bit: the count is
+    /// lost.
+    Corrupt,
+    /// The flash could not be read, erased or written, or what was written is not there.
+    Flash,
+    /// The flash has no room for two slots, or cannot be read or written 64 bytes at a time.
+    Geometry,
+}
+
+impl core::fmt::Display for LedgerError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Spent => "the device's budget of participations is spent",
+            Self::RoundUsed => "this round or a later one was used before",
+            Self::TooFar => "the round number is further ahead than the device accepts",
+            Self::Blank => "the flash of the ledger is blank: the device was not provisioned",
+            Self::NotBlank => "the flash of the ledger is not blank",
+            Self::Corrupt => "the ledger has no valid record, and the count is lost",
+            Self::Flash => "the flash of the ledger failed",
+            Self::Geometry => "the flash of the ledger has no two slots of 128 bytes",
+        })
+    }
+}
+
+impl core::error::Error for LedgerError {}

@@ -1,0 +1,14 @@
+//! Overwriting secrets, in one place in the flash.
+
+use bytemuck::Pod;
+use zeroize::Zeroize;
+
+/// Overwrites a secret with zeros; the compiler cannot leave it out.
+pub(crate) fn wipe<T: Pod, const N: usize>(secret: &mut [T; N]) {
+    wipe_bytes(bytemuck::cast_slice_mut(secret));
+}
+
+#[inline(never)]
+fn wipe_bytes(bytes: &mut [u8]) {
+    bytes.zeroize();
+}

@@ -1,0 +1,338 @@
+//! The attack: many canaries in pairs of runs, and a lower bound on ε from those that are found.
+//!
+//! Each pair of runs has one seed and fair coins b. In one run the canaries with b = 1 take part,
+//! in the other those with b = 0. Only expectations enter the bound, so that the common seed is
+//! allowed, and it halves the variance. For each statistic, the canaries of a run whose value is
+//! above a threshold and among the largest are found; the thresholds are chosen on other seeds.
+
+use rayon::prelude::*;
+use smolfed_accounting::{Adjacency, Sampling, gdp};
+use smolfed_core::stream::Root;
+
+use super::bounds::{PairRule, Pairs, TestCounts};
+use super::canaries::{Canary, Sends};
+use super::selection::{Choice, Scores};
+use super::statistics::{Claimed, Seen, coins};
+use super::target::{Joining, Observation, Target, TargetError};
+use super::{Confidence, Finding};
+
+/// The statistics, and the share of the error that each of them gets; the last share is that of one
+/// canary a run.
+const STATISTICS: [(&str, f64); 3] = [
+    ("likelihood ratio", 0.7),
+    ("mean over spread", 0.1),
+    ("spread over rounds", 0.1),
+];
+const SHARE_OF_ONE: f64 = 0.1;
+/// Pairs of runs that choose the thresholds: one for so many of the others.
+const PER_PILOT: u32 = 10;
+const MIN_PILOT: u32 = 50;
+/// Pairs whose results are added up in one piece of work.
+const PIECE: u32 = 32;
+/// Seeds of pairs that choose thresholds begin here, far from the others.
+const PILOT_SEEDS: u64 = 1 << 40;
+/// ε at which the whole curve of the claim is tested.
+pub const CURVE: [f64; 6] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0];
+
+/// How large an attack is. The result is a function of these numbers and of the experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// All randomness follows from it.
+    pub seed: u64,
+    /// Pairs of runs.
+    pub pairs: u32,
+    /// Canaries of a run; at most the devices.
+    pub canaries: u32,
+}
+
+impl Size {
+    /// So many pairs of runs as take about ten seconds of one processor, by the number of draws in
+    /// them and not by a clock: the same on every machine.
+    #[must_use]
+    pub fn default_pairs(target: &Target<'_>, canaries: u32) -> u32 {
+        /// Nanoseconds of a run.
+        const RUN: f64 = 40_000.0;
+        /// Of a round, of the coin of a device, of a canary's coordinate, of its update, and of an
+        /// upload by itself (local trust).
+        const COSTS: [f64; 5] = [3_500.0, 5.0, 100.0, 700.0, 900.0];
+        const BUDGET: f64 = 1e10;
+        let sampling = target.event().sampling;
+        let updates = sampling.sampling_rate().unwrap_or(1.0) / 2.0;
+        let of_canary = match target.is_local() {
+            true => COSTS[4],
+            false => COSTS[2] + COSTS[3] * updates,
+        };
+        let coins = COSTS[1] * f64::from(target.device_count());
+        let canaries = canaries.min(target.device_count());
+        let round = COSTS[0] + coins + of_canary * f64::from(canaries);
+        let pair = 2.0 * (RUN + f64::from(target.rounds()) * round);
+        (BUDGET / pair).clamp(200.0, 100_000.0) as u32
+    }
+}
+
+/// What an attack has found.
+#[derive(Debug)]
+pub struct Attack {
+    /// A lower bound of each statistic.
+    pub findings: Vec<Finding>,
+    /// ε of a Gaussian mechanism with the distance that the likelihood ratio shows between
+    /// canaries that take part and those that do not: an estimate, not a bound.
+    pub epsilon_estimate: f64,
+    /// Hits and alarms of the likelihood ratio above each ε of [`CURVE`].
+    pub curve: [Pairs; CURVE.len()],
+    /// Canaries of a run.
+    pub canaries: u32,
+}
+
+/// Attacks an experiment.
+///
+/// # Errors
+/// [`TargetError`] if a round breaks down.
+pub fn audit(
+    target: &Target<'_>,
+    size: Size,
+    confidence: Confidence,
+) -> Result<Attack, TargetError> {
+    let attacker = Attacker::new(target, size.canaries);
+    let size = Size {
+        canaries: attacker.canaries,
+        ..size
+    };
+    evaluate(size, confidence, |pair| attacker.pair(size.seed, pair))
+}
+
+/// Bounds ε by pairs of runs: `pair` makes the one of a number, of which the seeds follow.
+///
+/// # Errors
+/// Those of `pair`.
+pub fn evaluate<E: Send>(
+    size: Size,
+    confidence: Confidence,
+    pair: impl Fn(u64) -> Result<[Scores; 2], E> + Sync,
+) -> Result<Attack, E> {
+    // Every second pair is one with the single canary.
+    let (pairs, canaries) = (size.pairs.next_multiple_of(2), size.canaries);
+    let delta = confidence.delta.get();
+    let pilot: Vec<[Scores; 2]> = (0..pairs.div_ceil(PER_PILOT).max(MIN_PILOT))
+        .into_par_iter()
+        .map(|number| pair(PILOT_SEEDS + u64::from(number)))
+        .collect::<Result<_, _>>()?;
+    let share = |index: usize| confidence.error * STATISTICS[index].1;
+    let choices: [Choice; 3] =
+        std::array::from_fn(|index| Choice::best(&pilot, index, delta, pairs, share(index)));
+    let error_of_one = confidence.error * SHARE_OF_ONE;
+    let of_one = Choice::of_one(&pilot, delta, pairs / 2, error_of_one);
+    let piece = |piece: u32| -> Result<Counts, E> {
+        let mut counts = Counts::default();
+        for number in piece * PIECE..((piece + 1) * PIECE).min(pairs) {
+            counts.add(&pair(u64::from(number))?, number, &choices, of_one);
+        }
+        Ok(counts)
+    };
+    let pieces: Vec<Counts> = (0..pairs.div_ceil(PIECE))
+        .into_par_iter()
+        .map(piece)
+        .collect::<Result<_, _>>()?;
+    // In their order: sums of numbers do not depend on the threads.
+    let mut all = Counts::default();
+    for counts in &pieces {
+        all.merge(counts);
+    }
+    let mut findings: Vec<Finding> = (0..STATISTICS.len())
+        .map(|index| {
+            let rule = choices[index].rule(canaries, delta);
+            all.finding(index, rule, u64::from(pairs), share(index))
+        })
+        .collect();
+    findings.push(one_canary(all.one(pairs), delta, error_of_one));
+    Ok(Attack {
+        findings,
+        epsilon_estimate: gdp::epsilon(all.moments.distance(), confidence.delta),
+        curve: all.curve,
+        canaries,
+    })
+}
+
+fn one_canary(counts: TestCounts, delta: f64, error: f64) -> Finding {
+    Finding {
+        test: "one canary a run",
+        statistic: STATISTICS[0].0,
+        epsilon_low: counts.epsilon_low(delta, error),
+        evidence: format!(
+            "{} found in {} runs with it, {} in {} without",
+            counts.hits, counts.runs, counts.alarms, counts.runs
+        ),
+    }
+}
+
+/// An attacker who knows what is claimed.
+struct Attacker<'a> {
+    target: &'a Target<'a>,
+    canaries: u32,
+    /// Rounds in which a canary may take part.
+    joins: u32,
+    claimed: Claimed,
+}
+
+impl<'a> Attacker<'a> {
+    fn new(target: &'a Target<'a>, canaries: u32) -> Self {
+        let event = target.event();
+        let rate = match event.sampling {
+            _ if target.is_local() => 1.0,
+            Sampling::Unsampled { .. } => 1.0,
+            sampling => sampling.sampling_rate().unwrap_or(1.0),
+        };
+        Self {
+            target,
+            canaries: canaries.clamp(1, target.device_count()),
+            joins: target.joins(),
+            claimed: Claimed {
+                rate,
+                multiplier: event.mechanism.noise_multiplier().get(),
+                is_replaced: event.adjacency() == Adjacency::ReplaceOne,
+            },
+        }
+    }
+
+    /// Both runs of a pair.
+    fn pair(&self, seed: u64, number: u64) -> Result<[Scores; 2], TargetError> {
+        let root = Root::from_seed(seed.wrapping_add(number));
+        let coins = coins(&root, self.canaries);
+        let opposite = coins.iter().map(|coin| !coin).collect();
+        Ok([self.run(&root, coins)?, self.run(&root, opposite)?])
+    }
+
+    fn run(&self, root: &Root, is_in: Vec<bool>) -> Result<Scores, TargetError> {
+        let is_local = self.target.is_local();
+        let canary = |(index, is_in): (usize, &bool)| Canary {
+            device: index as u32,
+            // Under local trust every upload has one coordinate.
+            support: if is_local { 0..1 } else { index..index + 1 },
+            sends: match is_in {
+                true => Sends::Update,
+                false => self.target.other_world(),
+            },
+        };
+        let canaries = is_in.iter().enumerate().map(canary).collect();
+        let coordinates = if is_local { 1 } else { is_in.len() };
+        let mut seen = Seen::new(is_in.len());
+        let see = |observation: &Observation<'_>| {
+            if observation.round < self.joins {
+                seen.add(&self.claimed, &observation.values);
+            }
+        };
+        let joins = Joining::AsClaimed;
+        self.target
+            .observe(root, coordinates, canaries, joins, see)?;
+        Ok(seen.scores(&self.claimed, is_in))
+    }
+}
+
+/// What the pairs of runs add up to.
+#[derive(Default)]
+struct Counts {
+    pairs: [Pairs; 3],
+    curve: [Pairs; CURVE.len()],
+    hits: u64,
+    alarms: u64,
+    moments: Moments,
+}
+
+impl Counts {
+    fn add(&mut self, runs: &[Scores; 2], pair: u32, choices: &[Choice; 3], of_one: f64) {
+        for (index, choice) in choices.iter().enumerate() {
+            *self.pairs[index]
+                .entry(choice.found(runs, index))
+                .or_default() += 1;
+        }
+        for (pairs, epsilon) in self.curve.iter_mut().zip(CURVE) {
+            let all = Choice {
+                threshold: epsilon,
+                most: usize::MAX,
+            };
+            *pairs.entry(all.found(runs, 0)).or_default() += 1;
+        }
+        for run in runs {
+            self.moments.add(run);
+            // Even pairs are of the canary's world with it, odd ones of that without.
+            if let (Some(value), Some(is_in)) = (run.values[0].first(), run.is_in.first())
+                && *is_in == pair.is_multiple_of(2)
+            {
+                let count = if *is_in {
+                    &mut self.hits
+                } else {
+                    &mut self.alarms
+                };
+                *count += u64::from(*value > of_one);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let all = self.pairs.iter_mut().chain(&mut self.curve);
+        for (pairs, others) in all.zip(other.pairs.iter().chain(&other.curve)) {
+            for (found, count) in others {
+                *pairs.entry(*found).or_default() += count;
+            }
+        }
+        self.hits += other.hits;
+        self.alarms += other.alarms;
+        self.moments.merge(&other.moments);
+    }
+
+    /// Of one canary a run.
+    const fn one(&self, pairs: u32) -> TestCounts {
+        TestCounts {
+            runs: pairs as u64 / 2,
+            hits: self.hits,
+            alarms: self.alarms,
+        }
+    }
+
+    fn finding(&self, index: usize, rule: PairRule, pairs: u64, error: f64) -> Finding {
+        let (mut hits, mut alarms) = (0, 0);
+        for (found, count) in &self.pairs[index] {
+            hits += u64::from(found.0) * count;
+            alarms += u64::from(found.1) * count;
+        }
+        let trials = pairs * u64::from(rule.canaries);
+        Finding {
+            test: "many canaries, pairs of runs",
+            statistic: STATISTICS[index].0,
+            epsilon_low: rule.epsilon_low(&self.pairs[index], error),
+            evidence: format!("{hits} found of {trials} that take part, {alarms} of the others"),
+        }
+    }
+}
+
+/// Moments of the likelihood ratio, of canaries that take part and of others.
+#[derive(Default)]
+struct Moments([[f64; 3]; 2]);
+
+impl Moments {
+    fn add(&mut self, run: &Scores) {
+        for (value, is_in) in run.values[0].iter().zip(&run.is_in) {
+            let moments = &mut self.0[usize::from(*is_in)];
+            for (moment, power) in moments.iter_mut().zip([1.0, *value, value * value]) {
+                *moment += power;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let of = |moments: &[[f64; 3]; 2]| moments.concat();
+        for (moment, more) in self.0.iter_mut().flatten().zip(of(&other.0)) {
+            *moment += more;
+        }
+    }
+
+    /// Between the means, in standard deviations.
+    fn distance(&self) -> f64 {
+        let figures = |[count, sum, squares]: [f64; 3]| {
+            let mean = sum / count;
+            (mean, squares / count - mean * mean)
+        };
+        let [(mean_out, variance_out), (mean_in, variance_in)] = self.0.map(figures);
+        (mean_in - mean_out) / f64::midpoint(variance_in, variance_out).sqrt()
+    }
+}

@@ -1,0 +1,121 @@
+//! Direct tests: is the mechanism the one that is claimed?
+//!
+//! An attack shows how much is learned from all rounds together, and hardly notices one round
+//! without noise among many. These tests look at each part of the mechanism instead, through the
+//! same rounds: with the model's full length and with more than one block of noise, in every round.
+//! Each family of tests fails by chance with a probability of at most [`ERROR`], shared by its
+//! tests.
+//!
+//! | family | module |
+//! | --- | --- |
+//! | std and independence of the noise | [`noise`] |
+//! | what one device can change | [`sensitivity`] |
+//! | rate and independence of the cohorts | [`cohorts`] |
+//! | what is charged; δ(ε) for other ε than the claimed one | here |
+
+pub mod cohorts;
+pub mod noise;
+pub mod sensitivity;
+pub mod tails;
+
+use smolfed_accounting::{Delta, PrivacyEvent, PrivacyLoss};
+
+use super::attack::{Attack, CURVE};
+use super::bounds::{PairRule, ln_mean_exp};
+use super::check::{Check, ERROR};
+use super::target::{Target, TargetError};
+use cohorts::Cohorts;
+use noise::{Layout, Noise, STREAM_BLOCK};
+
+/// Values of noise that an audit looks at: enough for a std that is off by 1 %.
+pub const VALUES: usize = 1 << 20;
+
+/// All direct tests of an experiment, with about so many values of noise; `seed` gives their
+/// randomness.
+///
+/// # Errors
+/// [`TargetError`] if a round breaks down.
+pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>, TargetError> {
+    let charges = target.charges();
+    // What is claimed is what is charged.
+    let claim = charges.first().map_or(target.event(), |(_, event)| *event);
+    let full: usize = target.tensors().iter().sum();
+    let mut lengths = vec![full];
+    if full <= STREAM_BLOCK {
+        lengths.push(2 * STREAM_BLOCK + full);
+    }
+    let mut checks = Vec::new();
+    let mut cohorts = Cohorts::new(claim.sampling, target.rounds());
+    for length in lengths {
+        let layout = Layout::new(target, &claim, length, values);
+        let noise = Noise::observe(target, &layout, seed, &mut cohorts)?;
+        checks.extend(noise.checks(&layout));
+    }
+    let mut checks = joined(checks);
+    checks.push(sensitivity::check(target, seed, full)?);
+    checks.extend(cohorts.checks());
+    checks.push(charged(target, &charges));
+    Ok(checks)
+}
+
+/// One verdict for tests of the same name: the first that fails, else the first.
+fn joined(checks: Vec<Check>) -> Vec<Check> {
+    let mut all: Vec<Check> = Vec::new();
+    for check in checks {
+        match all.iter_mut().find(|other| other.test == check.test) {
+            Some(other) if other.is_as_claimed && !check.is_as_claimed => *other = check,
+            Some(_) => {}
+            None => all.push(check),
+        }
+    }
+    all
+}
+
+/// Whether every round is charged once or more, each with the event that is claimed.
+fn charged(target: &Target<'_>, charges: &[(u32, PrivacyEvent)]) -> Check {
+    let rounds = target.rounds();
+    let has_charge = |round: &u32| {
+        let mut of_round = charges.iter().filter(|(charged, _)| charged == round);
+        of_round.any(|(_, event)| *event == target.event())
+    };
+    let paid = (0..rounds).filter(has_charge).count();
+    Check {
+        test: "charges of the ledger",
+        is_as_claimed: paid == rounds as usize,
+        evidence: format!(
+            "{paid} of {rounds} rounds are charged as is claimed, with {} charges",
+            charges.len()
+        ),
+    }
+}
+
+/// Whether the claim holds at other ε, with the δ that the same accounting gives for them: a
+/// mechanism with a little less noise is seen there with far fewer runs. `None` where the
+/// accountant has no δ(ε).
+#[must_use]
+pub fn curve(target: &Target<'_>, attack: &Attack, delta: Delta) -> Option<Check> {
+    let event = target.event().with_count(u64::from(target.rounds()));
+    let loss = PrivacyLoss::compose(&[event.exposure()], delta).ok()?;
+    let ln_e_value = |(epsilon, pairs): (f64, _)| {
+        let rule = PairRule {
+            canaries: attack.canaries,
+            max_found: 2 * attack.canaries,
+            delta: loss.delta(epsilon),
+        };
+        rule.ln_e_value(epsilon, pairs)
+    };
+    let points: Vec<f64> = CURVE
+        .into_iter()
+        .zip(&attack.curve)
+        .map(ln_e_value)
+        .collect();
+    let ln_e = ln_mean_exp(&points);
+    Some(Check {
+        test: "delta at other epsilon",
+        is_as_claimed: ln_e < -ERROR.ln(),
+        evidence: format!(
+            "the e-value of the claim at epsilon 0 to 4 is 1e{:.0}",
+            ln_e / std::f64::consts::LN_10
+        ),
+    })
+}

@@ -1,0 +1,179 @@
+//! The cohorts: is every device drawn at the rate that is claimed, and anew in every round?
+
+use smolfed_accounting::Sampling;
+
+use super::tails::{Worst, heads};
+use crate::audit::check::{Check, ERROR};
+
+/// Devices whose own rates are tested, the first ones.
+const DEVICES: usize = 4096;
+
+/// Rounds up to which all pairs of them are compared.
+const ALL_PAIRS: u32 = 64;
+
+/// All pairs of rounds; of many rounds the neighbours, and all with the first and with the last.
+#[must_use]
+pub fn pairs_of_rounds(rounds: u32) -> Vec<(u32, u32)> {
+    let is_near = |a: u32, b: u32| a == 0 || b + 1 == rounds || a + 1 == b;
+    let with = |b: u32| {
+        let all = (0..b).filter(move |a| rounds <= ALL_PAIRS || is_near(*a, b));
+        all.map(move |a| (a, b))
+    };
+    (0..rounds).flat_map(with).collect()
+}
+
+/// Counts over runs.
+#[derive(Debug, Clone)]
+pub struct Cohorts {
+    sampling: Sampling,
+    pairs: Vec<(u32, u32)>,
+    runs: u64,
+    rounds: u64,
+    /// Devices drawn in all rounds.
+    total: u64,
+    /// Rounds whose cohort has another size than is claimed, where it is fixed.
+    other_sizes: u64,
+    devices: Vec<u64>,
+    /// Devices that were drawn in both rounds.
+    in_both: Vec<u64>,
+    /// The rounds of this run.
+    current: Vec<Vec<u32>>,
+}
+
+impl Cohorts {
+    /// No cohorts yet, of runs of so many rounds that claim this sampling.
+    #[must_use]
+    pub fn new(sampling: Sampling, rounds: u32) -> Self {
+        let pairs = pairs_of_rounds(rounds);
+        Self {
+            sampling,
+            runs: 0,
+            rounds: 0,
+            total: 0,
+            other_sizes: 0,
+            devices: vec![0; DEVICES.min(sampling.device_count() as usize)],
+            in_both: vec![0; pairs.len()],
+            pairs,
+            current: Vec::new(),
+        }
+    }
+
+    /// The same without what was counted.
+    #[must_use]
+    pub fn empty(&self) -> Self {
+        Self::new(self.sampling, 0).with_pairs(self.pairs.clone())
+    }
+
+    fn with_pairs(self, pairs: Vec<(u32, u32)>) -> Self {
+        Self {
+            in_both: vec![0; pairs.len()],
+            pairs,
+            ..self
+        }
+    }
+
+    /// Adds the cohort of a round.
+    pub fn add_round(&mut self, drawn: &[u32]) {
+        self.rounds += 1;
+        self.total += drawn.len() as u64;
+        if let Sampling::Uniform { cohort_size, .. } = self.sampling {
+            self.other_sizes += u64::from(drawn.len() != cohort_size as usize);
+        }
+        for device in drawn {
+            if let Some(count) = self.devices.get_mut(*device as usize) {
+                *count += 1;
+            }
+        }
+        self.current.push(drawn.to_vec());
+    }
+
+    /// The run is over.
+    pub fn add_run(&mut self) {
+        self.runs += 1;
+        let current = std::mem::take(&mut self.current);
+        for ((a, b), count) in self.pairs.iter().zip(&mut self.in_both) {
+            let (Some(first), Some(second)) = (current.get(*a as usize), current.get(*b as usize))
+            else {
+                continue;
+            };
+            let is_in_both = |device: &&u32| second.binary_search(device).is_ok();
+            *count += first.iter().filter(is_in_both).count() as u64;
+        }
+    }
+
+    /// Adds what other runs have counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.rounds += other.rounds;
+        self.total += other.total;
+        self.other_sizes += other.other_sizes;
+        let counts = self.devices.iter_mut().chain(&mut self.in_both);
+        for (count, more) in counts.zip(other.devices.iter().chain(&other.in_both)) {
+            *count += more;
+        }
+    }
+
+    /// The verdicts; none where no sampling is claimed.
+    #[must_use]
+    pub fn checks(&self) -> Vec<Check> {
+        let devices = f64::from(self.sampling.device_count());
+        let rounds = self.rounds as f64;
+        // Coins that decide how many devices are in both of two rounds, and their probability.
+        let (rate, coins, shared) = match self.sampling {
+            Sampling::Poisson { sampling_rate, .. } => {
+                let rate = sampling_rate.get();
+                (rate, devices, rate * rate)
+            }
+            Sampling::Uniform { cohort_size, .. } => {
+                let rate = f64::from(cohort_size) / devices;
+                (rate, f64::from(cohort_size), rate)
+            }
+            _ => return Vec::new(),
+        };
+        if rate >= 1.0 {
+            return Vec::new();
+        }
+        let mut worst = Worst::default();
+        let mut add = |coins: f64, count: u64, words: String| {
+            let share = count as f64 / coins;
+            let probability = heads(coins, count as f64, rate);
+            worst.add(probability, || format!("{words} {share:.5}"));
+        };
+        add(devices * rounds, self.total, "all devices".to_owned());
+        for (device, count) in self.devices.iter().enumerate() {
+            add(rounds, *count, format!("device {device}"));
+        }
+        let rates = Check {
+            test: "rate of the cohorts",
+            is_as_claimed: !worst.fails(ERROR) && self.other_sizes == 0,
+            evidence: format!(
+                "{:.5} of {} devices drawn in {rounds} rounds, {rate:.5} claimed; worst of {} \
+                 rates, {}",
+                self.total as f64 / (devices * rounds),
+                devices,
+                worst.tests,
+                worst.words
+            ),
+        };
+        let mut worst = Worst::default();
+        let coins = coins * self.runs as f64;
+        for ((a, b), count) in self.pairs.iter().zip(&self.in_both) {
+            let share = *count as f64 / coins;
+            let words = || format!("rounds {a} and {b}, {share:.4} for {shared:.4}");
+            worst.add(heads(coins, *count as f64, shared), words);
+        }
+        let evidence = match worst.tests {
+            0 => "there is one round".to_owned(),
+            tests => format!(
+                "devices in both of {tests} pairs of rounds; worst: {}",
+                worst.words
+            ),
+        };
+        let independence = Check {
+            test: "cohorts of different rounds",
+            is_as_claimed: !worst.fails(ERROR),
+            evidence,
+        };
+        vec![rates, independence]
+    }
+}

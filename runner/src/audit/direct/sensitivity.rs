@@ -1,0 +1,119 @@
+//! What one device can change: two runs of one seed have the same noise, so that the difference of
+//! their releases is what a canary sent, exactly. Its norm must be the claimed sensitivity at most,
+//! whatever part of a long update the canary fills, and nothing else may change: a denominator that
+//! counts the cohort would scale all noise.
+
+use std::ops::Range;
+
+use smolfed_accounting::Adjacency;
+use smolfed_core::stream::Root;
+
+use crate::audit::canaries::{Canary, Sends};
+use crate::audit::check::Check;
+use crate::audit::target::{Joining, Observation, Target, TargetError};
+
+/// Seeds of these runs begin here.
+const SEEDS: u64 = 3 << 40;
+/// The first rounds are enough: noise does not matter.
+const ROUNDS: u32 = 3;
+
+/// The largest difference that a canary makes, for updates of `length` coordinates.
+///
+/// # Errors
+/// [`TargetError`] if a round breaks down.
+pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, TargetError> {
+    let bound = match target.event().adjacency() {
+        Adjacency::AddRemove => 1.0,
+        Adjacency::ReplaceOne => 2.0,
+    };
+    let short = target.shortened(ROUNDS);
+    let mut worst = Difference::default();
+    let mut words = String::new();
+    for (index, support) in supports(&target.tensors(), length).into_iter().enumerate() {
+        let number = SEEDS + index as u64;
+        let root = Root::from_seed(seed.wrapping_add(number));
+        let device = index as u32 % target.device_count();
+        let run = |sends: Sends| {
+            let canary = Canary {
+                device,
+                support: support.clone(),
+                sends,
+            };
+            let mut rounds = Vec::new();
+            let see = |seen: &Observation<'_>| rounds.push(seen.values.clone());
+            let joins = Joining::Always;
+            short.observe(&root, length, vec![canary], joins, see)?;
+            Ok::<_, TargetError>(rounds)
+        };
+        let (with, without) = (run(Sends::Update)?, run(target.other_world())?);
+        for (with, without) in with.iter().zip(&without) {
+            let difference = Difference::new(with, without, &support);
+            if difference.excess(bound) > worst.excess(bound) || words.is_empty() {
+                worst = difference;
+                words = format!("{} to {}", support.start, support.end - 1);
+            }
+        }
+    }
+    Ok(Check {
+        test: "what one device changes",
+        is_as_claimed: worst.excess(bound) <= 0.0,
+        evidence: format!(
+            "{:.5} clip norms of {bound} claimed, and {:.1e} where it sent zeros, for an update of \
+             coordinates {words}",
+            worst.norm, worst.elsewhere
+        ),
+    })
+}
+
+/// Parts of an update that a canary fills: single coordinates, each tensor, everything.
+fn supports(tensors: &[usize], length: usize) -> Vec<Range<usize>> {
+    let mut supports: Vec<Range<usize>> = Vec::new();
+    for coordinate in [0, 1, 511, 512, length / 2, 4095, 4096, length - 1] {
+        if coordinate < length {
+            supports.push(coordinate..coordinate + 1);
+        }
+    }
+    let mut start = 0;
+    for tensor in tensors {
+        supports.push(start..start + tensor);
+        start += tensor;
+    }
+    supports.push(0..length);
+    supports.retain(|support| !support.is_empty() && support.end <= length);
+    supports
+}
+
+/// The difference of two releases, in clip norms.
+#[derive(Default)]
+struct Difference {
+    norm: f64,
+    /// The part of it at coordinates where the canary sent zeros.
+    elsewhere: f64,
+    /// What rounding to `f32` can make of it.
+    rounding: f64,
+}
+
+impl Difference {
+    fn new(with: &[f64], without: &[f64], support: &Range<usize>) -> Self {
+        let mut difference = Self::default();
+        let mut squares = 0.0;
+        for (index, (a, b)) in with.iter().zip(without).enumerate() {
+            let square = (a - b).powi(2);
+            difference.norm += square;
+            squares += a * a + b * b;
+            if !support.contains(&index) {
+                difference.elsewhere += square;
+            }
+        }
+        difference.norm = difference.norm.sqrt();
+        difference.elsewhere = difference.elsewhere.sqrt();
+        difference.rounding = f64::from(f32::EPSILON) * squares.sqrt();
+        difference
+    }
+
+    /// By how much it exceeds what is claimed; a relative error of 10⁻⁶ is rounding too.
+    fn excess(&self, bound: f64) -> f64 {
+        let norm = self.norm - bound * (1.0 + 1e-6);
+        norm.max(self.elsewhere) - self.rounding
+    }
+}

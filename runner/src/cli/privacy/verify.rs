@@ -1,0 +1,98 @@
+//! `smolfed account --verify RUN`: whether the privacy statement of a run is that of its ledger.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cli::CliError;
+use crate::fleet::coordinator::FleetError;
+use crate::fleet::keys::FleetKeys;
+use crate::privacy::origin::Origin;
+use crate::run::directory::RunDir;
+use crate::run::verify::{Verification, verify};
+use crate::source::fleet::terms::ServeError;
+use crate::source::participation;
+
+/// Runs the command.
+pub(super) fn run(path: &Path, json: bool, out: &mut impl Write) -> Result<(), CliError> {
+    let dir = RunDir::open(path)?;
+    let found = verify(&dir, origin(&dir)?)?;
+    if json {
+        writeln!(out, "{}", document(&found))?;
+    }
+    match disagreement(&found) {
+        Some(reason) => Err(CliError::Stopped(format!("{}: {reason}", path.display()))),
+        None if json => Ok(()),
+        None => {
+            let rounds = found.rounds;
+            writeln!(
+                out,
+                "{}: privacy.json agrees with the ledger and the configuration ({rounds} rounds)",
+                path.display()
+            )?;
+            Ok(())
+        }
+    }
+}
+
+/// Where the devices and the randomness of the run came from, as its directory has it.
+fn origin(dir: &RunDir) -> Result<Origin, CliError> {
+    if let Some(file) = dir.fleet()? {
+        // Whether devices have a known seed, which is stated where they add the noise, stands
+        // beside their keys.
+        let keys = match dir.config()?.privacy.trust {
+            smolfed_accounting::TrustModel::Local => {
+                let keys = FleetKeys::open(&file.keys);
+                Some(keys.map_err(|error| ServeError::Fleet(FleetError::from(error)))?)
+            }
+            _ => None,
+        };
+        return Ok(Origin::Fleet {
+            id: file.id,
+            seed: file.seed,
+            device_seed: keys.and_then(|keys| keys.device_seed()),
+            simulated: file.simulated,
+        });
+    }
+    let path = dir.participation_path();
+    if !path.is_file() {
+        return Ok(Origin::Simulation);
+    }
+    let id = participation::id(&participation::read(&path)?);
+    Ok(Origin::Replay { id })
+}
+
+/// The first reason why they do not agree.
+fn disagreement(found: &Verification) -> Option<String> {
+    if let Some(fault) = found.faults.first() {
+        return Some(format!("the ledger {fault}"));
+    }
+    let first = found.differences.first()?;
+    let more = match found.differences.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let value = |value: &Option<Value>| {
+        let text = value.as_ref().map(Value::to_string);
+        text.unwrap_or_else(|| "missing".to_owned())
+    };
+    Some(format!(
+        "`{}` of statement {} in privacy.json is {}, where the ledger and the configuration give \
+         {}{more}",
+        first.key,
+        first.statement + 1,
+        value(&first.stated),
+        value(&first.recomputed)
+    ))
+}
+
+fn document(found: &Verification) -> Value {
+    json!({
+        "agrees": found.agrees(),
+        "run": found.run,
+        "rounds": found.rounds,
+        "ledger_faults": found.faults,
+        "differences": found.differences,
+    })
+}

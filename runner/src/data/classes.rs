@@ -1,0 +1,177 @@
+//! The classes, listed in the configuration before a row is read.
+
+use serde::{Deserialize, Serialize};
+
+use super::dataset::{DatasetError, MAX_CLASSES, Targets};
+
+/// The classes of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classes {
+    /// Which they are.
+    pub list: ClassList,
+    /// What becomes of a row whose label is none of them.
+    pub unknown: UnknownLabels,
+}
+
+/// A number of classes, whose labels are the numbers from 0, or their names in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`classes` must be a number of classes or a list of their names"
+)]
+pub enum ClassList {
+    /// So many.
+    Count(u16),
+    /// These.
+    Names(Vec<ClassName>),
+}
+
+/// The name of a class, which may be written as a number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ClassName {
+    /// As text.
+    Text(String),
+    /// As a whole number.
+    Number(i64),
+}
+
+/// What becomes of a row whose label is none of the classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownLabels {
+    /// The data are refused.
+    #[default]
+    Error,
+    /// It is left out and counted.
+    Drop,
+}
+
+impl Classes {
+    /// So many classes, whose labels are the numbers from 0; another label is an error.
+    #[must_use]
+    pub fn numbered(count: u16) -> Self {
+        Self {
+            list: ClassList::Count(count),
+            unknown: UnknownLabels::Error,
+        }
+    }
+
+    /// Whether rows of other classes are left out.
+    #[must_use]
+    pub fn drops_unknown(&self) -> bool {
+        self.unknown == UnknownLabels::Drop
+    }
+
+    /// Targets from labels that number the classes. Where rows of other classes are left out, these
+    /// are one more class, the last, which [`Dataset::without_last_class`] removes.
+    ///
+    /// [`Dataset::without_last_class`]: super::dataset::Dataset
+    ///
+    /// # Errors
+    /// [`DatasetError`] for labels that are no classes, and if there is only one.
+    pub(super) fn targets(&self, mut labels: Vec<u32>) -> Result<Targets, DatasetError> {
+        let count = self.list.count();
+        if !self.drops_unknown() {
+            return Targets::classes(&labels, count);
+        }
+        // At most 2¹⁶.
+        let unknown = count as u32;
+        for label in &mut labels {
+            *label = unknown.min(*label);
+        }
+        Targets::classes(&labels, count + 1)
+    }
+}
+
+impl ClassList {
+    /// Number of classes C.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        match self {
+            Self::Count(count) => *count as usize,
+            Self::Names(names) => names.len(),
+        }
+    }
+
+    /// The names of the classes, where there are names.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Self::Count(_) => Vec::new(),
+            Self::Names(names) => names.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// The names of the classes, or their numbers.
+    #[must_use]
+    pub fn labels(&self) -> Vec<String> {
+        match self {
+            Self::Count(count) => (0..*count).map(|class| class.to_string()).collect(),
+            Self::Names(_) => self.names(),
+        }
+    }
+
+    /// What is wrong with the list, if something is.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        if !(2..MAX_CLASSES).contains(&self.count()) {
+            return Some(self.count().to_string());
+        }
+        let mut names = self.names();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+        let empty = names.iter().any(|name| name.trim().is_empty());
+        match (twice, empty) {
+            (Some(pair), _) => Some(format!("a list with `{}` twice", pair[0])),
+            (None, true) => Some("a list with an empty name".to_owned()),
+            (None, false) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for ClassName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> ClassList {
+        let names = names.iter().map(|name| ClassName::Text((*name).to_owned()));
+        ClassList::Names(names.collect())
+    }
+
+    #[test]
+    fn lists_that_name_no_classes_are_faulty() {
+        assert_eq!(names(&["a", "b"]).fault(), None);
+        assert_eq!(ClassList::Count(2).fault(), None);
+        for list in [
+            names(&[]),
+            names(&["a"]),
+            names(&["a", "b", "a"]),
+            names(&["a", " "]),
+            ClassList::Count(1),
+        ] {
+            assert!(list.fault().is_some(), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_names_too() {
+        #[derive(Deserialize)]
+        struct Table {
+            classes: ClassList,
+        }
+        let read = |text: &str| toml::from_str::<Table>(text).unwrap().classes;
+        assert_eq!(read("classes = [3, \"x\"]").labels(), ["3", "x"]);
+        assert_eq!(read("classes = 2").labels(), ["0", "1"]);
+        assert!(read("classes = 2").names().is_empty());
+    }
+}

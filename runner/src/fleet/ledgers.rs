@@ -1,0 +1,232 @@
+//! The ledgers of a fleet's devices, as the coordinator first saw them: `<keys>.ledgers`.
+//!
+//! A device whose flash was erased has a new ledger, and with it a count of participations that
+//! begins again. It is refused until it is provisioned again, which gives it another key. The file
+//! holds fingerprints under the devices' keys, which are public, and is written before a device
+//! takes part in anything.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use smolfed_core::wire::mac::{Fingerprint, Key};
+
+use super::keys::{KeysError, beside, content, io};
+use crate::durable::write_atomically;
+
+const HEADER: &str = "# The ledger of each device, as the coordinator first saw it. A device with \
+                      another one is\n# refused until it is provisioned again. Keep this file with \
+                      the keys.\n";
+
+/// A device and its ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    /// Of the device's key: another one means that it was provisioned again.
+    key: Fingerprint,
+    ledger: Fingerprint,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLedgers {
+    #[serde(default)]
+    device: Vec<RawLedger>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLedger {
+    number: u32,
+    key: String,
+    ledger: String,
+}
+
+/// The ledgers of a fleet's devices. The default ones are stored nowhere: for tests.
+#[derive(Debug, Default)]
+pub struct KnownLedgers {
+    known: BTreeMap<u32, Known>,
+    path: Option<PathBuf>,
+    /// What the operator has not been told yet.
+    events: Vec<String>,
+    /// The last event of each device, which is not repeated.
+    reported: BTreeMap<u32, String>,
+}
+
+impl KnownLedgers {
+    /// Reads the file that belongs to a file of keys, which the caller has locked.
+    ///
+    /// # Errors
+    /// [`KeysError::Io`], [`KeysError::Content`].
+    pub fn open(keys: &Path) -> Result<Self, KeysError> {
+        let path = beside(keys, ".ledgers");
+        let known = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+            read => parse(&read.map_err(io("read", &path))?).map_err(content(&path))?,
+        };
+        Ok(Self {
+            known,
+            path: Some(path),
+            ..Self::default()
+        })
+    }
+
+    /// Whether a device with this key may take part with this ledger: its first one, or the one
+    /// that it had before. `None` if a first one could not be stored.
+    pub(super) fn admits(&mut self, device: u32, key: &Key, ledger: Fingerprint) -> Option<bool> {
+        let now = Known {
+            key: key.fingerprint([&[], &[]]),
+            ledger,
+        };
+        match self.known.get(&device) {
+            Some(known) if *known == now => return Some(true),
+            Some(known) if known.key == now.key => {
+                self.report(
+                    device,
+                    format!(
+                        "device {device} is refused: it has another ledger than before. Its flash \
+                         was erased, or another board has its key: provision it again, or restore \
+                         the board that it was"
+                    ),
+                );
+                return Some(false);
+            }
+            _ => {}
+        }
+        let before = self.known.insert(device, now);
+        let Err(error) = self.store() else {
+            return Some(true);
+        };
+        match before {
+            Some(before) => self.known.insert(device, before),
+            None => self.known.remove(&device),
+        };
+        self.report(device, format!("device {device} has to wait: {error}"));
+        None
+    }
+
+    /// What happened since the last call, in sentences.
+    pub(super) fn take_events(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn report(&mut self, device: u32, event: String) {
+        if self.reported.get(&device) != Some(&event) {
+            self.events.push(event.clone());
+            self.reported.insert(device, event);
+        }
+    }
+
+    fn store(&self) -> Result<(), KeysError> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        let raw = |(number, known): (&u32, &Known)| RawLedger {
+            number: *number,
+            key: hex::encode(known.key),
+            ledger: hex::encode(known.ledger),
+        };
+        let ledgers = RawLedgers {
+            device: self.known.iter().map(raw).collect(),
+        };
+        let text = toml::to_string(&ledgers).map_err(|error| content(path)(error.to_string()))?;
+        let text = format!("{HEADER}{text}");
+        write_atomically(path, text.as_bytes()).map_err(io("write", path))
+    }
+}
+
+fn parse(text: &str) -> Result<BTreeMap<u32, Known>, String> {
+    let raw: RawLedgers =
+        toml::from_str(text).map_err(|error| error.message().replace('\n', " "))?;
+    let mut known = BTreeMap::new();
+    for RawLedger {
+        number,
+        key,
+        ledger,
+    } in raw.device
+    {
+        let fingerprint = |name, text: &str| {
+            let mut bytes = [0; 8];
+            hex::decode_to_slice(text, &mut bytes).map_err(|_| {
+                format!("`{name}` of device {number} is `{text}`: expected 16 hexadecimal digits")
+            })?;
+            Ok::<_, String>(bytes)
+        };
+        let now = Known {
+            key: fingerprint("key", &key)?,
+            ledger: fingerprint("ledger", &ledger)?,
+        };
+        if known.insert(number, now).is_some() {
+            return Err(format!("device {number} is listed twice"));
+        }
+    }
+    Ok(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Fingerprint = [1; 8];
+    const OTHER: Fingerprint = [2; 8];
+
+    fn key(number: u8) -> Key {
+        Key::from_secret([number; 32])
+    }
+
+    #[test]
+    fn a_known_device_keeps_its_ledger_until_it_has_another_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("keys.toml");
+        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        assert_eq!(ledgers.admits(3, &key(3), FIRST), Some(true));
+        assert_eq!(ledgers.admits(4, &key(4), OTHER), Some(true));
+        assert!(ledgers.take_events().is_empty());
+        // After a restart of the coordinator too.
+        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        assert_eq!(ledgers.admits(3, &key(3), FIRST), Some(true));
+        for _ in 0..3 {
+            assert_eq!(ledgers.admits(3, &key(3), OTHER), Some(false));
+        }
+        let events = ledgers.take_events();
+        assert!(events[0].starts_with("device 3 is refused: it has another ledger"));
+        assert_eq!(events.len(), 1, "told once");
+        // Provisioned again: then the new ledger is the one that counts.
+        assert_eq!(ledgers.admits(3, &key(5), OTHER), Some(true));
+        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        assert_eq!(ledgers.admits(3, &key(5), FIRST), Some(false));
+        assert_eq!(ledgers.admits(4, &key(4), OTHER), Some(true));
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_stored_is_not_admitted() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("gone/keys.toml");
+        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        assert_eq!(ledgers.admits(3, &key(3), FIRST), None);
+        assert_eq!(ledgers.admits(3, &key(3), OTHER), None);
+        let events = ledgers.take_events();
+        assert!(events[0].contains("cannot write"), "{events:?}");
+        assert_eq!(events.len(), 1, "told once");
+    }
+
+    #[test]
+    fn errors_name_the_file_the_device_and_the_value() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("keys.toml");
+        let device = |key: &str| {
+            format!("[[device]]\nnumber = 2\nkey = \"{key}\"\nledger = \"0102030405060708\"\n")
+        };
+        let fine = device("0102030405060708");
+        for (text, expected) in [
+            ("number = 1\n".to_owned(), "unknown field `number`"),
+            (device("01"), "`key` of device 2 is `01`: expected 16"),
+            (fine.clone() + &fine, "device 2 is listed twice"),
+        ] {
+            fs::write(dir.path().join("keys.toml.ledgers"), text).unwrap();
+            let error = KnownLedgers::open(&keys).unwrap_err().to_string();
+            assert!(error.contains("keys.toml.ledgers: "), "{error}");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
