@@ -25,8 +25,8 @@ impl PrivacyStatement {
         sentences.join(" ")
     }
 
-    /// Whether a figure that a theorem proves bounds only a part of what was released, since private
-    /// rows were read or rounds repeated under the same noise: a note says what.
+    /// Whether a figure that a theorem proves bounds only a part of what was released: private rows
+    /// were read, or rounds repeated under the same noise, and a note says which.
     pub(crate) fn is_without_proof(&self) -> bool {
         let is_proved = self.is_upper_bound || self.is_bound_of_schedule();
         self.kind == EstimateKind::UpperBound && !is_proved
