@@ -123,11 +123,17 @@ fn a_ledger_is_accounted_as_the_run_was() {
 #[test]
 fn a_ledger_states_what_holds_in_any_case() {
     let place = Place::new();
-    for seed in [1, 2] {
-        let run = "--set rounds=3 --set privacy.ledger=shared.jsonl";
-        let call = format!("run --out run{seed} --json --seed {seed} {run}");
-        place.smolfed(&call).success();
-    }
+    let run = |seed: u32| {
+        let settings = format!("--set privacy.epsilon={seed} --set privacy.ledger=shared.jsonl");
+        let call = format!("run --out run{seed} --json --seed {seed} --set rounds=3 {settings}");
+        place.smolfed(&call).success().json()["privacy"][0].clone()
+    };
+    assert_eq!(run(1)["is_upper_bound"], true);
+    // The second may have been configured in view of the first.
+    let second = run(2);
+    assert_eq!(second["is_upper_bound"], false, "{second}");
+    assert_eq!(second["planned_is_upper_bound"], true, "{second}");
+    place.smolfed("account --verify run2").success();
     let call = "account --ledger shared.jsonl";
     let found = place.smolfed(&format!("{call} --json")).success().json();
     assert_eq!((&found["runs"], &found["rounds"]), (&2.into(), &6.into()));

@@ -271,6 +271,20 @@ impl PrivacyEvent {
         }
     }
 
+    /// Whether both are the same but for the last places of the noise multiplier, which another
+    /// version or machine may compute otherwise.
+    #[must_use]
+    pub fn is_nearly(&self, other: &Self) -> bool {
+        /// Relative to the noise multiplier.
+        const PRECISION: f64 = 1e-9;
+        let (a, b) = (
+            self.mechanism.noise_multiplier(),
+            other.mechanism.noise_multiplier(),
+        );
+        let is_near = (a.get() - b.get()).abs() <= PRECISION * b.get();
+        is_near && self.with_noise_multiplier(b) == *other
+    }
+
     /// What one unit is exposed to.
     ///
     /// Sampling amplifies only against those who do not learn the cohort. The server of the local

@@ -118,6 +118,13 @@ impl Experiment {
             can_adapt(&*method)?;
         }
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
+        if scale_release.is_some() && method.timing() == Timing::Never {
+            return Err(contradiction(
+                "`data.scale` = \"private\"",
+                "a method whose devices send nothing",
+                "give `data.scale` constants",
+            ));
+        }
         let mut notes = notes(&config, spent, &origin, &*method);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         let of_scale = scale_release.iter().map(|release| release.side.clone());

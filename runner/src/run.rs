@@ -29,7 +29,7 @@ use crate::evaluation::devices::DeviceReport;
 use crate::experiment::Experiment;
 use crate::method::contract::{EvaluationError, Learner, Store};
 use crate::method::state::StateError;
-use crate::privacy::ledger::{Ledger, LedgerError, before, has_its_own_seed};
+use crate::privacy::ledger::{Ledger, LedgerError, earlier, events, has_its_own_seed, uncovered};
 use crate::privacy::origin::Origin;
 use crate::privacy::statement::PrivacyStatement;
 use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, Training};
@@ -173,7 +173,7 @@ pub fn prepare_from(
 ) -> Result<(Experiment, Federation), RunError> {
     config.data = folders.anchor(config.data)?;
     let federation = Federation::new(&config.data, folders, config.seed)?;
-    let mut spent = Vec::new();
+    let (mut spent, mut flaws) = (Vec::new(), Vec::new());
     if let Some(path) = &mut config.privacy.ledger {
         *path = std::path::absolute(&path).map_err(|source| LedgerError::Io {
             action: "open",
@@ -184,9 +184,11 @@ pub fn prepare_from(
     if let Some(path) = config.privacy.ledger.as_ref().filter(|path| path.exists()) {
         let (charges, run) = (Ledger::read(path)?, name(&config, &federation, &origin)?);
         has_its_own_seed(path, &charges, &run, origin.seed(config.seed))?;
-        spent = before(&charges, &run);
+        spent = events(earlier(&charges, &run));
+        flaws = uncovered(earlier(&charges, &run));
     }
-    let experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
+    let mut experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
+    experiment.privacy.read(flaws);
     if experiment.release.is_simulation
         && let Cow::Owned(scaled) = experiment.scaled(&federation)
     {
@@ -209,6 +211,18 @@ pub fn name(
         None => fingerprint,
         Some(id) => format!("{fingerprint}-{id}"),
     })
+}
+
+/// The name of a run in its checkpoints. The scale that devices released is made anew at every
+/// start: with another one, of another build, the run must not go on, since that would be a second
+/// release.
+fn state_name(run: &str, federation: &Federation) -> String {
+    let moments = federation.released_moments();
+    if moments.is_empty() {
+        return run.to_owned();
+    }
+    let bytes: Vec<u8> = moments.iter().flat_map(|x| x.to_le_bytes()).collect();
+    format!("{run}-{:08x}", crc32fast::hash(&bytes))
 }
 
 /// Names an experiment with its data and this version of smolfed.
@@ -266,8 +280,9 @@ impl Run<'_> {
         let experiment = self.experiment;
         let name = name(&experiment.config, self.federation, &experiment.origin)?;
         let shared = experiment.method.shared_count();
+        let state = state_name(&name, self.federation);
         let checkpoint = match self.dir {
-            Some(dir) => dir.load_checkpoint(&name, shared)?,
+            Some(dir) => dir.load_checkpoint(&state, shared)?,
             None => None,
         };
         if let Some(Checkpoint {
@@ -280,8 +295,8 @@ impl Run<'_> {
         let clip_norm = checkpoint
             .as_ref()
             .and_then(|checkpoint| checkpoint.clip_norm);
-        let learner = self.learner(&name, checkpoint)?;
-        let open = |dir| RunRecorder::open(dir, name.clone(), done);
+        let learner = self.learner(&state, checkpoint)?;
+        let open = |dir| RunRecorder::open(dir, state.clone(), done);
         let ledger = LedgerWriter::open(experiment, self.dir, &name, done)?;
         let repeated = ledger.as_ref().map(LedgerWriter::repeated);
         let repeated = repeated.unwrap_or_default();

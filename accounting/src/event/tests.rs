@@ -149,3 +149,15 @@ fn trust_models_are_read_from_text() {
     let error = read("distributed=1.5").unwrap_err().to_string();
     assert!(error.contains("honest fraction is 1.5"), "{error}");
 }
+
+#[test]
+fn the_last_places_of_a_noise_multiplier_make_no_other_event() {
+    let sampling = Sampling::poisson(1000, rate(0.05)).unwrap();
+    let one = event(sampling, TrustModel::Central);
+    let with = |z| one.with_noise_multiplier(NoiseMultiplier::new(z).unwrap());
+    assert!(one.is_nearly(&one) && one.is_nearly(&with(2.0 + 1e-10)));
+    assert!(!one.is_nearly(&with(2.0 + 1e-8)) && !one.is_nearly(&with(0.0)));
+    assert!(!one.is_nearly(&one.with_count(99)));
+    let other = event(Sampling::full(1000).unwrap(), TrustModel::Central);
+    assert!(!one.is_nearly(&other));
+}

@@ -47,7 +47,7 @@ impl Read {
         what[..1].make_ascii_uppercase();
         format!(
             "{what} from the devices' rows, without noise (`data.{}`): this epsilon does not cover \
-             it, so that it bounds the cost of the updates alone.",
+             it.",
             self.key()
         )
     }

@@ -141,10 +141,13 @@ fn event(
         grid_bits: DEFAULT_BITS as u8,
     };
     let all = all.map_err(refuse("data.devices", devices))?;
-    Ok(PrivacyEvent {
+    let event = PrivacyEvent {
         trust: keys.trust,
         ..PrivacyEvent::new(moments, all, 1)
-    })
+    };
+    let devices = keys.devices_per_user;
+    let event = event.with_devices_per_user(devices);
+    event.map_err(refuse("privacy.devices_per_user", devices))
 }
 
 /// z of the moments.

@@ -39,7 +39,7 @@ use smolfed_accounting::event::{PrivacyEvent, PrivacyUnit};
 
 use crate::durable::sync_folder;
 
-pub use charge::{Charge, DigestRecord, Line, before, events};
+pub use charge::{Charge, DigestRecord, Line, earlier, events, uncovered};
 pub use error::{LedgerError, Limit};
 
 /// A ledger, open to be charged.
@@ -131,7 +131,7 @@ impl Ledger {
             let path = self.path.display().to_string();
             match self.find(run, round, &event) {
                 None => return Err(LedgerError::Missing { path, round }),
-                Some(found) if found.event != event.with_count(1) => {
+                Some(found) if !found.event.is_nearly(&event.with_count(1)) => {
                     return Err(LedgerError::Conflict { path, round });
                 }
                 Some(_) => {}
@@ -153,7 +153,7 @@ impl Ledger {
         self.locked(|ledger| {
             let size = ledger.catch_up()?;
             if let Some(found) = ledger.find(&charge.run, charge.round, &charge.event) {
-                if found.event == charge.event {
+                if found.event.is_nearly(&charge.event) {
                     return Ok(());
                 }
                 return Err(LedgerError::Conflict {

@@ -39,6 +39,9 @@ pub struct PrivacyPlan {
     reads: Vec<String>,
     /// L; `None` if there is none, or if it changes from round to round.
     clip_norm: Option<ClipNorm>,
+    /// Whether other runs on the same population came before, in view of which this one may have
+    /// been configured.
+    follows_others: bool,
     /// Rounds that were repeated, and may have released something else under the same noise.
     repeated: u64,
     notes: Vec<String>,
@@ -220,14 +223,12 @@ impl PrivacyPlan {
             let split = bit.split(total)?;
             self.noise = grid_noise(split.update, bits)?;
             self.bit_noise = grid_noise(split.bit, bits)?;
-            self.notes.push(format!(
+            self.notes.push(
                 "The clip norm changes from round to round: with its update each device sends \
-                 whether it was clipped, under noise of its own. The noise multiplier is that of \
-                 both together; that of the updates alone is {:.4}, and the standard deviation of \
-                 the noise on the number of clipped updates {:.4}.",
-                split.update.get(),
-                split.bit.get() / 2.0
-            ));
+                 whether it was clipped, under noise of its own, and the noise multiplier is that \
+                 of both together."
+                    .to_owned(),
+            );
             self.split = Some(split);
         }
         Ok(())
@@ -247,6 +248,7 @@ impl PrivacyPlan {
             delta,
             accountant: accountant.unwrap_or_else(|| Accountant::tightest_for(&[event])),
             budget: None,
+            follows_others: !spent.is_empty(),
             spent,
             noise: None,
             split: None,
@@ -277,6 +279,12 @@ impl PrivacyPlan {
     /// is an upper bound then.
     pub fn read(&mut self, reads: impl IntoIterator<Item = String>) {
         self.reads.extend(reads);
+    }
+
+    /// Whether private rows were read without noise.
+    #[must_use]
+    pub const fn reads_rows(&self) -> bool {
+        !self.reads.is_empty()
     }
 
     /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
@@ -492,6 +500,10 @@ impl PrivacyPlan {
                 let estimate = accountant.epsilon(&all, self.delta)?;
                 statement = statement.stopped_before(&estimate, &all);
             }
+            if self.follows_others && statement.epsilon.is_finite() {
+                statement = statement.after_other_runs();
+            }
+            statement.noise_split = self.split.map(Into::into);
             statement.notes.splice(0..0, reads);
             statement.notes.extend(self.notes.iter().cloned());
             statements.push(statement);

@@ -14,6 +14,7 @@ use smolfed_accounting::params::{ClipNorm, Delta};
 use smolfed_accounting::pld::replace_one_epsilon;
 use smolfed_accounting::trade_off::TradeOff;
 
+use super::split::Split;
 use crate::config::cohort::SamplingScheme;
 
 /// Everything that a printed ε must name. The field names are those of `--json`.
@@ -48,8 +49,9 @@ pub struct PrivacyStatement {
     /// `rounds` of the plan, of a run that was stopped before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_planned: Option<u64>,
-    /// Whether `epsilon_planned` is proved, of a run that was stopped before; `epsilon` is then
-    /// proved if the schedule was fixed beforehand.
+    /// Of a run that was stopped before: whether `epsilon_planned` is proved. Of a run that others
+    /// came before: whether the figure would be proved without them. Where it is true, `epsilon` is
+    /// proved if the schedule, of all runs, was fixed beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_is_upper_bound: Option<bool>,
     /// z of the last event.
@@ -60,6 +62,10 @@ pub struct PrivacyStatement {
     /// L; absent if the statement is about noise multipliers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<ClipNorm>,
+    /// The two parts of the noise of an adaptive clip norm, which together are as good as the noise
+    /// multiplier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_split: Option<NoiseSplit>,
     /// What two neighbouring federations differ in.
     pub adjacency: Adjacency,
     /// The sampling scheme of the last event.
@@ -93,6 +99,24 @@ pub struct PrivacyStatement {
     /// What else must be known; each a sentence.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// The noise of a round whose clip norm is adaptive.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NoiseSplit {
+    /// z_Δ: noise std on the sum of the updates over the clip norm of the round.
+    pub update: f64,
+    /// σ_b: noise std on half of the number of updates inside the ball less those outside.
+    pub bit_std: f64,
+}
+
+impl From<Split> for NoiseSplit {
+    fn from(split: Split) -> Self {
+        Self {
+            update: split.update.get(),
+            bit_std: split.bit.get() / 2.0,
+        }
+    }
 }
 
 /// What a statement is about.
@@ -168,6 +192,7 @@ impl PrivacyStatement {
             noise_multiplier: noise_multiplier.get(),
             noise_std: clip_norm.map(|clip_norm| noise_multiplier.noise_std(clip_norm)),
             clip_norm,
+            noise_split: None,
             adjacency: event.adjacency(),
             sampling: event.sampling.into(),
             sampling_rate: event.sampling.sampling_rate(),
@@ -206,6 +231,21 @@ impl PrivacyStatement {
         }
     }
 
+    /// The same for a run on devices of which other runs released something before.
+    ///
+    /// Whoever configured this one may have looked at what they released, and composition theorems
+    /// do not cover that: the figure for all of them is proved if the whole schedule was fixed
+    /// beforehand.
+    #[must_use]
+    pub fn after_other_runs(self) -> Self {
+        Self {
+            planned_is_upper_bound: Some(self.is_upper_bound || self.is_bound_of_schedule()),
+            is_upper_bound: false,
+            epsilon_planned: None,
+            ..self
+        }
+    }
+
     /// The same for a run that did something that no ε of it covers; a note says what.
     #[must_use]
     pub fn without_proof(self) -> Self {
@@ -221,6 +261,22 @@ impl PrivacyStatement {
     #[must_use]
     pub fn is_bound_of_schedule(&self) -> bool {
         self.planned_is_upper_bound == Some(true)
+    }
+
+    /// What the figure is worth, in a few words.
+    #[must_use]
+    pub fn worth(&self) -> &'static str {
+        match self.kind {
+            EstimateKind::UpperBound if self.is_upper_bound => "a proved upper bound",
+            EstimateKind::UpperBound if self.is_bound_of_schedule() => {
+                "an upper bound if the schedule was fixed beforehand"
+            }
+            EstimateKind::UpperBound => {
+                "a figure that does not cover everything and NOT a guarantee"
+            }
+            EstimateKind::Approximation => "an approximation and NOT a guarantee",
+            EstimateKind::AsPublished => "a figure as published and NOT a guarantee",
+        }
     }
 
     /// Whether `epsilon` compares what a device sends with zeros, and not its presence with its

@@ -84,19 +84,7 @@ fn figures(statements: &[PrivacyStatement]) -> String {
                     .epsilon_low
                     .map_or("–".to_owned(), |low| lower(low, 5)),
                 significant(statement.delta.get(), 3),
-                match (statement.is_upper_bound, statement.is_bound_of_schedule()) {
-                    (true, _) => "upper bound, proved".to_owned(),
-                    (false, true) => {
-                        format!(
-                            "{}, if the schedule was fixed beforehand",
-                            statement.kind.words()
-                        )
-                    }
-                    (false, false) if statement.is_without_proof() => {
-                        "for the updates alone, no guarantee".to_owned()
-                    }
-                    (false, false) => format!("{}, no guarantee", statement.kind.words()),
-                },
+                statement.worth().to_owned(),
             ]
         })
         .collect();

@@ -168,8 +168,15 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
     let last = points.last()?;
     let privacy = &input.config.privacy;
     let limit = privacy.epsilon.or(privacy.max_epsilon);
-    let spent = "What all rounds up to this one have spent together: a bound if the schedule was \
-                 fixed beforehand, and at the end of the plan in any case.";
+    let statement = input.statements.first();
+    let is_bound = statement.is_some_and(|of| of.is_upper_bound || of.is_bound_of_schedule());
+    let spent = match is_bound {
+        true => {
+            "What all rounds up to this one have spent together: a bound if the schedule was fixed \
+             beforehand."
+        }
+        false => "What all rounds up to this one have spent together.",
+    };
     let caption = match limit {
         Some(_) => format!("{spent} No round starts that would exceed the limit."),
         None => spent.to_owned(),

@@ -9,7 +9,6 @@ use crate::number::{fixed, grouped, significant, upper};
 use crate::privacy::statement::PrivacyStatement;
 use crate::round::RoundRecord;
 use smolfed_accounting::TrustModel;
-use smolfed_accounting::accountant::EstimateKind;
 
 /// Name, method, the figures that count, and the privacy statement in words.
 pub(super) fn headline(input: &ReportInput) -> String {
@@ -146,15 +145,13 @@ fn epsilon(input: &ReportInput) -> String {
     let planned = statement
         .epsilon_planned
         .filter(|_| statement.is_bound_of_schedule());
-    let worth = match (statement.kind, planned) {
-        (EstimateKind::UpperBound, Some(planned)) => &format!(
-            "an upper bound if the schedule was fixed beforehand, {} for the whole plan",
+    let worth = match planned {
+        Some(planned) => &format!(
+            "{}, {} for the whole plan",
+            statement.worth(),
             upper(planned, 4)
         ),
-        (EstimateKind::UpperBound, None) if statement.is_upper_bound => "a proved upper bound",
-        (EstimateKind::UpperBound, None) => "for the updates alone, no guarantee",
-        (EstimateKind::Approximation, _) => "an approximation, no guarantee",
-        (EstimateKind::AsPublished, _) => "as published, no guarantee",
+        None => statement.worth(),
     };
     let more = format!(
         "at δ = {delta}: {worth} (<code>{}</code>, {})",

@@ -394,7 +394,7 @@ fn every_accountant_has_its_row() {
     other.epsilon_low = Some(0.123_456);
     input.statements.push(other);
     let html = page(&input);
-    assert!(html.contains("theorem-1") && html.contains("no guarantee"));
+    assert!(html.contains("theorem-1") && html.contains("NOT a guarantee"));
     assert!(html.contains(">0.12345<"), "a lower bound is rounded down");
 }
 

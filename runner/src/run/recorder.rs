@@ -19,6 +19,7 @@ pub struct LedgerWriter {
     limits: Vec<(PrivacyUnit, Limit)>,
     run: String,
     seed: Option<u64>,
+    reads_rows: bool,
 }
 
 impl LedgerWriter {
@@ -34,7 +35,7 @@ impl LedgerWriter {
         done: u32,
     ) -> Result<Option<Self>, LedgerError> {
         let (config, privacy) = (&experiment.config, &experiment.privacy);
-        if privacy.event.releases == 0 && experiment.scale_release.is_none() {
+        if privacy.event.releases == 0 {
             // Nothing is released.
             return Ok(None);
         }
@@ -62,6 +63,7 @@ impl LedgerWriter {
             limits: limits.collect(),
             run: run.to_owned(),
             seed: experiment.origin.seed(config.seed),
+            reads_rows: privacy.reads_rows(),
         }))
     }
 
@@ -77,6 +79,7 @@ impl LedgerWriter {
             repetition: 0,
             event,
             has_digest: true,
+            reads_rows: self.reads_rows,
         };
         let mut limits = self.limits.iter();
         let limit = limits.find(|(unit, _)| *unit == event.unit);

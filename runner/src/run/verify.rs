@@ -142,7 +142,7 @@ fn fault(expected: &[PrivacyEvent], found: &[PrivacyEvent]) -> Option<&'static s
     if found.iter().any(|event| of_kind(expected, event) == 0) {
         return Some("has a charge that the configuration does not have for");
     }
-    let differs = |event: &PrivacyEvent| !expected.contains(event);
+    let differs = |event: &PrivacyEvent| !expected.iter().any(|other| event.is_nearly(other));
     found
         .iter()
         .any(differs)

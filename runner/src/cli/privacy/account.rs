@@ -63,8 +63,7 @@ pub(in crate::cli) fn run(
             let charges = Ledger::read(path)?;
             let events = flags.of_unit(path, ledger::events(&charges))?;
             let names: BTreeSet<&str> = charges.iter().map(|charge| charge.run.as_str()).collect();
-            let is_repeated = charges.iter().any(|charge| charge.repetition > 0);
-            runs = Some((names.len(), is_repeated));
+            runs = Some((names.len(), ledger::uncovered(&charges)));
             let devices = events.iter().map(|event| event.sampling.device_count());
             let Some(devices) = devices.max() else {
                 let path = path.display();
@@ -95,10 +94,10 @@ pub(in crate::cli) fn run(
     };
     let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);
     let mut document = Document::new(&comparison, &events, clip_norm)?;
-    if let Some((runs, is_repeated)) = runs {
+    if let Some((runs, uncovered)) = runs {
         let odometer = Odometer::read(&events, delta);
         let odometer = odometer.map_err(|error| CliError::Usage(error.to_string()))?;
-        document = document.of_ledger(Adaptive { runs, odometer }, is_repeated);
+        document = document.of_ledger(Adaptive { runs, odometer }, uncovered);
     }
     document.draw(flags.svg.as_deref())?;
     if flags.json {

@@ -87,17 +87,12 @@ impl Document {
         })
     }
 
-    /// The same for the rounds of a ledger, which does not know whether they were planned, with
-    /// repetitions among them or not.
-    pub(super) fn of_ledger(mut self, adaptive: Adaptive, is_repeated: bool) -> Self {
-        if is_repeated {
+    /// The same for the rounds of a ledger, which does not know whether they were planned; a
+    /// sentence for each reason why nothing about them is proved.
+    pub(super) fn of_ledger(mut self, adaptive: Adaptive, uncovered: Vec<String>) -> Self {
+        if !uncovered.is_empty() {
             self.statement = self.statement.without_proof();
-            self.statement.notes.push(
-                "Some rounds were repeated, and the ledger does not show that they released the \
-                 same as before: each counts twice, which covers both releases only if their noise \
-                 is independent."
-                    .to_owned(),
-            );
+            self.statement.notes.extend(uncovered);
         }
         Self {
             adaptive: Some(adaptive),
@@ -117,7 +112,7 @@ impl Document {
         };
         let statement = format!("{condition}{}", self.statement.in_words());
         let _ = writeln!(text, "\n{}", wrapped(&statement, is_terminal));
-        if let Some(adaptive) = &self.adaptive {
+        if let Some(adaptive) = self.adaptive.as_ref().filter(|_| self.is_covered()) {
             let sentence = wrapped(&self.in_any_case(adaptive), is_terminal);
             let _ = writeln!(text, "\n{sentence}");
         }
@@ -140,6 +135,11 @@ impl Document {
             let _ = write!(text, "\n{}", aligned(&rows));
         }
         text
+    }
+
+    /// Whether the charges of a ledger cover all that was released.
+    fn is_covered(&self) -> bool {
+        !self.statement.is_without_proof()
     }
 
     /// What is proved without the condition.
@@ -220,7 +220,7 @@ impl Document {
                     "epsilon": epsilon,
                     "delta": self.statement.delta,
                     "accountant": "renyi-odometer",
-                    "is_upper_bound": true,
+                    "is_upper_bound": self.is_covered(),
                 });
                 fields.insert("adaptive".to_owned(), adaptive);
             }

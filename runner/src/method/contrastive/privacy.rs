@@ -142,16 +142,19 @@ pub(super) fn of_devices(
     let multiplier = plan.multiplier().get() / f64::from(sharing.max_samples.max(1));
     let noise_multiplier = NoiseMultiplier::new(multiplier)
         .map_err(refuse("contrast.privacy.noise_multiplier", multiplier))?;
+    let sampling = sampling.map_err(refuse("data.devices", devices))?;
+    let event = PrivacyEvent {
+        trust: setup.privacy.trust,
+        ..PrivacyEvent::new(
+            Mechanism::CorrelationMatrix { noise_multiplier },
+            sampling,
+            1,
+        )
+    };
+    let per_user = setup.privacy.devices_per_user.unwrap_or(1);
+    let event = event.with_devices_per_user(per_user);
     Ok(SideReleases {
-        event: PrivacyEvent {
-            mechanism: Mechanism::CorrelationMatrix { noise_multiplier },
-            sampling: sampling.map_err(refuse("data.devices", devices))?,
-            trust: setup.privacy.trust,
-            unit: PrivacyUnit::Device,
-            count: 1,
-            releases: 1,
-            devices_per_user: std::num::NonZeroU32::MIN,
-        },
+        event: event.map_err(refuse("privacy.devices_per_user", per_user))?,
         schedule: sharing.schedule,
         max_releases: sharing.max_releases,
     })

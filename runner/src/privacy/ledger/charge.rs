@@ -28,6 +28,9 @@ pub struct Charge {
     /// wrote none, so that nobody knows what their rounds released.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_digest: bool,
+    /// Whether the run also read private rows without noise, which no charge covers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_rows: bool,
 }
 
 /// What a round released, once it is known.
@@ -95,10 +98,33 @@ impl Line {
     }
 }
 
-/// What other runs had spent before `run` began; what comes later does not change it.
+/// Why no figure for these charges is proved, a sentence each: some of what was released is not
+/// covered by any of them.
 #[must_use]
-pub fn before(charges: &[Charge], run: &str) -> Vec<PrivacyEvent> {
-    events(charges.iter().take_while(|charge| charge.run != run))
+pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> Vec<String> {
+    let any = |what: fn(&Charge) -> bool| charges.clone().into_iter().any(what);
+    let repeated = any(|charge| charge.repetition > 0).then_some(
+        "Some rounds were repeated, and the ledger does not show that they released the same as \
+         before: each counts twice, which covers both releases only if their noise is independent.",
+    );
+    let reads = any(|charge| charge.reads_rows).then_some(
+        "A run of this ledger read private rows without noise, which no charge covers: its own \
+         statement names the step.",
+    );
+    repeated
+        .into_iter()
+        .chain(reads)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The charges of other runs from before `run` began.
+pub fn earlier<'a>(charges: &'a [Charge], run: &str) -> impl Iterator<Item = &'a Charge> + Clone {
+    let first = charges.iter().position(|charge| charge.run == run);
+    charges
+        .get(..first.unwrap_or(charges.len()))
+        .unwrap_or_default()
+        .iter()
 }
 
 /// The events of charges: the rounds of one run and kind are one event, so that a bound on its
@@ -117,5 +143,7 @@ pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyE
             None => events.push((run, charge.event)),
         }
     }
+    // A statement names the mechanism of the last event, which is never that of moments.
+    events.sort_by_key(|(_, event)| !event.is_moments());
     events.into_iter().map(|(_, event)| event).collect()
 }

@@ -38,17 +38,7 @@ impl PrivacyStatement {
             delta, accountant, ..
         } = self;
         let adjacency = self.adjacency.name();
-        let worth = match self.kind {
-            EstimateKind::UpperBound if self.is_bound_of_schedule() => {
-                "an upper bound if the schedule was fixed beforehand"
-            }
-            EstimateKind::UpperBound if self.is_without_proof() => {
-                "a figure for the updates alone and NOT a guarantee"
-            }
-            EstimateKind::UpperBound => "a proved upper bound",
-            EstimateKind::Approximation => "an approximation and NOT a guarantee",
-            EstimateKind::AsPublished => "a figure as published and NOT a guarantee",
-        };
+        let worth = self.worth();
         let about = match self.subject {
             Subject::Updates => "",
             Subject::CorrelationMatrices => "Correlation matrices: ",
@@ -168,12 +158,19 @@ impl PrivacyStatement {
             TrustModel::Central | TrustModel::Distributed { .. } => "the noise on the sum",
             TrustModel::Local => "each device's noise",
         };
+        let amount = match self.noise_split {
+            None => format!("{} times the clip norm", lower(self.noise_multiplier, 5)),
+            Some(split) => format!(
+                "{} times the clip norm of the round, and {} on the number that says how many \
+                 updates were clipped",
+                lower(split.update, 5),
+                lower(split.bit_std, 5)
+            ),
+        };
         format!(
-            "This holds if {}; {}; and the standard deviation of {noise} is {} times the clip \
-             norm.",
+            "This holds if {}; {}; and the standard deviation of {noise} is {amount}.",
             self.participation(),
             self.trusted(),
-            lower(self.noise_multiplier, 5)
         )
     }
 

@@ -125,7 +125,10 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     let Encoding::Clipped(grid) = experiment.release.encoding else {
         return Err(ServeError::NoClipNorm);
     };
-    check_settings(&experiment.training, grid.clip_norm())?;
+    let last = experiment.config.rounds.saturating_sub(1);
+    for round in [0, last] {
+        check_settings(&experiment.training_in(round), grid.clip_norm())?;
+    }
     let simulation_only = |what: String, reason| Err(ServeError::SimulationOnly { what, reason });
     let method = experiment.config.method;
     if let Some(reason) = refusal(SourceName::Fleet, method) {
@@ -159,7 +162,7 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     })
 }
 
-/// Refuses what devices decline in the first round.
+/// Refuses what devices decline: the learning rate falls from the first round to the last.
 fn check_settings(training: &LocalTraining, clip_norm: ClipNorm) -> Result<(), ServeError> {
     let positive = [
         ("privacy.clip_norm", clip_norm.get()),
