@@ -91,7 +91,7 @@ impl Trials {
         })
     }
 
-    /// E[K].
+    /// The expected number of trials, `E[K]`.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
