@@ -138,7 +138,7 @@ impl Experiment {
             noise_scale: method.noise_scale(),
             side: of_scale.chain(method.side_releases().cloned()).collect(),
             spent,
-            reads: federation.reads().iter().map(|read| read.note()).collect(),
+            uncovered: uncovered(&config, federation),
             notes,
         })?;
         let mut server = keys.server.step(&config, &*method, sampling)?;
@@ -271,6 +271,20 @@ impl Experiment {
     }
 }
 
+/// What is released and not covered by any ε of the experiment, a sentence each.
+fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
+    let reads = federation.reads().iter().map(|read| read.note());
+    let hides_cohort = config.privacy.trust == TrustModel::Central
+        && config.cohort.sampling == SamplingScheme::Poisson;
+    let is_realised = config.cohort.denominator == Denominator::Realised;
+    let size = (hides_cohort && is_realised).then(|| {
+        "The sum is divided by the number of devices drawn, as the paper prints it. That reveals \
+         the size of each cohort, which this epsilon does not cover."
+            .to_owned()
+    });
+    size.into_iter().chain(reads).collect()
+}
+
 /// Noise std ν of one release in the first round.
 fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
     clip_norm.map_or(0.0, |clip_norm| privacy.noise_std_at(clip_norm))
@@ -335,15 +349,6 @@ fn notes(
 ) -> Vec<String> {
     let mut notes = origin.notes(config.seed, config.privacy.trust == TrustModel::Local);
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
-    if config.cohort.denominator == Denominator::Realised
-        && config.cohort.sampling == SamplingScheme::Poisson
-    {
-        notes.push(
-            "The sum is divided by the number of devices drawn, as the paper prints it. That \
-             reveals the size of each cohort, which this epsilon does not cover."
-                .to_owned(),
-        );
-    }
     if let Some(cap) = config.cohort.weight_cap {
         notes.push(format!(
             "Updates are weighted by their number of samples, with weight 1 from {cap} samples on. \

@@ -188,7 +188,7 @@ pub fn prepare_from(
         flaws = uncovered(earlier(&charges, &run));
     }
     let mut experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
-    experiment.privacy.read(flaws);
+    experiment.privacy.leave_uncovered(flaws);
     if experiment.release.is_simulation
         && let Cow::Owned(scaled) = experiment.scaled(&federation)
     {

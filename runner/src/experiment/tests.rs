@@ -537,3 +537,23 @@ fn users_with_several_devices_need_more_noise_and_are_named() {
         assert!(words.contains("user with up to 3 devices"), "{words}");
     }
 }
+
+/// The size of a secret cohort shows in the average if it is the denominator.
+#[test]
+fn a_denominator_that_reveals_the_cohort_leaves_no_upper_bound() {
+    let is_bound = |sampling: &str, more: &[&str]| {
+        let cohort =
+            format!("cohort={{sampling=\"{sampling}\", cohort_size=20, denominator=\"realised\"}}");
+        let experiment = build(&[&[cohort.as_str()], more].concat()).unwrap();
+        let statement = experiment.privacy.statements(3).unwrap().remove(0);
+        let is_named = statement
+            .in_words()
+            .contains("reveals the size of each cohort");
+        assert_eq!(is_named, !statement.is_upper_bound);
+        statement.is_upper_bound
+    };
+    assert!(!is_bound("poisson", &[]));
+    assert!(is_bound("uniform", &[]));
+    // The server knows the cohorts in any case.
+    assert!(is_bound("poisson", &["privacy.trust=local"]));
+}

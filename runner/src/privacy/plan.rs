@@ -34,9 +34,9 @@ pub struct PrivacyPlan {
     pub bit_noise: Option<DiscreteGaussian>,
     /// What else a device releases in some rounds, and what that costs the same unit.
     side: Vec<SideReleases>,
-    /// What was read from the devices' rows without noise, a sentence each: then no ε is an upper
-    /// bound.
-    reads: Vec<String>,
+    /// What is released and not covered, like means of the devices' rows without noise, a sentence
+    /// each: then no ε is an upper bound.
+    uncovered: Vec<String>,
     /// L; `None` if there is none, or if it changes from round to round.
     clip_norm: Option<ClipNorm>,
     /// Whether other runs on the same population came before, in view of which this one may have
@@ -133,8 +133,8 @@ pub struct Updates<'a> {
     pub side: Vec<SideReleases>,
     /// What other runs spent before.
     pub spent: &'a [PrivacyEvent],
-    /// What was read from the devices' rows without noise, a sentence each.
-    pub reads: Vec<String>,
+    /// What is released and not covered, a sentence each.
+    pub uncovered: Vec<String>,
     /// What a reader of the statement must know in addition to its numbers.
     pub notes: Vec<String>,
 }
@@ -189,7 +189,7 @@ impl PrivacyPlan {
         plan.budget = keys.max_epsilon;
         plan.side = updates.side;
         plan.notes = updates.notes;
-        plan.reads = updates.reads;
+        plan.uncovered = updates.uncovered;
         let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
         if event.releases == 0 {
             // Nothing is released: nothing needs noise.
@@ -254,7 +254,7 @@ impl PrivacyPlan {
             split: None,
             bit_noise: None,
             side: Vec::new(),
-            reads: Vec::new(),
+            uncovered: Vec::new(),
             clip_norm: None,
             repeated: 0,
             notes: Vec::new(),
@@ -275,16 +275,16 @@ impl PrivacyPlan {
         self.notes.extend(notes);
     }
 
-    /// Adds what was read from the devices' rows without noise, a sentence each: no ε of this plan
-    /// is an upper bound then.
-    pub fn read(&mut self, reads: impl IntoIterator<Item = String>) {
-        self.reads.extend(reads);
+    /// Adds what is released and not covered, a sentence each: no ε of this plan is an upper bound
+    /// then.
+    pub fn leave_uncovered(&mut self, uncovered: impl IntoIterator<Item = String>) {
+        self.uncovered.extend(uncovered);
     }
 
-    /// Whether private rows were read without noise.
+    /// Whether something is released that is not covered.
     #[must_use]
-    pub const fn reads_rows(&self) -> bool {
-        !self.reads.is_empty()
+    pub const fn has_uncovered(&self) -> bool {
+        !self.uncovered.is_empty()
     }
 
     /// Refuses what the accountant has no figure for. The last of `count` releases costs most, so
@@ -491,9 +491,10 @@ impl PrivacyPlan {
             let made = PrivacyStatement::new(&estimate, &events, self.clip_norm);
             let Some(mut statement) = made else { continue };
             // Without noise there is no ε that could be a bound or none.
-            let reads = self.reads.iter().filter(|_| statement.epsilon.is_finite());
-            let reads: Vec<String> = reads.cloned().collect();
-            if self.repeated > 0 || !reads.is_empty() {
+            let is_finite = statement.epsilon.is_finite();
+            let uncovered = self.uncovered.iter().filter(|_| is_finite);
+            let uncovered: Vec<String> = uncovered.cloned().collect();
+            if self.repeated > 0 || !uncovered.is_empty() {
                 statement = statement.without_proof();
             }
             if done < planned && statement.epsilon.is_finite() {
@@ -504,7 +505,7 @@ impl PrivacyPlan {
                 statement = statement.after_other_runs();
             }
             statement.noise_split = self.split.map(Into::into);
-            statement.notes.splice(0..0, reads);
+            statement.notes.splice(0..0, uncovered);
             statement.notes.extend(self.notes.iter().cloned());
             statements.push(statement);
         }

@@ -19,7 +19,7 @@ pub struct LedgerWriter {
     limits: Vec<(PrivacyUnit, Limit)>,
     run: String,
     seed: Option<u64>,
-    reads_rows: bool,
+    has_uncovered: bool,
 }
 
 impl LedgerWriter {
@@ -63,7 +63,7 @@ impl LedgerWriter {
             limits: limits.collect(),
             run: run.to_owned(),
             seed: experiment.origin.seed(config.seed),
-            reads_rows: privacy.reads_rows(),
+            has_uncovered: privacy.has_uncovered(),
         }))
     }
 
@@ -79,7 +79,7 @@ impl LedgerWriter {
             repetition: 0,
             event,
             has_digest: true,
-            reads_rows: self.reads_rows,
+            has_uncovered: self.has_uncovered,
         };
         let mut limits = self.limits.iter();
         let limit = limits.find(|(unit, _)| *unit == event.unit);

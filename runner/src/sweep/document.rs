@@ -318,8 +318,8 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
     )];
     if statements().any(PrivacyStatement::is_without_proof) {
         lines.push(
-            "No epsilon here is an upper bound: none covers what was read from the devices' rows \
-             without noise."
+            "No epsilon here is an upper bound: something was released that it does not cover, as \
+             the notes below say."
                 .to_owned(),
         );
     } else if statements().any(|statement| !statement.is_upper_bound) {

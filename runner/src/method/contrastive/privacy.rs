@@ -48,9 +48,9 @@ pub(super) fn of_matrices(
     notes.extend(earlier(&plan.spent));
     notes.extend(matrix_notes(&plan, setup.federation));
     plan.note(notes);
-    plan.read(setup.federation.reads().iter().map(|read| read.note()));
+    plan.leave_uncovered(setup.federation.reads().iter().map(|read| read.note()));
     if setup.federation.private_scale().is_some() {
-        plan.read([
+        plan.leave_uncovered([
             "The features are scaled by moments that protect whole devices and not examples: this \
              epsilon does not cover them."
                 .to_owned(),

@@ -28,9 +28,10 @@ pub struct Charge {
     /// wrote none, so that nobody knows what their rounds released.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_digest: bool,
-    /// Whether the run also read private rows without noise, which no charge covers.
+    /// Whether the run also released something that no charge covers: it read private rows without
+    /// noise, for example.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub reads_rows: bool,
+    pub has_uncovered: bool,
 }
 
 /// What a round released, once it is known.
@@ -107,13 +108,12 @@ pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> V
         "Some rounds were repeated, and the ledger does not show that they released the same as \
          before: each counts twice, which covers both releases only if their noise is independent.",
     );
-    let reads = any(|charge| charge.reads_rows).then_some(
-        "A run of this ledger read private rows without noise, which no charge covers: its own \
-         statement names the step.",
+    let uncovered = any(|charge| charge.has_uncovered).then_some(
+        "A run of this ledger released something that no charge covers: its statement names it.",
     );
     repeated
         .into_iter()
-        .chain(reads)
+        .chain(uncovered)
         .map(str::to_owned)
         .collect()
 }

@@ -33,7 +33,7 @@ fn charge(run: &str, round: u32) -> Charge {
         repetition: 0,
         event: event(1.0, poisson()),
         has_digest: true,
-        reads_rows: false,
+        has_uncovered: false,
     }
 }
 
