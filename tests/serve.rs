@@ -170,7 +170,7 @@ fn device_noise_has_the_bits_of_the_simulation() {
         "{privacy}"
     );
     // Less noise than devices were provisioned to require.
-    let weak = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 1s \
+    let weak = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 20s \
                 --out weak --json --set rounds=1 --set privacy.trust=local --set \
                 privacy.epsilon=400 --set cohort={sampling=\"full\"}";
     wait(place.start(weak), weak).success();
