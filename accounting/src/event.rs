@@ -219,9 +219,9 @@ impl PrivacyEvent {
         events.iter().map(raise).collect()
     }
 
-    /// The number of devices of a user that the guarantee of all `events` is about, if not one.
+    /// The largest k of the events, which is that of a guarantee about all of them; `None` for 1.
     #[must_use]
-    pub fn most_devices_per_user(events: &[Self]) -> Option<u32> {
+    pub fn max_devices_per_user(events: &[Self]) -> Option<u32> {
         let devices = events.iter().map(|event| event.devices_per_user.get());
         devices.max().filter(|devices| *devices > 1)
     }

@@ -207,7 +207,7 @@ fn impossible_users_are_refused() {
 
 /// Events about users with fewer devices count as if about those with most.
 #[test]
-fn the_most_devices_per_user_count_in_every_event() {
+fn the_largest_number_of_devices_per_user_counts_in_every_event() {
     let at = Delta::new(1e-5).unwrap();
     let of = |events: &[PrivacyEvent]| Accountant::Pld.epsilon(events, at).unwrap().epsilon;
     let mixed = of(&[poisson(0.05, 2.0, 10, 1), poisson(0.05, 2.0, 10, 3)]);

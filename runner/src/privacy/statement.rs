@@ -202,7 +202,7 @@ impl PrivacyStatement {
             releases_per_round: Some(event.releases).filter(|releases| *releases != 1),
             unit: event.unit,
             trust: event.trust,
-            devices_per_user: PrivacyEvent::most_devices_per_user(events),
+            devices_per_user: PrivacyEvent::max_devices_per_user(events),
             advantage: trade_off.advantage(),
             hit_rate_at_1_percent: trade_off.true_positive_rate(0.01),
             notes: notes(estimate, events, event),
