@@ -65,8 +65,8 @@ impl Identity {
 pub struct Policy {
     /// Participations in its life, at most.
     pub budget: Budget,
-    /// Smallest noise multiplier of its own noise, in units of 2⁻³²: of its update, or of its update
-    /// and the bit of adaptive clipping together. 0 trusts the coordinator to add the noise.
+    /// Smallest noise multiplier of its own noise, in units of 2⁻³²: of its update, or of its
+    /// update and the bit of adaptive clipping together. 0 trusts the coordinator to add the noise.
     pub min_noise_multiplier: u64,
     /// Epochs in a round, at most.
     pub max_epochs: u32,
