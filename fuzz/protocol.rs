@@ -9,6 +9,7 @@ pub mod session;
 
 use std::num::NonZeroU32;
 
+use smolfed_core::bit::BitRequest;
 use smolfed_core::model::ModelKind;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
@@ -106,6 +107,9 @@ fn invitation(choice: u8) -> Invitation {
         gradient_smoothing: None,
         grid: Grid::new(ClipNorm::new(0.5).expect("a valid norm"), 16).expect("a valid grid"),
         noise: (choice & 16 != 0).then_some(noise),
+        bit: (choice & 32 != 0).then_some(BitRequest {
+            noise: (choice & 16 != 0).then_some(noise),
+        }),
     }
 }
 

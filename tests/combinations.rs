@@ -80,7 +80,7 @@ fn a_pair_that_makes_no_sense_is_refused_by_the_name_of_the_method() {
         (
             format!("{serve} --set method=pmtl {FULL}"),
             "\"pmtl\"",
-            "version 1 of the protocol",
+            "the protocol has only one model",
         ),
         (
             format!(

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use smolfed::device::flash::FileFlash;
+use smolfed_core::bit::{BitRequest, clip_bit};
 use smolfed_core::client::Client;
 use smolfed_core::ledger::{Budget, Ledger, MaxJump};
 use smolfed_core::model::{Const, ModelKind, Softmax};
@@ -26,7 +27,7 @@ use smolfed_core::wire::link::{CoordinatorEnd, Link, greet, open_greeting};
 use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{
     Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values, Welcome,
-    is_greeting, update_chunks,
+    is_greeting,
 };
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 use smolfed_core::wire::{Direction, pack};
@@ -167,14 +168,16 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
         gradient_smoothing: None,
         grid: Grid::new(ClipNorm::new(0.3).unwrap(), 16).unwrap(),
         noise,
+        // The first round has a fixed clip norm, the others adapt theirs.
+        bit: (round > 3).then_some(BitRequest { noise }),
     };
     let model = (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect();
     // Nonces of a coordinator that was started for this round.
     Coordinator::new(Key::from_secret(KEY), round, invitation, model)
 }
 
-/// What the simulator computes.
-fn expected(other: &Coordinator) -> Vec<i64> {
+/// What the simulator computes: the update, and its bit if that is asked for.
+fn expected(other: &Coordinator) -> (Vec<i64>, Option<i64>) {
     let stream = |purpose| {
         Root::from_seed(SEED).stream(StreamId {
             purpose,
@@ -189,13 +192,20 @@ fn expected(other: &Coordinator) -> Vec<i64> {
     let global = other.model.clone().try_into().unwrap();
     let order = &mut stream(Purpose::BatchShuffle);
     let training = other.invitation.training();
-    client.train(&samples, &global, &training, order).unwrap();
+    let report = client.train(&samples, &global, &training, order).unwrap();
     let quantizer = client.quantizer(&other.invitation.grid).unwrap();
     let mut sum = client.update().map(|x| i64::from(quantizer.get(x)));
     if let Some(noise) = other.invitation.noise {
         noise.add_to(&mut sum, &mut stream(Purpose::DeviceNoise));
     }
-    sum.to_vec()
+    let bit = other.invitation.bit.map(|request| {
+        let mut bit = [clip_bit(&other.invitation.grid, report.norm)];
+        if let Some(noise) = request.noise {
+            noise.add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise));
+        }
+        bit[0]
+    });
+    (sum.to_vec(), bit)
 }
 
 /// Runs a round until it is done or declined, or until `stop` returns true for what the board sent.
@@ -249,7 +259,8 @@ fn undisturbed(running: &mut Running, other: &mut Coordinator) {
 }
 
 fn assert_update(board: &Board, other: &Coordinator, what: &str) {
-    let is_right = other.integers == expected(other);
+    let (update, bit) = expected(other);
+    let is_right = other.integers == update && other.bit == bit;
     assert!(is_right, "{}: {what}: round {}", board.target, other.round);
 }
 

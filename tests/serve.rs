@@ -180,6 +180,46 @@ fn device_noise_has_the_bits_of_the_simulation() {
     }
 }
 
+/// The clip norm that the bits of real and simulated devices lead to is that of a simulation: each
+/// round's model depends on it.
+#[test]
+fn devices_send_the_bit_of_an_adaptive_clip_norm() {
+    for (trust, weaker) in [("central", ""), ("local", "400")] {
+        let place = Place::new();
+        let settings = format!(
+            "{FULL} --set rounds=6 --set privacy.trust={trust} --set privacy.clip_norm=adaptive"
+        );
+        // For the second run with less noise as well.
+        provision(&place, &format!("{settings} --budget 20"));
+        let devices = Device::start_all(&place, 0..4);
+        let arguments = serve("20s", &settings);
+        let outcome = wait(place.start(&arguments), &arguments).success();
+        assert_eq!(outcome.json()["rounds"], 6, "{outcome}");
+        for device in 0..4 {
+            assert_eq!(part_of(&place, "served", device).0.len(), 6, "{outcome}");
+        }
+        assert_is_the_simulation(&place, "served");
+        let clip_norms = |out: &str| -> Vec<String> {
+            let rounds = lines(&place.path(out).join("metrics.jsonl"));
+            let values = rounds.iter().map(|round| round["clip_norm"].to_string());
+            values.collect()
+        };
+        let served = clip_norms("served");
+        assert_eq!(served, clip_norms("served-replay"));
+        let changes = served.windows(2).filter(|pair| pair[0] != pair[1]);
+        assert_eq!(changes.count(), 5, "{served:?}");
+        if !weaker.is_empty() {
+            // The budget of the noise that update and bit share, not that of the update alone.
+            let weak = arguments.replace("--out served", "--out weak");
+            let weak = format!("{weak} --set privacy.epsilon={weaker}");
+            wait(place.start(&weak), &weak).success();
+            let (_, missing) = part_of(&place, "weak", 0);
+            assert!(missing[0].contains("less noise"), "{missing:?}");
+        }
+        drop(devices);
+    }
+}
+
 #[test]
 fn an_unresponsive_device_costs_its_own_update_and_the_time_out() {
     let place = Place::new();
@@ -341,8 +381,9 @@ const BAD_CALLS: &[(&str, &str)] = &[
         "clip_norm",
     ),
     (
-        "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy.clip_norm=adaptive",
-        "whether an update was clipped",
+        "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy.clip_norm=adaptive --set \
+         privacy.adaptive.initial=1e-10",
+        "`privacy.adaptive.initial` is 0.0000000001: it must be from 2^-30 to 2^30",
     ),
     (
         "serve --keys fleet/keys.toml LISTEN --simulated 9 --set privacy.clip_norm=1e-10",

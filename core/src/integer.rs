@@ -1,4 +1,4 @@
-//! Division and square roots of 64-bit integers, bit by bit.
+//! Division and square roots of 64-bit integers, bit by bit, and products of many of them.
 //!
 //! A processor without a division of 64 bits has it from the compiler's library, which is made to
 //! be fast: nearly a kilobyte for each kind. Here they are needed a few times a round, so one short
@@ -44,6 +44,44 @@ pub(crate) const fn square_root(square: u64) -> u64 {
     root
 }
 
+/// An integer of 384 bits, the lowest 64 of them first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
+pub(crate) struct Wide([u64; 6]);
+
+impl Wide {
+    /// The product of these factors, which must fit.
+    #[inline(never)]
+    pub(crate) fn product(factors: &[u64]) -> Self {
+        let mut product = [1, 0, 0, 0, 0, 0];
+        for factor in factors {
+            let mut carry = 0;
+            for digit in &mut product {
+                // (2⁶⁴ − 1)² + 2⁶⁴ − 1 is below 2¹²⁸.
+                let wide = u128::from(*digit) * u128::from(*factor) + u128::from(carry);
+                (*digit, carry) = (wide as u64, (wide >> 64) as u64);
+            }
+        }
+        Self(product)
+    }
+
+    /// The sum, which must fit.
+    pub(crate) fn plus(mut self, other: &Self) -> Self {
+        let mut carry = false;
+        for (digit, other) in self.0.iter_mut().zip(other.0) {
+            let (sum, first) = digit.overflowing_add(other);
+            let (sum, second) = sum.overflowing_add(u64::from(carry));
+            (*digit, carry) = (sum, first || second);
+        }
+        self
+    }
+
+    /// Whether it is at most `limit`.
+    pub(crate) fn is_at_most(&self, limit: &Self) -> bool {
+        self.0.iter().rev().le(limit.0.iter().rev())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +104,41 @@ mod tests {
         fn roots_are_those_of_the_compiler(square in any::<u64>(), spare in 0_u32..64) {
             prop_assert_eq!(square_root(square >> spare), (square >> spare).isqrt());
         }
+    }
+
+    proptest! {
+        /// Numbers that also fit the compiler's, shifted by whole digits.
+        #[test]
+        fn wide_integers_are_those_of_the_compiler(
+            a in any::<u64>(), b in any::<u64>(), c in any::<u64>(), d in any::<u64>(),
+            digits in 0_usize..5,
+        ) {
+            let shift = [1 << 32; 8];
+            let wide = |x: u64, y: u64| {
+                Wide::product(&[&[x, y], &shift[..2 * digits.min(3)]].concat())
+            };
+            let (first, second) = (u128::from(a) * u128::from(b), u128::from(c) * u128::from(d));
+            prop_assert_eq!(wide(a, b).is_at_most(&wide(c, d)), first <= second);
+            // (a + c) b = a b + c b, with a carry into the next digit.
+            let (sum, carry) = a.overflowing_add(c);
+            let mut expected = wide(sum, b);
+            if carry {
+                expected = expected.plus(&Wide::product(&[
+                    &[1 << 32, 1 << 32, b],
+                    &shift[..2 * digits.min(3)],
+                ].concat()));
+            }
+            prop_assert_eq!(wide(a, b).plus(&wide(c, b)), expected);
+        }
+    }
+
+    #[test]
+    fn the_widest_product_fits() {
+        let largest = Wide::product(&[u64::MAX; 6]);
+        assert!(largest.is_at_most(&Wide([u64::MAX; 6])));
+        assert!(!Wide([u64::MAX; 6]).is_at_most(&largest));
+        assert_eq!(largest.0[0], 1, "(2⁶⁴ − 1)⁶ modulo 2⁶⁴");
+        assert_eq!(largest.0[5], u64::MAX - 5);
     }
 
     #[test]

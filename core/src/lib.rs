@@ -43,6 +43,7 @@
 //! | [`contrast`] | learning without labels, and correlation matrices with noise |
 //! | [`clip`] | L2 clipping |
 //! | [`quantize`] | the integer grid and its exact bound |
+//! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
 //! | [`noise`] | the exact discrete Gaussian |
 //! | [`smooth`] | in-place Laplacian smoothing |
 //! | [`stream`] | named random streams |
@@ -79,6 +80,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod bit;
 pub mod client;
 pub mod clip;
 pub mod contrast;

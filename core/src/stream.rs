@@ -63,6 +63,8 @@ pub enum Purpose {
     ServerMomentNoise = 12,
     /// Noise that a device adds to the moments of its features (local trust).
     DeviceMomentNoise = 13,
+    /// Noise that a device adds to the bit that says whether its update was clipped (local trust).
+    DeviceBitNoise = 14,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.

@@ -34,7 +34,7 @@ mod tests;
 pub use frame::BODY_BYTES;
 
 /// The version of the protocol.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// The version in the header of greeting frames, in which the version is agreed: it never changes.
 pub const GREETING_VERSION: u8 = 0;

@@ -22,7 +22,10 @@ use super::{Action, KEY, PARAMETERS, Script, invitation, raw, shape, stream};
 /// and accept no update beyond its bound.
 pub fn coordinator(bytes: &[u8]) {
     let mut script = Script(bytes);
-    let local_noise = script.byte().is_some_and(|byte| byte & 1 != 0);
+    let settings = script.byte().unwrap_or(0);
+    let local_noise = settings & 1 != 0;
+    // Of `invitation`: noise, and a bit.
+    let choice = 1 | (settings & 3) << 4;
     let terms = Terms {
         shape: shape(),
         local_noise,
@@ -40,7 +43,7 @@ pub fn coordinator(bytes: &[u8]) {
     let mut device = Device {
         link: None,
         round: 0,
-        local_noise,
+        choice,
     };
     let mut now = Duration::ZERO;
     while let Some(action) = script.next() {
@@ -50,7 +53,7 @@ pub fn coordinator(bytes: &[u8]) {
             Action::Reconnect => coordinator.reconnect(),
             Action::NextRound => {
                 device.round += 1;
-                coordinator.next_round(device.round, local_noise);
+                coordinator.next_round(device.round, choice);
             }
             _ => {}
         }
@@ -78,11 +81,11 @@ impl Coordinator {
         self.connection = Connection::new(ConnectionId(self.connections));
     }
 
-    fn next_round(&mut self, number: u32, local_noise: bool) {
+    fn next_round(&mut self, number: u32, choice: u8) {
         self.close();
         let next = Arc::new(Offer {
             number,
-            invitation: invitation(if local_noise { 17 } else { 1 }),
+            invitation: invitation(choice),
             model: vec![0.5; PARAMETERS],
         });
         for peer in self.registry.peers.values_mut() {
@@ -120,7 +123,8 @@ impl Coordinator {
 struct Device {
     link: Option<Link<DeviceEnd>>,
     round: u32,
-    local_noise: bool,
+    /// Selects the invitation.
+    choice: u8,
 }
 
 impl Device {
@@ -157,10 +161,14 @@ impl Device {
             0 => self.seal(self.round, &Message::Ready([choice / 128; 8])),
             1 => self.seal(self.round, &Message::WantModel(index)),
             _ => {
-                let width = invitation(if self.local_noise { 16 } else { 0 }).width();
+                let asked = invitation(self.choice);
+                let mut width = asked.width();
                 let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
                 let before = usize::from(index) * count;
-                let left = PARAMETERS.saturating_sub(before).min(count);
+                let mut left = PARAMETERS.saturating_sub(before).min(count);
+                if let (0, Some(bit_width)) = (left, asked.bit_width()) {
+                    (width, left) = (bit_width, 1);
+                }
                 let packed = [choice / 64; UPDATE_CHUNK_BYTES];
                 let length = pack::packed_bytes(width, left);
                 let chunk = UpdateChunk {

@@ -46,7 +46,7 @@ pub use encoding::Encoding;
 pub use fault::Fault;
 pub use mechanism::Mechanism;
 pub use message::{Message, Messages};
-pub use received::ReceivedUpdate;
+pub use received::{InvalidUpdate, ReceivedUpdate};
 pub use settings::{Channel, Release, Timing};
 pub use sum::{PrivateSum, Released, SimulatedSum};
 pub use uploads::{Outcome, Uploads};

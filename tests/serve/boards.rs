@@ -48,7 +48,8 @@ fn terminal(qemu: &mut Child) -> String {
     format!("/dev/{}", name.expect("QEMU names the terminal"))
 }
 
-/// As real boards are connected: not a socket, but a terminal with a speed and modes.
+/// As real boards are connected: not a socket, but a terminal with a speed and modes. The clip norm
+/// is adaptive.
 #[test]
 fn a_board_on_a_serial_line_takes_part() {
     let board = named(CORTEX_M4F);
@@ -58,7 +59,7 @@ fn a_board_on_a_serial_line_takes_part() {
     let place = Place::new();
     let call = format!(
         "provision --devices 0..1 --out fleet --with-data --seed 7 {FULL} --set rounds=3 \
-         --budget 100"
+         --set privacy.clip_norm=adaptive --budget 100"
     );
     place.smolfed(&call).success();
     let (page, ledger) = (
@@ -71,7 +72,7 @@ fn a_board_on_a_serial_line_takes_part() {
     let line = terminal(&mut running.0);
     let arguments = format!(
         "serve --keys fleet/keys.toml --device serial:{line} --simulated 53 --seed 7 --timeout 20s \
-         --out served --json {FULL} --set rounds=3"
+         --out served --json {FULL} --set rounds=3 --set privacy.clip_norm=adaptive"
     );
     let outcome = wait(place.start(&arguments), &arguments).success();
     assert_eq!(outcome.json()["rounds"], 3, "{outcome}");

@@ -23,7 +23,7 @@ def cobs(raw):
     return b"".join(bytes([len(piece) + 1]) + piece for piece in raw.split(b"\0")) + b"\0"
 
 
-def frame(key, direction, kind, body, round=0, sequence=0, version=2):
+def frame(key, direction, kind, body, round=0, sequence=0, version=3):
     tagged = struct.pack("<BBII", version, kind, round, sequence) + body
     tag = hashlib.blake2s(bytes([direction]) + tagged, key=key, digest_size=16).digest()
     return cobs(tagged + tag + struct.pack("<I", zlib.crc32(tagged + tag)))
@@ -51,7 +51,10 @@ def packed(values, width):
 SHAPE = struct.pack("<BHH", 3, 64, 10)
 SESSION = session_key()
 ROOT = bytes(range(32, 64))
-HELLO = struct.pack("<I", DEVICE) + DEVICE_NONCE + bytes([2, 2]) + SHAPE + bytes([1])
+HELLO = struct.pack("<I", DEVICE) + DEVICE_NONCE + bytes([3, 3]) + SHAPE + bytes([1])
+NO_BIT, BIT, BIT_WITH_NOISE = [
+    struct.pack("<BQQ", *bit) for bit in [(0, 0, 0), (1, 0, 0), (1, 9 << 20, 4)]
+]
 INVITATION = SHAPE + struct.pack(
     "<IIfffBffBQQ", 5, 10, 0.125, 0.0, 0.0, 1, 2.0, 0.5, 20, 11 << 20, 10
 )
@@ -59,6 +62,15 @@ CENTRAL = SHAPE + struct.pack("<IIfffBffBQQ", 1, 1, 0.5, 0.25, 1.0, 0, 0.0, 1.0,
 MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
 VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
 UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
+# The bit +2^b of an update without noise of the device, b = 20; it is not negated with the update.
+UPDATE_BIT = struct.pack("<HB", 4, 1) + packed([2**20], 22)
+
+
+def noisy_width(grid_bits, numerator, denominator):
+    """Bits of a value with noise of the device on the line."""
+    return 1 + (2**grid_bits + 12 * (numerator // denominator + 1)).bit_length()
+
+
 
 cases = [
     ("call", TO_DEVICE, frame(bytes(32), TO_DEVICE, 1, b"", version=0)),
@@ -66,7 +78,7 @@ cases = [
     (
         "welcome",
         TO_DEVICE,
-        frame(SESSION, TO_DEVICE, 3, bytes([2]) + COORDINATOR_NONCE, version=0),
+        frame(SESSION, TO_DEVICE, 3, bytes([3]) + COORDINATOR_NONCE, version=0),
     ),
     (
         "refused",
@@ -78,15 +90,27 @@ cases = [
         TO_COORDINATOR,
         frame(SESSION, TO_COORDINATOR, 16, ledger_fingerprint(), 0, 1),
     ),
-    ("invitation, local trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, INVITATION, 7, 1)),
-    ("invitation, central trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, CENTRAL, 8, 2)),
+    ("invitation, local trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, INVITATION + NO_BIT, 7, 1)),
+    ("invitation, central trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, CENTRAL + NO_BIT, 8, 2)),
+    (
+        "invitation, adaptive, local trust",
+        TO_DEVICE,
+        frame(SESSION, TO_DEVICE, 17, INVITATION + BIT_WITH_NOISE, 9, 3),
+    ),
+    (
+        "invitation, adaptive, central trust",
+        TO_DEVICE,
+        frame(SESSION, TO_DEVICE, 17, CENTRAL + BIT, 10, 4),
+    ),
     ("want model", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 18, b"\2\0", 7, 2)),
     ("model chunk", TO_DEVICE, frame(SESSION, TO_DEVICE, 19, MODEL, 7, 3)),
     ("update chunk", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 20, UPDATE, 7, 3)),
+    ("update chunk, bit", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 20, UPDATE_BIT, 10, 4)),
     ("want update", TO_DEVICE, frame(SESSION, TO_DEVICE, 21, b"\4\0", 7, 4)),
     ("done", TO_DEVICE, frame(SESSION, TO_DEVICE, 22, b"", 7, 5)),
     ("decline", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\1", 8, 4)),
     ("decline, too far ahead", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\t", 8, 5)),
+    ("decline, settings", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\n", 8, 6)),
     ("abort", TO_DEVICE, frame(SESSION, TO_DEVICE, 24, b"\2", 8, 6)),
     ("wait", TO_DEVICE, frame(SESSION, TO_DEVICE, 25, b"", 0, 7)),
 ]
@@ -99,7 +123,7 @@ if __name__ == "__main__":
                 "direction 1 to the device and 2 to the coordinator.",
                 "source": "wire.py beside this file, from docs/protocol.md; RFC 7693 and the CRC-32 of "
                 "IEEE 802.3 as Python's hashlib and zlib have them.",
-                "version": 2,
+                "version": 3,
                 "device": DEVICE,
                 "device_key": DEVICE_KEY.hex(),
                 "device_nonce": DEVICE_NONCE.hex(),
@@ -109,6 +133,10 @@ if __name__ == "__main__":
                 "root": ROOT.hex(),
                 "root_of_streams": root_of_streams(ROOT, LEDGER_NONCE).hex(),
                 "packed": {"width": 21, "values": VALUES, "bytes": packed(VALUES, 21).hex()},
+                "noisy_widths": [
+                    {"bits": bits, "sigma": sigma, "width": noisy_width(bits, *sigma)}
+                    for bits, sigma in [(20, (11 << 20, 10)), (20, (9 << 20, 4)), (4, (1, 3))]
+                ],
                 "cases": [
                     {"name": name, "direction": direction, "frame": frame.hex()}
                     for name, direction, frame in cases

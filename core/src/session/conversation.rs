@@ -14,7 +14,7 @@ use crate::{
         mac::{Key, Nonce},
         message::{
             Decline, Hello, MODEL_CHUNK, Message, PackedInvitation, Refused, Shape, Values,
-            Welcome, is_greeting, model_chunks, update_chunks,
+            Welcome, is_greeting, model_chunks,
         },
         refusal::{Refusal, Refusals},
     },
@@ -195,9 +195,11 @@ where
                 Ok(Answer::Nothing)
             }
             (Message::WantUpdate(index), Phase::Sending) => {
-                let chunks =
-                    update_chunks(self.device.memory.global.len(), round.invitation.width());
-                if *index == round.chunk + 1 && usize::from(*index) < chunks {
+                let chunks = round
+                    .invitation
+                    .update_chunks(self.device.memory.global.len());
+                let is_next = index.checked_sub(1) == Some(round.chunk);
+                if is_next && usize::from(*index) < chunks {
                     round.chunk = *index;
                     self.repetitions = 0;
                 } else if *index != round.chunk {
@@ -234,12 +236,7 @@ where
             }
             return Ok(Answer::Decline(number, reason));
         }
-        self.round = Some(Round {
-            number,
-            invitation,
-            chunk: 0,
-            negated: false,
-        });
+        self.round = Some(Round::new(number, invitation));
         self.phase = Phase::Receiving;
         self.repetitions = 0;
         Ok(Answer::Go)

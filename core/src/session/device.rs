@@ -110,10 +110,9 @@ impl<M: Model, F: NorFlash> Device<'_, M, F> {
     #[inline(always)]
     pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
         let policy = &self.policy;
-        let bits = invitation.grid.bits();
         if Shape::of(&self.model) != Some(invitation.shape) {
             Err(Decline::Shape)
-        } else if !policy.accepts_noise(invitation.noise.as_ref(), bits) {
+        } else if !policy.accepts_noise(invitation) {
             Err(Decline::Noise)
         } else if invitation.epochs > policy.max_epochs {
             Err(Decline::Work)

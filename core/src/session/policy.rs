@@ -1,8 +1,8 @@
 //! Who a device is, and what it agrees to whatever a coordinator asks for.
 
 use crate::{
+    integer::Wide,
     ledger::{Budget, LedgerNonce, MaxJump},
-    noise::DiscreteGaussian,
     stream::{Purpose, Root, Stream, StreamId},
     wire::{mac::Key, message::Invitation},
 };
@@ -65,8 +65,8 @@ impl Identity {
 pub struct Policy {
     /// Participations in its life, at most.
     pub budget: Budget,
-    /// Smallest noise multiplier of its own noise, in units of 2⁻³²; 0 trusts the coordinator to
-    /// add the noise.
+    /// Smallest noise multiplier of its own noise, in units of 2⁻³²: of its update, or of its
+    /// update and the bit of adaptive clipping together. 0 trusts the coordinator to add the noise.
     pub min_noise_multiplier: u64,
     /// Epochs in a round, at most.
     pub max_epochs: u32,
@@ -88,14 +88,29 @@ impl Policy {
             && penalties.iter().all(|x| x.to_bits() << 1 <= max << 1)
     }
 
-    /// Whether σ ≥ z · 2^b, exactly: numerator · 2^32 ≥ multiplier · 2^b · denominator.
-    pub(super) fn accepts_noise(&self, noise: Option<&DiscreteGaussian>, grid_bits: u32) -> bool {
-        let (numerator, denominator) = match noise {
-            None => return self.min_noise_multiplier == 0,
-            Some(noise) => noise.sigma(),
+    /// Whether update and bit together cost no more than an update under the smallest noise
+    /// multiplier z: 1/z_Δ² + 1/z_b² ≤ 1/z² (Andrew, Thakkar, McMahan, Ramaswamy 2021,
+    /// arXiv:1905.03871, Theorem 1). Without a bit that is z_Δ ≥ z.
+    ///
+    /// Exactly, in integers, whatever the invitation carries. With z = m/2³², z_Δ = n/(d 2^b) and
+    /// z_b = n_b/(d_b 2^b), and both sides times 2⁶⁴ (m n n_b)²:
+    /// `4^b m² (d² n_b² + d_b² n²) ≤ 2⁶⁴ n² n_b²`.
+    /// m < 2⁶⁴, n ≤ 2⁵², d ≤ 2⁴⁸ and b ≤ 24: the left side is below 2³⁷⁷.
+    pub(super) fn accepts_noise(&self, invitation: &Invitation) -> bool {
+        let Some(noise) = &invitation.noise else {
+            return self.min_noise_multiplier == 0;
         };
-        // multiplier · denominator ≤ ⌊numerator · 2^32 / 2^b⌋: 112 bits, and 84.
-        let min = u128::from(self.min_noise_multiplier) * u128::from(denominator);
-        min <= (u128::from(numerator) << 32) >> grid_bits
+        let (m, (n, d)) = (self.min_noise_multiplier, noise.sigma());
+        // No bit costs what one under infinite noise would, and one without noise everything.
+        let (bit_n, bit_d) = match invitation.bit.map(|bit| bit.noise) {
+            None => (1, 0),
+            Some(None) => (0, 1),
+            Some(Some(noise)) => noise.sigma(),
+        };
+        let scale = 1 << (2 * invitation.grid.bits());
+        let update = Wide::product(&[m, m, d, d, bit_n, bit_n, scale]);
+        let bit = Wide::product(&[m, m, bit_d, bit_d, n, n, scale]);
+        let limit = Wide::product(&[n, n, bit_n, bit_n, 1 << 32, 1 << 32]);
+        update.plus(&bit).is_at_most(&limit)
     }
 }

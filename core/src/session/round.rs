@@ -1,13 +1,17 @@
 //! A round from the model to the update: train, clip, quantise, add the device's noise, pack.
 
+use core::slice;
+
 use embedded_storage::nor_flash::NorFlash;
 
 use super::device::{Device, Memory};
 use crate::{
+    bit::clip_bit,
     model::Model,
+    noise::DiscreteGaussian,
     quantize::Quantizer,
     samples::Samples,
-    stream::Purpose,
+    stream::{Purpose, Stream},
     train::{Workspace, local_update},
     wire::{
         message::{Decline, Invitation, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
@@ -24,11 +28,37 @@ pub(super) struct Round {
     pub(super) chunk: u16,
     /// See [`UpdateChunk::negated`](crate::wire::message::UpdateChunk::negated).
     pub(super) negated: bool,
+    /// The bit of adaptive clipping as it is sent.
+    pub(super) bit: Halves,
+}
+
+/// An integer as it is sent, in two halves.
+#[derive(Clone, Copy)]
+pub(super) struct Halves {
+    low: u32,
+    high: u32,
+}
+
+/// What training leaves for [`Round::finish`]: how to quantise the update, and its bit.
+pub(super) struct Trained {
+    quantizer: Quantizer,
+    bit: i64,
 }
 
 impl Round {
+    /// A round whose model is to come.
+    pub(super) const fn new(number: u32, invitation: Invitation) -> Self {
+        Self {
+            number,
+            invitation,
+            chunk: 0,
+            negated: false,
+            bit: Halves { low: 0, high: 0 },
+        }
+    }
+
     /// The current chunk of the update, once training has ended.
-    pub(super) fn update_chunk<'a>(&self, work: &'a Workspace<'_>) -> UpdateChunk<'a> {
+    pub(super) fn update_chunk<'a>(&'a self, work: &'a Workspace<'_>) -> UpdateChunk<'a> {
         let width = self.invitation.width();
         let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
         let part = |vector: &'a [f32]| {
@@ -37,14 +67,17 @@ impl Round {
             let rest = vector.get(start..).unwrap_or_default();
             rest.get(..count).unwrap_or(rest)
         };
+        let (mut low, mut high, mut width) = (part(work.update), part(work.local), width);
+        // The bit comes behind the last entry.
+        if let (true, Some(bit_width)) = (low.is_empty(), self.invitation.bit_width()) {
+            low = slice::from_ref(&self.bit.low);
+            high = slice::from_ref(&self.bit.high);
+            width = bit_width;
+        }
         UpdateChunk {
             index: self.chunk,
             negated: self.negated,
-            packed: Packed::Halves {
-                low: part(work.update),
-                high: part(work.local),
-                width,
-            },
+            packed: Packed::Halves { low, high, width },
         }
     }
 
@@ -78,11 +111,11 @@ impl Round {
         Ok(())
     }
 
-    /// Trains and clips; how to quantise the update, if there is one.
+    /// Trains and clips; what is to be sent, if there is an update.
     ///
     /// Its stack is gone when the noise is drawn.
     #[inline(never)]
-    fn trained<M, F, S>(&self, device: &mut Device<'_, M, F>, samples: &S) -> Option<Quantizer>
+    fn trained<M, F, S>(&self, device: &mut Device<'_, M, F>, samples: &S) -> Option<Trained>
     where
         M: Model,
         S: Samples<Target = M::Target>,
@@ -94,7 +127,7 @@ impl Round {
             order,
             scratch,
         } = work;
-        local_update(
+        let report = local_update(
             &device.model,
             samples,
             global,
@@ -108,35 +141,59 @@ impl Round {
             },
         )
         .ok()?;
-        self.invitation.grid.quantizer(update).ok()
+        let grid = &self.invitation.grid;
+        Some(Trained {
+            quantizer: grid.quantizer(update).ok()?,
+            bit: clip_bit(grid, report.norm),
+        })
     }
 
-    /// Quantises the update, or zeros without one, and adds the device's noise: here and nowhere
-    /// else. What is to be sent takes the place of the update, of which nothing is left.
+    /// Quantises the update, or zeros without one, and adds the device's noise to it and to its
+    /// bit: here and nowhere else. What is to be sent takes the place of the update, of which
+    /// nothing is left.
     #[inline(never)]
-    fn finish<M, F>(&mut self, device: &mut Device<'_, M, F>, quantizer: Option<Quantizer>) {
+    pub(super) fn finish<M, F>(&mut self, device: &mut Device<'_, M, F>, trained: Option<Trained>) {
         let Workspace { update, local, .. } = &mut device.memory.work;
-        let Invitation { grid, noise, .. } = &self.invitation;
+        let Invitation {
+            grid, noise, bit, ..
+        } = &self.invitation;
+        let quantizer = trained.as_ref().map(|trained| trained.quantizer);
         let integer = |x| quantizer.map_or(0, |quantizer| quantizer.get(x));
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
         self.negated = noise.is_none() && update.iter().any(|x| integer(*x) == largest);
         self.chunk = 0;
-        let mut noise = noise.as_ref().map(|noise| {
-            let stream = device.identity.stream(Purpose::DeviceNoise, self.number);
-            (noise, stream)
-        });
-        for (low, high) in patterns_mut(update).iter_mut().zip(patterns_mut(local)) {
-            let mut value = i64::from(integer(f32::from_bits(*low)));
-            if let Some((noise, stream)) = &mut noise {
-                value = value.wrapping_add(noise.sample(stream));
-            } else if self.negated {
-                value = -value;
-            }
-            // Two halves, in the places of two parameters that training no longer needs.
-            (*low, *high) = (value as u32, (value >> 32) as u32);
+        // Two halves, in the places of two parameters that training no longer needs.
+        let (low, high) = (patterns_mut(update), patterns_mut(local));
+        for (low, high) in low.iter_mut().zip(&mut *high) {
+            let value = i64::from(integer(f32::from_bits(*low)));
+            (*low, *high) = halves(if self.negated { -value } else { value });
+        }
+        let stream = |purpose| device.identity.stream(purpose, self.number);
+        if let Some(noise) = noise {
+            add_noise(noise, stream(Purpose::DeviceNoise), low, high);
+        }
+        let Halves { low, high } = &mut self.bit;
+        (*low, *high) = halves(trained.map_or(0, |trained| trained.bit));
+        if let Some(noise) = bit.as_ref().and_then(|bit| bit.noise.as_ref()) {
+            let (low, high) = (slice::from_mut(low), slice::from_mut(high));
+            add_noise(noise, stream(Purpose::DeviceBitNoise), low, high);
         }
     }
+}
+
+/// Adds a fresh value to each integer, in order. Once in the flash, for updates and bits.
+#[inline(never)]
+fn add_noise(noise: &DiscreteGaussian, mut stream: Stream, low: &mut [u32], high: &mut [u32]) {
+    for (low, high) in low.iter_mut().zip(high) {
+        let value = i64::from(*high as i32) << 32 | i64::from(*low);
+        (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
+    }
+}
+
+/// The lower and the upper half of an integer.
+const fn halves(value: i64) -> (u32, u32) {
+    (value as u32, (value >> 32) as u32)
 }
 
 /// The memory of numbers as that of integers.

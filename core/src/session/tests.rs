@@ -6,6 +6,7 @@ use std::{format, string::ToString, vec, vec::Vec};
 
 use super::*;
 use crate::{
+    bit::BitRequest,
     client::Client,
     ledger::{Budget, MaxJump, tests::Ram},
     model::{Const, Linear, ModelKind, Softmax},
@@ -23,13 +24,14 @@ use crate::{
         mac::Key,
         message::{
             Abort, Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values,
-            Welcome, WhyRefused, is_greeting, update_chunks,
+            Welcome, WhyRefused, is_greeting,
         },
         pack,
         refusal::Refusal,
     },
 };
 
+mod bit;
 mod coordinator;
 mod line;
 mod stream;
@@ -116,6 +118,7 @@ fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
         gradient_smoothing: None,
         grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
         noise,
+        bit: None,
     }
 }
 
@@ -140,13 +143,18 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
 
 /// What the simulator computes: the same client without a wire.
 fn expected(round: u32, invitation: &Invitation) -> Vec<i64> {
+    simulated(round, invitation).0
+}
+
+/// [`expected`], and the norm of the update before its last clipping.
+fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
     let mut client: Client<_, PARAMETERS, 10, 6> =
         Client::new(Softmax::new(Const::<FEATURES>, Const::<6>));
     let global = model().try_into().unwrap();
     let order = &mut stream(Purpose::BatchShuffle, round);
-    client
+    let report = client
         .train(&samples, &global, &invitation.training(), order)
         .unwrap();
     let mut integers = [0; PARAMETERS];
@@ -158,7 +166,7 @@ fn expected(round: u32, invitation: &Invitation) -> Vec<i64> {
     if let Some(noise) = invitation.noise {
         noise.add_to(&mut sum, &mut stream(Purpose::DeviceNoise, round));
     }
-    sum.to_vec()
+    (sum.to_vec(), report.norm)
 }
 
 /// What the device sends, through a line.
@@ -274,6 +282,7 @@ proptest! {
     fn a_bad_line_costs_turns_and_nothing_else(faults in vec((0u8..24, any::<u16>()), 200)) {
         let mut board = board(policy(), ledger(), 0);
         let mut other = coordinator(1, noise());
+        other.invitation = bit::adaptive(noise(), 0.5);
         let mut faults = faults.iter().cycle();
         let mut last = vec![];
         run(&mut board, &mut other, |bytes| {
@@ -295,7 +304,10 @@ proptest! {
         // A session that was lost in the middle spends the round; else the bits are right.
         match other.declined {
             Some(reason) => prop_assert_eq!(reason, Decline::RoundUsed),
-            None => prop_assert_eq!(&other.integers, &expected(1, &other.invitation)),
+            None => {
+                prop_assert_eq!(&other.integers, &expected(1, &other.invitation));
+                prop_assert!(other.bit.is_some());
+            }
         }
         prop_assert_eq!(board.ledger().past().participations, 1);
     }

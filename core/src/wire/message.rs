@@ -4,24 +4,20 @@
 //! versions of the protocol; all other kinds belong to the version that was agreed in it.
 
 use super::{
-    BODY_BYTES, Direction, VERSION,
+    Direction, VERSION,
     bytes::{Reader, Writer},
     mac::{Fingerprint, NONCE_BYTES, Nonce},
     pack,
     refusal::Refusal,
 };
 
+mod chunks;
 mod invitation;
 mod reasons;
 
+pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, model_chunks, update_chunks};
 pub use invitation::{Invitation, PackedInvitation, Shape};
 pub use reasons::{Abort, Decline, WhyRefused};
-
-/// Parameters in a full [`Message::ModelChunk`].
-pub const MODEL_CHUNK: usize = (BODY_BYTES - 2) / 4;
-
-/// Bytes of packed values in a full [`Message::UpdateChunk`].
-pub const UPDATE_CHUNK_BYTES: usize = BODY_BYTES - 3;
 
 /// A device asks for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -434,18 +430,5 @@ fn flag(byte: u8) -> Option<bool> {
         0 => Some(false),
         1 => Some(true),
         _ => None,
-    }
-}
-
-/// Chunks of a model of `parameters` parameters.
-pub const fn model_chunks(parameters: usize) -> usize {
-    parameters.div_ceil(MODEL_CHUNK)
-}
-
-/// Chunks of an update of `parameters` entries of `width` bits.
-pub const fn update_chunks(parameters: usize, width: u32) -> usize {
-    match pack::capacity(width, UPDATE_CHUNK_BYTES) {
-        0 => 0,
-        capacity => parameters.div_ceil(capacity),
     }
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use smolfed_core::wire::message::{
     Abort, Decline, Invitation, MODEL_CHUNK, Message, UPDATE_CHUNK_BYTES, UpdateChunk, Values,
-    model_chunks, update_chunks,
+    model_chunks,
 };
 use smolfed_core::wire::pack;
 use smolfed_core::wire::refusal::Refusal;
 
-use crate::release::ReceivedUpdate;
+use crate::release::{InvalidUpdate, ReceivedUpdate};
 
 /// Interval at which an unanswered invitation is repeated.
 const INVITE_INTERVAL: Duration = Duration::from_millis(500);
@@ -46,6 +46,8 @@ pub enum Absence {
     Declined(Decline),
     /// Its update exceeds the clip norm, which an honest device's cannot.
     OutOfBound,
+    /// The bit of its update has a third value, which an honest device's cannot have.
+    InvalidBit,
 }
 
 impl std::fmt::Display for Absence {
@@ -57,6 +59,9 @@ impl std::fmt::Display for Absence {
             Self::SessionLost => f.write_str("the session was lost after the model was delivered"),
             Self::Declined(reason) => write!(f, "declined: {reason}"),
             Self::OutOfBound => f.write_str("the update exceeds its bound"),
+            Self::InvalidBit => {
+                f.write_str("the bit that says whether it was clipped is neither 2^b nor -2^b")
+            }
         }
     }
 }
@@ -195,7 +200,7 @@ impl Exchange {
         if let Stage::Missing(absence) = self.stage {
             return Ok(match (message, absence) {
                 (Message::Decline(_), _) => Reply::Nothing,
-                (_, Absence::OutOfBound) => Reply::Abort(Abort::OutOfBound),
+                (_, Absence::OutOfBound | Absence::InvalidBit) => Reply::Abort(Abort::OutOfBound),
                 _ => Reply::Abort(Abort::Late),
             });
         }
@@ -243,8 +248,8 @@ impl Exchange {
                 negated: chunk.negated,
             };
         }
-        let width = self.offer.invitation.width();
-        let chunks = update_chunks(self.offer.model.len(), width);
+        let invitation = &self.offer.invitation;
+        let chunks = invitation.update_chunks(self.offer.model.len());
         let Stage::Sending {
             integers,
             next,
@@ -262,29 +267,29 @@ impl Exchange {
         if chunk.negated != *negated {
             return Err(Refusal::Body);
         }
-        let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
-        let place = integers
-            .chunks_mut(count.max(1))
-            .nth(chunk.index.into())
-            .ok_or(Refusal::Body)?;
-        chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+        let bit = place(invitation, integers, chunk)?;
         if usize::from(chunk.index) + 1 < chunks {
             *next += 1;
             return Ok(Reply::WantUpdate(*next));
         }
         let (integers, negated) = (std::mem::take(integers), *negated);
-        let Invitation { grid, noise, .. } = &self.offer.invitation;
-        match ReceivedUpdate::check(grid, integers, negated, noise.is_some()) {
-            Some(update) => {
+        let Invitation { grid, noise, .. } = invitation;
+        let checked = ReceivedUpdate::check(grid, integers, negated, bit, noise.is_some());
+        let (stage, reply) = match checked {
+            Ok(update) => {
                 let last = chunk.index;
-                self.stage = Stage::Complete { update, last };
-                Ok(Reply::Done)
+                (Stage::Complete { update, last }, Reply::Done)
             }
-            None => {
-                self.stage = Stage::Missing(Absence::OutOfBound);
-                Ok(Reply::Abort(Abort::OutOfBound))
+            Err(invalid) => {
+                let absence = match invalid {
+                    InvalidUpdate::OutOfBound => Absence::OutOfBound,
+                    InvalidUpdate::Bit => Absence::InvalidBit,
+                };
+                (Stage::Missing(absence), Reply::Abort(Abort::OutOfBound))
             }
-        }
+        };
+        self.stage = stage;
+        Ok(reply)
     }
 
     /// The message for a reply.
@@ -302,4 +307,23 @@ impl Exchange {
             }
         })
     }
+}
+
+/// Puts the values of a chunk where they belong; returns the bit if that is what the chunk has: it
+/// comes behind the last entry of the update.
+fn place(
+    invitation: &Invitation,
+    integers: &mut [i64],
+    chunk: &UpdateChunk<'_>,
+) -> Result<Option<i64>, Refusal> {
+    let width = invitation.width();
+    let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+    if let Some(place) = integers.chunks_mut(count.max(1)).nth(chunk.index.into()) {
+        chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+        return Ok(None);
+    }
+    let (width, mut bit) = (invitation.bit_width().ok_or(Refusal::Body)?, 0);
+    let place = std::slice::from_mut(&mut bit);
+    chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+    Ok(Some(bit))
 }

@@ -18,6 +18,7 @@ use smolfed_core::wire::{Direction, VERSION};
 use super::connection::Connection;
 use super::exchange::{Absence, ExchangeOutcome};
 use super::peer::{ConnectionId, MAX_PENDING, Peer};
+use crate::release::ReceivedUpdate;
 
 mod harness;
 mod scripted;
@@ -30,13 +31,13 @@ fn rounds_give_the_bits_of_the_simulator() {
     for noise in [None, noise()] {
         let (mut harness, mut board) = (Harness::new(noise), board(2));
         for number in [3, 4, 9] {
-            let offer = offer(number, noise);
+            let offer = match number {
+                4 => offer_with_bit(number, noise),
+                _ => offer(number, noise),
+            };
             harness.peer(2).offer(Arc::clone(&offer));
             let outcome = run(&mut board, &mut harness, 2, |bytes| bytes);
-            assert_eq!(
-                outcome,
-                ExchangeOutcome::Answered(expected(2, &offer).into())
-            );
+            assert_eq!(outcome, ExchangeOutcome::Answered(expected(2, &offer)));
         }
         assert_eq!(harness.peer(2).refusals().total(), 0);
         assert_eq!(harness.peer(2).state(), "ready");
@@ -56,7 +57,7 @@ proptest! {
     ) {
         let noise = noise().filter(|_| with_noise);
         let (mut harness, mut board) = (Harness::new(noise), board(1));
-        let offer = offer(5, noise);
+        let offer = offer_with_bit(5, noise);
         harness.peer(1).offer(Arc::clone(&offer));
         let mut faults = faults.iter().cycle();
         let (mut last, mut late) = (vec![], vec![]);
@@ -93,7 +94,7 @@ proptest! {
         let participations = board.ledger().past().participations;
         match outcome {
             Some(ExchangeOutcome::Answered(integers)) => {
-                prop_assert_eq!(integers, expected(1, &offer).into());
+                prop_assert_eq!(integers, expected(1, &offer));
                 prop_assert_eq!(participations, 1);
             }
             // A session that was lost while the model was delivered costs the round. The device may
@@ -150,6 +151,35 @@ fn updates_out_of_bound_are_refused() {
         };
         assert_eq!((kinds[0], harness.peer(0).close().unwrap()), expected);
     }
+}
+
+/// An update within its bound, whose bit would count for more than one device.
+#[test]
+fn bits_of_a_third_value_are_refused() {
+    let half = 1i64 << 20;
+    for (bit, is_accepted) in [(half, true), (-half, true), (half - 1, false), (0, false)] {
+        let mut harness = Harness::new(None);
+        let offer = offer_with_bit(1, None);
+        harness.peer(0).offer(Arc::clone(&offer));
+        let mut device = ScriptedDevice::new(&mut harness, 0);
+        device.fetch(&mut harness, 1);
+        let kinds = device.send_update(&mut harness, &offer, &[3; PARAMETERS], false);
+        assert_eq!(kinds[0], 21, "the bit is wanted");
+        let kinds = device.send_bit(&mut harness, &offer, bit);
+        let expected = match is_accepted {
+            true => {
+                let update = ReceivedUpdate::from(vec![3; PARAMETERS]);
+                (22, ExchangeOutcome::Answered(update.with_bit(bit)))
+            }
+            false => (24, ExchangeOutcome::Missing(Absence::InvalidBit)),
+        };
+        assert_eq!((kinds[0], harness.peer(0).close().unwrap()), expected);
+    }
+    let named = Absence::InvalidBit.to_string();
+    assert_eq!(
+        named,
+        "the bit that says whether it was clipped is neither 2^b nor -2^b"
+    );
 }
 
 #[test]
@@ -236,10 +266,7 @@ fn a_replayed_hello_does_not_end_a_session() {
         harness.receive(&hello(3, 3, [number; 16]));
     }
     let outcome = run(&mut board, &mut harness, 3, |bytes| bytes);
-    assert_eq!(
-        outcome,
-        ExchangeOutcome::Answered(expected(3, &offer).into())
-    );
+    assert_eq!(outcome, ExchangeOutcome::Answered(expected(3, &offer)));
 }
 
 /// A connection is read a kilobyte at a time: the answers to that are all that is buffered.

@@ -23,7 +23,6 @@
 //! sum of two squares.
 
 use smolfed_core::noise::DiscreteGaussian;
-use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
@@ -51,16 +50,6 @@ impl ClipBit {
     #[must_use]
     pub const fn noise(&self) -> Option<&DiscreteGaussian> {
         self.noise.as_ref()
-    }
-
-    /// The bit of an update of this norm before its (last) clipping: positive inside the ball.
-    pub(super) fn of(&self, norm: f32, clip_norm: ClipNorm) -> i64 {
-        // A norm that is no number is not inside.
-        if norm <= clip_norm.get() {
-            self.half
-        } else {
-            -self.half
-        }
     }
 
     /// Adds the server's noise to the sum of the bits.

@@ -7,6 +7,17 @@ use smolfed_core::quantize::Grid;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ReceivedUpdate {
     integers: Vec<i64>,
+    /// The bit of adaptive clipping; 0 if the clip norm is fixed.
+    bit: i64,
+}
+
+/// Why an update is left out: no honest device sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidUpdate {
+    /// Σq² is above 4^b, or it is negated without need.
+    OutOfBound,
+    /// The bit is neither +2^b nor −2^b.
+    Bit,
 }
 
 impl std::fmt::Debug for ReceivedUpdate {
@@ -16,34 +27,47 @@ impl std::fmt::Debug for ReceivedUpdate {
 }
 
 impl ReceivedUpdate {
-    /// Negates the update back if it was sent negated, and checks all that can be checked about it;
-    /// `None` if it exceeds its bound.
+    /// Negates the update back if it was sent negated, and checks all that can be checked about it
+    /// and its bit, if it has one.
     ///
-    /// Without device noise: Σq² ≤ 4^b, exactly, and only an update of one +2^b and zeros is sent
-    /// negated. With device noise all values are possible; that they contain noise cannot be
-    /// checked.
-    #[must_use]
+    /// Without device noise: Σq² ≤ 4^b, exactly, only an update of one +2^b and zeros is sent
+    /// negated, and the bit is +2^b or −2^b. With device noise all values are possible; that they
+    /// contain noise cannot be checked.
+    ///
+    /// # Errors
+    /// [`InvalidUpdate`].
     pub fn check(
         grid: &Grid,
         mut integers: Vec<i64>,
         negated: bool,
+        bit: Option<i64>,
         has_noise: bool,
-    ) -> Option<Self> {
+    ) -> Result<Self, InvalidUpdate> {
+        let update = |integers| Self {
+            integers,
+            bit: bit.unwrap_or(0),
+        };
         if has_noise {
-            return (!negated).then_some(Self { integers });
+            return match negated {
+                false => Ok(update(integers)),
+                true => Err(InvalidUpdate::OutOfBound),
+            };
         }
         // At most 25 bits each.
         let narrow: Vec<i32> = integers.iter().map(|q| *q as i32).collect();
-        grid.check(&narrow).ok()?;
+        grid.check(&narrow).map_err(|_| InvalidUpdate::OutOfBound)?;
         // At the bound, if one entry is -2^b the others are 0.
-        let lowest = -(1i64 << grid.bits());
-        if negated && !integers.contains(&lowest) {
-            return None;
+        let bound = 1i64 << grid.bits();
+        if negated && !integers.contains(&-bound) {
+            return Err(InvalidUpdate::OutOfBound);
+        }
+        if bit.is_some_and(|bit| bit != bound && bit != -bound) {
+            return Err(InvalidUpdate::Bit);
         }
         if negated {
             integers.iter_mut().for_each(|q| *q = -*q);
         }
-        Some(Self { integers })
+        Ok(update(integers))
     }
 
     /// Entries, which are public: one for each parameter.
@@ -55,13 +79,25 @@ impl ReceivedUpdate {
     pub(super) fn integers(&self) -> &[i64] {
         &self.integers
     }
+
+    pub(super) const fn bit(&self) -> i64 {
+        self.bit
+    }
 }
 
 #[cfg(test)]
 impl From<Vec<i64>> for ReceivedUpdate {
     /// An update that was received, for tests of what carries it.
     fn from(integers: Vec<i64>) -> Self {
-        Self { integers }
+        Self { integers, bit: 0 }
+    }
+}
+
+#[cfg(test)]
+impl ReceivedUpdate {
+    /// The same with this bit.
+    pub(crate) fn with_bit(self, bit: i64) -> Self {
+        Self { bit, ..self }
     }
 }
 
@@ -83,8 +119,8 @@ mod tests {
             let is_allowed = squares <= 64 * 64 && (!negated || integers.contains(&-64));
             let sign = if negated { -1 } else { 1 };
             let expected: Vec<i64> = integers.iter().map(|q| sign * q).collect();
-            let found = ReceivedUpdate::check(&grid, integers, negated, false);
-            prop_assert_eq!(found, is_allowed.then(|| expected.into()));
+            let found = ReceivedUpdate::check(&grid, integers, negated, None, false);
+            prop_assert_eq!(found.ok(), is_allowed.then(|| expected.into()));
         }
     }
 
@@ -92,12 +128,31 @@ mod tests {
     fn one_entry_at_the_bound_is_accepted_and_one_step_more_is_not() {
         let grid = Grid::new(ClipNorm::new(0.5).unwrap(), 6).unwrap();
         let check = |integers: &[i64], negated| {
-            ReceivedUpdate::check(&grid, integers.to_vec(), negated, false)
+            ReceivedUpdate::check(&grid, integers.to_vec(), negated, None, false).ok()
         };
         assert_eq!(check(&[0, -64, 0], true), Some(vec![0, 64, 0].into()));
         assert_eq!(check(&[0, -64, 0], false), Some(vec![0, -64, 0].into()));
         assert_eq!(check(&[0, -64, 1], false), None);
         assert_eq!(check(&[0, 63, 0], true), None);
+    }
+
+    #[test]
+    fn without_device_noise_a_bit_is_one_of_two_values() {
+        let grid = Grid::new(ClipNorm::new(0.5).unwrap(), 6).unwrap();
+        let check = |integers: &[i64], bit, has_noise| {
+            ReceivedUpdate::check(&grid, integers.to_vec(), false, Some(bit), has_noise)
+        };
+        for bit in -130..=130 {
+            let expected = match bit {
+                64 | -64 => Ok(ReceivedUpdate::from(vec![5]).with_bit(bit)),
+                _ => Err(InvalidUpdate::Bit),
+            };
+            assert_eq!(check(&[5], bit, false), expected);
+            let noisy = ReceivedUpdate::from(vec![500]).with_bit(bit);
+            assert_eq!(check(&[500], bit, true), Ok(noisy));
+        }
+        // A bit does not make up for an update beyond its bound.
+        assert_eq!(check(&[65], 64, false), Err(InvalidUpdate::OutOfBound));
     }
 
     #[test]

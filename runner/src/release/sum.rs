@@ -51,6 +51,7 @@ impl PrivateSum {
         for (sum, q) in self.integers.iter_mut().zip(update.integers()) {
             *sum = sum.wrapping_add(*q);
         }
+        self.bits = self.bits.wrapping_add(update.bit());
     }
 
     /// Puts another sum behind this one: under local trust, who sees each upload by itself sees

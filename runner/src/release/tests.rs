@@ -42,6 +42,17 @@ fn at(number: u32) -> ReleaseAt {
     }
 }
 
+/// What a device adds to the sum with this update.
+fn upload_of(release: &Release, device: u32, update: &[f32]) -> Vec<i64> {
+    let root = Root::from_seed(5);
+    let mut uploads = Uploads::new(release, &root, 3, update.len());
+    uploads.device(device, 1, |contribution| {
+        contribution.update().copy_from_slice(update);
+        Ok(TrainReport::default())
+    });
+    uploads.into_sum().integers().to_vec()
+}
+
 /// What one device adds to the sum with this update; clipped by the path if it is told to.
 fn upload(release: &Release, update: &[f32], samples: usize, clips: bool) -> (Vec<i64>, Outcome) {
     let root = Root::from_seed(5);
@@ -254,4 +265,18 @@ fn the_bit_has_noise_of_its_own_under_either_trust_model() {
         .map(|device| beside(device) / (2.0 * half * bit_std))
         .collect();
     are_two_noises(&alone, &beside);
+    // Who sent both by itself is seen with both: the noise of one is none of the other's.
+    let nothing = [0.0; 1];
+    let update = |device| upload_of(&local, device, &nothing)[0] as f64 / half;
+    let updates: Vec<f64> = (0..4_000).map(update).collect();
+    are_two_noises(&updates, &alone);
+}
+
+#[test]
+fn what_devices_sent_is_in_the_sum_with_its_bits() {
+    let mut sum = PrivateSum::zero(2);
+    for (integers, bit) in [(vec![5, -7], 64), (vec![1, 1], -64), (vec![0, 2], 64)] {
+        sum.add_received(&ReceivedUpdate::from(integers).with_bit(bit));
+    }
+    assert_eq!((sum.integers(), sum.bits()), (&[6, -4][..], 64));
 }

@@ -1,11 +1,12 @@
 //! From local training to the exact sum of the updates: each is weighted, quantised and checked,
 //! and under local trust the device adds its own noise.
 
+use smolfed_core::bit::clip_bit;
 use smolfed_core::lanes;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::personal::NoisySteps;
 use smolfed_core::quantize::Grid;
-use smolfed_core::stream::{Root, Stream, StreamId};
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
 
 use super::bit::ClipBit;
@@ -99,10 +100,10 @@ impl<'a> Uploads<'a> {
         self.release.device_noise().filter(|_| is_added)
     }
 
-    /// The device's noise stream of the round.
-    fn noise_stream(&self, device: u32) -> Stream {
+    /// The device's noise stream of the round for its update, or for its bit.
+    fn noise_stream(&self, purpose: Purpose, device: u32) -> Stream {
         self.root.stream(StreamId {
-            purpose: self.release.channel.device_noise(),
+            purpose,
             round: self.release.fault.noise_number(self.number),
             device,
         })
@@ -117,7 +118,9 @@ impl<'a> Uploads<'a> {
         let is_stepwise = matches!(self.release.timing, Timing::EachStep(_));
         let noise = self.device_noise(device);
         // Used once: by the steps or by the update.
-        let mut stream = (is_stepwise || noise.is_some()).then(|| self.noise_stream(device));
+        let purpose = self.release.channel.device_noise();
+        let has_stream = is_stepwise || noise.is_some();
+        let mut stream = has_stream.then(|| self.noise_stream(purpose, device));
         self.sent.fill(0);
         let mut contribution = Contribution {
             update: &mut self.update,
@@ -147,9 +150,12 @@ impl<'a> Uploads<'a> {
             lanes::scale(&mut self.update, weight::of(cap, samples));
         }
         // The norm is the method's word. Whatever it says, the bit is no longer than it may be.
-        let bit = self.release.bit.zip(self.release.encoding.grid());
-        let bit = bit.map_or(0, |(bit, grid)| bit.of(report.norm, grid.clip_norm()));
+        let bit = self.release.bit.and(self.release.encoding.grid());
+        let bit = bit.map_or(0, |grid| clip_bit(&grid, report.norm));
         self.add(bit, noise.zip(stream))?;
+        if noise.is_some() {
+            self.add_bit_noise(device);
+        }
         Ok(report)
     }
 
@@ -204,15 +210,15 @@ impl<'a> Uploads<'a> {
                 for (sum, q) in sum.zip(&self.noised) {
                     *sum += q;
                 }
-                self.add_bit_noise(&mut stream);
             }
         }
     }
 
-    /// Adds the device's noise to its bit: the stream of the update's noise goes on.
-    fn add_bit_noise(&mut self, stream: &mut Stream) {
+    /// Adds the device's noise to its bit, from a stream of its own.
+    fn add_bit_noise(&mut self, device: u32) {
         if let Some(noise) = self.release.bit.as_ref().and_then(ClipBit::noise) {
-            noise.add_to(std::slice::from_mut(self.sum.bits_mut()), stream);
+            let mut stream = self.noise_stream(Purpose::DeviceBitNoise, device);
+            noise.add_to(std::slice::from_mut(self.sum.bits_mut()), &mut stream);
         }
     }
 
@@ -221,11 +227,11 @@ impl<'a> Uploads<'a> {
     /// released something, and nobody can tell.
     fn add_noise_alone(&mut self, device: u32) {
         if let Some(noise) = self.device_noise(device) {
-            let mut stream = self.noise_stream(device);
+            let mut stream = self.noise_stream(self.release.channel.device_noise(), device);
             for _ in 0..self.release.timing.releases() {
                 noise.add_to(self.sum.integers_mut(), &mut stream);
             }
-            self.add_bit_noise(&mut stream);
+            self.add_bit_noise(device);
         }
     }
 }

@@ -12,14 +12,11 @@ pub enum SourceName {
     Replay,
 }
 
-/// What version 1 of the protocol can carry.
-pub const ONE_MODEL: &str = "version 1 of the protocol has only one model, without a hidden layer, \
-                             that is the same on all devices";
-/// Why real devices have a fixed clip norm.
-pub const NO_BIT: &str = "version 1 of the protocol carries no message that says whether an update \
-                          was clipped";
-const NO_MOMENTS: &str = "version 1 of the protocol has no message for moments of features; \
-                              give real devices the constants of a simulation on public data";
+/// What the protocol can carry.
+pub const ONE_MODEL: &str = "the protocol has only one model, without a hidden layer, that is the \
+                             same on all devices";
+const NO_MOMENTS: &str = "the protocol has no message for moments of features; give real devices \
+                          the constants of a simulation on public data";
 const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";
 
 /// Why a method cannot run over a source; `None` if it can.

@@ -6,6 +6,7 @@
 pub mod terms;
 
 use smolfed_accounting::Sampling;
+use smolfed_core::bit::BitRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::wire::message::Invitation;
 
@@ -67,7 +68,9 @@ impl<'a> Fleet<'a> {
 
     /// The invitation of a round; `None` without a clip norm, which [`terms::terms`] has seen to.
     fn invitation(&self, assignment: &Assignment<'_>) -> Option<Invitation> {
-        let training = &assignment.training;
+        let Assignment {
+            training, release, ..
+        } = assignment;
         Some(Invitation {
             shape: self.terms.shape,
             epochs: training.epochs,
@@ -77,8 +80,11 @@ impl<'a> Fleet<'a> {
             proximal: training.proximal,
             clipping: training.clipping,
             gradient_smoothing: training.gradient_smoothing,
-            grid: assignment.release.encoding.grid()?,
-            noise: assignment.release.device_noise().copied(),
+            grid: release.encoding.grid()?,
+            noise: release.device_noise().copied(),
+            bit: release.bit.map(|bit| BitRequest {
+                noise: bit.noise().copied().filter(|_| release.is_local()),
+            }),
         })
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Coordinator {
     /// A session whose device has not proved yet that it is there.
     pending: Option<Link<CoordinatorEnd>>,
     pub(super) integers: Vec<i64>,
+    /// What came behind the update, if it was asked for.
+    pub(super) bit: Option<i64>,
     pub(super) done: bool,
     pub(super) declined: Option<Decline>,
     pub(super) refusals: Refusals,
@@ -29,6 +31,7 @@ impl Coordinator {
             round,
             invitation,
             integers: vec![0; model.len()],
+            bit: None,
             model,
             sessions: 0,
             link: None,
@@ -117,13 +120,19 @@ impl Coordinator {
             Message::UpdateChunk(chunk) => {
                 let width = self.invitation.width();
                 let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
-                let place = self.integers.chunks_mut(count).nth(chunk.index.into());
-                let place = place.ok_or(Refusal::Body)?;
-                chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
-                if chunk.negated {
-                    place.iter_mut().for_each(|value| *value = -*value);
+                let chunks = self.invitation.update_chunks(self.model.len());
+                if let Some(place) = self.integers.chunks_mut(count).nth(chunk.index.into()) {
+                    chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+                    if chunk.negated {
+                        place.iter_mut().for_each(|value| *value = -*value);
+                    }
+                } else {
+                    let mut bit = [0];
+                    let width = self.invitation.bit_width().ok_or(Refusal::Body)?;
+                    chunk.packed.unpack(width, &mut bit).ok_or(Refusal::Body)?;
+                    self.bit = Some(bit[0]);
                 }
-                if usize::from(chunk.index) + 1 == update_chunks(self.model.len(), width) {
+                if usize::from(chunk.index) + 1 == chunks {
                     self.done = true;
                     self.send(&Message::Done);
                 } else {

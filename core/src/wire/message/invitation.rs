@@ -2,11 +2,15 @@
 
 use core::num::NonZeroU32;
 
-use super::super::{
-    bytes::{Reader, Writer},
-    pack,
+use super::{
+    super::{
+        bytes::{Reader, Writer},
+        pack,
+    },
+    chunks::update_chunks,
 };
 use crate::{
+    bit::BitRequest,
     model::{Model, ModelKind},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
@@ -81,6 +85,9 @@ pub struct Invitation {
     pub grid: Grid,
     /// The noise that the device adds (local trust); `None` if the coordinator adds it.
     pub noise: Option<DiscreteGaussian>,
+    /// Whether the device also says if its update was clipped (adaptive clip norm). Bit and update
+    /// both have noise of the device, or neither has.
+    pub bit: Option<BitRequest>,
 }
 
 impl Invitation {
@@ -103,8 +110,18 @@ impl Invitation {
         pack::width(self.grid.bits(), self.noise.as_ref())
     }
 
+    /// Bits of the bit on the line, if there is one.
+    pub fn bit_width(&self) -> Option<u32> {
+        self.bit.map(|bit| bit.width(self.grid.bits()))
+    }
+
+    /// Chunks of an update of `parameters` entries; one more for the bit, if there is one.
+    pub const fn update_chunks(&self, parameters: usize) -> usize {
+        update_chunks(parameters, self.width()) + self.bit.is_some() as usize
+    }
+
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        Some(Self {
+        let invitation = Self {
             shape: Shape::read(reader)?,
             epochs: reader.u32()?,
             batch_size: NonZeroU32::new(reader.u32()?)?,
@@ -124,17 +141,18 @@ impl Invitation {
                 let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
                 Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?
             },
-            noise: match (reader.u64()?, reader.u64()?) {
-                (0, 0) => None,
-                (numerator, denominator) => {
-                    Some(DiscreteGaussian::new(numerator, denominator).ok()?)
-                }
+            noise: read_noise(reader)?,
+            bit: match (reader.u8()?, read_noise(reader)?) {
+                (0, None) => None,
+                (1, noise) => Some(BitRequest { noise }),
+                _ => return None,
             },
-        })
+        };
+        let is_alike = |bit: BitRequest| bit.noise.is_some() == invitation.noise.is_some();
+        invitation.bit.is_none_or(is_alike).then_some(invitation)
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
-        let (numerator, denominator) = self.noise.map_or((0, 0), |noise| noise.sigma());
         self.shape
             .write(writer)
             .u32(self.epochs)
@@ -152,14 +170,29 @@ impl Invitation {
             )
             .f32(self.grid.clip_norm().get())
             // At most 24.
-            .u8(self.grid.bits() as u8)
-            .u64(numerator)
-            .u64(denominator);
+            .u8(self.grid.bits() as u8);
+        write_noise(self.noise, writer);
+        writer.u8(u8::from(self.bit.is_some()));
+        write_noise(self.bit.and_then(|bit| bit.noise), writer);
     }
 }
 
+/// σ as numerator and denominator; both are 0 for no noise.
+#[inline(never)]
+fn read_noise(reader: &mut Reader<'_>) -> Option<Option<DiscreteGaussian>> {
+    match (reader.u64()?, reader.u64()?) {
+        (0, 0) => Some(None),
+        (numerator, denominator) => DiscreteGaussian::new(numerator, denominator).ok().map(Some),
+    }
+}
+
+fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
+    let (numerator, denominator) = noise.map_or((0, 0), |noise| noise.sigma());
+    writer.u64(numerator).u64(denominator);
+}
+
 /// Bytes of an invitation.
-const BYTES: usize = 51;
+const BYTES: usize = 68;
 
 /// An invitation as it travels: a message is a third as large with it, and so is what a device
 /// keeps on its stack while it handles any other message.

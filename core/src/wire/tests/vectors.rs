@@ -5,6 +5,7 @@ use std::{format, string::String, vec::Vec};
 
 use super::*;
 use crate::{
+    bit::BitRequest,
     model::ModelKind,
     stream::Root,
     wire::{
@@ -98,12 +99,12 @@ fn check(name: &str, message: &Message<'_>) {
         Message::Hello(hello) => {
             assert_eq!(hello.device, 42);
             assert_eq!(hello.nonce[0], 100);
-            assert_eq!(hello.common_version(), Some(2));
+            assert_eq!(hello.common_version(), Some(3));
             assert_eq!(hello.shape.kind, ModelKind::Softmax);
             assert_eq!(hello.shape.parameters(), 650);
             assert!(hello.needs_local_noise);
         }
-        Message::Welcome(welcome) => assert_eq!((welcome.version, welcome.nonce[15]), (2, 215)),
+        Message::Welcome(welcome) => assert_eq!((welcome.version, welcome.nonce[15]), (3, 215)),
         Message::Refused(refused) => {
             assert_eq!((refused.lowest_version, refused.highest_version), (3, 4));
             assert_eq!(refused.reason, WhyRefused::Version);
@@ -120,6 +121,11 @@ fn check(name: &str, message: &Message<'_>) {
             assert_eq!((*index, copied), (2, [1.0, -0.5, 0.0]));
             assert_eq!(values.copy_to(&mut [0.0; 2]), None);
         }
+        Message::UpdateChunk(chunk) if name.ends_with("bit") => {
+            let (width, mut bit) = (BitRequest { noise: None }.width(20), [0]);
+            chunk.packed.unpack(width, &mut bit).unwrap();
+            assert_eq!((chunk.index, chunk.negated, bit), (4, true, [1 << 20]));
+        }
         Message::UpdateChunk(chunk) => {
             let mut values = [0; 6];
             chunk.packed.unpack(21, &mut values).unwrap();
@@ -130,6 +136,7 @@ fn check(name: &str, message: &Message<'_>) {
         Message::Decline(reason) => {
             let expected = match name {
                 "decline" => Decline::Budget,
+                "decline, settings" => Decline::Settings,
                 _ => Decline::TooFar,
             };
             assert_eq!(*reason, expected);
@@ -153,6 +160,60 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         assert_eq!(training.weight_decay.get(), 0.25);
         assert_eq!(training.proximal.get(), 1.0);
         assert_eq!(invitation.width(), 9);
+    }
+    let bit = invitation
+        .bit
+        .map(|bit| bit.noise.map(|noise| noise.sigma()));
+    let (expected, width) = match (name.contains("adaptive"), invitation.noise) {
+        (false, _) => (None, None),
+        (true, None) => (Some(None), Some(10)),
+        (true, Some(_)) => (Some(Some((9 << 20, 4))), Some(26)),
+    };
+    assert_eq!((bit, invitation.bit_width()), (expected, width), "{name}");
+}
+
+#[test]
+fn widths_with_noise_agree_with_an_independent_reading() {
+    for case in file()["noisy_widths"].as_array().unwrap() {
+        let number = |value: &Value| value.as_u64().unwrap();
+        let sigma = &case["sigma"];
+        let noise = DiscreteGaussian::new(number(&sigma[0]), number(&sigma[1])).unwrap();
+        let found = pack::width(number(&case["bits"]) as u32, Some(&noise));
+        assert_eq!(u64::from(found), number(&case["width"]));
+    }
+}
+
+/// A bit that has noise beside an update without, or none beside one with noise, or another flag.
+#[test]
+fn an_invitation_to_a_bit_that_does_not_fit_its_update_is_malformed() {
+    let file = file();
+    let body = |name: &str| {
+        let cases = file["cases"].as_array().unwrap();
+        let case = cases.iter().find(|case| case["name"] == name).unwrap();
+        let raw = frames(&hex(&case["frame"])).remove(0).unwrap();
+        Frame::parse(&raw).unwrap().body.to_vec()
+    };
+    let unpacks = |body: &[u8]| {
+        let message = Message::parse(17, body, Direction::ToDevice);
+        match message.unwrap() {
+            Message::Invitation(packed) => packed.unpack().is_some(),
+            _ => false,
+        }
+    };
+    let [local, central] = ["local", "central"].map(|trust| {
+        let body = body(&format!("invitation, adaptive, {trust} trust"));
+        assert!(unpacks(&body));
+        body
+    });
+    let bit = local.len() - 17..;
+    let mixed =
+        |update: &[u8], of_bit: &[u8]| [&update[..bit.start], &of_bit[bit.clone()]].concat();
+    assert!(!unpacks(&mixed(&local, &central)));
+    assert!(!unpacks(&mixed(&central, &local)));
+    for flag in [0, 2] {
+        let mut body = local.clone();
+        body[bit.start] = flag;
+        assert!(!unpacks(&body), "{flag}");
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
+use smolfed_core::bit::{BitRequest, clip_bit};
 use smolfed_core::ledger::{Budget, Ledger, MaxJump};
 use smolfed_core::model::{ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
@@ -26,6 +27,7 @@ use crate::fleet::exchange::{ExchangeOutcome, Offer};
 use crate::fleet::ledgers::KnownLedgers;
 use crate::fleet::peer::{ConnectionId, Peer, Terms};
 use crate::fleet::registry::Registry;
+use crate::release::ReceivedUpdate;
 
 pub(super) const FEATURES: usize = 20;
 pub(super) const CLASSES: usize = 6;
@@ -158,6 +160,7 @@ pub(super) fn offer(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> 
             gradient_smoothing: None,
             grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
             noise,
+            bit: None,
         },
         model: (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect(),
     })
@@ -170,8 +173,20 @@ pub(super) fn data() -> (Vec<f32>, Vec<u16>) {
     (features, (0..10).map(|i| i % 6).collect())
 }
 
+/// The same of an adaptive clip norm; under noise the bit has it too.
+pub(super) fn offer_with_bit(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> {
+    let offer = Arc::into_inner(offer(number, noise)).unwrap();
+    Arc::new(Offer {
+        invitation: Invitation {
+            bit: Some(BitRequest { noise }),
+            ..offer.invitation
+        },
+        ..offer
+    })
+}
+
 /// The device's update, computed without the protocol.
-pub(super) fn expected(device: u32, offer: &Offer) -> Vec<i64> {
+pub(super) fn expected(device: u32, offer: &Offer) -> ReceivedUpdate {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
     let mut memory = SessionMemory::new(&model(), samples.len());
@@ -189,7 +204,7 @@ pub(super) fn expected(device: u32, offer: &Offer) -> Vec<i64> {
         order,
         scratch,
     };
-    local_update(
+    let report = local_update(
         &model(),
         &samples,
         &offer.model,
@@ -205,7 +220,15 @@ pub(super) fn expected(device: u32, offer: &Offer) -> Vec<i64> {
         let own = &mut stream(Purpose::DeviceNoise, offer.number, device);
         noise.add_to(&mut sum, own);
     }
-    sum
+    let mut bit = [0];
+    if let Some(request) = asked.bit {
+        bit = [clip_bit(&asked.grid, report.norm)];
+        if let Some(noise) = request.noise {
+            let own = &mut stream(Purpose::DeviceBitNoise, offer.number, device);
+            noise.add_to(&mut bit, own);
+        }
+    }
+    ReceivedUpdate::from(sum).with_bit(bit[0])
 }
 
 /// A coordinator of devices 0 to 3 and the connection of one of them.

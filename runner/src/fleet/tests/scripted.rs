@@ -69,6 +69,20 @@ impl ScriptedDevice {
         assert_eq!(harness.peer(self.device).state(), "training");
     }
 
+    /// Sends the bit of an update, behind its last chunk; returns the kinds of the answers.
+    pub(super) fn send_bit(&mut self, harness: &mut Harness, offer: &Offer, bit: i64) -> Vec<u8> {
+        let asked = &offer.invitation;
+        let mut packed = [0; UPDATE_CHUNK_BYTES];
+        let width = asked.bit_width().unwrap();
+        let used = pack::pack([bit].into_iter(), width, &mut packed).unwrap();
+        let chunk = UpdateChunk {
+            index: asked.update_chunks(PARAMETERS) as u16 - 1,
+            negated: false,
+            packed: Packed::Bytes(&packed[..used]),
+        };
+        self.send(harness, offer.number, &Message::UpdateChunk(chunk))
+    }
+
     /// Sends an update; returns the kinds of the answers to its last chunk.
     pub(super) fn send_update(
         &mut self,

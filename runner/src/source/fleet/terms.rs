@@ -11,9 +11,7 @@ use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
 use crate::release::Encoding;
-use crate::source::combinations::{
-    NO_BIT, ONE_MODEL, SourceName, refusal, refusal_of_private_scale,
-};
+use crate::source::combinations::{ONE_MODEL, SourceName, refusal, refusal_of_private_scale};
 use crate::task::Task;
 
 /// Why an experiment cannot be run with real devices.
@@ -143,10 +141,6 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     if experiment.release.weight_cap.is_some() {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
         return simulation_only(what, "real devices do not disclose their number of samples");
-    }
-    if experiment.adaptive.is_some() {
-        let what = "`privacy.clip_norm` = \"adaptive\"".to_owned();
-        return simulation_only(what, NO_BIT);
     }
     if experiment.task().hidden_count().is_some() {
         return simulation_only("`model.hidden`".to_owned(), ONE_MODEL);

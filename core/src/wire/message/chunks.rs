@@ -1,0 +1,22 @@
+//! How models and updates are divided into chunks that fit a frame.
+
+use super::super::{BODY_BYTES, pack};
+
+/// Parameters in a full [`Message::ModelChunk`](super::Message::ModelChunk).
+pub const MODEL_CHUNK: usize = (BODY_BYTES - 2) / 4;
+
+/// Bytes of packed values in a full [`Message::UpdateChunk`](super::Message::UpdateChunk).
+pub const UPDATE_CHUNK_BYTES: usize = BODY_BYTES - 3;
+
+/// Chunks of a model of `parameters` parameters.
+pub const fn model_chunks(parameters: usize) -> usize {
+    parameters.div_ceil(MODEL_CHUNK)
+}
+
+/// Chunks of an update of `parameters` entries of `width` bits.
+pub const fn update_chunks(parameters: usize, width: u32) -> usize {
+    match pack::capacity(width, UPDATE_CHUNK_BYTES) {
+        0 => 0,
+        capacity => parameters.div_ceil(capacity),
+    }
+}
