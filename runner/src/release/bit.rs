@@ -27,6 +27,8 @@ use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
+use super::fault::Fault;
+
 /// How the bit is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClipBit {
@@ -67,12 +69,12 @@ impl ClipBit {
     ///
     /// It comes from a stream of its own, (ServerNoise, t, 2³² − 1): the last block of a sum of 2⁴⁴
     /// coordinates, which none has.
-    pub(super) fn cover(&self, sum: &mut i64, root: &Root, number: u32) {
+    pub(super) fn cover(&self, sum: &mut i64, root: &Root, number: u32, fault: Fault) {
         if let Some(noise) = &self.noise {
             let id = StreamId {
                 purpose: Purpose::ServerNoise,
                 round: number,
-                device: u32::MAX,
+                device: fault.bit_block(u32::MAX),
             };
             noise.add_to(std::slice::from_mut(sum), &mut root.stream(id));
         }

@@ -149,6 +149,7 @@ impl<'a> Uploads<'a> {
         // The norm is the method's word. Whatever it says, the bit is no longer than it may be.
         let bit = self.release.bit.zip(self.release.encoding.grid());
         let bit = bit.map_or(0, |(bit, grid)| bit.of(report.norm, grid.clip_norm()));
+        let bit = self.release.fault.bit(bit);
         self.add(bit, noise.zip(stream))?;
         Ok(report)
     }
