@@ -11,7 +11,7 @@
 //! | std and independence of the noise | [`noise`] |
 //! | what one device can change | [`sensitivity`] |
 //! | rate and independence of the cohorts | [`cohorts`] |
-//! | what is released beside the updates | [`channel`], [`channels`](super::channels) |
+//! | what is released beside the updates | [`channel`], [`channels`] |
 //! | what is charged; δ(ε) for other ε than the claimed one | here |
 
 pub mod channel;

@@ -84,10 +84,15 @@ impl Claimed {
             let c = f64::from(c);
             c * signal - c * c * information / 2.0
         };
+        if let Some((last, before)) = self.counts.split_last()
+            && *last >= 1.0
+        {
+            // All devices take part for certain.
+            return exponent(before.len() as u32);
+        }
         let terms = || self.counts.iter().zip(0u32..).filter(|(p, _)| **p > 0.0);
-        let largest = terms().map(|(_, c)| exponent(c)).fold(f64::MIN, f64::max);
-        // All devices take part for certain, or the numbers must be made smaller.
-        let offset = match largest.abs() < MAX_EXPONENT {
+        let largest = terms().map(|(_, c)| exponent(c)).fold(0.0, f64::max);
+        let offset = match largest < MAX_EXPONENT {
             true => 0.0,
             false => largest,
         };
