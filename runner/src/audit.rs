@@ -8,20 +8,22 @@
 //! | question | module |
 //! | --- | --- |
 //! | what is attacked? | [`target`], with the devices of [`canaries`] |
-//! | what does an attacker compute? | [`statistics`] |
+//! | what does an attacker know and compute? | [`attacker`], [`statistics`] |
 //! | which canaries does he find? | [`selection`] |
 //! | what does that prove? | [`attack`], [`bounds`] |
 //! | is each part of the mechanism what is claimed? | [`direct`], with the verdicts of [`check`] |
-//! | the same for correlation matrices | [`matrices`] |
+//! | what is released beside the updates? | [`channels`] |
 //! | which examples were trained on? | [`membership`] |
 
 pub mod attack;
+pub mod attacker;
 pub mod bounds;
 pub mod canaries;
+pub mod channels;
 pub mod check;
 pub mod direct;
-pub mod matrices;
 pub mod membership;
+mod planting;
 pub mod selection;
 pub mod statistics;
 pub mod target;

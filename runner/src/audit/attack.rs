@@ -6,14 +6,12 @@
 //! above a threshold and among the largest are found; the thresholds are chosen on other seeds.
 
 use rayon::prelude::*;
-use smolfed_accounting::{Adjacency, Sampling, gdp};
-use smolfed_core::stream::Root;
+use smolfed_accounting::gdp;
 
+use super::attacker::Attacker;
 use super::bounds::{PairRule, Pairs, TestCounts};
-use super::canaries::{Canary, Sends};
 use super::selection::{Choice, Scores};
-use super::statistics::{Claimed, Seen, coins};
-use super::target::{Joining, Observation, Target, TargetError};
+use super::target::{Target, TargetError};
 use super::{Confidence, Finding};
 
 /// The statistics, and the share of the error that each of them gets; the last share is that of one
@@ -41,7 +39,7 @@ pub struct Size {
     pub seed: u64,
     /// Pairs of runs.
     pub pairs: u32,
-    /// Canaries of a run; at most the devices.
+    /// Canaries of a run; at most as many as there can be users.
     pub canaries: u32,
 }
 
@@ -58,14 +56,18 @@ impl Size {
         const BUDGET: f64 = 1e10;
         let sampling = target.event().sampling;
         let updates = sampling.sampling_rate().unwrap_or(1.0) / 2.0;
+        let devices = f64::from(target.devices_per_user());
         let of_canary = match target.is_local() {
-            true => COSTS[4],
-            false => COSTS[2] + COSTS[3] * updates,
+            true => COSTS[4] * devices,
+            false => COSTS[2] + COSTS[3] * updates * devices,
         };
         let coins = COSTS[1] * f64::from(target.device_count());
-        let canaries = canaries.min(target.device_count());
-        let round = COSTS[0] + coins + of_canary * f64::from(canaries);
-        let pair = 2.0 * (RUN + f64::from(target.rounds()) * round);
+        let canaries = f64::from(Attacker::new(target, canaries).canaries);
+        let round = COSTS[0] + coins + of_canary * canaries;
+        // Moments are a round without coins, in which half of the canaries take part.
+        let of_moments = COSTS[0] + (COSTS[2] + COSTS[3] * devices / 2.0) * canaries;
+        let once = target.moments().map_or(RUN, |_| RUN + of_moments);
+        let pair = 2.0 * (once + f64::from(target.rounds()) * round);
         (BUDGET / pair).clamp(200.0, 100_000.0) as u32
     }
 }
@@ -162,69 +164,6 @@ fn one_canary(counts: TestCounts, delta: f64, error: f64) -> Finding {
             "{} found in {} runs with it, {} in {} without",
             counts.hits, counts.runs, counts.alarms, counts.runs
         ),
-    }
-}
-
-/// An attacker who knows what is claimed.
-struct Attacker<'a> {
-    target: &'a Target<'a>,
-    canaries: u32,
-    /// Rounds in which a canary may take part.
-    joins: u32,
-    claimed: Claimed,
-}
-
-impl<'a> Attacker<'a> {
-    fn new(target: &'a Target<'a>, canaries: u32) -> Self {
-        let event = target.event();
-        let rate = match event.sampling {
-            _ if target.is_local() => 1.0,
-            Sampling::Unsampled { .. } => 1.0,
-            sampling => sampling.sampling_rate().unwrap_or(1.0),
-        };
-        Self {
-            target,
-            canaries: canaries.clamp(1, target.device_count()),
-            joins: target.joins(),
-            claimed: Claimed {
-                rate,
-                multiplier: event.mechanism.noise_multiplier().get(),
-                is_replaced: event.adjacency() == Adjacency::ReplaceOne,
-            },
-        }
-    }
-
-    /// Both runs of a pair.
-    fn pair(&self, seed: u64, number: u64) -> Result<[Scores; 2], TargetError> {
-        let root = Root::from_seed(seed.wrapping_add(number));
-        let coins = coins(&root, self.canaries);
-        let opposite = coins.iter().map(|coin| !coin).collect();
-        Ok([self.run(&root, coins)?, self.run(&root, opposite)?])
-    }
-
-    fn run(&self, root: &Root, is_in: Vec<bool>) -> Result<Scores, TargetError> {
-        let is_local = self.target.is_local();
-        let canary = |(index, is_in): (usize, &bool)| Canary {
-            device: index as u32,
-            // Under local trust every upload has one coordinate.
-            support: if is_local { 0..1 } else { index..index + 1 },
-            sends: match is_in {
-                true => Sends::Update,
-                false => self.target.other_world(),
-            },
-        };
-        let canaries = is_in.iter().enumerate().map(canary).collect();
-        let coordinates = if is_local { 1 } else { is_in.len() };
-        let mut seen = Seen::new(is_in.len());
-        let see = |observation: &Observation<'_>| {
-            if observation.round < self.joins {
-                seen.add(&self.claimed, &observation.values);
-            }
-        };
-        let joins = Joining::AsClaimed;
-        self.target
-            .observe(root, coordinates, canaries, joins, see)?;
-        Ok(seen.scores(&self.claimed, is_in))
     }
 }
 

@@ -1,5 +1,8 @@
-//! Canaries: a method whose devices send the worst update that clipping allows, each along other
-//! coordinates.
+//! Canaries: a method whose devices send the worst update that clipping allows, each user along
+//! other coordinates.
+//!
+//! A canary is a user: all of its devices send the same. With an adaptive clip norm, some canaries
+//! are clipped and others send the longest update that is not, so that both bits occur.
 //!
 //! No update of norm L is easier to detect than ±L along one coordinate, and with different
 //! coordinates canaries do not interfere. All else is the round that `smolfed run` runs: the draw
@@ -16,6 +19,7 @@ use smolfed_core::train::{TrainError, TrainReport};
 use crate::data::federation::Federation;
 use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
 use crate::method::state::StateError;
+use crate::release::sum::ReleaseAt;
 use crate::release::{Contribution, Encoding, Fault, Outcome, PrivateSum};
 use crate::source::simulated::train_cohort;
 use crate::source::{CohortSum, Draw, Simulated, Source, SourceError};
@@ -23,6 +27,8 @@ use crate::task::Task;
 
 /// The entries of an update before it is clipped, in clip norms.
 const LENGTH: f32 = 10.0;
+/// The norm of an update that is not clipped, in clip norms: rounding does not lift it above 1.
+const INSIDE: f32 = 1.0 - 1e-6;
 
 /// What a canary sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,21 +37,47 @@ pub enum Sends {
     Update,
     /// The opposite update: it does not take part (replace-one).
     Opposite,
-    /// A zero update: it does not take part, as an observer of each upload sees it.
+    /// Its noise alone: it does not take part, as an observer of each upload sees it. A zero update
+    /// would have a bit.
     Zero,
     /// Nothing: it does not take part and is absent (add-remove).
     Nothing,
 }
 
-/// A device that is a canary.
+/// A user who is a canary.
 #[derive(Clone, Debug)]
 pub struct Canary {
-    /// The device.
-    pub device: u32,
-    /// The coordinates of its update that are not zero.
+    /// The devices of the user.
+    pub devices: Range<u32>,
+    /// The coordinates of their updates that are not zero.
     pub support: Range<usize>,
-    /// What it sends.
+    /// What they send.
     pub sends: Sends,
+    /// Whether their updates are clipped; the opposite update is, if they are not.
+    pub is_clipped: bool,
+}
+
+impl Canary {
+    /// Whether its update is clipped.
+    fn sends_a_clipped_update(&self) -> bool {
+        self.is_clipped != (self.sends == Sends::Opposite)
+    }
+
+    /// Writes what it sends: as long as `bound` allows, or longer.
+    pub fn write(&self, bound: f32, is_too_long: bool, update: &mut [f32]) {
+        let sign = match self.sends {
+            Sends::Update => 1.0,
+            Sends::Opposite => -1.0,
+            Sends::Zero | Sends::Nothing => 0.0,
+        };
+        let length = match is_too_long {
+            true => LENGTH,
+            false => INSIDE / (self.support.len() as f32).sqrt(),
+        };
+        update.fill(0.0);
+        let support = update.get_mut(self.support.clone()).unwrap_or_default();
+        support.fill(sign * length * bound);
+    }
 }
 
 /// The canaries of a run, in ascending order of devices.
@@ -68,8 +100,14 @@ pub struct Canaries {
 
 impl Canaries {
     fn of(&self, device: u32) -> Option<&Canary> {
-        let found = self.canaries.binary_search_by_key(&device, |c| c.device);
-        found.ok().and_then(|index| self.canaries.get(index))
+        let first = self.canaries.partition_point(|c| c.devices.end <= device);
+        let found = self.canaries.get(first);
+        found.filter(|canary| canary.devices.contains(&device))
+    }
+
+    /// The devices of all canaries, ascending.
+    fn devices(&self) -> impl Iterator<Item = u32> {
+        self.canaries.iter().flat_map(|c| c.devices.clone())
     }
 
     /// The cohort that was drawn, with the canaries that take part in any case and without those
@@ -77,7 +115,7 @@ impl Canaries {
     fn cohort(&self, mut drawn: Vec<u32>, round: u32) -> Vec<u32> {
         let is_late = round >= self.joins;
         if self.is_forced && !is_late {
-            drawn.extend(self.canaries.iter().map(|canary| canary.device));
+            drawn.extend(self.devices());
             drawn.sort_unstable();
             drawn.dedup();
         }
@@ -94,7 +132,7 @@ impl Method for Canaries {
 
     fn shared_count(&self) -> usize {
         match self.sees_uploads {
-            true => self.coordinates * self.canaries.len(),
+            true => self.coordinates * self.devices().count(),
             false => self.coordinates,
         }
     }
@@ -141,17 +179,11 @@ impl Trainer for CanaryTrainer<'_> {
         let Encoding::Clipped(grid) = self.assignment.release.encoding else {
             return Err(TrainError::Diverged.to_string());
         };
-        let update = contribution.update();
-        update.fill(0.0);
-        if let Some(canary) = self.canaries.of(device) {
-            let entry = LENGTH * grid.clip_norm().get();
-            let support = update.get_mut(canary.support.clone()).unwrap_or_default();
-            match canary.sends {
-                Sends::Update => support.fill(entry),
-                Sends::Opposite => support.fill(-entry),
-                Sends::Zero | Sends::Nothing => {}
-            }
-        }
+        let sender = self.canaries.of(device);
+        let sender = sender.filter(|canary| canary.sends != Sends::Zero);
+        let canary = sender.ok_or("a canary that does not take part sends noise alone")?;
+        let is_too_long = canary.sends_a_clipped_update();
+        canary.write(grid.clip_norm().get(), is_too_long, contribution.update());
         let mut report = TrainReport::default();
         contribution
             .clip(&mut report)
@@ -167,6 +199,9 @@ pub struct CanarySource<'a> {
     fault: Fault,
     /// The cohort of the last round, as it was drawn.
     pub drawn: Vec<u32>,
+    /// Where each upload is seen by itself and the clip norm is adaptive, the bit of each in the
+    /// last round, with its noise, in units of one half.
+    pub bits: Vec<f64>,
 }
 
 impl<'a> CanarySource<'a> {
@@ -178,12 +213,13 @@ impl<'a> CanarySource<'a> {
             canaries,
             fault,
             drawn: Vec::new(),
+            bits: Vec::new(),
         }
     }
 
     /// The uploads of the canaries, one after the other.
     fn uploads(
-        &self,
+        &mut self,
         assignment: &Assignment<'_>,
         learner: &mut dyn Learner,
         cohort: &[u32],
@@ -193,11 +229,24 @@ impl<'a> CanarySource<'a> {
             global: assignment.global.get(..length).unwrap_or_default(),
             ..*assignment
         };
+        let at = ReleaseAt {
+            number: assignment.number,
+            learning_rate: assignment.training.learning_rate.get(),
+            cohort_size: 1,
+        };
         let mut all = PrivateSum::zero(0);
-        for canary in &self.canaries.canaries {
-            let is_there = cohort.binary_search(&canary.device).is_ok();
-            let devices: &[u32] = if is_there { &[canary.device] } else { &[] };
-            all.append(&train_cohort(&one, learner, self.federation, devices)?.sum);
+        self.bits.clear();
+        for device in self.canaries.devices() {
+            let is_there = cohort.binary_search(&device).is_ok();
+            let devices: &[u32] = if is_there { &[device] } else { &[] };
+            let upload = train_cohort(&one, learner, self.federation, devices)?.sum;
+            all.append(&upload);
+            // The bit alone: its noise is in it.
+            let mut bit = PrivateSum::zero(0);
+            bit.absorb(&upload);
+            let released = bit.release(assignment.release, assignment.root, &at);
+            self.bits
+                .extend(released.unclipped_excess().map(|x| 2.0 * x));
         }
         Ok(all)
     }

@@ -11,17 +11,20 @@
 //! | std and independence of the noise | [`noise`] |
 //! | what one device can change | [`sensitivity`] |
 //! | rate and independence of the cohorts | [`cohorts`] |
+//! | what is released beside the updates | [`channel`], [`channels`] |
 //! | what is charged; δ(ε) for other ε than the claimed one | here |
 
+pub mod channel;
 pub mod cohorts;
 pub mod noise;
 pub mod sensitivity;
 pub mod tails;
 
-use smolfed_accounting::{Delta, PrivacyEvent, PrivacyLoss};
+use smolfed_accounting::{Delta, PrivacyEvent};
 
 use super::attack::{Attack, CURVE};
 use super::bounds::{PairRule, ln_mean_exp};
+use super::channels;
 use super::check::{Check, ERROR};
 use super::target::{Target, TargetError};
 use cohorts::Cohorts;
@@ -38,7 +41,10 @@ pub const VALUES: usize = 1 << 20;
 pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>, TargetError> {
     let charges = target.charges();
     // What is claimed is what is charged.
-    let claim = charges.first().map_or(target.event(), |(_, event)| *event);
+    let mut of_updates = charges.iter().filter(|(_, event)| !event.is_moments());
+    let claim = of_updates
+        .next()
+        .map_or(target.event(), |(_, event)| *event);
     let full: usize = target.tensors().iter().sum();
     let mut lengths = vec![full];
     if full <= STREAM_BLOCK {
@@ -55,6 +61,9 @@ pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>
     checks.push(sensitivity::check(target, seed, full)?);
     checks.extend(cohorts.checks());
     checks.push(charged(target, &charges));
+    for channel in channels::of_updates(target) {
+        checks.extend(channel.checks(seed, values)?);
+    }
     Ok(checks)
 }
 
@@ -71,19 +80,19 @@ fn joined(checks: Vec<Check>) -> Vec<Check> {
     all
 }
 
-/// Whether every round is charged once or more, each with the event that is claimed.
+/// Whether every release is charged once or more, each with the event that is claimed.
 fn charged(target: &Target<'_>, charges: &[(u32, PrivacyEvent)]) -> Check {
-    let rounds = target.rounds();
-    let has_charge = |round: &u32| {
-        let mut of_round = charges.iter().filter(|(charged, _)| charged == round);
-        of_round.any(|(_, event)| *event == target.event())
-    };
-    let paid = (0..rounds).filter(has_charge).count();
+    let claims = target.claims();
+    let paid = claims
+        .iter()
+        .filter(|claim| charges.contains(claim))
+        .count();
     Check {
         test: "charges of the ledger",
-        is_as_claimed: paid == rounds as usize,
+        is_as_claimed: paid == claims.len(),
         evidence: format!(
-            "{paid} of {rounds} rounds are charged as is claimed, with {} charges",
+            "{paid} of {} releases are charged as is claimed, with {} charges",
+            claims.len(),
             charges.len()
         ),
     }
@@ -94,8 +103,7 @@ fn charged(target: &Target<'_>, charges: &[(u32, PrivacyEvent)]) -> Check {
 /// accountant has no δ(ε).
 #[must_use]
 pub fn curve(target: &Target<'_>, attack: &Attack, delta: Delta) -> Option<Check> {
-    let event = target.event().with_count(u64::from(target.rounds()));
-    let loss = PrivacyLoss::compose(&[event.exposure()], delta).ok()?;
+    let loss = target.loss(delta)?;
     let ln_e_value = |(epsilon, pairs): (f64, _)| {
         let rule = PairRule {
             canaries: attack.canaries,

@@ -5,6 +5,9 @@
 //! | likelihood ratio | that of the claim; in a round with far less noise, that of such noise |
 //! | mean over spread | mean over variance of the rounds: finds a coordinate without noise |
 //! | spread over rounds | the range: finds noise that is the same in all rounds |
+//!
+//! The likelihood ratio is that of all that is released: of the bit of adaptive clipping together
+//! with the value of its round, and of what is released once.
 
 use rand_core::Rng;
 use smolfed_core::stream::{Purpose, Root, StreamId};
@@ -23,34 +26,81 @@ pub fn coins(root: &Root, count: u32) -> Vec<bool> {
     (0..count).map(|_| rng.next_u32() & 1 == 1).collect()
 }
 
-/// What is claimed about a value of one round.
-#[derive(Debug, Clone, Copy)]
+/// What is claimed about the values of one round.
+#[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The probability with which a canary takes part.
-    pub rate: f64,
-    /// The std of the noise, where a canary that takes part adds 1.
+    /// The probabilities with which 0, 1, .. of a canary's devices take part.
+    pub counts: Vec<f64>,
+    /// The std of the noise, where a device that takes part adds 1.
     pub multiplier: f64,
-    /// Whether a canary that does not take part adds -1 instead (replace-one).
+    /// The same of the bit of adaptive clipping, if there is one, with what other canaries add.
+    pub bit_multiplier: Option<f64>,
+    /// Whether the devices of a canary that does not take part add -1 instead (replace-one).
     pub is_replaced: bool,
 }
 
 impl Claimed {
-    /// The log-likelihood ratio of one value, for noise of variance v.
-    fn log_ratio(&self, x: f64, v: f64) -> f64 {
-        let shifted = |x: f64| {
-            let exponent = (x - 0.5) / v;
-            if self.rate >= 1.0 {
-                exponent
-            } else if exponent > 700.0 {
-                exponent + self.rate.ln()
-            } else {
-                (1.0 - self.rate + self.rate * exponent.exp()).ln()
-            }
-        };
-        match self.is_replaced {
-            true => shifted(x) - shifted(-x),
-            false => shifted(x),
+    /// A value to which one device adds 1 for certain.
+    #[must_use]
+    pub fn of_one(multiplier: f64, is_replaced: bool) -> Self {
+        Self {
+            counts: vec![0.0, 1.0],
+            multiplier,
+            bit_multiplier: None,
+            is_replaced,
         }
+    }
+
+    /// The expected number of devices that take part, and the expectation of its square.
+    #[must_use]
+    pub fn moments(&self) -> [f64; 2] {
+        let of = |power| {
+            let terms = self.counts.iter().zip(0..);
+            terms.map(|(p, c)| p * f64::from(c).powi(power)).sum()
+        };
+        [of(1), of(2)]
+    }
+
+    /// The log-likelihood ratio of a round: of a value with noise of variance v, and of a bit.
+    fn log_ratio(&self, x: f64, v: f64, bit: Option<f64>) -> f64 {
+        let (mut signal, mut information) = (x / v, 1.0 / v);
+        if let Some((bit, multiplier)) = bit.zip(self.bit_multiplier) {
+            let v = multiplier.powi(2);
+            signal += bit / v;
+            information += 1.0 / v;
+        }
+        match self.is_replaced {
+            true => self.ln_mixture(signal, information) - self.ln_mixture(-signal, information),
+            false => self.ln_mixture(signal, information),
+        }
+    }
+
+    /// ln of the sum of exp(c s - c² i / 2) over the numbers c of devices, each with its weight:
+    /// the density with c of them over that with none.
+    fn ln_mixture(&self, signal: f64, information: f64) -> f64 {
+        /// Larger ones may be too large for an exponential.
+        const MAX_EXPONENT: f64 = 600.0;
+        let exponent = |c: u32| {
+            let c = f64::from(c);
+            c * signal - c * c * information / 2.0
+        };
+        if let Some((last, before)) = self.counts.split_last()
+            && *last >= 1.0
+        {
+            // All devices take part for certain.
+            return exponent(before.len() as u32);
+        }
+        let terms = || self.counts.iter().zip(0u32..).filter(|(p, _)| **p > 0.0);
+        let largest = terms().map(|(_, c)| exponent(c)).fold(0.0, f64::max);
+        let offset = match largest < MAX_EXPONENT {
+            true => 0.0,
+            false => largest,
+        };
+        let term = |(p, c): (&f64, u32)| match c {
+            0 => p * (-offset).exp(),
+            c => p * (exponent(c) - offset).exp(),
+        };
+        offset + terms().map(term).sum::<f64>().ln()
     }
 
     /// The variance of the noise of a round: as claimed, unless the median of its coordinates is
@@ -100,16 +150,25 @@ impl Seen {
         }
     }
 
-    /// Adds a round.
-    pub fn add(&mut self, claimed: &Claimed, values: &[f64]) {
-        let variance = claimed.variance(values);
+    /// Adds a round: a value of each canary, and a bit where it has one.
+    pub fn add(&mut self, claimed: &Claimed, values: &[f64], bits: &[f64]) {
+        self.add_once(claimed, values, bits);
         self.rounds += 1;
         for (index, x) in values.iter().copied().enumerate() {
-            self.log_ratio[index] += claimed.log_ratio(x, variance);
             self.sum[index] += x;
             self.squares[index] += x * x;
             let (low, high) = self.range[index];
             self.range[index] = (low.min(x), high.max(x));
+        }
+    }
+
+    /// Adds what is released once, and in no round: the likelihood ratio alone knows what to make
+    /// of it.
+    pub fn add_once(&mut self, claimed: &Claimed, values: &[f64], bits: &[f64]) {
+        let variance = claimed.variance(values);
+        let all = self.log_ratio.iter_mut().zip(values);
+        for (index, (sum, x)) in all.enumerate() {
+            *sum += claimed.log_ratio(*x, variance, bits.get(index).copied());
         }
     }
 
@@ -121,7 +180,7 @@ impl Seen {
         let center = if claimed.is_replaced {
             0.0
         } else {
-            claimed.rate / 2.0
+            claimed.moments()[0] / 2.0
         };
         let over_spread = |(sum, squares): (&f64, &f64)| {
             let mean = sum / rounds;
@@ -148,39 +207,68 @@ impl Seen {
 mod tests {
     use super::*;
 
-    const SAMPLED: Claimed = Claimed {
-        rate: 0.2,
-        multiplier: 2.0,
-        is_replaced: false,
-    };
+    fn sampled() -> Claimed {
+        Claimed {
+            counts: vec![0.8, 0.2],
+            multiplier: 2.0,
+            bit_multiplier: None,
+            is_replaced: false,
+        }
+    }
 
     #[test]
     fn the_ratio_is_that_of_the_densities() {
         let density = |x: f64, mean: f64| (-(x - mean).powi(2) / 8.0).exp();
+        let claimed = sampled();
         for x in [-3.0, 0.0, 0.5, 4.0] {
             let mixed = |sign| 0.8 * density(x, 0.0) + 0.2 * density(x, sign);
             let added = (mixed(1.0) / density(x, 0.0)).ln();
-            assert!((SAMPLED.log_ratio(x, 4.0) - added).abs() < 1e-12);
+            assert!((claimed.log_ratio(x, 4.0, None) - added).abs() < 1e-12);
             let replaced = Claimed {
                 is_replaced: true,
-                ..SAMPLED
+                ..sampled()
             };
             let expected = (mixed(1.0) / mixed(-1.0)).ln();
-            assert!((replaced.log_ratio(x, 4.0) - expected).abs() < 1e-12);
+            assert!((replaced.log_ratio(x, 4.0, None) - expected).abs() < 1e-12);
         }
         // Too large for an exponential.
-        assert!((SAMPLED.log_ratio(1e4, 0.01) - (999_950.0 + 0.2f64.ln())).abs() < 1e-6);
+        let large = claimed.log_ratio(1e4, 0.01, None);
+        assert!((large - (999_950.0 + 0.2f64.ln())).abs() < 1e-6);
+        let certain = Claimed::of_one(1.0, false);
+        assert!((certain.log_ratio(-1e4, 1.0, None) + 10_000.5).abs() < 1e-6);
+    }
+
+    /// Users with three devices, of which each takes part or not, and their bits.
+    #[test]
+    fn devices_of_a_user_and_their_bits_are_one_mixture() {
+        let claimed = Claimed {
+            counts: vec![0.512, 0.384, 0.096, 0.008],
+            multiplier: 2.0,
+            bit_multiplier: Some(3.0),
+            is_replaced: false,
+        };
+        let density = |x: f64, mean: f64, v: f64| (-(x - mean).powi(2) / (2.0 * v)).exp();
+        for (x, bit) in [(-1.0, 0.5), (0.0, 4.0), (3.0, -2.0)] {
+            let of = |c: f64| density(x, c, 4.0) * density(bit, c, 9.0);
+            let terms = claimed.counts.iter().zip(0..);
+            let mixed: f64 = terms.map(|(p, c)| p * of(f64::from(c))).sum();
+            let expected = (mixed / of(0.0)).ln();
+            assert!((claimed.log_ratio(x, 4.0, Some(bit)) - expected).abs() < 1e-12);
+        }
+        let [mean, square] = claimed.moments();
+        assert!((mean - 0.6).abs() < 1e-12 && (square - 0.84).abs() < 1e-12);
     }
 
     #[test]
     fn a_round_without_noise_is_read_with_its_own_scale() {
+        let claimed = sampled();
         let noisy: Vec<f64> = (-20..20).map(|i| f64::from(i) / 5.0).collect();
-        assert_eq!(SAMPLED.variance(&noisy).to_bits(), 4f64.to_bits());
+        assert_eq!(claimed.variance(&noisy).to_bits(), 4f64.to_bits());
         let mut silent = vec![0.0; 40];
         silent[3] = 1.0;
-        assert!(SAMPLED.variance(&silent) < 0.01);
+        assert!(claimed.variance(&silent) < 0.01);
         // Too few coordinates to say.
-        assert_eq!(SAMPLED.variance(&silent[..8]).to_bits(), 4f64.to_bits());
+        assert_eq!(claimed.variance(&silent[..8]).to_bits(), 4f64.to_bits());
     }
 
     #[test]
@@ -189,9 +277,9 @@ mod tests {
         for round in 0..6 {
             // The same noise in each round; the first canary joins two of them.
             let joins = if round < 2 { 1.0 } else { 0.0 };
-            seen.add(&SAMPLED, &[-3.0 + joins, 1.5]);
+            seen.add(&sampled(), &[-3.0 + joins, 1.5], &[]);
         }
-        let scores = seen.scores(&SAMPLED, vec![true, false]);
+        let scores = seen.scores(&sampled(), vec![true, false]);
         let [_, over_spread, range] = &scores.values;
         assert!((range[0] - 1.0).abs() < 1e-12 && range[1] <= 0.0);
         assert!(over_spread[1] > 1e5 && over_spread[0] < 0.0);

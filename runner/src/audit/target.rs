@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
-use smolfed_accounting::{Adjacency, PrivacyEvent, Sampling, SamplingRate};
-use smolfed_core::noise::DiscreteGaussian;
+use smolfed_accounting::{Adjacency, Delta, PrivacyEvent, PrivacyLoss, Sampling};
+use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
 
 use super::canaries::{Canaries, Canary, CanarySource, Sends};
+use super::planting::{charged, plant};
 use crate::data::federation::Federation;
 use crate::experiment::Experiment;
+use crate::experiment::scaling::ScaleRelease;
 use crate::method::contract::Method;
 use crate::method::state::StateError;
 use crate::release::{Encoding, Fault, Mechanism};
@@ -35,12 +37,6 @@ pub enum TargetError {
         /// Releases of a device in a round.
         releases: u32,
     },
-    /// A clip norm that changes from round to round.
-    #[error(
-        "the audit compares rounds of one clip norm, but `privacy.clip_norm` is \"adaptive\": give \
-         a number, such as the last clip norm of a run"
-    )]
-    Adaptive,
     /// A round broke down.
     #[error(transparent)]
     Round(#[from] RoundError),
@@ -54,9 +50,12 @@ pub enum TargetError {
 pub struct Observation<'a> {
     /// The round.
     pub round: u32,
-    /// The noisy average times the denominator, in clip norms; under local trust the uploads of the
-    /// canaries, one after the other.
+    /// The noisy average times the denominator, in clip norms of the round; under local trust the
+    /// uploads of the canaries, one after the other.
     pub values: Vec<f64>,
+    /// The sum of the bits, in units of one half, if the clip norm is adaptive; under local trust
+    /// the bit of each upload.
+    pub bits: Vec<f64>,
     /// The cohort that was drawn, which the attacker does not see: for tests of the draw.
     pub drawn: &'a [u32],
 }
@@ -67,8 +66,17 @@ pub struct Target<'a> {
     experiment: Experiment,
     federation: &'a Federation,
     fault: Fault,
-    /// From averages to clip norms on the sum.
-    unit: f64,
+    /// What averages are multiplied by to be sums.
+    denominator: f64,
+}
+
+/// The noise that is claimed for each part of what a device sends in a round.
+#[derive(Clone, Copy, Debug)]
+pub struct Multipliers {
+    /// Std of the noise on an update, in clip norms.
+    pub update: f64,
+    /// Of the noise on a bit, in units of one half; `None` unless the clip norm is adaptive.
+    pub bit: Option<f64>,
 }
 
 impl<'a> Target<'a> {
@@ -82,7 +90,7 @@ impl<'a> Target<'a> {
         fault: Fault,
     ) -> Result<Self, TargetError> {
         let mut experiment = experiment.clone();
-        let (Encoding::Clipped(grid), Mechanism::Independent(_)) =
+        let (Encoding::Clipped(_), Mechanism::Independent(_)) =
             (experiment.release.encoding, experiment.release.mechanism)
         else {
             return Err(TargetError::NothingClaimed);
@@ -91,12 +99,8 @@ impl<'a> Target<'a> {
         if releases != 1 {
             return Err(TargetError::Steps { releases });
         }
-        if experiment.adaptive.is_some() {
-            return Err(TargetError::Adaptive);
-        }
         let expected = expected_size(&experiment.sampling);
         let denominator = experiment.server.fixed_denominator.unwrap_or(expected);
-        let unit = denominator / f64::from(grid.clip_norm().get());
         // Updates may be weighted by samples; canaries send as much as the largest weight allows.
         experiment.release.weight_cap = None;
         experiment.config.evaluate_every = 0;
@@ -109,7 +113,7 @@ impl<'a> Target<'a> {
             experiment,
             federation,
             fault,
-            unit,
+            denominator,
         })
     }
 
@@ -151,31 +155,74 @@ impl<'a> Target<'a> {
         self.experiment.privacy.event
     }
 
-    /// What is charged for the updates, round after round, as a run writes it to its ledger.
+    /// What is released of a device and claimed, by round: the private scale, if there is one, and
+    /// the updates.
+    #[must_use]
+    pub fn claims(&self) -> Vec<(u32, PrivacyEvent)> {
+        let scale = self.moments().map(|moments| (0, moments.side.event));
+        let updates = (0..self.rounds()).map(|round| (round, self.event()));
+        scale.into_iter().chain(updates).collect()
+    }
+
+    /// What is charged for that, round after round, as a run writes it to its ledger.
     #[must_use]
     pub fn charges(&self) -> Vec<(u32, PrivacyEvent)> {
         let kind = std::mem::discriminant(&self.event().mechanism);
-        let of_updates = |event: &PrivacyEvent| {
-            event.unit == self.event().unit && std::mem::discriminant(&event.mechanism) == kind
+        let is_attacked = |event: &PrivacyEvent| {
+            event.is_moments() || std::mem::discriminant(&event.mechanism) == kind
         };
-        let in_round = |round| {
+        let of_round = |round| {
             let events = self.experiment.events_in(round).into_iter();
-            events.filter(of_updates).map(move |event| (round, event))
+            let events = events.filter(|event| event.unit == self.event().unit);
+            events.filter(is_attacked).map(move |event| (round, event))
         };
-        let mut charges: Vec<_> = (0..self.rounds()).flat_map(in_round).collect();
-        match self.fault {
-            Fault::EventNeverCharged => {
-                charges.pop();
-            }
-            Fault::EventChargedTwice => charges.extend(charges.last().copied()),
-            Fault::EventWithAnotherRate => {
-                for (_, event) in &mut charges {
-                    event.sampling = with_rate(&event.sampling, 0.9);
-                }
-            }
-            _ => {}
+        charged(self.fault, (0..self.rounds()).flat_map(of_round).collect())
+    }
+
+    /// The loss that is claimed for all that is attacked; `None` where no accountant composes it.
+    #[must_use]
+    pub fn loss(&self, delta: Delta) -> Option<PrivacyLoss> {
+        let rounds = self.event().with_count(u64::from(self.rounds()));
+        let scale = self.moments().map(|moments| moments.side.event);
+        let events = scale.into_iter().chain([rounds]);
+        let exposures: Vec<_> = events.map(|event| event.exposure()).collect();
+        PrivacyLoss::compose(&exposures, delta).ok()
+    }
+
+    /// The noise of each part, which together are the noise of a claimed round: all of it is on
+    /// the update unless the clip norm is adaptive.
+    #[must_use]
+    pub fn multipliers(&self, claim: &PrivacyEvent) -> Multipliers {
+        match self.experiment.privacy.split {
+            Some(split) => Multipliers {
+                update: split.update.get(),
+                bit: Some(split.bit.get()),
+            },
+            None => Multipliers {
+                update: claim.mechanism.noise_multiplier().get(),
+                bit: None,
+            },
         }
-        charges
+    }
+
+    /// The release of the features' scale, if it is private and has noise.
+    #[must_use]
+    pub fn moments(&self) -> Option<&ScaleRelease> {
+        let release = self.experiment.scale_release.as_ref();
+        release.filter(|release| release.side.event.mechanism.noise_multiplier().get() > 0.0)
+    }
+
+    /// Steps of the grid in a clip norm.
+    #[must_use]
+    pub fn steps_per_clip_norm(&self) -> f64 {
+        let grid = self.experiment.release.encoding.grid();
+        grid.map_or(f64::MAX, |grid| f64::from(grid.bits()).exp2())
+    }
+
+    /// Devices of a user.
+    #[must_use]
+    pub const fn devices_per_user(&self) -> u32 {
+        self.event().devices_per_user.get()
     }
 
     /// How often a device takes part at most: the largest number that is claimed for.
@@ -238,14 +285,27 @@ impl<'a> Target<'a> {
         let mut training = Training::new(&experiment, self.federation, learner, start);
         while !training.is_done() {
             let round = training.round();
+            let adaptive = training.clip_norm();
+            let fixed = || Some(experiment.release.encoding.grid()?.clip_norm());
+            let clip_norm = adaptive.or_else(fixed).map_or(1.0, ClipNorm::get);
+            let unit = self.denominator / f64::from(clip_norm);
             let Some(released) = training.step(&mut source)?.released else {
                 continue;
             };
             let average = experiment.server.average(&released);
-            let values = average.iter().map(|x| f64::from(*x) * self.unit).collect();
+            let values = average.iter().map(|x| f64::from(*x) * unit).collect();
+            let bits = match self.is_local() {
+                true => source.bits.clone(),
+                false => released
+                    .unclipped_excess()
+                    .map(|x| 2.0 * x)
+                    .into_iter()
+                    .collect(),
+            };
             see(&Observation {
                 round,
                 values,
+                bits,
                 drawn: &source.drawn,
             });
         }
@@ -265,57 +325,4 @@ pub enum Joining {
 /// The devices that are drawn on average.
 fn expected_size(sampling: &Sampling) -> f64 {
     f64::from(sampling.device_count()) * sampling.sampling_rate().unwrap_or(1.0)
-}
-
-/// Plants what is not in the release path itself.
-fn plant(fault: Fault, experiment: &mut Experiment, denominator: f64) {
-    let factor = match fault {
-        Fault::NoiseDividedTwice => 1.0 / denominator,
-        Fault::NoiseTooSmall => 0.9,
-        _ => 1.0,
-    };
-    if factor < 1.0
-        && let Some(noise) = scaled_noise(experiment, factor)
-    {
-        experiment.release.mechanism = Mechanism::Independent(noise);
-    }
-    match fault {
-        Fault::RealisedDenominator => experiment.server.fixed_denominator = None,
-        Fault::SamplingRateTooLarge => {
-            experiment.sampling = with_rate(&experiment.sampling, 1.1);
-        }
-        _ => {}
-    }
-    experiment.release.fault = fault;
-}
-
-/// The experiment's noise with another standard deviation.
-fn scaled_noise(experiment: &Experiment, factor: f64) -> Option<DiscreteGaussian> {
-    const DENOMINATOR: u64 = 1 << 10;
-    let steps = f64::from(experiment.release.encoding.grid()?.bits()).exp2();
-    let multiplier = experiment.privacy.multiplier().get();
-    let std = multiplier * steps * DENOMINATOR as f64 * factor;
-    DiscreteGaussian::new(std.ceil() as u64, DENOMINATOR).ok()
-}
-
-/// The same sampling with another rate, where devices are sampled.
-fn with_rate(sampling: &Sampling, factor: f64) -> Sampling {
-    let other = match *sampling {
-        Sampling::Poisson {
-            device_count,
-            sampling_rate,
-            ..
-        } => SamplingRate::new((sampling_rate.get() * factor).min(1.0))
-            .and_then(|rate| Sampling::poisson(device_count, rate)),
-        Sampling::Uniform {
-            device_count,
-            cohort_size,
-            ..
-        } => {
-            let size = (f64::from(cohort_size) * factor).round() as u32;
-            Sampling::uniform(device_count, size.clamp(1, device_count))
-        }
-        other => Ok(other),
-    };
-    other.unwrap_or(*sampling)
 }

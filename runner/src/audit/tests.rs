@@ -15,6 +15,16 @@ const ERROR: f64 = 1e-7;
 
 /// An experiment on hardly any data: the mechanism does not look at them.
 fn experiment(devices: u32, rounds: u32, cohort: &str, privacy: &str) -> Audited {
+    scaled("", devices, rounds, cohort, privacy)
+}
+
+/// The same with a key for the scale of the features.
+fn scaled(scale: &str, devices: u32, rounds: u32, cohort: &str, privacy: &str) -> Audited {
+    // An adaptive clip norm has no number.
+    let clip_norm = match privacy.contains("clip_norm") {
+        true => "",
+        false => "clip_norm = 0.5",
+    };
     let text = format!(
         r#"
         name = "audited"
@@ -24,10 +34,11 @@ fn experiment(devices: u32, rounds: u32, cohort: &str, privacy: &str) -> Audited
         source = "digits"
         devices = {devices}
         samples_per_device = 1
+        {scale}
         [cohort]
         {cohort}
         [privacy]
-        clip_norm = 0.5
+        {clip_norm}
         delta = 1e-5
         {privacy}
         "#
@@ -53,6 +64,10 @@ struct Audit {
 }
 
 fn audit(audited: &Audited, fault: Fault, pairs: u32) -> Audit {
+    audit_with(audited, fault, pairs, 32)
+}
+
+fn audit_with(audited: &Audited, fault: Fault, pairs: u32, canaries: u32) -> Audit {
     let experiment = &audited.experiment;
     let target = Target::new(experiment, &audited.federation, fault).unwrap();
     let confidence = Confidence {
@@ -62,7 +77,7 @@ fn audit(audited: &Audited, fault: Fault, pairs: u32) -> Audit {
     let size = Size {
         seed: 1,
         pairs,
-        canaries: 32,
+        canaries,
     };
     let attack = attack::audit(&target, size, confidence).unwrap();
     Audit {
@@ -79,6 +94,12 @@ fn audit(audited: &Audited, fault: Fault, pairs: u32) -> Audit {
 }
 
 const LOCAL: &str = "noise_multiplier = 0.7\ntrust = \"local\"";
+const POISSON: &str = "sampling = \"poisson\"\nsampling_rate = 0.5";
+const UNIFORM: &str = "sampling = \"uniform\"\ncohort_size = 10";
+const ADAPTIVE: &str = "noise_multiplier = 3.0\nclip_norm = \"adaptive\"";
+const PRIVATE: &str = "scale = \"private\"\nscale_noise_multiplier = 1.5";
+const FEATURES: &str = "scale = \"private-features\"\nscale_noise_multiplier = 4.0";
+const ADAPTIVE_LOCAL: &str = "noise_multiplier = 1.0\nclip_norm = \"adaptive\"\ntrust = \"local\"";
 
 #[test]
 fn no_mechanism_loses_more_than_is_claimed_and_the_attack_is_not_idle() {
@@ -108,13 +129,51 @@ fn no_mechanism_loses_more_than_is_claimed_and_the_attack_is_not_idle() {
     }
 }
 
+/// What else is released is attacked together with the updates: noise on them that tells next to
+/// nothing leaves a private scale, or the bits, to prove something about.
+#[test]
+fn a_private_scale_and_the_bits_are_attacked_with_the_updates() {
+    let quiet = "noise_multiplier = 300.0";
+    let bits = "noise_multiplier = 1.0\nclip_norm = \"adaptive\"\nadaptive.bit_noise = 0.501";
+    for (scale, privacy, canaries) in [(PRIVATE, quiet, 32), ("", bits, 1)] {
+        let local = format!("{privacy}\ntrust = \"local\"");
+        for privacy in [privacy, local.as_str()] {
+            let audited = scaled(scale, 20, 4, POISSON, privacy);
+            let Audit { claim, low } = audit_with(&audited, Fault::None, 500, canaries);
+            let claim = claim.epsilon;
+            assert!(low <= claim, "{scale} {privacy}: {low} above {claim}");
+            assert!(low > 0.1, "{scale} {privacy}: {low} of {claim}");
+        }
+    }
+}
+
+/// All devices of a user act together: more is proved than single devices can lose.
+#[test]
+fn users_with_several_devices_are_attacked_as_users() {
+    let local = "noise_multiplier = 5.0\ntrust = \"local\"";
+    for (cohort, privacy) in [
+        (POISSON, "noise_multiplier = 15.0"),
+        (
+            "sampling = \"uniform\"\ncohort_size = 50",
+            "noise_multiplier = 30.0",
+        ),
+        ("sampling = \"full\"", local),
+    ] {
+        let users = format!("{privacy}\ndevices_per_user = 10");
+        let Audit { claim, low } = audit(&experiment(100, 4, cohort, &users), Fault::None, 500);
+        assert!(low <= claim.epsilon, "{cohort} {users}: {low} {claim:?}");
+        let devices = experiment(100, 4, cohort, privacy).experiment.privacy;
+        let of_one = devices.estimate(4).unwrap().epsilon;
+        assert!(low > of_one, "{cohort} {users}: {low} of {claim:?}");
+    }
+}
+
 /// The attack alone finds these faults, and finds nothing without them.
 #[test]
 fn the_attack_refutes_claims_that_a_fault_makes_false() {
     let full = experiment(100, 1, "sampling = \"full\"", "noise_multiplier = 4.0");
-    let poisson = "sampling = \"poisson\"\nsampling_rate = 0.5";
-    let many = experiment(20, 10, poisson, "noise_multiplier = 8.0");
-    let local = experiment(20, 6, poisson, "noise_multiplier = 8.0\ntrust = \"local\"");
+    let many = experiment(20, 10, POISSON, "noise_multiplier = 8.0");
+    let local = experiment(20, 6, POISSON, "noise_multiplier = 8.0\ntrust = \"local\"");
     for (fault, audited) in [
         (Fault::NoiseDividedTwice, &full),
         (Fault::ClipSkipped, &full),
@@ -141,16 +200,45 @@ fn failed(audited: &Audited, fault: Fault) -> Vec<&'static str> {
 /// audit fails by chance with a probability below 1e-6; the seed is fixed.
 #[test]
 fn every_part_of_the_mechanism_is_what_is_claimed() {
-    let poisson = "sampling = \"poisson\"\nsampling_rate = 0.5";
-    let uniform = "sampling = \"uniform\"\ncohort_size = 10";
-    let local = "noise_multiplier = 0.7\ntrust = \"local\"";
     for (cohort, privacy) in [
-        (poisson, "noise_multiplier = 3.0"),
-        (uniform, "noise_multiplier = 3.0"),
-        (poisson, local),
+        (POISSON, "noise_multiplier = 3.0"),
+        (UNIFORM, "noise_multiplier = 3.0"),
+        (POISSON, LOCAL),
     ] {
         let audited = experiment(30, 5, cohort, privacy);
         assert_eq!(failed(&audited, Fault::None), [""; 0], "{cohort} {privacy}");
+    }
+}
+
+/// What fails in the tests of what is released beside the updates, and of what one device changes.
+fn failed_beside(audited: &Audited, fault: Fault, values: usize) -> Vec<&'static str> {
+    let target = Target::new(&audited.experiment, &audited.federation, fault).unwrap();
+    let length = target.tensors().iter().sum();
+    let mut checks = vec![direct::sensitivity::check(&target, 1, length).unwrap()];
+    let channels = channels::of_updates(&target);
+    assert!(!channels.is_empty());
+    for channel in channels {
+        checks.extend(channel.checks(1, values).unwrap());
+    }
+    let failed = checks.iter().filter(|check| !check.is_as_claimed);
+    failed.map(|check| check.test).collect()
+}
+
+/// The same for what is released beside the updates.
+#[test]
+fn what_is_released_beside_the_updates_is_what_is_claimed() {
+    let quiet = "noise_multiplier = 3.0";
+    for (scale, cohort, privacy) in [
+        ("", POISSON, ADAPTIVE),
+        ("", UNIFORM, ADAPTIVE),
+        ("", POISSON, ADAPTIVE_LOCAL),
+        (PRIVATE, POISSON, quiet),
+        (FEATURES, UNIFORM, ADAPTIVE),
+        (PRIVATE, POISSON, LOCAL),
+    ] {
+        let audited = scaled(scale, 30, 3, cohort, privacy);
+        let failed = failed_beside(&audited, Fault::None, 1 << 14);
+        assert_eq!(failed, [""; 0], "{scale} {cohort} {privacy}");
     }
 }
 
@@ -163,9 +251,8 @@ fn every_wiring_fault_fails_its_direct_test() {
     const CHANGES: &str = "what one device changes";
     const RATE: &str = "rate of the cohorts";
     const CHARGES: &str = "charges of the ledger";
-    let poisson = "sampling = \"poisson\"\nsampling_rate = 0.5";
-    let central = experiment(300, 5, poisson, "noise_multiplier = 3.0");
-    let local = experiment(30, 5, poisson, LOCAL);
+    let central = experiment(300, 5, POISSON, "noise_multiplier = 3.0");
+    let local = experiment(30, 5, POISSON, LOCAL);
     for (fault, expected) in [
         (Fault::NoiseDividedTwice, &[STD][..]),
         (Fault::NoiseTooSmall, &[STD]),
@@ -191,6 +278,41 @@ fn every_wiring_fault_fails_its_direct_test() {
     }
     let found = failed(&local, Fault::NoNoiseAtOneDevice);
     assert!(found.contains(&STD), "{found:?}");
+}
+
+/// Each fault of what is released beside the updates as well.
+#[test]
+fn every_fault_beside_the_updates_fails_its_direct_test() {
+    const MOMENTS: &str = "standard deviation of the noise on moments";
+    const BITS: &str = "standard deviation of the noise on bits";
+    const CHANGES: &str = "what one device changes";
+    let quiet = "noise_multiplier = 3.0";
+    let reused = "noise of moments and other noise";
+    for (fault, scale, privacy, test) in [
+        (Fault::NoNoiseOnMoments, PRIVATE, quiet, MOMENTS),
+        (Fault::NoNoiseOnMoments, PRIVATE, LOCAL, MOMENTS),
+        (Fault::MomentNoiseReused, PRIVATE, quiet, reused),
+        (Fault::MomentNoiseReused, PRIVATE, LOCAL, reused),
+        (Fault::NoNoiseOnBit, "", ADAPTIVE, BITS),
+        (Fault::NoNoiseOnBit, "", ADAPTIVE_LOCAL, BITS),
+        (
+            Fault::BitNoiseReused,
+            "",
+            ADAPTIVE,
+            "noise of bits and other noise",
+        ),
+        (Fault::WholeBit, "", ADAPTIVE, CHANGES),
+        (Fault::WholeBit, "", ADAPTIVE_LOCAL, CHANGES),
+    ] {
+        let audited = scaled(scale, 30, 3, POISSON, privacy);
+        let found = failed_beside(&audited, fault, 1 << 14);
+        assert!(found.contains(&test), "{}: {found:?}", fault.name());
+    }
+    let audited = scaled(PRIVATE, 30, 1, POISSON, quiet);
+    let found = failed_beside(&audited, Fault::MomentNoiseTooSmall, 1 << 16);
+    assert!(found.contains(&MOMENTS), "{found:?}");
+    let found = failed(&audited, Fault::MomentsNeverCharged);
+    assert_eq!(found, ["charges of the ledger"]);
 }
 
 #[test]

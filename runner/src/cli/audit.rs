@@ -13,9 +13,9 @@ use super::CliError;
 use super::session::{in_pool, progress_bar};
 use super::text::{aligned, wrapped};
 use crate::audit::attack::{self, Attack, Size};
+use crate::audit::channels::matrices::Matrices;
 use crate::audit::check::{Check, ERROR};
-use crate::audit::direct;
-use crate::audit::matrices::Matrices;
+use crate::audit::direct::{self, channel::Channel};
 use crate::audit::target::{Target, TargetError};
 use crate::audit::{Confidence, Finding};
 use crate::config::{Config, Override};
@@ -57,7 +57,7 @@ pub(super) struct Args {
     /// The seed of all randomness; the same as --set seed=N.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Canaries of a run; at most the number of devices.
+    /// Canaries of a run; at most the number of devices, or of users with several devices.
     #[arg(long, value_name = "M", default_value_t = 64)]
     canaries: u32,
     /// Pairs of runs; a tenth as many again choose the thresholds. With more of them the lower
@@ -156,7 +156,7 @@ fn mechanism(
         Err(error) => return Err(error.into()),
     }
     if let Some(matrices) = &matrices {
-        parts.push(Part::of_matrices(args, &experiment, matrices));
+        parts.push(Part::of_matrices(args, &experiment, matrices)?);
     }
     bar.finish_and_clear();
     if args.json {
@@ -205,15 +205,19 @@ impl Part {
         })
     }
 
-    fn of_matrices(args: &Args, experiment: &Experiment, matrices: &Matrices) -> Self {
+    fn of_matrices(
+        args: &Args,
+        experiment: &Experiment,
+        matrices: &Matrices,
+    ) -> Result<Self, CliError> {
         let size = args.size(experiment, || matrices.default_pairs(args.canaries));
         let claim = matrices.claim.clone();
-        Self {
+        Ok(Self {
             attack: matrices.attack(size, args.confidence(claim.delta)),
-            checks: matrices.checks(size.seed),
+            checks: matrices.checks(size.seed, direct::VALUES)?,
             pairs: size.pairs,
             claim,
-        }
+        })
     }
 
     fn epsilon_low(&self) -> f64 {

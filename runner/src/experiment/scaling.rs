@@ -35,6 +35,8 @@ const DEFAULT_MULTIPLIER: f64 = 10.0;
 pub struct ScaleRelease {
     /// What it costs, once.
     pub side: SideReleases,
+    /// Numbers that a device sends.
+    pub length: usize,
     release: Release,
 }
 
@@ -67,6 +69,7 @@ impl ScaleRelease {
                 },
                 max_releases: 1,
             },
+            length: scale.length(federation.feature_count()),
             release: Release {
                 channel: Channel::Moments,
                 bit: None,
@@ -94,24 +97,35 @@ impl ScaleRelease {
 
     /// The federation whose scale is that of its devices' moments, with the noise of `root`.
     pub(super) fn scaled(&self, federation: &Federation, root: &Root) -> Option<Federation> {
-        let length = federation
-            .private_scale()?
-            .length(federation.feature_count());
-        let released = self.moments(federation, root, length);
+        federation.private_scale()?;
+        let released = self.moments(federation, root);
         let devices = f64::from(federation.device_count());
         let noise_std = released.noise_std() / devices;
         Some(federation.scaled_by(&released.over(devices), noise_std))
     }
 
     /// The moments of all devices with noise.
-    fn moments(&self, federation: &Federation, root: &Root, length: usize) -> Released {
-        let devices = federation.device_count();
+    fn moments(&self, federation: &Federation, root: &Root) -> Released {
+        let devices: Vec<u32> = (0..federation.device_count()).collect();
+        self.released(&devices, root, self.length, |device, moments| {
+            federation.write_moments(device, moments);
+        })
+    }
+
+    /// What `write` gives for each of these devices, with noise: moments, or what an audit sends in
+    /// their place.
+    pub(crate) fn released(
+        &self,
+        devices: &[u32],
+        root: &Root,
+        length: usize,
+        write: impl Fn(u32, &mut [f32]),
+    ) -> Released {
         let mut uploads = Uploads::new(&self.release, root, 0, length);
-        for device in 0..devices {
-            // What cannot be sent counts as zero, like an update.
-            let samples = federation.sample_count(device);
-            let _ = uploads.device(device, samples, |contribution| {
-                federation.write_moments(device, contribution.update());
+        for &device in devices {
+            // What cannot be sent counts as zero, like an update. All devices have the same weight.
+            let _ = uploads.device(device, 1, |contribution| {
+                write(device, contribution.update());
                 Ok(TrainReport::default())
             });
         }
@@ -119,9 +133,19 @@ impl ScaleRelease {
         let at = ReleaseAt {
             number: 0,
             learning_rate: 1.0,
-            cohort_size: devices as usize,
+            cohort_size: devices.len(),
         };
         sum.release(&self.release, root, &at)
+    }
+
+    /// Steps of the grid in the bound on the vector of a device.
+    pub(crate) fn steps_per_bound(&self) -> f64 {
+        self.release.encoding.step().recip()
+    }
+
+    /// How moments are released, for an audit to plant its faults.
+    pub(crate) const fn release_mut(&mut self) -> &mut Release {
+        &mut self.release
     }
 }
 

@@ -26,6 +26,8 @@ use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
+use super::fault::Fault;
+
 /// How the bit is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClipBit {
@@ -56,12 +58,12 @@ impl ClipBit {
     ///
     /// It comes from a stream of its own, (ServerNoise, t, 2³² − 1): the last block of a sum of 2⁴⁴
     /// coordinates, which none has.
-    pub(super) fn cover(&self, sum: &mut i64, root: &Root, number: u32) {
+    pub(super) fn cover(&self, sum: &mut i64, root: &Root, number: u32, fault: Fault) {
         if let Some(noise) = &self.noise {
             let id = StreamId {
                 purpose: Purpose::ServerNoise,
                 round: number,
-                device: u32::MAX,
+                device: fault.bit_block(u32::MAX),
             };
             noise.add_to(std::slice::from_mut(sum), &mut root.stream(id));
         }

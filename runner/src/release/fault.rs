@@ -52,6 +52,21 @@ pub enum Fault {
     EventWithAnotherRate,
     /// The noise on correlation matrices is a tenth smaller than is claimed.
     MatrixNoiseTooSmall,
+    /// The noise on the moments of a private scale is a tenth smaller than is claimed.
+    MomentNoiseTooSmall,
+    /// The moments of a private scale have no noise.
+    NoNoiseOnMoments,
+    /// The moments of a private scale have the noise of the first round's updates.
+    MomentNoiseReused,
+    /// The moments of a private scale are not charged.
+    MomentsNeverCharged,
+    /// The bit of adaptive clipping has no noise.
+    NoNoiseOnBit,
+    /// The bit of adaptive clipping has the noise of the first coordinate of the updates (central
+    /// trust).
+    BitNoiseReused,
+    /// Devices send their bit as 0 or 1 instead of as -1/2 or 1/2.
+    WholeBit,
     /// No noise in the round of this number.
     #[value(skip)]
     NoNoiseIn(u32),
@@ -106,6 +121,22 @@ impl Fault {
         }
     }
 
+    /// The block that names the noise stream of the bits, where it is `block` without a fault.
+    pub(super) const fn bit_block(self, block: u32) -> u32 {
+        match self {
+            Self::BitNoiseReused => 0,
+            _ => block,
+        }
+    }
+
+    /// What a device sends whose bit is this half.
+    pub(super) const fn bit(self, half: i64) -> i64 {
+        match self {
+            Self::WholeBit => half + half.abs(),
+            _ => half,
+        }
+    }
+
     /// Whether a device adds its noise in round `number`.
     pub(super) fn has_noise_at(self, device: u32, number: u32) -> bool {
         match self {
@@ -148,6 +179,7 @@ mod tests {
         assert_eq!(none, Fault::None);
         assert_eq!((none.noise_number(7), none.bounded(650)), (7, 650));
         assert!(none.has_noise_at(DEVICE, 39));
+        assert_eq!((none.bit_block(9), none.bit(-4)), (9, -4));
         let mut sum = vec![0; 9_000];
         none.cover(&mut sum, 39, |sum| sum.fill(1));
         assert!(sum.iter().all(|q| *q == 1));

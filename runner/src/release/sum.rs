@@ -55,9 +55,10 @@ impl PrivateSum {
     }
 
     /// Puts another sum behind this one: under local trust, who sees each upload by itself sees
-    /// them side by side.
+    /// them side by side. Their bits are added.
     pub fn append(&mut self, upload: &Self) {
         self.integers.extend(&upload.integers);
+        self.bits += upload.bits;
     }
 
     /// The sum without noise, for a report's diagnostics: `None` unless all devices are simulated
@@ -82,7 +83,7 @@ impl PrivateSum {
                 mechanism.cover(sum, root, purpose, number);
             });
             if let Some(bit) = &release.bit {
-                bit.cover(&mut self.bits, root, number);
+                bit.cover(&mut self.bits, root, number, fault);
             }
         }
         Released {

@@ -152,6 +152,7 @@ impl<'a> Uploads<'a> {
         // The norm is the method's word. Whatever it says, the bit is no longer than it may be.
         let bit = self.release.bit.and(self.release.encoding.grid());
         let bit = bit.map_or(0, |grid| clip_bit(&grid, report.norm));
+        let bit = self.release.fault.bit(bit);
         self.add(bit, noise.zip(stream))?;
         if noise.is_some() {
             self.add_bit_noise(device);

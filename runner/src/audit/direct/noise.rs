@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rayon::prelude::*;
-use smolfed_accounting::{Mechanism, PrivacyEvent};
+use smolfed_accounting::PrivacyEvent;
 use smolfed_core::stream::Root;
 
+use super::channel::MIN_STEPS;
 use super::cohorts::{Cohorts, pairs_of_rounds};
 use super::tails::{Worst, mean_product, mean_square};
 use crate::audit::canaries::{Canary, Sends};
@@ -24,7 +25,7 @@ const KEPT: usize = 1 << 22;
 /// Coordinates of a small block.
 const BLOCK: usize = 64;
 /// Devices whose uploads are seen in a run (local trust).
-const DEVICES: usize = 12;
+pub const DEVICES: usize = 12;
 
 /// What is observed of a run, and how it is compared.
 pub struct Layout {
@@ -55,11 +56,8 @@ impl Layout {
             false => 0,
         };
         let values = length * devices.max(1);
-        let std = claim.mechanism.noise_multiplier().get();
-        let steps = match claim.mechanism {
-            Mechanism::DiscreteGaussian { grid_bits, .. } => std * f64::from(grid_bits).exp2(),
-            _ => f64::MAX,
-        };
+        let std = target.multipliers(claim).update;
+        let steps = std * target.steps_per_clip_norm();
         // A run also draws a coin for each device, a few of which take as long as one value.
         let work = rounds as usize * values.max(device_count as usize / 8);
         let runs = (total / work.max(1)).clamp(1, MAX_RUNS);
@@ -92,9 +90,10 @@ impl Layout {
         let mut devices: Vec<u32> = (0..self.devices).map(device).collect();
         devices.sort_unstable();
         let canary = |device| Canary {
-            device,
+            devices: device..device + 1,
             support: 0..0,
             sends: Sends::Zero,
+            is_clipped: false,
         };
         devices.into_iter().map(canary).collect()
     }
@@ -158,7 +157,7 @@ impl Noise {
             let mut drawn = cohorts.empty();
             let mut kept = Vec::with_capacity(layout.rounds as usize);
             let canaries = layout.canaries(run);
-            let devices: Vec<u32> = canaries.iter().map(|canary| canary.device).collect();
+            let devices: Vec<u32> = canaries.iter().map(|canary| canary.devices.start).collect();
             let see = |seen: &Observation<'_>| {
                 let scaled: Vec<f64> = seen.values.iter().map(|x| x / layout.std).collect();
                 noise.add_round(layout, &scaled, &devices);
@@ -240,7 +239,6 @@ impl Noise {
     /// The verdicts; none for noise of so few steps of the grid that it is far from Gaussian.
     #[must_use]
     pub fn checks(&self, layout: &Layout) -> Vec<Check> {
-        const MIN_STEPS: f64 = 2.0;
         if layout.steps < MIN_STEPS {
             return Vec::new();
         }

@@ -5,27 +5,39 @@
 
 use std::ops::Range;
 
-use smolfed_accounting::Adjacency;
+use smolfed_accounting::{Adjacency, PrivacyEvent};
 use smolfed_core::stream::Root;
 
 use crate::audit::canaries::{Canary, Sends};
 use crate::audit::check::Check;
-use crate::audit::target::{Joining, Observation, Target, TargetError};
+use crate::audit::target::{Joining, Multipliers, Observation, Target, TargetError};
 
 /// Seeds of these runs begin here.
 const SEEDS: u64 = 3 << 40;
 /// The first rounds are enough: noise does not matter.
 const ROUNDS: u32 = 3;
 
+/// The sensitivity that is claimed, in clip norms.
+#[must_use]
+pub fn bound(event: &PrivacyEvent) -> f64 {
+    match event.adjacency() {
+        Adjacency::AddRemove => 1.0,
+        Adjacency::ReplaceOne => 2.0,
+    }
+}
+
 /// The largest difference that a canary makes, for updates of `length` coordinates.
+///
+/// With an adaptive clip norm, the differences of the update and of the bit are weighed by their
+/// noise: together they are what an update of the claimed noise multiplier may change.
 ///
 /// # Errors
 /// [`TargetError`] if a round breaks down.
 pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, TargetError> {
-    let bound = match target.event().adjacency() {
-        Adjacency::AddRemove => 1.0,
-        Adjacency::ReplaceOne => 2.0,
-    };
+    let event = target.event();
+    let bound = bound(&event);
+    let Multipliers { update, bit } = target.multipliers(&event);
+    let total = event.mechanism.noise_multiplier().get();
     let short = target.shortened(ROUNDS);
     let mut worst = Difference::default();
     let mut words = String::new();
@@ -33,24 +45,39 @@ pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, Tar
         let number = SEEDS + index as u64;
         let root = Root::from_seed(seed.wrapping_add(number));
         let device = index as u32 % target.device_count();
-        let run = |sends: Sends| {
+        let run = |sends: Sends, is_clipped: bool| {
             let canary = Canary {
-                device,
+                devices: device..device + 1,
                 support: support.clone(),
                 sends,
+                is_clipped,
             };
             let mut rounds = Vec::new();
-            let see = |seen: &Observation<'_>| rounds.push(seen.values.clone());
+            let see = |seen: &Observation<'_>| {
+                // The last values are those of bits.
+                let mut values: Vec<f64> = seen.values.iter().map(|x| x * total / update).collect();
+                values.extend(
+                    bit.iter()
+                        .flat_map(|z| seen.bits.iter().map(move |x| x * total / z)),
+                );
+                rounds.push(values);
+            };
             let joins = Joining::Always;
             short.observe(&root, length, vec![canary], joins, see)?;
             Ok::<_, TargetError>(rounds)
         };
-        let (with, without) = (run(Sends::Update)?, run(target.other_world())?);
-        for (with, without) in with.iter().zip(&without) {
-            let difference = Difference::new(with, without, &support);
-            if difference.excess(bound) > worst.excess(bound) || words.is_empty() {
-                worst = difference;
-                words = format!("{} to {}", support.start, support.end - 1);
+        for is_clipped in [true, false] {
+            let (with, without) = (
+                run(Sends::Update, is_clipped)?,
+                run(target.other_world(), is_clipped)?,
+            );
+            for (with, without) in with.iter().zip(&without) {
+                let is_changed = |index| index >= length || support.contains(&index);
+                let difference = Difference::new(with, without, is_changed);
+                if difference.excess(bound) > worst.excess(bound) || words.is_empty() {
+                    worst = difference;
+                    words = format!("{} to {}", support.start, support.end - 1);
+                }
             }
         }
     }
@@ -66,7 +93,8 @@ pub fn check(target: &Target<'_>, seed: u64, length: usize) -> Result<Check, Tar
 }
 
 /// Parts of an update that a canary fills: single coordinates, each tensor, everything.
-fn supports(tensors: &[usize], length: usize) -> Vec<Range<usize>> {
+#[must_use]
+pub fn supports(tensors: &[usize], length: usize) -> Vec<Range<usize>> {
     let mut supports: Vec<Range<usize>> = Vec::new();
     for coordinate in [0, 1, 511, 512, length / 2, 4095, 4096, length - 1] {
         if coordinate < length {
@@ -84,9 +112,10 @@ fn supports(tensors: &[usize], length: usize) -> Vec<Range<usize>> {
 }
 
 /// The difference of two releases, in clip norms.
-#[derive(Default)]
-struct Difference {
-    norm: f64,
+#[derive(Debug, Default)]
+pub struct Difference {
+    /// Its norm.
+    pub norm: f64,
     /// The part of it at coordinates where the canary sent zeros.
     elsewhere: f64,
     /// What rounding to `f32` can make of it.
@@ -94,14 +123,16 @@ struct Difference {
 }
 
 impl Difference {
-    fn new(with: &[f64], without: &[f64], support: &Range<usize>) -> Self {
+    /// Of values of which all but those of `changed` are the same.
+    #[must_use]
+    pub fn new(with: &[f64], without: &[f64], changed: impl Fn(usize) -> bool) -> Self {
         let mut difference = Self::default();
         let mut squares = 0.0;
         for (index, (a, b)) in with.iter().zip(without).enumerate() {
             let square = (a - b).powi(2);
             difference.norm += square;
             squares += a * a + b * b;
-            if !support.contains(&index) {
+            if !changed(index) {
                 difference.elsewhere += square;
             }
         }
@@ -112,7 +143,8 @@ impl Difference {
     }
 
     /// By how much it exceeds what is claimed; a relative error of 10⁻⁶ is rounding too.
-    fn excess(&self, bound: f64) -> f64 {
+    #[must_use]
+    pub fn excess(&self, bound: f64) -> f64 {
         let norm = self.norm - bound * (1.0 + 1e-6);
         norm.max(self.elsewhere) - self.rounding
     }

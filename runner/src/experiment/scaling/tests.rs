@@ -112,7 +112,7 @@ fn noise_std(trust: TrustModel) -> (f64, f64) {
     let exact = sum(&federation, 0..5);
     let (mut squares, mut count, mut said) = (0.0, 0u32, 0.0);
     for seed in 0..500 {
-        let released = release.moments(&federation, &Root::from_seed(seed), 2 * WIDTH);
+        let released = release.moments(&federation, &Root::from_seed(seed));
         said = released.noise_std();
         for (noisy, exact) in released.over(1.0).iter().zip(&exact) {
             squares += (f64::from(*noisy) - *exact as f64 * step).powi(2);

@@ -5,7 +5,6 @@
 //! The worst that an example can do is to fill one entry of the diagonal, and its replacement to
 //! fill another one. A device sends as many matrices as is claimed.
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 
 use smolfed_accounting::event::ROUNDING_STD;
@@ -13,12 +12,12 @@ use smolfed_accounting::{AccountingError, PrivacyEvent, PrivacyUnit, Sampling};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::stream::Root;
 
-use super::Confidence;
-use super::attack::{self, Attack, Size};
-use super::check::{Check, ERROR};
-use super::direct::tails::{Worst, mean_product, mean_square};
-use super::selection::Scores;
-use super::statistics::{Claimed, Seen, coins};
+use crate::audit::Confidence;
+use crate::audit::attack::{self, Attack, Size};
+use crate::audit::direct::channel::{Channel, Draws, Names};
+use crate::audit::selection::Scores;
+use crate::audit::statistics::{Claimed, Seen, coins};
+use crate::audit::target::TargetError;
 use crate::experiment::Experiment;
 use crate::privacy::PrivacyStatement;
 use crate::release::{Fault, Messages};
@@ -105,11 +104,7 @@ impl Matrices {
         debug_assert_eq!(self.event.unit, PrivacyUnit::Example);
         let one = f64::from(self.messages.grid.bits()).exp2();
         // The difference of two entries: ±1 with noise of √2 times the std of one.
-        let claimed = Claimed {
-            rate: 1.0,
-            multiplier: self.std() / one * std::f64::consts::SQRT_2,
-            is_replaced: true,
-        };
+        let claimed = Claimed::of_one(self.std() / one * std::f64::consts::SQRT_2, true);
         let run = |root: &Root, is_in: Vec<bool>| {
             let mut seen = Seen::new(is_in.len());
             for round in 0..self.releases {
@@ -122,7 +117,7 @@ impl Matrices {
                     (sent[0] - sent[1]) / one
                 };
                 let values: Vec<f64> = is_in.iter().enumerate().map(value).collect();
-                seen.add(&claimed, &values);
+                seen.add(&claimed, &values, &[]);
             }
             seen.scores(&claimed, is_in)
         };
@@ -135,10 +130,10 @@ impl Matrices {
         let Ok(attack) = attack::evaluate(size, confidence, |n| Ok::<_, Infallible>(pair(n)));
         attack
     }
+}
 
-    /// Has the noise the std that is claimed, and is it independent between devices and rounds?
-    #[must_use]
-    pub fn checks(&self, seed: u64) -> Vec<Check> {
+impl Channel for Matrices {
+    fn draws(&self, seed: u64, _: usize) -> Result<Draws, TargetError> {
         let root = Root::from_seed(seed.wrapping_add(SEEDS[0]));
         let claimed = self.std();
         let message = |index: usize| -> Vec<f64> {
@@ -146,45 +141,17 @@ impl Matrices {
             let sent = self.sent(&root, round, device, LENGTH, &[]);
             sent.into_iter().map(|q| q / claimed).collect()
         };
-        let all: Vec<Vec<f64>> = (0..ROUNDS * DEVICES).map(message).collect();
-        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
-        let n = LENGTH as f64;
-        let (mut std, mut independence) = (Worst::default(), Worst::default());
-        let mut total = 0.0;
-        for (index, values) in all.iter().enumerate() {
-            let square = product(values, values) / n;
-            total += square;
-            let words = || format!("message {index}: {:.4}", square.sqrt());
-            std.add(mean_square(n, square), words);
+        Ok(Draws {
+            names: Names {
+                std: "standard deviation of the noise on matrices",
+                independence: "noise on different matrices",
+                group: "message",
+            },
+            steps: claimed,
+            groups: (0..ROUNDS * DEVICES).map(message).collect(),
             // The next device of the round, and the same device in the next round.
-            for other in [index + 1, index + DEVICES] {
-                if let Some(others) = all.get(other) {
-                    let mean = product(values, others) / n;
-                    let words = || format!("messages {index} and {other}: {mean:.4}");
-                    independence.add(mean_product(n, mean), words);
-                }
-            }
-        }
-        let mean = total / all.len() as f64;
-        std.add(mean_square(n * all.len() as f64, mean), || "all".to_owned());
-        let bits = |values: &Vec<f64>| values.iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
-        let different: HashSet<Vec<u64>> = all.iter().map(bits).collect();
-        vec![
-            Check {
-                test: "standard deviation of the noise on matrices",
-                is_as_claimed: !std.fails(ERROR),
-                evidence: format!(
-                    "{:.4} of the claimed one in {} entries; worst: {}",
-                    mean.sqrt(),
-                    all.len() * LENGTH,
-                    std.words
-                ),
-            },
-            Check {
-                test: "noise on different matrices",
-                is_as_claimed: !independence.fails(ERROR) && different.len() == all.len(),
-                evidence: format!("largest correlation: {}", independence.words),
-            },
-        ]
+            distances: vec![1, DEVICES],
+            others: Vec::new(),
+        })
     }
 }

@@ -1,0 +1,244 @@
+//! The attacker: what he knows of the claim, and the pairs of runs that he compares.
+//!
+//! A canary is a user, whose devices all act together. Whether they take part is decided by the
+//! sampling: with secret cohorts the likelihood ratio is that of the mixture over the number of
+//! devices that are drawn, and where each upload is seen by itself it is the sum over uploads.
+
+use smolfed_accounting::{Adjacency, Sampling};
+use smolfed_core::stream::Root;
+
+use super::canaries::{Canary, Sends};
+use super::channels::moments::Moments;
+use super::selection::Scores;
+use super::statistics::{Claimed, Seen, coins};
+use super::target::{Joining, Observation, Target, TargetError};
+
+/// An attacker who knows what is claimed.
+pub struct Attacker<'a> {
+    target: &'a Target<'a>,
+    /// Canaries of a run.
+    pub canaries: u32,
+    /// Devices of each.
+    devices: u32,
+    /// Rounds in which a canary may take part.
+    joins: u32,
+    claimed: Claimed,
+    moments: Option<Moments<'a>>,
+}
+
+impl<'a> Attacker<'a> {
+    /// An attacker with so many canaries at most.
+    #[must_use]
+    pub fn new(target: &'a Target<'a>, canaries: u32) -> Self {
+        let event = target.event();
+        let devices = target.devices_per_user().min(target.device_count());
+        let canaries = canaries.clamp(1, target.device_count() / devices);
+        let multipliers = target.multipliers(&event);
+        let mut claimed = Claimed {
+            counts: match target.is_local() {
+                true => counts(1, |_, _| 1.0),
+                false => counts_of(&event.sampling, devices),
+            },
+            multiplier: multipliers.update,
+            bit_multiplier: None,
+            is_replaced: event.adjacency() == Adjacency::ReplaceOne,
+        };
+        let others = match target.is_local() {
+            true => 0.0,
+            false => f64::from(canaries - 1) * variance_of_bit(&claimed),
+        };
+        claimed.bit_multiplier = multipliers.bit.map(|z| (z * z + others).sqrt());
+        Self {
+            target,
+            canaries,
+            devices,
+            joins: target.joins(),
+            claimed,
+            moments: Moments::of(target),
+        }
+    }
+
+    /// Both runs of a pair.
+    ///
+    /// # Errors
+    /// [`TargetError`] if a round breaks down.
+    pub fn pair(&self, seed: u64, number: u64) -> Result<[Scores; 2], TargetError> {
+        let root = Root::from_seed(seed.wrapping_add(number));
+        let coins = coins(&root, self.canaries);
+        let opposite = coins.iter().map(|coin| !coin).collect();
+        Ok([self.run(&root, coins)?, self.run(&root, opposite)?])
+    }
+
+    fn run(&self, root: &Root, is_in: Vec<bool>) -> Result<Scores, TargetError> {
+        let coordinates = if self.target.is_local() {
+            1
+        } else {
+            is_in.len()
+        };
+        let canaries: Vec<Canary> = (0..)
+            .zip(&is_in)
+            .map(|(i, is_in)| self.canary(i, *is_in))
+            .collect();
+        let mut seen = Seen::new(is_in.len());
+        if let Some(moments) = &self.moments {
+            let values = moments.released(root, &canaries, coordinates);
+            let claimed = moments.claimed(self.devices / self.uploads(), self.claimed.is_replaced);
+            for upload in 0..self.uploads() {
+                seen.add_once(&claimed, &self.of_upload(upload, &values), &[]);
+            }
+        }
+        let see = |observation: &Observation<'_>| {
+            if observation.round < self.joins {
+                for upload in 0..self.uploads() {
+                    let values = self.of_upload(upload, &observation.values);
+                    let bits = self.bits(upload, &observation.bits);
+                    seen.add(&self.claimed, &values, &bits);
+                }
+            }
+        };
+        let joins = Joining::AsClaimed;
+        self.target
+            .observe(root, coordinates, canaries, joins, see)?;
+        Ok(seen.scores(&self.claimed, is_in))
+    }
+
+    fn canary(&self, index: u32, is_in: bool) -> Canary {
+        // Under local trust every upload has one coordinate.
+        let coordinate = if self.target.is_local() {
+            0
+        } else {
+            index as usize
+        };
+        Canary {
+            devices: index * self.devices..(index + 1) * self.devices,
+            support: coordinate..coordinate + 1,
+            sends: match is_in {
+                true => Sends::Update,
+                false => self.target.other_world(),
+            },
+            is_clipped: self.sign(index) < 0.0,
+        }
+    }
+
+    /// The sign of a canary's bit. Both occur: the sum of all bits has little to do with how many
+    /// canaries take part. Every update is clipped where nobody asks.
+    fn sign(&self, canary: u32) -> f64 {
+        match self.claimed.bit_multiplier.is_some() && canary % 2 == 1 {
+            true => 1.0,
+            false => -1.0,
+        }
+    }
+
+    /// Uploads of a canary that are seen by themselves in a round; one with a trusted server, where
+    /// what is seen of it is its coordinate.
+    fn uploads(&self) -> u32 {
+        match self.target.is_local() {
+            true => self.devices,
+            false => 1,
+        }
+    }
+
+    /// One value of each canary: that of its upload of this number.
+    fn of_upload(&self, upload: u32, values: &[f64]) -> Vec<f64> {
+        let of_canary = values.iter().skip(upload as usize);
+        of_canary
+            .step_by(self.uploads() as usize)
+            .copied()
+            .collect()
+    }
+
+    /// What each canary has of the bits, such that it adds 1 for each device that takes part: the
+    /// bit of its upload, or the sum of all bits less what is expected of the other canaries.
+    fn bits(&self, upload: u32, bits: &[f64]) -> Vec<f64> {
+        let signs = (0..self.canaries).map(|canary| self.sign(canary));
+        match (self.target.is_local(), bits.first()) {
+            (_, None) => Vec::new(),
+            (true, _) => {
+                let of_upload = self.of_upload(upload, bits);
+                signs.zip(of_upload).map(|(sign, bit)| sign * bit).collect()
+            }
+            (false, Some(sum)) => {
+                let mean = mean_of_bit(&self.claimed);
+                let all: f64 = signs.clone().sum::<f64>() * mean;
+                signs.map(|sign| sign * (sum - all) + mean).collect()
+            }
+        }
+    }
+}
+
+/// The expectation of what a canary adds to the bits that have its sign, over its coin.
+fn mean_of_bit(claimed: &Claimed) -> f64 {
+    match claimed.is_replaced {
+        true => 0.0,
+        false => claimed.moments()[0] / 2.0,
+    }
+}
+
+/// The variance of the same.
+fn variance_of_bit(claimed: &Claimed) -> f64 {
+    let square = claimed.moments()[1];
+    match claimed.is_replaced {
+        true => square,
+        false => square / 2.0 - mean_of_bit(claimed).powi(2),
+    }
+}
+
+/// The probabilities with which 0, 1, .. of a user's devices are in a cohort.
+fn counts_of(sampling: &Sampling, devices: u32) -> Vec<f64> {
+    match *sampling {
+        Sampling::Poisson { sampling_rate, .. } => counts(devices, |_, _| sampling_rate.get()),
+        Sampling::Uniform {
+            device_count,
+            cohort_size,
+            ..
+        } => counts(devices, |before, drawn| {
+            let (places, left) = (cohort_size.saturating_sub(drawn), device_count - before);
+            f64::from(places.min(left)) / f64::from(left)
+        }),
+        _ => counts(devices, |_, _| 1.0),
+    }
+}
+
+/// The same from the probability with which a device is drawn after so many others, of which so
+/// many were drawn.
+fn counts(devices: u32, probability: impl Fn(u32, u32) -> f64) -> Vec<f64> {
+    let mut counts = vec![1.0];
+    for before in 0..devices {
+        let mut next = vec![0.0; counts.len() + 1];
+        for (drawn, p) in (0..).zip(&counts) {
+            let rate = probability(before, drawn);
+            next[drawn as usize] += p * (1.0 - rate);
+            next[drawn as usize + 1] += p * rate;
+        }
+        counts = next;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use smolfed_accounting::SamplingRate;
+
+    use super::*;
+
+    #[test]
+    fn devices_of_a_user_are_drawn_separately_or_without_replacement() {
+        let poisson = Sampling::poisson(50, SamplingRate::new(0.2).unwrap()).unwrap();
+        let binomial = [0.512, 0.384, 0.096, 0.008];
+        // Two of five in a cohort of three: 1, 6 and 3 of ten.
+        let uniform = Sampling::uniform(5, 3).unwrap();
+        let hypergeometric = [0.1, 0.6, 0.3];
+        for (sampling, expected) in [
+            (poisson, &binomial[..]),
+            (uniform, &hypergeometric),
+            (Sampling::full(50).unwrap(), &[0.0, 0.0, 1.0]),
+        ] {
+            let found = counts_of(&sampling, expected.len() as u32 - 1);
+            let close = found
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() < 1e-12);
+            assert!(close && found.len() == expected.len(), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What devices release beside their updates. A channel is one file and one line here.
+
+pub mod bit;
+pub mod matrices;
+pub mod moments;
+
+use super::direct::channel::Channel;
+use super::target::Target;
+
+/// The channels that are part of the claim about updates.
+#[must_use]
+pub fn of_updates<'a>(target: &'a Target<'a>) -> Vec<Box<dyn Channel + 'a>> {
+    let mut channels: Vec<Box<dyn Channel + 'a>> = Vec::new();
+    channels.extend(bit::Bit::of(target).map(|channel| Box::new(channel) as _));
+    channels.extend(moments::Moments::of(target).map(|channel| Box::new(channel) as _));
+    channels
+}
