@@ -41,6 +41,12 @@ pub enum TargetError {
          a number, such as the last clip norm of a run"
     )]
     Adaptive,
+    /// A trial of a private selection.
+    #[error(
+        "the audit attacks one run, but `privacy.selection` makes it one of several: leave the \
+         table out"
+    )]
+    Selection,
     /// A round broke down.
     #[error(transparent)]
     Round(#[from] RoundError),
@@ -93,6 +99,9 @@ impl<'a> Target<'a> {
         }
         if experiment.adaptive.is_some() {
             return Err(TargetError::Adaptive);
+        }
+        if experiment.trial.is_some() {
+            return Err(TargetError::Selection);
         }
         let expected = expected_size(&experiment.sampling);
         let denominator = experiment.server.fixed_denominator.unwrap_or(expected);
