@@ -97,16 +97,16 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     );
 
     // Repeated, the command selects nothing again; the chosen run can be repeated by itself.
-    let before = read("out/chosen/model.safetensors").len();
+    let model = |name: &str| std::fs::read(place.path(name)).unwrap();
+    let before = model("out/chosen/model.safetensors");
     place.smolfed("sweep sweep.toml --out out").success();
     assert_eq!(read("out/results.jsonl"), results);
-    assert_eq!(read("out/chosen/model.safetensors").len(), before);
+    assert_eq!(model("out/chosen/model.safetensors"), before);
     let again = place
         .smolfed("run out/chosen/config.toml --out again --json")
         .success()
         .json();
     assert!((figure(&again, &["epsilon"]) - epsilon).abs() < 1e-9);
-    let model = |name: &str| std::fs::read(place.path(name)).unwrap();
     assert_eq!(
         model("again/model.safetensors"),
         model("out/chosen/model.safetensors")

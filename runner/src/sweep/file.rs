@@ -172,7 +172,7 @@ impl Sweep {
         let fingerprint = fingerprint(&base, table.get("private"));
         let raw: RawSweep = table
             .try_into()
-            .map_err(|error: toml::de::Error| refuse("sweep", error.to_string()))?;
+            .map_err(|error: toml::de::Error| refuse("sweep", one_line(&error)))?;
         let of_cells = dimensions("sweep", &raw.grid, &raw.variants, raw.cumulative);
         let dimensions = of_cells.map_err(|(key, reason)| refuse(&key, reason))?;
         let candidates = candidates(&raw, &dimensions);
@@ -296,6 +296,11 @@ impl Sweep {
         let pairs = data.iter().map(|(key, value)| format!("{key} = {value}"));
         pairs.collect::<Vec<_>>().join(", ")
     }
+}
+
+/// What a parser's error says, in one line.
+fn one_line(error: &toml::de::Error) -> String {
+    error.to_string().trim_end().replace('\n', " ")
 }
 
 /// A key and what is wrong with it.
