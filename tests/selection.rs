@@ -116,7 +116,8 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
         .refused(2, &["is there already"]);
 }
 
-/// Secret draws differ from call to call; drawn from the seed they do not, and the statement says so.
+/// Secret draws differ from call to call; drawn from the seed they do not, and the statement says
+/// so.
 #[test]
 fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
     let place = Place::new();

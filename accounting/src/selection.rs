@@ -83,8 +83,8 @@ impl Trials {
     /// The same with the rate that makes `mean` the expected number of trials, to 12 digits.
     ///
     /// # Errors
-    /// [`ParamError::OutOfRange`] unless `shape` is finite and above -1, and `mean` finite and above
-    /// 1 by so much that there is a rate.
+    /// [`ParamError::OutOfRange`] unless `shape` is finite and above -1, and `mean` finite and
+    /// above 1 by so much that there is a rate.
     pub fn negative_binomial_of_mean(shape: f64, mean: f64) -> Result<Self, ParamError> {
         let of = |ln_rate: f64| Self::negative_binomial(shape, ln_rate.exp());
         // The mean falls with the rate, and its logarithm nearly as a line.

@@ -59,7 +59,7 @@ pub struct SelectionConfig {
     pub trials: TrialsName,
     /// E[K]: the expected number of trials.
     pub mean: f64,
-    /// η of the truncated negative binomial distribution: 0 is the logarithmic one, 1 the geometric.
+    /// η of the truncated negative binomial distribution: 0 is logarithmic, 1 geometric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<f64>,
     /// Noise std on the sum of the devices' scores, of which each is between -1 and 1.

@@ -7,12 +7,12 @@
 //! the sum by at most 1 under add-remove, half of what an accuracy between 0 and 2 would need, and
 //! by at most 2 if its data are replaced. A device without such samples sends 0, like one that is
 //! not there. The numbers take the release path of updates: quantised on a grid of bound 1, checked
-//! in integers, summed exactly, covered by the server's exact discrete Gaussian from a stream of its
-//! own. All devices send one, so that no sampling amplifies it.
+//! in integers, summed exactly, covered by the server's exact discrete Gaussian from its own stream.
+//! All devices send one, so that no sampling amplifies it.
 //!
-//! **What is charged.** The score is one more release of the trial, charged with its last round. The
+//! **What is charged.** The score is one more release of a trial, charged with its last round. The
 //! trial's events, with it, are the base mechanism of the theorems, and the ε that is calibrated,
-//! checked before each round and stated is that of the selection ([`PrivacyPlan`]). The candidate is
+//! checked before each round and stated is that of the selection ([`PrivacyPlan`]). A candidate is
 //! drawn independently of the data and all candidates have the same events, so that their mixture
 //! has the divergence of each.
 //!
@@ -243,8 +243,8 @@ fn trials(selection: &SelectionConfig) -> Result<Trials, ExperimentError> {
     trials.map_err(refuse(MEAN, mean))
 }
 
-/// Refuses settings under which somebody learns more than the best trial, or its cost is not that of
-/// the theorems.
+/// Refuses settings under which somebody learns more than the best trial, or its cost is not
+/// that of the theorems.
 fn can_be_kept_secret(
     privacy: &PrivacyConfig,
     keys: &PrivacyKeys,

@@ -1,6 +1,6 @@
 //! Private selection: the best of a random number of trials, by a score that each of them releases
-//! with noise. Only the best leaves this file (Papernot, Steinke 2022, arXiv:2110.03620, Algorithm 1
-//! with repeated draws).
+//! with noise. Only the best leaves this file (Papernot, Steinke 2022, arXiv:2110.03620,
+//! Algorithm 1 with repeated draws).
 //!
 //! 1. K is drawn from its distribution, and each of the K trials is a candidate, drawn uniformly,
 //!    with a seed of its own. All of it comes from one secret stream, before the first trial: it
@@ -54,7 +54,7 @@ pub(super) fn select(
     };
     if out.exists() {
         return Err(format!(
-            "{} is there already: choose another --out; selecting once more costs epsilon once more",
+            "{} is there already: choose another --out; a second selection costs epsilon again",
             out.display()
         ));
     }
@@ -105,8 +105,8 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
     match pairs.all(|(one, other)| cost(one) == cost(other)) {
         true => Ok(experiments),
         false => Err(
-            "the candidates of `sweep.private` differ in rounds, cohorts, noise or delta, and so in \
-             what a trial costs: compare them in selections of their own, by `sweep.grid`"
+            "the candidates of `sweep.private` differ in rounds, cohorts, noise or delta, and so \
+             in what a trial costs: compare them in selections of their own, by `sweep.grid`"
                 .to_owned(),
         ),
     }

@@ -1,4 +1,4 @@
-//! Private selection: the chosen trial is the best, it alone remains, and what it states is verified.
+//! Private selection: the chosen trial is the best and alone remains; what it states is verified.
 
 use super::*;
 use crate::data::DataFolders;
@@ -176,8 +176,8 @@ fn candidates_that_cost_differently_are_refused() {
     assert!(experiments(&configs, &federation).is_err());
 }
 
-/// A Poisson number of mean 2 is 0 in one of seven selections: the initial model is the result then,
-/// and nothing is written.
+/// A Poisson number of mean 2 is 0 in one of seven selections: the initial model is the result
+/// then, and nothing is written.
 #[test]
 fn no_trial_gives_the_initial_model() {
     let (configs, federation) = candidates(
