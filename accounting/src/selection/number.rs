@@ -137,8 +137,8 @@ mod tests {
         assert!(Trials::negative_binomial_of_mean(-1.0, 8.0).is_err());
     }
 
-    /// 0 always stops at the smallest number; 20,000 draws from uniform numbers have the mean of the distribution to six standard errors, which chance exceeds with a probability
-    /// below 1e-8.
+    /// 0 always stops at the smallest number; 20,000 draws from uniform numbers have the mean of
+    /// the distribution to six standard errors; chance exceeds them with a probability below 1e-8.
     #[test]
     fn draws_have_the_mean_of_the_distribution() {
         for trials in distributions() {

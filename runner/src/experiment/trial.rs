@@ -2,13 +2,13 @@
 //! settings and other noise, by a score that each of them releases (Papernot, Steinke 2022,
 //! arXiv:2110.03620). The sweep draws the trials and keeps the best alone ([`crate::sweep`]).
 //!
-//! **The score.** After the last round each device evaluates the shared model on validation samples
-//! of its own, and sends `2 a - 1` for its accuracy a, a number from -1 to 1: so one device moves
-//! the sum by at most 1 under add-remove, half of what an accuracy between 0 and 2 would need, and
-//! by at most 2 if its data are replaced. A device without such samples sends 0, like one that is
-//! not there. The numbers take the release path of updates: quantised on a grid of bound 1, checked
-//! in integers, summed exactly, covered by the server's exact discrete Gaussian from its own stream.
-//! All devices send one, so that no sampling amplifies it.
+//! **The score.** After the last round each device evaluates the shared model on its validation
+//! samples, and sends `2 a - 1` for its accuracy a, a number from -1 to 1: one device moves the sum
+//! by at most 1 under add-remove, where `2 a` would move it by 2, and by at most 2 if its data are
+//! replaced. A device without such samples sends 0, like one that is not there. The numbers take
+//! the release path of updates: quantised on a grid of bound 1, checked in integers, summed
+//! exactly, covered by the server's exact discrete Gaussian from its own stream. All devices send
+//! one, so that no sampling amplifies it.
 //!
 //! **What is charged.** The score is one more release of a trial, charged with its last round. The
 //! trial's events, with it, are the base mechanism of the theorems, and the ε that is calibrated,
