@@ -21,6 +21,7 @@
 //! | data that cannot be read or learned from | [`bad_data`] |
 //! | a directory or disk that cannot be written | [`full_disk`] |
 //! | inputs that fuzzing found | [`fuzzed_inputs`] |
+//! | the best of several private trials | [`selection`] |
 //! | real devices among simulated ones; broken lines, dead devices, resuming | [`serve`] |
 //! | MNIST | [`mnist`] |
 //! | memory of a large federation | [`memory`] |
@@ -46,6 +47,7 @@ mod program;
 mod resume;
 mod run_dir;
 mod same_bits;
+mod selection;
 mod serve;
 mod statements;
 mod targets;

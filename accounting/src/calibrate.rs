@@ -11,6 +11,7 @@ pub use search::TOLERANCE;
 use crate::accountant::{Accountant, AccountingError, Estimate};
 use crate::event::{PrivacyEvent, Sampling};
 use crate::params::{Delta, Epsilon, NoiseMultiplier, ParamError, SamplingRate};
+use crate::selection::{Selection, Trials};
 use crate::theorem::{Orders, Theorem, TheoremSetting};
 use search::{MAX_NOISE, MAX_ROUNDS, MIN_NOISE, Start, largest, min_noise};
 
@@ -170,6 +171,40 @@ impl Plan<'_> {
         Ok(Calibrated {
             value: NoiseMultiplier::new(value)?,
             estimate: self.estimate(event)?,
+        })
+    }
+
+    /// The same for the best of a random number of trials, of which each releases what is planned
+    /// and `spent`: the ε of [`Selection`]. The accountant is not used.
+    ///
+    /// # Errors
+    /// [`CalibrationError::OutOfReach`] if no noise helps; [`CalibrationError::Accounting`] for
+    /// events whose guarantees cannot be added.
+    pub fn noise_multiplier_of_trials(
+        &self,
+        trials: Trials,
+    ) -> Result<Calibrated<NoiseMultiplier>, CalibrationError> {
+        let estimate = |value: f64| -> Result<Estimate, CalibrationError> {
+            let noise_multiplier = NoiseMultiplier::new(value)?;
+            let mut trial = self.spent.to_vec();
+            trial.push(self.event.with_noise_multiplier(noise_multiplier));
+            Ok(Selection { trials, trial }.estimate(self.delta)?)
+        };
+        let best = estimate(MAX_NOISE)?;
+        if !self.meets(best.epsilon) {
+            return Err(CalibrationError::OutOfReach {
+                what: "noise multiplier of the trials",
+                target: self.target.get(),
+                best: format!("noise multiplier {MAX_NOISE:e}"),
+                epsilon: best.epsilon,
+            });
+        }
+        let value = min_noise(self.target.get(), Start::Anywhere, |value| {
+            estimate(value).map_or(f64::INFINITY, |estimate| estimate.epsilon)
+        });
+        Ok(Calibrated {
+            value: NoiseMultiplier::new(value)?,
+            estimate: estimate(value)?,
         })
     }
 

@@ -256,6 +256,12 @@ impl PrivacyEvent {
         matches!(self.mechanism, Mechanism::Moments { .. })
     }
 
+    /// Whether the score of a trial is released, and no updates.
+    #[must_use]
+    pub const fn is_score(&self) -> bool {
+        matches!(self.mechanism, Mechanism::Score { .. })
+    }
+
     /// The same event for another number of rounds.
     #[must_use]
     pub const fn with_count(self, count: u64) -> Self {

@@ -25,7 +25,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::accountant::{AccountingError, same_guarantee};
+mod number;
+
+use crate::accountant::{Accountant, AccountingError, Estimate, EstimateKind, same_guarantee};
 use crate::event::{Exposure, PrivacyEvent};
 use crate::params::{Delta, ParamError};
 use crate::rdp::{Conversion, composed_rdp};
@@ -35,6 +37,9 @@ const ORDERS: [f64; 28] = [
     1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0,
     24.0, 28.0, 32.0, 40.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 512.0,
 ];
+
+/// What rounding in the drawn number of trials adds to ε ([`Trials::draw`]), generously.
+const DRAW_SLACK: f64 = 1e-6;
 
 /// The distribution of the number of trials. Made by its constructors, which check the numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,6 +78,32 @@ impl Trials {
             return refused("rate of the number of trials", rate, "above 0 and below 1");
         }
         Ok(Self::NegativeBinomial { shape, rate })
+    }
+
+    /// The same with the rate that makes `mean` the expected number of trials, to 12 digits.
+    ///
+    /// # Errors
+    /// [`ParamError::OutOfRange`] unless `shape` is finite and above -1, and `mean` finite and
+    /// above 1 by so much that there is a rate.
+    pub fn negative_binomial_of_mean(shape: f64, mean: f64) -> Result<Self, ParamError> {
+        let of = |ln_rate: f64| Self::negative_binomial(shape, ln_rate.exp());
+        // The mean falls with the rate, and its logarithm nearly as a line.
+        let (mut low, mut high) = (-60.0, -1e-9);
+        if !(mean < of(low)?.mean() && mean > of(high)?.mean()) {
+            return Err(ParamError::OutOfRange {
+                name: "mean number of trials",
+                value: mean,
+                range: "finite and above 1",
+            });
+        }
+        for _ in 0..64 {
+            let middle = f64::midpoint(low, high);
+            match of(middle)?.mean() > mean {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        of(high)
     }
 
     /// K of the Poisson distribution.
@@ -124,23 +155,8 @@ impl Selection {
     /// a theorem makes no claim.
     #[must_use]
     pub fn rdp(&self, order: f64) -> f64 {
-        let events = PrivacyEvent::about_same_users(&self.trial);
-        let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
-        let own = |order: f64| composed_rdp(&exposures, order);
-        let of_number = self.trials.mean().ln() / (order - 1.0);
-        match self.trials {
-            Trials::NegativeBinomial { shape, rate } => {
-                let second = |b: f64| (1.0 - 1.0 / b) * own(b) - rate.ln() / b;
-                let least = ORDERS.into_iter().map(second).fold(f64::INFINITY, f64::min);
-                own(order) + (1.0 + shape) * least + of_number
-            }
-            Trials::Poisson { mean } => {
-                let epsilon = (1.0 / (order - 1.0)).ln_1p();
-                let delta = |b: f64| delta_of_rdp(own(b), b, epsilon);
-                let least = ORDERS.into_iter().map(delta).fold(1.0, f64::min);
-                own(order) + mean * least + of_number
-            }
-        }
+        let curve = Curve::new(self);
+        curve.selected(order, curve.of_trial(order))
     }
 
     /// ε at `delta`, least over a fixed grid of orders.
@@ -149,9 +165,72 @@ impl Selection {
     /// [`AccountingError`] for a trial of events whose guarantees cannot be added.
     pub fn epsilon(&self, delta: Delta) -> Result<f64, AccountingError> {
         same_guarantee(&self.trial)?;
-        let of = |order: f64| Conversion::Improved.epsilon(self.rdp(order), order, delta);
-        let least = ORDERS.into_iter().map(of).fold(f64::INFINITY, f64::min);
+        let curve = Curve::new(self);
+        let of = |(order, own): (f64, f64)| {
+            Conversion::Improved.epsilon(curve.selected(order, own), order, delta)
+        };
+        let pairs = ORDERS.into_iter().zip(curve.at_orders);
+        let least = pairs.map(of).fold(f64::INFINITY, f64::min);
         Ok(least.max(0.0) * (1.0 + 1e-12))
+    }
+
+    /// The same as a proved bound by [`Accountant::Rdp`], if the number of trials is drawn by
+    /// [`Trials::draw`].
+    ///
+    /// # Errors
+    /// As [`Self::epsilon`].
+    pub fn estimate(&self, delta: Delta) -> Result<Estimate, AccountingError> {
+        Ok(Estimate {
+            epsilon: self.epsilon(delta)? + DRAW_SLACK,
+            delta,
+            kind: EstimateKind::UpperBound,
+            epsilon_low: None,
+            accountant: Accountant::Rdp,
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// The divergences of one trial, computed once at each order of the grid.
+struct Curve {
+    trials: Trials,
+    exposures: Vec<Exposure>,
+    at_orders: [f64; ORDERS.len()],
+}
+
+impl Curve {
+    fn new(selection: &Selection) -> Self {
+        let events = PrivacyEvent::about_same_users(&selection.trial);
+        let exposures: Vec<Exposure> = events.iter().map(PrivacyEvent::exposure).collect();
+        Self {
+            trials: selection.trials,
+            at_orders: ORDERS.map(|order| composed_rdp(&exposures, order)),
+            exposures,
+        }
+    }
+
+    /// ρ(α).
+    fn of_trial(&self, order: f64) -> f64 {
+        composed_rdp(&self.exposures, order)
+    }
+
+    /// ρ'(α), of `own` = ρ(α).
+    fn selected(&self, order: f64, own: f64) -> f64 {
+        let of_number = self.trials.mean().ln() / (order - 1.0);
+        let known = ORDERS.into_iter().zip(self.at_orders);
+        match self.trials {
+            Trials::NegativeBinomial { shape, rate } => {
+                let second = |(b, rdp): (f64, f64)| (1.0 - 1.0 / b) * rdp - rate.ln() / b;
+                let least = known.map(second).fold(f64::INFINITY, f64::min);
+                own + (1.0 + shape) * least + of_number
+            }
+            Trials::Poisson { mean } => {
+                let epsilon = (1.0 / (order - 1.0)).ln_1p();
+                let delta = |(b, rdp): (f64, f64)| delta_of_rdp(rdp, b, epsilon);
+                let least = known.map(delta).fold(1.0, f64::min);
+                own + mean * least + of_number
+            }
+        }
     }
 }
 

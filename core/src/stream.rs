@@ -63,8 +63,12 @@ pub enum Purpose {
     ServerMomentNoise = 12,
     /// Noise that a device adds to the moments of its features (local trust).
     DeviceMomentNoise = 13,
+    /// Noise on the sum of the devices' scores of a model (server).
+    ServerScoreNoise = 14,
+    /// Number, settings and seeds of the trials of a private selection (whoever runs them).
+    Trials = 15,
     /// Noise that a device adds to the bit that says whether its update was clipped (local trust).
-    DeviceBitNoise = 14,
+    DeviceBitNoise = 16,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.

@@ -31,7 +31,7 @@ pub use overrides::Override;
 pub use personalise::{
     FineTuneKind, NoiseScale, NoiseTime, PersonaliseConfig, PmtlUpdateName, PrivatePart,
 };
-pub use privacy::{AdaptiveConfig, ClipNormSetting, PrivacyConfig};
+pub use privacy::{AdaptiveConfig, ClipNormSetting, PrivacyConfig, SelectionConfig, TrialsName};
 pub use server::ServerConfig;
 pub use train::{ClipTime, TrainConfig};
 
@@ -89,6 +89,16 @@ const fn one() -> u32 {
 }
 
 impl Config {
+    /// The seed of cohorts, training and noise: that of the trial, if the run is one of several;
+    /// data and devices always follow from `seed`, so that all trials have the same.
+    #[must_use]
+    pub fn run_seed(&self) -> u64 {
+        let selection = self.privacy.selection.as_ref();
+        selection
+            .and_then(|selection| selection.seed)
+            .unwrap_or(self.seed)
+    }
+
     /// Reads a file, or takes [`DEFAULT`] when there is none, and applies overrides in order.
     ///
     /// # Errors

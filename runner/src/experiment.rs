@@ -6,6 +6,7 @@
 pub(crate) mod cohort;
 mod keys;
 pub mod scaling;
+pub mod trial;
 mod weighting;
 
 use smolfed_accounting::{
@@ -36,6 +37,7 @@ use crate::server::adaptive::AdaptiveClip;
 use crate::task::Task;
 use keys::Keys;
 use scaling::ScaleRelease;
+use trial::Trial;
 
 /// An experiment that can run.
 #[derive(Clone, Debug)]
@@ -56,6 +58,8 @@ pub struct Experiment {
     pub privacy: PrivacyPlan,
     /// The release of the features' scale before the first round, if it is private.
     pub scale_release: Option<ScaleRelease>,
+    /// The score of this trial, if the run is one of a private selection.
+    pub trial: Option<Trial>,
     /// The server's step.
     pub server: ServerStep,
     /// How the clip norm changes from round to round, if it does.
@@ -125,9 +129,20 @@ impl Experiment {
                 "give `data.scale` constants",
             ));
         }
+        let trial = Trial::new(
+            &config,
+            federation,
+            &keys.privacy,
+            sampling,
+            &*method,
+            &origin,
+        )?;
         let mut notes = notes(&config, spent, &origin, &*method);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
-        let of_scale = scale_release.iter().map(|release| release.side.clone());
+        notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
+        let of_scale = scale_release.iter().map(|release| &release.side);
+        let of_trial = trial.iter().map(|trial| &trial.side);
+        let side = of_scale.chain(of_trial).chain(method.side_releases());
         let weight_cap = weighting::cap(&config, federation, &*method)?;
         let privacy = PrivacyPlan::of_updates(Updates {
             rounds: config.rounds,
@@ -136,7 +151,8 @@ impl Experiment {
             encoding: keys.encoding,
             timing: method.timing(),
             noise_scale: method.noise_scale(),
-            side: of_scale.chain(method.side_releases().cloned()).collect(),
+            side: side.cloned().collect(),
+            trials: trial.as_ref().map(|trial| trial.trials),
             spent,
             uncovered: uncovered(&config, federation),
             notes,
@@ -148,29 +164,15 @@ impl Experiment {
             // With noise it stays as it is: the sum of the weights depends on the devices' data.
             *denominator *= weight::mean(cap, &federation.sample_counts());
         }
+        let is_simulation = !matches!(origin, Origin::Fleet { .. });
         Ok(Self {
             sampling,
             training,
             learning_rate_decay: keys.learning_rate_decay,
-            release: Release {
-                channel: Channel::Updates,
-                encoding: keys.encoding,
-                weight_cap,
-                mechanism: privacy
-                    .noise
-                    .map_or(Mechanism::None, Mechanism::Independent),
-                bit: match (keys.adaptive, keys.encoding.grid()) {
-                    (Some(_), Some(grid)) => Some(ClipBit::new(&grid, privacy.bit_noise)),
-                    _ => None,
-                },
-                trust: privacy.event.trust,
-                timing: method.timing(),
-                noise_std: noise_std(&privacy, keys.privacy.clip_norm),
-                is_simulation: !matches!(origin, Origin::Fleet { .. }),
-                fault: Fault::None,
-            },
+            release: release(&keys, &privacy, weight_cap, method.timing(), is_simulation),
             privacy,
             scale_release,
+            trial,
             server,
             adaptive: keys.adaptive,
             method: Arc::from(method),
@@ -192,7 +194,10 @@ impl Experiment {
         let messages = self.method.message_events(round);
         let scale = self.scale_release.as_ref();
         let scale = scale.and_then(|release| release.side.event_in(round));
-        scale.into_iter().chain(updates).chain(messages).collect()
+        let trial = self.trial.as_ref();
+        let score = trial.and_then(|trial| trial.side.event_in(round));
+        let once = scale.into_iter().chain(score);
+        once.chain(updates).chain(messages).collect()
     }
 
     /// The privacy statements for the first `rounds` rounds: of the updates and, if devices send
@@ -225,7 +230,7 @@ impl Experiment {
     /// of the experiment's seed; simulations only.
     #[must_use]
     pub fn scaled<'a>(&self, federation: &'a Federation) -> Cow<'a, Federation> {
-        let root = Root::from_seed(self.config.seed);
+        let root = Root::from_seed(self.config.run_seed());
         let release = self.scale_release.as_ref();
         match release.and_then(|release| release.scaled(federation, &root)) {
             Some(scaled) => Cow::Owned(scaled),
@@ -268,6 +273,33 @@ impl Experiment {
             learning_rate,
             ..self.training
         }
+    }
+}
+
+/// What becomes of the devices' updates.
+fn release(
+    keys: &Keys,
+    privacy: &PrivacyPlan,
+    weight_cap: Option<u32>,
+    timing: Timing,
+    is_simulation: bool,
+) -> Release {
+    Release {
+        channel: Channel::Updates,
+        encoding: keys.encoding,
+        weight_cap,
+        mechanism: privacy
+            .noise
+            .map_or(Mechanism::None, Mechanism::Independent),
+        bit: match (keys.adaptive, keys.encoding.grid()) {
+            (Some(_), Some(grid)) => Some(ClipBit::new(&grid, privacy.bit_noise)),
+            _ => None,
+        },
+        trust: privacy.event.trust,
+        timing,
+        noise_std: noise_std(privacy, keys.privacy.clip_norm),
+        is_simulation,
+        fault: Fault::None,
     }
 }
 
@@ -347,7 +379,7 @@ fn notes(
     origin: &Origin,
     method: &dyn Method,
 ) -> Vec<String> {
-    let mut notes = origin.notes(config.seed, config.privacy.trust == TrustModel::Local);
+    let mut notes = origin.notes(config.run_seed(), config.privacy.trust == TrustModel::Local);
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
     if let Some(cap) = config.cohort.weight_cap {
         notes.push(format!(

@@ -67,7 +67,7 @@ impl Start {
     /// experiment's seed.
     #[must_use]
     pub fn simulation(experiment: &Experiment) -> Self {
-        let root = Root::from_seed(experiment.config.seed);
+        let root = Root::from_seed(experiment.config.run_seed());
         Self {
             global: experiment.method.initial(&root),
             round: 0,
@@ -86,6 +86,8 @@ pub struct Training<'a> {
     round: u32,
     /// L of the next round, if it is adaptive.
     clip_norm: Option<ClipNorm>,
+    /// What the last round released of a trial's score.
+    score: Option<f64>,
     spectrum: Option<Spectrum>,
     devices: Option<DeviceReport>,
     picture: Option<Picture>,
@@ -117,6 +119,7 @@ impl<'a> Training<'a> {
             global: start.global,
             round: start.round,
             clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),
+            score: None,
             spectrum: None,
             devices: None,
             picture: None,
@@ -207,6 +210,11 @@ impl<'a> Training<'a> {
             Spectrum::new(clean.as_deref(), &noisy, &average, weights)
         });
         record.unclipped_share = self.adapt(&released);
+        if let (true, Some(trial)) = (is_last, &experiment.trial) {
+            let task = experiment.method.task();
+            self.score = Some(trial.score(task, &self.global, self.federation, &self.root)?);
+            record.score = self.score;
+        }
         self.round += 1;
 
         // Evaluate.
@@ -335,6 +343,7 @@ impl<'a> Training<'a> {
     pub fn digest(&self, released: &Released) -> String {
         let mut digest = ReleaseDigest::default();
         digest.moments(self.federation.released_moments());
+        digest.score(self.score);
         self.learner.write_messages(&mut digest);
         digest.with_sum(released)
     }

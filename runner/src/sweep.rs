@@ -17,6 +17,7 @@
 //! | what `[sweep]` may say | `file` |
 //! | variants and values to cells | `grid` |
 //! | runs in parallel, each data set once | `workers`, `federations` |
+//! | one run; the best of a random number of them | `single`, `private` |
 //! | `results.jsonl`: what is there already | `results` |
 //! | mean and standard error of a cell | `summary`, `metric` |
 //! | rows and columns | `layout`, `table` |
@@ -33,7 +34,9 @@ mod grid;
 mod layout;
 mod metric;
 mod plot;
+mod private;
 mod results;
+mod single;
 mod summary;
 mod table;
 mod workers;

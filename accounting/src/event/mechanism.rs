@@ -40,6 +40,14 @@ pub enum Mechanism {
         /// b: the grid is `2^-grid_bits`.
         grid_bits: u8,
     },
+    /// The exact discrete Gaussian on the sum over devices of one number each, from -1 to 1 on the
+    /// grid 2^-b: how good the model of a trial is ([`selection`](crate::selection)).
+    Score {
+        /// z, the noise std over the largest number of one device.
+        noise_multiplier: NoiseMultiplier,
+        /// b: the grid is `2^-grid_bits`.
+        grid_bits: u8,
+    },
 }
 
 impl Mechanism {
@@ -53,6 +61,9 @@ impl Mechanism {
             }
             | Self::CorrelationMatrix { noise_multiplier }
             | Self::Moments {
+                noise_multiplier, ..
+            }
+            | Self::Score {
                 noise_multiplier, ..
             } => noise_multiplier,
         }
@@ -69,6 +80,10 @@ impl Mechanism {
             },
             Self::CorrelationMatrix { .. } => Self::CorrelationMatrix { noise_multiplier },
             Self::Moments { grid_bits, .. } => Self::Moments {
+                noise_multiplier,
+                grid_bits,
+            },
+            Self::Score { grid_bits, .. } => Self::Score {
                 noise_multiplier,
                 grid_bits,
             },
@@ -96,7 +111,9 @@ impl Mechanism {
     #[must_use]
     pub fn continuous_multiplier(&self) -> f64 {
         let multiplier = self.noise_multiplier().get();
-        let (Self::DiscreteGaussian { grid_bits, .. } | Self::Moments { grid_bits, .. }) = *self
+        let (Self::DiscreteGaussian { grid_bits, .. }
+        | Self::Moments { grid_bits, .. }
+        | Self::Score { grid_bits, .. }) = *self
         else {
             return multiplier;
         };

@@ -37,6 +37,12 @@ pub enum TargetError {
         /// Releases of a device in a round.
         releases: u32,
     },
+    /// A trial of a private selection.
+    #[error(
+        "the audit attacks one run, but `privacy.selection` makes it one of several: leave the \
+         table out"
+    )]
+    Selection,
     /// A round broke down.
     #[error(transparent)]
     Round(#[from] RoundError),
@@ -98,6 +104,9 @@ impl<'a> Target<'a> {
         let releases = experiment.release.timing.releases();
         if releases != 1 {
             return Err(TargetError::Steps { releases });
+        }
+        if experiment.trial.is_some() {
+            return Err(TargetError::Selection);
         }
         let expected = expected_size(&experiment.sampling);
         let denominator = experiment.server.fixed_denominator.unwrap_or(expected);

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar};
 
@@ -13,6 +14,9 @@ use crate::config::Override;
 use crate::data::DataFolders;
 use crate::sweep::choice::choose;
 use crate::sweep::{self, Document, Results, RunOutcome, Summaries, Sweep, Watch};
+
+/// Time between the steps of a spinner.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Run a grid of experiments and write one table.
 ///
@@ -40,7 +44,15 @@ or, for an ablation with one change per row:
   label = "as in the file"
   [[sweep.variants]]
   label = "clip once"
-  set = { "train.clip" = "final" }"#)]
+  set = { "train.clip" = "final" }
+
+or, for settings whose choice epsilon covers, with validation samples on each device:
+  [privacy.selection]
+  mean = 8                          # trials on average; their number stays secret
+  [sweep]
+  choose = "private"                # the chosen run alone is written, to OUT/chosen
+  [sweep.private.grid]
+  "privacy.clip_norm" = [0.1, 0.3, 1]"#)]
 pub(super) struct Args {
     /// The sweep, a TOML file.
     file: PathBuf,
@@ -123,7 +135,12 @@ fn run_missing(
     stop: &AtomicBool,
 ) -> Result<RunOutcome, CliError> {
     let all = sweep.cells.len() * sweep.seeds.len();
-    let bar = progress_bar(all as u64, "run");
+    let bar = match sweep.candidates {
+        None => progress_bar(all as u64, "run"),
+        // Neither a number of trials nor a time.
+        Some(_) => ProgressBar::new_spinner().with_message("selecting among private trials"),
+    };
+    let is_counted = sweep.candidates.is_none();
     let threads = match args.threads {
         Some(threads) => threads,
         None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
@@ -131,6 +148,10 @@ fn run_missing(
     let watch = Watch {
         stop,
         on_start: &|missing| {
+            if !is_counted {
+                bar.enable_steady_tick(TICK);
+                return;
+            }
             let found = (all - missing) as u64;
             bar.set_position(found);
             bar.reset_eta();
@@ -138,7 +159,11 @@ fn run_missing(
                 bar.println(format!("{found} of {all} runs are already done"));
             }
         },
-        on_run: &|| advance(&bar),
+        on_run: &|| {
+            if is_counted {
+                advance(&bar);
+            }
+        },
     };
     let outcome = sweep::execute(sweep, results, folders, threads, &watch);
     bar.finish_and_clear();

@@ -46,6 +46,54 @@ pub struct PrivacyConfig {
     /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices_per_user: Option<u32>,
+    /// The run is the best of a random number of trials, and ε covers the choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selection: Option<SelectionConfig>,
+}
+
+/// `[privacy.selection]`: the trials of a sweep with `choose = "private"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SelectionConfig {
+    /// The distribution of the number of trials.
+    pub trials: TrialsName,
+    /// E[K]: the expected number of trials.
+    pub mean: f64,
+    /// η of the truncated negative binomial distribution: 0 is logarithmic, 1 geometric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<f64>,
+    /// Noise std on the sum of the devices' scores, of which each is between -1 and 1.
+    pub score_noise_multiplier: f64,
+    /// Whether the trials are drawn from the experiment's seed: for reproductions. Otherwise their
+    /// number, settings and seeds come from the operating system.
+    pub seeded: bool,
+    /// The seed of this trial, as the sweep drew it: of its cohorts, its noise and its score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+impl Default for SelectionConfig {
+    fn default() -> Self {
+        Self {
+            trials: TrialsName::default(),
+            mean: 8.0,
+            shape: None,
+            score_noise_multiplier: 10.0,
+            seeded: false,
+            seed: None,
+        }
+    }
+}
+
+/// The distribution of a number of trials, as it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialsName {
+    /// Truncated negative binomial: at least one trial.
+    #[default]
+    NegativeBinomial,
+    /// Poisson: perhaps no trial.
+    Poisson,
 }
 
 /// `privacy.clip_norm`: a number, or "adaptive".
@@ -180,6 +228,7 @@ impl Default for PrivacyConfig {
             trust: TrustModel::default(),
             grid_bits: smolfed_core::quantize::DEFAULT_BITS,
             devices_per_user: None,
+            selection: None,
         }
     }
 }

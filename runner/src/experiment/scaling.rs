@@ -26,6 +26,8 @@ use crate::release::{
     self, Channel, Encoding, Fault, PrivateSum, Release, Released, Timing, Uploads,
 };
 
+/// The key of the noise.
+const KEY: &str = "data.scale_noise_multiplier";
 /// z of a private scale where the noise of updates is given, too, unless another is given: alone,
 /// it then costs an ε of about 0.4 at δ = 10⁻⁵.
 const DEFAULT_MULTIPLIER: f64 = 10.0;
@@ -53,10 +55,14 @@ impl ScaleRelease {
         let Some(scale) = federation.private_scale() else {
             return Ok(None);
         };
-        let mut event = event(federation.device_count(), keys, sampling)?;
+        let moments = Mechanism::Moments {
+            noise_multiplier: NoiseMultiplier::NONE,
+            grid_bits: DEFAULT_BITS as u8,
+        };
+        let mut event = of_all_devices(moments, federation.device_count(), keys, sampling)?;
         let multiplier = multiplier(scale.noise, keys, event)?;
         event = event.with_noise_multiplier(multiplier);
-        let noise = noise(multiplier)?;
+        let noise = noise(KEY, multiplier)?;
         let grid = ClipNorm::new(1.0)
             .ok()
             .and_then(|bound| Grid::new(bound, DEFAULT_BITS).ok());
@@ -149,9 +155,10 @@ impl ScaleRelease {
     }
 }
 
-/// One release of all devices, without noise yet; its adjacency and trust are those of the updates,
-/// so that the two compose.
-fn event(
+/// One release of all devices; its adjacency and trust are those of the updates, so that the two
+/// compose.
+pub(super) fn of_all_devices(
+    mechanism: Mechanism,
     devices: u32,
     keys: &PrivacyKeys,
     sampling: Sampling,
@@ -160,14 +167,10 @@ fn event(
         Adjacency::AddRemove => Sampling::full(devices),
         Adjacency::ReplaceOne => Sampling::uniform(devices, devices),
     };
-    let moments = Mechanism::Moments {
-        noise_multiplier: NoiseMultiplier::NONE,
-        grid_bits: DEFAULT_BITS as u8,
-    };
     let all = all.map_err(refuse("data.devices", devices))?;
     let event = PrivacyEvent {
         trust: keys.trust,
-        ..PrivacyEvent::new(moments, all, 1)
+        ..PrivacyEvent::new(mechanism, all, 1)
     };
     let devices = keys.devices_per_user;
     let event = event.with_devices_per_user(devices);
@@ -180,7 +183,6 @@ fn multiplier(
     keys: &PrivacyKeys,
     event: PrivacyEvent,
 ) -> Result<NoiseMultiplier, ExperimentError> {
-    const KEY: &str = "data.scale_noise_multiplier";
     let given = |value: f64| NoiseMultiplier::new(value).map_err(refuse(KEY, value));
     match (noise, keys.noise) {
         (ScaleNoise::Multiplier(value), _) => given(value),
@@ -218,16 +220,17 @@ fn of_share(
     Ok(found.value)
 }
 
-/// The sampler of the noise on the grid 2^-b.
-fn noise(multiplier: NoiseMultiplier) -> Result<Option<DiscreteGaussian>, ExperimentError> {
+/// The sampler of the noise on the grid 2^-b, of which `key` gives z; none for 0.
+pub(super) fn noise(
+    key: &'static str,
+    multiplier: NoiseMultiplier,
+) -> Result<Option<DiscreteGaussian>, ExperimentError> {
     let value = multiplier.get();
     if value <= 0.0 {
         return Ok(None);
     }
     let steps = value * f64::from(DEFAULT_BITS).exp2();
-    Ok(Some(
-        sampler("data.scale_noise_multiplier", value, steps)?.0,
-    ))
+    Ok(Some(sampler(key, value, steps)?.0))
 }
 
 #[cfg(test)]

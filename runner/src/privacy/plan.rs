@@ -4,6 +4,7 @@ use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
 use smolfed_accounting::calibrate::{CalibrationError, Plan};
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
+use smolfed_accounting::selection::{Selection, Trials};
 use smolfed_core::noise::DiscreteGaussian;
 
 use super::schedule::Schedule;
@@ -34,6 +35,9 @@ pub struct PrivacyPlan {
     pub bit_noise: Option<DiscreteGaussian>,
     /// What else a device releases in some rounds, and what that costs the same unit.
     side: Vec<SideReleases>,
+    /// How many runs like this one there are, of which it is the best: then every ε is that of the
+    /// whole selection.
+    trials: Option<Trials>,
     /// What is released and not covered, like means of the devices' rows without noise, a sentence
     /// each: then no ε is an upper bound.
     uncovered: Vec<String>,
@@ -131,6 +135,8 @@ pub struct Updates<'a> {
     pub noise_scale: f64,
     /// What else devices release.
     pub side: Vec<SideReleases>,
+    /// The distribution of the number of trials, if the run is the best of several.
+    pub trials: Option<Trials>,
     /// What other runs spent before.
     pub spent: &'a [PrivacyEvent],
     /// What is released and not covered, a sentence each.
@@ -188,6 +194,11 @@ impl PrivacyPlan {
         plan.clip_norm = keys.clip_norm;
         plan.budget = keys.max_epsilon;
         plan.side = updates.side;
+        plan.trials = updates.trials;
+        if plan.trials.is_some() {
+            // The theorems are about Rényi divergence.
+            plan.accountant = Accountant::Rdp;
+        }
         plan.notes = updates.notes;
         plan.uncovered = updates.uncovered;
         let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
@@ -254,6 +265,7 @@ impl PrivacyPlan {
             split: None,
             bit_noise: None,
             side: Vec::new(),
+            trials: None,
             uncovered: Vec::new(),
             clip_norm: None,
             repeated: 0,
@@ -322,7 +334,11 @@ impl PrivacyPlan {
             target,
             delta: self.delta,
         };
-        Ok(plan.noise_multiplier()?.value)
+        let found = match self.trials {
+            None => plan.noise_multiplier(),
+            Some(trials) => plan.noise_multiplier_of_trials(trials),
+        };
+        Ok(found?.value)
     }
 
     /// z of updates; sets the budget.
@@ -407,7 +423,29 @@ impl PrivacyPlan {
     /// # Errors
     /// [`AccountingError`] if it has no figure; not for up to the planned number of rounds.
     pub fn estimate(&self, rounds: u64) -> Result<Estimate, AccountingError> {
-        self.accountant.epsilon(&self.events(rounds), self.delta)
+        self.estimate_of(self.accountant, &self.events(rounds))
+    }
+
+    /// What these events cost: as those of every trial, if there are several.
+    fn estimate_of(
+        &self,
+        accountant: Accountant,
+        events: &[PrivacyEvent],
+    ) -> Result<Estimate, AccountingError> {
+        match self.trials {
+            None => accountant.epsilon(events, self.delta),
+            Some(trials) => {
+                let trial = events.to_vec();
+                Selection { trials, trial }.estimate(self.delta)
+            }
+        }
+    }
+
+    /// Everything that is accounted for after `rounds` rounds, of one trial if there are several;
+    /// the updates are last.
+    #[must_use]
+    pub fn events_of(&self, rounds: u32) -> Vec<PrivacyEvent> {
+        self.events(u64::from(rounds))
     }
 
     /// The number of rounds that the plan comes to, of `rounds` configured ones: those before the
@@ -446,7 +484,8 @@ impl PrivacyPlan {
         let mut plan = self.clone();
         let repeated = of_unit(repeated, self.event.unit);
         let is_own = |event: &&PrivacyEvent| {
-            event.is_matrix() == self.event.is_matrix() && !event.is_moments()
+            let is_once = event.is_moments() || event.is_score();
+            event.is_matrix() == self.event.is_matrix() && !is_once
         };
         let rounds: u64 = repeated.iter().filter(is_own).map(|e| e.count).sum();
         if rounds > 0 {
@@ -487,9 +526,12 @@ impl PrivacyPlan {
         }
         let mut statements = Vec::new();
         for accountant in accountants {
-            let estimate = accountant.epsilon(&events, self.delta)?;
+            let estimate = self.estimate_of(accountant, &events)?;
             let made = PrivacyStatement::new(&estimate, &events, self.clip_norm);
             let Some(mut statement) = made else { continue };
+            if let Some(trials) = self.trials {
+                statement = statement.of_selection(trials, &estimate, &events);
+            }
             // Without noise there is no ε that could be a bound or none.
             let is_finite = statement.epsilon.is_finite();
             let uncovered = self.uncovered.iter().filter(|_| is_finite);
@@ -498,7 +540,7 @@ impl PrivacyPlan {
                 statement = statement.without_proof();
             }
             if done < planned && statement.epsilon.is_finite() {
-                let estimate = accountant.epsilon(&all, self.delta)?;
+                let estimate = self.estimate_of(accountant, &all)?;
                 statement = statement.stopped_before(&estimate, &all);
             }
             if self.follows_others && statement.epsilon.is_finite() {
@@ -569,7 +611,9 @@ pub fn sampler(
 /// The note on what other runs spent before.
 #[must_use]
 pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
-    let rounds = spent.iter().filter(|event| !event.is_moments());
+    let rounds = spent
+        .iter()
+        .filter(|event| !event.is_moments() && !event.is_score());
     let earlier: u64 = rounds.map(|event| event.count).sum();
     (earlier > 0).then(|| {
         format!(

@@ -12,6 +12,7 @@ use smolfed_accounting::event::{
 };
 use smolfed_accounting::params::{ClipNorm, Delta};
 use smolfed_accounting::pld::replace_one_epsilon;
+use smolfed_accounting::selection::Trials;
 use smolfed_accounting::trade_off::TradeOff;
 
 use super::split::Split;
@@ -66,6 +67,10 @@ pub struct PrivacyStatement {
     /// multiplier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_split: Option<NoiseSplit>,
+    /// The private selection that chose the run, whose cost `epsilon` is; absent for a run of its
+    /// own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<SelectionStatement>,
     /// What two neighbouring federations differ in.
     pub adjacency: Adjacency,
     /// The sampling scheme of the last event.
@@ -115,6 +120,30 @@ impl From<Split> for NoiseSplit {
         Self {
             update: split.update.get(),
             bit_std: split.bit.get() / 2.0,
+        }
+    }
+}
+
+/// The private selection that chose a run (Papernot, Steinke 2022, arXiv:2110.03620).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SelectionStatement {
+    /// Their theorem that bounds the cost.
+    pub theorem: u8,
+    /// E[K]: the expected number of trials; how many there were is not released.
+    pub mean_trials: f64,
+    /// Noise std on the sum of the devices' scores, of which each is between -1 and 1.
+    pub score_noise_multiplier: f64,
+}
+
+impl SelectionStatement {
+    fn new(trials: Trials, score_noise_multiplier: f64) -> Self {
+        Self {
+            theorem: match trials {
+                Trials::NegativeBinomial { .. } => 2,
+                Trials::Poisson { .. } => 6,
+            },
+            mean_trials: trials.mean(),
+            score_noise_multiplier,
         }
     }
 }
@@ -193,6 +222,7 @@ impl PrivacyStatement {
             noise_std: clip_norm.map(|clip_norm| noise_multiplier.noise_std(clip_norm)),
             clip_norm,
             noise_split: None,
+            selection: None,
             adjacency: event.adjacency(),
             sampling: event.sampling.into(),
             sampling_rate: event.sampling.sampling_rate(),
@@ -207,6 +237,28 @@ impl PrivacyStatement {
             hit_rate_at_1_percent: trade_off.true_positive_rate(0.01),
             notes: notes(estimate, events, event),
         })
+    }
+
+    /// The same for the best of several runs, whose selection costs `estimate`, each of `events`.
+    ///
+    /// The events are those of one trial: what their privacy loss says of an attack does not hold
+    /// for the selection, of which ε and δ alone are known.
+    #[must_use]
+    pub fn of_selection(
+        self,
+        trials: Trials,
+        estimate: &Estimate,
+        events: &[PrivacyEvent],
+    ) -> Self {
+        let trade_off = TradeOff::new(estimate.epsilon, estimate.delta);
+        let score = events.iter().find(|event| event.is_score());
+        let score = score.map_or(0.0, |event| event.mechanism.noise_multiplier().get());
+        Self {
+            selection: Some(SelectionStatement::new(trials, score)),
+            advantage: trade_off.advantage(),
+            hit_rate_at_1_percent: trade_off.true_positive_rate(0.01),
+            ..self
+        }
     }
 
     /// The same for a run that was stopped before the rounds of its plan, which cost `planned` and
@@ -311,7 +363,7 @@ fn of_kind<'a>(
     events: &'a [PrivacyEvent],
     last: &PrivacyEvent,
 ) -> impl Iterator<Item = &'a PrivacyEvent> {
-    let kind = |event: &PrivacyEvent| (event.is_matrix(), event.is_moments());
+    let kind = |event: &PrivacyEvent| (event.is_matrix(), event.is_moments(), event.is_score());
     let kind_of_last = kind(last);
     events
         .iter()

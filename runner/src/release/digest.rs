@@ -41,6 +41,14 @@ impl ReleaseDigest {
         }
     }
 
+    /// Adds the score of a trial, if the round released one.
+    pub fn score(&mut self, score: Option<f64>) {
+        if let Some(score) = score {
+            self.0.update([5]);
+            self.0.update(score.to_le_bytes());
+        }
+    }
+
     /// The digest with the noisy sum, in 64 hexadecimal digits. The number of devices is left out:
     /// under Poisson sampling it is not released.
     #[must_use]

@@ -43,6 +43,8 @@ pub enum Channel {
     Updates,
     /// The moments of the devices' features, before the first round.
     Moments,
+    /// The score of a trial, after the last round.
+    Score,
 }
 
 impl Channel {
@@ -51,6 +53,7 @@ impl Channel {
         match self {
             Self::Updates => Purpose::ServerNoise,
             Self::Moments => Purpose::ServerMomentNoise,
+            Self::Score => Purpose::ServerScoreNoise,
         }
     }
 
@@ -59,6 +62,8 @@ impl Channel {
         match self {
             Self::Updates => Purpose::DeviceNoise,
             Self::Moments => Purpose::DeviceMomentNoise,
+            // Never drawn: trials are refused under local trust.
+            Self::Score => Purpose::ServerScoreNoise,
         }
     }
 }

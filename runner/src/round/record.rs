@@ -29,6 +29,11 @@ pub struct RoundRecord {
     /// computed: it may be below 0 or above 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unclipped_share: Option<f64>,
+    /// The score of a trial of a private selection, after the last round: the mean accuracy over
+    /// devices on validation samples of their own, with noise, so perhaps below 0 or above 1. A
+    /// device without such samples counts as one half.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
     /// The model after this round on the test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Evaluation>,
@@ -62,6 +67,7 @@ impl RoundRecord {
             learning_rate: learning_rate.get(),
             clip_norm: None,
             unclipped_share: None,
+            score: None,
             test: None,
             test_is_simulation_only: false,
             burned: false,

@@ -20,6 +20,7 @@ pub struct LedgerWriter {
     run: String,
     seed: Option<u64>,
     has_uncovered: bool,
+    is_selected: bool,
 }
 
 impl LedgerWriter {
@@ -62,8 +63,9 @@ impl LedgerWriter {
             ledger,
             limits: limits.collect(),
             run: run.to_owned(),
-            seed: experiment.origin.seed(config.seed),
+            seed: experiment.origin.seed(config.run_seed()),
             has_uncovered: privacy.has_uncovered(),
+            is_selected: experiment.trial.is_some(),
         }))
     }
 
@@ -80,6 +82,7 @@ impl LedgerWriter {
             event,
             has_digest: true,
             has_uncovered: self.has_uncovered,
+            is_selected: self.is_selected,
         };
         let mut limits = self.limits.iter();
         let limit = limits.find(|(unit, _)| *unit == event.unit);

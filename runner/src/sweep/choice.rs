@@ -1,8 +1,8 @@
 //! Settings that are chosen by validation and not shown: for each combination of the others, the
 //! one with the best mean over the seeds.
 //!
-//! Looking at validation figures costs privacy that no ε here covers; public data of the same kind,
-//! or a part of the budget, would have to pay for it.
+//! Looking at validation figures costs privacy that no ε here covers, unless they are of public
+//! data of the same kind. A choice that ε covers is in [`super::private`].
 
 use serde_json::{Value, json};
 

@@ -24,8 +24,9 @@ struct RawSweep {
     also: Vec<Metric>,
     rows: Option<String>,
     columns: Option<String>,
-    choose: Vec<String>,
+    choose: RawChoose,
     choose_by: Option<Metric>,
+    private: RawPrivate,
     cumulative: bool,
     evaluate_every: u32,
     grid: Table,
@@ -40,8 +41,9 @@ impl Default for RawSweep {
             also: Vec::new(),
             rows: None,
             columns: None,
-            choose: Vec::new(),
+            choose: RawChoose::Keys(Vec::new()),
             choose_by: None,
+            private: RawPrivate::default(),
             cumulative: false,
             evaluate_every: 0,
             grid: Table::new(),
@@ -55,6 +57,34 @@ impl Default for RawSweep {
 enum RawSeeds {
     Count(u32),
     List(Vec<u64>),
+}
+
+/// Keys to be chosen by validation, or how else settings are chosen.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a list of keys, or \"private\"")]
+enum RawChoose {
+    Keys(Vec<String>),
+    How(How),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum How {
+    Private,
+}
+
+/// `[sweep.private]`: the candidates of private selections.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawPrivate {
+    grid: Table,
+    variants: Vec<RawVariant>,
+}
+
+impl RawPrivate {
+    fn is_empty(&self) -> bool {
+        self.grid.is_empty() && self.variants.is_empty()
+    }
 }
 
 #[derive(Deserialize)]
@@ -86,6 +116,9 @@ pub struct Sweep {
     pub choose: Vec<usize>,
     /// The figure by which it is the best; `None` if there is nothing to choose.
     pub choose_by: Option<Metric>,
+    /// Settings of which each run draws some at random, trial by trial, and keeps the best: every
+    /// run is a private selection. `None` if runs are single.
+    pub candidates: Option<Vec<Cell>>,
     /// Whether each variant has the settings of those before it, too.
     pub is_cumulative: bool,
     pub(super) layout: Layout,
@@ -136,10 +169,14 @@ impl Sweep {
         let table = base.remove("sweep").ok_or_else(|| SweepError::NoSweep {
             origin: origin.to_owned(),
         })?;
+        let fingerprint = fingerprint(&base, table.get("private"));
         let raw: RawSweep = table
             .try_into()
-            .map_err(|error: toml::de::Error| refuse("sweep", error.to_string()))?;
-        let dimensions = dimensions(&raw).map_err(|(key, reason)| refuse(&key, reason))?;
+            .map_err(|error: toml::de::Error| refuse("sweep", one_line(&error)))?;
+        let of_cells = dimensions("sweep", &raw.grid, &raw.variants, raw.cumulative);
+        let dimensions = of_cells.map_err(|(key, reason)| refuse(&key, reason))?;
+        let candidates = candidates(&raw, &dimensions);
+        let candidates = candidates.map_err(|(key, reason)| refuse(&key, reason))?;
         let choose = chosen(&raw, &dimensions).map_err(|(key, reason)| refuse(key, reason))?;
         let is_shown = |(index, _): &(usize, &Dimension)| !choose.contains(index);
         let shown = dimensions.iter().enumerate().filter(is_shown);
@@ -162,7 +199,7 @@ impl Sweep {
         }
         let sweep = Self {
             name: String::new(),
-            fingerprint: fingerprint(&base),
+            fingerprint,
             seeds,
             metric: raw.metric,
             also: raw.also,
@@ -170,6 +207,7 @@ impl Sweep {
             dimensions,
             choose_by: raw.choose_by.filter(|_| !choose.is_empty()),
             choose,
+            candidates,
             is_cumulative: raw.cumulative,
             layout,
             base,
@@ -193,6 +231,26 @@ impl Sweep {
             }
         }
         Ok(false)
+    }
+
+    /// The experiment of a candidate of a cell under one seed, as a trial that is yet to be drawn.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn candidate(
+        &self,
+        cell: &Cell,
+        candidate: &Cell,
+        seed: u64,
+    ) -> Result<Config, SweepError> {
+        let settings = cell.settings.iter().chain(&candidate.settings);
+        let together = Cell {
+            levels: Vec::new(),
+            settings: settings.cloned().collect(),
+        };
+        let mut config = self.config(&together, seed)?;
+        config.privacy.selection.get_or_insert_default();
+        Ok(config)
     }
 
     /// The experiment of a cell under one seed.
@@ -220,6 +278,15 @@ impl Sweep {
         })
     }
 
+    /// The folder of the run that a private selection chose, in that of the results.
+    #[must_use]
+    pub fn chosen_name(&self, cell: usize, seed: u64) -> String {
+        match self.cells.len() * self.seeds.len() {
+            1 => "chosen".to_owned(),
+            _ => format!("chosen-{}-{seed}", cell + 1),
+        }
+    }
+
     /// The `[data]` table as it is written, in one line.
     #[must_use]
     pub fn data_in_words(&self) -> String {
@@ -231,14 +298,23 @@ impl Sweep {
     }
 }
 
+/// What a parser's error says, in one line.
+fn one_line(error: &toml::de::Error) -> String {
+    error.to_string().trim_end().replace('\n', " ")
+}
+
 /// A key and what is wrong with it.
 type Wrong = (String, String);
 
 /// The dimensions that are chosen by validation.
 fn chosen(raw: &RawSweep, dimensions: &[Dimension]) -> Result<Vec<usize>, (&'static str, String)> {
-    match (raw.choose.is_empty(), raw.choose_by) {
+    let keys = match &raw.choose {
+        RawChoose::Keys(keys) => keys.as_slice(),
+        RawChoose::How(How::Private) => &[],
+    };
+    match (keys.is_empty(), raw.choose_by) {
         (true, Some(_)) => {
-            let reason = "has no effect without `sweep.choose`, the keys to tune";
+            let reason = "has no effect without `sweep.choose`, a list of keys to tune";
             return Err(("sweep.choose_by", reason.to_owned()));
         }
         (false, None) => {
@@ -258,20 +334,71 @@ fn chosen(raw: &RawSweep, dimensions: &[Dimension]) -> Result<Vec<usize>, (&'sta
             )
         })
     };
-    raw.choose.iter().map(place).collect()
+    keys.iter().map(place).collect()
 }
 
-/// The variants first, then the grid in the order of the file.
-fn dimensions(raw: &RawSweep) -> Result<Vec<Dimension>, Wrong> {
-    let mut dimensions = Vec::new();
-    if !raw.variants.is_empty() {
-        dimensions.push(variants(raw)?);
-    } else if raw.cumulative {
-        let reason = "adds up variants, but there are none".to_owned();
-        return Err(("sweep.cumulative".to_owned(), reason));
+/// Every combination of what private selections draw from.
+fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, Wrong> {
+    const TABLE: &str = "sweep.private";
+    match (&raw.choose, raw.private.is_empty()) {
+        (RawChoose::Keys(_), true) => return Ok(None),
+        (RawChoose::Keys(_), false) => {
+            let reason = "has no effect without `sweep.choose` = \"private\"".to_owned();
+            return Err((TABLE.to_owned(), reason));
+        }
+        (RawChoose::How(How::Private), true) => {
+            let reason = "needs candidates: give `sweep.private.grid`, for example \
+                          \"privacy.clip_norm\" = [0.1, 0.3, 1]"
+                .to_owned();
+            return Err(("sweep.choose".to_owned(), reason));
+        }
+        (RawChoose::How(How::Private), false) => {}
     }
-    for (key, value) in dotted(&raw.grid) {
-        let wrong = |reason: &str| (format!("sweep.grid.{key}"), reason.to_owned());
+    let drawn = dimensions(TABLE, &raw.private.grid, &raw.private.variants, false)?;
+    let keys = |dimensions: &[Dimension]| -> Vec<String> {
+        let levels = dimensions.iter().flat_map(|dimension| &dimension.levels);
+        let settings = levels.flat_map(|level| &level.settings);
+        settings.map(|(key, _)| key.clone()).collect()
+    };
+    let of_cells = keys(cells);
+    for key in keys(&drawn) {
+        let reason = if of_cells.contains(&key) {
+            "is set by the grid or a variant of the sweep as well: leave it to one of them"
+        } else if key.starts_with("data.") {
+            "cannot be selected: all trials are on the same data"
+        } else if key.starts_with("privacy.selection.") {
+            "cannot be selected: it is part of the selection"
+        } else {
+            continue;
+        };
+        return Err((format!("{TABLE}: {key}"), reason.to_owned()));
+    }
+    let drawn = grid::cells(&drawn);
+    match u32::try_from(drawn.len()) {
+        Ok(count) if count as usize <= MAX_RUNS => Ok(Some(drawn)),
+        _ => Err((
+            TABLE.to_owned(),
+            format!("has more than {MAX_RUNS} candidates"),
+        )),
+    }
+}
+
+/// The variants first, then the grid in the order of the file, of the table `at`.
+fn dimensions(
+    at: &str,
+    grid: &Table,
+    raw_variants: &[RawVariant],
+    is_cumulative: bool,
+) -> Result<Vec<Dimension>, Wrong> {
+    let mut dimensions = Vec::new();
+    if !raw_variants.is_empty() {
+        dimensions.push(variants(at, raw_variants, is_cumulative)?);
+    } else if is_cumulative {
+        let reason = "adds up variants, but there are none".to_owned();
+        return Err((format!("{at}.cumulative"), reason));
+    }
+    for (key, value) in dotted(grid) {
+        let wrong = |reason: &str| (format!("{at}.grid.{key}"), reason.to_owned());
         let Value::Array(values) = value else {
             return Err(wrong("is one value: give a list, like [1, 2]"));
         };
@@ -299,16 +426,16 @@ fn dimensions(raw: &RawSweep) -> Result<Vec<Dimension>, Wrong> {
     }
 }
 
-fn variants(raw: &RawSweep) -> Result<Dimension, Wrong> {
+fn variants(at: &str, raw: &[RawVariant], is_cumulative: bool) -> Result<Dimension, Wrong> {
     let mut sum = Vec::new();
-    let levels = raw.variants.iter().map(|variant| {
+    let levels = raw.iter().map(|variant| {
         let own: Vec<(String, Value)> = dotted(&variant.set);
-        if raw.cumulative {
+        if is_cumulative {
             sum.extend(own.iter().cloned());
         }
         Level {
             label: variant.label.clone(),
-            settings: if raw.cumulative { sum.clone() } else { own },
+            settings: if is_cumulative { sum.clone() } else { own },
         }
     });
     let dimension = Dimension {
@@ -317,7 +444,7 @@ fn variants(raw: &RawSweep) -> Result<Dimension, Wrong> {
     };
     unique(&dimension).map_err(|label| {
         (
-            "sweep.variants".to_owned(),
+            format!("{at}.variants"),
             format!("has the label {label} twice"),
         )
     })?;
@@ -364,8 +491,9 @@ fn numbers(seeds: RawSeeds, base: &Table) -> Result<Vec<u64>, String> {
 }
 
 /// A name for what all runs share, the same for any order of its keys.
-fn fingerprint(base: &Table) -> String {
+fn fingerprint(base: &Table, candidates: Option<&Value>) -> String {
     let mut base = base.clone();
+    base.extend(candidates.map(|candidates| ("sweep.private".to_owned(), candidates.clone())));
     for key in ["name", "seed", "evaluate_every"] {
         base.remove(key);
     }

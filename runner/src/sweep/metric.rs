@@ -250,6 +250,7 @@ mod tests {
             learning_rate: 0.1,
             clip_norm: None,
             unclipped_share: None,
+            score: None,
             test: Some(evaluation),
             test_is_simulation_only: false,
             burned: false,

@@ -129,6 +129,12 @@ impl Results {
         Ok(results)
     }
 
+    /// The folder of the file.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
     /// The result of a cell under one seed, if it is there.
     #[must_use]
     pub fn get(&self, cell: &Cell, seed: u64) -> Option<&RunRecord> {

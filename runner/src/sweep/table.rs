@@ -271,8 +271,11 @@ fn privacy(cell: &CellSummary) -> [String; 5] {
         cell.sound_statement()
             .map_or_else(|| "unknown".to_owned(), epsilon),
         format!("{:.4}", statement.noise_multiplier),
-        match statement.noise_std {
-            // The noise follows a clip norm that changes.
+        // The noise follows a clip norm that changes, or that was selected for each seed.
+        match statement
+            .noise_std
+            .filter(|_| statement.selection.is_none())
+        {
             None if statement.noise_multiplier > 0.0 => "varies".to_owned(),
             std => format!("{:.4}", std.unwrap_or(0.0)),
         },

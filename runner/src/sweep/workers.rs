@@ -4,19 +4,18 @@
 //! Runs that share data follow each other: few federations are in memory at a time.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use super::SweepError;
 use super::federations::Federations;
 use super::file::Sweep;
-use super::metric::Metric;
-use super::results::{Figures, Results, RunRecord};
+use super::private::select;
+use super::results::{Results, RunRecord};
+use super::single::train;
 use crate::config::Config;
-use crate::data::{DataFolders, Federation};
-use crate::experiment::Experiment;
-use crate::run::{self, Control, Ending};
+use crate::data::DataFolders;
 
 /// One run: a cell by its number, and a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +57,16 @@ pub struct Watch<'a> {
 /// A run with its parsed configuration and its data.
 struct Job {
     run: Run,
-    config: Config,
+    work: Work,
     federation: usize,
+}
+
+/// What a run is.
+enum Work {
+    /// One experiment.
+    Single(Box<Config>),
+    /// A private selection among candidates, and where the chosen run is written.
+    Select(Vec<Config>, PathBuf),
 }
 
 /// Does every run of `sweep` that `results` does not hold, on so many threads.
@@ -124,10 +131,25 @@ fn jobs(
         for (index, cell) in sweep.cells.iter().enumerate() {
             if results.get(cell, seed).is_none() {
                 let mut config = sweep.config(cell, seed)?;
+                let federation = federations.announce(&mut config)?;
+                let run = Run { cell: index, seed };
+                let work = match &sweep.candidates {
+                    None => Work::Single(Box::new(config)),
+                    Some(candidates) => {
+                        let candidate = |candidate| -> Result<Config, SweepError> {
+                            let data = config.data.clone();
+                            let candidate = sweep.candidate(cell, candidate, seed)?;
+                            Ok(Config { data, ..candidate })
+                        };
+                        let candidates = candidates.iter().map(candidate);
+                        let out = results.dir().join(sweep.chosen_name(index, seed));
+                        Work::Select(candidates.collect::<Result<_, _>>()?, out)
+                    }
+                };
                 jobs.push(Job {
-                    run: Run { cell: index, seed },
-                    federation: federations.announce(&mut config)?,
-                    config,
+                    run,
+                    work,
+                    federation,
                 });
             }
         }
@@ -182,7 +204,10 @@ impl Queue<'_, '_> {
     /// Does one job and writes down what came of it.
     fn finish(&self, job: &Job) -> Result<(), SweepError> {
         let federation = self.federations.take(job.federation)?;
-        let trained = train(job, &federation);
+        let trained = match &job.work {
+            Work::Single(config) => train(config, &federation),
+            Work::Select(candidates, out) => select(candidates, &federation, out),
+        };
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         match trained {
             Err(reason) => outcome.refusals.push(Refusal {
@@ -201,43 +226,6 @@ impl Queue<'_, '_> {
         }
         Ok(())
     }
-}
-
-struct Trained {
-    evaluations: Vec<Figures>,
-    privacy: Vec<crate::privacy::statement::PrivacyStatement>,
-    seconds: f64,
-}
-
-/// One run from its configuration to its figures, or the reason why there are none.
-fn train(job: &Job, federation: &Federation) -> Result<Trained, String> {
-    let started = Instant::now();
-    let experiment =
-        Experiment::new(job.config.clone(), federation).map_err(|error| error.to_string())?;
-    let federation = &*experiment.scaled(federation);
-    let control = Control {
-        stop: &AtomicBool::new(false),
-        checkpoint_every: Duration::MAX,
-        on_round: &mut |_| {},
-    };
-    let result =
-        run::execute(&experiment, federation, None, control).map_err(|error| error.to_string())?;
-    match result.ending {
-        Ending::Done => {}
-        Ending::Interrupted => return Err("the run was interrupted".to_owned()),
-        Ending::OverBudget(error) => return Err(error.to_string()),
-    }
-    let evaluated = result.records.iter().map(|record| Figures {
-        rounds: record.round + 1,
-        figures: Metric::of_round(record),
-    });
-    Ok(Trained {
-        evaluations: evaluated
-            .filter(|round| !round.figures.is_empty())
-            .collect(),
-        privacy: result.statements,
-        seconds: started.elapsed().as_secs_f64(),
-    })
 }
 
 #[cfg(test)]

@@ -137,7 +137,9 @@ fn the_moments_have_the_noise_that_is_charged() {
 
 #[test]
 fn the_noise_of_moments_and_of_updates_has_different_streams() {
-    let sampler = noise(NoiseMultiplier::new(1.0).unwrap()).unwrap().unwrap();
+    let sampler = noise(KEY, NoiseMultiplier::new(1.0).unwrap())
+        .unwrap()
+        .unwrap();
     let draw = |purpose| {
         let mut integers = vec![0; 8];
         let mechanism = release::Mechanism::Independent(sampler);

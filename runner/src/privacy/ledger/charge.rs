@@ -32,6 +32,10 @@ pub struct Charge {
     /// noise, for example.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_uncovered: bool,
+    /// Whether the run is the best of several trials, of which the charges are those of one: its
+    /// statement has the cost of the selection.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_selected: bool,
 }
 
 /// What a round released, once it is known.
@@ -111,9 +115,14 @@ pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> V
     let uncovered = any(|charge| charge.has_uncovered).then_some(
         "A run of this ledger released something that no charge covers: its statement names it.",
     );
+    let selected = any(|charge| charge.is_selected).then_some(
+        "A run of this ledger is the best of several private trials, and its charges are those of \
+         one trial: its statement has the cost of the selection, which is larger.",
+    );
     repeated
         .into_iter()
         .chain(uncovered)
+        .chain(selected)
         .map(str::to_owned)
         .collect()
 }
@@ -143,7 +152,7 @@ pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyE
             None => events.push((run, charge.event)),
         }
     }
-    // A statement names the mechanism of the last event, which is never that of moments.
-    events.sort_by_key(|(_, event)| !event.is_moments());
+    // A statement names the mechanism of the last event, which is never that of moments or a score.
+    events.sort_by_key(|(_, event)| !(event.is_moments() || event.is_score()));
     events.into_iter().map(|(_, event)| event).collect()
 }

@@ -34,6 +34,7 @@ fn charge(run: &str, round: u32) -> Charge {
         event: event(1.0, poisson()),
         has_digest: true,
         has_uncovered: false,
+        is_selected: false,
     }
 }
 

@@ -27,6 +27,7 @@ fn record(round: u32) -> RoundRecord {
         learning_rate: 0.1,
         clip_norm: None,
         unclipped_share: None,
+        score: None,
         test: None,
         test_is_simulation_only: false,
         burned: false,

@@ -1,0 +1,205 @@
+//! Private selection: `smolfed sweep` with `sweep.choose = "private"`.
+
+use serde_json::Value;
+
+use crate::program::Place;
+
+const EXPERIMENT: &str = r#"
+name = "selection"
+method = "dp-fed-ls"
+seed = 3
+rounds = 3
+[data]
+source = "digits"
+devices = 60
+samples_per_device = 12
+device_validation = 0.25
+scale = "unit"
+[cohort]
+sampling = "poisson"
+sampling_rate = 0.5
+[train]
+epochs = 1
+[privacy]
+epsilon = 4
+"#;
+
+const SWEEP: &str = r#"
+[sweep]
+choose = "private"
+[sweep.private.grid]
+"privacy.clip_norm" = [0.1, 0.5, 2.0]
+"#;
+
+fn figure(value: &Value, path: &[&str]) -> f64 {
+    let found = path.iter().fold(value, |value, key| &value[*key]);
+    found
+        .as_f64()
+        .unwrap_or_else(|| panic!("{path:?} in {value}"))
+}
+
+/// The chosen run is a run directory like any other, whose statement is that of the selection; of
+/// the others nothing is there, neither on the disk nor in what is printed.
+#[test]
+fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
+    let place = Place::new();
+    place.write("sweep.toml", format!("{EXPERIMENT}{SWEEP}"));
+    let outcome = place.smolfed("sweep sweep.toml --out out").success();
+    assert_eq!(outcome.stderr, "", "{outcome}");
+    assert_eq!(place.names(), ["out", "sweep.toml"]);
+    let names = |dir: &str| {
+        let entries = std::fs::read_dir(place.path(dir)).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names("out"),
+        ["chosen", "results.jsonl", "table.csv", "table.md"]
+    );
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    let config: toml::Table = read("out/chosen/config.toml").parse().unwrap();
+    assert!(
+        config["privacy"]["selection"]["seed"]
+            .as_integer()
+            .is_some()
+    );
+    let results = read("out/results.jsonl");
+    assert_eq!(results.lines().count(), 1, "{results}");
+
+    // Target, statement, metrics and the table say the same epsilon; one trial costs less.
+    let statements: Value = serde_json::from_str(&read("out/chosen/privacy.json")).unwrap();
+    let epsilon = figure(&statements[0], &["epsilon"]);
+    assert!(epsilon <= 4.0 && epsilon > 3.99, "{statements}");
+    assert_eq!(statements[0]["selection"]["theorem"], 2);
+    assert!((figure(&statements[0], &["selection", "mean_trials"]) - 8.0).abs() < 1e-9);
+    let last: Value =
+        serde_json::from_str(read("out/chosen/metrics.jsonl").lines().last().unwrap()).unwrap();
+    assert!((figure(&last, &["epsilon"]) - epsilon).abs() < 1e-9);
+    assert!(last["score"].is_number(), "{last}");
+    let z = figure(&statements[0], &["noise_multiplier"]);
+    let one_trial = format!(
+        "account --noise-multiplier {z} --devices 60 --sampling poisson --cohort 30 --rounds 3 \
+         --delta {} --json",
+        figure(&statements[0], &["delta"])
+    );
+    let alone = place.smolfed(&one_trial).success().json();
+    assert!(figure(&alone, &["epsilon"]) < 0.8 * epsilon, "{alone}");
+    place.smolfed("account --verify out/chosen").success();
+    let ledger = place
+        .smolfed("account --ledger out/chosen/ledger.jsonl")
+        .success();
+    assert!(
+        ledger.stdout.contains("best of several private trials"),
+        "{ledger}"
+    );
+
+    // Repeated, the command selects nothing again; the chosen run can be repeated by itself.
+    let model = |name: &str| std::fs::read(place.path(name)).unwrap();
+    let before = model("out/chosen/model.safetensors");
+    place.smolfed("sweep sweep.toml --out out").success();
+    assert_eq!(read("out/results.jsonl"), results);
+    assert_eq!(model("out/chosen/model.safetensors"), before);
+    let again = place
+        .smolfed("run out/chosen/config.toml --out again --json")
+        .success()
+        .json();
+    assert!((figure(&again, &["epsilon"]) - epsilon).abs() < 1e-9);
+    assert_eq!(
+        model("again/model.safetensors"),
+        model("out/chosen/model.safetensors")
+    );
+    place
+        .smolfed("sweep sweep.toml --out out --fresh")
+        .refused(2, &["is there already"]);
+}
+
+/// Secret draws differ from call to call; drawn from the seed they do not, and the statement says
+/// so.
+#[test]
+fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
+    let place = Place::new();
+    place.write("sweep.toml", format!("{EXPERIMENT}{SWEEP}"));
+    let model = |out: &str, more: &str| {
+        let call = format!("sweep sweep.toml --out {out} {more}");
+        place.smolfed(&call).success();
+        std::fs::read(place.path(format!("{out}/chosen/model.safetensors"))).unwrap()
+    };
+    let notes =
+        |out: &str| std::fs::read_to_string(place.path(format!("{out}/chosen/privacy.json")));
+    assert_ne!(model("a", ""), model("b", ""));
+    assert!(
+        notes("a")
+            .unwrap()
+            .contains("came from the operating system")
+    );
+    let seeded = "--set privacy.selection.seeded=true";
+    assert_eq!(
+        model("c", seeded),
+        model("d", &format!("{seeded} --threads 1"))
+    );
+    assert!(notes("c").unwrap().contains("drawn from the known seed 3"));
+}
+
+#[test]
+fn what_cannot_be_selected_in_private_is_refused() {
+    let place = Place::new();
+    let refused = |experiment: &str, sweep: &str, call: &str, words: &[&str]| {
+        place.write("sweep.toml", format!("{experiment}{sweep}"));
+        place
+            .smolfed(&format!("sweep sweep.toml --out out {call}"))
+            .refused(2, words);
+        assert!(!place.path("out").join("chosen").exists());
+    };
+    let set = |settings: &str, words: &[&str]| {
+        refused(EXPERIMENT, SWEEP, &format!("--set {settings}"), words);
+    };
+    set("privacy.trust=local", &["`privacy.trust`", "\"central\""]);
+    set(
+        "privacy.accountant=pld",
+        &["`privacy.accountant`", "\"rdp\""],
+    );
+    set("privacy.ledger=fleet.jsonl", &["privacy.ledger"]);
+    set("method=fedsc", &["matrices"]);
+    set(
+        "data.device_validation=0",
+        &["`data.device_validation` is missing"],
+    );
+    set("sweep.choose_by=validation_accuracy", &["sweep.choose_by"]);
+    let with = |sweep: &str, words: &[&str]| refused(EXPERIMENT, sweep, "", words);
+    let choose = "[sweep]\nchoose = \"private\"\n";
+    with(choose, &["`sweep.choose` needs candidates"]);
+    with("[sweep]\nchoose = \"secret\"\n", &["\"private\""]);
+    with(
+        "[sweep.private.grid]\nrounds = [1, 2]\n",
+        &["has no effect without `sweep.choose`"],
+    );
+    let grid = |grid: &str| format!("{choose}[sweep.private.grid]\n{grid}\n");
+    let clip = "\"privacy.clip_norm\" = [1]";
+    with(
+        &grid(&format!("{clip}\nrounds = [1, 2]")),
+        &["differ in rounds, cohorts, noise"],
+    );
+    with(
+        &grid("\"data.devices\" = [20, 30]"),
+        &["all trials are on the same data"],
+    );
+    with(
+        &grid("\"privacy.selection.mean\" = [2, 3]"),
+        &["part of the selection"],
+    );
+    let twice = grid(clip) + "[sweep.grid]\n\"privacy.clip_norm\" = [1, 2]\n";
+    with(&twice, &["leave it to one of them"]);
+
+    // A trial is drawn by a sweep, and by nothing else.
+    let table = format!("{EXPERIMENT}clip_norm = 1\n[privacy.selection]\n");
+    place.write("run.toml", &table);
+    let run = place.smolfed("run run.toml --out out");
+    run.refused(2, &["`privacy.selection.seed` is missing", "smolfed sweep"]);
+    place.write("trial.toml", format!("{table}seed = 1\n"));
+    place
+        .smolfed("audit trial.toml")
+        .refused(2, &["`privacy.selection`"]);
+}
