@@ -122,10 +122,13 @@ impl Document {
                 Some(devices) => format!("user with up to {devices} devices"),
                 None => "device".to_owned(),
             };
+            let epsilon = match self.statement.is_upper_bound {
+                true => format!("at most {}", figure(epsilon)),
+                false => format!("about {} (no bound)", figure(epsilon)),
+            };
             let line = format!(
                 "Under replace-one adjacency (the data of one {unit} are replaced by other data, \
-                 as for uniform sampling), epsilon is at most {}.",
-                figure(epsilon)
+                 as for uniform sampling), epsilon is {epsilon}."
             );
             let _ = writeln!(text, "{}", wrapped(&line, is_terminal));
         }
