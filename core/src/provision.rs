@@ -10,7 +10,7 @@
 use core::marker::PhantomData;
 
 use crate::{
-    ledger::{Budget, MaxJump},
+    ledger::{Budget, Limits, MaxJump, Separation},
     samples::Samples,
     session::{Identity, Policy},
     stream::Root,
@@ -24,15 +24,19 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// First bytes of a record: format 2.
-pub const MAGIC: [u8; 4] = *b"sfP2";
+/// First bytes of a record: format 3.
+pub const MAGIC: [u8; 4] = *b"sfP3";
 
-/// First bytes of a record of format 1, which is read as well: it has no largest jump, and
+/// First bytes of a record of format 2, which is read as well: it has no separation, and there is
+/// none.
+const MAGIC_2: [u8; 4] = *b"sfP2";
+
+/// First bytes of a record of format 1, which is read as well: it has no largest jump either, and
 /// [`MaxJump::DEFAULT`] applies.
 const MAGIC_1: [u8; 4] = *b"sfP1";
 
 /// Bytes of a record before its samples.
-pub const HEADER_BYTES: usize = 104;
+pub const HEADER_BYTES: usize = 108;
 
 /// Bytes of the checksum at the end.
 const CRC_BYTES: usize = 4;
@@ -146,7 +150,7 @@ impl<'a> Record<'a> {
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
         let magic = reader.array();
-        if magic != Some(MAGIC) && magic != Some(MAGIC_1) {
+        if !magic.is_some_and(|magic| [MAGIC, MAGIC_2, MAGIC_1].contains(&magic)) {
             return Err(ProvisionError::Blank);
         }
         let length = reader.u32().ok_or(ProvisionError::Length)?;
@@ -165,14 +169,24 @@ impl<'a> Record<'a> {
     fn fields(reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
         let (magic, _length) = (reader.array()?, reader.u32()?);
         let (device, key, root) = (reader.u32()?, reader.array()?, reader.array()?);
+        let budget = Budget(reader.u32()?);
+        let (min_noise_multiplier, max_epochs) = (reader.u64()?, reader.u32()?);
+        let max_jump = match magic {
+            MAGIC_1 => MaxJump::DEFAULT,
+            _ => MaxJump(reader.u32()?),
+        };
+        let separation = match magic {
+            MAGIC => Separation(reader.u32()?),
+            _ => Separation::NONE,
+        };
         let policy = Policy {
-            budget: Budget(reader.u32()?),
-            min_noise_multiplier: reader.u64()?,
-            max_epochs: reader.u32()?,
-            max_jump: match magic {
-                MAGIC => MaxJump(reader.u32()?),
-                _ => MaxJump::DEFAULT,
+            limits: Limits {
+                budget,
+                separation,
+                max_jump,
             },
+            min_noise_multiplier,
+            max_epochs,
         };
         let (feature_count, kind, filling) = (reader.u16()?, reader.u8()?, reader.u8()?);
         let count = reader.u32()?;
@@ -405,10 +419,11 @@ where
         .u32(identity.device)
         .put(identity.key.secret())
         .put(identity.root.secret())
-        .u32(policy.budget.0)
+        .u32(policy.limits.budget.0)
         .u64(policy.min_noise_multiplier)
         .u32(policy.max_epochs)
-        .u32(policy.max_jump.0)
+        .u32(policy.limits.max_jump.0)
+        .u32(policy.limits.separation.0)
         .u16(u16::try_from(feature_count).map_err(room)?)
         .u8(kind as u8)
         .u8(0)

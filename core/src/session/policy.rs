@@ -2,7 +2,7 @@
 
 use crate::{
     integer::Wide,
-    ledger::{Budget, LedgerNonce, MaxJump},
+    ledger::{LedgerNonce, Limits},
     stream::{Purpose, Root, Stream, StreamId},
     wire::{mac::Key, message::Invitation},
 };
@@ -63,15 +63,13 @@ impl Identity {
 /// What the device agrees to, whatever a coordinator asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Participations in its life, at most.
-    pub budget: Budget,
+    /// How often it takes part, how far apart and how far ahead.
+    pub limits: Limits,
     /// Smallest noise multiplier of its own noise, in units of 2⁻³²: of its update, or of its
     /// update and the bit of adaptive clipping together. 0 trusts the coordinator to add the noise.
     pub min_noise_multiplier: u64,
     /// Epochs in a round, at most.
     pub max_epochs: u32,
-    /// Round numbers that a round may be ahead of the device's ledger, at most.
-    pub max_jump: MaxJump,
 }
 
 impl Policy {
