@@ -25,15 +25,10 @@ use crate::{
 mod tests;
 
 /// First bytes of a record: format 3.
+///
+/// Records of format 2 are read as well: they have no separation, and there is none. So are those
+/// of format 1, which have no largest jump either: [`MaxJump::DEFAULT`] applies.
 pub const MAGIC: [u8; 4] = *b"sfP3";
-
-/// First bytes of a record of format 2, which is read as well: it has no separation, and there is
-/// none.
-const MAGIC_2: [u8; 4] = *b"sfP2";
-
-/// First bytes of a record of format 1, which is read as well: it has no largest jump either, and
-/// [`MaxJump::DEFAULT`] applies.
-const MAGIC_1: [u8; 4] = *b"sfP1";
 
 /// Bytes of a record before its samples.
 pub const HEADER_BYTES: usize = 108;
@@ -149,9 +144,9 @@ impl<'a> Record<'a> {
     #[inline(never)]
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
-        let magic = reader.array();
-        if !magic.is_some_and(|magic| [MAGIC, MAGIC_2, MAGIC_1].contains(&magic)) {
-            return Err(ProvisionError::Blank);
+        match reader.array() {
+            Some([b's', b'f', b'P', b'1'..=b'3']) => {}
+            _ => return Err(ProvisionError::Blank),
         }
         let length = reader.u32().ok_or(ProvisionError::Length)?;
         let length = usize::try_from(length).map_err(|_| ProvisionError::Length)?;
@@ -167,17 +162,17 @@ impl<'a> Record<'a> {
 
     /// The fields of a record without its checksum; `None` if there are not enough bytes.
     fn fields(reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
-        let (magic, _length) = (reader.array()?, reader.u32()?);
+        let ([_, _, _, format], _length) = (reader.array()?, reader.u32()?);
         let (device, key, root) = (reader.u32()?, reader.array()?, reader.array()?);
         let budget = Budget(reader.u32()?);
         let (min_noise_multiplier, max_epochs) = (reader.u64()?, reader.u32()?);
-        let max_jump = match magic {
-            MAGIC_1 => MaxJump::DEFAULT,
+        let max_jump = match format {
+            b'1' => MaxJump::DEFAULT,
             _ => MaxJump(reader.u32()?),
         };
-        let separation = match magic {
-            MAGIC => Separation(reader.u32()?),
-            _ => Separation::NONE,
+        let separation = match format {
+            b'1' | b'2' => Separation::NONE,
+            _ => Separation(reader.u32()?),
         };
         let policy = Policy {
             limits: Limits {

@@ -32,14 +32,14 @@ use crate::task::Task;
 ///
 /// A record contains the device's number, its key, the secret root of its random streams, and its
 /// limits: by default as many participations as the experiment has rounds, the experiment's epochs
-/// and, under local trust, at least its noise. With `--separation` it also takes part in rounds that
-/// are so far apart only. Writes keys.toml, and for each device device-K.bin
-/// and a new device-K.ledger, for a device that is a process or has no random number generator.
-/// Only their owner can read the files, and nothing is overwritten. Copy the files of each device
-/// to it once, then delete them here.
+/// and, under local trust, at least its noise. With `--separation` its rounds are so far apart.
+/// Writes keys.toml, and for each device device-K.bin and a new device-K.ledger, for a device that
+/// is a process or has no random number generator. Only their owner can read the files, and nothing
+/// is overwritten. Copy the files of each device to it once, then delete them here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
+  smolfed provision experiment.toml --devices 0..4 --out fleet --separation 342 --participations 6
   smolfed provision --devices 0..4 --out fleet --with-data --set data.devices=54")]
 pub(super) struct Args {
     /// The experiment, a TOML file; by default the built-in one.
