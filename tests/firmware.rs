@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use smolfed::device::flash::FileFlash;
 use smolfed_core::bit::{BitRequest, clip_bit};
 use smolfed_core::client::Client;
-use smolfed_core::ledger::{Budget, Ledger, MaxJump};
+use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::{Const, ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
@@ -133,17 +133,20 @@ fn data() -> (Vec<f32>, Vec<u16>) {
 }
 
 /// Writes the device's record.
-fn provision(dir: &Path, budget: u32) {
+fn provision(dir: &Path, budget: u32, separation: u32) {
     let identity = Identity {
         device: DEVICE,
         key: Key::from_secret(KEY),
         root: Root::from_seed(SEED),
     };
     let policy = Policy {
-        budget: Budget(budget),
+        limits: Limits {
+            budget: Budget(budget),
+            separation: Separation(separation),
+            max_jump: MaxJump::DEFAULT,
+        },
         min_noise_multiplier: 0,
         max_epochs: 10,
-        max_jump: MaxJump::DEFAULT,
     };
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
@@ -270,7 +273,7 @@ fn takes_part(board: &Board) {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    provision(dir.path(), 4);
+    provision(dir.path(), 4, 1);
     if !board.has_random_numbers {
         refuses_blank_flash(board, &program, dir.path());
         // As provisioning writes it, once.
@@ -344,13 +347,17 @@ fn power_failure(board: &Board, mut running: Running, program: &Path, dir: &Path
     assert_eq!(declined, Some(Decline::Budget), "four participations");
     drop(running);
 
-    provision(dir, 9);
+    provision(dir, 9, 2);
     let mut running = start(board, program, dir);
     let mut again = coordinator(6, noise());
     undisturbed(&mut running, &mut again);
     let declined = again.declined;
     assert_eq!(declined, Some(Decline::RoundUsed), "its noise was used");
-    let mut other = coordinator(7, noise());
+    let mut soon = coordinator(7, noise());
+    undisturbed(&mut running, &mut soon);
+    let declined = soon.declined;
+    assert_eq!(declined, Some(Decline::TooSoon), "two after round 6");
+    let mut other = coordinator(8, noise());
     undisturbed(&mut running, &mut other);
     assert_update(board, &other, "restarted");
 }

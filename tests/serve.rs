@@ -269,6 +269,30 @@ fn a_device_stops_at_its_own_budget() {
     assert_is_the_simulation(&place, "served");
 }
 
+/// Round numbers of the fleet go on over runs, and so does the distance between participations.
+#[test]
+fn devices_keep_their_separation_over_runs() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --separation 3 --participations 3"));
+    let _devices = Device::start_all(&place, 0..4);
+    let soon = "declined: the round is closer to the device's last one than it accepts";
+    let spent = "declined: the device's own budget is spent";
+    // Numbers 0 to 4, then 5 to 7: 0, 3 and 6 are answered.
+    for (out, rounds, answered, missing) in [
+        ("served", 5, vec![0, 3], [soon; 3].as_slice()),
+        ("second", 3, vec![1], &[soon, spent]),
+    ] {
+        let arguments = serve("20s", &format!("{FULL} --set rounds={rounds}"));
+        let arguments = arguments.replace("--out served", &format!("--out {out}"));
+        let outcome = wait(place.start(&arguments), &arguments).success();
+        for device in 0..4 {
+            assert_eq!(part_of(&place, out, device).0, answered, "{outcome}");
+            assert_eq!(part_of(&place, out, device).1, missing, "{outcome}");
+        }
+        assert_is_the_simulation(&place, out);
+    }
+}
+
 #[test]
 fn a_restart_burns_the_round_that_had_begun() {
     let place = Place::new();
@@ -365,6 +389,12 @@ const BAD_CALLS: &[(&str, &str)] = &[
     ("provision --devices 4..4 --out x", "0..4"),
     ("provision --devices 0..300 --out x", "devices 0 to 279"),
     ("provision --devices 0..4 --out fleet", "already exists"),
+    ("provision --devices 0..4 --out x --separation 0", "1.."),
+    (
+        "provision --devices 0..4 --out x --separation 65538",
+        "`--separation 65538`: a device that accepts rounds up to 65536 numbers ahead would take \
+         part once; at most 65537 is possible",
+    ),
     (
         "serve --keys missing.toml --listen tcp:127.0.0.1:0",
         "missing.toml",

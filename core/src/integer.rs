@@ -45,16 +45,16 @@ pub(crate) const fn square_root(square: u64) -> u64 {
 }
 
 /// An integer of 384 bits, the lowest 64 of them first.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(test, derive(Debug))]
+#[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug, PartialEq, Eq))]
 pub(crate) struct Wide([u64; 6]);
 
 impl Wide {
-    /// The product of these factors, which must fit.
+    /// The square of the product of these factors, which must fit.
     #[inline(never)]
-    pub(crate) fn product(factors: &[u64]) -> Self {
+    pub(crate) fn square(factors: &[u64]) -> Self {
         let mut product = [1, 0, 0, 0, 0, 0];
-        for factor in factors {
+        for factor in factors.iter().chain(factors) {
             let mut carry = 0;
             for digit in &mut product {
                 // (2⁶⁴ − 1)² + 2⁶⁴ − 1 is below 2¹²⁸.
@@ -65,20 +65,16 @@ impl Wide {
         Self(product)
     }
 
-    /// The sum, which must fit.
-    pub(crate) fn plus(mut self, other: &Self) -> Self {
-        let mut carry = false;
-        for (digit, other) in self.0.iter_mut().zip(other.0) {
-            let (sum, first) = digit.overflowing_add(other);
-            let (sum, second) = sum.overflowing_add(u64::from(carry));
-            (*digit, carry) = (sum, first || second);
+    /// Subtracts `other`; whether the difference is 0 or above. Below 0 it is meaningless.
+    #[inline(never)]
+    pub(crate) fn subtract(&mut self, other: &Self) -> bool {
+        let mut borrow = 0;
+        for (digit, other) in self.0.iter_mut().zip(&other.0) {
+            let difference = i128::from(*digit) - i128::from(*other) - borrow;
+            *digit = difference as u64;
+            borrow = i128::from(difference < 0);
         }
-        self
-    }
-
-    /// Whether it is at most `limit`.
-    pub(crate) fn is_at_most(&self, limit: &Self) -> bool {
-        self.0.iter().rev().le(limit.0.iter().rev())
+        borrow == 0
     }
 }
 
@@ -110,35 +106,34 @@ mod tests {
         /// Numbers that also fit the compiler's, shifted by whole digits.
         #[test]
         fn wide_integers_are_those_of_the_compiler(
-            a in any::<u64>(), b in any::<u64>(), c in any::<u64>(), d in any::<u64>(),
-            digits in 0_usize..5,
+            a in any::<u64>(), b in any::<u64>(), spares in any::<[u8; 2]>(), digits in 0_usize..5,
         ) {
-            let shift = [1 << 32; 8];
-            let wide = |x: u64, y: u64| {
-                Wide::product(&[&[x, y], &shift[..2 * digits.min(3)]].concat())
+            let [a, b] = [a >> (spares[0] % 64), b >> (spares[1] % 64)];
+            let square = |x: u64| Wide::square(&[&[x][..], &[1 << 32; 4][..digits]].concat());
+            let by_compiler = |x: u64| u128::from(x) * u128::from(x);
+            let in_place = |x: u128| {
+                let mut wide = [0; 6];
+                (wide[digits], wide[digits + 1]) = (x as u64, (x >> 64) as u64);
+                Wide(wide)
             };
-            let (first, second) = (u128::from(a) * u128::from(b), u128::from(c) * u128::from(d));
-            prop_assert_eq!(wide(a, b).is_at_most(&wide(c, d)), first <= second);
-            // (a + c) b = a b + c b, with a carry into the next digit.
-            let (sum, carry) = a.overflowing_add(c);
-            let mut expected = wide(sum, b);
-            if carry {
-                expected = expected.plus(&Wide::product(&[
-                    &[1 << 32, 1 << 32, b],
-                    &shift[..2 * digits.min(3)],
-                ].concat()));
-            }
-            prop_assert_eq!(wide(a, b).plus(&wide(c, b)), expected);
+            prop_assert_eq!(square(a), in_place(by_compiler(a)));
+            let difference = by_compiler(a).checked_sub(by_compiler(b));
+            let mut found = square(a);
+            let found = found.subtract(&square(b)).then_some(found);
+            prop_assert_eq!(found, difference.map(in_place));
         }
     }
 
     #[test]
-    fn the_widest_product_fits() {
-        let largest = Wide::product(&[u64::MAX; 6]);
-        assert!(largest.is_at_most(&Wide([u64::MAX; 6])));
-        assert!(!Wide([u64::MAX; 6]).is_at_most(&largest));
-        assert_eq!(largest.0[0], 1, "(2⁶⁴ − 1)⁶ modulo 2⁶⁴");
-        assert_eq!(largest.0[5], u64::MAX - 5);
+    fn the_widest_square_fits() {
+        // (2⁶⁴ − 1)⁶ = 2³⁸⁴ − 6 · 2³²⁰ + 15 · 2²⁵⁶ − 20 · 2¹⁹² + 15 · 2¹²⁸ − 6 · 2⁶⁴ + 1.
+        let largest = Wide::square(&[u64::MAX; 3]);
+        let max = u64::MAX;
+        assert_eq!(largest, Wide([1, max - 5, 14, max - 19, 14, max - 5]));
+        let minus = |mut a: Wide, b| a.subtract(&b).then_some(a);
+        assert!(minus(Wide([max; 6]), largest).is_some());
+        assert!(minus(largest, Wide([max; 6])).is_none());
+        assert_eq!(minus(largest, largest), Some(Wide([0; 6])));
     }
 
     #[test]

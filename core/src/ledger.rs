@@ -1,11 +1,12 @@
 //! A device's own record of the rounds that it took part in, which survives power loss and damage.
 //!
-//! Rules that hold whatever a coordinator asks for: a device takes part at most [`Budget`] times in
-//! its life, never twice under one round number, since that names its random streams (noise from
-//! one stream position on two updates could be subtracted), and never in a round more than
-//! [`MaxJump`] numbers ahead, so that no single message can use up the round numbers. A
-//! participation is therefore on the flash **before** anything is drawn from the round's streams,
-//! and rounds only go up. A round that was begun and not finished is spent.
+//! Rules that hold whatever a coordinator asks for ([`Limits`]): a device takes part at most
+//! [`Budget`] times in its life, never twice under one round number, since that names its random
+//! streams (noise from one stream position on two updates could be subtracted), never less than
+//! [`Separation`] round numbers after its last one, and never in a round more than [`MaxJump`]
+//! numbers ahead, so that no single message can use up the round numbers. A participation is
+//! therefore on the flash **before** anything is drawn from the round's streams, and rounds only go
+//! up. A round that was begun and not finished is spent.
 //!
 //! **Nonce.** A ledger has a nonce, drawn when it is created, from which the streams derive
 //! ([`Identity::bind`]): a device whose flash was erased gets a new ledger, and with it new
@@ -27,7 +28,7 @@
 //! | 12 | 4 | lowest round number that may still begin |
 //! | 16 | 4 | reserved for a largest jump of its own; 0: that of the [`Policy`] |
 //! | 20 | 4 | reserved for the generation of keys, 0 |
-//! | 24 | 8 | reserved for a policy of separation and participations, 0 |
+//! | 24 | 8 | reserved, 0 |
 //! | 32 | 16 | nonce |
 //! | 48 | 8 | reserved, 0 |
 //! | 56 | 4 | CRC-32 of everything before it |
@@ -53,6 +54,12 @@
 //! 4. Damage beyond this is refused ([`LedgerError::Corrupt`]): where both copies of a slot are
 //!    written from their first word to their last and neither is readable, four or more bits have
 //!    flipped, and what was lost may be the newest record.
+//!
+//! **Separation.** The last round that the device began is the next round less 1, as soon as there
+//! is a participation: [`Ledger::begin`] is all that writes either. So the limit needs nothing on
+//! the flash but that, and (1) to (4) hold for it too: what a readable copy says of the last round
+//! is never below that of a `begin` that has returned, and rounds that begin are above it by the
+//! separation. A torn write that counts only moves the next round further away.
 //!
 //! **The first start.** The first record goes to slot 0. A cut before its first copy is complete
 //! leaves the second copy and slot 1 blank, up to a flipped bit, which by (3) no later state does.
@@ -88,6 +95,16 @@ use record::{FORMAT_1, FORMAT_2, Format, Record, is_blank};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget(pub u32);
 
+/// Round numbers that two participations of a device are apart, at least: b of correlated noise,
+/// whose proof lets a device in every b-th round at most. 1, and 0, let it in every round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Separation(pub u32);
+
+impl Separation {
+    /// Any two rounds are as far apart.
+    pub const NONE: Self = Self(1);
+}
+
 /// Round numbers that a round may be ahead of the lowest one that may begin, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxJump(pub u32);
@@ -96,6 +113,17 @@ impl MaxJump {
     /// 2¹⁶: a device may miss 65,536 rounds of its fleet in a row. With a budget of up to 65,534 no
     /// sequence of rounds can then use up the round numbers before the budget is spent.
     pub const DEFAULT: Self = Self(1 << 16);
+}
+
+/// What a device agrees to in all of its life: whatever is asked for, it takes part no more often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Participations, at most.
+    pub budget: Budget,
+    /// How far two participations are apart, at least.
+    pub separation: Separation,
+    /// How far a round may be ahead of the ledger, at most.
+    pub max_jump: MaxJump,
 }
 
 /// The ledger on a piece of flash that it owns.
@@ -246,26 +274,27 @@ impl<F: NorFlash> Ledger<F> {
     /// Whether [`Self::begin`] would let this round begin, flash permitting.
     ///
     /// # Errors
-    /// [`LedgerError::Spent`], [`LedgerError::RoundUsed`] and [`LedgerError::TooFar`].
+    /// [`LedgerError::Spent`], [`LedgerError::RoundUsed`], [`LedgerError::TooSoon`] and
+    /// [`LedgerError::TooFar`].
     #[inline(never)]
-    pub const fn check(
-        &self,
-        round: u32,
-        budget: Budget,
-        max_jump: MaxJump,
-    ) -> Result<(), LedgerError> {
+    pub const fn check(&self, round: u32, limits: &Limits) -> Result<(), LedgerError> {
         let Past {
             participations,
             next_round,
         } = self.record.past;
-        if participations >= budget.0 {
+        if participations >= limits.budget.0 {
             return Err(LedgerError::Spent);
         }
         // The very last number could not be followed by another.
         if round < next_round || round == u32::MAX {
             return Err(LedgerError::RoundUsed);
         }
-        if round - next_round > max_jump.0 {
+        let ahead = round - next_round;
+        // The last round is the next one less 1, if there was one.
+        if participations > 0 && ahead < limits.separation.0.saturating_sub(1) {
+            return Err(LedgerError::TooSoon);
+        }
+        if ahead > limits.max_jump.0 {
             return Err(LedgerError::TooFar);
         }
         Ok(())
@@ -276,13 +305,8 @@ impl<F: NorFlash> Ledger<F> {
     /// # Errors
     /// Those of [`Self::check`], and [`LedgerError::Flash`]: the round must then not begin, and
     /// may count as used.
-    pub fn begin(
-        &mut self,
-        round: u32,
-        budget: Budget,
-        max_jump: MaxJump,
-    ) -> Result<(), LedgerError> {
-        self.check(round, budget, max_jump)?;
+    pub fn begin(&mut self, round: u32, limits: &Limits) -> Result<(), LedgerError> {
+        self.check(round, limits)?;
         let mut record = self.record;
         // Below the budget, and below u32::MAX: no overflow.
         record.past.participations += 1;

@@ -10,7 +10,7 @@
 use core::marker::PhantomData;
 
 use crate::{
-    ledger::{Budget, MaxJump},
+    ledger::{Budget, Limits, MaxJump, Separation},
     samples::Samples,
     session::{Identity, Policy},
     stream::Root,
@@ -24,15 +24,14 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// First bytes of a record: format 2.
-pub const MAGIC: [u8; 4] = *b"sfP2";
-
-/// First bytes of a record of format 1, which is read as well: it has no largest jump, and
-/// [`MaxJump::DEFAULT`] applies.
-const MAGIC_1: [u8; 4] = *b"sfP1";
+/// First bytes of a record: format 3.
+///
+/// Records of format 2 are read as well: they have no separation, and there is none. So are those
+/// of format 1, which have no largest jump either: [`MaxJump::DEFAULT`] applies.
+pub const MAGIC: [u8; 4] = *b"sfP3";
 
 /// Bytes of a record before its samples.
-pub const HEADER_BYTES: usize = 104;
+pub const HEADER_BYTES: usize = 108;
 
 /// Bytes of the checksum at the end.
 const CRC_BYTES: usize = 4;
@@ -145,9 +144,9 @@ impl<'a> Record<'a> {
     #[inline(never)]
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
-        let magic = reader.array();
-        if magic != Some(MAGIC) && magic != Some(MAGIC_1) {
-            return Err(ProvisionError::Blank);
+        match reader.array() {
+            Some([b's', b'f', b'P', b'1'..=b'3']) => {}
+            _ => return Err(ProvisionError::Blank),
         }
         let length = reader.u32().ok_or(ProvisionError::Length)?;
         let length = usize::try_from(length).map_err(|_| ProvisionError::Length)?;
@@ -163,16 +162,26 @@ impl<'a> Record<'a> {
 
     /// The fields of a record without its checksum; `None` if there are not enough bytes.
     fn fields(reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
-        let (magic, _length) = (reader.array()?, reader.u32()?);
+        let ([_, _, _, format], _length) = (reader.array()?, reader.u32()?);
         let (device, key, root) = (reader.u32()?, reader.array()?, reader.array()?);
+        let budget = Budget(reader.u32()?);
+        let (min_noise_multiplier, max_epochs) = (reader.u64()?, reader.u32()?);
+        let max_jump = match format {
+            b'1' => MaxJump::DEFAULT,
+            _ => MaxJump(reader.u32()?),
+        };
+        let separation = match format {
+            b'1' | b'2' => Separation::NONE,
+            _ => Separation(reader.u32()?),
+        };
         let policy = Policy {
-            budget: Budget(reader.u32()?),
-            min_noise_multiplier: reader.u64()?,
-            max_epochs: reader.u32()?,
-            max_jump: match magic {
-                MAGIC => MaxJump(reader.u32()?),
-                _ => MaxJump::DEFAULT,
+            limits: Limits {
+                budget,
+                separation,
+                max_jump,
             },
+            min_noise_multiplier,
+            max_epochs,
         };
         let (feature_count, kind, filling) = (reader.u16()?, reader.u8()?, reader.u8()?);
         let count = reader.u32()?;
@@ -405,10 +414,11 @@ where
         .u32(identity.device)
         .put(identity.key.secret())
         .put(identity.root.secret())
-        .u32(policy.budget.0)
+        .u32(policy.limits.budget.0)
         .u64(policy.min_noise_multiplier)
         .u32(policy.max_epochs)
-        .u32(policy.max_jump.0)
+        .u32(policy.limits.max_jump.0)
+        .u32(policy.limits.separation.0)
         .u16(u16::try_from(feature_count).map_err(room)?)
         .u8(kind as u8)
         .u8(0)

@@ -14,7 +14,7 @@ use core::convert::Infallible;
 
 use embedded_storage::nor_flash::NorFlash;
 #[cfg(not(has_random_numbers))]
-use smolfed_core::ledger::{Budget, MaxJump};
+use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::ledger::{Ledger, LedgerError};
 
 /// Where nonces come from.
@@ -54,7 +54,14 @@ pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
     let mut starts = Ledger::open_or_create(flash, [0; 16])?;
     // The numbers of a ledger go up by one at least, and are on flash when it returns.
     let start = starts.past().next_round;
-    starts.begin(start, Budget(u32::MAX), MaxJump(0))?;
+    starts.begin(
+        start,
+        &Limits {
+            budget: Budget(u32::MAX),
+            separation: Separation::NONE,
+            max_jump: MaxJump(0),
+        },
+    )?;
     Ok(Counted { start, session: 0 })
 }
 

@@ -4,7 +4,7 @@ use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
 use smolfed::device::memory::SessionMemory;
-use smolfed_core::ledger::{Budget, Ledger, MaxJump};
+use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::Softmax;
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Identity, Phase, Policy, Session};
@@ -18,16 +18,17 @@ use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
 use super::{Action, CLASSES, FEATURES, KEY, PARAMETERS, Script, invitation, raw, stream};
 
-/// The device's maximum number of participations.
-const BUDGET: u32 = 4;
-
-/// The largest jump that it accepts.
-const MAX_JUMP: u32 = 1 << 16;
+/// What the device agrees to.
+const LIMITS: Limits = Limits {
+    budget: Budget(4),
+    separation: Separation(2),
+    max_jump: MaxJump(1 << 16),
+};
 
 /// A device, against a coordinator that knows its key.
 ///
 /// It must return, whatever the coordinator sends; keep to its budget; never train twice for one
-/// round, nor for one far ahead; and send nothing longer than a frame.
+/// round, nor for one close to the last or far ahead; and send nothing longer than a frame.
 pub fn session(bytes: &[u8]) {
     sends_an_update(bytes);
 }
@@ -73,11 +74,19 @@ pub fn sends_an_update(bytes: &[u8]) -> bool {
         device.train(&samples);
         was_sending |= device.phase() == Phase::Sending;
         let now = device.ledger().past();
-        assert!(now.participations <= BUDGET, "over its budget");
+        assert!(now.participations <= LIMITS.budget.0, "over its budget");
         let (more, later) = (now.participations - past.participations, now.next_round);
         assert!(more == 0 || later > past.next_round, "a round number twice");
         let jump = later.saturating_sub(past.next_round);
-        assert!(jump <= MAX_JUMP + 1, "further ahead than it accepts");
+        assert!(
+            jump <= LIMITS.max_jump.0 + 1,
+            "further ahead than it accepts"
+        );
+        let is_apart = past.participations == 0 || jump >= LIMITS.separation.0;
+        assert!(
+            more == 0 || is_apart,
+            "closer to the last one than it accepts"
+        );
         past = now;
     }
     was_sending
@@ -97,7 +106,11 @@ pub fn flash(bytes: &[u8]) {
     };
     let past = ledger.past();
     let round = past.next_round;
-    if ledger.begin(round, Budget(BUDGET), MaxJump(0)).is_ok() {
+    let next = Limits {
+        separation: Separation::NONE,
+        ..LIMITS
+    };
+    if ledger.begin(round, &next).is_ok() {
         let again = Ledger::open(ledger.into_flash()).expect("a ledger").past();
         assert_eq!(again.participations, past.participations + 1);
         assert_eq!(again.next_round, round + 1);
@@ -113,10 +126,9 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
         root: Root::from_seed(1),
     };
     let policy = Policy {
-        budget: Budget(BUDGET),
+        limits: LIMITS,
         min_noise_multiplier: 0,
         max_epochs: 2,
-        max_jump: MaxJump(MAX_JUMP),
     };
     let ledger = Ledger::create(Ram([0xff; 256]), [1; 16]).expect("a blank ledger");
     let session = Session::new(identity, policy, model, memory.borrow(), ledger, stream());

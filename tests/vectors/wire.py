@@ -111,6 +111,7 @@ cases = [
     ("decline", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\1", 8, 4)),
     ("decline, too far ahead", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\t", 8, 5)),
     ("decline, settings", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\n", 8, 6)),
+    ("decline, too soon", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\x0b", 8, 7)),
     ("abort", TO_DEVICE, frame(SESSION, TO_DEVICE, 24, b"\2", 8, 6)),
     ("wait", TO_DEVICE, frame(SESSION, TO_DEVICE, 25, b"", 0, 7)),
 ]

@@ -8,6 +8,8 @@ pub enum LedgerError {
     Spent,
     /// This round, or a later one, is recorded already.
     RoundUsed,
+    /// The round number is less than [`Separation`](super::Separation) after the last one.
+    TooSoon,
     /// The round number is more than [`MaxJump`](super::MaxJump) ahead.
     TooFar,
     /// The flash is blank, or its first record is incomplete: the device was not provisioned
@@ -30,6 +32,7 @@ impl core::fmt::Display for LedgerError {
         f.write_str(match self {
             Self::Spent => "the device's budget of participations is spent",
             Self::RoundUsed => "this round or a later one was used before",
+            Self::TooSoon => "the round is closer to the device's last one than it accepts",
             Self::TooFar => "the round number is further ahead than the device accepts",
             Self::Blank => "the flash of the ledger is blank: the device was not provisioned",
             Self::NotBlank => "the flash of the ledger is not blank",

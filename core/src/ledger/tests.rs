@@ -6,10 +6,15 @@ use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
 
+use proptest::{collection::vec, prelude::*};
+
 use super::*;
 
-const BUDGET: Budget = Budget(1_000);
-const JUMP: MaxJump = MaxJump(10);
+const LIMITS: Limits = Limits {
+    budget: Budget(1_000),
+    separation: Separation::NONE,
+    max_jump: MaxJump(10),
+};
 const NONCE: LedgerNonce = *b"the first nonce.";
 const OTHER: LedgerNonce = *b"another one.....";
 
@@ -131,7 +136,7 @@ fn cut<const E: usize>(
 /// Opens the ledger and begins `round`.
 fn begin<const E: usize>(flash: Ram<4, E>, round: u32) -> Result<Ram<4, E>, Ram<4, E>> {
     let mut ledger = Ledger::open(flash).unwrap();
-    let begun = ledger.begin(round, BUDGET, JUMP);
+    let begun = ledger.begin(round, &LIMITS);
     let flash = ledger.into_flash();
     if begun.is_ok() { Ok(flash) } else { Err(flash) }
 }
@@ -157,11 +162,18 @@ fn assert_goes_on<const E: usize>(flash: &Ram<4, E>, rounds: u32, context: &[usi
     assert_eq!(past.next_round, past.participations, "{context:?}");
     assert_eq!(*ledger.nonce(), NONCE, "{context:?}");
     if let Some(last) = rounds.checked_sub(1) {
-        let again = ledger.begin(last, BUDGET, JUMP);
+        let again = ledger.begin(last, &LIMITS);
         assert_eq!(again, Err(LedgerError::RoundUsed), "{context:?}");
+        // Round `last + 2` is less than three after the last one.
+        let apart = Limits {
+            separation: Separation(3),
+            ..LIMITS
+        };
+        let soon = ledger.check(last + 2, &apart);
+        assert_eq!(soon, Err(LedgerError::TooSoon), "{context:?}");
     }
     if context.iter().sum::<usize>().is_multiple_of(8) {
-        ledger.begin(past.next_round, BUDGET, JUMP).unwrap();
+        ledger.begin(past.next_round, &LIMITS).unwrap();
         let after = Ledger::open(ledger.into_flash()).unwrap();
         assert_eq!(after.past().participations, past.participations + 1);
     }
@@ -199,7 +211,11 @@ fn flipped_bit_repeats_no_round() {
             assert_goes_on(&flash, rounds, &[bit]);
             assert_goes_on(&flipped(&large, Some(bit)), rounds, &[bit]);
             if rounds > 0 {
-                let again = ledger.check(rounds, Budget(rounds), JUMP);
+                let spent = Limits {
+                    budget: Budget(rounds),
+                    ..LIMITS
+                };
+                let again = ledger.check(rounds, &spent);
                 assert_eq!(again, Err(LedgerError::Spent), "bit {bit}");
             }
         }
@@ -297,7 +313,7 @@ fn power_cut_in_the_first_start_bricks_nothing() {
             assert!(!is_done || *ledger.nonce() == NONCE, "{power} {bit:?}");
             assert_eq!(ledger.past(), Past::default());
             let nonce = *ledger.nonce();
-            ledger.begin(0, BUDGET, JUMP).unwrap();
+            ledger.begin(0, &LIMITS).unwrap();
             let again = Ledger::open_or_create(ledger.into_flash(), OTHER).unwrap();
             assert_eq!(again.past().participations, 1);
             assert_eq!(*again.nonce(), nonce);
@@ -370,7 +386,7 @@ fn ledger_of_format_1_is_upgraded_and_never_reset() {
                     assert!(Ledger::create(flash.clone(), NONCE).is_err(), "{context}");
                     let mut ledger = Ledger::open(flash).expect(&context);
                     assert_eq!(ledger.past().participations, rounds, "{context}");
-                    ledger.begin(rounds, BUDGET, JUMP).unwrap();
+                    ledger.begin(rounds, &LIMITS).unwrap();
                     let flash = ledger.into_flash();
                     assert_eq!(Ledger::open(flash).unwrap().past().next_round, rounds + 1);
                 }
@@ -420,21 +436,75 @@ fn participations_count_and_rounds_only_go_up() {
     let mut ledger = new();
     assert_eq!(ledger.past(), Past::default());
     for round in [0, 1, 7] {
-        assert_eq!(ledger.begin(round, BUDGET, JUMP), Ok(()));
-        let again = ledger.begin(round, BUDGET, JUMP);
+        assert_eq!(ledger.begin(round, &LIMITS), Ok(()));
+        let again = ledger.begin(round, &LIMITS);
         assert_eq!(again, Err(LedgerError::RoundUsed));
     }
-    let mut refused = |round, budget| ledger.begin(round, budget, JUMP).unwrap_err();
-    assert_eq!(refused(3, BUDGET), LedgerError::RoundUsed);
-    assert_eq!(refused(8, Budget(3)), LedgerError::Spent);
-    assert_eq!(refused(u32::MAX, BUDGET), LedgerError::RoundUsed);
-    assert_eq!(refused(19, BUDGET), LedgerError::TooFar);
+    let mut refused = |round, limits: Limits| ledger.begin(round, &limits).unwrap_err();
+    let spent = Limits {
+        budget: Budget(3),
+        ..LIMITS
+    };
+    let apart = Limits {
+        separation: Separation(4),
+        ..LIMITS
+    };
+    assert_eq!(refused(3, LIMITS), LedgerError::RoundUsed);
+    assert_eq!(refused(8, spent), LedgerError::Spent);
+    assert_eq!(refused(u32::MAX, LIMITS), LedgerError::RoundUsed);
+    assert_eq!(refused(19, LIMITS), LedgerError::TooFar);
+    assert_eq!(refused(7, apart), LedgerError::RoundUsed);
+    assert_eq!(refused(8, apart), LedgerError::TooSoon);
+    assert_eq!(refused(10, apart), LedgerError::TooSoon);
     let again = Ledger::open(ledger.into_flash()).unwrap();
     assert_eq!(
         format!("{again:?}"),
         "Ledger(Past { participations: 3, next_round: 8 })"
     );
-    assert_eq!(again.check(18, BUDGET, JUMP), Ok(()));
+    assert_eq!(again.check(18, &LIMITS), Ok(()));
+    assert_eq!(again.check(11, &apart), Ok(()), "four after round 7");
+}
+
+proptest! {
+    /// Rounds that are asked for in any order, of a device that is started again and again, whose
+    /// power fails at any byte and of whose flash a bit flips: those that began are at most as many
+    /// as the budget has, and at least as far apart as the separation says.
+    #[test]
+    fn no_two_participations_are_closer_than_the_separation(
+        separation in 0_u32..6, budget in 0_u32..8,
+        calls in vec((0_u32..8, 0_usize..2 * STEPS, prop::option::of(0..BITS)), 0..40),
+    ) {
+        let limits = Limits {
+            budget: Budget(budget),
+            separation: Separation(separation),
+            ..LIMITS
+        };
+        let mut begun: Vec<u32> = vec![];
+        let mut ledger = new();
+        let mut is_damaged = false;
+        for (ahead, power, flip) in calls {
+            // Rounds that are over, used, too close, or free.
+            let round = (ledger.past().next_round + ahead).saturating_sub(2);
+            let mut flash = ledger.into_flash();
+            flash.power = power;
+            ledger = Ledger::open(flash).unwrap();
+            if ledger.begin(round, &limits).is_ok() {
+                let last = begun.last().copied();
+                let gap = last.map_or(u32::MAX, |last| round - last);
+                prop_assert!(gap >= separation.max(1), "{round} after {last:?}");
+                begun.push(round);
+            }
+            let mut flash = ledger.into_flash();
+            flash.power = usize::MAX;
+            // Once in its life, which is what the argument allows for.
+            if let Some(bit) = flip.filter(|_| !is_damaged) {
+                flash = flipped(&flash, Some(bit));
+                is_damaged = true;
+            }
+            ledger = Ledger::open(flash).unwrap();
+        }
+        prop_assert!(begun.len() <= budget as usize, "{begun:?}");
+    }
 }
 
 /// Whatever rounds are asked for: with the default jump the numbers outlast the budget.
@@ -448,7 +518,7 @@ fn round_numbers_outlast_the_budget() {
 #[test]
 fn only_blank_flash_begins_anew() {
     let mut ledger = Ledger::open_or_create(Flash64::new(), NONCE).unwrap();
-    ledger.begin(4, BUDGET, JUMP).unwrap();
+    ledger.begin(4, &LIMITS).unwrap();
     let mut flash = ledger.into_flash();
     let again = Ledger::open_or_create(flash.clone(), OTHER).unwrap();
     assert_eq!((again.past().next_round, *again.nonce()), (5, NONCE));
@@ -490,7 +560,7 @@ fn a_write_that_does_not_stick_is_no_participation() {
         }
     }
     let mut ledger = Ledger::create(Worn(Ram::new()), NONCE).unwrap();
-    assert_eq!(ledger.begin(0, BUDGET, JUMP), Err(LedgerError::Flash));
+    assert_eq!(ledger.begin(0, &LIMITS), Err(LedgerError::Flash));
     assert_eq!(ledger.past(), Past::default());
 }
 
@@ -545,7 +615,7 @@ fn small_and_large_blocks_work() {
     fn three_rounds<const WRITE: usize, const ERASE: usize>() {
         let mut ledger = Ledger::create(Ram::<WRITE, ERASE>::new(), NONCE).unwrap();
         for round in 1..=3 {
-            ledger.begin(round, BUDGET, JUMP).unwrap();
+            ledger.begin(round, &LIMITS).unwrap();
         }
         let ledger = Ledger::open(ledger.into_flash()).unwrap();
         assert_eq!(ledger.past().participations, 3);
@@ -559,7 +629,7 @@ fn small_and_large_blocks_work() {
 #[test]
 fn a_record_is_as_it_is_written_down() {
     let mut ledger = new();
-    ledger.begin(5, BUDGET, JUMP).unwrap();
+    ledger.begin(5, &LIMITS).unwrap();
     let mut expected = b"sfL2".to_vec();
     for number in [2u32, 1, 6, 0, 0, 0, 0] {
         expected.extend(number.to_le_bytes());

@@ -18,10 +18,13 @@ fn identity(device: u32) -> Identity {
 
 fn policy() -> Policy {
     Policy {
-        budget: Budget(5),
+        limits: Limits {
+            budget: Budget(5),
+            separation: Separation(342),
+            max_jump: MaxJump(900),
+        },
         min_noise_multiplier: 3 << 31,
         max_epochs: 10,
-        max_jump: MaxJump(900),
     }
 }
 
@@ -53,7 +56,8 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         device in any::<u32>(), key in any::<[u8; 32]>(), root in any::<[u8; 32]>(),
-        budget in any::<u32>(), least in any::<u64>(), epochs in any::<u32>(), jump in any::<u32>(),
+        [budget, separation, jump] in any::<[u32; 3]>(), least in any::<u64>(),
+        epochs in any::<u32>(),
         rows in vec((vec(-1e6f32..1e6, 3), any::<u16>()), 0..20),
     ) {
         let features: Vec<f32> = rows.iter().flat_map(|(row, _)| row.clone()).collect();
@@ -62,10 +66,10 @@ proptest! {
         let identity = Identity {
             device, key: Key::from_secret(key), root: Root::from_secret(root),
         };
-        let policy = Policy {
-            budget: Budget(budget), min_noise_multiplier: least, max_epochs: epochs,
-            max_jump: MaxJump(jump),
+        let limits = Limits {
+            budget: Budget(budget), separation: Separation(separation), max_jump: MaxJump(jump),
         };
+        let policy = Policy { limits, min_noise_multiplier: least, max_epochs: epochs };
         let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
         let length = write(&identity, &policy, Some(&samples), &mut page).unwrap();
         prop_assert_eq!(length, page.len() - 5);
@@ -73,10 +77,9 @@ proptest! {
         prop_assert_eq!(record.identity.device, device);
         prop_assert_eq!(record.identity.key.secret(), &key);
         prop_assert_eq!(record.identity.root.secret(), &root);
-        prop_assert_eq!(record.policy.budget, Budget(budget));
+        prop_assert_eq!(record.policy.limits, limits);
         prop_assert_eq!(record.policy.min_noise_multiplier, least);
         prop_assert_eq!(record.policy.max_epochs, epochs);
-        prop_assert_eq!(record.policy.max_jump, MaxJump(jump));
         prop_assert_eq!(record.samples.len(), rows.len());
         prop_assert_eq!(record.samples.features().collect::<Vec<_>>(), features);
         prop_assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), targets);
@@ -135,7 +138,7 @@ fn lengths_that_lie_are_refused() {
     let page = page(NONE);
     assert_eq!(page.len(), HEADER_BYTES + CRC_BYTES);
     let length = |length: u32| changed(page.clone(), 4, &length.to_le_bytes());
-    for lie in [0, 3, 4, 107, 109, u32::MAX] {
+    for lie in [0, 3, 4, 111, 113, u32::MAX] {
         let error = refused(&length(lie));
         let named = matches!(error, ProvisionError::Length | ProvisionError::Checksum);
         assert!(named, "{lie}: {error}");
@@ -144,12 +147,12 @@ fn lengths_that_lie_are_refused() {
     for (features, count) in [(0, 1u32), (1, 1), (u16::MAX, u32::MAX), (16_384, 65_536)] {
         let [low, high] = features.to_le_bytes();
         let [a, b, c, d] = count.to_le_bytes();
-        let page = changed(page.clone(), 96, &[low, high, 2, 0, a, b, c, d]);
+        let page = changed(page.clone(), 100, &[low, high, 2, 0, a, b, c, d]);
         assert_eq!(refused(&page), ProvisionError::Length, "{features} {count}");
     }
     // Samples behind a header that says there are none.
     let samples = SampleSlice::new(&[1.0], &[0u16], 1).unwrap();
-    let page = changed(self::page(Some(&samples)), 100, &[0; 4]);
+    let page = changed(self::page(Some(&samples)), 104, &[0; 4]);
     assert_eq!(refused(&page), ProvisionError::Length);
 }
 
@@ -160,13 +163,13 @@ fn samples_that_cannot_be_are_refused() {
     let change = |at, bytes: &[u8]| refused(&changed(page.clone(), at, bytes));
     let infinite = f32::INFINITY.to_le_bytes();
     assert_eq!(change(HEADER_BYTES, &infinite), ProvisionError::Samples);
-    assert_eq!(change(110, &[1]), ProvisionError::Samples, "class 65,543");
-    assert_eq!(change(98, &[3]), ProvisionError::Samples, "kind 3");
-    assert_eq!(change(98, &[0]), ProvisionError::Samples, "kind none");
-    assert_eq!(change(99, &[1]), ProvisionError::Samples, "filling");
-    let value = changed(page.clone(), 108, &f32::NAN.to_le_bytes());
+    assert_eq!(change(114, &[1]), ProvisionError::Samples, "class 65,543");
+    assert_eq!(change(102, &[3]), ProvisionError::Samples, "kind 3");
+    assert_eq!(change(102, &[0]), ProvisionError::Samples, "kind none");
+    assert_eq!(change(103, &[1]), ProvisionError::Samples, "filling");
+    let value = changed(page.clone(), 112, &f32::NAN.to_le_bytes());
     assert_eq!(
-        refused(&changed(value, 98, &[1])),
+        refused(&changed(value, 102, &[1])),
         ProvisionError::Samples,
         "a value that is none"
     );
@@ -226,8 +229,8 @@ fn samples_are_used_where_they_lie() {
 fn a_record_is_as_it_is_written_down() {
     let samples = SampleSlice::new(&[1.0], &[2u16], 1).unwrap();
     let page = page(Some(&samples));
-    let mut expected = b"sfP2".to_vec();
-    expected.extend(116u32.to_le_bytes());
+    let mut expected = b"sfP3".to_vec();
+    expected.extend(120u32.to_le_bytes());
     expected.extend(7u32.to_le_bytes());
     expected.extend([3; 32]);
     expected.extend(11u64.to_le_bytes());
@@ -236,20 +239,32 @@ fn a_record_is_as_it_is_written_down() {
     expected.extend((3u64 << 31).to_le_bytes());
     expected.extend(10u32.to_le_bytes());
     expected.extend(900u32.to_le_bytes());
+    expected.extend(342u32.to_le_bytes());
     expected.extend([1, 0, 2, 0]);
     expected.extend(1u32.to_le_bytes());
     expected.extend(1f32.to_le_bytes());
     expected.extend(2u32.to_le_bytes());
-    assert_eq!(page[..112], expected);
-    assert_eq!(page[112..], crc32(&expected).to_le_bytes());
-    assert_eq!(page.len(), 116);
-    // Format 1 has no largest jump.
-    let mut first = expected;
-    first.drain(92..96);
-    first[..8].copy_from_slice(&[b's', b'f', b'P', b'1', 112, 0, 0, 0]);
-    first.extend(crc32(&first).to_le_bytes());
-    let record = Record::read(&first).unwrap();
-    assert_eq!(record.policy.max_jump, MaxJump::DEFAULT);
-    assert_eq!(record.policy.max_epochs, 10);
-    assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), [2]);
+    assert_eq!(page[..116], expected);
+    assert_eq!(page[116..], crc32(&expected).to_le_bytes());
+    assert_eq!(page.len(), 120);
+    // Format 2 has no separation, and format 1 no largest jump either.
+    for (digit, missing, max_jump) in [
+        (b'2', 96..100, MaxJump(900)),
+        (b'1', 92..100, MaxJump::DEFAULT),
+    ] {
+        let mut old = expected.clone();
+        let length = old.len() + CRC_BYTES - missing.len();
+        old.drain(missing);
+        old[..8].copy_from_slice(&[b's', b'f', b'P', digit, length as u8, 0, 0, 0]);
+        old.extend(crc32(&old).to_le_bytes());
+        let record = Record::read(&old).unwrap();
+        let limits = Limits {
+            separation: Separation::NONE,
+            max_jump,
+            ..policy().limits
+        };
+        assert_eq!(record.policy.limits, limits);
+        assert_eq!(record.policy.max_epochs, 10);
+        assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), [2]);
+    }
 }

@@ -119,7 +119,7 @@ impl<M: Model, F: NorFlash> Device<'_, M, F> {
         } else if !Policy::accepts_settings(invitation) {
             Err(Decline::Settings)
         } else {
-            let allowed = self.ledger.check(round, policy.budget, policy.max_jump);
+            let allowed = self.ledger.check(round, &policy.limits);
             allowed.map_err(declined)
         }
     }
@@ -127,10 +127,7 @@ impl<M: Model, F: NorFlash> Device<'_, M, F> {
     /// Records the participation, before anything is drawn from the round's streams.
     #[inline(always)]
     pub(super) fn begin(&mut self, round: u32) -> Result<(), Decline> {
-        let Policy {
-            budget, max_jump, ..
-        } = self.policy;
-        let begun = self.ledger.begin(round, budget, max_jump);
+        let begun = self.ledger.begin(round, &self.policy.limits);
         begun.map_err(declined)
     }
 }
@@ -139,6 +136,7 @@ fn declined(error: LedgerError) -> Decline {
     match error {
         LedgerError::Spent => Decline::Budget,
         LedgerError::RoundUsed => Decline::RoundUsed,
+        LedgerError::TooSoon => Decline::TooSoon,
         LedgerError::TooFar => Decline::TooFar,
         _ => Decline::Storage,
     }

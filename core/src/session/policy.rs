@@ -2,7 +2,7 @@
 
 use crate::{
     integer::Wide,
-    ledger::{Budget, LedgerNonce, MaxJump},
+    ledger::{LedgerNonce, Limits},
     stream::{Purpose, Root, Stream, StreamId},
     wire::{mac::Key, message::Invitation},
 };
@@ -63,15 +63,13 @@ impl Identity {
 /// What the device agrees to, whatever a coordinator asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Participations in its life, at most.
-    pub budget: Budget,
+    /// How often it takes part, how far apart and how far ahead.
+    pub limits: Limits,
     /// Smallest noise multiplier of its own noise, in units of 2⁻³²: of its update, or of its
     /// update and the bit of adaptive clipping together. 0 trusts the coordinator to add the noise.
     pub min_noise_multiplier: u64,
     /// Epochs in a round, at most.
     pub max_epochs: u32,
-    /// Round numbers that a round may be ahead of the device's ledger, at most.
-    pub max_jump: MaxJump,
 }
 
 impl Policy {
@@ -95,7 +93,7 @@ impl Policy {
     /// Exactly, in integers, whatever the invitation carries. With z = m/2³², z_Δ = n/(d 2^b) and
     /// z_b = n_b/(d_b 2^b), and both sides times 2⁶⁴ (m n n_b)²:
     /// `4^b m² (d² n_b² + d_b² n²) ≤ 2⁶⁴ n² n_b²`.
-    /// m < 2⁶⁴, n ≤ 2⁵², d ≤ 2⁴⁸ and b ≤ 24: the left side is below 2³⁷⁷.
+    /// m < 2⁶⁴, n ≤ 2⁵², d ≤ 2⁴⁸ and b ≤ 24: each summand of the left side is below 2³⁷⁷.
     pub(super) fn accepts_noise(&self, invitation: &Invitation) -> bool {
         let Some(noise) = &invitation.noise else {
             return self.min_noise_multiplier == 0;
@@ -107,10 +105,9 @@ impl Policy {
             Some(None) => (0, 1),
             Some(Some(noise)) => noise.sigma(),
         };
-        let scale = 1 << (2 * invitation.grid.bits());
-        let update = Wide::product(&[m, m, d, d, bit_n, bit_n, scale]);
-        let bit = Wide::product(&[m, m, bit_d, bit_d, n, n, scale]);
-        let limit = Wide::product(&[n, n, bit_n, bit_n, 1 << 32, 1 << 32]);
-        update.plus(&bit).is_at_most(&limit)
+        let scale = 1 << invitation.grid.bits();
+        let mut left = Wide::square(&[n, bit_n, 1 << 32]);
+        let mut pays = |(d, other_n)| left.subtract(&Wide::square(&[m, d, other_n, scale]));
+        [(d, bit_n), (bit_d, n)].into_iter().all(&mut pays)
     }
 }

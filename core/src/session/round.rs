@@ -8,10 +8,9 @@ use super::device::{Device, Memory};
 use crate::{
     bit::clip_bit,
     model::Model,
-    noise::DiscreteGaussian,
     quantize::Quantizer,
     samples::Samples,
-    stream::{Purpose, Stream},
+    stream::Purpose,
     train::{Workspace, local_update},
     wire::{
         message::{Decline, Invitation, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
@@ -60,20 +59,17 @@ impl Round {
     /// The current chunk of the update, once training has ended.
     pub(super) fn update_chunk<'a>(&'a self, work: &'a Workspace<'_>) -> UpdateChunk<'a> {
         let width = self.invitation.width();
-        let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
-        let part = |vector: &'a [f32]| {
-            let vector = patterns(vector);
-            let start = vector.len().min(usize::from(self.chunk) * count);
-            let rest = vector.get(start..).unwrap_or_default();
-            rest.get(..count).unwrap_or(rest)
+        let count = pack::capacity(width, UPDATE_CHUNK_BYTES).max(1);
+        let part = |vector: &'a [f32]| patterns(vector).chunks(count).nth(self.chunk.into());
+        let (low, high, width) = match (part(work.update), part(work.local)) {
+            (Some(low), Some(high)) => (low, high, width),
+            // The bit comes behind the last entry.
+            _ => (
+                slice::from_ref(&self.bit.low),
+                slice::from_ref(&self.bit.high),
+                self.invitation.bit_width().unwrap_or(0),
+            ),
         };
-        let (mut low, mut high, mut width) = (part(work.update), part(work.local), width);
-        // The bit comes behind the last entry.
-        if let (true, Some(bit_width)) = (low.is_empty(), self.invitation.bit_width()) {
-            low = slice::from_ref(&self.bit.low);
-            high = slice::from_ref(&self.bit.high);
-            width = bit_width;
-        }
         UpdateChunk {
             index: self.chunk,
             negated: self.negated,
@@ -169,25 +165,27 @@ impl Round {
             let value = i64::from(integer(f32::from_bits(*low)));
             (*low, *high) = halves(if self.negated { -value } else { value });
         }
-        let stream = |purpose| device.identity.stream(purpose, self.number);
-        if let Some(noise) = noise {
-            add_noise(noise, stream(Purpose::DeviceNoise), low, high);
+        let Halves {
+            low: bit_low,
+            high: bit_high,
+        } = &mut self.bit;
+        (*bit_low, *bit_high) = halves(trained.map_or(0, |trained| trained.bit));
+        let (bit_low, bit_high) = (slice::from_mut(bit_low), slice::from_mut(bit_high));
+        let bit_noise = bit.as_ref().and_then(|bit| bit.noise.as_ref());
+        // One loop, so that the sampler is once in the flash.
+        for (noise, purpose, low, high) in [
+            (noise.as_ref(), Purpose::DeviceNoise, low, high),
+            (bit_noise, Purpose::DeviceBitNoise, bit_low, bit_high),
+        ] {
+            let Some(noise) = noise else {
+                continue;
+            };
+            let mut stream = device.identity.stream(purpose, self.number);
+            for (low, high) in low.iter_mut().zip(high) {
+                let value = i64::from(*high as i32) << 32 | i64::from(*low);
+                (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
+            }
         }
-        let Halves { low, high } = &mut self.bit;
-        (*low, *high) = halves(trained.map_or(0, |trained| trained.bit));
-        if let Some(noise) = bit.as_ref().and_then(|bit| bit.noise.as_ref()) {
-            let (low, high) = (slice::from_mut(low), slice::from_mut(high));
-            add_noise(noise, stream(Purpose::DeviceBitNoise), low, high);
-        }
-    }
-}
-
-/// Adds a fresh value to each integer, in order. Once in the flash, for updates and bits.
-#[inline(never)]
-fn add_noise(noise: &DiscreteGaussian, mut stream: Stream, low: &mut [u32], high: &mut [u32]) {
-    for (low, high) in low.iter_mut().zip(high) {
-        let value = i64::from(*high as i32) << 32 | i64::from(*low);
-        (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
     }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     bit::BitRequest,
     client::Client,
-    ledger::{Budget, MaxJump, tests::Ram},
+    ledger::{Budget, Limits, MaxJump, Separation, tests::Ram},
     model::{Const, Linear, ModelKind, Softmax},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
@@ -55,10 +55,13 @@ fn stream(purpose: Purpose, round: u32) -> Stream {
 
 fn policy() -> Policy {
     Policy {
-        budget: Budget(5),
+        limits: Limits {
+            budget: Budget(5),
+            separation: Separation::NONE,
+            max_jump: MaxJump(100),
+        },
         min_noise_multiplier: 0,
         max_epochs: 10,
-        max_jump: MaxJump(100),
     }
 }
 
@@ -372,7 +375,10 @@ proptest! {
 #[test]
 fn what_the_device_does_not_agree_to_is_declined_by_name() {
     let spent = Policy {
-        budget: Budget(0),
+        limits: Limits {
+            budget: Budget(0),
+            ..policy().limits
+        },
         ..policy()
     };
     // z = 1.5 is offered.
@@ -496,6 +502,35 @@ fn one_message_cannot_end_a_device() {
     }
     let past = Ledger::open(flash).unwrap().past();
     assert_eq!((past.participations, past.next_round), (2, 202));
+}
+
+/// Rounds 1 and 5 are four apart; the first is free, and what is declined changes nothing.
+#[test]
+fn a_round_too_close_to_the_last_one_is_declined() {
+    let policy = Policy {
+        limits: Limits {
+            separation: Separation(4),
+            ..policy().limits
+        },
+        ..policy()
+    };
+    let mut flash = ledger().into_flash();
+    for (round, declined) in [
+        (1, None),
+        (1, Some(Decline::RoundUsed)),
+        (2, Some(Decline::TooSoon)),
+        (4, Some(Decline::TooSoon)),
+        (5, None),
+        (8, Some(Decline::TooSoon)),
+        (20, None),
+    ] {
+        let mut board = board(policy, Ledger::open(flash).unwrap(), round);
+        let mut other = coordinator(round, noise());
+        run(&mut board, &mut other, |bytes| bytes);
+        assert_eq!(other.declined, declined, "round {round}");
+        flash = board.into_ledger().into_flash();
+    }
+    assert_eq!(Ledger::open(flash).unwrap().past().participations, 3);
 }
 
 /// What a device with this secret root and ledger sends in round 3.

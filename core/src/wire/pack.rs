@@ -13,6 +13,8 @@ use crate::{integer::divide, noise::DiscreteGaussian};
 ///
 /// With noise, so many that 2^b + 12σ fits. Values wrap around beyond, like any sum of integers
 /// on a computer: that happens with probability 2·e^-72 an entry and costs no privacy.
+// Once in the flash, for updates and bits.
+#[inline(never)]
 pub const fn width(grid_bits: u32, noise: Option<&DiscreteGaussian>) -> u32 {
     match noise {
         None => grid_bits + 1,

@@ -184,7 +184,7 @@ impl Device<'_> {
         samples: &impl Samples<Target = M::Target>,
     ) -> Result<(), CliError> {
         let (args, device) = (self.args, self.record.identity.device);
-        let budget = self.record.policy.budget.0;
+        let budget = self.record.policy.limits.budget.0;
         let listener = match &args.listen {
             None => None,
             Some(address) => Some(address.listen().map_err(|error| {

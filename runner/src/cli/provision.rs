@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use smolfed_core::ledger::{Budget, Ledger, LedgerNonce, MaxJump};
+use smolfed_core::ledger::{Budget, Ledger, LedgerNonce, Limits, MaxJump, Separation};
 use smolfed_core::provision::{self, ProvisionError};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Identity, Policy};
@@ -32,13 +32,14 @@ use crate::task::Task;
 ///
 /// A record contains the device's number, its key, the secret root of its random streams, and its
 /// limits: by default as many participations as the experiment has rounds, the experiment's epochs
-/// and, under local trust, at least its noise. Writes keys.toml, and for each device device-K.bin
-/// and a new device-K.ledger, for a device that is a process or has no random number generator.
-/// Only their owner can read the files, and nothing is overwritten. Copy the files of each device
-/// to it once, then delete them here.
+/// and, under local trust, at least its noise. With `--separation` its rounds are so far apart.
+/// Writes keys.toml, and for each device device-K.bin and a new device-K.ledger, for a device that
+/// is a process or has no random number generator. Only their owner can read the files, and nothing
+/// is overwritten. Copy the files of each device to it once, then delete them here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
+  smolfed provision experiment.toml --devices 0..4 --out fleet --separation 342 --participations 6
   smolfed provision --devices 0..4 --out fleet --with-data --set data.devices=54")]
 pub(super) struct Args {
     /// The experiment, a TOML file; by default the built-in one.
@@ -53,8 +54,13 @@ pub(super) struct Args {
     #[arg(long)]
     with_data: bool,
     /// Maximum participations of a device in its lifetime; by default the experiment's rounds.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", visible_alias = "participations")]
     budget: Option<u32>,
+    /// How far apart two participations of a device are at least, in round numbers of the fleet: 1
+    /// lets it take part in every round, 342 in one of 342 at most.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    separation: u32,
     /// How many round numbers ahead of its ledger a device accepts a round, so that no message can
     /// use up its numbers; by default 65536, or less for budgets above 65534.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -95,10 +101,10 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             devices.saturating_sub(1)
         )));
     }
+    let policy = policy(args, &experiment)?;
     let files = Files { dir: &args.out };
     files.check_free(&args.devices)?;
     std::fs::create_dir_all(&args.out).map_err(write_error(&args.out))?;
-    let policy = policy(args, &experiment);
     let mut keys = BTreeMap::new();
     for device in args.devices.clone() {
         let random = || secret().map_err(|error| CliError::Stopped(error.to_string()));
@@ -187,20 +193,41 @@ fn write_error(path: &Path) -> impl FnOnce(io::Error) -> CliError {
     move |error| CliError::Stopped(format!("cannot write {path}: {error}"))
 }
 
-fn policy(args: &Args, experiment: &Experiment) -> Policy {
+fn policy(args: &Args, experiment: &Experiment) -> Result<Policy, CliError> {
     let privacy = &experiment.privacy;
     // In units of 2^-32, rounded down: never more than the experiment adds.
     let noise = privacy.multiplier().get() * 2f64.powi(32);
-    let budget = args.budget.unwrap_or(experiment.config.rounds);
-    // At most as far that the numbers outlast the budget, whatever rounds the device is invited to.
-    let outlasting = (u32::MAX / budget.max(1)).saturating_sub(1).max(1);
-    let max_jump = MaxJump::DEFAULT.0.min(outlasting);
-    Policy {
-        budget: Budget(budget),
-        max_jump: MaxJump(args.max_jump.unwrap_or(max_jump)),
+    let policy = |limits| Policy {
+        limits,
         min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
         max_epochs: experiment.training.epochs,
+    };
+    limits(args, experiment.config.rounds).map(policy)
+}
+
+/// How often, how far apart and how far ahead a device takes part.
+fn limits(args: &Args, rounds: u32) -> Result<Limits, CliError> {
+    let budget = args.budget.unwrap_or(rounds);
+    // At most as far that the numbers outlast the budget, whatever rounds the device is invited to.
+    let outlasting = (u32::MAX / budget.max(1)).saturating_sub(1).max(1);
+    let max_jump = args
+        .max_jump
+        .unwrap_or_else(|| MaxJump::DEFAULT.0.min(outlasting));
+    // The next round of a device is its separation less 1 ahead of its ledger.
+    let nearest = args.separation - 1;
+    if nearest > max_jump {
+        return Err(CliError::Usage(format!(
+            "`--separation {}`: a device that accepts rounds up to {max_jump} numbers ahead would \
+             take part once; at most {} is possible with `--max-jump {max_jump}`",
+            args.separation,
+            u64::from(max_jump) + 1
+        )));
     }
+    Ok(Limits {
+        budget: Budget(budget),
+        separation: Separation(args.separation),
+        max_jump: MaxJump(max_jump),
+    })
 }
 
 fn record(

@@ -131,9 +131,13 @@ impl NorFlash for FileFlash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smolfed_core::ledger::{Budget, Ledger, LedgerError, MaxJump};
+    use smolfed_core::ledger::{Budget, Ledger, LedgerError, Limits, MaxJump, Separation};
 
-    const JUMP: MaxJump = MaxJump(9);
+    const LIMITS: Limits = Limits {
+        budget: Budget(3),
+        separation: Separation::NONE,
+        max_jump: MaxJump(9),
+    };
 
     #[test]
     fn a_ledger_in_a_file_survives_its_process() {
@@ -142,13 +146,13 @@ mod tests {
         assert!(FileFlash::open(&path).is_err(), "not there");
         let flash = FileFlash::create(&path).unwrap();
         let mut ledger = Ledger::create(flash, [5; 16]).unwrap();
-        ledger.begin(7, Budget(3), JUMP).unwrap();
+        ledger.begin(7, &LIMITS).unwrap();
         assert!(FileFlash::open(&path).is_err(), "in use");
         drop(ledger);
         assert!(FileFlash::create(&path).is_err(), "nothing is overwritten");
         let flash = FileFlash::open(&path).unwrap();
         let ledger = Ledger::open(flash).unwrap();
-        let again = ledger.check(7, Budget(3), JUMP);
+        let again = ledger.check(7, &LIMITS);
         assert_eq!(again, Err(LedgerError::RoundUsed));
         assert_eq!(ledger.past().participations, 1);
     }
@@ -174,9 +178,9 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let mut ledger = Ledger::open(FileFlash::open(&path).unwrap()).unwrap();
             assert_eq!(ledger.past().participations, 1);
-            let again = ledger.begin(5, Budget(3), JUMP);
+            let again = ledger.begin(5, &LIMITS);
             assert_eq!(again, Err(LedgerError::RoundUsed));
-            ledger.begin(6, Budget(3), JUMP).unwrap();
+            ledger.begin(6, &LIMITS).unwrap();
         }
     }
 

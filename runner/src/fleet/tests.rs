@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proptest::{collection::vec, prelude::*};
-use smolfed_core::ledger::{Budget, Ledger};
+use smolfed_core::ledger::{Budget, Ledger, Limits, Separation};
 use smolfed_core::session::{Phase, Policy};
 use smolfed_core::wire::frame::{Encoded, Header};
 use smolfed_core::wire::link::{DeviceEnd, Link, greet};
@@ -366,7 +366,10 @@ fn devices_that_do_not_meet_the_terms_are_refused() {
 #[test]
 fn a_device_stops_at_its_own_budget() {
     let twice = Policy {
-        budget: Budget(2),
+        limits: Limits {
+            budget: Budget(2),
+            ..policy().limits
+        },
         ..policy()
     };
     let (mut harness, mut board) = (Harness::new(None), board_with(0, 0, 0, twice));
@@ -381,6 +384,33 @@ fn a_device_stops_at_its_own_budget() {
     ));
     let spent = ExchangeOutcome::Missing(Absence::Declined(Decline::Budget));
     assert_eq!(outcomes[2..], [spent.clone(), spent]);
+}
+
+/// Whatever the coordinator asks for, and it says why a device is missing.
+#[test]
+fn a_device_that_is_asked_too_early_is_named() {
+    let apart = Policy {
+        limits: Limits {
+            separation: Separation(3),
+            ..policy().limits
+        },
+        ..policy()
+    };
+    let (mut harness, mut board) = (Harness::new(None), board_with(0, 0, 0, apart));
+    let mut answered = vec![];
+    for number in 2..9 {
+        harness.peer(0).offer(offer(number, None));
+        match run(&mut board, &mut harness, 0, |bytes| bytes) {
+            ExchangeOutcome::Answered(_) => answered.push(number),
+            ExchangeOutcome::Missing(absence) => {
+                assert_eq!(absence, Absence::Declined(Decline::TooSoon));
+                let named =
+                    "declined: the round is closer to the device's last one than it accepts";
+                assert_eq!(absence.to_string(), named);
+            }
+        }
+    }
+    assert_eq!(answered, [2, 5, 8]);
 }
 
 /// An attacker replays the recorded greetings of a fleet on another connection.

@@ -66,6 +66,8 @@ reasons! {
         TooFar = 9, "the round number is further ahead than the device accepts";
         /// Clip norm, learning rate or a penalty is outside the device's limits.
         Settings = 10, "a clip norm, learning rate or penalty outside the device's limits";
+        /// The round number is too close to that of its last participation.
+        TooSoon = 11, "the round is closer to the device's last one than it accepts";
     }
 }
 

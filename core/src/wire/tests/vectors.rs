@@ -137,6 +137,7 @@ fn check(name: &str, message: &Message<'_>) {
             let expected = match name {
                 "decline" => Decline::Budget,
                 "decline, settings" => Decline::Settings,
+                "decline, too soon" => Decline::TooSoon,
                 _ => Decline::TooFar,
             };
             assert_eq!(*reason, expected);
@@ -221,10 +222,10 @@ fn an_invitation_to_a_bit_that_does_not_fit_its_update_is_malformed() {
 fn reasons_that_are_unknown_keep_their_number() {
     assert_eq!(Decline::from_code(200), Decline::Other(200));
     assert_eq!(Abort::from_code(1).code(), 1);
-    let names: std::collections::BTreeSet<String> = (1..=11)
+    let names: std::collections::BTreeSet<String> = (1..=12)
         .map(|code| format!("{}", Decline::from_code(code)))
         .collect();
-    assert_eq!(names.len(), 11);
+    assert_eq!(names.len(), 12);
     assert_eq!(
         format!("{}", WhyRefused::from_code(9)),
         "a reason that this version does not know"

@@ -9,7 +9,7 @@ use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
 use smolfed_core::bit::{BitRequest, clip_bit};
-use smolfed_core::ledger::{Budget, Ledger, MaxJump};
+use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::{ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
@@ -120,10 +120,13 @@ pub(super) fn board(device: u32) -> Board {
 
 pub(super) fn policy() -> Policy {
     Policy {
-        budget: Budget(50),
+        limits: Limits {
+            budget: Budget(50),
+            separation: Separation::NONE,
+            max_jump: MaxJump::DEFAULT,
+        },
         min_noise_multiplier: 0,
         max_epochs: 10,
-        max_jump: MaxJump::DEFAULT,
     }
 }
 
