@@ -9,7 +9,7 @@ use super::sensitivity::{COEFFICIENT_UNIT, Sensitivity};
 use super::series::Series;
 use super::toeplitz::{Toeplitz, square_root};
 use super::tree::Tree;
-use crate::params::NoiseMultiplier;
+use crate::params::{NoiseMultiplier, ParamError};
 
 /// The largest magnitude of an exact sum to which discrete Gaussian noise of at most 2⁶⁰ can be
 /// added in an `i64`.
@@ -153,6 +153,19 @@ impl Strategy {
     pub fn max_error(&self) -> f64 {
         let largest = self.errors.iter().copied().fold(0.0, f64::max);
         self.sensitivity() * largest.sqrt()
+    }
+
+    /// The noise multiplier of independent noise in every round with the same [`rmse`](Self::rmse),
+    /// for comparison: prefix sums of it have a mean variance of (n + 1) / 2.
+    ///
+    /// # Errors
+    /// [`ParamError::OutOfRange`] if it is not finite.
+    pub fn independent_multiplier(
+        &self,
+        noise_multiplier: NoiseMultiplier,
+    ) -> Result<NoiseMultiplier, ParamError> {
+        let mean = (f64::from(self.participation.rounds()) + 1.0) / 2.0;
+        NoiseMultiplier::new(noise_multiplier.get() * self.rmse() / mean.sqrt())
     }
 
     /// The standard deviation of the noise on each release, in steps of the finer grid, that is, of

@@ -8,7 +8,11 @@ use super::series::Series;
 use super::toeplitz::square_root;
 use super::tree::bound_of_levels;
 use super::*;
+use crate::accountant::Accountant;
+use crate::event::{Mechanism, PrivacyEvent, Sampling};
+use crate::gdp;
 use crate::golden::{file, number, rows};
+use crate::params::{Delta, NoiseMultiplier, SamplingRate};
 
 const FILE: &str = "correlated_noise.json";
 
@@ -387,11 +391,58 @@ fn a_tree_of_many_blocks_is_bounded() {
     }
 }
 
-/// The tree of Gboard's es-ES model: 2,000 rounds, 314 apart, 6 participations.
+/// The conversion of Canonne, Kamath, Steinke 2020 at its best real order, of ρ-zCDP.
+fn by_best_order(rho: f64, delta: f64) -> f64 {
+    let epsilon = |a: f64| rho * a + (-1.0 / a).ln_1p() - (delta * a).ln() / (a - 1.0);
+    let orders = (0..20_000).map(|index| 1.0 + 1e-3 * 1.0007_f64.powi(index));
+    orders.map(epsilon).fold(f64::INFINITY, f64::min)
+}
+
+/// Published figures of docs/reproduction/correlated.md, each with what is proved.
 #[test]
-fn tree_of_gboard() {
+fn published_figures() {
+    let delta = Delta::new(1e-10).unwrap();
+    // Gboard es-ES: 2,000 rounds, 314 apart, 6 participations, noise 7 in each node of a tree.
     let tree = Strategy::plan(Family::Tree, participation(2000, 314, 6)).unwrap();
     assert_eq!(tree.sensitivity_squared(), 79 * 65_536);
+    let relative = NoiseMultiplier::new(7.0 / tree.sensitivity()).unwrap();
+    let event = PrivacyEvent::correlated(&tree, relative, 20, 1_000_000).unwrap();
+    let mu = 1.0 / event.exposure().noise_to_sensitivity();
+    assert!((mu * mu / 2.0 - 79.0 / 98.0).abs() < 1e-9);
+    assert_eq!(format!("{:.3}", by_best_order(79.0 / 98.0, 1e-10)), "8.898");
+    let exact = Accountant::AnalyticGaussian
+        .epsilon(&[event], delta)
+        .unwrap();
+    assert_eq!(format!("{:.3}", exact.epsilon), "8.526");
+    // Gboard with banded matrices, by their zCDP: both figures are exact ones.
+    for (rho, by_order, exact) in [
+        (0.150_684_030, "3.582", "3.424"),
+        (0.014_342_572_3, "1.042", "0.994"),
+    ] {
+        assert_eq!(format!("{:.3}", by_best_order(rho, 1e-10)), by_order);
+        assert_eq!(
+            format!("{:.3}", gdp::epsilon(f64::sqrt(2.0 * rho), delta)),
+            exact
+        );
+    }
+    // pfl's tutorial: 100 rounds, 100 bands or more, cohorts of 100 of 10⁶, noise 0.4208, of which
+    // it composes ⌈100 / 100⌉ round at rate 10⁻⁴.
+    let participation = participation(100, 100, 1);
+    let identity = Strategy::plan(Family::Identity, participation).unwrap();
+    let noise_multiplier = NoiseMultiplier::new(0.4208).unwrap();
+    let delta = Delta::new(1e-8).unwrap();
+    let unsampled = PrivacyEvent::correlated(&identity, noise_multiplier, 20, 1_000_000).unwrap();
+    let found = Accountant::AnalyticGaussian
+        .epsilon(&[unsampled], delta)
+        .unwrap();
+    assert_eq!(format!("{:.2}", found.epsilon), "15.65");
+    // Printed, and with each of 100 parts of the population sampled by itself.
+    for (rate, expected) in [(1e-4, "2.00"), (1e-2, "8.97")] {
+        let sampling = Sampling::poisson(1_000_000, SamplingRate::new(rate).unwrap()).unwrap();
+        let event = PrivacyEvent::new(Mechanism::Gaussian { noise_multiplier }, sampling, 1);
+        let found = Accountant::Pld.epsilon(&[event], delta).unwrap();
+        assert_eq!(format!("{:.2}", found.epsilon), expected);
+    }
 }
 
 /// Identity: k participations and t + 1 independent noises.

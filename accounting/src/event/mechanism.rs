@@ -75,6 +75,17 @@ impl Mechanism {
         }
     }
 
+    /// The std of the noise on each release, in clip norms: z, times the sensitivity for correlated
+    /// noise.
+    #[must_use]
+    pub const fn release_multiplier(&self) -> f64 {
+        let multiplier = self.noise_multiplier().get();
+        match *self {
+            Self::Correlated { sensitivity, .. } => multiplier * sensitivity.get(),
+            _ => multiplier,
+        }
+    }
+
     /// The same mechanism with another amount of noise, as calibration tries them.
     #[must_use]
     pub const fn with_noise_multiplier(self, noise_multiplier: NoiseMultiplier) -> Self {
