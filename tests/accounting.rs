@@ -361,7 +361,7 @@ fn correlated_noise_that_makes_no_sense_is_refused() {
         (format!("{six} --delta 1/N"), "give --devices as well"),
         (
             format!("{six} --family tree --cohort 20000000"),
-            "cohorts of at most 14680064; this cohort needs --grid-bits 19 or less",
+            "cohorts of at most 14680063; this cohort needs --grid-bits 19 or less",
         ),
         (
             "--devices 9 --sampling full --rounds 5 --separation 2".to_owned(),

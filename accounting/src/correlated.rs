@@ -72,9 +72,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod blt;
 mod decoder;
 mod error;
 mod family;
+mod lbfgs;
 mod optimise;
 mod participation;
 mod sensitivity;
@@ -83,6 +85,7 @@ mod strategy;
 mod toeplitz;
 mod tree;
 
+pub use blt::Blt;
 pub use decoder::Decoder;
 pub use error::CorrelatedError;
 pub use family::Family;

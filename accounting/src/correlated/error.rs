@@ -45,6 +45,12 @@ pub enum CorrelatedError {
         /// m_j.
         coefficient: i64,
     },
+    /// Numbers that make no non-increasing buffered linear Toeplitz coefficients.
+    #[error(
+        "the parameters are not those of a BLT: as many weights as decays, weights of at least 0 \
+         that add up to at most 1, and decays from 0 to below 1"
+    )]
+    Blt,
     /// A decoder was given something other than the releases of its next round.
     #[error("the release has {found} numbers: round {round} of this mechanism releases {expected}")]
     Released {

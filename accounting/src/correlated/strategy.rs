@@ -1,6 +1,7 @@
 //! A strategy: what a server applies to the sums of rounds before it adds noise, what that costs,
 //! and how good the estimated prefix sums are.
 
+use super::blt::Blt;
 use super::error::CorrelatedError;
 use super::family::Family;
 use super::optimise::{Objective, banded};
@@ -13,7 +14,7 @@ use crate::params::{NoiseMultiplier, ParamError};
 
 /// The largest magnitude of an exact sum to which discrete Gaussian noise of at most 2⁶⁰ can be
 /// added in an `i64`.
-pub const SUM_LIMIT: u64 = 7 << 60;
+pub const SUM_LIMIT: u64 = (7 << 60) - 1;
 
 /// What a round releases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +70,17 @@ impl Strategy {
     ) -> Result<Self, CorrelatedError> {
         let rounds = participation.rounds();
         let toeplitz = Toeplitz::new(coefficients, rounds)?;
+        let series = Series::new(rounds as usize);
+        Ok(Self::toeplitz(participation, toeplitz, &series))
+    }
+
+    /// The strategy of buffered linear Toeplitz coefficients, rounded to multiples of 1/256.
+    ///
+    /// # Errors
+    /// None that checked parameters lead to.
+    pub fn from_blt(participation: Participation, blt: &Blt) -> Result<Self, CorrelatedError> {
+        let rounds = participation.rounds();
+        let toeplitz = Toeplitz::rounded(&blt.coefficients(rounds as usize), rounds)?;
         let series = Series::new(rounds as usize);
         Ok(Self::toeplitz(participation, toeplitz, &series))
     }

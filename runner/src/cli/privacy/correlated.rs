@@ -25,7 +25,7 @@ pub(super) struct CorrelatedArgs {
     /// For correlated: identity, tree, square-root, square-root-banded, banded-optimal-mean or
     /// banded-optimal-max; without it, all are compared, and the one with the least rmse is taken.
     #[arg(long, value_name = "FAMILY")]
-    family: Option<Family>,
+    family: Option<String>,
 }
 
 impl CorrelatedArgs {
@@ -33,7 +33,7 @@ impl CorrelatedArgs {
     pub(super) fn given(&self) -> Option<&'static str> {
         let separation = self.separation.map(|_| "--separation");
         let participations = self.participations.map(|_| "--participations");
-        let family = self.family.map(|_| "--family");
+        let family = self.family.as_ref().map(|_| "--family");
         separation.or(participations).or(family)
     }
 
@@ -57,8 +57,8 @@ impl CorrelatedArgs {
         let participation = Participation::new(rounds, separation, participations);
         let participation = participation.map_err(invalid)?;
         let families = match &self.family {
-            Some(family) => std::slice::from_ref(family),
-            None => Family::ALL.as_slice(),
+            Some(name) => vec![name.parse().map_err(invalid)?],
+            None => Family::ALL.to_vec(),
         };
         let plan = |family: &Family| Ok((*family, Strategy::plan(*family, participation)?));
         let strategies: Result<Vec<_>, _> = families.iter().map(plan).collect();
