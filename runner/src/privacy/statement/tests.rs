@@ -216,7 +216,7 @@ fn correlated_noise_sentence() {
     let expected = "whoever takes part, in any order, at most 5 times and at least 20 rounds apart";
     assert!(words.contains(expected), "{words}");
     assert!(
-        words.contains("2 times the sensitivity, which is 4.0"),
+        words.contains("2 times the sensitivity, which is 3.17"),
         "{words}"
     );
     assert!(
