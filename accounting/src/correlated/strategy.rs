@@ -39,8 +39,8 @@ impl Strategy {
     /// The strategy of a family. Coefficients are rounded to multiples of 1/256 first; sensitivity
     /// and errors are those of the rounded ones.
     ///
-    /// * Cost: O(n log n), for the banded-optimal families times the steps of an optimiser: 0.1 s
-    ///   at n = 2,052, about 2 s at n = 100,000.
+    /// * Cost: O(n log n), for the banded-optimal families times the steps of an optimiser: 5 ms
+    ///   at n = 2,052, 0.6 s at n = 100,000 (`benches/correlated.rs`).
     ///
     /// # Errors
     /// None that a checked `participation` leads to.
