@@ -263,3 +263,118 @@ fn invalid_arguments_are_refused_in_a_sentence() {
         outcome.refused(2, &[words]);
     }
 }
+
+const CORRELATED: &str = "--mechanism correlated --rounds 2052 --separation 342";
+
+#[test]
+fn correlated_noise_has_the_figures_of_its_families() {
+    let place = Place::new();
+    // Sensitivity, rmse and max error of tests/vectors/correlated_noise.json, and Honaker's tree.
+    for (family, rmse, max_error) in [
+        ("identity", 78.4793, 110.9595),
+        ("tree", 19.2750, 27.2721),
+        ("square-root", 10.8700, 11.4009),
+        ("square-root-banded", 8.9782, 11.0481),
+        ("banded-optimal-mean", 8.8051, 10.5261),
+        ("banded-optimal-max", 8.9056, 10.4057),
+    ] {
+        let call = format!("{CORRELATED} --participations 6 --family {family} --json");
+        let document = place.smolfed(&format!("account {call}")).success().json();
+        assert_eq!(document["family"], family);
+        for (key, expected) in [("rmse", rmse), ("max_error", max_error)] {
+            let found = number(&document, key);
+            assert!(
+                (found / expected - 1.0).abs() < 1e-3,
+                "{family} {key}: {found}"
+            );
+        }
+        // Noise multiplier 1 at delta = 1e-6: one Gaussian release.
+        assert_eq!(document["noise_multiplier"], 1.0);
+        assert!((number(&document, "epsilon") - 4.88655).abs() < 1e-4);
+        assert!((number(&document, "epsilon_replace_one") - 10.99715).abs() < 1e-4);
+        assert!(document["devices"].is_null() && document["is_upper_bound"] == true);
+    }
+    let call = format!("plan {CORRELATED} --participations 6 --epsilon 2 --delta 1e-6 --json");
+    let document = place.smolfed(&call).success().json();
+    assert_eq!(document["family"], "banded-optimal-mean");
+    assert!(number(&document, "rmse") <= 8.806 && number(&document, "epsilon") <= 2.0);
+    let families = document["families"].as_array().unwrap();
+    assert_eq!(families.len(), 6);
+    for row in families {
+        // The error of independent noise is reached without sampling at a larger epsilon; only
+        // independent noise itself costs the same.
+        let [own, unsampled] = ["epsilon", "independent_unsampled_epsilon"];
+        let (own, unsampled) = (number(row, own), number(row, unsampled));
+        let is_identity = row["family"] == "identity";
+        assert_eq!((unsampled / own - 1.0).abs() < 1e-6, is_identity, "{row}");
+        assert!(is_identity || unsampled > 4.0 * own, "{row}");
+        assert!(
+            number(row, "independent_poisson_epsilon") < unsampled,
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn correlated_noise_states_what_it_assumes() {
+    let place = Place::new();
+    let call = format!(
+        "plan {CORRELATED} --participations 100 --epsilon 2 --devices 34200 --svg errors.svg"
+    );
+    let text = place.smolfed(&call).success().stdout;
+    let words = "whoever takes part, in any order, at most 6 times and at least 342 rounds apart";
+    assert!(text.contains(words), "{text}");
+    assert!(text.contains("100 participations count as 6"), "{text}");
+    assert!(text.contains("independent, no sampling"), "{text}");
+    let svg = std::fs::read_to_string(place.path("errors.svg")).unwrap();
+    assert!(svg.contains("Error over rounds") && svg.contains("banded-optimal-max"));
+}
+
+#[test]
+fn correlated_noise_that_makes_no_sense_is_refused() {
+    let place = Place::new();
+    let six = format!("{CORRELATED} --participations 6");
+    for (call, expected) in [
+        (
+            "--mechanism correlated --rounds 20".to_owned(),
+            "needs --rounds N, --separation B",
+        ),
+        (
+            "--mechanism correlated --rounds 20 --separation 21 --participations 1".to_owned(),
+            "the separation is 21: it must be from 1 to 20",
+        ),
+        (
+            format!("{CORRELATED} --participations 0"),
+            "the number of participations is 0",
+        ),
+        (format!("{six} --family blt"), "`blt` is not a family"),
+        (format!("{six} --trust local"), "needs a trusted server"),
+        (format!("{six} --unit example"), "needs a trusted server"),
+        (
+            format!("{six} --devices 9 --sampling full"),
+            "--sampling does not apply",
+        ),
+        (
+            format!("{six} --max-participations 3"),
+            "give --participations",
+        ),
+        (format!("{six} --delta 1/N"), "give --devices as well"),
+        (
+            format!("{six} --family tree --cohort 20000000"),
+            "cohorts of at most 14680063; this cohort needs --grid-bits 19 or less",
+        ),
+        (
+            "--devices 9 --sampling full --rounds 5 --separation 2".to_owned(),
+            "--separation belongs to --mechanism correlated",
+        ),
+        (
+            "--mechanism correlated --rounds 5000000 --separation 2 --participations 2".to_owned(),
+            "the number of rounds is 5000000: it must be from 1 to 4194304",
+        ),
+    ] {
+        let outcome = place.smolfed(&format!("account --noise-multiplier 1 {call}"));
+        outcome.refused(2, &[expected]);
+    }
+    let outcome = place.smolfed("plan --mechanism gaussian --devices 9 --sampling full --rounds 5");
+    outcome.refused(2, &["--epsilon is missing"]);
+}

@@ -23,7 +23,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::params::{HonestFraction, NoiseMultiplier, ParamError};
+use crate::correlated::{Participation, Strategy};
+use crate::params::{HonestFraction, NoiseMultiplier, ParamError, Sensitivity};
 
 /// What one unit of the guarantee is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -182,6 +183,33 @@ impl PrivacyEvent {
         }
     }
 
+    /// All rounds of a run with correlated noise of std z s L, z the noise multiplier, on updates
+    /// of `grid_bits` bits, in a federation of `device_count` devices.
+    ///
+    /// The sampling is [`Sampling::Unsampled`], with the participations of `strategy`: nothing
+    /// else is assumed of who takes part. The run is one release: with fewer rounds
+    /// ([`with_count`](Self::with_count)) it costs as much, from the first on.
+    ///
+    /// # Errors
+    /// [`ParamError::NoDevices`] for a federation without devices.
+    pub fn correlated(
+        strategy: &Strategy,
+        noise_multiplier: NoiseMultiplier,
+        grid_bits: u8,
+        device_count: u32,
+    ) -> Result<Self, ParamError> {
+        let participation = strategy.participation();
+        let mechanism = Mechanism::Correlated {
+            noise_multiplier,
+            grid_bits,
+            sensitivity: Sensitivity::new(strategy.sensitivity())?,
+            participation,
+        };
+        let sampling = Sampling::unsampled(device_count, participation.participations())?;
+        let rounds = u64::from(participation.rounds());
+        Ok(Self::new(mechanism, sampling, rounds))
+    }
+
     /// The same event, about users with up to `devices` devices each.
     ///
     /// # Errors
@@ -303,8 +331,15 @@ impl PrivacyEvent {
     /// device, so their squares sum to at most k² times those of a device.) Under local trust
     /// each of the k uploads has noise of its own: k times as many releases. Where devices are
     /// drawn, [`Users`].
+    ///
+    /// With correlated noise, all rounds of a run are one release, and k devices of a user, each
+    /// with a pattern of its own, move it by at most k times the sensitivity, by the triangle
+    /// inequality.
     #[must_use]
     pub fn exposure(&self) -> Exposure {
+        if let Mechanism::Correlated { participation, .. } = self.mechanism {
+            return self.correlated_exposure(participation);
+        }
         let sensitivity = self.mechanism.sensitivity(self.adjacency());
         let honest = match self.trust {
             TrustModel::Central | TrustModel::Local => 1.0,
@@ -334,6 +369,30 @@ impl PrivacyEvent {
         Exposure::Gaussian {
             noise_to_sensitivity: noise_to_sensitivity / f64::from(devices),
             count,
+        }
+    }
+
+    /// The exposure to runs with correlated noise. It holds for a trusted server, which combines
+    /// sums before it adds noise, and for devices that take part at most as often as the
+    /// sensitivity counts; of anything else, nothing is known.
+    fn correlated_exposure(&self, participation: Participation) -> Exposure {
+        let is_covered = match self.sampling {
+            Sampling::Unsampled {
+                max_participations, ..
+            } => max_participations <= participation.participations(),
+            Sampling::Uniform { .. } | Sampling::Poisson { .. } | Sampling::Full { .. } => false,
+        };
+        let is_covered =
+            is_covered && self.trust == TrustModel::Central && self.unit == PrivacyUnit::Device;
+        let sensitivity =
+            self.mechanism.sensitivity(self.adjacency()) * f64::from(self.devices_of_a_user());
+        let runs = self.count.div_ceil(u64::from(participation.rounds()));
+        Exposure::Gaussian {
+            noise_to_sensitivity: match is_covered {
+                true => self.mechanism.continuous_multiplier() / sensitivity,
+                false => 0.0,
+            },
+            count: runs.saturating_mul(u64::from(self.releases)),
         }
     }
 

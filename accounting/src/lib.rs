@@ -34,6 +34,7 @@
 //! | what do several accountants say? | [`comparison`] |
 //! | what does an ε mean for an attacker? | [`trade_off`] |
 //! | what does the best of many private trials cost? | [`selection`] |
+//! | what if devices cannot be drawn at random? | [`correlated`] |
 //! | what holds if rounds are chosen, or stopped, in view of earlier ones? | [`adaptive`] |
 //!
 //! The theory behind the accountants, each module with its theorems and sources:
@@ -60,6 +61,7 @@ pub mod adaptive;
 pub mod analytic_gaussian;
 pub mod calibrate;
 pub mod comparison;
+pub mod correlated;
 pub mod event;
 pub mod fourier;
 pub mod gdp;
@@ -79,6 +81,7 @@ pub use comparison::Comparison;
 pub use event::{Adjacency, Exposure, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 pub use params::{
     ClipNorm, Delta, DeltaSpec, Epsilon, HonestFraction, NoiseMultiplier, ParamError, SamplingRate,
+    Sensitivity,
 };
 pub use pld::PrivacyLoss;
 pub use trade_off::TradeOff;

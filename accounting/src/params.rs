@@ -166,6 +166,14 @@ checked_number!(
     |value| value.is_finite() && value > 0.0
 );
 checked_number!(
+    /// s: the L2 norm by which one device moves all releases of a run with correlated noise, in
+    /// clip norms. At least that of a single participation in the last round, which is 1.
+    Sensitivity,
+    "sensitivity",
+    "finite and at least 1",
+    |value| value.is_finite() && value >= 1.0
+);
+checked_number!(
     /// The part of the distributed noise that is really there: what is left after devices that
     /// drop out or collude are taken away, in (0, 1].
     HonestFraction,
@@ -309,6 +317,7 @@ mod tests {
         assert!(SamplingRate::new(f64::NAN).is_err());
         assert!(ClipNorm::new(f64::NAN).is_err());
         assert!(HonestFraction::new(f64::NAN).is_err());
+        assert!(Sensitivity::new(f64::NAN).is_err());
     }
 
     #[test]
@@ -317,6 +326,7 @@ mod tests {
         assert!(Epsilon::new(f64::INFINITY).is_ok() && Epsilon::new(0.0).is_err());
         assert!(Delta::new(0.0).is_err() && Delta::new(1.0).is_err());
         assert!(SamplingRate::new(1.0).is_ok() && SamplingRate::new(0.0).is_err());
+        assert!(Sensitivity::new(1.0).is_ok() && Sensitivity::new(0.999).is_err());
     }
 
     #[test]

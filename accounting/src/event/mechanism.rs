@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::adjacency::Adjacency;
-use crate::params::NoiseMultiplier;
+use crate::correlated::{Participation, fine_steps};
+use crate::params::{NoiseMultiplier, Sensitivity};
 
 /// Std, in grid steps, of the randomised rounding that stands between a real-valued Gaussian and
 /// the discrete one: see [`Mechanism::continuous_multiplier`].
@@ -48,6 +49,19 @@ pub enum Mechanism {
         /// b: the grid is `2^-grid_bits`.
         grid_bits: u8,
     },
+    /// Exact discrete Gaussians on combinations of the sums of several rounds, on a grid 256 times
+    /// finer than that of the updates: [`correlated`](crate::correlated). All rounds of one run are
+    /// one release, of the whole sensitivity from its first round on.
+    Correlated {
+        /// z, the noise std over the sensitivity times the clip norm.
+        noise_multiplier: NoiseMultiplier,
+        /// b: updates are multiples of `clip_norm * 2^-grid_bits`.
+        grid_bits: u8,
+        /// s: the norm by which one device moves all releases of a run, in clip norms.
+        sensitivity: Sensitivity,
+        /// The rounds of the run, and those in which one device may take part.
+        participation: Participation,
+    },
 }
 
 impl Mechanism {
@@ -65,7 +79,21 @@ impl Mechanism {
             }
             | Self::Score {
                 noise_multiplier, ..
+            }
+            | Self::Correlated {
+                noise_multiplier, ..
             } => noise_multiplier,
+        }
+    }
+
+    /// The std of the noise on each release, in clip norms: z, times the sensitivity for correlated
+    /// noise.
+    #[must_use]
+    pub const fn release_multiplier(&self) -> f64 {
+        let multiplier = self.noise_multiplier().get();
+        match *self {
+            Self::Correlated { sensitivity, .. } => multiplier * sensitivity.get(),
+            _ => multiplier,
         }
     }
 
@@ -87,10 +115,22 @@ impl Mechanism {
                 noise_multiplier,
                 grid_bits,
             },
+            Self::Correlated {
+                grid_bits,
+                sensitivity,
+                participation,
+                ..
+            } => Self::Correlated {
+                noise_multiplier,
+                grid_bits,
+                sensitivity,
+                participation,
+            },
         }
     }
 
-    /// L2 sensitivity of the sum, in clip norms.
+    /// L2 sensitivity of what the noise multiplier is relative to: of the sum, in clip norms, or of
+    /// all releases of a run with correlated noise, in units of its own sensitivity.
     #[must_use]
     pub const fn sensitivity(&self, adjacency: Adjacency) -> f64 {
         match (self, adjacency) {
@@ -111,13 +151,17 @@ impl Mechanism {
     #[must_use]
     pub fn continuous_multiplier(&self) -> f64 {
         let multiplier = self.noise_multiplier().get();
-        let (Self::DiscreteGaussian { grid_bits, .. }
-        | Self::Moments { grid_bits, .. }
-        | Self::Score { grid_bits, .. }) = *self
-        else {
-            return multiplier;
+        let grid_steps = match *self {
+            Self::Gaussian { .. } | Self::CorrelationMatrix { .. } => return multiplier,
+            Self::DiscreteGaussian { grid_bits, .. }
+            | Self::Moments { grid_bits, .. }
+            | Self::Score { grid_bits, .. } => multiplier * f64::from(grid_bits).exp2(),
+            Self::Correlated {
+                grid_bits,
+                sensitivity,
+                ..
+            } => fine_steps(multiplier * sensitivity.get(), grid_bits),
         };
-        let grid_steps = multiplier * f64::from(grid_bits).exp2();
         if grid_steps <= ROUNDING_STD {
             return 0.0;
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::correlated::Family;
 use crate::params::SamplingRate;
 
 fn event(sampling: Sampling, trust: TrustModel) -> PrivacyEvent {
@@ -160,4 +161,145 @@ fn the_last_places_of_a_noise_multiplier_make_no_other_event() {
     assert!(!one.is_nearly(&one.with_count(99)));
     let other = event(Sampling::full(1000).unwrap(), TrustModel::Central);
     assert!(!one.is_nearly(&other));
+}
+
+/// Six rounds, 2 apart, 3 participations of a device, with noise multiplier 2.
+fn correlated() -> (Strategy, PrivacyEvent) {
+    let participation = Participation::new(6, 2, 3).unwrap();
+    let strategy = Strategy::plan(Family::SquareRoot, participation).unwrap();
+    let noise_multiplier = NoiseMultiplier::new(2.0).unwrap();
+    let event = PrivacyEvent::correlated(&strategy, noise_multiplier, 20, 10).unwrap();
+    (strategy, event)
+}
+
+#[test]
+fn correlated_noise_is_one_gaussian_for_all_rounds() {
+    let (_, event) = correlated();
+    let noise = |event: &PrivacyEvent| event.exposure().noise_to_sensitivity();
+    assert_eq!((event.count, event.exposure().count()), (6, 1));
+    assert!((noise(&event) / 2.0 - 1.0).abs() < 1e-12 && noise(&event) <= 2.0);
+    // Whatever the round at which a run stops; more rounds are further runs.
+    for (rounds, runs) in [(0, 0), (1, 1), (5, 1), (7, 2), (12, 2)] {
+        assert_eq!(event.with_count(rounds).exposure().count(), runs);
+    }
+    let three = event.with_devices_per_user(3).unwrap();
+    assert!((noise(&three) * 3.0 / noise(&event) - 1.0).abs() < 1e-12);
+    assert_eq!(three.exposure().count(), 1);
+    assert_eq!(event.adjacency(), Adjacency::AddRemove);
+}
+
+#[test]
+fn correlated_noise_promises_nothing_it_does_not_cover() {
+    let (_, event) = correlated();
+    let honest = HonestFraction::new(1.0).unwrap();
+    let unsampled = |k| Sampling::unsampled(10, k).unwrap();
+    assert!(!event.exposure().is_unprotected());
+    let fewer = PrivacyEvent {
+        sampling: unsampled(2),
+        ..event
+    };
+    assert!(!fewer.exposure().is_unprotected());
+    for wrong in [
+        PrivacyEvent {
+            trust: TrustModel::Local,
+            ..event
+        },
+        PrivacyEvent {
+            trust: TrustModel::Distributed { honest },
+            ..event
+        },
+        PrivacyEvent {
+            unit: PrivacyUnit::Example,
+            ..event
+        },
+        PrivacyEvent {
+            sampling: unsampled(4),
+            ..event
+        },
+        PrivacyEvent {
+            sampling: Sampling::full(10).unwrap(),
+            ..event
+        },
+        PrivacyEvent {
+            sampling: Sampling::poisson(10, rate(0.1)).unwrap(),
+            ..event
+        },
+        PrivacyEvent {
+            sampling: Sampling::uniform(10, 1).unwrap(),
+            ..event
+        },
+    ] {
+        assert!(wrong.exposure().is_unprotected(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn every_accountant_of_gaussians_counts_correlated_noise_once() {
+    use crate::accountant::Accountant;
+    use crate::pld::replace_one_epsilon;
+    let (_, event) = correlated();
+    let delta = crate::params::Delta::new(1e-5).unwrap();
+    let exact = crate::gdp::epsilon(0.5, delta);
+    for accountant in [
+        Accountant::AnalyticGaussian,
+        Accountant::Gdp,
+        Accountant::Pld,
+    ] {
+        let found = accountant.epsilon(&[event], delta).unwrap();
+        assert!((found.epsilon / exact - 1.0).abs() < 1e-3, "{found:?}");
+        assert!(found.is_upper_bound() && found.epsilon >= exact * (1.0 - 1e-12));
+    }
+    let rdp = Accountant::Rdp.epsilon(&[event], delta).unwrap();
+    assert!(rdp.epsilon >= exact && rdp.epsilon < 1.2 * exact);
+    // Replacing a device's data by others moves the releases twice as far.
+    let replaced = replace_one_epsilon(&[event.exposure()], delta).unwrap();
+    let expected = crate::gdp::epsilon(1.0, delta);
+    assert!((replaced.epsilon / expected - 1.0).abs() < 1e-3);
+    // Runs compose as several Gaussians.
+    let two = Accountant::Gdp.epsilon(&[event, event], delta).unwrap();
+    let expected = crate::gdp::epsilon(0.5 * f64::sqrt(2.0), delta);
+    assert!((two.epsilon / expected - 1.0).abs() < 1e-9);
+}
+
+/// The discrete noise is on a grid 256 times finer, of z s 2^g 256 steps.
+#[test]
+fn the_reserve_for_discrete_noise_is_that_of_the_finer_grid() {
+    let (strategy, event) = correlated();
+    let noise_multiplier = NoiseMultiplier::new(0.25).unwrap();
+    let Mechanism::Correlated {
+        sensitivity,
+        participation,
+        ..
+    } = event.mechanism
+    else {
+        panic!("{event:?}");
+    };
+    let coarse = Mechanism::Correlated {
+        noise_multiplier,
+        grid_bits: 0,
+        sensitivity,
+        participation,
+    };
+    let steps = 0.25 * strategy.sensitivity() * 256.0;
+    assert!((strategy.noise_steps(noise_multiplier, 0) / steps - 1.0).abs() < 1e-12);
+    let expected = 0.25 * (1.0 - (ROUNDING_STD / steps).powi(2)).sqrt();
+    assert!((coarse.continuous_multiplier() / expected - 1.0).abs() < 1e-12);
+    let none = coarse.with_noise_multiplier(NoiseMultiplier::new(0.001).unwrap());
+    assert!(none.continuous_multiplier() <= 0.0);
+}
+
+#[test]
+fn correlated_noise_keeps_its_form_through_a_ledger() {
+    let (_, event) = correlated();
+    let text = serde_json::to_string(&event).unwrap();
+    assert_eq!(serde_json::from_str::<PrivacyEvent>(&text).unwrap(), event);
+    let bad = text.replace("\"separation\":2", "\"separation\":7");
+    assert!(bad != text && serde_json::from_str::<PrivacyEvent>(&bad).is_err());
+    // As earlier versions wrote them.
+    let old = r#"{"mechanism":{"discrete-gaussian":{"noise_multiplier":2.0,"grid_bits":20}},"#
+        .to_owned()
+        + r#""sampling":{"unsampled":{"device_count":10,"max_participations":3}},"#
+        + r#""trust":"central","unit":"device","count":6}"#;
+    let read: PrivacyEvent = serde_json::from_str(&old).unwrap();
+    assert_eq!(serde_json::to_string(&read).unwrap(), old);
 }

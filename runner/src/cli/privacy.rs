@@ -1,6 +1,7 @@
 //! `smolfed account` and `smolfed plan`: the ε of a deployment, and a deployment for an ε.
 
 mod account;
+mod correlated;
 mod document;
 mod mechanism;
 mod plan;

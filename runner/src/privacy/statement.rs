@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
 use smolfed_accounting::event::{
-    Adjacency, Exposure, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
+    Adjacency, Exposure, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
 };
 use smolfed_accounting::params::{ClipNorm, Delta};
 use smolfed_accounting::pld::replace_one_epsilon;
@@ -57,7 +57,15 @@ pub struct PrivacyStatement {
     pub planned_is_upper_bound: Option<bool>,
     /// z of the last event.
     pub noise_multiplier: f64,
-    /// ν = z · L, the noise std on the sum; absent without a clip norm.
+    /// s: how far one device moves all releases of a run with correlated noise, in clip norms; the
+    /// noise multiplier is relative to it. Absent for other mechanisms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<f64>,
+    /// b: a device's rounds are at least so many apart, for correlated noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separation: Option<u32>,
+    /// ν = z · L, the noise std on the sum, or z · s · L on each release of correlated noise;
+    /// absent without a clip norm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_std: Option<f64>,
     /// L; absent if the statement is about noise multipliers only.
@@ -197,6 +205,15 @@ impl PrivacyStatement {
             } => Some(max_participations),
             _ => None,
         };
+        let (sensitivity, separation) = match event.mechanism {
+            Mechanism::Correlated {
+                sensitivity,
+                participation,
+                ..
+            } => (Some(sensitivity.get()), Some(participation.separation())),
+            _ => (None, None),
+        };
+        let release_multiplier = event.mechanism.release_multiplier();
         let trade_off = TradeOff::of_events(estimate, events);
         Some(Self {
             subject: match event.is_matrix() {
@@ -219,7 +236,9 @@ impl PrivacyStatement {
             rounds_planned: None,
             planned_is_upper_bound: None,
             noise_multiplier: noise_multiplier.get(),
-            noise_std: clip_norm.map(|clip_norm| noise_multiplier.noise_std(clip_norm)),
+            sensitivity,
+            separation,
+            noise_std: clip_norm.map(|clip_norm| release_multiplier * clip_norm.get()),
             clip_norm,
             noise_split: None,
             selection: None,

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
+use super::correlated::Setting;
 use super::document::{Adaptive, Document, cost_table};
-use super::mechanism::MechanismArgs;
+use super::mechanism::{MechanismArgs, ParsedFlags};
 use super::verify;
 use crate::cli::CliError;
 use crate::privacy::ledger::{self, Ledger};
 use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
+use smolfed_accounting::params::NoiseMultiplier;
 
 /// Compute the epsilon of a number of rounds, by every accountant that applies.
 ///
@@ -28,6 +30,8 @@ use smolfed_accounting::comparison::Comparison;
       --noise-multiplier 8 --delta 1e-5
   smolfed account --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200 \
       --noise-multiplier 2 --devices-per-user 3
+  smolfed account --mechanism correlated --rounds 2052 --separation 342 --participations 6 \\
+      --noise-multiplier 2 --delta 1e-6
   smolfed account --ledger runs/digits-1700000000/ledger.jsonl
   smolfed account --verify runs/digits-1700000000"
 )]
@@ -74,7 +78,10 @@ pub(in crate::cli) fn run(
             (events, flags.delta(devices)?, flags.clip_norm()?)
         }
         None => {
-            let parsed = flags.parse()?;
+            let mut parsed = flags.parse()?;
+            if let Some(setting) = parsed.correlated.take() {
+                return correlated(flags, &parsed, setting, out);
+            }
             if !parsed.has_noise {
                 return Err(CliError::Usage(
                     "the noise is missing: give --noise-multiplier, or --noise-std and \
@@ -104,6 +111,36 @@ pub(in crate::cli) fn run(
         writeln!(out, "{}", document.to_json())?;
     } else {
         let table = cost_table(&comparison);
+        write!(out, "{}", document.to_text(&table, out.is_terminal()))?;
+    }
+    Ok(())
+}
+
+/// What a noise multiplier of correlated noise costs, 1 if none is given.
+pub(super) fn correlated(
+    flags: &MechanismArgs,
+    parsed: &ParsedFlags,
+    setting: Setting,
+    out: &mut (impl Write + IsTerminal),
+) -> Result<(), CliError> {
+    let noise = match parsed.has_noise {
+        true => parsed.event.mechanism.noise_multiplier(),
+        false => NoiseMultiplier::new(1.0).map_err(|error| CliError::Usage(error.to_string()))?,
+    };
+    let event = parsed.event.with_noise_multiplier(noise);
+    let comparison = Comparison::of_events(&flags.accountants()?, &[event], parsed.delta);
+    let side = setting.side(&event, noise, parsed.delta)?;
+    let document = Document::new(&comparison, &[event], parsed.clip_norm)?;
+    let document = document.with(side.notes.clone(), vec![side.plot()]);
+    document.draw(flags.svg.as_deref())?;
+    if flags.json {
+        let mut value = document.to_json();
+        if let Some(fields) = value.as_object_mut() {
+            side.insert(fields);
+        }
+        writeln!(out, "{value}")?;
+    } else {
+        let table = side.table() + &cost_table(&comparison);
         write!(out, "{}", document.to_text(&table, out.is_terminal()))?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
 use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
-use smolfed_accounting::event::PrivacyEvent;
+use smolfed_accounting::event::{Mechanism, PrivacyEvent};
 use smolfed_accounting::params::ClipNorm;
 use smolfed_accounting::trade_off::TradeOff;
 
@@ -38,6 +38,8 @@ pub(super) struct Document {
     notes: Vec<String>,
     /// Of a ledger: what is proved if its rounds were not planned beforehand.
     adaptive: Option<Adaptive>,
+    /// More figures, drawn above the trade-off curve.
+    figures: Vec<Plot>,
 }
 
 /// What a ledger costs if runs, or rounds, were decided on in view of earlier ones.
@@ -84,6 +86,7 @@ impl Document {
             notes: notes.collect(),
             statement,
             adaptive: None,
+            figures: Vec::new(),
         })
     }
 
@@ -98,6 +101,12 @@ impl Document {
             adaptive: Some(adaptive),
             ..self
         }
+    }
+
+    /// The same with more sentences in its statement, and with more figures.
+    pub(super) fn with(mut self, notes: Vec<String>, figures: Vec<Plot>) -> Self {
+        self.statement.notes.extend(notes);
+        Self { figures, ..self }
     }
 
     /// The whole as text, below a table that the command makes.
@@ -276,7 +285,8 @@ impl Document {
             ],
             ..Plot::default()
         };
-        let mut plots = vec![trade_off];
+        let mut plots = self.figures.clone();
+        plots.push(trade_off);
         if self.over_rounds.len() > 1 {
             let points = self.over_rounds.iter();
             let points = points.map(|(rounds, epsilon)| Point::new(*rounds as f64, *epsilon));
@@ -305,6 +315,10 @@ fn over_rounds(
     let [event] = events else {
         return Vec::new();
     };
+    if matches!(event.mechanism, Mechanism::Correlated { .. }) {
+        // One release, of which the first round costs as much as all.
+        return Vec::new();
+    }
     let mut points = Vec::new();
     let step = event.count.div_ceil(ROUND_POINTS).max(1);
     let mut rounds = event.count % step;

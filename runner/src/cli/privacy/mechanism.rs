@@ -2,12 +2,18 @@
 
 use std::path::Path;
 
+use super::correlated::{CorrelatedArgs, Setting};
 use crate::cli::CliError;
 use crate::config::SamplingScheme;
 use crate::experiment::cohort::{CohortError, CohortRule, Part};
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, TrustModel};
-use smolfed_accounting::params::{ClipNorm, Delta, DeltaSpec, NoiseMultiplier, ParamError};
+use smolfed_accounting::params::{
+    ClipNorm, Delta, DeltaSpec, NoiseMultiplier, ParamError, SamplingRate,
+};
+
+/// Delta for correlated noise where neither it nor the number of devices is given.
+const DELTA_OF_FLEETS: f64 = 1e-6;
 
 /// What is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -36,6 +42,9 @@ pub(super) enum Kind {
     Gaussian,
     /// FedSC's correlation matrices; the clip norm is mu/|D|.
     CorrelationMatrix,
+    /// Discrete Gaussian noise that is correlated over the rounds of a run, for fleets whose
+    /// devices are not drawn; needs --rounds, --separation and --participations.
+    Correlated,
 }
 
 /// Flags that both commands share.
@@ -59,7 +68,8 @@ pub(super) struct MechanismArgs {
     /// Number of rounds.
     #[arg(long, value_name = "T")]
     pub(super) rounds: Option<u64>,
-    /// Noise std on the sum of the updates, divided by the clip norm.
+    /// Noise std on the sum of the updates, divided by the clip norm; for correlated, noise std on
+    /// each release, divided by the sensitivity and by the clip norm.
     #[arg(long, value_name = "Z", conflicts_with = "noise_std")]
     noise_multiplier: Option<f64>,
     /// Noise std on the sum of the updates, instead of --noise-multiplier; needs --clip-norm.
@@ -68,9 +78,10 @@ pub(super) struct MechanismArgs {
     /// Clip norm: the bound on the L2 norm of one device's update.
     #[arg(long, value_name = "L")]
     clip_norm: Option<f64>,
-    /// Delta: a number such as 1e-5, or 1/N^P with N the number of devices.
-    #[arg(long, value_name = "DELTA", default_value = "1/N^1.1")]
-    delta: DeltaSpec,
+    /// Delta: a number such as 1e-5, or 1/N^P with N the number of devices. [default: 1/N^1.1; for
+    /// correlated without --devices, 1e-6]
+    #[arg(long, value_name = "DELTA")]
+    delta: Option<DeltaSpec>,
     /// Trust model: central (the server adds the noise), local (each device adds all of its own),
     /// or distributed=H (each device adds a share; honest devices add the fraction H of the noise
     /// variance).
@@ -85,7 +96,9 @@ pub(super) struct MechanismArgs {
     /// What is released.
     #[arg(long, value_enum, default_value = "discrete-gaussian")]
     mechanism: Kind,
-    /// Updates are multiples of the clip norm times 2^-BITS, for discrete-gaussian.
+    #[command(flatten)]
+    correlated: CorrelatedArgs,
+    /// Updates are multiples of the clip norm times 2^-BITS, for discrete-gaussian and correlated.
     #[arg(long, value_name = "BITS", default_value_t = smolfed_core::quantize::DEFAULT_BITS as u8)]
     grid_bits: u8,
     /// Name of one accountant, or all.
@@ -100,7 +113,7 @@ pub(super) struct MechanismArgs {
 }
 
 /// The flags, checked. What is searched for is `None` or a placeholder.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct ParsedFlags {
     /// The event; its noise is 0 and its count 1 where they are not given.
     pub(super) event: PrivacyEvent,
@@ -109,6 +122,8 @@ pub(super) struct ParsedFlags {
     pub(super) has_noise: bool,
     pub(super) has_rounds: bool,
     pub(super) has_cohort: bool,
+    /// What was planned, for correlated noise.
+    pub(super) correlated: Option<Setting>,
 }
 
 impl MechanismArgs {
@@ -124,7 +139,10 @@ impl MechanismArgs {
 
     /// δ for events that are known otherwise.
     pub(super) fn delta(&self, device_count: u32) -> Result<Delta, CliError> {
-        self.delta.resolve(device_count).map_err(bad("--delta"))
+        /// 1/N^1.1.
+        const DEFAULT: DeltaSpec = DeltaSpec::PowerOfDevices { power: 1.1 };
+        let delta = self.delta.unwrap_or(DEFAULT);
+        delta.resolve(device_count).map_err(bad("--delta"))
     }
 
     /// The clip norm, if there is one.
@@ -164,6 +182,14 @@ impl MechanismArgs {
 
     /// Checks the flags against each other.
     pub(super) fn parse(&self) -> Result<ParsedFlags, CliError> {
+        if self.mechanism == Kind::Correlated {
+            return self.parse_correlated();
+        }
+        if let Some(flag) = self.correlated.given() {
+            return Err(CliError::Usage(format!(
+                "{flag} belongs to --mechanism correlated"
+            )));
+        }
         let (Some(devices), Some(scheme)) = (self.devices, self.sampling) else {
             return Err(usage(
                 "the devices and their sampling are missing: give --devices N and \
@@ -196,7 +222,7 @@ impl MechanismArgs {
         let noise_multiplier = noise.unwrap_or(NoiseMultiplier::NONE);
         let mechanism = match self.mechanism {
             Kind::Gaussian => Mechanism::Gaussian { noise_multiplier },
-            Kind::DiscreteGaussian => Mechanism::DiscreteGaussian {
+            Kind::DiscreteGaussian | Kind::Correlated => Mechanism::DiscreteGaussian {
                 noise_multiplier,
                 grid_bits: self.grid_bits,
             },
@@ -220,7 +246,83 @@ impl MechanismArgs {
             has_noise: noise.is_some(),
             has_rounds: self.rounds.is_some(),
             has_cohort: self.has_cohort() || !is_drawn(scheme),
+            correlated: None,
         })
+    }
+
+    /// The same for correlated noise, which assumes nothing of who takes part.
+    fn parse_correlated(&self) -> Result<ParsedFlags, CliError> {
+        if self.sampling.is_some() {
+            return Err(usage(
+                "--sampling does not apply to --mechanism correlated: nothing is assumed of who \
+                 takes part (--cohort or --sampling-rate are for the comparison with Poisson \
+                 sampling)",
+            ));
+        }
+        if self.max_participations.is_some() {
+            return Err(usage(
+                "--max-participations does not apply to --mechanism correlated: give \
+                 --participations",
+            ));
+        }
+        if self.trust != TrustModel::Central || self.unit != Unit::Device {
+            return Err(usage(
+                "--mechanism correlated protects devices and needs a trusted server, which \
+                 combines the sums of several rounds before it adds noise: leave out --trust and \
+                 --unit",
+            ));
+        }
+        // Without --devices, only users with several devices bound their number.
+        let device_count = self.devices.unwrap_or(self.devices_per_user.max(1));
+        let delta = match (self.devices, self.delta) {
+            (Some(devices), _) => self.delta(devices)?,
+            (None, None) => Delta::new(DELTA_OF_FLEETS).map_err(bad("--delta"))?,
+            (None, Some(DeltaSpec::Number(delta))) => delta,
+            (None, Some(DeltaSpec::PowerOfDevices { .. })) => {
+                return Err(usage(
+                    "--delta is a power of the devices: give --devices as well",
+                ));
+            }
+        };
+        let setting = self.correlated.setting(self.rounds)?;
+        setting.fits(self.cohort, self.grid_bits)?;
+        let clip_norm = self.clip_norm()?;
+        let noise = match (self.noise_multiplier, self.noise_std, clip_norm) {
+            (Some(value), _, _) => {
+                Some(NoiseMultiplier::new(value).map_err(bad("--noise-multiplier"))?)
+            }
+            (None, Some(std), Some(clip_norm)) => {
+                let relative = std / (setting.best().sensitivity() * clip_norm.get());
+                Some(NoiseMultiplier::new(relative).map_err(bad("--noise-std"))?)
+            }
+            _ => None,
+        };
+        let noise_multiplier = noise.unwrap_or(NoiseMultiplier::NONE);
+        let best = setting.best();
+        let event = PrivacyEvent::correlated(best, noise_multiplier, self.grid_bits, device_count);
+        let event = event.map_err(bad("--devices"))?;
+        let event = event.with_devices_per_user(self.devices_per_user);
+        Ok(ParsedFlags {
+            event: event.map_err(bad("--devices-per-user"))?,
+            delta,
+            clip_norm,
+            has_noise: noise.is_some(),
+            has_rounds: true,
+            has_cohort: true,
+            correlated: Some(setting.beside(self.poisson_rate()?, self.devices.is_some())),
+        })
+    }
+
+    /// τ of the Poisson sampling that correlated noise is compared with, if it is given.
+    fn poisson_rate(&self) -> Result<Option<SamplingRate>, CliError> {
+        let (rate, flag) = match (self.sampling_rate, self.cohort, self.devices) {
+            (Some(rate), _, _) => (rate, "--sampling-rate"),
+            (None, Some(cohort), Some(devices)) => {
+                (f64::from(cohort) / f64::from(devices), "--cohort")
+            }
+            _ => return Ok(None),
+        };
+        SamplingRate::new(rate).map(Some).map_err(bad(flag))
     }
 
     const fn has_cohort(&self) -> bool {

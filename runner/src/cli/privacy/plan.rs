@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
 
+use super::account;
+use super::correlated::Side;
 use super::document::{Document, figure, milliseconds, without_a_figure};
 use super::mechanism::{MechanismArgs, ParsedFlags};
 use crate::cli::CliError;
@@ -24,12 +26,15 @@ use smolfed_accounting::params::Epsilon;
     after_help = "Examples:
   smolfed plan --epsilon 2 --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200
   smolfed plan --epsilon 2 --devices 2000 --sampling poisson --cohort 100 --noise-multiplier 1
-  smolfed plan --epsilon 6 --devices 1000 --sampling uniform --rounds 30 --noise-multiplier 2"
+  smolfed plan --epsilon 6 --devices 1000 --sampling uniform --rounds 30 --noise-multiplier 2
+  smolfed plan --epsilon 2 --mechanism correlated --rounds 2052 --separation 342 \\
+      --participations 6 --delta 1e-6 --svg errors.svg"
 )]
 pub(in crate::cli) struct Args {
-    /// The target epsilon, which is never exceeded.
-    #[arg(long, value_name = "E")]
-    epsilon: f64,
+    /// The target epsilon, which is never exceeded. Only correlated noise has a plan without one,
+    /// for noise multiplier 1.
+    #[arg(long, value_name = "E", required_unless_present = "mechanism")]
+    epsilon: Option<f64>,
     #[command(flatten)]
     mechanism: MechanismArgs,
 }
@@ -126,9 +131,18 @@ pub(in crate::cli) fn run(
     out: &mut (impl Write + IsTerminal),
 ) -> Result<(), CliError> {
     let flags = &args.mechanism;
-    let target = Epsilon::new(args.epsilon);
+    let mut parsed = flags.parse()?;
+    let setting = parsed.correlated.take();
+    let (epsilon, setting) = match (args.epsilon, setting) {
+        (Some(epsilon), setting) => (epsilon, setting),
+        (None, Some(setting)) => return account::correlated(flags, &parsed, setting, out),
+        (None, None) => {
+            let text = "--epsilon is missing: give the target epsilon".to_owned();
+            return Err(CliError::Usage(text));
+        }
+    };
+    let target = Epsilon::new(epsilon);
     let target = target.map_err(|error| CliError::Usage(format!("--epsilon: {error}")))?;
-    let parsed = flags.parse()?;
     let unknown = Unknown::of(&parsed)?;
     let comparison = Comparison::of(&flags.accountants()?, |accountant: Accountant| {
         unknown.search(&Plan {
@@ -146,20 +160,30 @@ pub(in crate::cli) fn run(
     };
     // The cost of the tightest setting, by the accountant that found it.
     let cost = Comparison::of_events(&[best.estimate.accountant], &[best.event], parsed.delta);
-    let document = Document::new(&cost, &[best.event], parsed.clip_norm)?;
+    let mut document = Document::new(&cost, &[best.event], parsed.clip_norm)?;
+    let noise = best.event.mechanism.noise_multiplier();
+    let side = setting.map(|setting| setting.side(&best.event, noise, parsed.delta));
+    let side = side.transpose()?;
+    if let Some(side) = &side {
+        document = document.with(side.notes.clone(), vec![side.plot()]);
+    }
     document.draw(flags.svg.as_deref())?;
     if flags.json {
         let mut value = document.to_json();
         if let Some(fields) = value.as_object_mut() {
-            fields.insert("target_epsilon".to_owned(), json!(args.epsilon));
+            fields.insert("target_epsilon".to_owned(), json!(epsilon));
             fields.insert("searched".to_owned(), json!(unknown.name()));
             fields.insert("found".to_owned(), json!(best.value));
             let answers: Vec<Value> = comparison.answers.iter().map(answer_json).collect();
             fields.insert("accountants".to_owned(), json!(answers));
+            if let Some(side) = &side {
+                side.insert(fields);
+            }
         }
         writeln!(out, "{value}")?;
     } else {
-        let table = setting_table(unknown, &comparison);
+        let above = side.as_ref().map_or(String::new(), Side::table);
+        let table = above + &setting_table(unknown, &comparison);
         write!(out, "{}", document.to_text(&table, out.is_terminal()))?;
     }
     Ok(())

@@ -199,3 +199,44 @@ fn approximation_at_most() {
     assert!(of_pld.hit_rate_at_1_percent > 0.0355);
     assert!(of_pld.in_words().contains("rate is at most"));
 }
+
+/// Correlated noise assumes nothing of who takes part but how often and how far apart, and its
+/// noise is relative to the sensitivity.
+#[test]
+fn correlated_noise_sentence() {
+    use smolfed_accounting::correlated::{Family, Participation, Strategy};
+    let of = |separation| {
+        let participation = Participation::new(100, separation, 9).unwrap();
+        let strategy = Strategy::plan(Family::SquareRootBanded, participation).unwrap();
+        let noise_multiplier = NoiseMultiplier::new(2.0).unwrap();
+        PrivacyEvent::correlated(&strategy, noise_multiplier, 20, 1000).unwrap()
+    };
+    let statement = state(of(20), 1e-4);
+    let words = statement.in_words();
+    let expected = "whoever takes part, in any order, at most 5 times and at least 20 rounds apart";
+    assert!(words.contains(expected), "{words}");
+    assert!(
+        words.contains("2 times the sensitivity, which is 3.17"),
+        "{words}"
+    );
+    assert!(
+        !words.contains("in secret") && !words.contains("noise on the sum"),
+        "{words}"
+    );
+    let sensitivity = statement.sensitivity.unwrap();
+    let noise_std = statement.noise_std.unwrap();
+    assert!((noise_std / (2.0 * sensitivity * 0.3) - 1.0).abs() < 1e-6);
+    assert_eq!(
+        (statement.max_participations, statement.separation),
+        (Some(5), Some(20))
+    );
+    let json = serde_json::to_string(&statement).unwrap();
+    assert_eq!(
+        serde_json::from_str::<PrivacyStatement>(&json).unwrap(),
+        statement
+    );
+    let once = state(of(100), 1e-4).in_words();
+    assert!(once.contains("in any order, at most once, which"), "{once}");
+    let json = serde_json::to_value(state(event(poisson(), 1.0), 1e-4)).unwrap();
+    assert!(json.get("sensitivity").is_none() && json.get("separation").is_none());
+}

@@ -154,6 +154,9 @@ impl PrivacyStatement {
         if self.subject == Subject::CorrelationMatrices {
             return self.assumptions_of_matrices();
         }
+        if let (Some(sensitivity), Some(separation)) = (self.sensitivity, self.separation) {
+            return self.assumptions_of_correlated_noise(sensitivity, separation);
+        }
         let noise = match self.trust {
             TrustModel::Central | TrustModel::Distributed { .. } => "the noise on the sum",
             TrustModel::Local => "each device's noise",
@@ -234,6 +237,25 @@ impl PrivacyStatement {
                 100.0 * honest.get()
             ),
         }
+    }
+
+    /// Of noise that is correlated over rounds: nothing is assumed of who takes part.
+    fn assumptions_of_correlated_noise(&self, sensitivity: f64, separation: u32) -> String {
+        let times = match self.max_participations {
+            None | Some(1) => "once".to_owned(),
+            Some(participations) => {
+                format!("{participations} times and at least {separation} rounds apart")
+            }
+        };
+        format!(
+            "This holds for all {} rounds, whoever takes part, in any order, at most {times}, \
+             which each device enforces; if {}; and if the standard deviation of the noise on each \
+             release is {} times the sensitivity, which is {} times the clip norm.",
+            self.rounds,
+            self.trusted(),
+            lower(self.noise_multiplier, 5),
+            upper(sensitivity, 5),
+        )
     }
 
     /// Of correlation matrices, to which a device adds its own noise.
