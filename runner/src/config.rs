@@ -31,7 +31,7 @@ pub use overrides::Override;
 pub use personalise::{
     FineTuneKind, NoiseScale, NoiseTime, PersonaliseConfig, PmtlUpdateName, PrivatePart,
 };
-pub use privacy::{AdaptiveConfig, ClipNormSetting, PrivacyConfig};
+pub use privacy::{AdaptiveConfig, ClipNormSetting, MechanismName, PrivacyConfig};
 pub use server::ServerConfig;
 pub use train::{ClipTime, TrainConfig};
 

@@ -16,6 +16,7 @@ use crate::method::contract::Method;
 use crate::method::state::StateError;
 use crate::release::{Encoding, Fault, Mechanism};
 use crate::round::{RoundError, Start, Training};
+use crate::source::attendance::Attendance;
 
 /// Why an experiment cannot be audited.
 #[derive(Debug, thiserror::Error)]
@@ -282,7 +283,7 @@ fn plant(fault: Fault, experiment: &mut Experiment, denominator: f64) {
     match fault {
         Fault::RealisedDenominator => experiment.server.fixed_denominator = None,
         Fault::SamplingRateTooLarge => {
-            experiment.sampling = with_rate(&experiment.sampling, 1.1);
+            experiment.attendance = Attendance::Drawn(with_rate(&experiment.sampling, 1.1));
         }
         _ => {}
     }
