@@ -23,9 +23,10 @@ const CONTRAST: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.s
 /// The same length, with a clip norm that changes, which a checkpoint must restore.
 const ADAPTIVE: &str = "--set rounds=60 --seed 5 --set privacy.clip_norm=adaptive";
 
-/// The same length, with correlated noise, of which a checkpoint must restore the private sums of the
-/// last rounds, what was estimated, and who took part.
-const CORRELATED: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"arrival\",cohort_size=20} \
+/// The same length, with correlated noise, of which a checkpoint must restore the private sums of
+/// the last rounds, what was estimated, and who took part.
+const CORRELATED: &str = "--set rounds=60 --seed 5 \
+                          --set cohort={sampling=\"arrival\",cohort_size=20} \
                           --set privacy.mechanism=correlated --set privacy.separation=10";
 
 /// The same with a tree, whose nodes are open at most times.

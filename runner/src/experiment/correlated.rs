@@ -155,8 +155,8 @@ fn only_correlated(privacy: &PrivacyConfig, scheme: SamplingScheme) -> Result<()
         return Err(contradiction(
             "cohort.sampling",
             "privacy.mechanism",
-            "devices that are not drawn at random need \"correlated\", of which \"identity\" is the \
-             `privacy.family` with independent noise",
+            "devices that are not drawn at random need \"correlated\", of which \"identity\" is \
+             the `privacy.family` with independent noise",
         ));
     }
     Ok(())

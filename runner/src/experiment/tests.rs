@@ -178,8 +178,8 @@ fn schemes_and_trust_for_accounting_alone_are_refused() {
     for (config, sentence) in [
         (
             unsampled,
-            "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\", or with \
-             correlated noise \"rotation\" or \"arrival\"",
+            "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\", \
+             or with correlated noise \"rotation\" or \"arrival\"",
         ),
         (
             distributed,

@@ -523,9 +523,9 @@ impl PrivacyPlan {
             if self.repeated > 0 || !uncovered.is_empty() {
                 statement = statement.without_proof();
             }
-            // With correlated noise all rounds are one release, whose cost is a bound for any number
-            // of them, even one that depends on what was released (a filter: the shifts of the
-            // rounds that are not run are zero).
+            // With correlated noise all rounds are one release, whose cost is a bound for any
+            // number of them, even one that depends on what was released (a filter: the shifts of
+            // the rounds that are not run are zero).
             let is_one_release = matches!(self.event.mechanism, Mechanism::Correlated { .. });
             if done < planned && statement.epsilon.is_finite() && !is_one_release {
                 let estimate = accountant.epsilon(&all, self.delta)?;

@@ -189,8 +189,9 @@ mod tests {
         ) {
             let allowed = allowed(24, separation, participations);
             let mut admissions = Admissions::new(allowed);
-            let admitted: Vec<Admitted> =
-                (0..).zip(&cohorts).map(|(round, cohort)| admissions.admit(round, cohort)).collect();
+            let rounds = (0..).zip(&cohorts);
+            let admitted = rounds.map(|(round, cohort)| admissions.admit(round, cohort));
+            let admitted: Vec<Admitted> = admitted.collect();
             for device in 0..5 {
                 let rounds = (0u32..).zip(&admitted).filter(|(_, admitted)| admitted.has(device));
                 let rounds: Vec<u32> = rounds.map(|(round, _)| round).collect();

@@ -13,8 +13,8 @@ pub enum Mechanism {
     None,
     /// Fresh discrete Gaussian noise in every round, in steps of the grid.
     Independent(DiscreteGaussian),
-    /// Fresh discrete Gaussian noise on a combination of the sums of several rounds, in steps of the
-    /// finer grid of that: [`History::combine`](correlated::History::combine).
+    /// Fresh discrete Gaussian noise on a combination of the sums of several rounds, in steps of
+    /// the finer grid of that: [`History::combine`](correlated::History::combine).
     Correlated(DiscreteGaussian),
 }
 

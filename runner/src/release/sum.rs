@@ -170,8 +170,8 @@ impl Released {
         self.integers.iter().map(value).collect()
     }
 
-    /// The same with an estimate of the sum, whose noise has a std of `ratio` times that of what was
-    /// released.
+    /// The same with an estimate of the sum, whose noise has a std of `ratio` times that of what
+    /// was released.
     pub(super) fn estimated(self, estimate: Vec<f64>, ratio: f64) -> Self {
         Self {
             estimate: Some(estimate),

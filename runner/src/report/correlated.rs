@@ -1,5 +1,5 @@
-//! Correlated noise over rounds: the noise in a prefix sum, which is what a model consists of, beside
-//! that of other families at the same epsilon. It follows from the configuration alone.
+//! Correlated noise over rounds: the noise in a prefix sum, which is what a model consists of,
+//! beside that of other families at the same epsilon. It follows from the configuration alone.
 
 use smolfed_accounting::correlated::{Family, Participation, Strategy};
 

@@ -72,8 +72,8 @@ pub enum Setting {
 pub const fn refusal_of_correlated(setting: Setting) -> &'static str {
     match setting {
         Setting::Sampled => {
-            "correlated noise is for devices that are not drawn at random: set `cohort.sampling` to \
-             \"rotation\", \"arrival\" or \"full\""
+            "correlated noise is for devices that are not drawn at random: set `cohort.sampling` \
+             to \"rotation\", \"arrival\" or \"full\""
         }
         Setting::LocalTrust => {
             "the server combines the sums of several rounds before it adds noise, so that it must \

@@ -32,9 +32,9 @@ pub struct CohortSum {
 /// Where devices are. With every source, a device that was drawn but has no update contributes zero
 /// to the sum and changes nothing else.
 pub trait Source {
-    /// The cohort of a round, drawn by the accounted sampling scheme or by a timetable. `None` if the round was
-    /// already charged in the ledger but interrupted: its random streams may have been used and
-    /// must not be used for another sum.
+    /// The cohort of a round, drawn by the accounted sampling scheme or by a timetable. `None` if
+    /// the round was already charged in the ledger but interrupted: its random streams may have
+    /// been used and must not be used for another sum.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot take place.

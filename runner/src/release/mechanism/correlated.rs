@@ -4,7 +4,8 @@
 //! With X_t the exact sum of round t in steps of the grid, and m_j the coefficients of a
 //! [`Strategy`] in units of 1/256, round t releases `Y_t = Σ_j m_j X_{t-j} + Z_t` on a grid 256
 //! times finer, Z_t an exact discrete Gaussian (of the tree: 256 times the sum of each node that
-//! the round completes, and noise). `x̂_t = (Y_t - Σ_{j>=1} m_j x̂_{t-j}) / m_0` is post-processing.
+//! the round completes, and noise). `x̂_t = (Y_t - Σ_{j>=1} m_j x̂_{t-j}) / m_0` is
+//! post-processing.
 //!
 //! ```text
 //! private   PrivateSum X_t -> combine -> PrivateSum Σ m_j X_{t-j} -> release (+ Z_t)
@@ -17,11 +18,11 @@
 //!   enter the history, so that nothing can leave an `i64`. No honest sum changes, and clamping
 //!   moves no two sums further apart, so that the sensitivity holds for any other.
 //! * **Noise** is fresh: all vectors of a round are one vector when [`PrivateSum::release`] covers
-//!   it, block by block with the streams (ServerNoise, t, 0), (ServerNoise, t, 1), .., none of which
-//!   is used twice.
-//! * **A history that begins anew**, as after a restart, lacks the sums of earlier rounds. Columns of
-//!   C lose entries, and none grows: the noise covers what is released. (A tree's nodes stay where
-//!   they are in the run, or it could lose that; so a tree does not begin anew.)
+//!   it, block by block with the streams (ServerNoise, t, 0), (ServerNoise, t, 1), .., none of
+//!   which is used twice.
+//! * **A history that begins anew**, as after a restart, lacks the sums of earlier rounds. Columns
+//!   of C lose entries, and none grows: the noise covers what is released. (A tree's nodes stay
+//!   where they are in the run, or it could lose that; so a tree does not begin anew.)
 //! * **Devices** are admitted by [`Admissions`].
 
 use std::collections::VecDeque;
@@ -134,8 +135,8 @@ impl History {
     }
 
     /// Adds what goes into a checkpoint: who took part and, of simulated devices only, the private
-    /// sums and the estimates. With real devices the sums are as secret as the noise and never leave
-    /// the memory.
+    /// sums and the estimates. With real devices the sums are as secret as the noise and never
+    /// leave the memory.
     pub fn save(&self, saved: &mut Saved, is_simulation: bool) {
         let Some(rounds) = &self.0 else {
             return;
@@ -321,8 +322,8 @@ impl Spread {
 /// The variance of the difference of two successive prefix sums.
 ///
 /// Round t completes the node of height h, whose estimate takes the place of those of its left
-/// descendants L_{h-1}, .., L_0: `w_h own_h + (1 - w_h) (L_{h-1} + R_{h-1}) - Σ L_i`, and R_{h-1} the
-/// same one level below, down to the leaf. The terms are independent: `own` and the leaf with
+/// descendants L_{h-1}, .., L_0: `w_h own_h + (1 - w_h) (L_{h-1} + R_{h-1}) - Σ L_i`, and R_{h-1}
+/// the same one level below, down to the leaf. The terms are independent: `own` and the leaf with
 /// variance 1, L_i with the variance of its estimate, which is its `w_i`.
 fn spread_of_tree(tree: Tree, round: u32) -> f64 {
     let height = tree.completed(round) - 1;
