@@ -11,6 +11,7 @@
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | encoders without labels | [`contrast`] |
+//! | correlated noise | [`correlated`] |
 //! | personal models | [`personal`] |
 //! | which method runs over which source | [`combinations`] |
 //! | `account` and `plan` | [`accounting`] |
@@ -34,6 +35,7 @@ mod boards;
 mod combinations;
 mod command_line;
 mod contrast;
+mod correlated;
 mod firmware;
 mod full_disk;
 mod fuzzed_inputs;

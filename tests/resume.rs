@@ -23,6 +23,17 @@ const CONTRAST: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.s
 /// The same length, with a clip norm that changes, which a checkpoint must restore.
 const ADAPTIVE: &str = "--set rounds=60 --seed 5 --set privacy.clip_norm=adaptive";
 
+/// The same length, with correlated noise, of which a checkpoint must restore the private sums of
+/// the last rounds, what was estimated, and who took part.
+const CORRELATED: &str = "--set rounds=60 --seed 5 \
+                          --set cohort={sampling=\"arrival\",cohort_size=20} \
+                          --set privacy.mechanism=correlated --set privacy.separation=10";
+
+/// The same with a tree, whose nodes are open at most times.
+const TREE: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"rotation\"} \
+                    --set privacy.mechanism=correlated --set privacy.separation=10 \
+                    --set privacy.family=tree";
+
 /// The traces of an unbroken run of `settings`.
 fn unbroken(place: &Place, settings: &str) -> Traces {
     let call = format!("run --out unbroken --json {settings}");
@@ -146,6 +157,16 @@ fn correlation_matrices_survive_a_kill_at_any_moment() {
 #[test]
 fn an_adaptive_clip_norm_survives_a_kill_at_any_moment() {
     killed_at_any_moment(ADAPTIVE);
+}
+
+#[test]
+fn correlated_noise_survives_a_kill_at_any_moment() {
+    killed_at_any_moment(CORRELATED);
+}
+
+#[test]
+fn a_tree_survives_a_kill_at_any_moment() {
+    killed_at_any_moment(TREE);
 }
 
 #[test]

@@ -31,7 +31,9 @@ pub use overrides::Override;
 pub use personalise::{
     FineTuneKind, NoiseScale, NoiseTime, PersonaliseConfig, PmtlUpdateName, PrivatePart,
 };
-pub use privacy::{AdaptiveConfig, ClipNormSetting, PrivacyConfig, SelectionConfig, TrialsName};
+pub use privacy::{
+    AdaptiveConfig, ClipNormSetting, MechanismName, PrivacyConfig, SelectionConfig, TrialsName,
+};
 pub use server::ServerConfig;
 pub use train::{ClipTime, TrainConfig};
 

@@ -4,6 +4,7 @@
 //! for real devices ([`crate::source::fleet::terms`]).
 
 pub(crate) mod cohort;
+mod correlated;
 mod keys;
 pub mod scaling;
 pub mod trial;
@@ -31,10 +32,12 @@ use crate::method::setup::Setup;
 use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use crate::privacy::statement::PrivacyStatement;
-use crate::release::{Channel, ClipBit, Fault, Mechanism, Release, Timing, weight};
+use crate::release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timing, weight};
 use crate::server::ServerStep;
 use crate::server::adaptive::AdaptiveClip;
+use crate::source::attendance::Attendance;
 use crate::task::Task;
+use correlated::Correlated;
 use keys::Keys;
 use scaling::ScaleRelease;
 use trial::Trial;
@@ -46,8 +49,10 @@ pub struct Experiment {
     pub config: Config,
     /// What devices train.
     pub method: Arc<dyn Method>,
-    /// How cohorts are drawn and accounted.
+    /// How cohorts are accounted.
     pub sampling: Sampling,
+    /// Who takes part in a round: as is accounted.
+    pub attendance: Attendance,
     /// Local training in the first round.
     pub training: LocalTraining,
     /// Factor on the learning rate from one round to the next.
@@ -114,12 +119,15 @@ impl Experiment {
         build: impl FnOnce(&Setup<'_>) -> Result<Box<dyn Method>, ExperimentError>,
     ) -> Result<Self, ExperimentError> {
         let keys = Keys::parse(&config, federation.device_count())?;
-        let sampling = keys.sampling;
+        let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
         let setup = setup(&config, federation, sampling, spent, &origin);
         let method = build(&setup)?;
         let training = method.adapt(keys.training);
         if keys.adaptive.is_some() {
             can_adapt(&*method)?;
+        }
+        if let Some(correlated) = correlated {
+            correlated.fits(&*method, &keys.attendance, keys.encoding)?;
         }
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
         if scale_release.is_some() && method.timing() == Timing::Never {
@@ -140,6 +148,7 @@ impl Experiment {
         let mut notes = notes(&config, spent, &origin, &*method);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
+        notes.extend(correlated.and_then(Correlated::note));
         let of_scale = scale_release.iter().map(|release| &release.side);
         let of_trial = trial.iter().map(|trial| &trial.side);
         let side = of_scale.chain(of_trial).chain(method.side_releases());
@@ -148,28 +157,33 @@ impl Experiment {
             rounds: config.rounds,
             keys: keys.privacy,
             sampling,
+            strategy: correlated.map(|correlated| Arc::clone(&correlated.strategy)),
             encoding: keys.encoding,
             timing: method.timing(),
             noise_scale: method.noise_scale(),
             side: side.cloned().collect(),
             trials: trial.as_ref().map(|trial| trial.trials),
             spent,
+            is_ledger_shared: config.privacy.ledger.is_some(),
             uncovered: uncovered(&config, federation),
             notes,
         })?;
-        let mut server = keys.server.step(&config, &*method, sampling)?;
+        let devices = sampling.device_count();
+        let mut server = keys
+            .server
+            .step(&config, &*method, &keys.attendance, devices)?;
         if let (Some(cap), Some(denominator)) = (weight_cap, &mut server.fixed_denominator)
             && privacy.noise.is_none()
         {
             // With noise it stays as it is: the sum of the weights depends on the devices' data.
             *denominator *= weight::mean(cap, &federation.sample_counts());
         }
-        let is_simulation = !matches!(origin, Origin::Fleet { .. });
         Ok(Self {
             sampling,
             training,
             learning_rate_decay: keys.learning_rate_decay,
-            release: release(&keys, &privacy, weight_cap, method.timing(), is_simulation),
+            release: release(&keys, &privacy, &*method, (weight_cap, &origin)),
+            attendance: keys.attendance,
             privacy,
             scale_release,
             trial,
@@ -238,6 +252,16 @@ impl Experiment {
         }
     }
 
+    /// What the mechanism keeps from round to round, before the first.
+    #[must_use]
+    pub fn history(&self) -> History {
+        let strategy = self.privacy.strategy.as_ref();
+        let strategy =
+            strategy.filter(|_| matches!(self.release.mechanism, Mechanism::Correlated(_)));
+        let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
+        History::new(strategy, bits, self.method.shared_count())
+    }
+
     /// Lengths of the tensors that are shared.
     #[must_use]
     pub fn shared_tensors(&self) -> Vec<usize> {
@@ -280,25 +304,26 @@ impl Experiment {
 fn release(
     keys: &Keys,
     privacy: &PrivacyPlan,
-    weight_cap: Option<u32>,
-    timing: Timing,
-    is_simulation: bool,
+    method: &dyn Method,
+    (weight_cap, origin): (Option<u32>, &Origin),
 ) -> Release {
     Release {
         channel: Channel::Updates,
         encoding: keys.encoding,
         weight_cap,
-        mechanism: privacy
-            .noise
-            .map_or(Mechanism::None, Mechanism::Independent),
+        mechanism: match (privacy.noise, &privacy.strategy) {
+            (None, _) => Mechanism::None,
+            (Some(noise), None) => Mechanism::Independent(noise),
+            (Some(noise), Some(_)) => Mechanism::Correlated(noise),
+        },
         bit: match (keys.adaptive, keys.encoding.grid()) {
             (Some(_), Some(grid)) => Some(ClipBit::new(&grid, privacy.bit_noise)),
             _ => None,
         },
         trust: privacy.event.trust,
-        timing,
+        timing: method.timing(),
         noise_std: noise_std(privacy, keys.privacy.clip_norm),
-        is_simulation,
+        is_simulation: !matches!(origin, Origin::Fleet { .. }),
         fault: Fault::None,
     }
 }

@@ -14,6 +14,7 @@
 //! | [`received`] | what a real device sent, checked |
 //! | [`sum`] | the sum before and after its release: [`PrivateSum`], [`Released`] |
 //! | [`mechanism`] | how noise is added to a release |
+//! | [`admission`] | who may take part in a round with correlated noise |
 //! | [`message`] | what a device sends in addition to its update, with its own noise |
 //! | [`encoding`] | how updates become integers |
 //! | [`weight`] | the weight of an update |
@@ -26,6 +27,7 @@
 //! created in one place, [`PrivateSum::release`], after the noise is added. Any function of a
 //! [`Released`] is post-processing and costs no privacy.
 
+pub mod admission;
 pub mod bit;
 pub mod contribution;
 pub mod digest;
@@ -39,12 +41,14 @@ pub mod sum;
 pub mod uploads;
 pub mod weight;
 
+pub use admission::Admitted;
 pub use bit::ClipBit;
 pub use contribution::Contribution;
 pub use digest::ReleaseDigest;
 pub use encoding::Encoding;
 pub use fault::Fault;
 pub use mechanism::Mechanism;
+pub use mechanism::correlated::History;
 pub use message::{Message, Messages};
 pub use received::{InvalidUpdate, ReceivedUpdate};
 pub use settings::{Channel, Release, Timing};

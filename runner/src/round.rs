@@ -9,6 +9,7 @@ pub mod spectrum;
 
 use std::time::Instant;
 
+use smolfed_accounting::correlated::CorrelatedError;
 use smolfed_core::model::ModelError;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
@@ -21,7 +22,7 @@ use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::StateError;
 use crate::release::sum::ReleaseAt;
-use crate::release::{Outcome, Release, ReleaseDigest, Released};
+use crate::release::{History, Outcome, Release, ReleaseDigest, Released};
 use crate::representation::Picture;
 use crate::source::{Draw, Source, SourceError};
 
@@ -38,6 +39,9 @@ pub enum RoundError {
     /// The devices.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// What was released is not what the mechanism releases.
+    #[error(transparent)]
+    Mechanism(#[from] CorrelatedError),
     /// Models could not be evaluated.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
@@ -88,6 +92,8 @@ pub struct Training<'a> {
     clip_norm: Option<ClipNorm>,
     /// What the last round released of a trial's score.
     score: Option<f64>,
+    /// What the mechanism keeps of earlier rounds.
+    history: History,
     spectrum: Option<Spectrum>,
     devices: Option<DeviceReport>,
     picture: Option<Picture>,
@@ -120,6 +126,7 @@ impl<'a> Training<'a> {
             round: start.round,
             clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),
             score: None,
+            history: experiment.history(),
             spectrum: None,
             devices: None,
             picture: None,
@@ -133,6 +140,12 @@ impl<'a> Training<'a> {
             clip_norm: self.clip_norm.and(clip_norm).or(self.clip_norm),
             ..self
         }
+    }
+
+    /// Goes on with what the mechanism kept.
+    #[must_use]
+    pub fn with_history(self, history: History) -> Self {
+        Self { history, ..self }
     }
 
     /// A simulation before its first round, which keeps its state in memory or temporary files.
@@ -161,6 +174,7 @@ impl<'a> Training<'a> {
 
         // Draw.
         let Some(Draw { number, cohort }) = self.draw(source)? else {
+            self.burn();
             self.round += 1;
             record.burned = true;
             return Ok(RoundResult {
@@ -172,10 +186,12 @@ impl<'a> Training<'a> {
 
         // Train. What devices send is private, and goes into an exact sum.
         let (training, release) = self.terms();
+        let admitted = self.history.admit(round, &cohort);
         record.clip_norm = self.clip_norm.map(ClipNorm::get);
         let assignment = Assignment {
             training,
             release: &release,
+            admitted: &admitted,
             root: &self.root,
             global: &self.global,
             round,
@@ -196,7 +212,9 @@ impl<'a> Training<'a> {
         let without_noise = is_last
             .then(|| trained.sum.simulated(&release, &at))
             .flatten();
-        let released = trained.sum.release(&release, &self.root, &at);
+        let sum = self.history.combine(trained.sum);
+        let released = sum.release(&release, &self.root, &at);
+        let released = self.history.decode(released)?;
 
         // Apply: from here on everything is post-processing.
         let tensors = experiment.shared_tensors();
@@ -253,13 +271,24 @@ impl<'a> Training<'a> {
         Some(share)
     }
 
+    /// Goes on after a round that was paid for and came to nothing. The process that held what the
+    /// mechanism kept is gone, and the round counts for all devices that may have taken part.
+    fn burn(&mut self) {
+        if self.history.is_kept() {
+            let attendance = &self.experiment.attendance;
+            let cohort = attendance.cohort(&self.root, self.round, self.round);
+            self.history.admit(self.round, &cohort);
+            self.history.begin_anew();
+        }
+    }
+
     fn draw(&self, source: &mut dyn Source) -> Result<Option<Draw>, SourceError> {
         match self.experiment.method.fixed_cohort() {
             Some(cohort) => Ok(Some(Draw {
                 number: self.round,
                 cohort,
             })),
-            None => source.draw(&self.experiment.sampling, &self.root, self.round),
+            None => source.draw(&self.experiment.attendance, &self.root, self.round),
         }
     }
 
@@ -324,6 +353,12 @@ impl<'a> Training<'a> {
     #[must_use]
     pub const fn clip_norm(&self) -> Option<ClipNorm> {
         self.clip_norm
+    }
+
+    /// What the mechanism keeps, to be saved.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
     }
 
     /// Rounds that are done; the number of the next one.

@@ -32,6 +32,7 @@ use crate::method::state::StateError;
 use crate::privacy::ledger::{Ledger, LedgerError, earlier, events, has_its_own_seed, uncovered};
 use crate::privacy::origin::Origin;
 use crate::privacy::statement::PrivacyStatement;
+use crate::release::History;
 use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, Training};
 use crate::source::{Simulated, Source, SourceError};
 use budget::{Budget, BudgetError};
@@ -281,10 +282,11 @@ impl Run<'_> {
         let name = name(&experiment.config, self.federation, &experiment.origin)?;
         let shared = experiment.method.shared_count();
         let state = state_name(&name, self.federation);
-        let checkpoint = match self.dir {
+        let mut checkpoint = match self.dir {
             Some(dir) => dir.load_checkpoint(&state, shared)?,
             None => None,
         };
+        let history = self.history(checkpoint.as_mut())?;
         if let Some(Checkpoint {
             round, parameters, ..
         }) = &checkpoint
@@ -311,7 +313,8 @@ impl Run<'_> {
                 .transpose()?
                 .unwrap_or_default(),
             training: Training::new(experiment, self.federation, learner, self.start.clone())
-                .at_clip_norm(clip_norm),
+                .at_clip_norm(clip_norm)
+                .with_history(history),
         };
         let ending = session.train(source, control)?;
         self.finish(session, ending)
@@ -334,6 +337,16 @@ impl Run<'_> {
             (StateError::Checkpoint { reason }, Some(dir)) => dir.foreign_checkpoint(reason).into(),
             (error, _) => error.into(),
         })
+    }
+
+    /// What the mechanism kept up to the checkpoint.
+    fn history(&self, checkpoint: Option<&mut Checkpoint>) -> Result<History, RunError> {
+        let mut history = self.experiment.history();
+        if let (Some(checkpoint), Some(dir)) = (checkpoint, self.dir) {
+            let restored = history.restore(&mut checkpoint.method);
+            restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
+        }
+        Ok(history)
     }
 
     /// Saves what is left to save, and gathers the result.

@@ -8,9 +8,11 @@
 //! | [`fleet`] | real devices among simulated ones |
 //! | [`replay`] | simulated devices that take part as a record says |
 //! | [`participation`] | the record of who took part |
+//! | [`attendance`] | who takes part: drawn, or by a timetable |
 //! | [`sampling`] | the draw of a cohort |
 //! | [`combinations`] | which methods go over which source |
 
+pub mod attendance;
 pub mod combinations;
 pub mod contract;
 pub mod fleet;

@@ -12,7 +12,6 @@
 
 use std::ops::Range;
 
-use smolfed_accounting::Sampling;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{TrainError, TrainReport};
 
@@ -21,6 +20,7 @@ use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
 use crate::method::state::StateError;
 use crate::release::sum::ReleaseAt;
 use crate::release::{Contribution, Encoding, Fault, Outcome, PrivateSum};
+use crate::source::attendance::Attendance;
 use crate::source::simulated::train_cohort;
 use crate::source::{CohortSum, Draw, Simulated, Source, SourceError};
 use crate::task::Task;
@@ -255,7 +255,7 @@ impl<'a> CanarySource<'a> {
 impl Source for CanarySource<'_> {
     fn draw(
         &mut self,
-        sampling: &Sampling,
+        attendance: &Attendance,
         root: &Root,
         round: u32,
     ) -> Result<Option<Draw>, SourceError> {
@@ -264,7 +264,7 @@ impl Source for CanarySource<'_> {
         } else {
             round
         };
-        let Some(draw) = Simulated(self.federation).draw(sampling, root, from)? else {
+        let Some(draw) = Simulated(self.federation).draw(attendance, root, from)? else {
             return Ok(None);
         };
         self.drawn.clone_from(&draw.cohort);

@@ -7,6 +7,7 @@ use smolfed_core::noise::DiscreteGaussian;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
 use crate::release::{Channel, ClipBit, Encoding, Fault, Mechanism};
+use crate::source::attendance::Attendance;
 
 /// Plants what is not in the release path itself.
 pub fn plant(fault: Fault, experiment: &mut Experiment, denominator: f64) {
@@ -23,7 +24,7 @@ pub fn plant(fault: Fault, experiment: &mut Experiment, denominator: f64) {
     match fault {
         Fault::RealisedDenominator => experiment.server.fixed_denominator = None,
         Fault::SamplingRateTooLarge => {
-            experiment.sampling = with_rate(&experiment.sampling, 1.1);
+            experiment.attendance = Attendance::Drawn(with_rate(&experiment.sampling, 1.1));
         }
         Fault::NoNoiseOnBit => {
             let grid = experiment.release.encoding.grid();

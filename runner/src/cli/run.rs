@@ -90,7 +90,7 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
     let mut replayed = record
         .map(|rounds| {
             let refused = |reason| CliError::Usage(format!("the participation: {reason}"));
-            Replayed::new(&federation, rounds, &experiment.config).map_err(refused)
+            Replayed::new(&federation, rounds, &experiment).map_err(refused)
         })
         .transpose()?;
     let dir = match &args.resume {

@@ -5,6 +5,7 @@ use smolfed_core::params::ParamError;
 use crate::task::TaskError;
 use smolfed_accounting::accountant::AccountingError;
 use smolfed_accounting::calibrate::CalibrationError;
+use smolfed_accounting::correlated::CorrelatedError;
 use smolfed_accounting::params as privacy_params;
 
 /// Why an experiment cannot run; each names the key, the value and what would be right.
@@ -59,6 +60,16 @@ pub enum ExperimentError {
         /// What is wrong.
         reason: privacy_params::ParamError,
     },
+    /// A plan of correlated noise.
+    #[error("`{key}` is {value}: {}", without_value(&value.to_string(), reason))]
+    Correlated {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: u32,
+        /// What is wrong.
+        reason: CorrelatedError,
+    },
     /// The model does not fit the data.
     #[error("`model.kind` is {0}")]
     Task(#[from] TaskError),
@@ -102,7 +113,7 @@ pub enum ExperimentError {
 }
 
 /// What is wrong with a number whose value the sentence already has.
-fn without_value(value: &str, reason: &privacy_params::ParamError) -> String {
+fn without_value(value: &str, reason: &impl ToString) -> String {
     let text = reason.to_string();
     match text.split_once(&format!(" is {value}: ")) {
         Some((_, advice)) => advice.to_owned(),

@@ -20,6 +20,14 @@ pub enum SamplingScheme {
     Full,
     /// Devices take part when they are available: no amplification; accounted under add-remove.
     Unsampled,
+    /// Every device in every b-th round, b the separation of correlated noise: experiments only,
+    /// accounted as unsampled.
+    #[value(skip)]
+    Rotation,
+    /// Devices come when they are available, at most so often and so far apart as correlated noise
+    /// allows: experiments only, accounted as unsampled.
+    #[value(skip)]
+    Arrival,
 }
 
 impl SamplingScheme {
@@ -31,6 +39,8 @@ impl SamplingScheme {
             Self::Poisson => "poisson",
             Self::Full => "full",
             Self::Unsampled => "unsampled",
+            Self::Rotation => "rotation",
+            Self::Arrival => "arrival",
         }
     }
 }
@@ -52,17 +62,20 @@ impl From<Sampling> for SamplingScheme {
     }
 }
 
-/// The schemes of an experiment: a simulation does not know when devices are available.
-fn drawn<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SamplingScheme, D::Error> {
+/// The schemes of an experiment, which has to say when devices that are not drawn come.
+fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SamplingScheme, D::Error> {
+    const NAMES: [&str; 5] = ["uniform", "poisson", "full", "rotation", "arrival"];
     let text = String::deserialize(deserializer)?;
     [
         SamplingScheme::Uniform,
         SamplingScheme::Poisson,
         SamplingScheme::Full,
+        SamplingScheme::Rotation,
+        SamplingScheme::Arrival,
     ]
     .into_iter()
     .find(|scheme| scheme.name() == text)
-    .ok_or_else(|| D::Error::unknown_variant(&text, &["uniform", "poisson", "full"]))
+    .ok_or_else(|| D::Error::unknown_variant(&text, &NAMES))
 }
 
 /// What the sum of a round is divided by.
@@ -80,8 +93,8 @@ pub enum Denominator {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CohortConfig {
-    /// How devices are drawn.
-    #[serde(deserialize_with = "drawn")]
+    /// Which devices take part in a round.
+    #[serde(deserialize_with = "of_experiments")]
     pub sampling: SamplingScheme,
     /// S: devices in a round; give this or the sampling rate.
     #[serde(skip_serializing_if = "Option::is_none")]

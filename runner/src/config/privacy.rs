@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smolfed_accounting::correlated::Family;
 use smolfed_accounting::{Accountant, DeltaSpec, TrustModel};
 
 /// `[privacy]`.
@@ -49,6 +50,38 @@ pub struct PrivacyConfig {
     /// The run is the best of a random number of trials, and ε covers the choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionConfig>,
+    /// How the noise of one round is related to that of others.
+    #[serde(skip_serializing_if = "MechanismName::is_independent")]
+    pub mechanism: MechanismName,
+    /// b: any two rounds of one device are at least so many apart; for correlated noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub separation: Option<u32>,
+    /// k: the largest number of rounds of one device; for correlated noise, by default as many as
+    /// are so far apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub participations: Option<u32>,
+    /// How noise is correlated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+}
+
+/// How the noise of one round is related to that of others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MechanismName {
+    /// Fresh noise on the sum of every round.
+    #[default]
+    Independent,
+    /// Fresh noise on combinations of the sums of several rounds: for devices that are not drawn
+    /// at random.
+    Correlated,
+}
+
+impl MechanismName {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    fn is_independent(&self) -> bool {
+        *self == Self::Independent
+    }
 }
 
 /// `[privacy.selection]`: the trials of a sweep with `choose = "private"`.
@@ -229,6 +262,10 @@ impl Default for PrivacyConfig {
             grid_bits: smolfed_core::quantize::DEFAULT_BITS,
             devices_per_user: None,
             selection: None,
+            mechanism: MechanismName::default(),
+            separation: None,
+            participations: None,
+            family: None,
         }
     }
 }

@@ -55,20 +55,20 @@ impl CohortRule {
         if devices == 0 {
             return Err(bad_devices(ParamError::NoDevices));
         }
-        if self.max_participations.is_some() && self.scheme != SamplingScheme::Unsampled {
+        let is_unsampled = matches!(
+            self.scheme,
+            SamplingScheme::Unsampled | SamplingScheme::Rotation | SamplingScheme::Arrival
+        );
+        if self.max_participations.is_some() && !is_unsampled {
             return Err(CohortError::Unused(Part::MaxParticipations));
         }
         match (self.scheme, self.cohort_size, self.sampling_rate) {
             (_, Some(_), Some(_)) => Err(CohortError::TwoSizes),
             (SamplingScheme::Full, None, None) => Sampling::full(devices).map_err(bad_devices),
-            (SamplingScheme::Unsampled, None, None) => self.unsampled(),
-            (SamplingScheme::Full | SamplingScheme::Unsampled, Some(_), None) => {
-                Err(CohortError::Unused(Part::CohortSize))
+            (_, None, None) if is_unsampled => self.unsampled(),
+            (SamplingScheme::Uniform | SamplingScheme::Poisson, None, None) => {
+                Err(CohortError::Missing(Part::CohortSize))
             }
-            (SamplingScheme::Full | SamplingScheme::Unsampled, None, Some(_)) => {
-                Err(CohortError::Unused(Part::SamplingRate))
-            }
-            (_, None, None) => Err(CohortError::Missing(Part::CohortSize)),
             (SamplingScheme::Uniform, Some(size), None) => self.uniform(size),
             (SamplingScheme::Uniform, None, Some(rate)) => {
                 let size = sampling_rate(rate)?.get() * f64::from(devices);
@@ -83,6 +83,8 @@ impl CohortRule {
             (SamplingScheme::Poisson, None, Some(rate)) => {
                 Sampling::poisson(devices, sampling_rate(rate)?).map_err(bad_devices)
             }
+            (_, Some(_), None) => Err(CohortError::Unused(Part::CohortSize)),
+            (_, None, _) => Err(CohortError::Unused(Part::SamplingRate)),
         }
     }
 
@@ -131,7 +133,10 @@ pub(super) fn sampling(
         CohortError::Missing(Part::MaxParticipations) => ExperimentError::Range {
             key: "cohort.sampling",
             value: "\"unsampled\"".to_owned(),
-            expected: "\"uniform\", \"poisson\" or \"full\"".to_owned(),
+            expected:
+                "\"uniform\", \"poisson\" or \"full\", or with correlated noise \"rotation\" or \
+                       \"arrival\""
+                    .to_owned(),
         },
         CohortError::Missing(part) => ExperimentError::Missing {
             key: key(part),

@@ -10,6 +10,7 @@ use smolfed_core::smooth::{LaplacianSmoothing, NarrowSmoothing};
 use smolfed_core::train::{Clipping, LocalTraining};
 
 use super::cohort::sampling;
+use super::correlated::{self, Correlated};
 use crate::config::Config;
 use crate::config::check::{
     ExperimentError, at_least_one, contradiction, number, out_of_range, refuse,
@@ -20,11 +21,16 @@ use crate::privacy::plan::{BitNoise, NoiseAmount, PrivacyKeys};
 use crate::release::Encoding;
 use crate::server::adaptive::{AdaptiveClip, expected_cohort};
 use crate::server::keys::ServerKeys;
+use crate::source::attendance::Attendance;
 
 /// The parsed keys.
 pub(super) struct Keys {
-    /// How cohorts are drawn and accounted.
+    /// How cohorts are accounted.
     pub sampling: Sampling,
+    /// Who takes part in a round.
+    pub attendance: Attendance,
+    /// Correlated noise, if it is that.
+    pub correlated: Option<Correlated>,
     /// How updates become integers.
     pub encoding: Encoding,
     /// Local training in the first round.
@@ -46,7 +52,8 @@ impl Keys {
     /// [`ExperimentError`] for the first invalid key.
     pub fn parse(config: &Config, device_count: u32) -> Result<Self, ExperimentError> {
         names_a_directory(&config.name)?;
-        let sampling = sampling(&config.cohort, device_count)?;
+        let correlated = Correlated::parse(config)?;
+        let (sampling, attendance) = attendance(config, correlated.as_ref(), device_count)?;
         let adaptive = adaptive(&config.privacy, sampling)?;
         let encoding = encoding(&config.privacy, adaptive.as_ref())?;
         let (train, server) = (&config.train, &config.server);
@@ -92,6 +99,7 @@ impl Keys {
         )?;
         Ok(Self {
             sampling,
+            attendance,
             encoding,
             training,
             learning_rate_decay: decay,
@@ -104,11 +112,32 @@ impl Keys {
                 bit_noise: adaptive
                     .map(|_| bit_noise(&config.privacy, sampling))
                     .transpose()?,
-                ..privacy(&config.privacy, adaptive.as_ref(), device_count)?
+                ..privacy(
+                    &config.privacy,
+                    adaptive.as_ref(),
+                    correlated.as_ref(),
+                    device_count,
+                )?
             },
             adaptive,
+            correlated,
         })
     }
+}
+
+/// How cohorts are accounted, and who takes part.
+fn attendance(
+    config: &Config,
+    correlated: Option<&Correlated>,
+    device_count: u32,
+) -> Result<(Sampling, Attendance), ExperimentError> {
+    let Some(Correlated { strategy, .. }) = correlated else {
+        let sampling = sampling(&config.cohort, device_count)?;
+        return Ok((sampling, Attendance::Drawn(sampling)));
+    };
+    let sampling = correlated::sampling(strategy, device_count)?;
+    let attendance = correlated::attendance(&config.cohort, strategy, sampling, config.seed)?;
+    Ok((sampling, attendance))
 }
 
 /// How the clip norm changes; `None` if it does not.
@@ -174,10 +203,12 @@ fn encoding(
 fn privacy(
     privacy: &PrivacyConfig,
     adaptive: Option<&AdaptiveClip>,
+    correlated: Option<&Correlated>,
     device_count: u32,
 ) -> Result<PrivacyKeys, ExperimentError> {
     let trust = trust(privacy)?;
-    let (clip_norm, noise) = noise(privacy, adaptive)?;
+    let sensitivity = correlated.map(|of| of.strategy.sensitivity());
+    let (clip_norm, noise) = noise(privacy, adaptive, sensitivity.unwrap_or(1.0))?;
     let delta = privacy.delta.resolve(device_count);
     let max_epsilon = match privacy.max_epsilon {
         None => None,
@@ -208,10 +239,11 @@ fn trust(privacy: &PrivacyConfig) -> Result<TrustModel, ExperimentError> {
 }
 
 /// The clip norm (of the first round, if it changes), and how much noise there is, from whichever
-/// key says so.
+/// key says so. A noise std is relative to the sensitivity, in clip norms.
 fn noise(
     privacy: &PrivacyConfig,
     adaptive: Option<&AdaptiveClip>,
+    sensitivity: f64,
 ) -> Result<(Option<ClipNorm>, NoiseAmount), ExperimentError> {
     let (key, value) = match (adaptive, privacy.clip_norm.and_then(ClipNormSetting::fixed)) {
         (Some(adaptive), _) => (
@@ -252,7 +284,7 @@ fn noise(
         }
         (None, None, Some(value)) => {
             let clip_norm = clip_norm.ok_or(NoiseAmount::NO_CLIP_NORM)?;
-            NoiseMultiplier::from_noise_std(value, clip_norm)
+            NoiseMultiplier::from_noise_std(value / sensitivity, clip_norm)
                 .map_err(refuse("privacy.noise_std", value))?
         }
         (Some(_), Some(_), _) => return twice("privacy.epsilon", "privacy.noise_multiplier"),

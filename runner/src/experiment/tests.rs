@@ -1,5 +1,7 @@
 //! What an experiment refuses, and what it is built as.
 
+mod correlated;
+
 use super::*;
 use crate::config::Override;
 use crate::data::DataFolders;
@@ -176,7 +178,8 @@ fn schemes_and_trust_for_accounting_alone_are_refused() {
     for (config, sentence) in [
         (
             unsampled,
-            "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\"",
+            "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\", \
+             or with correlated noise \"rotation\" or \"arrival\"",
         ),
         (
             distributed,

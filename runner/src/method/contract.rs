@@ -12,7 +12,7 @@ use super::state::{Saved, StateError};
 use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
-use crate::release::{Contribution, Messages, Release, ReleaseDigest, Timing};
+use crate::release::{Admitted, Contribution, Messages, Release, ReleaseDigest, Timing};
 use crate::representation::Picture;
 use crate::task::Task;
 
@@ -131,6 +131,8 @@ pub struct Assignment<'a> {
     pub training: LocalTraining,
     /// What becomes of their updates.
     pub release: &'a Release,
+    /// The devices whose updates may enter the sum.
+    pub admitted: &'a Admitted,
     /// The root of all random streams.
     pub root: &'a Root,
     /// The shared parameters.

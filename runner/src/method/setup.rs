@@ -50,6 +50,17 @@ pub struct Setup<'a> {
 }
 
 impl Setup<'_> {
+    /// The share of the rounds in which a device takes part, on average or at most.
+    #[must_use]
+    pub fn participation_rate(&self) -> f64 {
+        match self.sampling {
+            Sampling::Unsampled {
+                max_participations, ..
+            } => (f64::from(max_participations) / f64::from(self.rounds)).min(1.0),
+            sampling => sampling.sampling_rate().unwrap_or(1.0),
+        }
+    }
+
     /// The model that predicts the labels or values of the data.
     ///
     /// # Errors

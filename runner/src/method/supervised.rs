@@ -62,7 +62,7 @@ impl Supervised {
     /// [`ExperimentError`] for the first invalid key.
     pub fn new(setup: &Setup<'_>, task: Task, effort: Effort) -> Result<Self, ExperimentError> {
         // As much as a device trains in the run, on average.
-        let rounds = f64::from(setup.rounds) * setup.sampling.sampling_rate().unwrap_or(1.0);
+        let rounds = f64::from(setup.rounds) * setup.participation_rate();
         let times = |work: u32| (rounds * f64::from(work)).round().max(1.0) as u32;
         let alone = match effort {
             Effort::Steps(steps) => {

@@ -1,7 +1,10 @@
 //! Noise and accounting of a run, configured before it starts.
 
+use std::sync::Arc;
+
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
 use smolfed_accounting::calibrate::{CalibrationError, Plan};
+use smolfed_accounting::correlated::Strategy;
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 use smolfed_accounting::selection::{Selection, Trials};
@@ -28,6 +31,8 @@ pub struct PrivacyPlan {
     pub spent: Vec<PrivacyEvent>,
     /// The sampler of the noise, in steps of the grid; `None` for no noise.
     pub noise: Option<DiscreteGaussian>,
+    /// How sums of rounds are combined before noise is added, where it is correlated.
+    pub strategy: Option<Arc<Strategy>>,
     /// The noise of an adaptive clip norm's two parts; `None` for a fixed clip norm, and without
     /// noise.
     pub split: Option<Split>,
@@ -127,6 +132,8 @@ pub struct Updates<'a> {
     pub keys: PrivacyKeys,
     /// How devices are drawn.
     pub sampling: Sampling,
+    /// How sums of rounds are combined before noise is added, where it is correlated.
+    pub strategy: Option<Arc<Strategy>>,
     /// How updates become integers.
     pub encoding: Encoding,
     /// How often a device releases something in a round.
@@ -139,6 +146,8 @@ pub struct Updates<'a> {
     pub trials: Option<Trials>,
     /// What other runs spent before.
     pub spent: &'a [PrivacyEvent],
+    /// Whether other runs may share the ledger.
+    pub is_ledger_shared: bool,
     /// What is released and not covered, a sentence each.
     pub uncovered: Vec<String>,
     /// What a reader of the statement must know in addition to its numbers.
@@ -180,17 +189,17 @@ impl PrivacyPlan {
     /// [`ExperimentError`] for the first invalid key.
     pub fn of_updates(updates: Updates<'_>) -> Result<Self, ExperimentError> {
         let keys = updates.keys;
-        let mechanism_without_noise = mechanism(NoiseMultiplier::NONE, updates.encoding);
         let event = PrivacyEvent {
             trust: keys.trust,
             releases: updates.timing.releases(),
-            ..PrivacyEvent::new(mechanism_without_noise, updates.sampling, 1)
+            ..updates.event_without_noise()?
         };
         let devices = keys.devices_per_user;
         let event = event.with_devices_per_user(devices);
         let event = event.map_err(refuse("privacy.devices_per_user", devices))?;
         let spent = of_unit(updates.spent, PrivacyUnit::Device);
-        let mut plan = Self::new(event, keys.delta, keys.accountant, spent);
+        let accountant = keys.accountant.or_else(|| updates.exact_accountant());
+        let mut plan = Self::new(event, keys.delta, accountant, spent);
         plan.clip_norm = keys.clip_norm;
         plan.budget = keys.max_epsilon;
         plan.side = updates.side;
@@ -201,6 +210,11 @@ impl PrivacyPlan {
         }
         plan.notes = updates.notes;
         plan.uncovered = updates.uncovered;
+        // Without a grid there is no noise to correlate.
+        let strategy = updates
+            .strategy
+            .filter(|_| updates.encoding.grid().is_some());
+        plan.strategy = strategy;
         let noise_multiplier = plan.noise_multiplier(keys.noise, updates.rounds)?;
         if event.releases == 0 {
             // Nothing is released: nothing needs noise.
@@ -213,7 +227,7 @@ impl PrivacyPlan {
                 value: value.to_string(),
                 reason,
             })?;
-        plan.event.mechanism = mechanism(noise_multiplier, updates.encoding);
+        plan.event.mechanism = plan.event.mechanism.with_noise_multiplier(noise_multiplier);
         if let Encoding::Clipped(grid) = updates.encoding {
             plan.cover(keys.bit_noise, grid.bits())?;
         }
@@ -226,7 +240,10 @@ impl PrivacyPlan {
     fn cover(&mut self, bit: Option<BitNoise>, bits: u32) -> Result<(), ExperimentError> {
         let total = self.multiplier();
         let Some(bit) = bit else {
-            self.noise = grid_noise(total, bits)?;
+            self.noise = match &self.strategy {
+                None => grid_noise(total, bits)?,
+                Some(strategy) => combination_noise(strategy, total, bits)?,
+            };
             return Ok(());
         };
         self.clip_norm = None;
@@ -262,6 +279,7 @@ impl PrivacyPlan {
             follows_others: !spent.is_empty(),
             spent,
             noise: None,
+            strategy: None,
             split: None,
             bit_noise: None,
             side: Vec::new(),
@@ -382,8 +400,8 @@ impl PrivacyPlan {
         self.multiplier().get() > 0.0
     }
 
-    /// Noise std ν on the sum (on each update with local trust), in units of the parameters; 0 if
-    /// the clip norm changes from round to round.
+    /// Noise std ν on the sum (on each update with local trust, on each release with correlated
+    /// noise), in units of the parameters; 0 if the clip norm changes from round to round.
     #[must_use]
     pub fn noise_std(&self) -> f64 {
         self.clip_norm
@@ -394,7 +412,11 @@ impl PrivacyPlan {
     #[must_use]
     pub fn noise_std_at(&self, clip_norm: ClipNorm) -> f64 {
         let of_updates = self.split.map_or(self.multiplier(), |split| split.update);
-        of_updates.noise_std(clip_norm)
+        let sensitivity = self
+            .strategy
+            .as_ref()
+            .map(|strategy| strategy.sensitivity());
+        of_updates.noise_std(clip_norm) * sensitivity.unwrap_or(1.0)
     }
 
     /// Whether devices add the noise themselves.
@@ -498,6 +520,10 @@ impl PrivacyPlan {
         }
         plan.repeated += rounds;
         plan.spent.extend(repeated);
+        if plan.accountant == Accountant::AnalyticGaussian && !plan.spent.is_empty() {
+            // More than one release.
+            plan.accountant = Accountant::tightest_for(&plan.spent);
+        }
         plan
     }
 
@@ -539,7 +565,11 @@ impl PrivacyPlan {
             if self.repeated > 0 || !uncovered.is_empty() {
                 statement = statement.without_proof();
             }
-            if done < planned && statement.epsilon.is_finite() {
+            // With correlated noise all rounds are one release, whose cost is a bound for any
+            // number of them, even one that depends on what was released (a filter: the shifts of
+            // the rounds that are not run are zero).
+            let is_one_release = matches!(self.event.mechanism, Mechanism::Correlated { .. });
+            if done < planned && statement.epsilon.is_finite() && !is_one_release {
                 let estimate = self.estimate_of(accountant, &all)?;
                 statement = statement.stopped_before(&estimate, &all);
             }
@@ -562,14 +592,36 @@ pub fn of_unit(events: &[PrivacyEvent], unit: PrivacyUnit) -> Vec<PrivacyEvent> 
     of_unit.copied().collect()
 }
 
-fn mechanism(noise_multiplier: NoiseMultiplier, encoding: Encoding) -> Mechanism {
-    match encoding {
-        Encoding::Clipped(grid) => Mechanism::DiscreteGaussian {
-            noise_multiplier,
-            grid_bits: grid.bits() as u8,
-        },
-        // Never with noise: that needs a clip norm.
-        Encoding::Unbounded => Mechanism::Gaussian { noise_multiplier },
+impl Updates<'_> {
+    /// The accountant of one Gaussian release, which a run with correlated noise is if nothing else
+    /// is counted with it.
+    fn exact_accountant(&self) -> Option<Accountant> {
+        let is_alone = self.side.is_empty() && self.spent.is_empty() && !self.is_ledger_shared;
+        let is_one_release = self.strategy.is_some() && self.encoding.grid().is_some();
+        (is_one_release && is_alone).then_some(Accountant::AnalyticGaussian)
+    }
+
+    /// What one round costs, but for its noise and its trust model.
+    fn event_without_noise(&self) -> Result<PrivacyEvent, ExperimentError> {
+        let noise_multiplier = NoiseMultiplier::NONE;
+        let mechanism = match (self.encoding, &self.strategy) {
+            (Encoding::Clipped(grid), Some(strategy)) => {
+                let (bits, devices) = (grid.bits() as u8, self.sampling.device_count());
+                let event = PrivacyEvent::correlated(strategy, noise_multiplier, bits, devices);
+                return match event {
+                    // Its rounds are charged one by one, and together are one release.
+                    Ok(event) => Ok(event.with_count(1)),
+                    Err(reason) => Err(refuse("data.devices", devices)(reason)),
+                };
+            }
+            (Encoding::Clipped(grid), None) => Mechanism::DiscreteGaussian {
+                noise_multiplier,
+                grid_bits: grid.bits() as u8,
+            },
+            // Never with noise: that needs a clip norm.
+            (Encoding::Unbounded, _) => Mechanism::Gaussian { noise_multiplier },
+        };
+        Ok(PrivacyEvent::new(mechanism, self.sampling, 1))
     }
 }
 
@@ -583,6 +635,20 @@ fn grid_noise(
         return Ok(None);
     }
     let steps = value * f64::from(bits).exp2();
+    Ok(Some(sampler("privacy.noise_multiplier", value, steps)?.0))
+}
+
+/// The sampler of std `z s 2^bits 256` steps of the finer grid, never less.
+fn combination_noise(
+    strategy: &Strategy,
+    noise_multiplier: NoiseMultiplier,
+    bits: u32,
+) -> Result<Option<DiscreteGaussian>, ExperimentError> {
+    let value = noise_multiplier.get();
+    if value <= 0.0 {
+        return Ok(None);
+    }
+    let steps = strategy.noise_steps(noise_multiplier, bits as u8);
     Ok(Some(sampler("privacy.noise_multiplier", value, steps)?.0))
 }
 

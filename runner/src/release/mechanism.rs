@@ -1,5 +1,6 @@
 //! How noise is added to what is released. A mechanism is one file and one variant here.
 
+pub mod correlated;
 mod independent;
 
 use smolfed_core::noise::DiscreteGaussian;
@@ -12,6 +13,9 @@ pub enum Mechanism {
     None,
     /// Fresh discrete Gaussian noise in every round, in steps of the grid.
     Independent(DiscreteGaussian),
+    /// Fresh discrete Gaussian noise on a combination of the sums of several rounds, in steps of
+    /// the finer grid of that: [`History::combine`](correlated::History::combine).
+    Correlated(DiscreteGaussian),
 }
 
 impl Mechanism {
@@ -20,7 +24,7 @@ impl Mechanism {
     pub const fn sampler(&self) -> Option<&DiscreteGaussian> {
         match self {
             Self::None => None,
-            Self::Independent(sampler) => Some(sampler),
+            Self::Independent(sampler) | Self::Correlated(sampler) => Some(sampler),
         }
     }
 
@@ -28,7 +32,7 @@ impl Mechanism {
     pub(super) fn cover(&self, sum: &mut [i64], root: &Root, purpose: Purpose, number: u32) {
         match self {
             Self::None => {}
-            Self::Independent(sampler) => {
+            Self::Independent(sampler) | Self::Correlated(sampler) => {
                 independent::add_noise(sum, sampler, root, purpose, number);
             }
         }

@@ -2,6 +2,7 @@
 
 use smolfed_core::stream::Root;
 
+use super::admission::Admitted;
 use super::received::ReceivedUpdate;
 use super::settings::Release;
 
@@ -11,6 +12,9 @@ pub struct PrivateSum {
     integers: Vec<i64>,
     /// The sum of the bits of adaptive clipping, in steps of their grid.
     bits: i64,
+    /// How many times finer the integers are than the grid of the updates: 1, but for combinations
+    /// of several sums.
+    fineness: i64,
 }
 
 impl std::fmt::Debug for PrivateSum {
@@ -26,11 +30,22 @@ impl PrivateSum {
         Self {
             integers: vec![0; length],
             bits: 0,
+            fineness: 1,
         }
     }
 
     pub(super) fn integers_mut(&mut self) -> &mut [i64] {
         &mut self.integers
+    }
+
+    /// The same with a combination of this sum and earlier ones in its place, still private, whose
+    /// integers are `fineness` times finer.
+    pub(super) fn combined(self, integers: Vec<i64>, fineness: i64) -> Self {
+        Self {
+            integers,
+            fineness,
+            ..self
+        }
     }
 
     pub(super) fn bits_mut(&mut self) -> &mut i64 {
@@ -46,8 +61,11 @@ impl PrivateSum {
     }
 
     /// Adds what a real device sent. With noise of the device's own the values may wrap around, as
-    /// they do there.
-    pub fn add_received(&mut self, update: &ReceivedUpdate) {
+    /// they do there. Of a device that may not take part, nothing is added.
+    pub fn add_received(&mut self, device: u32, update: &ReceivedUpdate, admitted: &Admitted) {
+        if !admitted.has(device) {
+            return;
+        }
         for (sum, q) in self.integers.iter_mut().zip(update.integers()) {
             *sum = sum.wrapping_add(*q);
         }
@@ -88,7 +106,8 @@ impl PrivateSum {
         }
         Released {
             integers: self.integers,
-            step: release.step(at.learning_rate),
+            estimate: None,
+            step: release.step(at.learning_rate) / self.fineness as f64,
             noise_std: release.noise_std_of_sum(at.learning_rate, at.cohort_size),
             cohort_size: at.cohort_size,
             unclipped_excess: release.bit.map(|bit| bit.value(self.bits)),
@@ -111,6 +130,9 @@ pub struct ReleaseAt {
 #[derive(Clone, Debug)]
 pub struct Released {
     integers: Vec<i64>,
+    /// The sum, in units of the parameters, where the integers are something from which it was
+    /// estimated.
+    estimate: Option<Vec<f64>>,
     step: f64,
     noise_std: f64,
     cohort_size: usize,
@@ -140,7 +162,24 @@ impl Released {
     /// Coordinates.
     #[must_use]
     pub fn length(&self) -> usize {
-        self.integers.len()
+        let estimate = self.estimate.as_ref().map(Vec::len);
+        estimate.unwrap_or(self.integers.len())
+    }
+
+    /// What was released, in units of the parameters.
+    pub(super) fn values(&self) -> Vec<f64> {
+        let value = |q: &i64| *q as f64 * self.step;
+        self.integers.iter().map(value).collect()
+    }
+
+    /// The same with an estimate of the sum, whose noise has a std of `ratio` times that of what
+    /// was released.
+    pub(super) fn estimated(self, estimate: Vec<f64>, ratio: f64) -> Self {
+        Self {
+            estimate: Some(estimate),
+            noise_std: self.noise_std * ratio,
+            ..self
+        }
     }
 
     pub(super) fn integers(&self) -> &[i64] {
@@ -154,7 +193,13 @@ impl Released {
     /// The noisy sum over `denominator`, in units of the parameters.
     #[must_use]
     pub fn over(&self, denominator: f64) -> Vec<f32> {
-        scaled(&self.integers, self.step, denominator)
+        match &self.estimate {
+            None => scaled(&self.integers, self.step, denominator),
+            Some(estimate) => {
+                let scale = |x: &f64| (*x / denominator) as f32;
+                estimate.iter().map(scale).collect()
+            }
+        }
     }
 }
 
@@ -203,6 +248,7 @@ impl Released {
     pub(crate) fn for_test(integers: &[i64], step: f64, cohort_size: usize) -> Self {
         Self {
             integers: integers.to_vec(),
+            estimate: None,
             step,
             noise_std: 0.0,
             cohort_size,

@@ -275,8 +275,10 @@ fn the_bit_has_noise_of_its_own_under_either_trust_model() {
 #[test]
 fn what_devices_sent_is_in_the_sum_with_its_bits() {
     let mut sum = PrivateSum::zero(2);
-    for (integers, bit) in [(vec![5, -7], 64), (vec![1, 1], -64), (vec![0, 2], 64)] {
-        sum.add_received(&ReceivedUpdate::from(integers).with_bit(bit));
+    let received = [(vec![5, -7], 64), (vec![1, 1], -64), (vec![0, 2], 64)];
+    for (device, (integers, bit)) in (0..).zip(received) {
+        let update = ReceivedUpdate::from(integers).with_bit(bit);
+        sum.add_received(device, &update, &Admitted::All);
     }
     assert_eq!((sum.integers(), sum.bits()), (&[6, -4][..], 64));
 }

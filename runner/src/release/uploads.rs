@@ -9,6 +9,7 @@ use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
 
+use super::admission::{Admitted, REASON};
 use super::bit::ClipBit;
 use super::contribution::Contribution;
 use super::encoding::Encoding;
@@ -52,6 +53,8 @@ pub struct Uploads<'a> {
     /// What the local steps of a device released.
     sent: Vec<i64>,
     sum: PrivateSum,
+    /// Whose updates may enter the sum.
+    admitted: &'a Admitted,
 }
 
 impl<'a> Uploads<'a> {
@@ -68,7 +71,14 @@ impl<'a> Uploads<'a> {
             noised: Vec::new(),
             sent: vec![0; if sends_steps { length } else { 0 }],
             sum: PrivateSum::zero(length),
+            admitted: &Admitted::All,
         }
+    }
+
+    /// The same for a round in which only these devices may take part.
+    #[must_use]
+    pub fn admitting(self, admitted: &'a Admitted) -> Self {
+        Self { admitted, ..self }
     }
 
     /// The sum of what the devices sent.
@@ -85,6 +95,10 @@ impl<'a> Uploads<'a> {
         samples: usize,
         train: impl FnOnce(&mut Contribution<'_>) -> Result<TrainReport, String>,
     ) -> Outcome {
+        if !self.admitted.has(device) {
+            let reason = REASON.to_owned();
+            return Outcome::LeftOut { reason };
+        }
         match self.send(device, samples, train) {
             Ok(report) => Outcome::Trained(report),
             Err(reason) => {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::correlated;
 use super::curves;
 use super::input::ReportInput;
 use super::page::{Column, Figure, details, grid, paragraph, section, table};
@@ -44,6 +45,7 @@ const FIELDS: [(&str, &str); 25] = [
 /// The section.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let mut cards: Vec<String> = curves::epsilon(input).into_iter().collect();
+    cards.extend(correlated::figures_of(input));
     if !input.statements.is_empty() {
         cards.push(figures(&input.statements));
     }

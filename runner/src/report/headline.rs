@@ -167,7 +167,8 @@ fn cohort(input: &ReportInput) -> String {
         SamplingScheme::Uniform => "a fixed number, drawn at random",
         SamplingScheme::Poisson => "each one by chance (Poisson)",
         SamplingScheme::Full => "all of them in every round",
-        SamplingScheme::Unsampled => "those that are available",
+        SamplingScheme::Unsampled | SamplingScheme::Arrival => "those that are available",
+        SamplingScheme::Rotation => "all of them in turn",
     };
     let devices = input.statements.first().map(|statement| statement.devices);
     let drawn = input.records.iter().map(|record| record.cohort as u64);

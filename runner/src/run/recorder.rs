@@ -153,7 +153,9 @@ impl<'a> RunRecorder<'a> {
     /// [`SaveError`].
     pub fn save(&self, training: &mut Training<'_>) -> Result<(), SaveError> {
         self.metrics.sync()?;
-        let method = training.learner_mut().save(&self.run)?;
+        let mut method = training.learner_mut().save(&self.run)?;
+        let is_simulation = training.experiment().release.is_simulation;
+        training.history().save(&mut method, is_simulation);
         let round = training.round();
         self.dir.save_checkpoint(&Checkpoint {
             round,

@@ -1,6 +1,5 @@
 //! What the server does with the noisy sum, from the configuration.
 
-use smolfed_accounting::Sampling;
 use smolfed_core::params::LearningRate;
 use smolfed_core::smooth::LaplacianSmoothing;
 
@@ -11,6 +10,7 @@ use crate::config::check::{ExperimentError, contradiction};
 use crate::config::cohort::Denominator;
 use crate::config::server::ServerConfig;
 use crate::method::contract::Method;
+use crate::source::attendance::Attendance;
 use crate::task::Task;
 
 /// The keys of `[server]` that are numbers, in the types that are used.
@@ -31,11 +31,11 @@ impl ServerKeys {
         self,
         config: &Config,
         method: &dyn Method,
-        sampling: Sampling,
+        attendance: &Attendance,
+        device_count: u32,
     ) -> Result<ServerStep, ExperimentError> {
-        let devices = f64::from(sampling.device_count());
-        let expected = sampling.sampling_rate().unwrap_or(1.0) * devices;
-        let expected = method.denominator(expected, devices);
+        let devices = f64::from(device_count);
+        let expected = method.denominator(attendance.expected_size(), devices);
         Ok(ServerStep {
             denoiser: self.denoiser(&config.server, method.task())?,
             learning_rate: self.learning_rate,

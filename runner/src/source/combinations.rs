@@ -1,5 +1,7 @@
 //! Which methods run over which sources: every method over every source, except for those of one
-//! table; and which ways to scale features.
+//! table; which ways to scale features; and what goes with correlated noise.
+
+use smolfed_accounting::correlated::Shape;
 
 use crate::method::MethodName;
 
@@ -40,5 +42,66 @@ pub const fn refusal_of_private_scale(source: SourceName) -> Option<&'static str
     match source {
         SourceName::Fleet => Some(NO_MOMENTS),
         SourceName::Replay => None,
+    }
+}
+
+/// A setting that does not go with correlated noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// Cohorts that are drawn at random.
+    Sampled,
+    /// Devices that add their own noise.
+    LocalTrust,
+    /// A clip norm that changes.
+    AdaptiveClipNorm,
+    /// A release in each local step.
+    EachStep,
+    /// Nothing is released.
+    NothingSent,
+    /// One participant in every round.
+    OneParticipant,
+    /// Correlation matrices beside the updates.
+    Matrices,
+}
+
+/// Why a setting does not go with correlated noise, and what does.
+#[must_use]
+pub const fn refusal_of_correlated(setting: Setting) -> &'static str {
+    match setting {
+        Setting::Sampled => {
+            "correlated noise is for devices that are not drawn at random: set `cohort.sampling` \
+             to \"rotation\", \"arrival\" or \"full\""
+        }
+        Setting::LocalTrust => {
+            "the server combines the sums of several rounds before it adds noise, so that it must \
+             be trusted: set `privacy.trust` to \"central\""
+        }
+        Setting::AdaptiveClipNorm => {
+            "sums of rounds with different clip norms are on different grids and cannot be \
+             combined: give a number"
+        }
+        Setting::EachStep => {
+            "correlated noise covers one release in a round: set `personalise.noise` to \
+             \"each-round\""
+        }
+        Setting::NothingSent => "the devices of this method send nothing that noise could cover",
+        Setting::OneParticipant => "this method has one participant, in every round",
+        Setting::Matrices => {
+            "devices send their correlation matrices to each other, with noise of their own in \
+             every round: use method \"fedavg-sc\""
+        }
+    }
+}
+
+/// Why a server that forgets earlier sums when it restarts cannot have noise of this shape; `None`
+/// if it can.
+#[must_use]
+pub const fn refusal_of_restart(shape: &Shape) -> Option<&'static str> {
+    match shape {
+        Shape::Toeplitz(_) => None,
+        Shape::Tree(_) => Some(
+            "a server that restarts cannot go on with the open nodes of a tree: choose another \
+             `privacy.family`",
+        ),
     }
 }

@@ -1,8 +1,8 @@
 //! What a source is.
 
-use smolfed_accounting::Sampling;
 use smolfed_core::stream::Root;
 
+use super::attendance::Attendance;
 use crate::fleet::keys::KeysError;
 use crate::method::contract::{Assignment, Learner};
 use crate::method::state::StateError;
@@ -32,15 +32,15 @@ pub struct CohortSum {
 /// Where devices are. With every source, a device that was drawn but has no update contributes zero
 /// to the sum and changes nothing else.
 pub trait Source {
-    /// Draws the cohort of a round by the accounted sampling scheme. `None` if the round was
-    /// already charged in the ledger but interrupted: its random streams may have been used and
-    /// must not be used for another sum.
+    /// The cohort of a round, drawn by the accounted sampling scheme or by a timetable. `None` if
+    /// the round was already charged in the ledger but interrupted: its random streams may have
+    /// been used and must not be used for another sum.
     ///
     /// # Errors
     /// [`SourceError`] if the round cannot take place.
     fn draw(
         &mut self,
-        sampling: &Sampling,
+        attendance: &Attendance,
         root: &Root,
         round: u32,
     ) -> Result<Option<Draw>, SourceError>;

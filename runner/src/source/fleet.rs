@@ -5,14 +5,13 @@
 
 pub mod terms;
 
-use smolfed_accounting::Sampling;
 use smolfed_core::bit::BitRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::wire::message::Invitation;
 
+use super::attendance::Attendance;
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use super::participation::Participation;
-use super::sampling::draw_cohort;
 use super::simulated::train_cohort;
 use crate::data::federation::Federation;
 use crate::fleet::coordinator::Coordinator;
@@ -20,6 +19,7 @@ use crate::fleet::exchange::{ExchangeOutcome, Offer};
 use crate::fleet::peer::Terms;
 use crate::method::contract::{Assignment, Learner};
 use crate::release::Outcome;
+use crate::release::admission::REASON;
 use crate::run::records::RecordFile;
 
 /// Real devices among simulated ones.
@@ -92,7 +92,7 @@ impl<'a> Fleet<'a> {
 impl Source for Fleet<'_> {
     fn draw(
         &mut self,
-        sampling: &Sampling,
+        attendance: &Attendance,
         root: &Root,
         round: u32,
     ) -> Result<Option<Draw>, SourceError> {
@@ -106,7 +106,7 @@ impl Source for Fleet<'_> {
             })?;
             return Ok(None);
         }
-        let cohort = draw_cohort(sampling, root, number);
+        let cohort = attendance.cohort(root, round, number);
         Ok(Some(Draw { number, cohort }))
     }
 
@@ -127,7 +127,10 @@ impl Source for Fleet<'_> {
             invitation,
             model: assignment.global.to_vec(),
         };
-        let (mut answers, trained) = self.fleet.round(offer, cohort, || {
+        // Nobody is asked too early; the device would decline.
+        let is_asked = |device: &u32| assignment.admitted.has(*device);
+        let asked: Vec<u32> = cohort.iter().copied().filter(is_asked).collect();
+        let (mut answers, trained) = self.fleet.round(offer, &asked, || {
             train_cohort(assignment, learner, federation, &simulated)
         })?;
         let mut trained = trained?;
@@ -141,9 +144,16 @@ impl Source for Fleet<'_> {
         let mut outcomes = Vec::with_capacity(cohort.len());
         for device in cohort {
             match answers.remove(device) {
+                None if self.fleet.has(*device) => {
+                    let reason = REASON.to_owned();
+                    record.missing.insert(*device, reason.clone());
+                    outcomes.push(Outcome::LeftOut { reason });
+                }
                 None => outcomes.extend(simulated.next()),
                 Some(ExchangeOutcome::Answered(update)) => {
-                    trained.sum.add_received(&update);
+                    trained
+                        .sum
+                        .add_received(*device, &update, assignment.admitted);
                     record.answered.push(*device);
                     outcomes.push(Outcome::Answered);
                 }

@@ -1,17 +1,18 @@
 //! Simulated devices that take part as a record says: the run ends with the same model if the
 //! random streams are the same.
 
-use smolfed_accounting::Sampling;
 use smolfed_core::stream::Root;
 
-use super::combinations::{SourceName, refusal};
+use super::attendance::Attendance;
+use super::combinations::{SourceName, refusal, refusal_of_restart};
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use super::participation::Participation;
 use super::simulated::train_cohort;
-use crate::config::Config;
 use crate::data::federation::Federation;
+use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner};
 use crate::release::Outcome;
+use crate::release::admission::Admissions;
 
 /// Simulated devices that take part as a record says.
 #[derive(Debug)]
@@ -29,8 +30,9 @@ impl<'a> Replayed<'a> {
     pub fn new(
         federation: &'a Federation,
         rounds: Vec<Participation>,
-        config: &Config,
+        experiment: &Experiment,
     ) -> Result<Self, String> {
+        let config = &experiment.config;
         if let Some(reason) = refusal(SourceName::Replay, config.method) {
             let name = config.method.name();
             return Err(format!("\"{name}\" cannot repeat one: {reason}"));
@@ -49,6 +51,23 @@ impl<'a> Replayed<'a> {
         if found < needed as usize {
             return Err(format!("it has {found} rounds, but `rounds` is {needed}"));
         }
+        if let Some(strategy) = &experiment.privacy.strategy {
+            let burned = rounds.iter().any(|record| record.burned);
+            if let Some(reason) = refusal_of_restart(strategy.shape()).filter(|_| burned) {
+                return Err(format!(
+                    "one of its rounds was burned by a restart: {reason}"
+                ));
+            }
+            let allowed = strategy.participation();
+            let cohorts = rounds.iter().map(|record| record.cohort.as_slice());
+            if let Some((round, device)) = Admissions::first_breach(allowed, cohorts) {
+                let (k, b) = (allowed.participations(), allowed.separation());
+                return Err(format!(
+                    "device {device} takes part in round {round}, too early or once too often for \
+                     correlated noise with `privacy.separation` {b} and at most {k} participations"
+                ));
+            }
+        }
         Ok(Self { federation, rounds })
     }
 
@@ -58,7 +77,7 @@ impl<'a> Replayed<'a> {
 }
 
 impl Source for Replayed<'_> {
-    fn draw(&mut self, _: &Sampling, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
+    fn draw(&mut self, _: &Attendance, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
         let record = self.record(round).filter(|record| !record.burned);
         Ok(record.map(|record| Draw {
             number: record.number,

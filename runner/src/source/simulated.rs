@@ -6,11 +6,10 @@
 //! draw comes from the device's own stream: one thread and eight give the same bits.
 
 use rayon::prelude::*;
-use smolfed_accounting::Sampling;
 use smolfed_core::stream::Root;
 
+use super::attendance::Attendance;
 use super::contract::{CohortSum, Draw, Source, SourceError};
-use super::sampling::draw_cohort;
 use crate::data::federation::Federation;
 use crate::method::contract::{Assignment, Learner};
 use crate::method::state::StateError;
@@ -23,13 +22,13 @@ pub struct Simulated<'a>(pub &'a Federation);
 impl Source for Simulated<'_> {
     fn draw(
         &mut self,
-        sampling: &Sampling,
+        attendance: &Attendance,
         root: &Root,
         round: u32,
     ) -> Result<Option<Draw>, SourceError> {
         Ok(Some(Draw {
             number: round,
-            cohort: draw_cohort(sampling, root, round),
+            cohort: attendance.cohort(root, round, round),
         }))
     }
 
@@ -63,9 +62,10 @@ pub fn train_cohort(
             release,
             root,
             number,
+            admitted,
             ..
         } = assignment;
-        let mut uploads = Uploads::new(release, root, *number, length);
+        let mut uploads = Uploads::new(release, root, *number, length).admitting(admitted);
         let mut trainer = trained.trainer(assignment);
         let train = |device: &u32| {
             let samples = federation.sample_count(*device);

@@ -9,7 +9,7 @@ use crate::data::{DataFolders, Federation};
 use crate::evaluation::devices::Which;
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner, View};
-use crate::release::{Mechanism, Outcome, Release};
+use crate::release::{Admitted, Mechanism, Outcome, Release};
 use crate::run::{self, Control};
 use crate::source::CohortSum;
 use crate::source::simulated::train_cohort;
@@ -49,6 +49,7 @@ fn collect(
     let assignment = Assignment {
         training: experiment.training_in(round),
         release,
+        admitted: &Admitted::All,
         root: &Root::from_seed(experiment.config.seed),
         global,
         round,

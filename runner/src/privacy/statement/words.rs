@@ -204,11 +204,13 @@ impl PrivacyStatement {
             SamplingScheme::Full => {
                 format!("all {devices} devices take part in {every_round}")
             }
-            SamplingScheme::Unsampled => format!(
-                "no device takes part in more than {} of {rounds} rounds; when it takes part \
+            SamplingScheme::Unsampled | SamplingScheme::Rotation | SamplingScheme::Arrival => {
+                format!(
+                    "no device takes part in more than {} of {rounds} rounds; when it takes part \
                  need not be random, but must not depend on its data",
-                self.max_participations.map_or(rounds, u64::from)
-            ),
+                    self.max_participations.map_or(rounds, u64::from)
+                )
+            }
         };
         // Writing to a String cannot fail.
         if let Some(releases) = self.releases_per_round {

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::data::{DataConfig, DataFolders};
 use crate::evaluation::samples::evaluate;
 use crate::experiment::Experiment;
-use crate::release::{Channel, Encoding, Fault, Mechanism, Outcome, Release, Timing};
+use crate::release::{Admitted, Channel, Encoding, Fault, Mechanism, Outcome, Release, Timing};
 
 const SEED: u64 = 11;
 
@@ -96,6 +96,7 @@ fn train_from(parameter: f32, ask: &Ask, cohort: &[u32]) -> Found {
     let assignment = Assignment {
         training: ask.training,
         release: &release,
+        admitted: &Admitted::All,
         root: &Root::from_seed(ask.seed),
         global: &vec![parameter; experiment.task().parameter_count()],
         round: 2,
