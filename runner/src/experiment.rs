@@ -123,20 +123,8 @@ impl Experiment {
         let setup = setup(&config, federation, sampling, spent, &origin);
         let method = build(&setup)?;
         let training = method.adapt(keys.training);
-        if keys.adaptive.is_some() {
-            can_adapt(&*method)?;
-        }
-        if let Some(correlated) = correlated {
-            correlated.fits(&*method, &keys.attendance, keys.encoding)?;
-        }
         let scale_release = ScaleRelease::new(federation, &keys.privacy, sampling)?;
-        if scale_release.is_some() && method.timing() == Timing::Never {
-            return Err(contradiction(
-                "`data.scale` = \"private\"",
-                "a method whose devices send nothing",
-                "give `data.scale` constants",
-            ));
-        }
+        go_together(&*method, &keys, scale_release.is_some())?;
         let trial = Trial::new(
             &config,
             federation,
@@ -298,6 +286,28 @@ impl Experiment {
             ..self.training
         }
     }
+}
+
+/// Refuses a method that cannot have what the keys ask for.
+fn go_together(
+    method: &dyn Method,
+    keys: &Keys,
+    has_private_scale: bool,
+) -> Result<(), ExperimentError> {
+    if keys.adaptive.is_some() {
+        can_adapt(method)?;
+    }
+    if let Some(correlated) = &keys.correlated {
+        correlated.fits(method, &keys.attendance, keys.encoding)?;
+    }
+    if has_private_scale && method.timing() == Timing::Never {
+        return Err(contradiction(
+            "`data.scale` = \"private\"",
+            "a method whose devices send nothing",
+            "give `data.scale` constants",
+        ));
+    }
+    Ok(())
 }
 
 /// What becomes of the devices' updates.
