@@ -190,6 +190,11 @@ fn what_cannot_be_selected_in_private_is_refused() {
         &grid("\"privacy.selection.mean\" = [2, 3]"),
         &["part of the selection"],
     );
+    // One number of trials is drawn: no candidate may state another distribution.
+    with(
+        &grid("\"privacy.selection\" = [{ mean = 100.0, seeded = true }, { mean = 2.0 }]"),
+        &["part of the selection"],
+    );
     let twice = grid(clip) + "[sweep.grid]\n\"privacy.clip_norm\" = [1, 2]\n";
     with(&twice, &["leave it to one of them"]);
 

@@ -362,11 +362,11 @@ fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, 
     };
     let of_cells = keys(cells);
     for key in keys(&drawn) {
-        let reason = if of_cells.contains(&key) {
+        let reason = if of_cells.iter().any(|other| overlap(&key, other)) {
             "is set by the grid or a variant of the sweep as well: leave it to one of them"
-        } else if key.starts_with("data.") {
+        } else if overlap(&key, "data") {
             "cannot be selected: all trials are on the same data"
-        } else if key.starts_with("privacy.selection.") {
+        } else if overlap(&key, "privacy.selection") {
             "cannot be selected: it is part of the selection"
         } else {
             continue;
@@ -381,6 +381,12 @@ fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, 
             format!("has more than {MAX_RUNS} candidates"),
         )),
     }
+}
+
+/// Whether one of two dotted keys is the other, or a table that it is in.
+fn overlap(one: &str, other: &str) -> bool {
+    let mut pairs = one.split('.').zip(other.split('.'));
+    pairs.all(|(one, other)| one == other)
 }
 
 /// The variants first, then the grid in the order of the file, of the table `at`.

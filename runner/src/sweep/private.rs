@@ -95,9 +95,12 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
         .iter()
         .map(experiment)
         .collect::<Result<_, _>>()?;
+    // The whole table of the selection: there is one number of trials, so that every candidate has
+    // to state the distribution that it is drawn from, and whether it is drawn in secret.
     let cost = |experiment: &Experiment| {
         let events = experiment.privacy.events_of(experiment.config.rounds);
-        (events, experiment.privacy.delta)
+        let selection = experiment.config.privacy.selection.clone();
+        (events, experiment.privacy.delta, selection)
     };
     // Otherwise the mixture of the candidates costs more, at each order, than the largest of them
     // at its best order.
@@ -105,8 +108,9 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
     match pairs.all(|(one, other)| cost(one) == cost(other)) {
         true => Ok(experiments),
         false => Err(
-            "the candidates of `sweep.private` differ in rounds, cohorts, noise or delta, and so \
-             in what a trial costs: compare them in selections of their own, by `sweep.grid`"
+            "the candidates of `sweep.private` differ in rounds, cohorts, noise, delta or \
+             `privacy.selection`, and so in what the selection costs: compare them in selections \
+             of their own, by `sweep.grid`"
                 .to_owned(),
         ),
     }

@@ -1,6 +1,7 @@
 //! Private selection: the chosen trial is the best and alone remains; what it states is verified.
 
 use super::*;
+use crate::config::privacy::{SelectionConfig, TrialsName};
 use crate::data::DataFolders;
 use crate::privacy::origin::Origin;
 use crate::run::verify::verify;
@@ -174,6 +175,29 @@ fn candidates_that_cost_differently_are_refused() {
     configs[1].rounds = 2;
     configs[1].privacy.noise_multiplier = Some(21.0);
     assert!(experiments(&configs, &federation).is_err());
+}
+
+/// One number of trials is drawn for all candidates: each must state the distribution that it comes
+/// from, and whether it is secret.
+#[test]
+fn candidates_of_different_numbers_of_trials_are_refused() {
+    let (configs, federation) = candidates(&[0.1, 0.5], &[]);
+    let changes: [fn(&mut SelectionConfig); 4] = [
+        |selection| selection.mean = 100.0,
+        |selection| selection.shape = Some(0.0),
+        |selection| selection.trials = TrialsName::Poisson,
+        |selection| selection.seeded = false,
+    ];
+    for change in changes {
+        let mut configs = configs.clone();
+        let selection = configs[1].privacy.selection.as_mut().unwrap();
+        change(selection);
+        if selection.trials == TrialsName::Poisson {
+            selection.shape = None;
+        }
+        let error = experiments(&configs, &federation).unwrap_err();
+        assert!(error.contains("or `privacy.selection`"), "{error}");
+    }
 }
 
 /// A Poisson number of mean 2 is 0 in one of seven selections: the initial model is the result
