@@ -133,14 +133,14 @@ fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
     assert!(
         notes("a")
             .unwrap()
-            .contains("came from the operating system")
+            .contains("from the operating system")
     );
     let seeded = "--set privacy.selection.seeded=true";
     assert_eq!(
         model("c", seeded),
         model("d", &format!("{seeded} --threads 1"))
     );
-    assert!(notes("c").unwrap().contains("drawn from the known seed 3"));
+    assert!(notes("c").unwrap().contains("from the known seed 3"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::*;
 use crate::config::privacy::{SelectionConfig, TrialsName};
 use crate::data::DataFolders;
 use crate::privacy::origin::Origin;
+use crate::run::RunResult;
 use crate::run::verify::verify;
 
 const SELECTION: &str = r#"
@@ -169,7 +170,7 @@ fn candidates_that_cost_differently_are_refused() {
     configs[1].rounds = 3;
     let error = experiments(&configs, &federation).unwrap_err();
     assert!(
-        error.contains("differ in rounds, cohorts, noise or delta"),
+        error.contains("differ in rounds, cohorts, noise, delta"),
         "{error}"
     );
     configs[1].rounds = 2;
@@ -233,4 +234,33 @@ fn no_trial_gives_the_initial_model() {
     assert!(figures.figures[&Metric::TestAccuracy] < 0.2, "{figures:?}");
     assert_eq!(figures.rounds, 0);
     assert!(selected.privacy[0].selection.is_some());
+}
+
+/// On the same data, so that all that differs comes from the streams: cohorts in the numbers of
+/// devices of the rounds, noise in the released scores and model.
+#[test]
+fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
+    let (configs, federation) = candidates(&[0.5], &["rounds=6"]);
+    let run = |seed| {
+        let trial = Trial {
+            candidate: 0,
+            seed: 11,
+        };
+        let config = Config {
+            seed,
+            ..with_seed(&configs[0], trial)
+        };
+        let experiment = Experiment::new(config, &federation).unwrap();
+        run_to_the_end(&experiment, &federation, None).unwrap()
+    };
+    let [one, other, again] = [5, 6, 5].map(run);
+    let cohorts = |result: &RunResult| -> Vec<usize> {
+        result.records.iter().map(|record| record.cohort).collect()
+    };
+    let score = |result: &RunResult| result.records.last().unwrap().score;
+    assert_ne!(cohorts(&one), cohorts(&other));
+    assert_ne!(score(&one), score(&other));
+    assert_ne!(one.model, other.model);
+    assert_eq!((cohorts(&one), score(&one)), (cohorts(&again), score(&again)));
+    assert_eq!(one.model, again.model);
 }
