@@ -68,6 +68,15 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     );
     let results = read("out/results.jsonl");
     assert_eq!(results.lines().count(), 1, "{results}");
+    // Nothing tells how long the selection took.
+    assert!(results.contains("\"seconds\":0.0"), "{results}");
+    let time = |name: &str| {
+        let metadata = std::fs::metadata(place.path(name)).unwrap();
+        metadata.modified().unwrap()
+    };
+    for name in ["chosen", "chosen/config.toml", "results.jsonl", "table.md"] {
+        assert_eq!(time("out"), time(&format!("out/{name}")), "{name}");
+    }
 
     // Target, statement, metrics and the table say the same epsilon; one trial costs less.
     let statements: Value = serde_json::from_str(&read("out/chosen/privacy.json")).unwrap();
@@ -130,11 +139,7 @@ fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
     let notes =
         |out: &str| std::fs::read_to_string(place.path(format!("{out}/chosen/privacy.json")));
     assert_ne!(model("a", ""), model("b", ""));
-    assert!(
-        notes("a")
-            .unwrap()
-            .contains("from the operating system")
-    );
+    assert!(notes("a").unwrap().contains("from the operating system"));
     let seeded = "--set privacy.selection.seeded=true";
     assert_eq!(
         model("c", seeded),

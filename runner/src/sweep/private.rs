@@ -17,7 +17,6 @@
 
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::time::Instant;
 
 use rand_core::Rng;
 use smolfed_core::stream::{Purpose, Root, StreamId, below};
@@ -33,6 +32,9 @@ use crate::experiment::Experiment;
 use crate::report;
 use crate::round::{RoundRecord, Start};
 use crate::run::directory::RunDir;
+
+/// The time of a selection tells how many trials there were: its record has none.
+const NO_TIME: f64 = 0.0;
 
 /// A trial: a candidate by its number, and the seed of its cohorts, noise and score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +177,6 @@ fn write(
     federation: &Federation,
     out: &Path,
 ) -> Result<Trained, String> {
-    let started = Instant::now();
     let config = with_seed(&candidate.config, trial);
     // Built anew, so that its statement names its own seed.
     let experiment = Experiment::new(config, federation).map_err(|error| error.to_string())?;
@@ -185,8 +186,7 @@ fn write(
         return Err("the chosen trial did not release the same when it was run again".to_owned());
     }
     report::write(&dir).map_err(|error| error.to_string())?;
-    // The time of the others would tell how many there were.
-    Ok(Trained::new(result, started.elapsed().as_secs_f64()))
+    Ok(Trained::new(result, NO_TIME))
 }
 
 /// The result of no trial: the initial model, which depends on no data.
@@ -204,7 +204,7 @@ fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained
             figures: Metric::of_round(&record),
         }],
         privacy: statements.map_err(|error| error.to_string())?,
-        seconds: 0.0,
+        seconds: NO_TIME,
     })
 }
 

@@ -171,7 +171,9 @@ fn candidates_share_the_data_and_the_selection() {
         refusal(&format!("{more}[sweep.private.grid]\n{grid}\n"))
     };
     for key in ["data", "data.devices"] {
-        let error = private(&format!("\"{key}\" = [{{ devices = 20 }}, {{ devices = 30 }}]"));
+        let error = private(&format!(
+            "\"{key}\" = [{{ devices = 20 }}, {{ devices = 30 }}]"
+        ));
         assert!(error.contains("all trials are on the same data"), "{error}");
     }
     for key in ["privacy", "privacy.selection", "privacy.selection.mean"] {

@@ -261,6 +261,9 @@ fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
     assert_ne!(cohorts(&one), cohorts(&other));
     assert_ne!(score(&one), score(&other));
     assert_ne!(one.model, other.model);
-    assert_eq!((cohorts(&one), score(&one)), (cohorts(&again), score(&again)));
+    assert_eq!(
+        (cohorts(&one), score(&one)),
+        (cohorts(&again), score(&again))
+    );
     assert_eq!(one.model, again.model);
 }
