@@ -177,6 +177,9 @@ impl Sweep {
         let dimensions = of_cells.map_err(|(key, reason)| refuse(&key, reason))?;
         let candidates = candidates(&raw, &dimensions);
         let candidates = candidates.map_err(|(key, reason)| refuse(&key, reason))?;
+        if candidates.is_some() {
+            figures_of_selections(&raw).map_err(|(key, reason)| refuse(&key, reason))?;
+        }
         let choose = chosen(&raw, &dimensions).map_err(|(key, reason)| refuse(key, reason))?;
         let is_shown = |(index, _): &(usize, &Dimension)| !choose.contains(index);
         let shown = dimensions.iter().enumerate().filter(is_shown);
@@ -379,6 +382,26 @@ fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, 
         _ => Err((
             TABLE.to_owned(),
             format!("has more than {MAX_RUNS} candidates"),
+        )),
+    }
+}
+
+/// Refuses figures that private selections do not have: the score is such a figure with noise, and
+/// without noise it would be released besides.
+fn figures_of_selections(raw: &RawSweep) -> Result<(), Wrong> {
+    let metrics = raw.metric.iter().map(|metric| ("sweep.metric", metric));
+    let also = raw.also.iter().map(|metric| ("sweep.also", metric));
+    match metrics
+        .chain(also)
+        .find(|(_, metric)| !metric.is_of_test_samples())
+    {
+        None => Ok(()),
+        Some((key, metric)) => Err((
+            key.to_owned(),
+            format!(
+                "has \"{metric}\", which no noise covers: a private selection shows \
+                 test_accuracy, test_rmse or test_loss"
+            ),
         )),
     }
 }

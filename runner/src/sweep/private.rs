@@ -33,9 +33,6 @@ use crate::report;
 use crate::round::{RoundRecord, Start};
 use crate::run::directory::RunDir;
 
-/// The time of a selection tells how many trials there were: its record has none.
-const NO_TIME: f64 = 0.0;
-
 /// A trial: a candidate by its number, and the seed of its cohorts, noise and score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Trial {
@@ -186,7 +183,7 @@ fn write(
         return Err("the chosen trial did not release the same when it was run again".to_owned());
     }
     report::write(&dir).map_err(|error| error.to_string())?;
-    Ok(Trained::new(result, NO_TIME))
+    Ok(Trained::new(result, 0.0).of_selection())
 }
 
 /// The result of no trial: the initial model, which depends on no data.
@@ -198,14 +195,15 @@ fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained
     let mut record = RoundRecord::new(0, experiment.training.learning_rate);
     record.test = test.map_err(|error| error.to_string())?;
     let statements = experiment.statements(experiment.config.rounds, &[]);
-    Ok(Trained {
+    let trained = Trained {
         evaluations: vec![Figures {
             rounds: 0,
             figures: Metric::of_round(&record),
         }],
         privacy: statements.map_err(|error| error.to_string())?,
-        seconds: NO_TIME,
-    })
+        seconds: 0.0,
+    };
+    Ok(trained.of_selection())
 }
 
 #[cfg(test)]

@@ -183,3 +183,32 @@ fn candidates_share_the_data_and_the_selection() {
     let error = private("\"train\" = [{ epochs = 3 }]");
     assert!(error.contains("leave it to one of them"), "{error}");
 }
+
+#[test]
+fn private_selections_show_figures_of_test_samples_alone() {
+    let with = |line: &str| {
+        let table = "[sweep.private.grid]\n\"train.epochs\" = [1, 2]\n";
+        format!("{EXPERIMENT}[sweep]\nchoose = \"private\"\n{line}\n{table}")
+    };
+    let parse = |line: &str| Sweep::parse(&with(line), "small.toml", &[], None);
+    for metric in Metric::ALL {
+        let (alone, also) = (
+            format!("metric = \"{metric}\""),
+            format!("also = [\"{metric}\"]"),
+        );
+        let is_shown = metric.name().starts_with("test_");
+        for (key, line) in [("sweep.metric", alone), ("sweep.also", also)] {
+            match parse(&line) {
+                Ok(_) => assert!(is_shown, "{metric}"),
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(!is_shown, "{metric} {error}");
+                    assert!(
+                        error.contains(&format!("`{key}` has \"{metric}\"")),
+                        "{error}"
+                    );
+                }
+            }
+        }
+    }
+}
