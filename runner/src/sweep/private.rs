@@ -12,9 +12,15 @@
 //!    as if each trial released a number that is uniform and independent beside its score.
 //! 4. A trial that breaks down has no score, and loses against every other.
 //!
+//! The stream's secret is on the disk until the result is recorded, so that an interrupted selection
+//! can be repeated with the same trials ([`secret`]).
+//!
 //! Poisson numbers may be 0: then the initial model of the first candidate is the result, which
 //! depends on no data.
 
+pub(super) mod secret;
+
+use std::fs;
 use std::num::NonZeroU32;
 use std::path::Path;
 
@@ -26,12 +32,12 @@ use super::results::Figures;
 use super::single::{Trained, run_to_the_end};
 use crate::config::Config;
 use crate::data::Federation;
-use crate::entropy;
 use crate::evaluation::samples::evaluate;
 use crate::experiment::Experiment;
 use crate::report;
 use crate::round::{RoundRecord, Start};
 use crate::run::directory::RunDir;
+use crate::run::error::io;
 
 /// A trial: a candidate by its number, and the seed of its cohorts, noise and score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,21 +57,19 @@ pub(super) fn select(
     let Some(first) = experiments.first() else {
         return Err("there are no candidates".to_owned());
     };
-    if out.exists() {
+    let selection = first.config.privacy.selection.as_ref();
+    let seeded = selection.is_some_and(|selection| selection.seeded);
+    // Where the secret is, an interrupted selection has begun to write what it chose.
+    let is_interrupted = !seeded && secret::path(out).exists();
+    if out.exists() && !is_interrupted {
         return Err(format!(
             "{} is there already: choose another --out; a second selection costs epsilon again",
             out.display()
         ));
     }
-    let seeded = first
-        .config
-        .privacy
-        .selection
-        .as_ref()
-        .is_some_and(|selection| selection.seeded);
     let root = match seeded {
         true => Root::from_seed(first.config.seed),
-        false => Root::from_secret(*entropy::secret().map_err(|error| error.to_string())?),
+        false => secret::root(out, candidates)?,
     };
     let trials = draw(first, experiments.len(), &root);
     if trials.is_empty() {
@@ -177,6 +181,10 @@ fn write(
     let config = with_seed(&candidate.config, trial);
     // Built anew, so that its statement names its own seed.
     let experiment = Experiment::new(config, federation).map_err(|error| error.to_string())?;
+    if out.exists() {
+        // By the interrupted selection: this one makes the same trials, and so writes the same.
+        fs::remove_dir_all(out).map_err(|error| io("delete", out)(error).to_string())?;
+    }
     let dir = RunDir::create(out, &experiment.config).map_err(|error| error.to_string())?;
     let result = run_to_the_end(&experiment, federation, Some(&dir))?;
     if result.records.last().and_then(|record| record.score) != Some(score) {

@@ -275,3 +275,50 @@ fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
     );
     assert_eq!(one.model, again.model);
 }
+
+/// A kill leaves the secret, and perhaps a part of the chosen run: repeated, the selection has the
+/// same trials, however often; a selection among other candidates is refused.
+#[test]
+fn an_interrupted_selection_is_repeated_with_the_same_trials() {
+    let (configs, federation) = candidates(&[0.1, 1.0], &["privacy.selection.seeded=false"]);
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("new/chosen");
+    let trials = || {
+        let experiments = experiments(&configs, &federation).unwrap();
+        let root = secret::root(&out, &configs).unwrap();
+        draw(&experiments[0], configs.len(), &root)
+    };
+    let before = trials();
+    let metadata = std::fs::metadata(secret::path(&out)).unwrap();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777,
+        0o600
+    );
+    assert_eq!(trials(), before);
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("metrics.jsonl"), "{").unwrap();
+
+    let error = select(&configs[..1], &federation, &out).err().unwrap();
+    assert!(
+        error.contains("of an interrupted selection among other candidates"),
+        "{error}"
+    );
+    assert!(out.join("metrics.jsonl").exists());
+
+    let chosen = || {
+        select(&configs, &federation, &out).unwrap();
+        let dir = RunDir::open(&out).unwrap();
+        let seed = dir.config().unwrap().privacy.selection.unwrap().seed;
+        (seed, dir.records().unwrap().last().unwrap().score)
+    };
+    let once = chosen();
+    assert!(before.iter().any(|trial| Some(trial.seed) == once.0));
+    assert_eq!(chosen(), once);
+    assert_eq!(trials(), before);
+
+    // Once the result is recorded, the place is taken, and nothing tells the number of trials.
+    secret::forget(&out).unwrap();
+    secret::forget(&out).unwrap();
+    assert_eq!(names(&place.path().join("new")), ["chosen"]);
+    assert!(select(&configs, &federation, &out).is_err());
+}
