@@ -68,6 +68,15 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     );
     let results = read("out/results.jsonl");
     assert_eq!(results.lines().count(), 1, "{results}");
+    // Nothing tells how long the selection took.
+    assert!(results.contains("\"seconds\":0.0"), "{results}");
+    let time = |name: &str| {
+        let metadata = std::fs::metadata(place.path(name)).unwrap();
+        metadata.modified().unwrap()
+    };
+    for name in ["chosen", "chosen/config.toml", "results.jsonl", "table.md"] {
+        assert_eq!(time("out"), time(&format!("out/{name}")), "{name}");
+    }
 
     // Target, statement, metrics and the table say the same epsilon; one trial costs less.
     let statements: Value = serde_json::from_str(&read("out/chosen/privacy.json")).unwrap();
@@ -130,17 +139,13 @@ fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
     let notes =
         |out: &str| std::fs::read_to_string(place.path(format!("{out}/chosen/privacy.json")));
     assert_ne!(model("a", ""), model("b", ""));
-    assert!(
-        notes("a")
-            .unwrap()
-            .contains("came from the operating system")
-    );
+    assert!(notes("a").unwrap().contains("from the operating system"));
     let seeded = "--set privacy.selection.seeded=true";
     assert_eq!(
         model("c", seeded),
         model("d", &format!("{seeded} --threads 1"))
     );
-    assert!(notes("c").unwrap().contains("drawn from the known seed 3"));
+    assert!(notes("c").unwrap().contains("from the known seed 3"));
 }
 
 #[test]
@@ -188,6 +193,11 @@ fn what_cannot_be_selected_in_private_is_refused() {
     );
     with(
         &grid("\"privacy.selection.mean\" = [2, 3]"),
+        &["part of the selection"],
+    );
+    // One number of trials is drawn: no candidate may state another distribution.
+    with(
+        &grid("\"privacy.selection\" = [{ mean = 100.0, seeded = true }, { mean = 2.0 }]"),
         &["part of the selection"],
     );
     let twice = grid(clip) + "[sweep.grid]\n\"privacy.clip_norm\" = [1, 2]\n";

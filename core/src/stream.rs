@@ -69,6 +69,9 @@ pub enum Purpose {
     Trials = 15,
     /// Noise that a device adds to the bit that says whether its update was clipped (local trust).
     DeviceBitNoise = 16,
+    /// Seeds of the runs of a private selection, each named by the seed of its trial (whoever runs
+    /// them).
+    TrialSeed = 17,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.

@@ -17,7 +17,9 @@ pub mod train;
 
 use std::path::Path;
 
+use rand_core::Rng;
 use serde::{Deserialize, Serialize};
+use smolfed_core::stream::{Purpose, Root, StreamId};
 
 use crate::data::config::DataConfig;
 use crate::method::MethodName;
@@ -91,14 +93,22 @@ const fn one() -> u32 {
 }
 
 impl Config {
-    /// The seed of cohorts, training and noise: that of the trial, if the run is one of several;
-    /// data and devices always follow from `seed`, so that all trials have the same.
+    /// The seed of cohorts, training and noise. Data and devices always follow from `seed`, so that
+    /// all trials of a private selection have the same; the seed of a trial's run is drawn under
+    /// `seed`, from the stream that the trial's own seed names. Another `seed` so gives other noise
+    /// as well: with the same noise on other data, the difference of two releases would have none.
     #[must_use]
     pub fn run_seed(&self) -> u64 {
         let selection = self.privacy.selection.as_ref();
-        selection
-            .and_then(|selection| selection.seed)
-            .unwrap_or(self.seed)
+        let Some(trial) = selection.and_then(|selection| selection.seed) else {
+            return self.seed;
+        };
+        let name = StreamId {
+            purpose: Purpose::TrialSeed,
+            round: trial as u32,
+            device: (trial >> 32) as u32,
+        };
+        Root::from_seed(self.seed).stream(name).next_u64()
     }
 
     /// Reads a file, or takes [`DEFAULT`] when there is none, and applies overrides in order.

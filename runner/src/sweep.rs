@@ -23,6 +23,7 @@
 //! | rows and columns | `layout`, `table` |
 //! | `table.md`, `table.csv`, `--json` | `document` |
 //! | `plot.svg` | `plot` |
+//! | one time for all files of a private sweep | `times` |
 
 pub mod choice;
 mod document;
@@ -39,6 +40,7 @@ mod results;
 mod single;
 mod summary;
 mod table;
+pub mod times;
 mod workers;
 
 use crate::config::ConfigError;

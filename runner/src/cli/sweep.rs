@@ -92,6 +92,10 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     };
     let folders = DataFolders::of_experiment(Some(&args.file));
     let outcome = run_missing(args, &sweep, &mut results, &folders, stop_on_ctrl_c()?)?;
+    let is_private = sweep.candidates.is_some();
+    if is_private {
+        results.sort().map_err(sweep::SweepError::from)?;
+    }
     if outcome.left > 0 {
         return Err(CliError::Stopped(format!(
             "stopped with {} runs left; results are saved in {}: repeat the command to continue",
@@ -113,6 +117,9 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         command: &command,
     };
     document.write(&out).map_err(sweep::SweepError::from)?;
+    if is_private {
+        sweep::times::make_equal(&out).map_err(sweep::SweepError::from)?;
+    }
     let mut stdout = std::io::stdout().lock();
     if args.json {
         writeln!(stdout, "{}", document.to_json(&out))?;

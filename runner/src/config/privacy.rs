@@ -100,7 +100,8 @@ pub struct SelectionConfig {
     /// Whether the trials are drawn from the experiment's seed: for reproductions. Otherwise their
     /// number, settings and seeds come from the operating system.
     pub seeded: bool,
-    /// The seed of this trial, as the sweep drew it: of its cohorts, its noise and its score.
+    /// The seed of this trial, as the sweep drew it: with the experiment's seed, that of its
+    /// cohorts, its noise and its score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }

@@ -127,21 +127,23 @@ impl Trial {
         };
         let (mean, score) = (self.trials.mean(), &self.side.event.mechanism);
         let covered = format!(
-            "The run is the best of a random number of trials, {mean:.1} on average, by a score \
-             that each of them releases with noise of {} times the largest contribution of a \
-             device. Epsilon is that of the whole selection, score included (Papernot, Steinke \
-             2022, Theorem {theorem}), and holds as long as the number of trials, the time they \
-             took and the other trials stay secret.",
+            "If this run was written by a private sweep, it is the best of a random number of \
+             trials, {mean:.1} on average, by a score that each of them releases with noise of {} \
+             times the largest contribution of a device. Epsilon is that of the whole selection, \
+             score included (Papernot, Steinke 2022, Theorem {theorem}), and holds as long as the \
+             number of trials, the time they took and the other trials stay secret. A run with a \
+             seed or settings from elsewhere was not selected, and epsilon does not cover how they \
+             were chosen.",
             lower(score.noise_multiplier().get(), 5)
         );
         let drawn = match self.seeded {
             true => format!(
-                "The trials of this simulation were drawn from the known seed {seed}: anyone who \
-                 knows the seed can repeat all of them. The statement holds for trials that are \
-                 drawn in secret."
+                "A private sweep draws the trials of this simulation from the known seed {seed}: \
+                 anyone who knows the seed can repeat all of them. The statement holds for trials \
+                 that are drawn in secret."
             ),
-            false => "The number of trials, their settings and their seeds came from the \
-                      operating system, and those of the others were not kept."
+            false => "A private sweep takes the number of trials, their settings and their seeds \
+                      from the operating system, and keeps nothing of the other trials."
                 .to_owned(),
         };
         [covered, drawn]

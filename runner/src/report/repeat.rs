@@ -6,12 +6,18 @@ use super::page::{details, paragraph, preformatted, section};
 /// The section.
 pub(super) fn section_of(input: &ReportInput) -> String {
     let next_seed = input.config.seed.wrapping_add(1);
-    let commands = format!(
-        "smolfed run config.toml                   # this run, bit for bit\n\
-         smolfed run config.toml --set seed={next_seed}{:pad$}# other cohorts, other noise\n\
-         smolfed report .                          # this page again",
+    let other_noise = format!(
+        "smolfed run config.toml --set seed={next_seed}{:pad$}# other cohorts, other noise\n",
         "",
         pad = 7usize.saturating_sub(next_seed.to_string().len())
+    );
+    // A run with other noise would state what a selection costs without having been selected.
+    let is_selected = input.config.privacy.selection.is_some();
+    let other_noise = if is_selected { "" } else { &other_noise };
+    let commands = format!(
+        "smolfed run config.toml                   # this run, bit for bit\n\
+         {other_noise}\
+         smolfed report .                          # this page again"
     );
     let config = match input.config.to_toml() {
         Ok(text) => preformatted(&text),

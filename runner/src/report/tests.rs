@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::markup::assert_well_formed;
 use super::*;
 use crate::audit::membership::{Attack, Roc};
-use crate::config::{Config, DEFAULT, Override};
+use crate::config::{Config, DEFAULT, Override, SelectionConfig};
 use crate::evaluation::devices::{DeviceFigures, DeviceReport, ModelFigures};
 use crate::evaluation::quantiles::Quantiles;
 use crate::evaluation::samples::Evaluation;
@@ -433,4 +433,14 @@ fn a_directory_gives_the_same_page_twice() {
 
     std::fs::write(place.path().join("run/privacy.json"), "{").unwrap();
     assert!(matches!(write(&dir), Err(RunDirError::Damaged { .. })));
+}
+
+/// With another seed the run would state what a selection costs without having been selected.
+#[test]
+fn a_selected_run_is_not_repeated_with_other_noise() {
+    let mut input = complete(3);
+    assert!(page(&input).contains("other noise"));
+    input.config.privacy.selection = Some(SelectionConfig::default());
+    let html = page(&input);
+    assert!(html.contains("this run, bit for bit") && !html.contains("other noise"));
 }

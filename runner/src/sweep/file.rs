@@ -177,6 +177,9 @@ impl Sweep {
         let dimensions = of_cells.map_err(|(key, reason)| refuse(&key, reason))?;
         let candidates = candidates(&raw, &dimensions);
         let candidates = candidates.map_err(|(key, reason)| refuse(&key, reason))?;
+        if candidates.is_some() {
+            figures_of_selections(&raw).map_err(|(key, reason)| refuse(&key, reason))?;
+        }
         let choose = chosen(&raw, &dimensions).map_err(|(key, reason)| refuse(key, reason))?;
         let is_shown = |(index, _): &(usize, &Dimension)| !choose.contains(index);
         let shown = dimensions.iter().enumerate().filter(is_shown);
@@ -362,11 +365,11 @@ fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, 
     };
     let of_cells = keys(cells);
     for key in keys(&drawn) {
-        let reason = if of_cells.contains(&key) {
+        let reason = if of_cells.iter().any(|other| overlap(&key, other)) {
             "is set by the grid or a variant of the sweep as well: leave it to one of them"
-        } else if key.starts_with("data.") {
+        } else if overlap(&key, "data") {
             "cannot be selected: all trials are on the same data"
-        } else if key.starts_with("privacy.selection.") {
+        } else if overlap(&key, "privacy.selection") {
             "cannot be selected: it is part of the selection"
         } else {
             continue;
@@ -381,6 +384,32 @@ fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, 
             format!("has more than {MAX_RUNS} candidates"),
         )),
     }
+}
+
+/// Refuses figures that private selections do not have: the score is such a figure with noise, and
+/// without noise it would be released besides.
+fn figures_of_selections(raw: &RawSweep) -> Result<(), Wrong> {
+    let metrics = raw.metric.iter().map(|metric| ("sweep.metric", metric));
+    let also = raw.also.iter().map(|metric| ("sweep.also", metric));
+    match metrics
+        .chain(also)
+        .find(|(_, metric)| !metric.is_of_test_samples())
+    {
+        None => Ok(()),
+        Some((key, metric)) => Err((
+            key.to_owned(),
+            format!(
+                "has \"{metric}\", which no noise covers: a private selection shows \
+                 test_accuracy, test_rmse or test_loss"
+            ),
+        )),
+    }
+}
+
+/// Whether one of two dotted keys is the other, or a table that it is in.
+fn overlap(one: &str, other: &str) -> bool {
+    let mut pairs = one.split('.').zip(other.split('.'));
+    pairs.all(|(one, other)| one == other)
 }
 
 /// The variants first, then the grid in the order of the file, of the table `at`.

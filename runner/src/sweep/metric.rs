@@ -105,6 +105,13 @@ impl Metric {
         }
     }
 
+    /// Whether it is of the test samples of the whole federation. The others are of samples that
+    /// devices hold or that settings are chosen by.
+    #[must_use]
+    pub const fn is_of_test_samples(self) -> bool {
+        matches!(self, Self::TestAccuracy | Self::TestRmse | Self::TestLoss)
+    }
+
     /// Digits after the point in a table.
     #[must_use]
     pub const fn digits(self) -> usize {

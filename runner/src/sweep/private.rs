@@ -12,12 +12,17 @@
 //!    as if each trial released a number that is uniform and independent beside its score.
 //! 4. A trial that breaks down has no score, and loses against every other.
 //!
+//! The stream's secret is on the disk until the result is recorded, so that an interrupted selection
+//! can be repeated with the same trials ([`secret`]).
+//!
 //! Poisson numbers may be 0: then the initial model of the first candidate is the result, which
 //! depends on no data.
 
+pub(super) mod secret;
+
+use std::fs;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::time::Instant;
 
 use rand_core::Rng;
 use smolfed_core::stream::{Purpose, Root, StreamId, below};
@@ -27,12 +32,12 @@ use super::results::Figures;
 use super::single::{Trained, run_to_the_end};
 use crate::config::Config;
 use crate::data::Federation;
-use crate::entropy;
 use crate::evaluation::samples::evaluate;
 use crate::experiment::Experiment;
 use crate::report;
 use crate::round::{RoundRecord, Start};
 use crate::run::directory::RunDir;
+use crate::run::error::io;
 
 /// A trial: a candidate by its number, and the seed of its cohorts, noise and score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,21 +57,19 @@ pub(super) fn select(
     let Some(first) = experiments.first() else {
         return Err("there are no candidates".to_owned());
     };
-    if out.exists() {
+    let selection = first.config.privacy.selection.as_ref();
+    let seeded = selection.is_some_and(|selection| selection.seeded);
+    // Where the secret is, an interrupted selection has begun to write what it chose.
+    let is_interrupted = !seeded && secret::path(out).exists();
+    if out.exists() && !is_interrupted {
         return Err(format!(
             "{} is there already: choose another --out; a second selection costs epsilon again",
             out.display()
         ));
     }
-    let seeded = first
-        .config
-        .privacy
-        .selection
-        .as_ref()
-        .is_some_and(|selection| selection.seeded);
     let root = match seeded {
         true => Root::from_seed(first.config.seed),
-        false => Root::from_secret(*entropy::secret().map_err(|error| error.to_string())?),
+        false => secret::root(out, candidates)?,
     };
     let trials = draw(first, experiments.len(), &root);
     if trials.is_empty() {
@@ -95,9 +98,12 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
         .iter()
         .map(experiment)
         .collect::<Result<_, _>>()?;
+    // The whole table of the selection: there is one number of trials, so that every candidate has
+    // to state the distribution that it is drawn from, and whether it is drawn in secret.
     let cost = |experiment: &Experiment| {
         let events = experiment.privacy.events_of(experiment.config.rounds);
-        (events, experiment.privacy.delta)
+        let selection = experiment.config.privacy.selection.clone();
+        (events, experiment.privacy.delta, selection)
     };
     // Otherwise the mixture of the candidates costs more, at each order, than the largest of them
     // at its best order.
@@ -105,8 +111,9 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
     match pairs.all(|(one, other)| cost(one) == cost(other)) {
         true => Ok(experiments),
         false => Err(
-            "the candidates of `sweep.private` differ in rounds, cohorts, noise or delta, and so \
-             in what a trial costs: compare them in selections of their own, by `sweep.grid`"
+            "the candidates of `sweep.private` differ in rounds, cohorts, noise, delta or \
+             `privacy.selection`, and so in what the selection costs: compare them in selections \
+             of their own, by `sweep.grid`"
                 .to_owned(),
         ),
     }
@@ -171,18 +178,20 @@ fn write(
     federation: &Federation,
     out: &Path,
 ) -> Result<Trained, String> {
-    let started = Instant::now();
     let config = with_seed(&candidate.config, trial);
     // Built anew, so that its statement names its own seed.
     let experiment = Experiment::new(config, federation).map_err(|error| error.to_string())?;
+    if out.exists() {
+        // By the interrupted selection: this one makes the same trials, and so writes the same.
+        fs::remove_dir_all(out).map_err(|error| io("delete", out)(error).to_string())?;
+    }
     let dir = RunDir::create(out, &experiment.config).map_err(|error| error.to_string())?;
     let result = run_to_the_end(&experiment, federation, Some(&dir))?;
     if result.records.last().and_then(|record| record.score) != Some(score) {
         return Err("the chosen trial did not release the same when it was run again".to_owned());
     }
     report::write(&dir).map_err(|error| error.to_string())?;
-    // The time of the others would tell how many there were.
-    Ok(Trained::new(result, started.elapsed().as_secs_f64()))
+    Ok(Trained::new(result, 0.0).of_selection())
 }
 
 /// The result of no trial: the initial model, which depends on no data.
@@ -194,14 +203,15 @@ fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained
     let mut record = RoundRecord::new(0, experiment.training.learning_rate);
     record.test = test.map_err(|error| error.to_string())?;
     let statements = experiment.statements(experiment.config.rounds, &[]);
-    Ok(Trained {
+    let trained = Trained {
         evaluations: vec![Figures {
             rounds: 0,
             figures: Metric::of_round(&record),
         }],
         privacy: statements.map_err(|error| error.to_string())?,
         seconds: 0.0,
-    })
+    };
+    Ok(trained.of_selection())
 }
 
 #[cfg(test)]

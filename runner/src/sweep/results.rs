@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::grid::Cell;
 use super::metric::Metric;
 use crate::privacy::statement::PrivacyStatement;
-use crate::run::error::{RunDirError, damaged, io};
+use crate::run::error::{RunDirError, damaged, io, write_atomically};
 
 /// One finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,8 @@ pub struct RunRecord {
     pub evaluations: Vec<Figures>,
     /// The privacy statements, the run's own accountant first.
     pub privacy: Vec<PrivacyStatement>,
-    /// Wall time of the run; the only field that differs when it is repeated.
+    /// Wall time of the run, the only field that differs when it is repeated; 0 for a private
+    /// selection.
     pub seconds: f64,
 }
 
@@ -57,7 +58,7 @@ impl RunRecord {
 }
 
 /// What tells the runs of an experiment apart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct RunKey(String, u64);
 
 impl RunKey {
@@ -159,6 +160,29 @@ impl Results {
         self.records.insert(record.key(), record);
         Ok(())
     }
+
+    /// Sorts the lines of the file by settings and seed. The order in which parallel private
+    /// selections ended tells which of them had more trials.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn sort(&mut self) -> Result<(), RunDirError> {
+        let mut records: Vec<_> = self.records.iter().collect();
+        if records.is_empty() {
+            return Ok(());
+        }
+        records.sort_by_key(|(key, _)| *key);
+        let mut text = String::new();
+        for (_, record) in records {
+            let line = serde_json::to_string(record)
+                .map_err(|error| damaged(&self.path, error.to_string()))?;
+            text += &line;
+            text.push('\n');
+        }
+        write_atomically(&self.path, text.as_bytes())?;
+        (self.whole, self.file) = (text.len() as u64, None);
+        Ok(())
+    }
 }
 
 /// Opens a file to append after its first `whole` bytes, dropping the rest.
@@ -226,6 +250,22 @@ mod tests {
         assert!(text.starts_with(&whole));
         assert_eq!(text.lines().count(), 2);
         assert!(Results::open(dir.path(), "abc").is_ok());
+    }
+
+    #[test]
+    fn sorted_lines_do_not_tell_which_run_ended_first() {
+        let texts = [[7, 8, 9], [9, 7, 8]].map(|seeds| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut results = Results::fresh(dir.path());
+            results.sort().unwrap();
+            for seed in seeds {
+                results.add(record(1, seed)).unwrap();
+                results.sort().unwrap();
+            }
+            fs::read_to_string(dir.path().join(Results::NAME)).unwrap()
+        });
+        assert_eq!(texts[0], texts[1]);
+        assert_eq!(texts[0].lines().count(), 3);
     }
 
     #[test]

@@ -34,6 +34,21 @@ impl Trained {
             seconds,
         }
     }
+
+    /// What a private selection shows: nothing from the devices' rows and validation samples, of
+    /// which the released score has noise, and no time, which tells how many trials there were.
+    pub(super) fn of_selection(mut self) -> Self {
+        for evaluation in &mut self.evaluations {
+            evaluation
+                .figures
+                .retain(|metric, _| metric.is_of_test_samples());
+        }
+        self.evaluations.retain(|round| !round.figures.is_empty());
+        Self {
+            seconds: 0.0,
+            ..self
+        }
+    }
 }
 
 /// One run from its configuration to its figures, or the reason why there are none.

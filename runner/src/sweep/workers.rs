@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use super::SweepError;
 use super::federations::Federations;
 use super::file::Sweep;
-use super::private::select;
+use super::private::{secret, select};
 use super::results::{Results, RunRecord};
 use super::single::train;
 use crate::config::Config;
@@ -129,7 +129,13 @@ fn jobs(
     let mut jobs = Vec::new();
     for &seed in &sweep.seeds {
         for (index, cell) in sweep.cells.iter().enumerate() {
-            if results.get(cell, seed).is_none() {
+            let out = || results.dir().join(sweep.chosen_name(index, seed));
+            if results.get(cell, seed).is_some() {
+                // A kill may have come between the result and this.
+                if sweep.candidates.is_some() {
+                    secret::forget(&out())?;
+                }
+            } else {
                 let mut config = sweep.config(cell, seed)?;
                 let federation = federations.announce(&mut config)?;
                 let run = Run { cell: index, seed };
@@ -142,8 +148,7 @@ fn jobs(
                             Ok(Config { data, ..candidate })
                         };
                         let candidates = candidates.iter().map(candidate);
-                        let out = results.dir().join(sweep.chosen_name(index, seed));
-                        Work::Select(candidates.collect::<Result<_, _>>()?, out)
+                        Work::Select(candidates.collect::<Result<_, _>>()?, out())
                     }
                 };
                 jobs.push(Job {
@@ -214,15 +219,20 @@ impl Queue<'_, '_> {
                 run: job.run,
                 reason,
             }),
-            Ok(trained) => outcome.results.add(RunRecord {
-                experiment: self.sweep.fingerprint.clone(),
-                settings: self.sweep.cells[job.run.cell].to_json(),
-                seed: job.run.seed,
-                devices: federation.device_count(),
-                evaluations: trained.evaluations,
-                privacy: trained.privacy,
-                seconds: trained.seconds,
-            })?,
+            Ok(trained) => {
+                outcome.results.add(RunRecord {
+                    experiment: self.sweep.fingerprint.clone(),
+                    settings: self.sweep.cells[job.run.cell].to_json(),
+                    seed: job.run.seed,
+                    devices: federation.device_count(),
+                    evaluations: trained.evaluations,
+                    privacy: trained.privacy,
+                    seconds: trained.seconds,
+                })?;
+                if let Work::Select(_, out) = &job.work {
+                    secret::forget(out)?;
+                }
+            }
         }
         Ok(())
     }

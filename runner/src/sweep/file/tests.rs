@@ -161,3 +161,54 @@ fn what_cannot_be_is_refused_by_name() {
     let error = refusal("[sweep]\nseeds = 4000000000");
     assert!(error.contains("makes more than 1000000 runs"), "{error}");
 }
+
+/// `"privacy"` holds `"privacy.selection"`, and a table under either is a value: refused like the
+/// keys below them.
+#[test]
+fn candidates_share_the_data_and_the_selection() {
+    let private = |grid: &str| {
+        let more = "[sweep]\nchoose = \"private\"\n[sweep.grid]\n\"train.epochs\" = [1, 2]\n";
+        refusal(&format!("{more}[sweep.private.grid]\n{grid}\n"))
+    };
+    for key in ["data", "data.devices"] {
+        let error = private(&format!(
+            "\"{key}\" = [{{ devices = 20 }}, {{ devices = 30 }}]"
+        ));
+        assert!(error.contains("all trials are on the same data"), "{error}");
+    }
+    for key in ["privacy", "privacy.selection", "privacy.selection.mean"] {
+        let error = private(&format!("\"{key}\" = [{{ mean = 2.0 }}, {{ mean = 3.0 }}]"));
+        assert!(error.contains("it is part of the selection"), "{error}");
+    }
+    let error = private("\"train\" = [{ epochs = 3 }]");
+    assert!(error.contains("leave it to one of them"), "{error}");
+}
+
+#[test]
+fn private_selections_show_figures_of_test_samples_alone() {
+    let with = |line: &str| {
+        let table = "[sweep.private.grid]\n\"train.epochs\" = [1, 2]\n";
+        format!("{EXPERIMENT}[sweep]\nchoose = \"private\"\n{line}\n{table}")
+    };
+    let parse = |line: &str| Sweep::parse(&with(line), "small.toml", &[], None);
+    for metric in Metric::ALL {
+        let (alone, also) = (
+            format!("metric = \"{metric}\""),
+            format!("also = [\"{metric}\"]"),
+        );
+        let is_shown = metric.name().starts_with("test_");
+        for (key, line) in [("sweep.metric", alone), ("sweep.also", also)] {
+            match parse(&line) {
+                Ok(_) => assert!(is_shown, "{metric}"),
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(!is_shown, "{metric} {error}");
+                    assert!(
+                        error.contains(&format!("`{key}` has \"{metric}\"")),
+                        "{error}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! Private selection: the chosen trial is the best and alone remains; what it states is verified.
 
 use super::*;
+use crate::config::privacy::{SelectionConfig, TrialsName};
 use crate::data::DataFolders;
 use crate::privacy::origin::Origin;
+use crate::run::RunResult;
 use crate::run::verify::verify;
 
 const SELECTION: &str = r#"
@@ -108,7 +110,15 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
     assert!(statement.selection.is_some());
     let epsilon = records.last().unwrap().epsilon.unwrap();
     assert!((epsilon - statement.epsilon).abs() < 1e-12);
-    assert_eq!(selected.evaluations.len(), 1);
+    // Of the last round, and without the validation figures whose noisy mean is the score.
+    let [last] = selected.evaluations.as_slice() else {
+        panic!("{:?}", selected.evaluations)
+    };
+    let validation = records.last().unwrap().simulation_only.devices_validation;
+    assert!(validation.is_some(), "the run has the figures");
+    let shown: Vec<Metric> = last.figures.keys().copied().collect();
+    assert_eq!(shown, [Metric::TestAccuracy, Metric::TestLoss]);
+    assert!(selected.seconds.abs() < f64::MIN_POSITIVE);
 
     // A second selection would cost as much again.
     let again = select(&configs, &federation, &out).err().unwrap();
@@ -168,12 +178,35 @@ fn candidates_that_cost_differently_are_refused() {
     configs[1].rounds = 3;
     let error = experiments(&configs, &federation).unwrap_err();
     assert!(
-        error.contains("differ in rounds, cohorts, noise or delta"),
+        error.contains("differ in rounds, cohorts, noise, delta"),
         "{error}"
     );
     configs[1].rounds = 2;
     configs[1].privacy.noise_multiplier = Some(21.0);
     assert!(experiments(&configs, &federation).is_err());
+}
+
+/// One number of trials is drawn for all candidates: each must state the distribution that it comes
+/// from, and whether it is secret.
+#[test]
+fn candidates_of_different_numbers_of_trials_are_refused() {
+    let (configs, federation) = candidates(&[0.1, 0.5], &[]);
+    let changes: [fn(&mut SelectionConfig); 4] = [
+        |selection| selection.mean = 100.0,
+        |selection| selection.shape = Some(0.0),
+        |selection| selection.trials = TrialsName::Poisson,
+        |selection| selection.seeded = false,
+    ];
+    for change in changes {
+        let mut configs = configs.clone();
+        let selection = configs[1].privacy.selection.as_mut().unwrap();
+        change(selection);
+        if selection.trials == TrialsName::Poisson {
+            selection.shape = None;
+        }
+        let error = experiments(&configs, &federation).unwrap_err();
+        assert!(error.contains("or `privacy.selection`"), "{error}");
+    }
 }
 
 /// A Poisson number of mean 2 is 0 in one of seven selections: the initial model is the result
@@ -209,4 +242,83 @@ fn no_trial_gives_the_initial_model() {
     assert!(figures.figures[&Metric::TestAccuracy] < 0.2, "{figures:?}");
     assert_eq!(figures.rounds, 0);
     assert!(selected.privacy[0].selection.is_some());
+}
+
+/// On the same data, so that all that differs comes from the streams: cohorts in the numbers of
+/// devices of the rounds, noise in the released scores and model.
+#[test]
+fn one_trial_seed_under_two_seeds_gives_other_cohorts_and_noise() {
+    let (configs, federation) = candidates(&[0.5], &["rounds=6"]);
+    let run = |seed| {
+        let trial = Trial {
+            candidate: 0,
+            seed: 11,
+        };
+        let config = Config {
+            seed,
+            ..with_seed(&configs[0], trial)
+        };
+        let experiment = Experiment::new(config, &federation).unwrap();
+        run_to_the_end(&experiment, &federation, None).unwrap()
+    };
+    let [one, other, again] = [5, 6, 5].map(run);
+    let cohorts = |result: &RunResult| -> Vec<usize> {
+        result.records.iter().map(|record| record.cohort).collect()
+    };
+    let score = |result: &RunResult| result.records.last().unwrap().score;
+    assert_ne!(cohorts(&one), cohorts(&other));
+    assert_ne!(score(&one), score(&other));
+    assert_ne!(one.model, other.model);
+    assert_eq!(
+        (cohorts(&one), score(&one)),
+        (cohorts(&again), score(&again))
+    );
+    assert_eq!(one.model, again.model);
+}
+
+/// A kill leaves the secret, and perhaps a part of the chosen run: repeated, the selection has the
+/// same trials, however often; a selection among other candidates is refused.
+#[test]
+fn an_interrupted_selection_is_repeated_with_the_same_trials() {
+    let (configs, federation) = candidates(&[0.1, 1.0], &["privacy.selection.seeded=false"]);
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("new/chosen");
+    let trials = || {
+        let experiments = experiments(&configs, &federation).unwrap();
+        let root = secret::root(&out, &configs).unwrap();
+        draw(&experiments[0], configs.len(), &root)
+    };
+    let before = trials();
+    let metadata = std::fs::metadata(secret::path(&out)).unwrap();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777,
+        0o600
+    );
+    assert_eq!(trials(), before);
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("metrics.jsonl"), "{").unwrap();
+
+    let error = select(&configs[..1], &federation, &out).err().unwrap();
+    assert!(
+        error.contains("of an interrupted selection among other candidates"),
+        "{error}"
+    );
+    assert!(out.join("metrics.jsonl").exists());
+
+    let chosen = || {
+        select(&configs, &federation, &out).unwrap();
+        let dir = RunDir::open(&out).unwrap();
+        let seed = dir.config().unwrap().privacy.selection.unwrap().seed;
+        (seed, dir.records().unwrap().last().unwrap().score)
+    };
+    let once = chosen();
+    assert!(before.iter().any(|trial| Some(trial.seed) == once.0));
+    assert_eq!(chosen(), once);
+    assert_eq!(trials(), before);
+
+    // Once the result is recorded, the place is taken, and nothing tells the number of trials.
+    secret::forget(&out).unwrap();
+    secret::forget(&out).unwrap();
+    assert_eq!(names(&place.path().join("new")), ["chosen"]);
+    assert!(select(&configs, &federation, &out).is_err());
 }
