@@ -104,6 +104,15 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
         ledger.stdout.contains("best of several private trials"),
         "{ledger}"
     );
+    assert!(!ledger.stdout.contains("upper bound"), "{ledger}");
+    let ledger = place
+        .smolfed("account --ledger out/chosen/ledger.jsonl --json")
+        .success()
+        .json();
+    assert_eq!(ledger["is_upper_bound"], false);
+    for answer in ledger["accountants"].as_array().unwrap() {
+        assert_ne!(answer["is_upper_bound"], true, "{answer}");
+    }
 
     // Repeated, the command selects nothing again; the chosen run can be repeated by itself.
     let model = |name: &str| std::fs::read(place.path(name)).unwrap();

@@ -38,8 +38,11 @@ const ORDERS: [f64; 28] = [
     24.0, 28.0, 32.0, 40.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 512.0,
 ];
 
-/// What rounding in the drawn number of trials adds to ε ([`Trials::draw`]), generously.
+/// What rounding in the drawn number of trials adds to ε ([`Trials::draw`]).
 const DRAW_SLACK: f64 = 1e-6;
+/// The smallest δ and the largest ε for which that holds: numbers that are never drawn add to δ.
+const DRAW_MIN_DELTA: f64 = 1e-100;
+const DRAW_MAX_EPSILON: f64 = 400.0;
 
 /// The distribution of the number of trials. Made by its constructors, which check the numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -175,13 +178,19 @@ impl Selection {
     }
 
     /// The same as a proved bound by [`Accountant::Rdp`], if the number of trials is drawn by
-    /// [`Trials::draw`].
+    /// [`Trials::draw`] with a mean of at most 100 and a shape from 0 to 10; infinite for ε above 400
+    /// and for δ below 10⁻¹⁰⁰.
     ///
     /// # Errors
     /// As [`Self::epsilon`].
     pub fn estimate(&self, delta: Delta) -> Result<Estimate, AccountingError> {
+        let epsilon = self.epsilon(delta)?;
+        let is_covered = epsilon <= DRAW_MAX_EPSILON && delta.get() >= DRAW_MIN_DELTA;
         Ok(Estimate {
-            epsilon: self.epsilon(delta)? + DRAW_SLACK,
+            epsilon: match is_covered {
+                true => epsilon + DRAW_SLACK,
+                false => f64::INFINITY,
+            },
             delta,
             kind: EstimateKind::UpperBound,
             epsilon_low: None,

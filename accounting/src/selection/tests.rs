@@ -134,3 +134,15 @@ fn numbers_of_trials_that_cannot_be_are_refused() {
     }
     assert!(Trials::poisson(0.5).is_err() && Trials::poisson(f64::INFINITY).is_err());
 }
+
+#[test]
+fn nothing_is_claimed_where_numbers_that_are_never_drawn_count() {
+    let of = |z: f64, delta: f64| {
+        let selection = selection(Trials::poisson(10.0).unwrap(), z);
+        let estimate = selection.estimate(Delta::new(delta).unwrap());
+        estimate.unwrap().epsilon
+    };
+    assert!(of(10.0, 1e-99).is_finite());
+    assert!(of(10.0, 1e-101).is_infinite());
+    assert!(of(0.01, 1e-6).is_infinite());
+}

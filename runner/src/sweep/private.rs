@@ -137,8 +137,6 @@ fn of_trial(candidate: &Experiment, trial: Trial) -> Experiment {
 fn draw(experiment: &Experiment, candidates: usize, root: &Root) -> Vec<Trial> {
     /// Seeds of 63 bits, which TOML can write.
     const SEED_SHIFT: u32 = 1;
-    /// Steps of a uniform number.
-    const STEP: f64 = 1.0 / (1u64 << 53) as f64;
     let mut stream = root.stream(StreamId {
         purpose: Purpose::Trials,
         round: 0,
@@ -149,7 +147,7 @@ fn draw(experiment: &Experiment, candidates: usize, root: &Root) -> Vec<Trial> {
     let (Some(trials), Some(candidates)) = (trials, candidates) else {
         return Vec::new();
     };
-    let count = trials.draw(|| (stream.next_u64() >> 11) as f64 * STEP);
+    let count = trials.draw(|| stream.next_u64());
     let trial = |_| Trial {
         candidate: below(candidates, &mut stream) as usize,
         seed: stream.next_u64() >> SEED_SHIFT,

@@ -130,6 +130,8 @@ fn variants(config: &Config) -> [(&'static str, Config); 3] {
     open.privacy.max_epsilon = None;
     open.privacy.clip_norm = None;
     open.privacy.adaptive = None;
+    // A selection is among trials with noise; the others keep it, and so the noise of the trial.
+    open.privacy.selection = None;
     let mut smooth = plain.clone();
     smooth.server.smoothing_factor = config.server.smoothing_factor;
     smooth.method = MethodName::DpFedLs;
@@ -146,4 +148,35 @@ fn variants(config: &Config) -> [(&'static str, Config); 3] {
 fn draw(path: &Path, plot: &Plot) -> Result<(), CliError> {
     std::fs::write(path, stacked_file(std::slice::from_ref(plot)))
         .map_err(|error| CliError::Stopped(format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Federation;
+    use crate::experiment::Experiment;
+
+    /// The configuration of a run that a private selection chose can be attacked: its models with
+    /// noise have that of the chosen trial.
+    #[test]
+    fn the_models_of_a_chosen_run_can_be_trained() {
+        let changes = [
+            "privacy.selection.seed=3",
+            "privacy.epsilon=4",
+            "data.device_validation=0.2",
+        ];
+        let changes = changes.map(|text| text.parse().unwrap());
+        let text = crate::config::DEFAULT;
+        let config = Config::parse(text, "the built-in experiment", &changes).unwrap();
+        let folders = DataFolders::new(Vec::new());
+        let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
+        let noise = |config: &Config| {
+            let experiment = Experiment::new(config.clone(), &federation);
+            experiment.unwrap().privacy.multiplier().get()
+        };
+        let chosen = noise(&config);
+        let [open, plain, smooth] = variants(&config).map(|(_, config)| noise(&config));
+        assert!(open.abs() < f64::MIN_POSITIVE);
+        assert_eq!([plain.to_bits(), smooth.to_bits()], [chosen.to_bits(); 2]);
+    }
 }

@@ -100,6 +100,9 @@ pub(in crate::cli) fn run(
         }
     };
     let comparison = Comparison::of_events(&flags.accountants()?, &events, delta);
+    let is_all = runs
+        .as_ref()
+        .is_none_or(|(_, uncovered)| uncovered.is_empty());
     let mut document = Document::new(&comparison, &events, clip_norm)?;
     if let Some((runs, uncovered)) = runs {
         let odometer = Odometer::read(&events, delta);
@@ -110,7 +113,7 @@ pub(in crate::cli) fn run(
     if flags.json {
         writeln!(out, "{}", document.to_json())?;
     } else {
-        let table = cost_table(&comparison);
+        let table = cost_table(&comparison, is_all);
         write!(out, "{}", document.to_text(&table, out.is_terminal()))?;
     }
     Ok(())

@@ -96,6 +96,10 @@ impl Document {
         if !uncovered.is_empty() {
             self.statement = self.statement.without_proof();
             self.statement.notes.extend(uncovered);
+            let flags = self.answers.iter_mut();
+            for flag in flags.filter_map(|answer| answer.get_mut("is_upper_bound")) {
+                *flag = json!(false);
+            }
         }
         Self {
             adaptive: Some(adaptive),
@@ -348,7 +352,12 @@ pub(super) fn without_a_figure<T, E: std::fmt::Display>(comparison: &Comparison<
 }
 
 /// The table of `smolfed account`.
-pub(super) fn cost_table(comparison: &Comparison<Estimate, AccountingError>) -> String {
+///
+/// No figure is a bound unless the events are all that was released, `is_all`.
+pub(super) fn cost_table(
+    comparison: &Comparison<Estimate, AccountingError>,
+    is_all: bool,
+) -> String {
     let head = ["accountant", "epsilon", "at least", "what it is", "time"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for (answer, estimate) in comparison.found() {
@@ -358,7 +367,10 @@ pub(super) fn cost_table(comparison: &Comparison<Estimate, AccountingError>) -> 
             estimate
                 .epsilon_low
                 .map_or(String::new(), |low| lower(low, 5)),
-            estimate.kind.words().to_owned(),
+            match is_all || !estimate.is_upper_bound() {
+                true => estimate.kind.words().to_owned(),
+                false => "no bound".to_owned(),
+            },
             milliseconds(answer.elapsed),
         ]);
     }
