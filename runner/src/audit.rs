@@ -13,12 +13,14 @@
 //! | what does that prove? | [`attack`], [`bounds`] |
 //! | is each part of the mechanism what is claimed? | [`direct`], with the verdicts of [`check`] |
 //! | the same for correlation matrices | [`matrices`] |
+//! | and where noise is correlated over rounds? | [`correlated`] |
 //! | which examples were trained on? | [`membership`] |
 
 pub mod attack;
 pub mod bounds;
 pub mod canaries;
 pub mod check;
+pub mod correlated;
 pub mod direct;
 pub mod matrices;
 pub mod membership;

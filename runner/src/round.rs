@@ -170,7 +170,7 @@ impl<'a> Training<'a> {
         let mut record = RoundRecord::new(round, experiment.training_in(round).learning_rate);
 
         // Draw.
-        let Some(Draw { number, cohort }) = self.draw(source)? else {
+        let Some(draw) = self.draw(source)? else {
             self.burn();
             self.round += 1;
             record.burned = true;
@@ -179,11 +179,15 @@ impl<'a> Training<'a> {
                 released: None,
             });
         };
+        let Draw { number, cohort, .. } = draw;
         record.cohort = cohort.len();
+        if draw.begins_anew {
+            self.history.begin_anew();
+        }
 
         // Train. What devices send is private, and goes into an exact sum.
         let (training, release) = self.terms();
-        let admitted = self.history.admit(round, &cohort);
+        let admitted = release.fault.admits(self.history.admit(round, &cohort));
         record.clip_norm = self.clip_norm.map(ClipNorm::get);
         let assignment = Assignment {
             training,
@@ -279,6 +283,7 @@ impl<'a> Training<'a> {
             Some(cohort) => Ok(Some(Draw {
                 number: self.round,
                 cohort,
+                begins_anew: false,
             })),
             None => source.draw(&self.experiment.attendance, &self.root, self.round),
         }
