@@ -13,6 +13,7 @@
 //! | what does that prove? | [`attack`], [`bounds`] |
 //! | is each part of the mechanism what is claimed? | [`direct`], with the verdicts of [`check`] |
 //! | what is released beside the updates? | [`channels`] |
+//! | and where noise is correlated over rounds? | [`correlated`] |
 //! | which examples were trained on? | [`membership`] |
 
 pub mod attack;
@@ -21,6 +22,7 @@ pub mod bounds;
 pub mod canaries;
 pub mod channels;
 pub mod check;
+pub mod correlated;
 pub mod direct;
 pub mod membership;
 mod planting;

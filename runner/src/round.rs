@@ -19,6 +19,7 @@ use crate::data::federation::Federation;
 use crate::evaluation::devices::DeviceReport;
 use crate::evaluation::samples::{Evaluation, evaluate};
 use crate::experiment::Experiment;
+use crate::experiment::trial::Trial;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::StateError;
 use crate::release::sum::ReleaseAt;
@@ -173,20 +174,23 @@ impl<'a> Training<'a> {
         let mut record = RoundRecord::new(round, experiment.training_in(round).learning_rate);
 
         // Draw.
-        let Some(Draw { number, cohort }) = self.draw(source)? else {
+        let Some(draw) = self.draw(source)? else {
             self.burn();
-            self.round += 1;
             record.burned = true;
             return Ok(RoundResult {
                 record,
                 released: None,
             });
         };
+        let Draw { number, cohort, .. } = draw;
         record.cohort = cohort.len();
+        if draw.begins_anew {
+            self.history.begin_anew();
+        }
 
         // Train. What devices send is private, and goes into an exact sum.
         let (training, release) = self.terms();
-        let admitted = self.history.admit(round, &cohort);
+        let admitted = release.fault.admits(self.history.admit(round, &cohort));
         record.clip_norm = self.clip_norm.map(ClipNorm::get);
         let assignment = Assignment {
             training,
@@ -228,9 +232,8 @@ impl<'a> Training<'a> {
             Spectrum::new(clean.as_deref(), &noisy, &average, weights)
         });
         record.unclipped_share = self.adapt(&released);
-        if let (true, Some(trial)) = (is_last, &experiment.trial) {
-            let task = experiment.method.task();
-            self.score = Some(trial.score(task, &self.global, self.federation, &self.root)?);
+        if is_last {
+            self.score = self.scored()?;
             record.score = self.score;
         }
         self.round += 1;
@@ -280,6 +283,16 @@ impl<'a> Training<'a> {
             self.history.admit(self.round, &cohort);
             self.history.begin_anew();
         }
+        self.round += 1;
+    }
+
+    /// The noisy score of a trial of a private selection.
+    fn scored(&self) -> Result<Option<f64>, ModelError> {
+        let score = |trial: &Trial| {
+            let task = self.experiment.method.task();
+            trial.score(task, &self.global, self.federation, &self.root)
+        };
+        self.experiment.trial.as_ref().map(score).transpose()
     }
 
     fn draw(&self, source: &mut dyn Source) -> Result<Option<Draw>, SourceError> {
@@ -287,6 +300,7 @@ impl<'a> Training<'a> {
             Some(cohort) => Ok(Some(Draw {
                 number: self.round,
                 cohort,
+                begins_anew: false,
             })),
             None => source.draw(&self.experiment.attendance, &self.root, self.round),
         }

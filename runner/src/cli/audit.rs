@@ -15,6 +15,7 @@ use super::text::{aligned, wrapped};
 use crate::audit::attack::{self, Attack, Size};
 use crate::audit::channels::matrices::Matrices;
 use crate::audit::check::{Check, ERROR};
+use crate::audit::correlated::Correlated;
 use crate::audit::direct::{self, channel::Channel};
 use crate::audit::target::{Target, TargetError};
 use crate::audit::{Confidence, Finding};
@@ -149,11 +150,18 @@ fn mechanism(
     let matrices = Matrices::new(&experiment, args.fault)?;
     let bar = progress_bar(3, "direct tests, attack");
     let mut parts = Vec::new();
-    match Target::new(&experiment, &federation, args.fault) {
-        Ok(target) => parts.push(Part::of_updates(args, &experiment, &target, &bar)?),
+    let correlated = Correlated::new(&experiment, &federation, args.fault)?;
+    match (
+        correlated,
+        Target::new(&experiment, &federation, args.fault),
+    ) {
+        (Some(correlated), _) => {
+            parts.push(Part::of_correlated(args, &experiment, &correlated)?);
+        }
+        (None, Ok(target)) => parts.push(Part::of_updates(args, &experiment, &target, &bar)?),
         // Devices may send matrices with noise beside updates without any.
-        Err(TargetError::NothingClaimed) if matrices.is_some() => {}
-        Err(error) => return Err(error.into()),
+        (None, Err(TargetError::NothingClaimed)) if matrices.is_some() => {}
+        (None, Err(error)) => return Err(error.into()),
     }
     if let Some(matrices) = &matrices {
         parts.push(Part::of_matrices(args, &experiment, matrices)?);
@@ -202,6 +210,21 @@ impl Part {
             pairs: size.pairs,
             attack,
             checks,
+        })
+    }
+
+    fn of_correlated(
+        args: &Args,
+        experiment: &Experiment,
+        correlated: &Correlated<'_>,
+    ) -> Result<Self, CliError> {
+        let size = args.size(experiment, || correlated.default_pairs(args.canaries));
+        let claim = correlated.claim.clone();
+        Ok(Self {
+            attack: correlated.attack(size, args.confidence(claim.delta))?,
+            checks: correlated.checks(size.seed)?,
+            pairs: size.pairs,
+            claim,
         })
     }
 

@@ -229,9 +229,11 @@ impl Setup {
         let checkpoint = dir.load_checkpoint(&name, parameters)?;
         let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);
         let shared = fleet.shared();
+        tell_of_restart(&experiment, done, paid);
         let numbers = (first_number, paid);
         let records = dir.participation(done)?;
-        let mut served = Fleet::new(fleet, &federation, terms, numbers, records);
+        let mut served =
+            Fleet::new(fleet, &federation, terms, numbers, records).resumed_after(done.max(paid));
         let screen = Screen::new(experiment.config.rounds, Arc::clone(&shared), told);
         let control = Control {
             stop: stop_on_ctrl_c()?,
@@ -263,6 +265,28 @@ impl Setup {
         }
         conclude(&experiment, &dir, result, started, args.json, "serve")
     }
+}
+
+/// Says what it means for correlated noise that `done` rounds were run and `paid` charged before.
+fn tell_of_restart(experiment: &Experiment, done: u32, paid: u32) {
+    let Some(last) = done.max(paid).checked_sub(1) else {
+        return;
+    };
+    if !experiment.history().is_kept() {
+        return;
+    }
+    let burned = match paid.saturating_sub(done) {
+        0 => String::new(),
+        rounds => format!(
+            " {rounds} of the rounds came to nothing, and count for all devices that may have \
+             taken part."
+        ),
+    };
+    eprintln!(
+        "note: the exact sums up to round {last} were lost with the process that held them: \
+         correlated noise begins anew, and its errors add to those of the earlier rounds; epsilon \
+         is the same.{burned}"
+    );
 }
 
 /// The run directory of a new run, which only its owner can access.

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use super::admission::Admitted;
+
 /// Coordinates that share a noise stream of the server: the block that a fault leaves out is the
 /// second.
 const BLOCK: Range<usize> = 4096..8192;
@@ -67,6 +69,11 @@ pub enum Fault {
     BitNoiseReused,
     /// Devices send their bit as 0 or 1 instead of as -1/2 or 1/2.
     WholeBit,
+    /// The coefficients by which sums of rounds are combined are larger than is accounted
+    /// (correlated noise).
+    OtherCoefficients,
+    /// Devices take part in every round (correlated noise).
+    DeviceLetInEarly,
     /// No noise in the round of this number.
     #[value(skip)]
     NoNoiseIn(u32),
@@ -104,6 +111,14 @@ impl Fault {
         match (self, number) {
             (Self::NoiseStreamReused, _) | (Self::NoiseSharedByTwoRounds, 1) => 0,
             _ => number,
+        }
+    }
+
+    /// The devices that are admitted to a round, where `admitted` are those that should be.
+    pub(crate) fn admits(self, admitted: Admitted) -> Admitted {
+        match self {
+            Self::DeviceLetInEarly => Admitted::All,
+            _ => admitted,
         }
     }
 

@@ -167,7 +167,8 @@ impl Released {
     }
 
     /// What was released, in units of the parameters.
-    pub(super) fn values(&self) -> Vec<f64> {
+    #[must_use]
+    pub fn values(&self) -> Vec<f64> {
         let value = |q: &i64| *q as f64 * self.step;
         self.integers.iter().map(value).collect()
     }

@@ -123,6 +123,29 @@ fn an_update_beyond_the_ball_is_left_out_unless_it_is_clipped() {
 }
 
 #[test]
+fn nothing_of_a_device_that_may_not_take_part_enters_the_sum() {
+    let (admitted, root) = (Admitted::Only(vec![7]), Root::from_seed(5));
+    let release = central();
+    let mut uploads = Uploads::new(&release, &root, 3, LENGTH).admitting(&admitted);
+    let mut send = |device| {
+        uploads.device(device, 1, |contribution| {
+            contribution.update().fill(0.1);
+            Ok(TrainReport::default())
+        })
+    };
+    assert!(send(7).is_trained());
+    assert!(matches!(send(8), Outcome::LeftOut { reason } if reason.contains("too recently")));
+    let mut sum = uploads.into_sum();
+    assert_eq!(sum.integers(), upload(&release, &[0.1; LENGTH], 1, false).0);
+    let received = ReceivedUpdate::from(vec![5; LENGTH]);
+    let before = sum.integers().to_vec();
+    sum.add_received(8, &received, &admitted);
+    assert_eq!(sum.integers(), before);
+    sum.add_received(7, &received, &admitted);
+    assert_ne!(sum.integers(), before);
+}
+
+#[test]
 fn the_server_adds_its_noise_once_and_anew_in_each_round() {
     let release = central();
     let first = released(&release, 0);

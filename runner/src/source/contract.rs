@@ -16,6 +16,8 @@ pub struct Draw {
     pub number: u32,
     /// The devices that were drawn, ascending.
     pub cohort: Vec<u32>,
+    /// Whether what the mechanism kept of earlier rounds was lost before this one.
+    pub begins_anew: bool,
 }
 
 /// The exact sum of what a cohort sent, and what came of each device.

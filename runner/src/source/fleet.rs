@@ -18,8 +18,8 @@ use crate::fleet::coordinator::Coordinator;
 use crate::fleet::exchange::{ExchangeOutcome, Offer};
 use crate::fleet::peer::Terms;
 use crate::method::contract::{Assignment, Learner};
-use crate::release::Outcome;
 use crate::release::admission::REASON;
+use crate::release::{Admitted, Outcome};
 use crate::run::records::RecordFile;
 
 /// Real devices among simulated ones.
@@ -32,6 +32,8 @@ pub struct Fleet<'a> {
     /// Rounds below were paid for by an earlier process, whatever came of them.
     paid: u32,
     participation: RecordFile<Participation>,
+    /// Whether this process goes on with a run, and has not had a round yet.
+    is_resumed: bool,
 }
 
 impl<'a> Fleet<'a> {
@@ -51,6 +53,16 @@ impl<'a> Fleet<'a> {
             first_number,
             paid,
             participation,
+            is_resumed: false,
+        }
+    }
+
+    /// The same where another process had the first `rounds` rounds.
+    #[must_use]
+    pub fn resumed_after(self, rounds: u32) -> Self {
+        Self {
+            is_resumed: rounds > 0,
+            ..self
         }
     }
 
@@ -107,7 +119,12 @@ impl Source for Fleet<'_> {
             return Ok(None);
         }
         let cohort = attendance.cohort(root, round, number);
-        Ok(Some(Draw { number, cohort }))
+        Ok(Some(Draw {
+            number,
+            cohort,
+            // This process has nothing to forget.
+            begins_anew: false,
+        }))
     }
 
     fn sum(
@@ -137,6 +154,8 @@ impl Source for Fleet<'_> {
         let mut record = Participation {
             round: assignment.round,
             number: assignment.number,
+            // With independent noise, nothing was lost.
+            begins_anew: self.is_resumed && *assignment.admitted != Admitted::All,
             cohort: cohort.to_vec(),
             ..Participation::default()
         };
@@ -167,6 +186,7 @@ impl Source for Fleet<'_> {
             }
         }
         self.record(&record)?;
+        self.is_resumed = false;
         Ok(CohortSum {
             sum: trained.sum,
             outcomes,

@@ -22,6 +22,10 @@ pub struct Participation {
     /// Whether it was paid for and came to nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub burned: bool,
+    /// Whether the server restarted before it, and correlated noise began anew: the exact sums of
+    /// earlier rounds were lost with the process that held them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begins_anew: bool,
     /// Devices that were drawn.
     pub cohort: Vec<u32>,
     /// Real devices among them that answered.

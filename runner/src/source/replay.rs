@@ -52,11 +52,11 @@ impl<'a> Replayed<'a> {
             return Err(format!("it has {found} rounds, but `rounds` is {needed}"));
         }
         if let Some(strategy) = &experiment.privacy.strategy {
-            let burned = rounds.iter().any(|record| record.burned);
+            let burned = rounds
+                .iter()
+                .any(|record| record.burned || record.begins_anew);
             if let Some(reason) = refusal_of_restart(strategy.shape()).filter(|_| burned) {
-                return Err(format!(
-                    "one of its rounds was burned by a restart: {reason}"
-                ));
+                return Err(format!("the server of its rounds restarted: {reason}"));
             }
             let allowed = strategy.participation();
             let cohorts = rounds.iter().map(|record| record.cohort.as_slice());
@@ -82,6 +82,7 @@ impl Source for Replayed<'_> {
         Ok(record.map(|record| Draw {
             number: record.number,
             cohort: record.cohort.clone(),
+            begins_anew: record.begins_anew,
         }))
     }
 

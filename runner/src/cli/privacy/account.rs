@@ -143,7 +143,7 @@ pub(super) fn correlated(
         }
         writeln!(out, "{value}")?;
     } else {
-        let table = side.table() + &cost_table(&comparison);
+        let table = side.table() + &cost_table(&comparison, true);
         write!(out, "{}", document.to_text(&table, out.is_terminal()))?;
     }
     Ok(())

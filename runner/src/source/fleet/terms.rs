@@ -11,7 +11,9 @@ use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
 use crate::release::Encoding;
-use crate::source::combinations::{ONE_MODEL, SourceName, refusal, refusal_of_private_scale};
+use crate::source::combinations::{
+    ONE_MODEL, SourceName, refusal, refusal_of_private_scale, refusal_of_restart,
+};
 use crate::task::Task;
 
 /// Why an experiment cannot be run with real devices.
@@ -137,6 +139,10 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         refusal_of_private_scale(SourceName::Fleet),
     ) {
         return simulation_only("`data.scale` = \"private\"".to_owned(), reason);
+    }
+    let strategy = experiment.privacy.strategy.as_ref();
+    if let Some(reason) = strategy.and_then(|strategy| refusal_of_restart(strategy.shape())) {
+        return simulation_only("`privacy.family` = \"tree\"".to_owned(), reason);
     }
     if experiment.release.weight_cap.is_some() {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
