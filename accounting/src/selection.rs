@@ -178,8 +178,8 @@ impl Selection {
     }
 
     /// The same as a proved bound by [`Accountant::Rdp`], if the number of trials is drawn by
-    /// [`Trials::draw`] with a mean of at most 100 and a shape from 0 to 10; infinite for ε above 400
-    /// and for δ below 10⁻¹⁰⁰.
+    /// [`Trials::draw`] with a mean of at most 100 and a shape from 0 to 10; infinite for ε above
+    /// 400 and for δ below 10⁻¹⁰⁰.
     ///
     /// # Errors
     /// As [`Self::epsilon`].

@@ -12,8 +12,8 @@
 //!    as if each trial released a number that is uniform and independent beside its score.
 //! 4. A trial that breaks down has no score, and loses against every other.
 //!
-//! The stream's secret is on the disk until the result is recorded, so that an interrupted selection
-//! can be repeated with the same trials ([`secret`]).
+//! The stream's secret is on the disk until the result is recorded, so that an interrupted
+//! selection can be repeated with the same trials ([`secret`]).
 //!
 //! Poisson numbers may be 0: then the initial model of the first candidate is the result, which
 //! depends on no data.

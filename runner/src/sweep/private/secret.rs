@@ -59,7 +59,7 @@ pub(super) fn root(out: &Path, candidates: &[Config]) -> Result<Root, String> {
 
 fn create(path: &Path, candidates: &[Config]) -> Result<Root, String> {
     let secret = entropy::secret().map_err(|error| error.to_string())?;
-    let number = Zeroizing::new(hex::encode(&*secret));
+    let number = Zeroizing::new(hex::encode(secret.as_slice()));
     let text = Zeroizing::new(format!("{}\n{}\n", fingerprint(candidates)?, *number));
     // Under its name it is complete: a torn file would look like another selection's.
     let partial = beside(path, "partial");
