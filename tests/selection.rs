@@ -38,6 +38,26 @@ fn figure(value: &Value, path: &[&str]) -> f64 {
         .unwrap_or_else(|| panic!("{path:?} in {value}"))
 }
 
+/// The charges of the chosen trial are not all that the selection released.
+fn no_figure_of_the_ledger_is_a_bound(place: &Place) {
+    let ledger = place
+        .smolfed("account --ledger out/chosen/ledger.jsonl")
+        .success();
+    assert!(
+        ledger.stdout.contains("best of several private trials"),
+        "{ledger}"
+    );
+    assert!(!ledger.stdout.contains("upper bound"), "{ledger}");
+    let ledger = place
+        .smolfed("account --ledger out/chosen/ledger.jsonl --json")
+        .success()
+        .json();
+    assert_eq!(ledger["is_upper_bound"], false);
+    for answer in ledger["accountants"].as_array().unwrap() {
+        assert_ne!(answer["is_upper_bound"], true, "{answer}");
+    }
+}
+
 /// The chosen run is a run directory like any other, whose statement is that of the selection; of
 /// the others nothing is there, neither on the disk nor in what is printed.
 #[test]
@@ -97,22 +117,7 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     let alone = place.smolfed(&one_trial).success().json();
     assert!(figure(&alone, &["epsilon"]) < 0.8 * epsilon, "{alone}");
     place.smolfed("account --verify out/chosen").success();
-    let ledger = place
-        .smolfed("account --ledger out/chosen/ledger.jsonl")
-        .success();
-    assert!(
-        ledger.stdout.contains("best of several private trials"),
-        "{ledger}"
-    );
-    assert!(!ledger.stdout.contains("upper bound"), "{ledger}");
-    let ledger = place
-        .smolfed("account --ledger out/chosen/ledger.jsonl --json")
-        .success()
-        .json();
-    assert_eq!(ledger["is_upper_bound"], false);
-    for answer in ledger["accountants"].as_array().unwrap() {
-        assert_ne!(answer["is_upper_bound"], true, "{answer}");
-    }
+    no_figure_of_the_ledger_is_a_bound(&place);
 
     // Repeated, the command selects nothing again; the chosen run can be repeated by itself.
     let model = |name: &str| std::fs::read(place.path(name)).unwrap();

@@ -210,6 +210,24 @@ fn every_part_of_the_mechanism_is_what_is_claimed() {
     }
 }
 
+/// With all that can be released beside the updates, and δ at other ε. Families of the noise are
+/// tested at two lengths of the model, each with the whole error.
+#[test]
+fn all_families_together_fail_by_chance_with_a_probability_below_1e_6() {
+    let audited = scaled(FEATURES, 30, 3, POISSON, ADAPTIVE);
+    let target = Target::new(&audited.experiment, &audited.federation, Fault::None).unwrap();
+    let checks = direct::audit(&target, 1, 1 << 12).unwrap();
+    let of_noise = |check: &&check::Check| {
+        check.test.contains("noise")
+            && !check.test.contains("bits")
+            && !check.test.contains("moments")
+    };
+    let twice = checks.iter().filter(of_noise).count();
+    let families = checks.len() + twice + 1;
+    assert!((12..=20).contains(&families), "{families}");
+    assert!(families as f64 * check::ERROR < 1e-6, "{families}");
+}
+
 /// What fails in the tests of what is released beside the updates, and of what one device changes.
 fn failed_beside(audited: &Audited, fault: Fault, values: usize) -> Vec<&'static str> {
     let target = Target::new(&audited.experiment, &audited.federation, fault).unwrap();

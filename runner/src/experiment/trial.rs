@@ -30,7 +30,7 @@ use smolfed_core::train::TrainReport;
 
 use super::scaling::{noise, of_all_devices};
 use crate::config::check::{ExperimentError, contradiction, out_of_range, refuse};
-use crate::config::privacy::{SelectionConfig, TrialsName};
+use crate::config::privacy::{MechanismName, SelectionConfig, TrialsName};
 use crate::config::{Config, PrivacyConfig};
 use crate::data::federation::Federation;
 use crate::data::synthetic::DeviceBuffer;
@@ -276,6 +276,13 @@ fn can_be_kept_secret(
         return refuse(
             "privacy.accountant",
             "the theorems are about Rényi divergence: use \"rdp\", or leave the accountant out",
+        );
+    }
+    if privacy.mechanism == MechanismName::Correlated {
+        return refuse(
+            "privacy.mechanism",
+            "the cost of a selection is known for trials with independent noise: leave \
+             \"correlated\" out",
         );
     }
     if privacy.max_epsilon.is_some() {
