@@ -274,8 +274,8 @@ fn a_restart_burns_the_round_that_had_begun() {
     drop(devices);
 }
 
-/// The private sums of correlated noise are gone with the process that held them: noise begins anew,
-/// which the record of participation says, so that a simulation of it repeats the bits.
+/// The private sums of correlated noise are gone with the process that held them: noise begins
+/// anew, which the record of participation says, so that a simulation of it repeats the bits.
 #[test]
 fn correlated_noise_begins_anew_after_a_restart() {
     let place = Place::new();
