@@ -3,10 +3,10 @@
 //!
 //! A canary sends the longest update along a coordinate of its own, and tries to take part in every
 //! round. The release path lets it in as often and as early as (k, b) participation allows, which
-//! is the worst pattern of the strategies here. What is released is Y = C X + Z with independent Z,
-//! so that the likelihood ratio of the claim is a sum over releases: with s_t what the canary adds
-//! to release t and σ the noise std, Σ (y_t s_t - s_t²/2) / σ². All else is the round that `smolfed
-//! run` runs.
+//! is the worst pattern of all families but, in some runs, the tree. What is released is Y = C X +
+//! Z with independent Z, so that the likelihood ratio of the claim is a sum over releases: with s_t
+//! what the canary adds to release t and σ the noise std, Σ (y_t s_t - s_t²/2) / σ². All else is
+//! the round that `smolfed run` runs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn coefficients_other_than_those_accounted_are_found() {
-        let (failed, epsilon) = audited(Fault::OtherCoefficients, &[], 100);
+        let (failed, epsilon) = audited(Fault::OtherCoefficients, &[], 250);
         assert_eq!(failed, [SENSITIVITY]);
         assert!(epsilon > 1.0, "{epsilon}");
     }

@@ -219,6 +219,15 @@ fn what_a_selection_does_not_cover_is_refused() {
             &["privacy.accountant=pld"],
             "`privacy.accountant` contradict",
         ),
+        (
+            &[
+                "cohort.sampling=rotation",
+                "cohort.sampling_rate=0.5",
+                "privacy.mechanism=correlated",
+                "privacy.separation=2",
+            ],
+            "`privacy.mechanism` contradict",
+        ),
         (&["method=local"], "`method` contradict"),
         (
             &["method=dpfedmtl", "model.hidden=8"],
