@@ -210,51 +210,53 @@ fn more_noise_on_the_score_leaves_more_for_the_updates() {
     assert!(of("0").is_err() && of("-1").is_err());
 }
 
+/// Changes to the experiment, and words of the refusal.
+const REFUSED: &[(&[&str], &str)] = &[
+    (&["privacy.trust=local"], "`privacy.trust` contradict"),
+    (&["privacy.ledger=a.jsonl"], "`privacy.ledger` contradict"),
+    (
+        &["privacy.accountant=pld"],
+        "`privacy.accountant` contradict",
+    ),
+    (
+        &[
+            "cohort.sampling=rotation",
+            "privacy.mechanism=correlated",
+            "privacy.separation=2",
+        ],
+        "`privacy.mechanism` contradict",
+    ),
+    (&["method=local"], "`method` contradict"),
+    (
+        &["method=dpfedmtl", "model.hidden=8"],
+        "`method` contradict",
+    ),
+    (
+        &["data.device_validation=0"],
+        "`data.device_validation` is missing",
+    ),
+    (&["privacy.epsilon=inf"], "`privacy.epsilon` is missing"),
+    (
+        &["privacy.selection.mean=1.5"],
+        "`privacy.selection.mean` is 1.5",
+    ),
+    (&["privacy.selection.mean=101"], "from 2 to 100"),
+    (
+        &["privacy.selection.shape=-0.5"],
+        "`privacy.selection.shape` is -0.5",
+    ),
+    (
+        &[
+            "privacy.selection.trials=poisson",
+            "privacy.selection.shape=1",
+        ],
+        "has no shape",
+    ),
+];
+
 #[test]
 fn what_a_selection_does_not_cover_is_refused() {
-    for (changes, words) in [
-        (&["privacy.trust=local"][..], "`privacy.trust` contradict"),
-        (&["privacy.ledger=a.jsonl"], "`privacy.ledger` contradict"),
-        (
-            &["privacy.accountant=pld"],
-            "`privacy.accountant` contradict",
-        ),
-        (
-            &[
-                "cohort.sampling=rotation",
-                "cohort.sampling_rate=0.5",
-                "privacy.mechanism=correlated",
-                "privacy.separation=2",
-            ],
-            "`privacy.mechanism` contradict",
-        ),
-        (&["method=local"], "`method` contradict"),
-        (
-            &["method=dpfedmtl", "model.hidden=8"],
-            "`method` contradict",
-        ),
-        (
-            &["data.device_validation=0"],
-            "`data.device_validation` is missing",
-        ),
-        (&["privacy.epsilon=inf"], "`privacy.epsilon` is missing"),
-        (
-            &["privacy.selection.mean=1.5"],
-            "`privacy.selection.mean` is 1.5",
-        ),
-        (&["privacy.selection.mean=101"], "from 2 to 100"),
-        (
-            &["privacy.selection.shape=-0.5"],
-            "`privacy.selection.shape` is -0.5",
-        ),
-        (
-            &[
-                "privacy.selection.trials=poisson",
-                "privacy.selection.shape=1",
-            ],
-            "has no shape",
-        ),
-    ] {
+    for (changes, words) in REFUSED {
         let error = build(changes).0.map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(words), "{changes:?} {error}");
     }
