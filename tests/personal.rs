@@ -44,10 +44,9 @@ fn every_example_runs_as_it_is() {
         let run = format!("run {} --out {name} --json", path.display());
         let document = place.smolfed(&run).success().json();
         assert_eq!(document["name"], name);
-        assert!(
-            document["device_accuracy"].as_f64() > Some(0.3),
-            "{document}"
-        );
+        // Of the devices' own models, or of a shared one.
+        let accuracy = ["device_accuracy", "test_accuracy"].map(|key| document[key].as_f64());
+        assert!(accuracy[0].or(accuracy[1]) > Some(0.3), "{document}");
     }
 }
 

@@ -331,7 +331,8 @@ fn the_built_in_experiment_and_the_examples_are_proved() {
     let all: Vec<String> = examples.chain([String::new()]).collect();
     assert!(all.len() > 7);
     for (at, file) in all.iter().enumerate() {
-        let call = format!("run {file} --set rounds=2 --json --out {at}");
+        // As many as the separation of the example with correlated noise.
+        let call = format!("run {file} --set rounds=10 --json --out {at}");
         let outcome = place.smolfed(&call).success();
         assert_eq!(outcome.stderr, "", "{file}");
         for statement in outcome.json()["privacy"].as_array().unwrap() {
