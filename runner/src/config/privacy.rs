@@ -90,7 +90,7 @@ impl MechanismName {
 pub struct SelectionConfig {
     /// The distribution of the number of trials.
     pub trials: TrialsName,
-    /// E[K]: the expected number of trials.
+    /// The expected number of trials.
     pub mean: f64,
     /// η of the truncated negative binomial distribution: 0 is logarithmic, 1 geometric.
     #[serde(skip_serializing_if = "Option::is_none")]

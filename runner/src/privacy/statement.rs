@@ -137,7 +137,7 @@ impl From<Split> for NoiseSplit {
 pub struct SelectionStatement {
     /// Their theorem that bounds the cost.
     pub theorem: u8,
-    /// E[K]: the expected number of trials; how many there were is not released.
+    /// The expected number of trials; how many there were is not released.
     pub mean_trials: f64,
     /// Noise std on the sum of the devices' scores, of which each is between -1 and 1.
     pub score_noise_multiplier: f64,

@@ -2,7 +2,7 @@
 //! one with the best mean over the seeds.
 //!
 //! Looking at validation figures costs privacy that no ε here covers, unless they are of public
-//! data of the same kind. A choice that ε covers is in [`super::private`].
+//! data of the same kind. A choice that ε covers is in `private.rs`.
 
 use serde_json::{Value, json};
 
