@@ -251,8 +251,9 @@ impl PrivacyStatement {
         };
         format!(
             "This holds for all {} rounds, whoever takes part, in any order, at most {times}, \
-             which each device enforces; if {}; and if the standard deviation of the noise on each \
-             release is {} times the sensitivity, which is {} times the clip norm.",
+             which the server enforces, and each device that is provisioned so; if {}; and if the \
+             standard deviation of the noise on each release is {} times the sensitivity, which is \
+             {} times the clip norm.",
             self.rounds,
             self.trusted(),
             lower(self.noise_multiplier, 5),

@@ -248,11 +248,18 @@ impl Rounds {
     /// Goes on with the sums of a checkpoint, or from an empty history where it has none.
     fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
         let Some(rounds) = saved.entries.remove(ROUNDS) else {
-            return Ok(());
+            return match self.strategy.shape() {
+                Shape::Toeplitz(_) => Ok(()),
+                // Its nodes would begin anew in mid-run, which the sensitivity does not cover.
+                Shape::Tree(_) => Err(format!("it has no `{ROUNDS}`")),
+            };
         };
         let rounds: u32 = rounds
             .parse()
             .map_err(|_| format!("`{ROUNDS}` is no number"))?;
+        if rounds > self.strategy.participation().rounds() {
+            return Err(format!("`{ROUNDS}` is {rounds}, more than the run has"));
+        }
         let mut tensor = |name| {
             let found = saved.tensors.remove(name);
             found.ok_or_else(|| format!("it has no `{name}`"))

@@ -296,6 +296,14 @@ fn a_restored_history_goes_on_with_the_same_bits() {
             damaged.tensors.remove(&name);
             assert!(resumed.restore(&mut damaged).is_err(), "{name}");
         }
+        // Nodes of a tree do not begin anew, and no run has had more rounds than it has.
+        let mut without = saved.clone();
+        without.entries.clear();
+        let is_tree = family == Family::Tree;
+        assert_eq!(resumed.restore(&mut without).is_err(), is_tree, "{family}");
+        let rounds = saved.entries.values_mut();
+        rounds.for_each(|rounds| *rounds = u32::MAX.to_string());
+        assert!(resumed.restore(&mut saved).is_err(), "{family}");
     }
 }
 
