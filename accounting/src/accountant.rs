@@ -38,6 +38,18 @@ impl Accountant {
         }
     }
 
+    /// This accountant, or the tightest sound one where it does not cover `events` together:
+    /// [`AnalyticGaussian`](Self::AnalyticGaussian) is for a single release.
+    #[must_use]
+    pub fn composing(self, events: &[PrivacyEvent]) -> Self {
+        let exposures = released(events);
+        let releases: u64 = exposures.iter().map(|event| event.exposure().count()).sum();
+        match self {
+            Self::AnalyticGaussian if releases > 1 => Self::tightest_for(events),
+            _ => self,
+        }
+    }
+
     /// The ε at `delta` that the composition of `events` costs.
     ///
     /// No event, or events of no rounds, cost nothing; a release without noise costs an infinite

@@ -343,7 +343,7 @@ impl Run<'_> {
     fn history(&self, checkpoint: Option<&mut Checkpoint>) -> Result<History, RunError> {
         let mut history = self.experiment.history();
         if let (Some(checkpoint), Some(dir)) = (checkpoint, self.dir) {
-            let restored = history.restore(&mut checkpoint.method);
+            let restored = history.restore(&mut checkpoint.method, checkpoint.round);
             restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
         }
         Ok(history)

@@ -70,6 +70,42 @@ impl Decoder {
         }
     }
 
+    /// Whether this could be a decoder of `strategy`'s releases after `round` rounds, of sums with
+    /// `dimension` entries: one that was read from a file may be anything.
+    #[must_use]
+    pub fn continues(&self, strategy: &Strategy, dimension: usize, round: u32) -> bool {
+        let has_entries = |vector: &Vec<f64>| vector.len() == dimension;
+        let fits = match (&self.state, Self::new(strategy, dimension).state) {
+            (
+                State::Toeplitz { coefficients, past },
+                State::Toeplitz {
+                    coefficients: expected,
+                    ..
+                },
+            ) => {
+                let kept = expected.len().min(round as usize);
+                *coefficients == expected && past.len() == kept && past.iter().all(has_entries)
+            }
+            (
+                State::Tree {
+                    rounds,
+                    nodes,
+                    prefix,
+                },
+                State::Tree {
+                    rounds: expected,
+                    nodes: all,
+                    ..
+                },
+            ) => {
+                let mut vectors = nodes.iter().flatten().chain([prefix]);
+                *rounds == expected && nodes.len() == all.len() && vectors.all(has_entries)
+            }
+            _ => false,
+        };
+        fits && self.dimension == dimension && self.round == round
+    }
+
     /// The estimate of the next round's sum.
     ///
     /// * `released`: the vectors that the round releases ([`Strategy::releases`]), in units of the

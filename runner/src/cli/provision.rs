@@ -32,7 +32,8 @@ use crate::task::Task;
 ///
 /// A record contains the device's number, its key, the secret root of its random streams, and its
 /// limits: by default as many participations as the experiment has rounds, the experiment's epochs
-/// and, under local trust, at least its noise. With `--separation` its rounds are so far apart.
+/// and, under local trust, at least its noise. With correlated noise the participations and their
+/// separation are those that the experiment's ε counts on.
 /// Writes keys.toml, and for each device device-K.bin and a new device-K.ledger, for a device that
 /// is a process or has no random number generator. Only their owner can read the files, and nothing
 /// is overwritten. Copy the files of each device to it once, then delete them here.
@@ -53,14 +54,15 @@ pub(super) struct Args {
     /// Include each device's share of the experiment's data: for tests and demonstrations.
     #[arg(long)]
     with_data: bool,
-    /// Maximum participations of a device in its lifetime; by default the experiment's rounds.
+    /// Maximum participations of a device in its lifetime; by default the experiment's rounds or,
+    /// with correlated noise, its participations.
     #[arg(long, value_name = "N", visible_alias = "participations")]
     budget: Option<u32>,
     /// How far apart two participations of a device are at least, in round numbers of the fleet: 1
-    /// lets it take part in every round, 342 in one of 342 at most.
-    #[arg(long, value_name = "N", default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..))]
-    separation: u32,
+    /// lets it take part in every round, 342 in one of 342 at most. By default 1 or, with correlated
+    /// noise, the experiment's separation, which is also the least that is accepted.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    separation: Option<u32>,
     /// How many round numbers ahead of its ledger a device accepts a round, so that no message can
     /// use up its numbers; by default 65536, or less for budgets above 65534.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -202,30 +204,41 @@ fn policy(args: &Args, experiment: &Experiment) -> Result<Policy, CliError> {
         min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
         max_epochs: experiment.training.epochs,
     };
-    limits(args, experiment.config.rounds).map(policy)
+    limits(args, experiment).map(policy)
 }
 
 /// How often, how far apart and how far ahead a device takes part.
-fn limits(args: &Args, rounds: u32) -> Result<Limits, CliError> {
-    let budget = args.budget.unwrap_or(rounds);
+fn limits(args: &Args, experiment: &Experiment) -> Result<Limits, CliError> {
+    let strategy = experiment.privacy.strategy.as_ref();
+    let (participations, least) = match strategy.map(|strategy| strategy.participation()) {
+        Some(counted_on) => (counted_on.participations(), counted_on.separation()),
+        None => (experiment.config.rounds, Separation::NONE.0),
+    };
+    let budget = args.budget.unwrap_or(participations);
+    let separation = args.separation.unwrap_or(least);
+    if separation < least {
+        return Err(CliError::Usage(format!(
+            "`--separation {separation}`: the experiment's ε counts on devices whose rounds are at \
+             least {least} apart; leave it out, or give {least} or more"
+        )));
+    }
     // At most as far that the numbers outlast the budget, whatever rounds the device is invited to.
     let outlasting = (u32::MAX / budget.max(1)).saturating_sub(1).max(1);
     let max_jump = args
         .max_jump
         .unwrap_or_else(|| MaxJump::DEFAULT.0.min(outlasting));
     // The next round of a device is its separation less 1 ahead of its ledger.
-    let nearest = args.separation - 1;
+    let nearest = separation - 1;
     if nearest > max_jump {
         return Err(CliError::Usage(format!(
-            "`--separation {}`: a device that accepts rounds up to {max_jump} numbers ahead would \
-             take part once; at most {} is possible with `--max-jump {max_jump}`",
-            args.separation,
+            "`--separation {separation}`: a device that accepts rounds up to {max_jump} numbers \
+             ahead would take part once; at most {} is possible with `--max-jump {max_jump}`",
             u64::from(max_jump) + 1
         )));
     }
     Ok(Limits {
         budget: Budget(budget),
-        separation: Separation(args.separation),
+        separation: Separation(separation),
         max_jump: MaxJump(max_jump),
     })
 }

@@ -300,7 +300,8 @@ impl Ledger {
         let of_unit = |charge: &&Charge| charge.event.unit == unit;
         let known = self.charges.iter().filter(of_unit);
         let all = events(known.chain(more.iter().copied()));
-        Ok(limit.accountant.epsilon(&all, limit.delta)?.epsilon)
+        let accountant = limit.accountant.composing(&all);
+        Ok(accountant.epsilon(&all, limit.delta)?.epsilon)
     }
 
     /// The charge of a round: one for each unit and kind of mechanism, which tell an update from

@@ -520,10 +520,7 @@ impl PrivacyPlan {
         }
         plan.repeated += rounds;
         plan.spent.extend(repeated);
-        if plan.accountant == Accountant::AnalyticGaussian && !plan.spent.is_empty() {
-            // More than one release.
-            plan.accountant = Accountant::tightest_for(&plan.spent);
-        }
+        plan.accountant = plan.accountant.composing(&plan.events(1));
         plan
     }
 

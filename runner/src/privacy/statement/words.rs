@@ -253,7 +253,8 @@ impl PrivacyStatement {
             "This holds for all {} rounds, whoever takes part, in any order, at most {times}, \
              which the server enforces, and each device that is provisioned so; if {}; and if the \
              standard deviation of the noise on each release is {} times the sensitivity, which is \
-             {} times the clip norm.",
+             {} times the clip norm. A server that restarts and has lost the sums of earlier \
+             rounds does not change it: the noise begins anew.",
             self.rounds,
             self.trusted(),
             lower(self.noise_multiplier, 5),

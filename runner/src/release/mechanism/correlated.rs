@@ -147,16 +147,16 @@ impl History {
         }
     }
 
-    /// Goes on with a checkpoint, from which it takes what is its own.
+    /// Goes on with a checkpoint after `round` rounds, from which it takes what is its own.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
+    pub fn restore(&mut self, saved: &mut Saved, round: u32) -> Result<(), String> {
         let Some(rounds) = &mut self.0 else {
             return Ok(());
         };
         rounds.admissions.restore(saved)?;
-        rounds.restore(saved)
+        rounds.restore(saved, round)
     }
 }
 
@@ -245,8 +245,9 @@ impl Rounds {
         saved.entries.insert(ROUNDS.to_owned(), rounds);
     }
 
-    /// Goes on with the sums of a checkpoint, or from an empty history where it has none.
-    fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
+    /// Goes on with the sums of a checkpoint after `round` rounds, or from an empty history where
+    /// it has none.
+    fn restore(&mut self, saved: &mut Saved, round: u32) -> Result<(), String> {
         let Some(rounds) = saved.entries.remove(ROUNDS) else {
             return match self.strategy.shape() {
                 Shape::Toeplitz(_) => Ok(()),
@@ -257,8 +258,13 @@ impl Rounds {
         let rounds: u32 = rounds
             .parse()
             .map_err(|_| format!("`{ROUNDS}` is no number"))?;
-        if rounds > self.strategy.participation().rounds() {
-            return Err(format!("`{ROUNDS}` is {rounds}, more than the run has"));
+        // Fewer, if the history has begun anew, which that of a tree does not.
+        let is_possible = match self.strategy.shape() {
+            Shape::Toeplitz(_) => rounds <= round,
+            Shape::Tree(_) => rounds == round,
+        };
+        if !is_possible {
+            return Err(format!("`{ROUNDS}` is {rounds} after {round} rounds"));
         }
         let mut tensor = |name| {
             let found = saved.tensors.remove(name);
@@ -267,16 +273,19 @@ impl Rounds {
         let (sums, decoder) = (tensor(SUMS)?, tensor(DECODER)?);
         let (words, rest) = sums.bytes.as_chunks::<8>();
         let words: Vec<i64> = words.iter().map(|word| i64::from_le_bytes(*word)).collect();
-        let is_inside = |x: &i64| (-self.limit..=self.limit).contains(x);
         let is_whole = rest.is_empty()
             && sums.dtype == Dtype::I64
-            && words.len().is_multiple_of(self.length.max(1))
-            && words.iter().all(is_inside);
+            && words.len() == self.kept_after(rounds) * self.length
+            && self.are_inside(&words);
         if !is_whole {
             return Err(format!("`{SUMS}` does not hold the sums of rounds"));
         }
-        self.decoder = serde_json::from_slice(&decoder.bytes)
+        let decoder: Decoder = serde_json::from_slice(&decoder.bytes)
             .map_err(|error| format!("`{DECODER}` is not readable: {error}"))?;
+        if !decoder.continues(&self.strategy, self.length, rounds) {
+            return Err(format!("`{DECODER}` is not that of {rounds} rounds"));
+        }
+        self.decoder = decoder;
         let vectors = words.chunks(self.length.max(1));
         self.sums = vectors.map(|sum| Zeroizing::new(sum.to_vec())).collect();
         self.count = rounds;
@@ -284,6 +293,29 @@ impl Rounds {
             self.spread.next().map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+}
+
+impl Rounds {
+    /// How many sums are kept after so many rounds.
+    fn kept_after(&self, rounds: u32) -> usize {
+        match self.strategy.shape() {
+            Shape::Toeplitz(toeplitz) => toeplitz.coefficients().len().min(rounds as usize),
+            Shape::Tree(tree) if rounds > 0 => tree.heights() as usize,
+            Shape::Tree(_) => 0,
+        }
+    }
+
+    /// Whether no entry is larger than that of an exact sum, or of as many as a node of the tree
+    /// adds up.
+    fn are_inside(&self, sums: &[i64]) -> bool {
+        let is_tree = matches!(self.strategy.shape(), Shape::Tree(_));
+        let mut sums = (0u32..).zip(sums.chunks(self.length.max(1)));
+        sums.all(|(height, sum)| {
+            let rounds = if is_tree { 1i64 << height.min(62) } else { 1 };
+            let largest = self.limit.saturating_mul(rounds);
+            sum.iter().all(|x| (-largest..=largest).contains(x))
+        })
     }
 }
 
