@@ -96,6 +96,14 @@ mod tests {
         }
     }
 
+    /// A vector on the sphere is inside: a step that changed nothing does not count as clipped.
+    #[test]
+    fn a_norm_at_the_bound_is_not_clipped() {
+        let bound = ClipNorm::new(0.25).unwrap();
+        assert_eq!(shrink_factor(0.25, bound), None);
+        assert_eq!(shrink_factor(0.5, bound), Some(0.5));
+    }
+
     #[test]
     fn golden_values_agree() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/clip.json");

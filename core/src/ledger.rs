@@ -180,17 +180,20 @@ impl<F: NorFlash> Ledger<F> {
         let mut ledger = Self::unread(flash)?;
         match ledger.find()? {
             Found::Format2 => {}
-            Found::Format1 => {
-                // With blocks of 128 bytes and more both formats have their slots in the same
-                // places; with smaller ones slot 0 holds both records of format 1.
-                if F::ERASE_SIZE < SLOT_BYTES {
-                    ledger.slot = 0;
-                }
-                ledger.append(ledger.record)?;
-            }
+            Found::Format1 => ledger.upgrade()?,
             Found::Nothing => ledger.begin_life(fresh.ok_or(LedgerError::Blank)?)?,
         }
         Ok(ledger)
+    }
+
+    /// Writes the record of format 1 that counts once more, in this format.
+    fn upgrade(&mut self) -> Result<(), LedgerError> {
+        // With blocks of 128 bytes and more both formats have their slots in the same places; with
+        // smaller ones slot 0 holds both records of format 1.
+        if F::ERASE_SIZE < SLOT_BYTES {
+            self.slot = 0;
+        }
+        self.append(self.record)
     }
 
     /// Finds the record that counts. The flash stays as it is.

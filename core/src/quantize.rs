@@ -402,6 +402,17 @@ mod tests {
         }
     }
 
+    /// One step beyond the bound 16²: the factor is that of the next larger root, 16/17, since with
+    /// 16/16 both entries would stay.
+    #[test]
+    fn an_update_one_step_outside_is_shrunk_by_a_little() {
+        let grid = grid(1.0, 4);
+        let mut q = [0; 2];
+        grid.quantize_into(&[-1.0, 1.0 / 16.0], &mut q).unwrap();
+        assert_eq!(q, [-15, 0]);
+        assert_eq!(grid.value(6, 3.0).to_bits(), 0.125f32.to_bits());
+    }
+
     #[test]
     fn one_coordinate_at_the_bound_is_the_largest_integer() {
         let grid = grid(0.3, 20);

@@ -126,13 +126,19 @@ impl Query<'_> {
         if found.epsilon <= 0.0 {
             return "Even epsilon 0 holds at this delta.".to_owned();
         }
-        let percent = 100.0 * (found.epsilon - low) / found.epsilon;
         match self.accountant {
+            Accountant::UniformProfile if low <= 0.0 => {
+                "No pair of federations is known that attains an epsilon above 0.".to_owned()
+            }
             Accountant::UniformProfile => format!(
-                "One concrete pair of federations attains {low:.6}: the bound is at most \
-                 {percent:.2} % above the true epsilon."
+                "One concrete pair of federations attains {low:.6}: the bound is at most {:.2} % \
+                 above the true epsilon.",
+                percent_up(found.epsilon - low, low, 2)
             ),
-            _ => format!("The true epsilon is at least {low:.6}: within {percent:.3} % below."),
+            _ => format!(
+                "The true epsilon is at least {low:.6}: within {:.3} % below.",
+                percent_up(found.epsilon - low, found.epsilon, 3)
+            ),
         }
     }
 
@@ -202,4 +208,10 @@ impl Query<'_> {
             }
         }
     }
+}
+
+/// A share in percent with so many decimals, rounded up: no note claims more than is proved.
+fn percent_up(part: f64, whole: f64, decimals: i32) -> f64 {
+    let scale = 10f64.powi(decimals);
+    (100.0 * part / whole * scale).ceil() / scale
 }

@@ -141,8 +141,64 @@ fn the_tight_accountants_are_the_tightest_and_say_how_tight() {
             "{tight:?}"
         );
         assert!(tight.epsilon_low.unwrap() <= tight.epsilon);
-        assert!(tight.notes[0].contains('%'), "{tight:?}");
+        assert_eq!(
+            tight.notes.len(),
+            1,
+            "the Rényi bound is no less: {tight:?}"
+        );
     }
+}
+
+/// What a note says of the width follows from the two ends of the bracket, and is rounded up.
+#[test]
+fn notes_say_how_wide_a_bracket_is() {
+    for (sampling, decimals) in [(poisson(), 3), (uniform(), 2)] {
+        let events = [event(sampling, 2.0, 300)];
+        let tight = Accountant::tightest_for(&events)
+            .epsilon(&events, delta())
+            .unwrap();
+        let (high, low) = (tight.epsilon, tight.epsilon_low.unwrap());
+        // Of the bound where the truth is below it, of the truth where the bound is above it.
+        let whole = if decimals == 3 { high } else { low };
+        let percent = 100.0 * (high - low) / whole;
+        let note = tight.notes[0].split_once(" %").unwrap().0;
+        let stated: f64 = note.rsplit(' ').next().unwrap().parse().unwrap();
+        let excess = stated - percent;
+        assert!((0.0..=10f64.powi(-decimals)).contains(&excess), "{tight:?}");
+    }
+}
+
+/// With next to no noise the Rényi bound is the smaller one: it is given, and said to be. Neither
+/// it nor the bracket allocates as much as the noise is small.
+#[test]
+fn a_smaller_renyi_bound_is_named() {
+    let of = |noise_multiplier, rounds| {
+        let events = [event(poisson(), noise_multiplier, rounds)];
+        let found = Accountant::Pld.epsilon(&events, delta()).unwrap();
+        let renyi = Accountant::Rdp.epsilon(&events, delta()).unwrap().epsilon;
+        (found, renyi)
+    };
+    let (found, _) = of(1e-4, 1_000_000);
+    assert!(
+        found.epsilon.is_finite(),
+        "by the sums of integer orders: {found:?}"
+    );
+    let (found, renyi) = of(1e-12, 1_000_000);
+    assert_eq!(found.epsilon.to_bits(), renyi.to_bits());
+    assert!(found.notes[1].starts_with("The Rényi bound"), "{found:?}");
+    let (found, renyi) = of(2.0, 300);
+    assert!(found.epsilon < renyi && found.notes.len() == 1, "{found:?}");
+}
+
+#[test]
+fn what_composes_has_an_accountant_that_covers_it() {
+    let once = [event(full(), 1.0, 1)];
+    let twice = [event(full(), 1.0, 2)];
+    let exact = Accountant::AnalyticGaussian;
+    assert_eq!(exact.composing(&once), exact);
+    assert_eq!(exact.composing(&twice), Accountant::Pld);
+    assert_eq!(exact.composing(&[once, once].concat()), Accountant::Pld);
+    assert_eq!(Accountant::Rdp.composing(&twice), Accountant::Rdp);
 }
 
 #[test]

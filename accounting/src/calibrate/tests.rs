@@ -89,6 +89,42 @@ fn a_theorem_gives_the_noise_of_its_own_search() {
     assert!(found.estimate.epsilon <= 6.0 * (1.0 + 1e-9), "{found:?}");
 }
 
+/// A theorem is for one kind of sampling and nothing spent before; else the accountant itself says
+/// why it refuses.
+#[test]
+fn a_theorem_is_not_searched_where_it_does_not_hold() {
+    let uniform = event(Sampling::uniform(1000, 50).unwrap(), 1.0, 30);
+    let poisson = event(poisson(0.05), 1.0, 30);
+    let setting = |accountant, event| plan(accountant, event, 6.0).theorem();
+    let one = setting(Accountant::Theorem1, uniform).unwrap();
+    assert_eq!((one.theorem, one.rounds), (Theorem::One, 30));
+    let two = setting(Accountant::Theorem2, poisson).unwrap();
+    assert_eq!(two.theorem, Theorem::Two);
+    assert!(setting(Accountant::Theorem1, poisson).is_none());
+    assert!(setting(Accountant::Theorem2, uniform).is_none());
+    assert!(setting(Accountant::Rdp, uniform).is_none());
+    let spent = [uniform];
+    let after = Plan {
+        spent: &spent,
+        ..plan(Accountant::Theorem1, uniform, 6.0)
+    };
+    assert!(after.theorem().is_none());
+}
+
+#[test]
+fn the_noise_of_trials_hits_the_target_from_below() {
+    let trials = Trials::poisson(10.0).unwrap();
+    let of = |target| plan(Accountant::Pld, event(poisson(0.05), 1.0, 100), target);
+    let found = of(4.0).noise_multiplier_of_trials(trials).unwrap();
+    let epsilon = found.estimate.epsilon;
+    assert!(
+        (4.0 * (1.0 - 2.0 * TOLERANCE)..=4.0).contains(&epsilon),
+        "{epsilon}"
+    );
+    let error = of(1e-9).noise_multiplier_of_trials(trials).unwrap_err();
+    assert!(error.to_string().contains("of the trials"), "{error}");
+}
+
 #[test]
 fn a_spent_budget_leaves_no_noise_to_find() {
     let spent = [event(poisson(0.05), 0.5, 1000)];

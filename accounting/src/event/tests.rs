@@ -303,3 +303,81 @@ fn correlated_noise_keeps_its_form_through_a_ledger() {
     let read: PrivacyEvent = serde_json::from_str(&old).unwrap();
     assert_eq!(serde_json::to_string(&read).unwrap(), old);
 }
+
+#[test]
+fn a_user_has_from_one_device_to_all_of_them() {
+    let event = event(Sampling::full(3).unwrap(), TrustModel::Central);
+    let with = |devices| event.with_devices_per_user(devices);
+    assert_eq!(with(3).unwrap().devices_per_user.get(), 3);
+    assert!(with(4).is_err() && with(0).is_err());
+    let of_examples = PrivacyEvent {
+        unit: PrivacyUnit::Example,
+        ..event
+    };
+    assert!(of_examples.with_devices_per_user(1).is_ok());
+    assert!(of_examples.with_devices_per_user(2).is_err());
+    let most = |events: &[PrivacyEvent]| PrivacyEvent::max_devices_per_user(events);
+    assert_eq!(most(&[event]), None);
+    assert_eq!(most(&[event, with(2).unwrap()]), Some(2));
+    assert_eq!(most(&[with(3).unwrap(), with(2).unwrap()]), Some(3));
+}
+
+#[test]
+fn only_rounds_without_noise_are_unprotected() {
+    let event = event(Sampling::full(3).unwrap(), TrustModel::Central);
+    let bare = event.with_noise_multiplier(NoiseMultiplier::new(0.0).unwrap());
+    assert!(bare.exposure().is_unprotected());
+    assert!(!bare.with_count(0).exposure().is_unprotected());
+    assert!(!event.exposure().is_unprotected());
+}
+
+/// What an event is about follows from its mechanism alone; examples in matrices are replaced.
+#[test]
+fn kinds_of_releases_are_told_apart() {
+    let noise_multiplier = NoiseMultiplier::new(2.0).unwrap();
+    let grid_bits = 20;
+    let kinds = |mechanism| {
+        let event = PrivacyEvent::new(mechanism, Sampling::full(3).unwrap(), 1);
+        [event.is_matrix(), event.is_moments(), event.is_score()]
+    };
+    let matrix = Mechanism::CorrelationMatrix { noise_multiplier };
+    assert_eq!(kinds(matrix), [true, false, false]);
+    assert_eq!(
+        kinds(Mechanism::Moments {
+            noise_multiplier,
+            grid_bits
+        }),
+        [false, true, false]
+    );
+    assert_eq!(
+        kinds(Mechanism::Score {
+            noise_multiplier,
+            grid_bits
+        }),
+        [false, false, true]
+    );
+    assert_eq!(kinds(Mechanism::Gaussian { noise_multiplier }), [false; 3]);
+    let of_examples = |mechanism| PrivacyEvent {
+        unit: PrivacyUnit::Example,
+        ..PrivacyEvent::new(mechanism, Sampling::full(3).unwrap(), 1)
+    };
+    assert_eq!(of_examples(matrix).adjacency(), Adjacency::ReplaceOne);
+    let update = of_examples(Mechanism::Gaussian { noise_multiplier });
+    assert_eq!(update.adjacency(), Adjacency::AddRemove);
+}
+
+/// A field that has its usual value is left out of a ledger, and any other is kept.
+#[test]
+fn usual_values_are_left_out_of_files() {
+    let event = event(Sampling::full(3).unwrap(), TrustModel::Central);
+    let text = |event: &PrivacyEvent| serde_json::to_string(event).unwrap();
+    assert!(!text(&event).contains("releases") && !text(&event).contains("devices_per_user"));
+    let other = PrivacyEvent {
+        releases: 4,
+        ..event.with_devices_per_user(2).unwrap()
+    };
+    for event in [event, other] {
+        let read: PrivacyEvent = serde_json::from_str(&text(&event)).unwrap();
+        assert_eq!(read, event);
+    }
+}

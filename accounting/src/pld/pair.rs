@@ -17,6 +17,8 @@ const LARGE_LOSS: f64 = 600.0;
 const FAR: f64 = 37.0;
 /// Points of a sketch for each noise std.
 const SKETCH_STEP: f64 = 0.125;
+/// Cells, at most: with next to no noise the picture is coarse.
+const MAX_SKETCH_CELLS: f64 = (1 << 20) as f64;
 /// Points of a sketch by tails, on each side.
 const SKETCH_CELLS: u32 = 200;
 
@@ -375,7 +377,8 @@ impl Pair {
 
 /// Neighbouring edges from `first` to `last`.
 fn cells(first: f64, last: f64) -> impl Iterator<Item = (f64, f64)> {
-    let count = ((last - first) / SKETCH_STEP).ceil().max(1.0);
+    let count = ((last - first) / SKETCH_STEP).ceil();
+    let count = count.clamp(1.0, MAX_SKETCH_CELLS);
     let step = (last - first) / count;
     (0..count as u32).map(move |index| {
         let left = first + step * f64::from(index);

@@ -25,6 +25,9 @@ const MAX_ORDER: usize = 512;
 const CUT: f64 = 10.0;
 /// Trapezoidal step in units of z and of z², whichever is smaller.
 const STEP: f64 = 0.5;
+/// Points of the integral, at most: with so little noise that it needs more, no claim is made at
+/// fractional orders.
+const MAX_NODES: f64 = (1 << 22) as f64;
 /// Above this the exponentials of the integrand are kept as logarithms.
 const LARGE_EXPONENT: f64 = 500.0;
 
@@ -56,7 +59,8 @@ pub struct PoissonRdp {
 ///
 /// * `sampling_rate`: q in (0, 1].
 /// * `noise_multiplier`: z, noise std over L.
-/// * `order`: above 1; infinite (no claim) for integers above 512.
+/// * `order`: above 1; infinite (no claim) for integers above 512, and for fractional orders with a
+///   noise multiplier of about a hundredth and less.
 #[must_use]
 pub fn poisson_rdp(sampling_rate: f64, noise_multiplier: f64, order: f64) -> f64 {
     PoissonRdp::new(sampling_rate, noise_multiplier, order).at(order)
@@ -67,12 +71,34 @@ impl PoissonRdp {
     /// `max_fractional_order`; see [`poisson_rdp`] for the other arguments.
     #[must_use]
     pub fn new(sampling_rate: f64, noise_multiplier: f64, max_fractional_order: f64) -> Self {
-        Self {
+        let curve = Self {
             sampling_rate,
             noise_multiplier,
             max_fractional_order,
             nodes: OnceCell::new(),
+        };
+        let (first, last) = curve.range();
+        let is_possible = (last - first) / curve.step() <= MAX_NODES;
+        Self {
+            max_fractional_order: if is_possible {
+                max_fractional_order
+            } else {
+                1.0
+            },
+            ..curve
         }
+    }
+
+    /// The part of the real line that the integral covers.
+    fn range(&self) -> (f64, f64) {
+        let cut = CUT * self.noise_multiplier;
+        (-cut, cut + self.max_fractional_order)
+    }
+
+    /// The distance of two points of the integral.
+    fn step(&self) -> f64 {
+        let z = self.noise_multiplier;
+        STEP * z.min(z * z)
     }
 
     /// ρ(α); infinite (no claim) for orders it was not prepared for, and without noise.
@@ -132,9 +158,8 @@ impl PoissonRdp {
 
     fn nodes(&self) -> Vec<Node> {
         let z = self.noise_multiplier;
-        let step = STEP * z.min(z * z);
-        let first = -CUT * z;
-        let last = CUT * z + self.max_fractional_order;
+        let step = self.step();
+        let (first, last) = self.range();
         let count = ((last - first) / step).ceil() as usize;
         let ln_norm = (step / (z * (2.0 * PI).sqrt())).ln();
         let ln_in = self.sampling_rate.ln();

@@ -369,8 +369,7 @@ fn ledger_of_format_1_is_upgraded_and_never_reset() {
                 let (torn, is_done) = cut(&old, power, |flash| {
                     let mut ledger = Ledger::unread(flash).unwrap();
                     assert!(matches!(ledger.find(), Ok(Found::Format1)));
-                    ledger.slot = if E < SLOT_BYTES { 0 } else { ledger.slot };
-                    let written = ledger.append(ledger.record);
+                    let written = ledger.upgrade();
                     let flash = ledger.into_flash();
                     if written.is_ok() {
                         Ok(flash)
@@ -511,6 +510,7 @@ proptest! {
 #[test]
 fn round_numbers_outlast_the_budget() {
     let budget = Budget(65_534);
+    assert_eq!(MaxJump::DEFAULT, MaxJump(65_536), "as documented");
     let steps = u64::from(budget.0) * (u64::from(MaxJump::DEFAULT.0) + 1);
     assert!(steps < u64::from(u32::MAX));
 }
