@@ -1,7 +1,7 @@
 """What the peers share: the reference round (benches/src/reference.rs), its data, and the bench.
 
-A peer is a script `NAME_round.py IMAGES LABELS COHORT THREADS`. It prints `ready VERSION`, then runs
-one round from the model of zeros for each line on standard input, and prints its milliseconds.
+A peer is a script `NAME_round.py IMAGES LABELS COHORT THREADS`. It prints `ready VERSION`, then for
+each line on standard input runs one round from the model of zeros and prints its milliseconds.
 """
 
 import os
@@ -23,7 +23,7 @@ EPOCHS, BATCH = 5, 10
 RATE, DECAY, CLIP, SIGMA = map(np.float32, (0.1, 4e-5, 0.3, 1.0))
 # Constants, as in the experiment: (pixel / 255 - 0.5) / 0.25.
 MEAN, STD = np.float32(0.5 * 255), np.float32(0.25 * 255)
-# Fewer images than these are held as floats, so that no round converts them.
+# Fewer images than this are held as floats, so that no round converts them.
 HELD_AS_FLOATS = 1_000_000
 # Devices of a batched peer that train at once: with more, their parameters leave the cache.
 GROUP = 10
@@ -101,7 +101,7 @@ def serve_batched(make_group, version):
     eigen_w, eigen_b = eigenvalues(len(w)), eigenvalues(len(b))
 
     def share(thread):
-        """Sums of the updates of every so manyth group."""
+        """Sums of the updates of the groups of one thread."""
         total_w, total_b = np.zeros_like(w), np.zeros_like(b)
         for rows in drawn[thread::threads]:
             sum_w, sum_b = groups[thread].train(w, b, rows)
