@@ -223,7 +223,7 @@ fn fingerprint_follows_content_split_and_seed() {
     assert_ne!(synthetic("", 1), synthetic("devices = 999", 1));
 }
 
-/// 40 images of 2 × 2 in an IDX file of bytes or of floats, with natural devices or without.
+/// 40 images of 2 × 2 in an IDX file of bytes or of floats.
 fn images(of_bytes: bool, more: &str) -> Federation {
     let pixels: Vec<u8> = (0..160u32).map(|at| (at * at * 7 % 251) as u8).collect();
     let labels: Vec<u8> = (0..40).map(|row| row % 3).collect();
