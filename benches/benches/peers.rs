@@ -1,163 +1,172 @@
-//! The reference round and the large round, here and in NumPy, alternately in one run.
+//! The reference round and the large round, here and in other programs, alternately in one run.
 //!
-//! `cargo bench -p smolfed-benches --bench peers` needs `python3` with `numpy`; without them it
-//! says so and measures nothing.
+//! `cargo bench -p smolfed-benches --bench peers` measures all, and `.. --bench peers reference`
+//! the rounds whose name contains that word. The peers are the scripts of `benches/peers`; where
+//! one has not been installed, the command that does it is printed instead of its times.
 
 use std::error::Error;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use rayon::ThreadPoolBuilder;
+use smolfed::data::{DataFolders, Federation};
+use smolfed::experiment::Experiment;
 use smolfed::round::Training;
 use smolfed::source::Simulated;
-use smolfed_benches::reference::{self, COHORT, Files, LARGE_COHORT};
+use smolfed_benches::peer::{Peer, Script};
+use smolfed_benches::reference::{Files, LARGE, REFERENCE, Round};
+
+/// How smolfed runs: what is measured, and what it changes in the experiment.
+const OURS: [(&str, &[&str]); 1] = [("smolfed f32", &[])];
+
+/// Programs beside it.
+const PEERS: [Script; 3] = [
+    Script {
+        title: "NumPy",
+        name: "numpy",
+        module: "numpy",
+    },
+    Script {
+        title: "PyTorch",
+        name: "pytorch",
+        module: "torch",
+    },
+    Script {
+        title: "pfl",
+        name: "pfl",
+        module: "pfl.model.pytorch",
+    },
+];
+
+/// Rounds, each on so many threads and measured so often.
+const MEASUREMENTS: [(Round, [usize; 2], usize); 2] =
+    [(REFERENCE, [1, 2], 40), (LARGE, [1, 2], 10)];
+
+/// Rounds before the first that is measured.
+const WARM_UP: usize = 2;
+
+/// Milliseconds after which nobody is measured again: slow programs would hold up the others.
+const PATIENCE: f64 = 20e3;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     // `cargo test --benches` runs this program as well; it must not measure then.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !arguments.iter().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    compare("reference round", COHORT, 1, 40)?;
-    compare("large round", LARGE_COHORT, 2, 10)
-}
-
-/// Measures both alternately, `runs` times each; prints the medians, the minima and their ratios.
-fn compare(
-    name: &str,
-    cohort_size: u32,
-    threads: usize,
-    runs: usize,
-) -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let files = Files::new(folder)?;
-    let Some(mut numpy) = NumPy::start(&files, cohort_size, threads)? else {
-        println!(
-            "{name}: not compared, because python3 with numpy is missing (`pip install numpy`)"
-        );
-        return Ok(());
-    };
-    let (experiment, federation) = reference::prepare(folder, cohort_size)?;
-    let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let mut training = Training::simulation(&experiment, &federation)?;
-    let mut step = || {
-        let started = Instant::now();
-        let record = pool.install(|| training.step(&mut Simulated(&federation)));
-        record.map(|_| started.elapsed().as_secs_f64() * 1e3)
-    };
-    for _ in 0..2 {
-        step()?;
+    let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
+    for (round, threads, runs) in MEASUREMENTS {
+        if filter.is_some_and(|filter| !round.name.contains(filter.as_str())) {
+            continue;
+        }
+        let files = Files::new(Path::new(env!("CARGO_TARGET_TMPDIR")), &round)?;
+        let config = round.config(&files, &[])?;
+        let folders = DataFolders::of_experiment(None);
+        let federation = Federation::new(&config.data, &folders, config.seed)?;
+        for threads in threads {
+            println!("{round}, {threads} thread(s), at most {runs} times each, alternately");
+            compare(&round, &files, &federation, threads, runs)?;
+        }
     }
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..runs {
-        ours.push(step()?);
-        theirs.push(numpy.step()?);
-    }
-    let (ours, theirs) = (Times::new(ours), Times::new(theirs));
-    println!("{name}, {cohort_size} devices, {threads} thread(s), {runs} runs each, alternately");
-    println!("{:>24} {:>12} {:>12}", "", "median ms", "minimum ms");
-    let row = |name: &str, median: f64, minimum: f64| {
-        println!("{name:>24} {median:>12.1} {minimum:>12.1}");
-    };
-    row("smolfed", ours.median, ours.minimum);
-    row(
-        &format!("NumPy {}", numpy.version),
-        theirs.median,
-        theirs.minimum,
-    );
-    row(
-        "times as fast",
-        theirs.median / ours.median,
-        theirs.minimum / ours.minimum,
-    );
     Ok(())
 }
 
-struct Times {
-    median: f64,
-    minimum: f64,
-}
-
-impl Times {
-    fn new(mut times: Vec<f64>) -> Self {
-        times.sort_by(f64::total_cmp);
-        let at = |index: usize| times.get(index).copied().unwrap_or(f64::NAN);
-        Self {
-            median: at(times.len() / 2),
-            minimum: at(0),
-        }
+/// Measures all in turn and prints the medians, the minima and their ratios.
+fn compare(
+    round: &Round,
+    files: &Files,
+    federation: &Federation,
+    threads: usize,
+    runs: usize,
+) -> Result<(), Box<dyn Error>> {
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let mut experiments = Vec::new();
+    for (title, changes) in OURS {
+        let config = round.config(files, changes)?;
+        experiments.push((title, Experiment::new(config, federation)?));
     }
-}
-
-/// A running `reference_round.py`.
-struct NumPy {
-    process: Child,
-    /// A line is a request for a round.
-    requests: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-    version: String,
-}
-
-impl NumPy {
-    /// Starts it with this many threads; `None` if Python or NumPy is missing.
-    fn start(
-        files: &Files,
-        cohort_size: u32,
-        threads: usize,
-    ) -> Result<Option<Self>, Box<dyn Error>> {
-        let has_numpy = Command::new("python3")
-            .args(["-c", "import numpy"])
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if !has_numpy {
-            return Ok(None);
-        }
-        let mut process = Command::new("python3")
-            .arg(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/peers/reference_round.py"
-            ))
-            .args([&files.images, &files.labels])
-            .args([cohort_size.to_string(), threads.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let requests = process.stdin.take();
-        let answers = process.stdout.take().ok_or("python3 has no output")?;
-        let mut numpy = Self {
-            process,
-            requests,
-            answers: BufReader::new(answers),
-            version: String::new(),
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for (title, experiment) in &experiments {
+        let mut training = Training::simulation(experiment, federation)?;
+        let pool = &pool;
+        let mut step = move || {
+            let started = Instant::now();
+            pool.install(|| training.step(&mut Simulated(federation)))?;
+            Ok(started.elapsed().as_secs_f64() * 1e3)
         };
-        let greeting = numpy.line()?;
-        let version = greeting.strip_prefix("ready ");
-        numpy.version = version.ok_or("reference_round.py failed")?.to_owned();
-        Ok(Some(numpy))
-    }
-
-    /// Milliseconds of one round.
-    fn step(&mut self) -> Result<f64, Box<dyn Error>> {
-        if let Some(requests) = &mut self.requests {
-            requests.write_all(b"\n")?;
-            requests.flush()?;
+        for _ in 0..WARM_UP {
+            step()?;
         }
-        Ok(self.line()?.parse()?)
+        ours.push(Row::new((*title).to_owned(), step));
     }
-
-    fn line(&mut self) -> std::io::Result<String> {
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
-        Ok(line.trim().to_owned())
+    for script in &PEERS {
+        match Peer::start(script, files, round.cohort_size, threads)? {
+            Some(mut peer) => theirs.push(Row::new(peer.title.clone(), move || peer.step())),
+            None => println!("{} is missing: {}", script.title, script.install()),
+        }
     }
+    for _ in 0..runs {
+        for row in ours.iter_mut().chain(&mut theirs) {
+            row.measure()?;
+        }
+    }
+    println!("{:>24} {:>12} {:>12}", "", "median ms", "minimum ms");
+    let line = |title: &str, [median, minimum]: [f64; 2]| {
+        println!("{title:>24} {median:>12.1} {minimum:>12.1}");
+    };
+    for row in ours.iter().chain(&theirs) {
+        line(&row.title, row.figures());
+    }
+    if let ([first, ..], [peer, ..]) = (&*ours, &*theirs) {
+        line("times as fast", first.ratio(peer));
+    }
+    for (ours, theirs) in ours
+        .iter()
+        .flat_map(|row| theirs.iter().map(move |peer| (row, peer)))
+    {
+        let [median, _] = ours.ratio(theirs);
+        println!(
+            "{} takes {median:.1} times as long as {}",
+            theirs.title, ours.title
+        );
+    }
+    Ok(())
 }
 
-impl Drop for NumPy {
-    fn drop(&mut self) {
-        // The script ends with its input.
-        drop(self.requests.take());
-        let _ = self.process.wait();
+/// One program, and the milliseconds of its rounds.
+struct Row<'a> {
+    title: String,
+    step: Box<dyn FnMut() -> Result<f64, Box<dyn Error>> + 'a>,
+    times: Vec<f64>,
+}
+
+impl<'a> Row<'a> {
+    fn new(title: String, step: impl FnMut() -> Result<f64, Box<dyn Error>> + 'a) -> Self {
+        Self {
+            title,
+            step: Box::new(step),
+            times: Vec::new(),
+        }
+    }
+
+    /// One more round, unless it has had its time.
+    fn measure(&mut self) -> Result<(), Box<dyn Error>> {
+        if self.times.iter().sum::<f64>() < PATIENCE {
+            self.times.push((self.step)()?);
+        }
+        Ok(())
+    }
+
+    /// The median and the minimum.
+    fn figures(&self) -> [f64; 2] {
+        let mut times = self.times.clone();
+        times.sort_by(f64::total_cmp);
+        [times.len() / 2, 0].map(|at| times.get(at).copied().unwrap_or(f64::NAN))
+    }
+
+    /// By how much the figures of another are larger.
+    fn ratio(&self, other: &Self) -> [f64; 2] {
+        let (own, other) = (self.figures(), other.figures());
+        [other[0] / own[0], other[1] / own[1]]
     }
 }

@@ -7,25 +7,20 @@ use criterion::{BatchSize, Criterion};
 use rayon::ThreadPoolBuilder;
 use smolfed::round::{Start, Training};
 use smolfed::source::Simulated;
-use smolfed_benches::reference::{self, COHORT, LARGE_COHORT};
+use smolfed_benches::reference::{LARGE, REFERENCE, Round};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut criterion = smolfed_benches::criterion().configure_from_args();
-    round(&mut criterion, "reference", COHORT, 1)?;
-    round(&mut criterion, "reference", COHORT, 2)?;
-    round(&mut criterion, "large", LARGE_COHORT, 2)?;
+    measure(&mut criterion, &REFERENCE, 1)?;
+    measure(&mut criterion, &REFERENCE, 2)?;
+    measure(&mut criterion, &LARGE, 2)?;
     criterion.final_summary();
     Ok(())
 }
 
-fn round(
-    criterion: &mut Criterion,
-    name: &str,
-    cohort_size: u32,
-    threads: usize,
-) -> Result<(), Box<dyn Error>> {
+fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(), Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (experiment, federation) = reference::prepare(folder, cohort_size)?;
+    let (experiment, federation) = round.prepare(folder)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     // The third round of a run: the model is no longer zero, and every measured round is the same.
     let mut global = Vec::new();
@@ -38,7 +33,7 @@ fn round(
         Ok::<_, Box<dyn Error + Send + Sync>>(())
     })
     .map_err(|error| error.to_string())?;
-    criterion.bench_function(&format!("round/{name}/{threads} thread(s)"), |bencher| {
+    criterion.bench_function(&format!("{}/{threads} thread(s)", round.name), |bencher| {
         pool.install(|| {
             bencher.iter_batched_ref(
                 || {

@@ -1,7 +1,8 @@
-//! Shared by the benches: short criterion settings, seeded vectors and samples, and the federation
-//! of the reference round.
+//! Shared by the benches: short criterion settings, seeded vectors and samples, the federation of
+//! the reference round, and other programs that run it.
 #![forbid(unsafe_code)]
 
+pub mod peer;
 pub mod reference;
 
 use std::time::Duration;

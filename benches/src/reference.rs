@@ -1,132 +1,173 @@
 //! The reference round: softmax regression on 28 × 28 pixels and 10 classes, 1,000 devices of 50
 //! samples, 5 epochs in batches of 10, projection onto the ball of 0.3 after every step, exact sum,
-//! noise, smoothing, server step. With a cohort of 50 devices it is 0.39 Gflop.
+//! noise, smoothing, server step. With a cohort of 50 devices it is 0.39 Gflop. The large round
+//! draws 1,000 of 100,000 devices.
 //!
 //! The samples are synthetic and stored as two IDX files, so that other programs can read the same
-//! ones.
+//! ones. Pixels stay bytes in memory: those of the large round take 3.9 GB there and on disk, and
+//! twice as much memory while they are read.
 
 use std::error::Error;
-use std::fs;
-use std::io;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use rand_core::Rng;
-use smolfed::config::Config;
+use smolfed::config::{Config, Override};
 use smolfed::data::{DataFolders, Federation};
 use smolfed::experiment::Experiment;
-use smolfed::run;
 use smolfed_core::stream::Purpose;
 
-/// Devices of the federation.
-pub const DEVICES: u32 = 1_000;
 /// Samples per device.
 pub const SAMPLES: u32 = 50;
-/// Devices in a reference round.
-pub const COHORT: u32 = 50;
-/// Devices in a large round.
-pub const LARGE_COHORT: u32 = 1_000;
+
+/// 50 of 1,000 devices.
+pub const REFERENCE: Round = Round {
+    name: "reference round",
+    devices: 1_000,
+    cohort_size: 50,
+};
+
+/// 1,000 of 100,000 devices.
+pub const LARGE: Round = Round {
+    name: "large round",
+    devices: 100_000,
+    cohort_size: 1_000,
+};
 
 /// Pixels of a sample.
 const FEATURES: usize = 28 * 28;
 const CLASSES: usize = 10;
 
-/// The images and labels of the reference federation, as IDX files.
+/// A federation and how many of its devices a round draws.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// What it is called.
+    pub name: &'static str,
+    /// Devices of the federation.
+    pub devices: u32,
+    /// Devices in a round.
+    pub cohort_size: u32,
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            devices,
+            cohort_size,
+        } = self;
+        write!(f, "{name}: {cohort_size} of {devices} devices")
+    }
+}
+
+/// The images and labels of a federation, as IDX files.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// 50,000 images of 28 × 28 bytes.
+    /// Images of 28 × 28 bytes, [`SAMPLES`] a device.
     pub images: PathBuf,
     /// Their labels.
     pub labels: PathBuf,
 }
 
 impl Files {
-    /// Writes the files to `folder` unless they are there.
+    /// Writes the files of a round to `folder` unless they are there.
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn new(folder: &Path) -> io::Result<Self> {
+    pub fn new(folder: &Path, round: &Round) -> io::Result<Self> {
+        let file = |what| folder.join(format!("reference-{}-{what}.idx", round.devices));
         let files = Self {
-            images: folder.join("reference-images.idx"),
-            labels: folder.join("reference-labels.idx"),
+            images: file("images"),
+            labels: file("labels"),
         };
         // The labels are written last: where they are, both are complete.
         if files.labels.exists() {
             return Ok(files);
         }
         fs::create_dir_all(folder)?;
-        let count = DEVICES * SAMPLES;
+        let count = round.devices * SAMPLES;
         let mut rng = crate::stream(Purpose::Synthesis);
         let mut patterns = vec![0u8; CLASSES * FEATURES];
         rng.fill_bytes(&mut patterns);
-        let mut pixels = vec![0u8; count as usize * FEATURES];
-        rng.fill_bytes(&mut pixels);
-        let labels: Vec<u8> = (0..count)
-            .map(|_| (rng.next_u32() % CLASSES as u32) as u8)
-            .collect();
-        for (image, label) in pixels.chunks_exact_mut(FEATURES).zip(&labels) {
-            let pattern = patterns.chunks_exact(FEATURES).nth(usize::from(*label));
+        let mut images = BufWriter::new(File::create(&files.images)?);
+        images.write_all(&header(&[count, 28, 28]))?;
+        let mut labels = header(&[count]);
+        let mut image = [0u8; FEATURES];
+        for _ in 0..count {
+            let label = rng.next_u32() as usize % CLASSES;
+            labels.push(label as u8);
+            rng.fill_bytes(&mut image);
             // A quarter of its class's pattern, three quarters of noise.
-            for (pixel, class) in image.iter_mut().zip(pattern.unwrap_or_default()) {
+            for (pixel, class) in image.iter_mut().zip(&patterns[label * FEATURES..]) {
                 *pixel = class / 4 + *pixel / 4 * 3;
             }
+            images.write_all(&image)?;
         }
-        fs::write(&files.images, idx(&[count, 28, 28], &pixels))?;
-        fs::write(&files.labels, idx(&[count], &labels))?;
+        images.flush()?;
+        fs::write(&files.labels, labels)?;
         Ok(files)
     }
 }
 
-/// Bytes as an IDX file with these dimensions.
-fn idx(dimensions: &[u32], bytes: &[u8]) -> Vec<u8> {
-    let mut file = vec![0, 0, 8, dimensions.len() as u8];
-    file.extend(dimensions.iter().flat_map(|length| length.to_be_bytes()));
-    file.extend(bytes);
-    file
+/// The head of an IDX file of bytes with these dimensions.
+fn header(dimensions: &[u32]) -> Vec<u8> {
+    let mut header = vec![0, 0, 8, dimensions.len() as u8];
+    header.extend(dimensions.iter().flat_map(|length| length.to_be_bytes()));
+    header
 }
 
-/// The experiment and the federation of rounds with `cohort_size` devices; writes the files to
-/// `folder`.
-///
-/// The large round of the goals draws its 1,000 devices from 100,000. Here it draws all of the
-/// 1,000, because nothing in a round but the draw of the cohort depends on the other devices, and
-/// their samples would need 16 GB.
-///
-/// # Errors
-/// If the files cannot be written or read.
-pub fn prepare(
-    folder: &Path,
-    cohort_size: u32,
-) -> Result<(Experiment, Federation), Box<dyn Error>> {
-    let files = Files::new(folder)?;
-    let text = format!(
-        r#"
-        name = "reference-round"
-        method = "dp-fed-ls"
-        rounds = 1000000
-        evaluate_every = 0
-        [data]
-        source = "idx"
-        path = {images:?}
-        label_path = {labels:?}
-        test = 0
-        devices = {DEVICES}
-        samples_per_device = {SAMPLES}
-        [cohort]
-        cohort_size = {cohort_size}
-        [train]
-        epochs = 5
-        batch_size = 10
-        learning_rate = 0.1
-        learning_rate_decay = 1.0
-        [server]
-        smoothing_factor = 1.0
-        [privacy]
-        noise_multiplier = 1.0
-        clip_norm = 0.3
-        "#,
-        images = files.images,
-        labels = files.labels,
-    );
-    let config = Config::parse(&text, "the reference round", &[])?;
-    Ok(run::prepare(config, &DataFolders::of_experiment(None))?)
+impl Round {
+    /// The experiment and its federation; writes the files to `folder`.
+    ///
+    /// # Errors
+    /// If the files cannot be written or read.
+    pub fn prepare(&self, folder: &Path) -> Result<(Experiment, Federation), Box<dyn Error>> {
+        let config = self.config(&Files::new(folder, self)?, &[])?;
+        let folders = DataFolders::of_experiment(None);
+        let federation = Federation::new(&config.data, &folders, config.seed)?;
+        Ok((Experiment::new(config, &federation)?, federation))
+    }
+
+    /// The experiment on the same files, with changes as `smolfed run --set` takes them.
+    ///
+    /// # Errors
+    /// If the configuration is refused.
+    pub fn config(&self, files: &Files, changes: &[&str]) -> Result<Config, Box<dyn Error>> {
+        let changes: Result<Vec<Override>, _> = changes.iter().map(|text| text.parse()).collect();
+        let text = format!(
+            r#"
+            name = "reference-round"
+            method = "dp-fed-ls"
+            rounds = 1000000
+            evaluate_every = 0
+            [data]
+            source = "idx"
+            path = {images:?}
+            label_path = {labels:?}
+            test = 0
+            devices = {devices}
+            samples_per_device = {SAMPLES}
+            scale = {{ mean = 0.5, std = 0.25 }}
+            [cohort]
+            cohort_size = {cohort_size}
+            [train]
+            epochs = 5
+            batch_size = 10
+            learning_rate = 0.1
+            learning_rate_decay = 1.0
+            [server]
+            smoothing_factor = 1.0
+            [privacy]
+            noise_multiplier = 1.0
+            clip_norm = 0.3
+            "#,
+            images = files.images,
+            labels = files.labels,
+            devices = self.devices,
+            cohort_size = self.cohort_size,
+        );
+        Ok(Config::parse(&text, self.name, &changes?)?)
+    }
 }

@@ -58,8 +58,7 @@ pub mod synthetic;
 mod vocabulary;
 
 pub use config::{DataConfig, DataConfigError};
-pub use dataset::{Dataset, DatasetView, Targets};
+pub use dataset::{Dataset, DatasetView, DeviceBuffer, Targets};
 pub use error::DataError;
 pub use federation::Federation;
 pub use folders::DataFolders;
-pub use synthetic::DeviceBuffer;

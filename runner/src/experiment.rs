@@ -164,7 +164,7 @@ impl Experiment {
             && privacy.noise.is_none()
         {
             // With noise it stays as it is: the sum of the weights depends on the devices' data.
-            *denominator *= weight::mean(cap, &federation.sample_counts());
+            *denominator *= weight::mean(cap, federation.sample_counts());
         }
         Ok(Self {
             sampling,

@@ -8,8 +8,8 @@
 use serde::{Deserialize, Serialize};
 use smolfed_core::model::ModelError;
 
+use crate::data::dataset::DeviceBuffer;
 use crate::data::federation::Federation;
-use crate::data::synthetic::DeviceBuffer;
 use crate::evaluation::samples::sample_losses;
 use crate::task::Task;
 

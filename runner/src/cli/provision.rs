@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::CliError;
 use crate::config::{Config, Override};
-use crate::data::synthetic::DeviceBuffer;
+use crate::data::dataset::DeviceBuffer;
 use crate::data::{DataFolders, Federation};
 use crate::device::flash::FileFlash;
 use crate::durable::create_private;

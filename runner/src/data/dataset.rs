@@ -1,12 +1,16 @@
 //! A data set in memory: one row a sample, shared by all devices, and views of some of its rows.
 
+mod buffer;
 mod error;
+mod features;
 mod targets;
 mod view;
 
 use std::fmt;
 
+pub use buffer::DeviceBuffer;
 pub use error::{DatasetError, MAX_CLASSES, MAX_ROWS};
+pub use features::Features;
 pub use targets::{Targets, TaskKind};
 pub use view::{DatasetView, SampleTarget};
 
@@ -78,7 +82,7 @@ pub struct Names {
 /// 0 until [`impute`](super::missing::impute) fills them.
 #[derive(Clone, PartialEq)]
 pub struct Dataset {
-    pub(super) features: Vec<f32>,
+    pub(super) features: Features,
     pub(super) targets: Targets,
     pub(super) missing: Vec<usize>,
     feature_count: usize,
@@ -95,10 +99,11 @@ impl Dataset {
     /// [`DatasetError`] if there is no row or no feature, if the lengths do not agree, or if a
     /// feature or a regression target is not finite.
     pub fn new(
-        features: Vec<f32>,
+        features: impl Into<Features>,
         feature_count: usize,
         targets: Targets,
     ) -> Result<Self, DatasetError> {
+        let features = features.into();
         let rows = targets.len();
         if rows == 0 {
             return Err(DatasetError::NoSamples);
@@ -117,12 +122,11 @@ impl Dataset {
                 found,
             });
         }
-        if let Some(index) = features.iter().position(|value| !value.is_finite()) {
-            let (row, feature) = (index / feature_count, index % feature_count);
+        if let Some(place) = features.first_not_finite() {
             return Err(DatasetError::FeatureNotFinite {
-                row,
-                feature,
-                value: features[index],
+                row: place / feature_count,
+                feature: place % feature_count,
+                value: features.get(place),
             });
         }
         if let Targets::Values(values) = &targets
@@ -219,12 +223,13 @@ impl Dataset {
     ///
     /// # Panics
     /// If `i` is not below [`len`](Self::len).
-    pub fn row(&self, i: usize) -> &[f32] {
-        &self.features[i * self.feature_count..][..self.feature_count]
+    pub fn row(&self, i: usize) -> impl Iterator<Item = f32> + Clone + '_ {
+        let start = i * self.feature_count;
+        (start..start + self.feature_count).map(|place| self.features.get(place))
     }
 
     /// All features, row after row.
-    pub fn features(&self) -> &[f32] {
+    pub fn features(&self) -> &Features {
         &self.features
     }
 
@@ -299,8 +304,7 @@ impl Dataset {
         let kept: Vec<u32> = rows.iter().map(|&row| u32::from(labels[row])).collect();
         let targets = Targets::classes(&kept, class_count)?;
         let width = self.feature_count;
-        let features = rows.iter().flat_map(|&row| self.row(row)).copied();
-        let mut data = Self::new(features.collect(), width, targets)?
+        let mut data = Self::new(self.features.of_rows(&rows, width), width, targets)?
             .with_maximum(self.maximum)
             .with_names(self.names.clone());
         let open = (0..rows.len() * width)
@@ -317,9 +321,39 @@ impl Dataset {
         Ok((data, dropped.into_iter().map(|row| row as u32).collect()))
     }
 
-    /// The given rows as samples.
-    pub fn view<'a>(&'a self, rows: &'a [u32]) -> DatasetView<'a> {
-        DatasetView::new(&self.features, self.feature_count, &self.targets, rows)
+    /// The given rows as samples: without a copy, or unpacked into `buffer` if features are bytes.
+    ///
+    /// # Panics
+    /// If there is no such row and features are bytes.
+    pub fn view<'a>(&'a self, rows: &'a [u32], buffer: &'a mut DeviceBuffer) -> DatasetView<'a> {
+        match self.shared_view(rows) {
+            Some(view) => view,
+            None => {
+                self.unpack(rows, buffer);
+                buffer.view(self.feature_count)
+            }
+        }
+    }
+
+    /// The given rows as samples, without a copy; `None` if features are bytes.
+    pub fn shared_view<'a>(&'a self, rows: &'a [u32]) -> Option<DatasetView<'a>> {
+        let numbers = self.features.numbers()?;
+        let (width, targets) = (self.feature_count, &self.targets);
+        Some(DatasetView::new(numbers, width, targets, rows))
+    }
+
+    /// Puts the given rows into `buffer`, as numbers.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub(super) fn unpack(&self, rows: &[u32], buffer: &mut DeviceBuffer) {
+        buffer.features.clear();
+        for &row in rows {
+            let start = row as usize * self.feature_count;
+            let places = start..start + self.feature_count;
+            self.features.write(places, &mut buffer.features);
+        }
+        buffer.fill(self.targets.of_rows(rows));
     }
 }
 

@@ -1,13 +1,14 @@
 //! A federation: devices with their samples, and the parts held out, as the round loop sees them.
 //!
 //! Read from files, all devices share one data set and own ranges of row numbers, so that memory
-//! is that of the data; synthetic devices are generated when they are asked for.
+//! is that of the data: pixels stay bytes, and a device's become numbers when they are asked for.
+//! Synthetic devices are generated then.
 
 mod fingerprint;
 
 use super::config::{DataConfig, SourceConfig, StoredConfig};
 use super::constants::Affine;
-use super::dataset::{Dataset, DatasetView, Names};
+use super::dataset::{Dataset, DatasetView, DeviceBuffer, Names};
 use super::error::{ContentError, DataError};
 use super::folders::DataFolders;
 use super::missing::{self, Missing};
@@ -17,7 +18,7 @@ use super::reads::Read;
 use super::scale::{self, Scale, ScaledTargets, TargetScale};
 use super::source::{self, Loaded};
 use super::split::{HoldOut, Split};
-use super::synthetic::{DeviceBuffer, Part, Synthetic};
+use super::synthetic::{Part, Synthetic};
 
 /// Devices with their samples, and held-out samples.
 #[derive(Clone, Debug)]
@@ -61,6 +62,8 @@ const PART_DEVICE_VALIDATION: u32 = 3;
 #[derive(Clone, Debug)]
 struct HeldOut {
     rows: Vec<u32>,
+    /// The samples, where the data hold them as bytes.
+    unpacked: DeviceBuffer,
     by_device: Option<Partition>,
 }
 
@@ -128,10 +131,9 @@ impl Federation {
     }
 
     /// Samples that each device trains on.
-    #[must_use]
-    pub fn sample_counts(&self) -> Vec<u32> {
+    pub fn sample_counts(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         let count = |device| u32::try_from(self.sample_count(device)).unwrap_or(u32::MAX);
-        (0..self.device_count()).map(count).collect()
+        (0..self.device_count()).map(count)
     }
 
     /// Samples that device `device` trains on, at least 1.
@@ -156,13 +158,13 @@ impl Federation {
     }
 
     /// The samples that device `device` trains on: rows of the shared data, without a copy, or
-    /// generated into `buffer`.
+    /// unpacked or generated into `buffer`.
     ///
     /// # Panics
     /// If `device` is not below [`device_count`](Self::device_count).
     pub fn device<'a>(&'a self, device: u32, buffer: &'a mut DeviceBuffer) -> DatasetView<'a> {
         match &self.0 {
-            Kind::Stored(stored) => stored.data.view(stored.devices.rows(device)),
+            Kind::Stored(stored) => stored.data.view(stored.devices.rows(device), buffer),
             Kind::Generated(generated) => {
                 let count = generated.synthetic.config().samples_per_device;
                 generated
@@ -175,7 +177,7 @@ impl Federation {
     /// Samples to choose settings by; may be empty.
     pub fn validation(&self) -> DatasetView<'_> {
         match &self.0 {
-            Kind::Stored(stored) => stored.data.view(&stored.validation.rows),
+            Kind::Stored(stored) => stored.held_out(&stored.validation),
             Kind::Generated(generated) => generated.drawn(generated.validation.as_ref()),
         }
     }
@@ -183,7 +185,7 @@ impl Federation {
     /// Samples to report on; may be empty.
     pub fn test(&self) -> DatasetView<'_> {
         match &self.0 {
-            Kind::Stored(stored) => stored.data.view(&stored.test.rows),
+            Kind::Stored(stored) => stored.held_out(&stored.test),
             Kind::Generated(generated) => generated.drawn(generated.test.as_ref()),
         }
     }
@@ -236,7 +238,7 @@ impl Federation {
                 held_out
                     .by_device
                     .as_ref()
-                    .map(|rows| stored.data.view(rows.rows(device)))
+                    .map(|rows| stored.data.view(rows.rows(device), buffer))
             }
             Kind::Generated(generated) => {
                 let count = generated.synthetic.config().samples_per_device;
@@ -363,6 +365,7 @@ impl Federation {
             let data = &mut stored.data;
             let maps = private.scales(data.feature_count(), means, noise_std);
             scale::apply_each(data, &maps);
+            stored.unpack_held_out();
         }
         scaled
     }
@@ -411,7 +414,11 @@ impl Stored {
             } else {
                 (share > 0.0).then(|| devices.hold_out(share, part, seed))
             };
-            HeldOut { rows, by_device }
+            HeldOut {
+                rows,
+                unpacked: DeviceBuffer::default(),
+                by_device,
+            }
         };
         let test = held_out(split.test, stored.device_test, PART_DEVICE_TEST);
         // Both shares refer to what the device was dealt.
@@ -421,7 +428,7 @@ impl Stored {
             Scale::Private(private) => Some(private.clone()),
             _ => None,
         };
-        Ok(Self {
+        let mut stored = Self {
             is_natural: natural,
             data,
             devices,
@@ -434,7 +441,24 @@ impl Stored {
             private,
             fingerprint: None,
             released_moments: Vec::new(),
-        })
+        };
+        stored.unpack_held_out();
+        Ok(stored)
+    }
+
+    fn held_out<'a>(&'a self, part: &'a HeldOut) -> DatasetView<'a> {
+        let shared = self.data.shared_view(&part.rows);
+        shared.unwrap_or_else(|| part.unpacked.view(self.data.feature_count()))
+    }
+
+    /// Held-out samples are read again and again, and by no device alone.
+    fn unpack_held_out(&mut self) {
+        if self.data.features().numbers().is_some() {
+            return;
+        }
+        for part in [&mut self.validation, &mut self.test] {
+            self.data.unpack(&part.rows, &mut part.unpacked);
+        }
     }
 }
 
@@ -503,10 +527,9 @@ impl Generated {
     }
 
     fn drawn<'a>(&self, drawn: Option<&'a Drawn>) -> DatasetView<'a> {
-        match drawn {
-            Some(drawn) => drawn.data.view(&drawn.rows),
-            None => DatasetView::empty(self.synthetic.feature_count()),
-        }
+        drawn
+            .and_then(|drawn| drawn.data.shared_view(&drawn.rows))
+            .unwrap_or_else(|| DatasetView::empty(self.synthetic.feature_count()))
     }
 }
 

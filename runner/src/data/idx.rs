@@ -5,6 +5,8 @@
 //! fastest. Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file
 //! formats.
 
+use super::dataset::Features;
+
 /// What can be wrong with an IDX file.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -162,16 +164,17 @@ impl IdxArray<'_> {
         self.dimensions[0]
     }
 
-    /// Whether the values are unsigned bytes, as pixels are.
-    pub fn is_bytes(&self) -> bool {
-        self.value_type == ValueType::U8
+    /// The values, if they are unsigned bytes, as pixels are.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        (self.value_type == ValueType::U8).then_some(self.values)
     }
 
     /// All values as features, in file order. Floats may be non-finite: the data set checks them.
-    pub fn features(&self) -> Vec<f32> {
-        match self.value_type {
-            ValueType::U8 => self.values.iter().map(|&byte| f32::from(byte)).collect(),
-            _ => self.numbers().map(|value| value as f32).collect(),
+    /// Bytes stay bytes.
+    pub fn features(&self) -> Features {
+        match self.bytes() {
+            Some(bytes) => Features::of_bytes(bytes.to_vec()),
+            None => Features::from(self.numbers().map(|value| value as f32).collect::<Vec<_>>()),
         }
     }
 
@@ -245,8 +248,8 @@ mod tests {
         let array = parse(&bytes).unwrap();
         assert_eq!(array.dimensions(), [2, 1, 2]);
         assert_eq!(array.sample_count(), 2);
-        assert!(array.is_bytes());
-        assert_eq!(array.features(), [0.0, 255.0, 3.0, 4.0]);
+        assert_eq!(array.bytes(), Some(&[0, 255, 3, 4][..]));
+        assert_eq!(array.features().to_vec(), [0.0, 255.0, 3.0, 4.0]);
     }
 
     #[test]
@@ -261,7 +264,11 @@ mod tests {
         ];
         for (code, values, expected) in cases {
             let bytes = file(code, &[1], &values);
-            assert_eq!(parse(&bytes).unwrap().features(), [expected], "{code:#x}");
+            assert_eq!(
+                parse(&bytes).unwrap().features().to_vec(),
+                [expected],
+                "{code:#x}"
+            );
         }
     }
 

@@ -225,7 +225,7 @@ impl Facts {
             targets: targets(data),
             maximum: data.maximum(),
             example: Example {
-                features: data.row(0).to_vec(),
+                features: data.row(0).collect(),
                 target: target(data, 0),
             },
         }
@@ -262,12 +262,8 @@ impl DeviceSizes {
 fn ranges(data: &Dataset) -> ([f32; 2], usize) {
     let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; data.feature_count()];
     let mut missing = data.missing().iter().peekable();
-    for (row, features) in data
-        .features()
-        .chunks_exact(data.feature_count())
-        .enumerate()
-    {
-        for (at, (&value, [min, max])) in features.iter().zip(&mut ranges).enumerate() {
+    for row in 0..data.len() {
+        for (at, (value, [min, max])) in data.row(row).zip(&mut ranges).enumerate() {
             if missing
                 .next_if_eq(&&(row * data.feature_count() + at))
                 .is_none()

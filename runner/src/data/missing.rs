@@ -73,9 +73,8 @@ pub fn impute(
 /// Puts a value for each feature into its gaps, which stay known as such.
 pub(super) fn fill(data: &mut Dataset, values: &[f32]) {
     let width = data.feature_count();
-    for place in &data.missing {
-        data.features[*place] = values[place % width];
-    }
+    data.features
+        .fill(&data.missing, |place| values[place % width]);
 }
 
 fn constants_of(constants: &PerFeature, width: usize) -> Result<Vec<f32>, ImputeError> {
@@ -113,7 +112,7 @@ fn present_mean(data: &Dataset, training: &[u32], feature: usize) -> Option<f32>
     for &row in training {
         let place = row as usize * width + feature;
         if data.missing().binary_search(&place).is_err() {
-            sum += f64::from(data.features()[place]);
+            sum += f64::from(data.features().get(place));
             count += 1;
         }
     }
@@ -138,7 +137,7 @@ mod tests {
     fn gaps_become_means_of_the_training_part_only() {
         let mut data = gaps();
         assert!(impute(&mut data, &[0, 1], &Missing::Mean).unwrap());
-        assert_eq!(data.features(), [1.0, 4.0, 3.0, 4.0, 2.0, 100.0]);
+        assert_eq!(data.features().to_vec(), [1.0, 4.0, 3.0, 4.0, 2.0, 100.0]);
         assert!(data.missing().is_empty());
     }
 
@@ -168,10 +167,10 @@ mod tests {
         };
         let mut data = gaps();
         assert!(!impute(&mut data, &[0, 1], &constants("[7, -1.5]")).unwrap());
-        assert_eq!(data.features(), [1.0, -1.5, 3.0, 4.0, 7.0, 100.0]);
+        assert_eq!(data.features().to_vec(), [1.0, -1.5, 3.0, 4.0, 7.0, 100.0]);
         let mut data = gaps();
         assert!(!impute(&mut data, &[0, 1], &constants("0")).unwrap());
-        assert_eq!(data.features(), [1.0, 0.0, 3.0, 4.0, 0.0, 100.0]);
+        assert_eq!(data.features().to_vec(), [1.0, 0.0, 3.0, 4.0, 0.0, 100.0]);
         for (text, words) in [("[1, 2, 3]", "lists 3 numbers"), ("nan", "must be finite")] {
             let error = impute(&mut gaps(), &[0], &constants(text)).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
@@ -183,6 +182,6 @@ mod tests {
     fn complete_data_keep_their_bits() {
         let mut data = Dataset::new(vec![1.0], 1, Targets::Values(vec![0.0])).unwrap();
         assert!(!impute(&mut data, &[], &Missing::Mean).unwrap());
-        assert_eq!(data.features(), [1.0]);
+        assert_eq!(data.features().to_vec(), [1.0]);
     }
 }

@@ -98,7 +98,7 @@ impl PrivateScale {
         let pairs = self.pairs(width);
         let mut sums = vec![(0.0f64, 0.0f64, 0u64); pairs];
         for &row in rows {
-            for (at, &value) in data.row(row as usize).iter().enumerate() {
+            for (at, value) in data.row(row as usize).enumerate() {
                 if data.is_missing(row as usize * width + at) {
                     continue;
                 }
@@ -163,7 +163,7 @@ mod tests {
         let maps = scale(true).maps(3, None).unwrap();
         let mapped = features.iter().enumerate();
         let mapped = mapped.map(|(at, value)| maps[at % 3].apply(*value).0);
-        Dataset::new(mapped.collect(), 3, targets)
+        Dataset::new(mapped.collect::<Vec<_>>(), 3, targets)
             .unwrap()
             .with_missing(missing)
     }
@@ -205,7 +205,8 @@ mod tests {
         let set = data(&[-3.0, 1.0, 2.0, 1.0, 1.0, 4.0], Vec::new());
         let scale = scale(true);
         let maps = scale.scales(3, &sent(&scale, &set), 0.0);
-        let scaled = |row: usize, at: usize| f64::from(maps[at].apply(set.row(row)[at]));
+        let scaled =
+            |row: usize, at: usize| f64::from(maps[at].apply(set.row(row).nth(at).unwrap()));
         for (at, expected) in [(0, 1.0), (2, 1.0)] {
             assert!((scaled(0, at) + expected).abs() < 1e-5);
             assert!((scaled(1, at) - expected).abs() < 1e-5);

@@ -86,28 +86,17 @@ pub fn scale_features(
         }
         Scale::Private(private) => apply(data, &private.maps(width, maximum)?),
         Scale::StandardiseSet => {
-            let map = moments(
-                training
-                    .iter()
-                    .flat_map(|&row| data.row(row as usize))
-                    .copied(),
-            );
-            data.features
-                .iter_mut()
-                .for_each(|value| *value = apply_or_zero(map, *value));
+            let map = moments(training.iter().flat_map(|&row| data.row(row as usize)));
+            data.features.map(&vec![map; width], apply_or_zero);
             Vec::new()
         }
         Scale::StandardiseFeatures => {
             let maps = feature_moments(data, training);
-            for row in data.features.chunks_exact_mut(width) {
-                for (value, map) in row.iter_mut().zip(&maps) {
-                    *value = apply_or_zero(*map, *value);
-                }
-            }
+            data.features.map(&maps, apply_or_zero);
             Vec::new()
         }
     };
-    match data.features.iter().position(|value| !value.is_finite()) {
+    match data.features.first_not_finite() {
         Some(place) => Err(ScaleError::Overflow {
             row: place / width,
             feature: place % width,
@@ -120,29 +109,19 @@ pub fn scale_features(
 /// is left open and not counted.
 fn apply(data: &mut Dataset, maps: &[FeatureMap]) -> Vec<u64> {
     let has_bounds = maps.iter().any(|map| map.bounds.is_some());
-    let mut beyond = vec![0; if has_bounds { maps.len() } else { 0 }];
-    for row in data.features.chunks_exact_mut(maps.len()) {
-        for (at, (value, map)) in row.iter_mut().zip(maps).enumerate() {
-            let (mapped, is_beyond) = map.apply(*value);
-            *value = mapped;
-            if is_beyond {
-                beyond[at] += 1;
-            }
-        }
-    }
+    let beyond = match has_bounds {
+        true => data.features.count(maps, |map, value| map.clip(value).1),
+        false => Vec::new(),
+    };
+    data.features.map(maps, |map, value| map.apply(value).0);
     beyond
 }
 
 /// Maps each feature of all rows, and puts 0, the mean, in the place of what is missing.
 pub(super) fn apply_each(data: &mut Dataset, maps: &[Affine]) {
-    for row in data.features.chunks_exact_mut(maps.len()) {
-        for (value, map) in row.iter_mut().zip(maps) {
-            *value = map.apply(*value);
-        }
-    }
-    for place in std::mem::take(&mut data.missing) {
-        data.features[place] = 0.0;
-    }
+    data.features.map(maps, |map, value| map.apply(value));
+    let missing = std::mem::take(&mut data.missing);
+    data.features.fill(&missing, |_| 0.0);
 }
 
 /// Regression targets as they were scaled.
@@ -223,17 +202,16 @@ fn feature_moments(data: &Dataset, training: &[u32]) -> Vec<Option<Affine>> {
     let count = training.len() as f64;
     let mut means = vec![0.0f64; width];
     for row in rows() {
-        for (sum, &value) in means.iter_mut().zip(row) {
+        for (sum, value) in means.iter_mut().zip(row) {
             *sum += f64::from(value);
         }
     }
     means.iter_mut().for_each(|sum| *sum /= count);
     let mut squares = vec![0.0f64; width];
     let mut constant = vec![true; width];
-    let mut first: Option<&[f32]> = None;
+    let first: Vec<f32> = rows().next().into_iter().flatten().collect();
     for row in rows() {
-        let first = *first.get_or_insert(row);
-        for (at, &value) in row.iter().enumerate() {
+        for (at, value) in row.enumerate() {
             let difference = f64::from(value) - means[at];
             squares[at] += difference * difference;
             constant[at] &= value.to_bits() == first[at].to_bits();
@@ -245,7 +223,7 @@ fn feature_moments(data: &Dataset, training: &[u32]) -> Vec<Option<Affine>> {
         .collect()
 }
 
-fn apply_or_zero(map: Option<Affine>, value: f32) -> f32 {
+fn apply_or_zero(map: &Option<Affine>, value: f32) -> f32 {
     map.map_or(0.0, |map| map.apply(value))
 }
 
@@ -268,14 +246,14 @@ mod tests {
     fn none_keeps_the_bits() {
         let mut set = data(&[0.1, -7.5], 1);
         scale_features(&mut set, &[0], &Scale::None).unwrap();
-        assert_eq!(set.features(), [0.1, -7.5]);
+        assert_eq!(set.features().to_vec(), [0.1, -7.5]);
     }
 
     #[test]
     fn unit_divides_by_the_known_maximum() {
         let mut set = data(&[0.0, 51.0, 255.0], 1).with_maximum(Some(255.0));
         scale_features(&mut set, &[0], &Scale::Unit).unwrap();
-        assert_eq!(set.features(), [0.0, 0.2, 1.0]);
+        assert_eq!(set.features().to_vec(), [0.0, 0.2, 1.0]);
         let error = scale_features(&mut data(&[1.0], 1), &[0], &Scale::Unit).unwrap_err();
         assert_eq!(error, ScaleError::NoMaximum);
     }
@@ -285,10 +263,10 @@ mod tests {
         let scale = constants(0.5, 0.25);
         let mut pixels = data(&[0.0, 16.0], 1).with_maximum(Some(16.0));
         scale_features(&mut pixels, &[], &scale).unwrap();
-        assert_eq!(pixels.features(), [-2.0, 2.0]);
+        assert_eq!(pixels.features().to_vec(), [-2.0, 2.0]);
         let mut numbers = data(&[0.0, 1.0], 1);
         scale_features(&mut numbers, &[], &scale).unwrap();
-        assert_eq!(numbers.features(), [-2.0, 2.0]);
+        assert_eq!(numbers.features().to_vec(), [-2.0, 2.0]);
     }
 
     #[test]
@@ -296,14 +274,14 @@ mod tests {
         // Training values 1, 3, 3, 1: mean 2, deviation 1. The third row is not looked at.
         let mut set = data(&[1.0, 3.0, 3.0, 1.0, 102.0, 2.0], 2);
         scale_features(&mut set, &[0, 1], &Scale::StandardiseSet).unwrap();
-        assert_eq!(set.features(), [-1.0, 1.0, 1.0, -1.0, 100.0, 0.0]);
+        assert_eq!(set.features().to_vec(), [-1.0, 1.0, 1.0, -1.0, 100.0, 0.0]);
     }
 
     #[test]
     fn a_mean_and_deviation_for_each_feature() {
         let mut set = data(&[1.0, 10.0, 3.0, 30.0, 4.0, 0.0], 2);
         scale_features(&mut set, &[0, 1], &Scale::StandardiseFeatures).unwrap();
-        assert_eq!(set.features(), [-1.0, -1.0, 1.0, 1.0, 2.0, -2.0]);
+        assert_eq!(set.features().to_vec(), [-1.0, -1.0, 1.0, 1.0, 2.0, -2.0]);
     }
 
     #[test]
@@ -311,7 +289,7 @@ mod tests {
         // 0.1 three times has a mean that is not 0.1: the test must not rest on rounding.
         let mut set = data(&[0.1, 0.1, 0.1, 9.0], 1);
         scale_features(&mut set, &[0, 1, 2], &Scale::StandardiseFeatures).unwrap();
-        assert_eq!(set.features(), [0.0; 4]);
+        assert_eq!(set.features().to_vec(), [0.0; 4]);
     }
 
     #[test]
@@ -329,7 +307,10 @@ mod tests {
         let mut set = data(&[-20.0, 1.0, 4.0, 16.0, 17.0, 3.0], 2).with_maximum(Some(16.0));
         let beyond = scale_features(&mut set, &[], &Scale::Unit).unwrap();
         assert_eq!(beyond, [2, 0]);
-        assert_eq!(set.features(), [-1.0, 0.0625, 0.25, 1.0, 1.0, 0.1875]);
+        assert_eq!(
+            set.features().to_vec(),
+            [-1.0, 0.0625, 0.25, 1.0, 1.0, 0.1875]
+        );
         // Held-out targets keep their values: errors are those on the file's.
         let targets = Targets::Values(vec![5.0, 1e9, 30.0]);
         let mut set = Dataset::new(vec![0.0; 3], 1, targets).unwrap();
@@ -367,12 +348,12 @@ mod tests {
             let mut set = data(&values, 1);
             let rows: Vec<u32> = (0..values.len() as u32).collect();
             scale_features(&mut set, &rows, &Scale::StandardiseFeatures).unwrap();
-            if set.features().iter().all(|&value| value.abs() == 0.0) {
+            if set.features().to_vec().iter().all(|&value| value.abs() == 0.0) {
                 return Ok(());
             }
             let n = values.len() as f64;
-            let mean = set.features().iter().map(|&x| f64::from(x)).sum::<f64>() / n;
-            let square = set.features().iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / n;
+            let mean = set.features().to_vec().iter().map(|&x| f64::from(x)).sum::<f64>() / n;
+            let square = set.features().to_vec().iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / n;
             prop_assert!(mean.abs() < 1e-5 && (square - 1.0).abs() < 1e-5, "{} {}", mean, square);
         }
     }

@@ -8,7 +8,7 @@ use super::archive;
 use super::classes::Classes;
 use super::config::{CsvConfig, IdxConfig, LeafConfig, StoredSet};
 use super::csv;
-use super::dataset::{Dataset, DatasetError, Groups, Names, Targets};
+use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets};
 use super::digits;
 use super::error::DataError;
 use super::femnist;
@@ -109,7 +109,7 @@ fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataErr
                     found,
                 });
             }
-            features.extend(test.features);
+            features.append(test.features);
             labels.extend(test.labels);
         }
         let largest = labels.iter().max().map_or(0, |&label| label as usize);
@@ -146,7 +146,7 @@ fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataErr
 /// Features and labels of one part.
 struct IdxPart {
     origin: String,
-    features: Vec<f32>,
+    features: Features,
     labels: Vec<u32>,
     /// Lengths of the axes of one sample.
     axes: Vec<usize>,
@@ -166,7 +166,7 @@ fn read_pair(path: &Path, label_path: &Path, folders: &DataFolders) -> Result<Id
                 found: 1,
             });
         };
-        let maximum = array.is_bytes().then_some(f32::from(u8::MAX));
+        let maximum = array.bytes().map(|_| f32::from(u8::MAX));
         Ok((array.features(), axes.to_vec(), maximum))
     })?;
     let largest = u32::from(u16::MAX);

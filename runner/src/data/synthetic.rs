@@ -9,7 +9,7 @@ pub mod windows;
 
 use smolfed_core::stream::Stream;
 
-use super::dataset::{Dataset, DatasetError, DatasetView, Targets};
+use super::dataset::{Dataset, DatasetError, DatasetView, DeviceBuffer, Targets};
 use super::draw;
 use tasks::{Tasks, TasksConfig};
 use windows::{Windows, WindowsConfig};
@@ -66,16 +66,6 @@ pub struct Synthetic {
 enum Model {
     Tasks(Tasks),
     Windows(Windows),
-}
-
-/// Room for the samples of one generated device, to be used again for the next.
-#[derive(Clone, Default)]
-pub struct DeviceBuffer {
-    features: Vec<f32>,
-    targets: Option<Targets>,
-    rows: Vec<u32>,
-    /// What makes the device: its weights or its sensor.
-    own: Vec<f64>,
 }
 
 impl Synthetic {
@@ -143,17 +133,11 @@ impl Synthetic {
             &mut buffer.features,
             &mut labels,
         );
-        // Grows once to the largest device, then stays.
-        while buffer.rows.len() < labels.len() {
-            buffer.rows.push(buffer.rows.len() as u32);
-        }
-        let class_count = usize::from(self.config.classes);
-        let rows = &buffer.rows[..labels.len()];
-        let targets = buffer.targets.insert(Targets::Classes {
+        buffer.fill(Targets::Classes {
             labels,
-            class_count,
+            class_count: usize::from(self.config.classes),
         });
-        DatasetView::new(&buffer.features, self.feature_count(), targets, rows)
+        buffer.view(self.feature_count())
     }
 
     /// `rows` samples of a part, from devices spread evenly over the federation.
@@ -205,13 +189,6 @@ impl Synthetic {
                 windows.append(own, &mut samples, count, features, labels);
             }
         }
-    }
-}
-
-/// Shape only: device data never reach a log.
-impl std::fmt::Debug for DeviceBuffer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "DeviceBuffer({} features)", self.features.len())
     }
 }
 
@@ -315,7 +292,7 @@ mod tests {
                 let data = synthetic.sample(Part::Test, rows).unwrap();
                 assert_eq!(data.len(), rows as usize);
                 assert_eq!(data.feature_count(), synthetic.feature_count());
-                assert_eq!(data.row(0), &samples(&synthetic, 0, Part::Test, 1).0[..]);
+                assert!(data.row(0).eq(samples(&synthetic, 0, Part::Test, 1).0));
             }
             let none = Synthetic::new(config(kind, 3), 1).sample(Part::Test, 0);
             assert_eq!(none.unwrap_err(), DatasetError::NoSamples);

@@ -54,9 +54,6 @@ pub(super) fn cap(
                           weight stops growing",
             })
         }
-        (Weighting::Samples, None) => {
-            let samples = federation.sample_counts().into_iter();
-            Ok(Some(samples.max().unwrap_or(0)))
-        }
+        (Weighting::Samples, None) => Ok(federation.sample_counts().max()),
     }
 }

@@ -11,9 +11,10 @@ pub(super) fn of(cap: u32, samples: usize) -> f32 {
 
 /// The mean weight of devices with so many samples each.
 #[must_use]
-pub fn mean(cap: u32, samples: &[u32]) -> f64 {
-    let weights = samples.iter().map(|count| f64::from(of_count(cap, *count)));
-    weights.sum::<f64>() / samples.len() as f64
+pub fn mean(cap: u32, samples: impl ExactSizeIterator<Item = u32>) -> f64 {
+    let devices = samples.len() as f64;
+    let weights = samples.map(|count| f64::from(of_count(cap, count)));
+    weights.sum::<f64>() / devices
 }
 
 fn of_count(cap: u32, samples: u32) -> f32 {

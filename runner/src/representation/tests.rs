@@ -174,7 +174,7 @@ fn principal_components_of_digits_are_worth_what_is_known() {
         unreachable!("digits have classes");
     };
     let (width, kept) = (data.feature_count(), 16);
-    let all = labelled(width, data.features(), labels);
+    let all = labelled(width, &data.features().to_vec(), labels);
     let moment = moments::second_moment(&all, &vec![0.0; width]);
     let axes = eigen::symmetric_eigen(&moment, width).vectors;
     // The last writers' are the queries.

@@ -23,7 +23,7 @@ const GOOD: &str = "id,who,a,b,y\n1,10,0.5,?,yes\n2,9,1e1,-3,no\n3,10,,4,yes\n";
 #[test]
 fn columns_become_features_labels_and_devices() {
     let data = read(GOOD).unwrap().into_dataset().unwrap();
-    assert_eq!(data.features(), [0.5, 0.0, 10.0, -3.0, 0.0, 4.0]);
+    assert_eq!(data.features().to_vec(), [0.5, 0.0, 10.0, -3.0, 0.0, 4.0]);
     assert_eq!(data.missing(), [1, 4]);
     assert_eq!(data.names().features, ["a", "b"]);
     assert_eq!(data.names().classes, ["no", "yes"]);
@@ -68,7 +68,7 @@ fn windows_line_ends_spaces_and_quotes_are_fine() {
     let data = read("id,who, a,y\r\n1, 2,\"3\" ,\"n,o\"\r\n1,2,4,yes\r\n").unwrap();
     let data = data.into_dataset().unwrap();
     assert_eq!(data.names().classes, ["n,o", "yes"]);
-    assert_eq!(data.features(), [3.0, 4.0]);
+    assert_eq!(data.features().to_vec(), [3.0, 4.0]);
 }
 
 #[test]

@@ -42,6 +42,22 @@ impl Targets {
         self.len() == 0
     }
 
+    /// Those of some rows.
+    pub(super) fn of_rows(&self, rows: &[u32]) -> Self {
+        match self {
+            Self::Classes {
+                labels,
+                class_count,
+            } => Self::Classes {
+                labels: rows.iter().map(|&row| labels[row as usize]).collect(),
+                class_count: *class_count,
+            },
+            Self::Values(values) => {
+                Self::Values(rows.iter().map(|&row| values[row as usize]).collect())
+            }
+        }
+    }
+
     /// Classification targets from labels of any size.
     ///
     /// # Errors

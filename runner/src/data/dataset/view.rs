@@ -1,4 +1,4 @@
-//! Some rows of a data set, without a copy.
+//! Some rows of a data set.
 
 use std::fmt;
 
@@ -39,8 +39,8 @@ impl SampleTarget for f32 {
     }
 }
 
-/// Some rows of shared data, in their own order, without a copy: what one device holds, or what a
-/// model is tested on.
+/// Some rows of shared data or of a buffer, in their own order, without a copy: what one device
+/// holds, or what a model is tested on.
 #[derive(Clone, Copy)]
 pub struct DatasetView<'a> {
     features: &'a [f32],
@@ -144,14 +144,6 @@ impl<'a> DatasetView<'a> {
 
     fn rows_with<T>(&self, targets: &'a [T]) -> Rows<'a, T> {
         Rows::new(self.features, self.feature_count, targets, self.rows)
-    }
-
-    /// Row of sample `i` in the shared data.
-    ///
-    /// # Panics
-    /// If `i` is not below [`len`](Self::len).
-    pub fn row(&self, i: usize) -> u32 {
-        self.rows[i]
     }
 }
 

@@ -63,9 +63,11 @@ impl Generated {
 fn dataset(data: &Dataset) -> Hasher {
     let mut hasher = Hasher::new();
     hasher.update(&(data.feature_count() as u64).to_le_bytes());
-    floats(&mut hasher, data.features());
+    for row in 0..data.len() {
+        floats(&mut hasher, data.row(row));
+    }
     match data.targets() {
-        Targets::Values(values) => floats(&mut hasher, values),
+        Targets::Values(values) => floats(&mut hasher, values.iter().copied()),
         Targets::Classes {
             labels,
             class_count,
@@ -81,13 +83,9 @@ fn dataset(data: &Dataset) -> Hasher {
     hasher
 }
 
-fn floats(hasher: &mut Hasher, values: &[f32]) {
-    let mut bytes = Vec::new();
-    for chunk in values.chunks(4096) {
-        bytes.clear();
-        bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
-        hasher.update(&bytes);
-    }
+fn floats(hasher: &mut Hasher, values: impl Iterator<Item = f32>) {
+    let bytes: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
+    hasher.update(&bytes);
 }
 
 /// The length first, so that the same rows dealt in other portions differ.

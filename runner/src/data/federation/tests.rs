@@ -223,6 +223,87 @@ fn fingerprint_follows_content_split_and_seed() {
     assert_ne!(synthetic("", 1), synthetic("devices = 999", 1));
 }
 
+/// 40 images of 2 × 2 in an IDX file of bytes or of floats.
+fn images(of_bytes: bool, more: &str) -> Federation {
+    let pixels: Vec<u8> = (0..160u32).map(|at| (at * at * 7 % 251) as u8).collect();
+    let labels: Vec<u8> = (0..40).map(|row| row % 3).collect();
+    let file = |code, dimensions: &[u32], values: &[u8]| {
+        let sizes = dimensions.iter().flat_map(|size| size.to_be_bytes());
+        let head = [0, 0, code, dimensions.len() as u8];
+        head.into_iter()
+            .chain(sizes)
+            .chain(values.iter().copied())
+            .collect::<Vec<_>>()
+    };
+    let floats: Vec<u8> = pixels
+        .iter()
+        .flat_map(|byte| f32::from(*byte).to_be_bytes())
+        .collect();
+    let (code, values) = if of_bytes {
+        (8, &pixels)
+    } else {
+        (13, &floats)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x"), file(code, &[40, 2, 2], values)).unwrap();
+    std::fs::write(folder.path().join("y"), file(8, &[40], &labels)).unwrap();
+    let folders = DataFolders::new(vec![folder.path().to_path_buf()]);
+    let text = format!("source = \"idx\"\npath = \"x\"\nlabel_path = \"y\"\n{more}");
+    federation(&text, &folders, 5).unwrap()
+}
+
+/// Features and labels of all that a run sees, as bits.
+fn seen(federation: &Federation) -> Vec<(Vec<u32>, u16)> {
+    let (mut train, mut test) = (DeviceBuffer::default(), DeviceBuffer::default());
+    let mut samples = Vec::new();
+    let mut see = |view: DatasetView<'_>| {
+        let bits = |i| view.features(i).iter().map(|x| x.to_bits()).collect();
+        samples.extend((0..view.len()).map(|i| (bits(i), view.label(i))));
+    };
+    for device in 0..federation.device_count() {
+        see(federation.device(device, &mut train));
+        see(federation.device_test(device, &mut test).unwrap());
+    }
+    see(federation.validation());
+    see(federation.test());
+    samples
+}
+
+#[test]
+fn pixels_that_stay_bytes_have_the_bits_of_floats() {
+    let dealt = "devices = 4\ntest = 5\nvalidation = 3\ndevice_test = 0.25";
+    for (scale, same) in [
+        ("\"none\"", "\"none\""),
+        ("\"standardise\"", "\"standardise\""),
+        ("\"standardise-features\"", "\"standardise-features\""),
+        (
+            "{ mean = 0.5, std = 0.25 }",
+            "{ mean = 127.5, std = 63.75 }",
+        ),
+        ("{ min = 20, max = 200 }", "{ min = 20, max = 200 }"),
+        (
+            "{ min = 0, max = [9, 99, 200, 255] }",
+            "{ min = 0, max = [9, 99, 200, 255] }",
+        ),
+        (
+            "\"private\"\nbounds = { min = 3, max = 222 }",
+            "\"private\"\nbounds = { min = 3, max = 222 }",
+        ),
+    ] {
+        let of = |of_bytes, scale| images(of_bytes, &format!("{dealt}\nscale = {scale}"));
+        let (bytes, floats) = (of(true, scale), of(false, same));
+        assert_eq!(seen(&bytes), seen(&floats), "{scale}");
+        assert_eq!(bytes.fingerprint(), floats.fingerprint(), "{scale}");
+        assert_eq!(bytes.beyond_bounds(), floats.beyond_bounds(), "{scale}");
+        if let Some(private) = bytes.private_scale() {
+            let means = vec![0.01; private.length(4)];
+            let scaled = [&bytes, &floats].map(|it| seen(&it.scaled_by(&means, 0.001)));
+            assert_eq!(scaled[0], scaled[1]);
+            assert_ne!(scaled[0], seen(&bytes));
+        }
+    }
+}
+
 #[test]
 fn mnist_in_the_setting_of_the_paper() {
     let Some(folders) = real_data::folders("mnist") else {
@@ -235,7 +316,10 @@ fn mnist_in_the_setting_of_the_paper() {
         (federation.validation().len(), federation.test().len()),
         (10_000, 10_000)
     );
-    assert_eq!(federation.validation().row(0), 50_000);
+    let Kind::Stored(stored) = &federation.0 else {
+        unreachable!()
+    };
+    assert_eq!(stored.validation.rows[0], 50_000);
     // White on black: pixel 0 is 0, standardised by about (0 - 0.1307) / 0.3081.
     let corner = federation.test().features(0)[0];
     assert!((corner + 0.4242).abs() < 0.003, "{corner}");

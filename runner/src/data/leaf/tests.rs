@@ -21,7 +21,7 @@ fn one_device(samples: &str) -> String {
 fn devices_come_in_the_order_of_users() {
     let leaf = parse(GOOD.as_bytes()).unwrap();
     let data = leaf.into_dataset(TaskKind::Classification, None).unwrap();
-    assert_eq!(data.features(), [1.0, 2.0, 3.0, 4.5, 5.0, 6.0]);
+    assert_eq!(data.features().to_vec(), [1.0, 2.0, 3.0, 4.5, 5.0, 6.0]);
     assert!(
         data.targets()
             == &Targets::Classes {

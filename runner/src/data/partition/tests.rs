@@ -40,7 +40,7 @@ fn has_no_row_twice(partition: &Partition) -> bool {
 /// Distinct labels of each device, on average.
 fn labels_per_device(data: &Dataset, partition: &Partition) -> f64 {
     let count = |device| {
-        let view = data.view(partition.rows(device));
+        let view = data.shared_view(partition.rows(device)).unwrap();
         let mut labels: Vec<u16> = (0..view.len()).map(|i| view.label(i)).collect();
         labels.sort_unstable();
         labels.dedup();
@@ -102,7 +102,7 @@ fn shards_of_numbers_are_runs_of_their_order() {
     };
     let partition = deal(&data, dealing, 1).unwrap();
     for device in 0..5 {
-        let view = data.view(partition.rows(device));
+        let view = data.shared_view(partition.rows(device)).unwrap();
         assert!((view.value(0) - view.value(1)).abs() < 1.5);
     }
 }

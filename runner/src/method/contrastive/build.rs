@@ -217,8 +217,7 @@ fn hides_cohort(setup: &Setup<'_>) -> bool {
 
 /// Samples of the device that has most.
 fn max_samples(setup: &Setup<'_>) -> u32 {
-    let counts = setup.federation.sample_counts().into_iter();
-    counts.max().unwrap_or(0)
+    setup.federation.sample_counts().max().unwrap_or(0)
 }
 
 /// The sampler of a device's noise and its std in steps, for a multiplier z relative to μ.

@@ -23,8 +23,8 @@ use smolfed_simd::{Kernels, Rows, Steps};
 
 use super::settings::ContrastSettings;
 use crate::data::dataset::DatasetView;
+use crate::data::dataset::DeviceBuffer;
 use crate::data::federation::Federation;
-use crate::data::synthetic::DeviceBuffer;
 use crate::evaluation::devices::{DeviceFigures, DeviceReport, ModelFigures};
 use crate::method::contract::{Figures, View};
 use crate::representation::{Labelled, Picture, knn_accuracy, probe_accuracy};

@@ -13,8 +13,8 @@ use super::evaluate::Evaluator;
 use super::matrices::{Matrices, Total};
 use super::settings::{ContrastSettings, MIN_SAMPLES, Senders, Sharing};
 use crate::config::contrast::{AlphaName, ExchangeTime};
+use crate::data::dataset::DeviceBuffer;
 use crate::data::federation::Federation;
-use crate::data::synthetic::DeviceBuffer;
 use crate::method::contract::{
     Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
 };

@@ -9,7 +9,7 @@ use super::learner::Contrastive;
 use super::matrices::Matrices;
 use super::settings::Sharing;
 use crate::config::{Config, Override};
-use crate::data::synthetic::DeviceBuffer;
+use crate::data::dataset::DeviceBuffer;
 use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
 use crate::privacy::origin::Origin;

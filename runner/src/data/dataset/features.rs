@@ -1,0 +1,257 @@
+//! The features of all rows: numbers, or bytes and the number that each byte stands for.
+//!
+//! Pixels are bytes. As long as one map scales all of them, 256 numbers say what they become: a
+//! quarter of the memory, and the same bits, because each of the 256 is computed as the pixels
+//! would be.
+
+use std::ops::Range;
+
+/// Values of a byte.
+const BYTES: usize = 256;
+
+/// The features of all rows, row after row.
+#[derive(Clone, PartialEq)]
+pub enum Features {
+    /// Numbers.
+    Numbers(Vec<f32>),
+    /// Bytes, and the number that each stands for.
+    Bytes(Vec<u8>, Box<[f32; BYTES]>),
+}
+
+impl From<Vec<f32>> for Features {
+    fn from(numbers: Vec<f32>) -> Self {
+        Self::Numbers(numbers)
+    }
+}
+
+impl Features {
+    /// Bytes that stand for themselves.
+    #[must_use]
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes, Box::new(std::array::from_fn(|byte| byte as f32)))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Bytes(bytes, _) => bytes.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The numbers, if they are held as such.
+    #[must_use]
+    pub fn numbers(&self) -> Option<&[f32]> {
+        match self {
+            Self::Numbers(numbers) => Some(numbers),
+            Self::Bytes(..) => None,
+        }
+    }
+
+    /// All numbers, as a copy.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<f32> {
+        let mut numbers = Vec::with_capacity(self.len());
+        self.write(0..self.len(), &mut numbers);
+        numbers
+    }
+
+    /// Changes single numbers; bytes are replaced by what they stand for.
+    fn edit(&mut self, change: impl FnOnce(&mut Vec<f32>)) {
+        let mut numbers = match std::mem::replace(self, Self::Numbers(Vec::new())) {
+            Self::Numbers(numbers) => numbers,
+            bytes @ Self::Bytes(..) => bytes.to_vec(),
+        };
+        change(&mut numbers);
+        *self = Self::Numbers(numbers);
+    }
+
+    /// The number at a place.
+    ///
+    /// # Panics
+    /// If `place` is not below [`len`](Self::len).
+    #[must_use]
+    pub fn get(&self, place: usize) -> f32 {
+        match self {
+            Self::Numbers(numbers) => numbers[place],
+            Self::Bytes(bytes, table) => table[usize::from(bytes[place])],
+        }
+    }
+
+    /// Appends the numbers at `places`.
+    ///
+    /// # Panics
+    /// If `places` ends beyond [`len`](Self::len).
+    pub fn write(&self, places: Range<usize>, into: &mut Vec<f32>) {
+        match self {
+            Self::Numbers(numbers) => into.extend_from_slice(&numbers[places]),
+            Self::Bytes(bytes, table) => {
+                let number = |byte: &u8| table[usize::from(*byte)];
+                into.extend(bytes[places].iter().map(number));
+            }
+        }
+    }
+
+    /// Puts numbers into some places.
+    ///
+    /// # Panics
+    /// If a place is not below [`len`](Self::len).
+    pub fn fill(&mut self, places: &[usize], number: impl Fn(usize) -> f32) {
+        if !places.is_empty() {
+            self.edit(|numbers| {
+                for place in places {
+                    numbers[*place] = number(*place);
+                }
+            });
+        }
+    }
+
+    /// Appends features; they stay bytes if both are, and stand for the same.
+    pub fn append(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Bytes(bytes, table), Self::Bytes(more, same)) if *table == same => {
+                bytes.extend(more);
+            }
+            (all, other) => all.edit(|numbers| other.write(0..other.len(), numbers)),
+        }
+    }
+
+    /// Those of some rows of `width` features.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn of_rows(&self, rows: &[usize], width: usize) -> Self {
+        let places = rows.iter().map(|row| row * width..(row + 1) * width);
+        match self {
+            Self::Numbers(numbers) => {
+                Self::Numbers(places.flat_map(|row| &numbers[row]).copied().collect())
+            }
+            Self::Bytes(bytes, table) => {
+                let bytes = places.flat_map(|row| &bytes[row]).copied().collect();
+                Self::Bytes(bytes, table.clone())
+            }
+        }
+    }
+
+    /// Maps the features of all rows, each column by its own map. Bytes stay bytes if all maps are
+    /// the same.
+    pub fn map<M: PartialEq>(&mut self, maps: &[M], apply: impl Fn(&M, f32) -> f32) {
+        match (self, only(maps)) {
+            (Self::Bytes(_, table), Some(map)) => {
+                table
+                    .iter_mut()
+                    .for_each(|number| *number = apply(map, *number));
+            }
+            (features, _) => features.edit(|numbers| {
+                for row in numbers.chunks_exact_mut(maps.len()) {
+                    for (number, map) in row.iter_mut().zip(maps) {
+                        *number = apply(map, *number);
+                    }
+                }
+            }),
+        }
+    }
+
+    /// How many features of each column are marked, by its own map.
+    #[must_use]
+    pub fn count<M: PartialEq>(&self, maps: &[M], is_marked: impl Fn(&M, f32) -> bool) -> Vec<u64> {
+        let mut counts = vec![0; maps.len()];
+        if let (Self::Bytes(_, table), Some(map)) = (self, only(maps))
+            && !table.iter().any(|number| is_marked(map, *number))
+        {
+            return counts;
+        }
+        for place in 0..self.len() {
+            let column = place % maps.len();
+            counts[column] += u64::from(is_marked(&maps[column], self.get(place)));
+        }
+        counts
+    }
+
+    /// The first place that does not hold a finite number.
+    #[must_use]
+    pub fn first_not_finite(&self) -> Option<usize> {
+        match self {
+            Self::Numbers(numbers) => numbers.iter().position(|number| !number.is_finite()),
+            Self::Bytes(_, table) if table.iter().all(|number| number.is_finite()) => None,
+            Self::Bytes(bytes, table) => bytes
+                .iter()
+                .position(|byte| !table[usize::from(*byte)].is_finite()),
+        }
+    }
+}
+
+/// The map of all columns, if they have the same.
+fn only<M: PartialEq>(maps: &[M]) -> Option<&M> {
+    let (first, rest) = maps.split_first()?;
+    rest.iter().all(|map| map == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    const WIDTH: usize = 3;
+
+    fn numbers(features: &Features) -> Vec<u32> {
+        features.to_vec().into_iter().map(f32::to_bits).collect()
+    }
+
+    proptest! {
+        /// Whatever is done to them, bytes stand for the numbers that would be there instead.
+        #[test]
+        fn bytes_and_numbers_have_the_same_bits(
+            rows in vec(any::<[u8; WIDTH]>(), 1..20),
+            factors in prop_oneof![any::<f32>().prop_map(|one| [one; WIDTH]), any::<[f32; WIDTH]>()],
+            limit in 0f32..300.0,
+        ) {
+            let bytes = rows.concat();
+            let mut packed = Features::of_bytes(bytes.clone());
+            let mut plain = Features::from(bytes.iter().map(|b| f32::from(*b)).collect::<Vec<_>>());
+            let count = |f: &Features| f.count(&factors, |map, number| number > limit && *map > 0.0);
+            prop_assert_eq!(count(&packed), count(&plain));
+            for features in [&mut packed, &mut plain] {
+                features.map(&factors, |map, number| (number - 33.3) / map);
+            }
+            prop_assert_eq!(packed.numbers().is_none(), factors[1..].iter().all(|f| *f == factors[0]));
+            prop_assert_eq!(numbers(&packed), numbers(&plain));
+            prop_assert_eq!(packed.first_not_finite(), plain.first_not_finite());
+            let last = [rows.len() - 1];
+            prop_assert_eq!(
+                numbers(&packed.of_rows(&last, WIDTH)),
+                numbers(&plain.of_rows(&last, WIDTH))
+            );
+            let place = packed.len() - 1;
+            prop_assert_eq!(packed.get(place).to_bits(), plain.get(place).to_bits());
+        }
+    }
+
+    #[test]
+    fn bytes_stay_bytes_beside_bytes_of_the_same_scale() {
+        let all = |mut first: Features, second: Features| {
+            first.append(second);
+            (first.numbers().is_none(), numbers(&first))
+        };
+        let bits = [1f32, 255.0].map(f32::to_bits).to_vec();
+        let (one, other) = (Features::of_bytes(vec![1]), Features::of_bytes(vec![255]));
+        assert_eq!(all(one.clone(), other.clone()), (true, bits.clone()));
+        let number = Features::from(vec![255.0]);
+        assert_eq!(all(one.clone(), number), (false, bits));
+        let mut halved = other;
+        halved.map(&[2.0], |divisor, number| number / divisor);
+        assert_eq!(
+            all(one, halved),
+            (false, vec![1f32.to_bits(), 127.5f32.to_bits()])
+        );
+    }
+}
