@@ -369,7 +369,6 @@ pub fn scale(v: &mut [f32], factor: f32) {
 mod tests {
     use super::*;
     use proptest::{collection::vec, prelude::*};
-    use std::vec::Vec;
 
     /// The definition, term by term.
     fn dot_by_definition(a: &[f32], b: &[f32]) -> f32 {
