@@ -8,7 +8,9 @@
 //! Cortex-M4F; the bits are the same on all of them. Products are rounded before they are added:
 //! no fused multiply-add.
 //!
-//! How many dot products run side by side ([`dots`]) changes the speed and never the bits.
+//! How many dot products run side by side ([`dots_of_pair`]) changes the speed and never the bits.
+
+use core::array;
 
 use crate::math;
 
@@ -27,7 +29,12 @@ fn tree(l: [f32; LANES]) -> f32 {
 /// Σ f(aᵢ) in lane order.
 #[inline(always)]
 fn reduce(v: &[f32], f: impl Fn(f32) -> f32) -> f32 {
-    let mut lanes = [0.0; LANES];
+    tree(add_terms([0.0; LANES], v, f))
+}
+
+/// Adds f(aᵢ) to lane `i mod 8`.
+#[inline(always)]
+fn add_terms(mut lanes: [f32; LANES], v: &[f32], f: impl Fn(f32) -> f32) -> [f32; LANES] {
     let (blocks, rest) = v.as_chunks::<LANES>();
     for block in blocks {
         for (lane, x) in lanes.iter_mut().zip(block) {
@@ -37,7 +44,7 @@ fn reduce(v: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane += f(*x);
     }
-    tree(lanes)
+    lanes
 }
 
 /// Sum of the entries.
@@ -75,6 +82,53 @@ pub fn rewrite(v: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) ->
         *lane += *v * *v;
     }
     tree(lanes)
+}
+
+/// [`squared_norm`] of a vector whose entries come in while it is counted.
+///
+/// A lane is a chain of additions, each of which waits for the one before. Counted a [`SPAN`] at a
+/// time in the midst of other work, the chains cost no time of their own.
+pub(crate) struct Squares {
+    lanes: [f32; LANES],
+    counted: usize,
+}
+
+impl Squares {
+    pub(crate) const fn new() -> Self {
+        Self {
+            lanes: [0.0; LANES],
+            counted: 0,
+        }
+    }
+
+    /// Counts the next [`SPAN`] entries of `v` if they are among the first `complete`.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, v: &[f32], complete: usize) {
+        let next = v.get(self.counted..complete).unwrap_or_default();
+        if let Some(span) = next.first_chunk::<SPAN>() {
+            self.add(span);
+        }
+    }
+
+    /// The sum, once all entries are there.
+    #[inline(always)]
+    pub(crate) fn finish(mut self, v: &[f32]) -> f32 {
+        self.add(v.get(self.counted..).unwrap_or_default());
+        self.total()
+    }
+
+    /// Not inlined: the compiler would split the lanes into the pairs that the tree adds first.
+    #[inline(never)]
+    fn total(&self) -> f32 {
+        tree(self.lanes)
+    }
+
+    /// Counts entries, all but the last of them in whole blocks of [`LANES`].
+    #[inline(always)]
+    fn add(&mut self, entries: &[f32]) {
+        self.lanes = add_terms(self.lanes, entries, |x| x * x);
+        self.counted += entries.len();
+    }
 }
 
 /// L2 norm, safe against overflow and underflow of the squares; not finite if an entry is not.
@@ -125,14 +179,11 @@ fn norm_by_scaling(v: &[f32]) -> f32 {
 /// Dot product over the common length.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let [[value]] = dots([a], [b]);
+    let [value] = dots(a, [b]);
     value
 }
 
-/// Vectors of a tile, and rows, at most.
-const MAX: usize = 5;
-
-/// The block for each number below a constant, at most [`MAX`].
+/// The block for each number below a constant, at most five.
 ///
 /// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
 /// over them, and it gives up on large ones.
@@ -169,82 +220,123 @@ macro_rules! each_lane {
         })*
     };
 }
-pub(crate) use each_lane;
+pub(crate) use {each_lane, unroll};
 
-/// All dot products of `S` vectors with `R` rows over their common length: `result[s][r] = xₛ·wᵣ`.
+/// The dot products of a vector with `R` rows over their common length.
 ///
-/// Each product is summed in lane order on its own, so the shape of the tile cannot be seen in the
-/// result; it only decides how often memory is read.
+/// Each product is summed in lane order on its own, so how many are summed side by side cannot be
+/// seen in the result; it only decides how often memory is read.
 ///
 /// Without vectors it is a separate function: inlined into the loop over rows, all values of `x`
 /// would be kept across it, and there are registers for few of them.
 #[inline(always)]
-pub fn dots<const S: usize, const R: usize>(x: [&[f32]; S], w: [&[f32]; R]) -> [[f32; R]; S] {
-    const {
-        assert!(
-            S <= MAX && R <= MAX,
-            "a tile of more vectors than are unrolled"
-        )
-    };
-    let length = x.iter().chain(&w).map(|v| v.len()).min().unwrap_or(0);
-    let mut lanes = [[[0.0; LANES]; R]; S];
+pub fn dots<const R: usize>(x: &[f32], w: [&[f32]; R]) -> [f32; R] {
+    let length = w.iter().map(|w| w.len()).min().unwrap_or(0).min(x.len());
+    let mut lanes = [[0.0; LANES]; R];
     let mut start = 0;
     // Long spans first: their inner loop has no bounds to check. The order is that of single
     // blocks.
     while start + SPAN <= length {
-        add_products::<S, R, SPAN>(&mut lanes, x, w, start);
+        add_products::<R, SPAN>(&mut lanes, x, w, start);
         start += SPAN;
     }
     while start + LANES <= length {
-        add_products::<S, R, LANES>(&mut lanes, x, w, start);
+        add_products::<R, LANES>(&mut lanes, x, w, start);
         start += LANES;
     }
-    let mut result = [[0.0; R]; S];
-    for s in 0..S {
-        for r in 0..R {
-            let rest = tail(x[s], start, length)
-                .iter()
-                .zip(tail(w[r], start, length));
-            for (lane, (a, b)) in lanes[s][r].iter_mut().zip(rest) {
-                *lane += a * b;
-            }
-            result[s][r] = tree(lanes[s][r]);
+    let mut result = [0.0; R];
+    for r in 0..R {
+        let rest = tail(x, start, length).iter().zip(tail(w[r], start, length));
+        for (lane, (a, b)) in lanes[r].iter_mut().zip(rest) {
+            *lane += a * b;
         }
+        result[r] = tree(lanes[r]);
     }
     result
 }
 
-/// Elements that are handled without a bounds check in between.
-pub(crate) const SPAN: usize = 8 * LANES;
-
 /// Adds the products of elements `start..start + N` to the lanes; `N` is a multiple of [`LANES`].
 #[inline(always)]
-fn add_products<const S: usize, const R: usize, const N: usize>(
-    lanes: &mut [[[f32; LANES]; R]; S],
-    x: [&[f32]; S],
+fn add_products<const R: usize, const N: usize>(
+    lanes: &mut [[f32; LANES]; R],
+    x: &[f32],
     w: [&[f32]; R],
     start: usize,
 ) {
-    let x: [&[f32; N]; S] = x.map(|v| span(v, start));
+    let x: &[f32; N] = span(x, start);
     let w: [&[f32; N]; R] = w.map(|v| span(v, start));
     let mut sums = *lanes;
     for block in 0..N / LANES {
         unroll!(r < R, {
-            unroll!(s < S, {
-                let (x, w) = (&x[s], &w[r]);
-                let sums = &mut sums[s][r];
-                each_lane!(l, {
-                    sums[l] += x[block * LANES + l] * w[block * LANES + l];
-                });
+            let (sums, w) = (&mut sums[r], &w[r]);
+            each_lane!(l, {
+                sums[l] += x[block * LANES + l] * w[block * LANES + l];
             });
         });
     }
     *lanes = sums;
 }
 
+/// [`dots`] of two vectors: `result[v][r] = xᵥ·wᵣ`.
+///
+/// The lanes of both lie side by side: in one register of 512 bits, or two of 256.
+#[inline(always)]
+pub fn dots_of_pair<const R: usize>(x: [&[f32]; 2], w: [&[f32]; R]) -> [[f32; R]; 2] {
+    let length = x.iter().chain(&w).map(|v| v.len()).min().unwrap_or(0);
+    let mut lanes = [[0.0; 2 * LANES]; R];
+    let mut start = 0;
+    while start + SPAN <= length {
+        add_products_of_pair::<R, SPAN>(&mut lanes, x, w, start);
+        start += SPAN;
+    }
+    while start + LANES <= length {
+        add_products_of_pair::<R, LANES>(&mut lanes, x, w, start);
+        start += LANES;
+    }
+    let mut result = [[0.0; R]; 2];
+    for r in 0..R {
+        let (lanes, _) = lanes[r].as_chunks_mut();
+        for ((lanes, x), result) in lanes.iter_mut().zip(x).zip(&mut result) {
+            let rest = tail(x, start, length).iter().zip(tail(w[r], start, length));
+            for (lane, (a, b)) in lanes.iter_mut().zip(rest) {
+                *lane += a * b;
+            }
+            result[r] = tree(*lanes);
+        }
+    }
+    result
+}
+
+/// [`add_products`] of two vectors.
+#[inline(always)]
+fn add_products_of_pair<const R: usize, const N: usize>(
+    lanes: &mut [[f32; 2 * LANES]; R],
+    x: [&[f32]; 2],
+    w: [&[f32]; R],
+    start: usize,
+) {
+    let x: [&[f32; N]; 2] = x.map(|v| span(v, start));
+    let w: [&[f32; N]; R] = w.map(|v| span(v, start));
+    let mut sums = *lanes;
+    for block in 0..N / LANES {
+        let at = |l: usize| block * LANES + l % LANES;
+        let pair: [f32; 2 * LANES] = array::from_fn(|l| x[l / LANES][at(l)]);
+        unroll!(r < R, {
+            let twice: [f32; 2 * LANES] = array::from_fn(|l| w[r][at(l)]);
+            for l in 0..2 * LANES {
+                sums[r][l] += pair[l] * twice[l];
+            }
+        });
+    }
+    *lanes = sums;
+}
+
+/// Elements that are handled without a bounds check in between.
+pub(crate) const SPAN: usize = 8 * LANES;
+
 /// The `N` elements from `start`; the caller has checked that they exist.
 #[inline(always)]
-fn span<const N: usize>(v: &[f32], start: usize) -> &[f32; N] {
+pub(crate) fn span<const N: usize>(v: &[f32], start: usize) -> &[f32; N] {
     v.get(start..)
         .and_then(|v| v.first_chunk())
         .unwrap_or(&[0.0; N])
@@ -255,57 +347,13 @@ fn tail(v: &[f32], start: usize, end: usize) -> &[f32] {
     v.get(start..end).unwrap_or_default()
 }
 
-/// `y += a₀·x₀ + a₁·x₁ + …`, added one after the other to each entry; if `FRESH` to zero, whatever
-/// `y` was.
+/// `y += a·x` over the common length.
 ///
-/// Nothing is reduced across entries, so any vector width gives the same bits; several vectors at
-/// once only save passes over `y`.
+/// Nothing is reduced across entries, so any vector width gives the same bits.
 #[inline(always)]
-pub fn axpys<const S: usize, const FRESH: bool>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
-    let length = x.iter().map(|v| v.len()).min().unwrap_or(0).min(y.len());
-    let mut start = 0;
-    while start + SPAN <= length {
-        let x: [&[f32; SPAN]; S] = x.map(|v| span(v, start));
-        if let Some(y) = y.get_mut(start..).and_then(|y| y.first_chunk_mut()) {
-            add_multiples::<S, SPAN, FRESH>(a, x, y);
-        }
-        start += SPAN;
-    }
-    let rest = x.map(|v| tail(v, start, length));
-    add_rest::<S, FRESH>(a, rest, y.get_mut(start..length).unwrap_or_default());
-}
-
-/// [`axpys`] on vectors whose length the compiler knows: no bounds to check, no rest.
-#[inline(always)]
-fn add_multiples<const S: usize, const N: usize, const FRESH: bool>(
-    a: [f32; S],
-    x: [&[f32; N]; S],
-    y: &mut [f32; N],
-) {
-    for i in 0..N {
-        // Not the first product itself: 0 + −0 is 0.
-        let mut value = if FRESH { 0.0 } else { y[i] };
-        for s in 0..S {
-            value += a[s] * x[s][i];
-        }
-        y[i] = value;
-    }
-}
-
-/// [`axpys`] on vectors of any length.
-#[inline(always)]
-fn add_rest<const S: usize, const FRESH: bool>(a: [f32; S], x: [&[f32]; S], y: &mut [f32]) {
-    // Equal lengths, in a form that the compiler takes for a proof: no bounds to check.
-    let length = x.iter().map(|v| v.len()).min().unwrap_or(0).min(y.len());
-    let x = x.map(|v| v.get(..length).unwrap_or(v));
-    let y = y.get_mut(..length).unwrap_or_default();
-    for (i, y) in y.iter_mut().enumerate() {
-        let mut value = if FRESH { 0.0 } else { *y };
-        for s in 0..S {
-            // Always there; no panic where the proof was not understood.
-            value += a[s] * x[s].get(i).copied().unwrap_or_default();
-        }
-        *y = value;
+pub fn axpy(a: f32, x: &[f32], y: &mut [f32]) {
+    for (y, x) in y.iter_mut().zip(x) {
+        *y += a * x;
     }
 }
 
@@ -321,7 +369,6 @@ pub fn scale(v: &mut [f32], factor: f32) {
 mod tests {
     use super::*;
     use proptest::{collection::vec, prelude::*};
-    use std::vec::Vec;
 
     /// The definition, term by term.
     fn dot_by_definition(a: &[f32], b: &[f32]) -> f32 {
@@ -339,26 +386,27 @@ mod tests {
         ) {
             let expected = dot_by_definition(&v, &w).to_bits();
             prop_assert_eq!(dot(&v, &w).to_bits(), expected);
-            let tile = dots([&v, &w, &v], [&w, &v]);
-            prop_assert_eq!(tile[0][0].to_bits(), expected);
-            prop_assert_eq!(tile[2][0].to_bits(), expected);
-            prop_assert_eq!(tile[1][1].to_bits(), expected);
+            let rows = [&w[..], &v, &v, &w, &w];
+            let expected = rows.map(|w| dot_by_definition(&v, w).to_bits());
+            prop_assert_eq!(dots(&v, rows).map(f32::to_bits), expected);
+            let [first, second] = dots_of_pair([&v, &w], rows);
+            prop_assert_eq!(first.map(f32::to_bits), expected);
+            let expected = rows.map(|v| dot_by_definition(&w, v).to_bits());
+            prop_assert_eq!(second.map(f32::to_bits), expected);
         }
 
+        /// However many entries are known at a time.
         #[test]
-        fn axpys_is_axpy_repeated(x in vec(-1e3f32..1e3, 0..40), a in -2f32..2.0, b in -2f32..2.0) {
-            let y: std::vec::Vec<f32> = x.iter().map(|v| v * 0.3 + 1.0).collect();
-            let (mut once, mut twice) = (y.clone(), y.clone());
-            axpys::<_, false>([a, b], [&x, &y], &mut once);
-            axpys::<_, false>([a], [&x], &mut twice);
-            axpys::<_, false>([b], [&y], &mut twice);
-            prop_assert_eq!(once, twice);
-
-            let (mut zeros, mut fresh) = (std::vec![0.0; y.len()], std::vec![f32::NAN; y.len()]);
-            axpys::<_, false>([a, b], [&x, &y], &mut zeros);
-            axpys::<_, true>([a, b], [&x, &y], &mut fresh);
-            let bits = |v: Vec<f32>| v.into_iter().map(f32::to_bits).collect::<Vec<_>>();
-            prop_assert_eq!(bits(fresh), bits(zeros));
+        fn squares_counted_while_entries_come_in_are_the_squared_norm(
+            v in vec(-1e3f32..1e3, 0..400), known in vec(0usize..400, 0..12),
+        ) {
+            let mut squares = Squares::new();
+            let mut complete = 0;
+            for more in known {
+                complete = v.len().min(complete + more);
+                squares.advance(&v, complete);
+            }
+            prop_assert_eq!(squares.finish(&v).to_bits(), squared_norm(&v).to_bits());
         }
 
         #[test]

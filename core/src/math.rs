@@ -19,6 +19,64 @@ pub fn exp(x: f32) -> f32 {
     };
 }
 
+/// [`exp`] of each entry, with the same bits, for machines with vectors.
+#[inline(always)]
+pub fn exp_each(v: &mut [f32]) {
+    /// Exponents side by side: one register of 512 bits, or two of 256.
+    const WIDTH: usize = 16;
+    if cfg!(feature = "micromath") {
+        for x in v {
+            *x = exp(*x);
+        }
+        return;
+    }
+    let (blocks, rest) = v.as_chunks_mut::<WIDTH>();
+    for block in blocks {
+        // NaN is in no range.
+        if block
+            .iter()
+            .fold(true, |all, x| all & (-87.0 <= *x) & (*x <= 87.0))
+        {
+            *block = block.map(exp_without_branches);
+        } else {
+            *block = block.map(exp);
+        }
+    }
+    for x in rest {
+        *x = exp(*x);
+    }
+}
+
+/// `libm`'s [`exp`] for |x| ≤ 87, with choices in the place of its branches, so that the compiler
+/// can compute many side by side.
+///
+/// x = k·ln 2 + r, |r| ≤ ln 2 / 2; a rational function gives eʳ. The steps, their order and the
+/// constants are those of FreeBSD's `e_expf.c`, from which `libm` has them.
+#[inline(always)]
+fn exp_without_branches(x: f32) -> f32 {
+    const LN2_HIGH: f32 = f32::from_bits(0x3f31_7200);
+    const LN2_LOW: f32 = f32::from_bits(0x35bf_be8e);
+    const INVERSE_LN2: f32 = f32::from_bits(0x3fb8_aa3b);
+    const P1: f32 = 1.666_662_5e-1;
+    const P2: f32 = -2.766_733_3e-3;
+    let magnitude = x.to_bits() & 0x7fff_ffff;
+    let (half, one) = if x < 0.0 { (-0.5, -1.0) } else { (0.5, 1.0) };
+    // Toward zero, by way of an integer that fits.
+    let rounded = (INVERSE_LN2 * x + half) as i32 as f32;
+    let k = match magnitude {
+        0x3f85_1593.. => rounded,
+        0x3eb1_7219.. => one,
+        _ => 0.0,
+    };
+    let (high, low) = (x - k * LN2_HIGH, k * LN2_LOW);
+    let r = high - low;
+    let square = r * r;
+    let c = r - square * (P1 + square * P2);
+    let power = f32::from_bits(((k as i32 + 127) << 23) as u32);
+    let y = (1.0 + (r * c / (2.0 - c) - low + high)) * power;
+    if magnitude > 0x3900_0000 { y } else { 1.0 + x }
+}
+
 /// Natural logarithm.
 #[inline]
 pub fn ln(x: f32) -> f32 {
@@ -196,6 +254,39 @@ mod tests {
             worst[1]
         );
         assert!(worst[0] < 2.5e-3 && worst[1] < 1.2e-3, "{worst:?}");
+    }
+
+    /// Every 1,009th pattern, and all near those at which a branch is taken.
+    #[test]
+    fn exponentials_side_by_side_have_the_bits_of_single_ones() {
+        let near = [
+            0x3900_0000,
+            0x3eb1_7218,
+            0x3f85_1592,
+            0x42ae_0000,
+            0x42b0_0000,
+        ];
+        let near = near.into_iter().flat_map(|at: u32| at - 999..at + 999);
+        let patterns = near.flat_map(|at| [at, at | 0x8000_0000]);
+        let mut patterns = patterns.chain((0..=u32::MAX).step_by(1_009));
+        let mut block = [0.0f32; 21];
+        while let Some(first) = patterns.next() {
+            block.fill(f32::from_bits(first));
+            for x in &mut block[1..] {
+                *x = patterns.next().map_or(0.0, f32::from_bits);
+            }
+            // Whether a block has large entries decides about all of it.
+            let small = block.map(|x| if x.abs() < 88.0 { x } else { 1.0 });
+            for block in [block, small] {
+                let mut found = block;
+                exp_each(&mut found);
+                assert_eq!(
+                    found.map(f32::to_bits),
+                    block.map(|x| exp(x).to_bits()),
+                    "{block:?}"
+                );
+            }
+        }
     }
 
     #[cfg(not(feature = "micromath"))]

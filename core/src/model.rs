@@ -19,8 +19,10 @@ mod logistic;
 mod softmax;
 mod tensors;
 
+use core::ops::Range;
+
 use crate::samples::Samples;
-use affine::Affine;
+use affine::{Affine, Batch};
 
 pub use affine::BATCH_GROUP;
 pub use dim::{Const, Dim};
@@ -93,9 +95,26 @@ pub trait Model {
         scratch: &mut [f32],
         gradient: &mut [f32],
     ) -> Result<f32, ModelError> {
-        let loss = |scores: &mut [f32], target| self.loss_in_place(scores, target);
+        self.loss_and_gradient_then(parameters, samples, batch, scratch, gradient, &mut ())
+    }
+
+    /// [`Self::loss_and_gradient`], with something done to the gradient while it is at hand.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    fn loss_and_gradient_then<S: Samples<Target = Self::Target>>(
+        &self,
+        parameters: &[f32],
+        samples: &S,
+        indices: &[u32],
+        scratch: &mut [f32],
+        gradient: &mut [f32],
+        then: &mut impl Then,
+    ) -> Result<f32, ModelError> {
         let layer = Affine::of(self.feature_count(), self.output_count());
-        layer.loss_and_gradient(parameters, samples, batch, scratch, gradient, loss)
+        let batch = Batch { samples, indices };
+        layer.loss_and_gradient(self, parameters, batch, scratch, gradient, then)
     }
 
     /// Scores of one sample into `scores`: the predicted value ([`Linear`]), the logit of class 1
@@ -131,8 +150,37 @@ pub trait Model {
     /// Loss of one sample from its scores, which become the derivatives of the loss by the scores.
     fn loss_in_place(&self, scores: &mut [f32], target: Self::Target) -> f32;
 
+    /// Adds the losses of a batch to `sum`, one after the other; see [`Self::loss_in_place`].
+    #[inline(always)]
+    fn add_losses_in_place(
+        &self,
+        scores: &mut [f32],
+        targets: impl Iterator<Item = Self::Target>,
+        sum: &mut f32,
+    ) {
+        for (scores, target) in scores.chunks_exact_mut(self.output_count()).zip(targets) {
+            *sum += self.loss_in_place(scores, target);
+        }
+    }
+
     /// The prediction from the scores: a value, or the most likely class (the first among equals).
     fn predict(&self, scores: &[f32]) -> Self::Target;
+}
+
+/// What is done to a gradient while it is summed up. Not a closure, which would not be inlined into
+/// code that is compiled for wider vectors.
+pub trait Then {
+    /// Called once for each block of entries, when nothing is added to them any more.
+    ///
+    /// All entries before `complete` have had their call, or have it now. Of the others, only those
+    /// of `block` may be touched.
+    fn complete(&mut self, gradient: &mut [f32], block: Range<usize>, complete: usize);
+}
+
+/// Nothing.
+impl Then for () {
+    #[inline(always)]
+    fn complete(&mut self, _: &mut [f32], _: Range<usize>, _: usize) {}
 }
 
 /// Which model, as a closed choice that travels on the wire.

@@ -185,15 +185,15 @@ impl Grid {
     pub fn quantizer(&self, update: &[f32]) -> Result<Quantizer, QuantizeError> {
         self.refuse_unclipped(update)?;
         let squares = update.chunks(BLOCK).fold(0, |sum: u64, block| {
-            sum.saturating_add(block.iter().fold(0, |sum, x| {
-                let q = i64::from(self.round_toward_zero(*x));
-                sum + (q * q) as u64
-            }))
+            sum.saturating_add(sum_of_squares(
+                block.iter().map(|x| self.round_toward_zero(*x)),
+            ))
         });
         self.quantizer_for(squares)
     }
 
     /// Refuses what cannot have come out of clipping.
+    #[inline(always)]
     fn refuse_unclipped(&self, update: &[f32]) -> Result<(), QuantizeError> {
         // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above all.
         let largest = update.iter().fold(0, |largest, x| {
@@ -239,6 +239,7 @@ impl Grid {
     /// # Errors
     /// Those of [`Self::quantizer`], and [`QuantizeError::Length`]; `integers` is then unchanged or
     /// zero.
+    #[inline(always)]
     pub fn quantize_into(&self, update: &[f32], integers: &mut [i32]) -> Result<(), QuantizeError> {
         if update.len() != integers.len() {
             return Err(QuantizeError::Length {
@@ -248,10 +249,13 @@ impl Grid {
         }
         self.refuse_unclipped(update)?;
         // Rounded once here, where there is room for the result.
-        let squares = sum_of_squares(integers.iter_mut().zip(update).map(|(q, x)| {
-            *q = self.round_toward_zero(*x);
-            *q
-        }));
+        let blocks = integers.chunks_mut(BLOCK).zip(update.chunks(BLOCK));
+        let squares = blocks.fold(0, |sum: u64, (integers, update)| {
+            for (q, x) in integers.iter_mut().zip(update) {
+                *q = self.round_toward_zero(*x);
+            }
+            sum.saturating_add(sum_of_squares(integers.iter().copied()))
+        });
         let quantizer = self
             .quantizer_for(squares)
             .inspect_err(|_| integers.fill(0))?;
@@ -267,22 +271,29 @@ impl Grid {
     ///
     /// # Errors
     /// [`QuantizeError::OutOfBound`] if the bound does not hold.
+    #[inline(always)]
     pub fn check(&self, integers: &[i32]) -> Result<(), QuantizeError> {
-        if sum_of_squares(integers.iter().copied()) <= self.bound() {
-            Ok(())
-        } else {
-            Err(QuantizeError::OutOfBound)
+        // The square of a larger integer is by itself above the bound.
+        let largest = 1 << self.bits;
+        let is_inside = integers.chunks(BLOCK).try_fold(0, |sum: u64, block| {
+            let is_small = block
+                .iter()
+                .fold(true, |all, q| all & (q.unsigned_abs() <= largest));
+            is_small.then(|| sum.saturating_add(sum_of_squares(block.iter().copied())))
+        });
+        match is_inside {
+            Some(squares) if squares <= self.bound() => Ok(()),
+            _ => Err(QuantizeError::OutOfBound),
         }
     }
 }
 
-/// Σq², exact, or the largest number if it does not fit; that is above every bound.
+/// Σq² of at most [`BLOCK`] integers of at most 2²⁵, exact.
 #[inline(always)]
 fn sum_of_squares(integers: impl Iterator<Item = i32>) -> u64 {
-    integers.fold(0, |sum: u64, q| {
-        // |q| ≤ 2³¹, q² ≤ 2⁶²: the product is exact.
+    integers.fold(0, |sum, q| {
         let q = i64::from(q);
-        sum.saturating_add((q * q) as u64)
+        sum + (q * q) as u64
     })
 }
 

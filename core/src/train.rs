@@ -10,14 +10,14 @@
 //!
 //! What is returned is the clipped difference itself, not `(w^t + Δ) − w^t` rounded once more.
 
-use core::num::NonZeroU32;
+use core::{num::NonZeroU32, ops::Range};
 
 use rand_core::Rng;
 
 use crate::{
     clip::{self, ClipError},
-    lanes,
-    model::{Model, ModelError},
+    lanes::{self, Squares},
+    model::{Model, ModelError, Then},
     params::{ClipNorm, LearningRate, Penalty},
     samples::Samples,
     smooth::NarrowSmoothing,
@@ -227,20 +227,35 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
     let step_clip = settings
         .clip_norm
         .filter(|_| settings.clipping == Clipping::EveryStep);
+    // Smoothing needs the whole gradient; without vectors, there is no time to gain.
+    let is_fused = lanes::WIDE && settings.gradient_smoothing.is_none();
     let mut report = TrainReport::default();
     let mut pending = 1.0;
     for epoch in 0..settings.epochs {
         stream::shuffle(order, rng);
         let (mut loss, mut batches) = (0.0, 0.0);
         for batch in order.chunks(settings.batch_size.get() as usize) {
-            loss += model.loss_and_gradient(local, samples, batch, scratch, update)?;
+            let (batch_loss, squares) = if is_fused {
+                let mut step = Step {
+                    settings,
+                    global,
+                    local,
+                    squares: Squares::new(),
+                };
+                let loss = model
+                    .loss_and_gradient_then(local, samples, batch, scratch, update, &mut step)?;
+                (loss, step.squares.finish(update))
+            } else {
+                let loss = model.loss_and_gradient(local, samples, batch, scratch, update)?;
+                if let Some(smoothing) = settings.gradient_smoothing {
+                    // The tensors add up to the update, whose length was checked above.
+                    let tensors = model.tensors();
+                    let _ = smoothing.apply_tensors(update, tensors.as_slice(), M::LARGEST_TENSOR);
+                }
+                (loss, descend(settings, global, local, update))
+            };
+            loss += batch_loss;
             batches += 1.0;
-            if let Some(smoothing) = settings.gradient_smoothing {
-                // The tensors add up to the update, whose length was checked above.
-                let tensors = model.tensors();
-                let _ = smoothing.apply_tensors(update, tensors.as_slice(), M::LARGEST_TENSOR);
-            }
-            let squares = descend(settings, global, local, update);
             let norm = lanes::norm_from(squares, update);
             if !norm.is_finite() {
                 return Err(TrainError::Diverged);
@@ -322,13 +337,41 @@ fn begin<'a>(
 /// Turns the gradient in `update` into the difference `w − η·g − w^t`; returns its squared norm.
 #[inline(always)]
 fn descend(settings: &LocalTraining, global: &[f32], local: &[f32], update: &mut [f32]) -> f32 {
+    lanes::rewrite(update, local, global, difference(settings))
+}
+
+/// [`descend`], block by block while the gradient is summed up.
+struct Step<'a> {
+    settings: &'a LocalTraining,
+    global: &'a [f32],
+    local: &'a [f32],
+    squares: Squares,
+}
+
+impl Then for Step<'_> {
+    #[inline(always)]
+    fn complete(&mut self, update: &mut [f32], block: Range<usize>, complete: usize) {
+        let difference = difference(self.settings);
+        let local = self.local.get(block.clone()).unwrap_or_default();
+        let global = self.global.get(block.clone()).unwrap_or_default();
+        let entries = update.get_mut(block).unwrap_or_default();
+        for ((gradient, w), start) in entries.iter_mut().zip(local).zip(global) {
+            *gradient = difference(*gradient, *w, *start);
+        }
+        self.squares.advance(update, complete);
+    }
+}
+
+/// The difference of an entry from its gradient, its local and its global value.
+#[inline(always)]
+fn difference(settings: &LocalTraining) -> impl Fn(f32, f32, f32) -> f32 {
     let rate = settings.learning_rate.get();
     let decay = settings.weight_decay.get();
     let proximal = settings.proximal.get();
-    lanes::rewrite(update, local, global, |gradient, w, start| {
+    move |gradient, w, start| {
         let moved = w - start;
         moved - rate * ((gradient + decay * w) + proximal * moved)
-    })
+    }
 }
 
 #[cfg(test)]

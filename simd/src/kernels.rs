@@ -206,13 +206,13 @@ impl<M: Model, S: Samples<Target = M::Target>> NullaryFnOnce for Descend<'_, '_,
 
 /// The arguments of [`train::local_update`]. A closure would not be inlined into the code that is
 /// compiled for wider vectors; a method marked to be inlined is.
-struct LocalUpdate<'a, M: Model> {
-    model: &'a M,
-    samples: &'a Rows<'a, M::Target>,
-    global: &'a [f32],
-    settings: &'a LocalTraining,
-    stream: &'a mut Stream,
-    work: Workspace<'a>,
+pub(crate) struct LocalUpdate<'a, M: Model> {
+    pub(crate) model: &'a M,
+    pub(crate) samples: &'a Rows<'a, M::Target>,
+    pub(crate) global: &'a [f32],
+    pub(crate) settings: &'a LocalTraining,
+    pub(crate) stream: &'a mut Stream,
+    pub(crate) work: Workspace<'a>,
 }
 
 impl<M: Model<Target: Default>> NullaryFnOnce for LocalUpdate<'_, M> {
@@ -232,12 +232,12 @@ impl<M: Model<Target: Default>> NullaryFnOnce for LocalUpdate<'_, M> {
 }
 
 /// The arguments of [`Model::batch_scores`].
-struct Scores<'a, M: Model> {
-    model: &'a M,
-    parameters: &'a [f32],
-    samples: &'a Rows<'a, M::Target>,
-    batch: &'a [u32],
-    scores: &'a mut [f32],
+pub(crate) struct Scores<'a, M: Model> {
+    pub(crate) model: &'a M,
+    pub(crate) parameters: &'a [f32],
+    pub(crate) samples: &'a Rows<'a, M::Target>,
+    pub(crate) batch: &'a [u32],
+    pub(crate) scores: &'a mut [f32],
 }
 
 impl<M: Model<Target: Default>> NullaryFnOnce for Scores<'_, M> {

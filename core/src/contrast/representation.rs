@@ -126,7 +126,7 @@ impl<D: Dim, H: Dim> Representation for Projection<D, H> {
     ) -> Result<(), ModelError> {
         let count = self.features.get().max(1);
         for (row, derivative) in gradient.chunks_exact_mut(count).zip(derivative) {
-            lanes::axpys::<1, false>([*derivative], [features], row);
+            lanes::axpy(*derivative, features, row);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@
 use rand_core::Rng;
 
 use super::{
-    BATCH_GROUP, Const, Dim, FixedModel, Model, ModelError, ModelKind, Tensors,
+    BATCH_GROUP, Const, Dim, FixedModel, Model, ModelError, ModelKind, Tensors, Then,
     affine::{self, Layer},
     softmax,
 };
@@ -191,7 +191,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
             rest.split_at_mut_checked(head.weights.len()).ok_or(wrong)?;
         let units = self.hidden.get();
         for (row, derivative) in head_weights.chunks_exact_mut(units).zip(derivatives) {
-            lanes::axpys::<1, false>([*derivative], [&*hidden], row);
+            lanes::axpy(*derivative, hidden, row);
         }
         for (sum, derivative) in head_biases.iter_mut().zip(derivatives) {
             *sum += derivative;
@@ -205,7 +205,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
             }
             *value = derivative * self.activation.slope(*value);
             *sum += *value;
-            lanes::axpys::<1, false>([*value], [features], row);
+            lanes::axpy(*value, features, row);
         }
         Ok(())
     }
@@ -253,13 +253,14 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
     }
 
     #[inline(always)]
-    fn loss_and_gradient<S: Samples<Target = u16>>(
+    fn loss_and_gradient_then<S: Samples<Target = u16>>(
         &self,
         parameters: &[f32],
         samples: &S,
         batch: &[u32],
         scratch: &mut [f32],
         gradient: &mut [f32],
+        then: &mut impl Then,
     ) -> Result<f32, ModelError> {
         let Layers { encoder, head } = self.layers(parameters)?;
         if gradient.len() != parameters.len() {
@@ -288,7 +289,8 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         let mut loss = 0.0;
         for indices in batch.chunks(group) {
             let units = units.get_mut(..indices.len() * hidden).ok_or(short)?;
-            affine::batch_scores(encoder, samples, indices, units);
+            let batch = affine::Batch { samples, indices };
+            affine::batch_scores(encoder, &batch, units);
             for (units, index) in units.chunks_exact_mut(hidden).zip(indices) {
                 scores.copy_from_slice(head.biases);
                 for (unit, value) in units.iter_mut().enumerate() {
@@ -301,7 +303,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
                     *sum += *residual;
                 }
                 for (row, residual) in head_gradient.chunks_exact_mut(hidden).zip(scores.iter()) {
-                    lanes::axpys::<1, false>([*residual], [&*units], row);
+                    lanes::axpy(*residual, units, row);
                 }
                 // The values become the derivatives of the loss by the units' sums.
                 for (unit, (value, sum)) in
@@ -316,8 +318,15 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
                     *sum += *value;
                 }
             }
-            affine::add_outer_products(units, samples, indices, hidden, weight_gradient, false);
+            let products = affine::OuterProducts {
+                residuals: units,
+                outputs: hidden,
+                batch: &batch,
+                fresh: false,
+            };
+            products.add_to(weight_gradient, encoder.weights.len(), None::<&mut ()>);
         }
+        then.complete(gradient, 0..parameters.len(), parameters.len());
         Ok(loss * mean)
     }
 

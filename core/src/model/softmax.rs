@@ -1,7 +1,10 @@
 //! Softmax regression for C classes.
 
-use super::{Const, Dim, FixedModel, Model, ModelKind, Tensors};
-use crate::math::{exp, ln};
+use super::{BATCH_GROUP, Const, Dim, FixedModel, Model, ModelKind, Tensors};
+use crate::{
+    lanes::WIDE,
+    math::{exp, exp_each, ln},
+};
 
 /// Softmax regression: P(class c) ∝ e^(w_c·x + b_c); loss −ln P(class).
 ///
@@ -43,6 +46,43 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
         cross_entropy(scores, target)
     }
 
+    /// With vectors, the exponentials of all samples side by side.
+    #[inline(always)]
+    fn add_losses_in_place(
+        &self,
+        scores: &mut [f32],
+        mut targets: impl Iterator<Item = u16>,
+        sum: &mut f32,
+    ) {
+        let classes = self.classes.get().max(1);
+        if !WIDE {
+            for (row, target) in scores.chunks_exact_mut(classes).zip(targets) {
+                *sum += cross_entropy(row, target);
+            }
+            return;
+        }
+        for scores in scores.chunks_mut(classes * BATCH_GROUP) {
+            let mut own = [(0, 0.0); BATCH_GROUP];
+            let rows = scores.chunks_exact_mut(classes).zip(&mut own);
+            for ((row, own), target) in rows.zip(&mut targets) {
+                let largest = largest(row);
+                *own = (target, relative(row, target, largest));
+                for score in row {
+                    *score -= largest;
+                }
+            }
+            exp_each(scores);
+            for (row, (target, own)) in scores.chunks_exact_mut(classes).zip(own) {
+                let mut exponentials = 0.0;
+                for score in row.iter() {
+                    exponentials += score;
+                }
+                differentiate(row, target, exponentials);
+                *sum += ln(exponentials) - own;
+            }
+        }
+    }
+
     #[inline]
     fn predict(&self, scores: &[f32]) -> u16 {
         most_likely(scores)
@@ -52,13 +92,8 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
 /// −ln P(target) from the logits, which become the derivatives of the loss by them.
 #[inline(always)]
 pub(super) fn cross_entropy(scores: &mut [f32], target: u16) -> f32 {
-    // NaN is above nothing, and below nothing: it comes back in the sum.
-    let largest = scores.iter().fold(f32::NEG_INFINITY, |largest, score| {
-        if *score > largest { *score } else { largest }
-    });
-    let own = scores
-        .get(usize::from(target))
-        .map_or(0.0, |score| score - largest);
+    let largest = largest(scores);
+    let own = relative(scores, target, largest);
     // log-sum-exp: shifted by the largest score, so nothing overflows. The sum runs over the
     // classes in order.
     let mut sum = 0.0;
@@ -66,6 +101,29 @@ pub(super) fn cross_entropy(scores: &mut [f32], target: u16) -> f32 {
         *score = exp(*score - largest);
         sum += *score;
     }
+    differentiate(scores, target, sum);
+    ln(sum) - own
+}
+
+#[inline(always)]
+fn largest(scores: &[f32]) -> f32 {
+    // NaN is above nothing, and below nothing: it comes back in the sum.
+    scores.iter().fold(f32::NEG_INFINITY, |largest, score| {
+        if *score > largest { *score } else { largest }
+    })
+}
+
+/// The score of the target relative to the largest; 0 if it is no class.
+#[inline(always)]
+fn relative(scores: &[f32], target: u16, largest: f32) -> f32 {
+    scores
+        .get(usize::from(target))
+        .map_or(0.0, |score| score - largest)
+}
+
+/// The derivatives of the loss from exponentials with this sum.
+#[inline(always)]
+fn differentiate(scores: &mut [f32], target: u16, sum: f32) {
     let factor = 1.0 / sum;
     for score in scores.iter_mut() {
         *score *= factor;
@@ -73,7 +131,6 @@ pub(super) fn cross_entropy(scores: &mut [f32], target: u16) -> f32 {
     if let Some(probability) = scores.get_mut(usize::from(target)) {
         *probability -= 1.0;
     }
-    ln(sum) - own
 }
 
 /// The first class with the largest score.

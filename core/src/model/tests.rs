@@ -71,8 +71,8 @@ proptest! {
     /// Batch grouping, tiles and the kind of size change the speed and never the bits.
     #[test]
     fn scratch_length_and_kind_of_size_do_not_change_the_bits(
-        count in 1usize..30,
-        room in 1usize..20,
+        count in 1usize..45,
+        room in 1usize..25,
     ) {
         let targets: Vec<u16> = (0..count as u16).map(|i| i % 7).collect();
         let inputs = values(19 * count, 1);

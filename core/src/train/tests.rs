@@ -311,3 +311,45 @@ fn a_device_that_cannot_train_says_why() {
         })
     );
 }
+
+proptest::proptest! {
+    /// The pass that sums up a gradient also takes the step and counts the squares.
+    #[test]
+    fn fused_steps_have_the_bits_of_separate_passes(
+        features in 1usize..150, classes in 1usize..13, count in 1usize..45, batch in 1u32..50,
+    ) {
+        let value = |i: usize| ((i * 7_919 + features) % 1_000) as f32 * 1e-3 - 0.5;
+        let inputs: Vec<f32> = (0..features * count).map(value).collect();
+        let targets: Vec<u16> = (0..count).map(|i| (i * 5 % classes) as u16).collect();
+        let model = Softmax::new(features, classes);
+        let global: Vec<f32> = (0..model.parameter_count()).map(value).collect();
+        let settings = LocalTraining {
+            batch_size: NonZeroU32::new(batch).unwrap(),
+            weight_decay: Penalty::new(0.01).unwrap(),
+            proximal: Penalty::new(0.1).unwrap(),
+            ..settings(0.1, Some(0.05))
+        };
+        let (fused, report) = run(&model, &inputs, &targets, &global, &settings).unwrap();
+
+        let samples = SampleSlice::new(&inputs, &targets, features).unwrap();
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        crate::stream::shuffle(&mut order, &mut stream(0));
+        let (mut local, mut update) = (global.clone(), global.clone());
+        let mut scratch = vec![0.0; classes];
+        let (mut norm, mut factor) = (0.0, 1.0);
+        for batch in order.chunks(batch as usize) {
+            let gradient = &mut update;
+            let loss = model.loss_and_gradient(&local, &samples, batch, &mut scratch, gradient);
+            loss.unwrap();
+            norm = lanes::norm_from(descend(&settings, &global, &local, &mut update), &update);
+            factor = clip::shrink_factor(norm, settings.clip_norm.unwrap()).unwrap_or(1.0);
+            for ((w, start), difference) in local.iter_mut().zip(&global).zip(&update) {
+                *w = start + factor * difference;
+            }
+        }
+        lanes::scale(&mut update, factor);
+        let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        proptest::prop_assert_eq!(bits(&fused), bits(&update));
+        proptest::prop_assert_eq!(report.norm.to_bits(), norm.to_bits());
+    }
+}

@@ -8,6 +8,7 @@ use smolfed_core::personal::NoisySteps;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
+use smolfed_simd::quantize_and_check;
 
 use super::admission::{Admitted, REASON};
 use super::bit::ClipBit;
@@ -203,10 +204,7 @@ impl<'a> Uploads<'a> {
         for (q, x) in others.iter_mut().zip(unbounded) {
             *q = (f64::from(*x) / grid.step()) as i32;
         }
-        // The device's check, then the server's.
-        grid.quantize_into(update, integers)
-            .and_then(|()| grid.check(integers))
-            .map_err(|error| error.to_string())
+        quantize_and_check(grid, update, integers).map_err(|error| error.to_string())
     }
 
     fn add_integers(&mut self, noise: Option<(&DiscreteGaussian, Stream)>) {

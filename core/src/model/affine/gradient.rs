@@ -1,0 +1,172 @@
+//! The gradient of the weights from the residuals of a batch.
+
+use super::{super::Then, BATCH_GROUP, Batch, next_rows};
+use crate::{
+    lanes::{LANES, SPAN, WIDE, each_lane, span, unroll},
+    samples::Samples,
+};
+
+/// Features of a row side by side with vectors: one register of 512 bits, or two of 256.
+const WIDTH: usize = 2 * LANES;
+
+/// `Σ_s residuals[s][c] · x_s` for each row c of a gradient, added one sample after the other.
+pub(in super::super) struct OuterProducts<'a, S> {
+    /// Those of the first sample, then those of the next.
+    pub(in super::super) residuals: &'a [f32],
+    /// Residuals of a sample.
+    pub(in super::super) outputs: usize,
+    /// At most [`BATCH_GROUP`] samples with vectors.
+    pub(in super::super) batch: &'a Batch<'a, S>,
+    /// Whether the sum takes the place of what was in the gradient.
+    pub(in super::super) fresh: bool,
+}
+
+impl<S: Samples> OuterProducts<'_, S> {
+    /// Adds the sum to the first `weights` entries of `gradient`.
+    ///
+    /// `then` gets each block of these entries when it is complete.
+    #[inline(always)]
+    pub(in super::super) fn add_to(
+        &self,
+        gradient: &mut [f32],
+        weights: usize,
+        mut then: Option<&mut impl Then>,
+    ) {
+        let (Batch { samples, indices }, outputs) = (self.batch, self.outputs);
+        if !WIDE {
+            let mut fresh = self.fresh;
+            let rows = gradient.get_mut(..weights).unwrap_or_default();
+            for (index, residuals) in indices.iter().zip(self.residuals.chunks_exact(outputs)) {
+                add_outer_product(residuals, samples.features(*index as usize), rows, fresh);
+                fresh = false;
+            }
+            if let Some(then) = then {
+                then.complete(gradient, 0..weights, weights);
+            }
+            return;
+        }
+        let mut x: [&[f32]; BATCH_GROUP] = [&[]; BATCH_GROUP];
+        for (x, index) in x.iter_mut().zip(*indices) {
+            *x = samples.features(*index as usize);
+        }
+        let rows = Rows {
+            x: x.get(..indices.len()).unwrap_or(&x),
+            residuals: self.residuals,
+            outputs,
+            features: weights / outputs,
+            fresh: self.fresh,
+        };
+        let mut first = 0;
+        while first < outputs {
+            let then = then.as_deref_mut();
+            first += match next_rows(outputs - first) {
+                5 => rows.add::<5>(first, gradient, then),
+                2 => rows.add::<2>(first, gradient, then),
+                _ => rows.add::<1>(first, gradient, then),
+            };
+        }
+    }
+}
+
+/// What rows of a gradient are summed up from.
+struct Rows<'a> {
+    x: &'a [&'a [f32]],
+    residuals: &'a [f32],
+    outputs: usize,
+    features: usize,
+    fresh: bool,
+}
+
+impl Rows<'_> {
+    /// Adds to the `R` rows from `first`, of each a [`SPAN`] at a time; returns `R`.
+    #[inline(always)]
+    fn add<const R: usize>(
+        &self,
+        first: usize,
+        gradient: &mut [f32],
+        mut then: Option<&mut impl Then>,
+    ) -> usize {
+        let features = self.features;
+        let mut start = 0;
+        while start < features {
+            let end = features.min(start + SPAN);
+            let mut at = start;
+            while at + WIDTH <= end {
+                self.add_block::<R, WIDTH>(first, at, gradient);
+                at += WIDTH;
+            }
+            while at + LANES <= end {
+                self.add_block::<R, LANES>(first, at, gradient);
+                at += LANES;
+            }
+            while at < end {
+                self.add_block::<R, 1>(first, at, gradient);
+                at += 1;
+            }
+            if let Some(then) = &mut then {
+                for row in first..first + R {
+                    let row = row * features;
+                    then.complete(gradient, row + start..row + end, first * features + end);
+                }
+            }
+            start = end;
+        }
+        R
+    }
+
+    /// Adds to `W` features of the `R` rows from `first`. The sums stay in registers for all
+    /// samples.
+    #[inline(always)]
+    fn add_block<const R: usize, const W: usize>(
+        &self,
+        first: usize,
+        at: usize,
+        gradient: &mut [f32],
+    ) {
+        let mut sums = [[0.0; W]; R];
+        if !self.fresh {
+            unroll!(r < R, {
+                sums[r] = *span(gradient, (first + r) * self.features + at);
+            });
+        }
+        for (x, residuals) in (self.x.iter()).zip(self.residuals.chunks_exact(self.outputs)) {
+            let (x, a): (&[f32; W], &[f32; R]) = (span(x, at), span(residuals, first));
+            unroll!(r < R, {
+                for l in 0..W {
+                    sums[r][l] += a[r] * x[l];
+                }
+            });
+        }
+        unroll!(r < R, {
+            let row = gradient.get_mut((first + r) * self.features + at..);
+            if let Some(entries) = row.and_then(|row| row.first_chunk_mut()) {
+                *entries = sums[r];
+            }
+        });
+    }
+}
+
+/// The products of one sample without vectors: eight of its values at a time stay in
+/// registers for all rows.
+#[inline(always)]
+fn add_outer_product(residuals: &[f32], x: &[f32], gradient: &mut [f32], fresh: bool) {
+    let features = x.len().max(1);
+    let (blocks, rest) = x.as_chunks::<LANES>();
+    for (block, x) in blocks.iter().enumerate() {
+        for (row, a) in gradient.chunks_exact_mut(features).zip(residuals) {
+            let (row, _) = row.as_chunks_mut::<LANES>();
+            match row.get_mut(block) {
+                // Not the product itself: 0 + −0 is 0.
+                Some(row) if fresh => each_lane!(l, { row[l] = 0.0 + a * x[l] }),
+                Some(row) => each_lane!(l, { row[l] += a * x[l] }),
+                None => {}
+            }
+        }
+    }
+    for (row, a) in gradient.chunks_exact_mut(features).zip(residuals) {
+        let (_, row) = row.as_chunks_mut::<LANES>();
+        for (y, x) in row.iter_mut().zip(rest) {
+            *y = if fresh { 0.0 } else { *y } + a * x;
+        }
+    }
+}
