@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`rows`] | a device's samples: some rows of data that many devices share |
 //! | [`kernels`] | local training and scores of each model on them |
+//! | [`span`] | local training in the span of a device's samples, for `simulation.arithmetic = "fast"` |
 //! | [`network`] | encoders that learn without labels |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
@@ -16,6 +17,7 @@
 pub mod kernels;
 pub mod network;
 pub mod rows;
+pub mod span;
 
 pub use kernels::{Kernels, Release, Steps, distil};
 pub use network::Network;
