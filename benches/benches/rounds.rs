@@ -1,64 +1,28 @@
-//! Whole rounds: the reference round on one thread, the large round on two.
-
-use std::error::Error;
-use std::path::Path;
-
-use criterion::{BatchSize, Criterion};
-use rayon::ThreadPoolBuilder;
-use smolfed::round::{Start, Training};
-use smolfed::source::Simulated;
-use smolfed_benches::reference::{self, COHORT, LARGE_COHORT};
-
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut criterion = smolfed_benches::criterion().configure_from_args();
-    round(&mut criterion, "reference", COHORT, 1)?;
-    round(&mut criterion, "reference", COHORT, 2)?;
-    round(&mut criterion, "large", LARGE_COHORT, 2)?;
-    criterion.final_summary();
-    Ok(())
-}
-
-fn round(
+/// Rounds of one run, one after the other, so that it has kept what it keeps.
+fn fast_round(
     criterion: &mut Criterion,
-    name: &str,
+    (name, memory): (&str, &str),
     cohort_size: u32,
     threads: usize,
 ) -> Result<(), Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (experiment, federation) = reference::prepare(folder, cohort_size)?;
+    let settings = [
+        "simulation.arithmetic=fast",
+        &format!("simulation.memory={memory}"),
+    ];
+    let (experiment, federation) = reference::prepare_with(folder, cohort_size, &settings)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
-    // The third round of a run: the model is no longer zero, and every measured round is the same.
-    let mut global = Vec::new();
+    let mut training = Training::simulation(&experiment, &federation)?;
+    // By then all devices but a few in 10,000 have taken part.
+    let rounds = 10 * reference::DEVICES / cohort_size;
     pool.install(|| {
-        let mut training = Training::simulation(&experiment, &federation)?;
-        for _ in 0..2 {
+        for _ in 0..rounds {
             training.step(&mut Simulated(&federation))?;
         }
-        global = training.global().to_vec();
-        Ok::<_, Box<dyn Error + Send + Sync>>(())
-    })
-    .map_err(|error| error.to_string())?;
+        Ok::<_, RoundError>(())
+    })?;
     criterion.bench_function(&format!("round/{name}/{threads} thread(s)"), |bencher| {
-        pool.install(|| {
-            bencher.iter_batched_ref(
-                || {
-                    let start = Start {
-                        global: global.clone(),
-                        round: 2,
-                        ..Start::simulation(&experiment)
-                    };
-                    let learner = experiment.method.begin(&federation, None);
-                    learner.map(|learner| Training::new(&experiment, &federation, learner, start))
-                },
-                |training| {
-                    let step = |training: &mut Training<'_>| {
-                        training.step(&mut Simulated(&federation)).is_ok()
-                    };
-                    training.as_mut().map(step).is_ok_and(|is_done| is_done)
-                },
-                BatchSize::LargeInput,
-            );
-        });
+        pool.install(|| bencher.iter(|| training.step(&mut Simulated(&federation)).is_ok()));
     });
     Ok(())
 }

@@ -97,6 +97,18 @@ pub fn prepare(
     folder: &Path,
     cohort_size: u32,
 ) -> Result<(Experiment, Federation), Box<dyn Error>> {
+    prepare_with(folder, cohort_size, &[])
+}
+
+/// The same with other settings of the experiment, each as `key=value`.
+///
+/// # Errors
+/// As [`prepare`], and if a setting is no setting.
+pub fn prepare_with(
+    folder: &Path,
+    cohort_size: u32,
+    settings: &[&str],
+) -> Result<(Experiment, Federation), Box<dyn Error>> {
     let files = Files::new(folder)?;
     let text = format!(
         r#"
@@ -127,6 +139,7 @@ pub fn prepare(
         images = files.images,
         labels = files.labels,
     );
-    let config = Config::parse(&text, "the reference round", &[])?;
+    let overrides: Result<Vec<_>, _> = settings.iter().map(|setting| setting.parse()).collect();
+    let config = Config::parse(&text, "the reference round", &overrides?)?;
     Ok(run::prepare(config, &DataFolders::of_experiment(None))?)
 }

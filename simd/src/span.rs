@@ -33,7 +33,7 @@ mod steps;
 
 use pulp::{Arch, Simd, WithSimd};
 use smolfed_core::clip::clip_l2;
-use smolfed_core::lanes;
+use smolfed_core::lanes::{norm, squared_norm};
 use smolfed_core::model::{Linear, Logistic, ModelError, Softmax};
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::{Anchor, Effort, PersonalTraining};
@@ -96,6 +96,23 @@ pub trait InSpan: Kernels {
         stream: &mut Stream,
         buffers: &mut SpanBuffers,
     ) -> Result<TrainReport, TrainError>;
+}
+
+/// Numbers in a vector of this machine. They decide the order of sums, and so the bits.
+#[must_use]
+pub fn lanes() -> usize {
+    struct Lanes;
+
+    impl WithSimd for Lanes {
+        type Output = usize;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            S::F32_LANES
+        }
+    }
+
+    Arch::new().dispatch(Lanes)
 }
 
 /// One thread's working memory.
@@ -170,7 +187,7 @@ macro_rules! in_span {
                 for (w, moved) in local.iter_mut().zip(moved) {
                     *w += *moved;
                 }
-                match lanes::norm(local).is_finite() {
+                match norm(local).is_finite() {
                     true => Ok(report),
                     false => Err(TrainError::Diverged),
                 }
@@ -215,19 +232,19 @@ fn finish(
     update: &mut [f32],
     report: &mut TrainReport,
 ) -> Result<(), TrainError> {
-    let norm = match settings.clip_norm {
+    let length = match settings.clip_norm {
         Some(bound) => clip_l2(update, bound.get()).map_err(|_| TrainError::Diverged)?,
-        None => lanes::norm(update),
+        None => norm(update),
     };
-    if !norm.is_finite() {
+    if !length.is_finite() {
         return Err(TrainError::Diverged);
     }
     match (settings.clipping, settings.clip_norm) {
         (Clipping::EveryStep, Some(_)) => {}
-        (Clipping::EveryStep, None) => report.norm = norm,
+        (Clipping::EveryStep, None) => report.norm = length,
         (Clipping::Final, bound) => {
-            report.norm = norm;
-            report.clipped_steps = u32::from(bound.is_some_and(|bound| norm > bound.get()));
+            report.norm = length;
+            report.clipped_steps = u32::from(bound.is_some_and(|bound| length > bound.get()));
             report.clipping_chances = u32::from(bound.is_some());
         }
     }
@@ -347,7 +364,7 @@ impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for Training<'_, M
             base,
             pulled: pulled_scores,
             stride,
-            squares: f64::from(lanes::squared_norm(start)),
+            squares: f64::from(squared_norm(start)),
             batch: Batch {
                 scores,
                 spare,

@@ -156,7 +156,7 @@ proptest! {
         prop_assert!(close(report.last_loss, of_core.last_loss), "{report:?} {of_core:?}");
         prop_assert!(close(report.norm, of_core.norm), "{report:?} {of_core:?}");
         if let Some(bound) = case.settings.clip_norm {
-            prop_assert!(lanes::norm(&found) <= bound.get() * (1.0 + 1e-6));
+            prop_assert!(norm(&found) <= bound.get() * (1.0 + 1e-6));
         }
     }
 
