@@ -9,8 +9,14 @@ const RUN: &str = "--json --set rounds=8 --set data.devices=150 --set evaluate_e
 #[test]
 fn a_fast_run_says_what_it_is_and_is_as_good() {
     let place = Place::new();
-    let exact = place.smolfed(&format!("run --out exact {RUN}")).success().json();
-    let fast = place.smolfed(&format!("run --out fast {RUN} --fast")).success().json();
+    let exact = place
+        .smolfed(&format!("run --out exact {RUN}"))
+        .success()
+        .json();
+    let fast = place
+        .smolfed(&format!("run --out fast {RUN} --fast"))
+        .success()
+        .json();
     assert_eq!(exact["arithmetic"], "f32");
     assert_eq!(exact.get("arithmetic_note"), None);
     assert_eq!(fast["arithmetic"], "fast");
@@ -24,8 +30,14 @@ fn a_fast_run_says_what_it_is_and_is_as_good() {
     let report = std::fs::read_to_string(place.path("fast/report.html")).unwrap();
     assert!(report.contains("not the bits of a board"));
     assert!(!report.contains("does not depend on the machine"));
-    let text = place.smolfed("run --out text --fast --set rounds=2").success().stdout;
-    assert!(text.replace('\n', " ").contains("not the bits of a board"), "{text}");
+    let text = place
+        .smolfed("run --out text --fast --set rounds=2")
+        .success()
+        .stdout;
+    assert!(
+        text.replace('\n', " ").contains("not the bits of a board"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -37,7 +49,10 @@ fn the_flag_is_the_key_and_threads_and_memory_change_nothing() {
         Traces::read(&place.path(out))
     };
     let flag = train("flag", "--fast --threads 1");
-    assert_eq!(flag, train("key", "--set simulation.arithmetic=fast --threads 8"));
+    assert_eq!(
+        flag,
+        train("key", "--set simulation.arithmetic=fast --threads 8")
+    );
     let little = "--fast --threads 2 --set simulation.memory=";
     assert_eq!(flag.model, train("none", &format!("{little}0")).model);
     assert_eq!(flag.model, train("some", &format!("{little}30KiB")).model);
@@ -49,8 +64,14 @@ fn what_has_no_fast_arithmetic_is_refused() {
     let place = Place::new();
     for (settings, words) in [
         ("--set model.hidden=8", "`model.hidden`"),
-        ("--set train.gradient_smoothing=1", "`train.gradient_smoothing`"),
-        ("--set method=fedsc --set server={} --set privacy={}", "`method`"),
+        (
+            "--set train.gradient_smoothing=1",
+            "`train.gradient_smoothing`",
+        ),
+        (
+            "--set method=fedsc --set server={} --set privacy={}",
+            "`method`",
+        ),
     ] {
         let outcome = place.smolfed(&format!("run --fast {settings} --out no"));
         outcome.refused(2, &["`simulation.arithmetic`", words]);
@@ -70,5 +91,12 @@ fn a_fleet_with_fast_arithmetic_is_refused() {
         .success();
     let serve = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 52";
     let outcome = place.smolfed(&format!("{serve} --set simulation.arithmetic=fast"));
-    outcome.refused(2, &["`simulation.arithmetic` = \"fast\"", "only in simulations", "boards"]);
+    outcome.refused(
+        2,
+        &[
+            "`simulation.arithmetic` = \"fast\"",
+            "only in simulations",
+            "boards",
+        ],
+    );
 }

@@ -71,7 +71,7 @@ pub struct Device<'a> {
 }
 
 /// One thread's working memory.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Buffers {
     local: Vec<f32>,
     steps: StepBuffers,
@@ -90,8 +90,8 @@ pub struct Local {
 }
 
 impl Local {
-    /// The arithmetic for devices that train this model for `effort` in a round, and whether another
-    /// model pulls theirs.
+    /// The arithmetic for devices that train this model for `effort` in a round, and whether
+    /// another model pulls theirs.
     ///
     /// # Errors
     /// [`ExperimentError`] if it cannot have the model or the training.
@@ -157,8 +157,8 @@ impl Local {
 }
 
 /// What the bits of a run depend on besides its configuration, data and version: nothing, or with
-/// `fast` the width of this machine's vectors. A run that was stopped must not go on with other bits:
-/// a round that is repeated would be released twice, with the same noise.
+/// `fast` the width of this machine's vectors. A run that was stopped must not go on with other
+/// bits: a round that is repeated would be released twice, with the same noise.
 #[must_use]
 pub fn bits(name: ArithmeticName) -> Option<String> {
     match name {

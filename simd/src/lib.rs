@@ -1,5 +1,6 @@
-//! The kernels of [`smolfed_core`] for desktops: the same source, compiled for AVX2 as well and
-//! chosen at run time. The bits are the same with either.
+//! The kernels of [`smolfed_core`] for desktops: the same source, compiled for wider vectors as well
+//! and chosen at run time. The bits are the same with any of them, except in [`span`], which is for
+//! simulations that do without.
 //!
 //! A separate crate, in one codegen unit, because the kernels are generic: they are
 //! compiled where they are first named with all types, and must be inlined whole there. It changes
@@ -9,13 +10,15 @@
 //! | --- | --- |
 //! | [`rows`] | a device's samples: some rows of data that many devices share |
 //! | [`kernels`] | local training and scores of each model on them |
-//! | [`span`] | local training in the span of a device's samples, for `simulation.arithmetic = "fast"` |
+//! | [`span`] | local training in the span of a device's samples: `fast` arithmetic |
+//! | [`quantize`] | rounding to the grid, its check and the sum |
 //! | [`network`] | encoders that learn without labels |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
 pub mod kernels;
 pub mod network;
+pub mod quantize;
 pub mod rows;
 pub mod span;
 

@@ -9,9 +9,13 @@
 //! | | |
 //! | --- | --- |
 //! | scores of a batch | (1 + t) S₀ + p D + U |
-//! | a step of η with weight decay λ, pull μ and residuals P of b samples | t ← k t − ηλ, p ← k p − ημ, A ← k A − (η/b) P on the batch's rows, U ← k U − (η/b) G[:, batch] P, with k = 1 − η(λ + μ) |
+//! | a step: the numbers | t ← k t − ηλ, p ← k p − ημ, with k = 1 − η(λ + μ) |
+//! | the matrices | A ← k A − (η/b) P on the batch's rows, U ← k U − (η/b) G[:, batch] P |
 //! | the squared norm of the update, p = 0 | t²‖w₀‖² + 2 t ⟨A, S₀⟩ + ⟨A, U⟩ |
 //! | projection by a factor f | t ← f t, A ← f A, U ← f U |
+//!
+//! η is the learning rate, λ the weight decay, μ the strength of the pull, P the derivatives of the
+//! losses by the scores of a batch of b samples.
 //!
 //! At the end the update is `t·w₀ + p·δ + X'A`. In exact arithmetic that is what
 //! [`train::local_update`](smolfed_core::train::local_update) and
@@ -68,8 +72,8 @@ pub trait InSpan: Kernels {
     ///   span; `settings.gradient_smoothing` is not looked at.
     ///
     /// # Errors
-    /// [`TrainError`], as there, and [`TrainError::Diverged`] also if the square of a norm leaves the
-    /// range of `f32`.
+    /// [`TrainError`], as there, and [`TrainError::Diverged`] also if the square of a norm leaves
+    /// the range of `f32`.
     fn update_in_span(
         &self,
         samples: &Rows<'_, Self::Target>,
@@ -116,13 +120,20 @@ pub fn lanes() -> usize {
 }
 
 /// One thread's working memory.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct SpanBuffers {
     order: Vec<u32>,
     values: Vec<f32>,
     /// The displacement of a personal model, and what it is pulled away from.
     moved: Vec<f32>,
     pulled: Vec<f32>,
+}
+
+/// Nothing: device data never reach a log.
+impl std::fmt::Debug for SpanBuffers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SpanBuffers")
+    }
 }
 
 /// Compiles the kernels of a model; see [`Kernels`].

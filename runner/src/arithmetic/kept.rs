@@ -36,7 +36,7 @@ impl Kept {
         samples: usize,
         make: impl FnOnce() -> Gram,
     ) -> Arc<Gram> {
-        // What a thread leaves behind when it panics is whole: a map and a number, changed together.
+        // What a thread leaves when it panics is whole: at worst a matrix that is not counted.
         let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(gram) = shelf.grams.get(&device) {
             return Arc::clone(gram);

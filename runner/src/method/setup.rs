@@ -76,8 +76,8 @@ impl Setup<'_> {
         Task::new(self.model, features, self.federation.class_count())
     }
 
-    /// The arithmetic of devices that train `task` for `effort` in a round, and whether another model
-    /// pulls theirs.
+    /// The arithmetic of devices that train `task` for `effort` in a round, and whether another
+    /// model pulls theirs.
     ///
     /// # Errors
     /// [`ExperimentError`] if it cannot have the model or the training.

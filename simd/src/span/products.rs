@@ -5,8 +5,8 @@
 //! the number of registers, so that the order of every sum, and with it the bits, depends on the
 //! instruction set alone.
 //!
-//! Plain loops throughout: a closure, that of an iterator's or an array's `map` as well, is compiled
-//! for the least of all processors, and no vector of another stays in a register around it.
+//! Plain loops throughout: a closure, also that of an iterator or an array, is compiled for the
+//! oldest of all processors, and vectors do not stay in registers around it.
 
 use pulp::Simd;
 
@@ -60,8 +60,8 @@ fn dots<S: Simd, const N: usize, const M: usize>(
     products
 }
 
-/// Calls `write(i, j, x_i · y_j)` for tiles of `N` by `M` of all pairs that `wanted` names: those of
-/// row `i` begin at column `wanted(i)`.
+/// Calls `write(i, j, x_i · y_j)` for all pairs in tiles of `N` by `M`. Those of a tile whose first
+/// row is `i` begin at column `wanted(i)`.
 #[inline(always)]
 fn tiled<'a, S: Simd, const N: usize, const M: usize>(
     simd: S,
@@ -184,31 +184,45 @@ fn combine_rows<S: Simd, const R: usize>(
     out: &mut [f32],
 ) {
     let features = out.len() / R;
-    let mut start = 0;
-    while features - start >= TILE_VECTORS * S::F32_LANES {
-        combine_tile::<S, R, TILE_VECTORS>(simd, samples, sum, first, start, out);
-        start += TILE_VECTORS * S::F32_LANES;
-    }
-    while features - start >= S::F32_LANES {
-        combine_tile::<S, R, 1>(simd, samples, sum, first, start, out);
-        start += S::F32_LANES;
-    }
-    // Less than a vector is left.
-    let (t, base) = sum.base;
-    for r in 0..R {
-        let factors = &sum.factors[(first + r) * sum.stride..][..samples.len()];
-        for i in start..features {
-            let mut total = 0.0;
-            for (x, a) in samples.iter().zip(factors) {
-                total += a * x[i];
+    if features >= TILE_VECTORS * S::F32_LANES {
+        combine_tiles::<S, R, TILE_VECTORS>(simd, samples, sum, first, out);
+    } else if features >= S::F32_LANES {
+        combine_tiles::<S, R, 1>(simd, samples, sum, first, out);
+    } else {
+        for r in 0..R {
+            let factors = &sum.factors[(first + r) * sum.stride..][..samples.len()];
+            for i in 0..features {
+                let mut total = 0.0;
+                for (x, a) in samples.iter().zip(factors) {
+                    total += a * x[i];
+                }
+                let row = r * features + i;
+                out[row] = sum.base.0 * sum.base.1[first * features + row] + sum.scale * total;
             }
-            let row = r * features + i;
-            out[row] = t * base[first * features + row] + sum.scale * total;
         }
     }
 }
 
-/// [`combine_rows`] of `V` vectors of features from `start`.
+/// [`combine_rows`] of at least `V` vectors of features. The last tile ends where the features end,
+/// and writes again, with the same bits, what it shares with the one before.
+#[inline(always)]
+fn combine_tiles<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    samples: &[&[f32]],
+    sum: Combination<'_>,
+    first: usize,
+    out: &mut [f32],
+) {
+    let last = out.len() / R - V * S::F32_LANES;
+    let mut start = 0;
+    while start < last {
+        combine_tile::<S, R, V>(simd, samples, sum, first, start, out);
+        start += V * S::F32_LANES;
+    }
+    combine_tile::<S, R, V>(simd, samples, sum, first, last, out);
+}
+
+/// `V` vectors of features of [`combine_rows`], from the feature `start`.
 #[inline(always)]
 fn combine_tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
