@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | `contract` | what an arithmetic is |
 //! | `direct` | `f32`: the code and the bits of boards |
 //! | `fast` | in the span of a device's samples, on desktops only |
 //! | `kept` | the Gram matrices that `fast` keeps within its memory |
@@ -10,73 +11,20 @@
 //! the update on its grid ([`crate::release`]), which is the same for all. A new arithmetic is a
 //! name in [`ArithmeticName`], a file here and its line in [`Local::begin`].
 
+mod contract;
 mod direct;
 mod fast;
 mod kept;
 
-use smolfed_core::params::Penalty;
 use smolfed_core::personal::Effort;
-use smolfed_core::stream::Stream;
-use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
-use smolfed_simd::Steps;
-use smolfed_simd::span::SpanBuffers;
 
 use crate::config::check::{ExperimentError, contradiction};
 use crate::config::simulation::{ArithmeticName, SimulationConfig};
 use crate::config::train::TrainConfig;
-use crate::data::dataset::DatasetView;
 use crate::data::federation::Federation;
-use crate::method::steps::StepBuffers;
 use crate::task::Task;
 
-/// Local training of the devices of a run.
-pub trait Arithmetic: Send + Sync {
-    /// Local training of the shared model, as [`smolfed_core::train::local_update`]: from the
-    /// first of `ends`, and the update is left in the second.
-    ///
-    /// # Errors
-    /// [`TrainError`], as there.
-    fn local_update(
-        &self,
-        device: &Device<'_>,
-        ends: (&[f32], &mut [f32]),
-        settings: &LocalTraining,
-        order: &mut Stream,
-        buffers: &mut Buffers,
-    ) -> Result<TrainReport, TrainError>;
-
-    /// Local steps of a personal model, as [`smolfed_core::personal::descend`].
-    ///
-    /// # Errors
-    /// [`TrainError`], as there.
-    fn descend(
-        &self,
-        device: &Device<'_>,
-        local: &mut [f32],
-        steps: Steps<'_>,
-        order: &mut Stream,
-        buffers: &mut Buffers,
-    ) -> Result<TrainReport, TrainError>;
-}
-
-/// A device that trains.
-#[derive(Clone, Copy)]
-pub struct Device<'a> {
-    /// Its number, which names its samples in a run.
-    pub number: u32,
-    /// The model.
-    pub task: &'a Task,
-    /// Its samples.
-    pub samples: &'a DatasetView<'a>,
-}
-
-/// One thread's working memory.
-#[derive(Default)]
-pub struct Buffers {
-    local: Vec<f32>,
-    steps: StepBuffers,
-    span: SpanBuffers,
-}
+pub use contract::{Arithmetic, Buffers, Device};
 
 /// The arithmetic of an experiment, and what it means for its devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,11 +113,6 @@ pub fn bits(name: ArithmeticName) -> Option<String> {
         ArithmeticName::F32 => None,
         ArithmeticName::Fast => Some(format!("fast{}", smolfed_simd::span::lanes())),
     }
-}
-
-/// λ of a model that pulls, if there is one and it does.
-fn pulls(strength: Option<Penalty>) -> bool {
-    strength.is_some_and(|strength| strength.get() > 0.0)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl NullaryFnOnce for Round<'_> {
     #[inline(always)]
     fn call(self) -> bool {
         // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above all.
-        let mut largest = 0;
+        let mut largest = 0u32;
         for (q, x) in self.integers.iter_mut().zip(self.update) {
             *q = self.rounding.get(*x);
             largest = largest.max(x.to_bits() & !(1 << 31));
@@ -93,7 +93,7 @@ impl NullaryFnOnce for Check<'_> {
 /// Whether the integers are small, and the sum of their squares is within the bound; exact.
 #[inline(always)]
 fn is_inside(grid: &Grid, integers: &[i32]) -> bool {
-    let (mut largest, mut squares) = (0, 0u64);
+    let (mut largest, mut squares) = (0u32, 0u64);
     for block in integers.chunks(BLOCK) {
         let mut of_block = 0u64;
         for q in block {

@@ -47,15 +47,13 @@ use smolfed_core::train::{Clipping, LocalTraining, TrainError, TrainReport};
 
 use crate::kernels::Kernels;
 use crate::rows::Rows;
+use gram::PADDING;
 use products::{Combination, combine};
 use residuals::Residuals;
 use steps::{Batch, Descent, Iterate};
 
 pub use cost::{Work, is_cheaper};
 pub use gram::Gram;
-
-/// The samples that are beside each other in a vector fill whole vectors of any machine.
-const PADDING: usize = 16;
 
 /// A model whose scores are linear in the features, so that it can train in the span of a device's
 /// samples. A model is a line at the end of this file.

@@ -4,7 +4,7 @@ use smolfed_core::stream::Stream;
 use smolfed_core::train::{LocalTraining, TrainError, TrainReport, Workspace};
 use smolfed_simd::{Kernels, Steps};
 
-use super::{Arithmetic, Buffers, Device};
+use super::contract::{Arithmetic, Buffers, Device};
 use crate::method::steps::descend;
 use crate::on_samples;
 

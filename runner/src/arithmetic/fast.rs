@@ -11,9 +11,9 @@ use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
 use smolfed_simd::Steps;
 use smolfed_simd::span::{Gram, InSpan, Work, is_cheaper};
 
+use super::contract::{Arithmetic, Buffers, Device};
 use super::direct::Direct;
 use super::kept::Kept;
-use super::{Arithmetic, Buffers, Device, pulls};
 use crate::data::dataset::SampleTarget;
 use crate::task::{Task, rows};
 
@@ -110,9 +110,9 @@ impl Arithmetic for Fast {
         buffers: &mut Buffers,
     ) -> Result<TrainReport, TrainError> {
         let settings = steps.settings;
-        let is_pulled = pulls(steps.anchor.map(|anchor| anchor.strength));
+        let anchor = steps.anchor.filter(|anchor| anchor.strength.get() > 0.0);
         let batch_size = settings.batch_size.get();
-        let way = Way::new(device.task, settings.effort, batch_size, is_pulled);
+        let way = Way::new(device.task, settings.effort, batch_size, anchor.is_some());
         // Gradients that are released one by one have noise, which is no combination of samples.
         if steps.release.is_some() || !way.is_span(device.samples.len()) {
             return Direct.descend(device, local, steps, order, buffers);
@@ -121,7 +121,6 @@ impl Arithmetic for Fast {
             device.task,
             model => {
                 let (gram, rows) = (&self.gram(model, device), &rows(model, device.samples));
-                let anchor = steps.anchor.filter(|_| is_pulled);
                 let span = &mut buffers.span;
                 model.descend_in_span(rows, gram, (local, anchor), settings, order, span)
             },

@@ -3,8 +3,11 @@
 use pulp::{Arch, Simd, WithSimd};
 use smolfed_core::samples::Samples;
 
-use super::{PADDING, products};
+use super::products;
 use crate::rows::Rows;
+
+/// A row of a matrix, with one entry a sample, fills whole vectors of any machine.
+pub(super) const PADDING: usize = 16;
 
 /// The products of all pairs of a device's samples, each with a 1 for the bias. It depends on the
 /// samples alone, so it can be kept from round to round.

@@ -7,6 +7,10 @@
 //!
 //! Plain loops throughout: a closure, also that of an iterator or an array, is compiled for the
 //! oldest of all processors, and vectors do not stay in registers around it.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "the closures of iterators are compiled for the oldest of all processors"
+)]
 
 use pulp::Simd;
 

@@ -1,4 +1,8 @@
 //! The steps: none of them touches features or parameters.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "the closures of iterators are compiled for the oldest of all processors"
+)]
 
 use pulp::Simd;
 use smolfed_core::personal::Effort;
@@ -6,7 +10,7 @@ use smolfed_core::samples::Samples;
 use smolfed_core::stream::{self, Stream};
 use smolfed_core::train::{TrainError, TrainReport};
 
-use super::Gram;
+use super::gram::Gram;
 use super::residuals::Residuals;
 use crate::rows::Rows;
 
