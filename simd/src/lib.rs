@@ -1,5 +1,5 @@
-//! The kernels of [`smolfed_core`] for desktops: the same source, compiled for wider vectors as well
-//! and chosen at run time. The bits are the same with any of them, except in [`span`], which is for
+//! The kernels of [`smolfed_core`] for desktops: the same source, compiled for wider vectors as
+//! well and chosen at run time. The bits are the same with any of them, except in [`span`], which is for
 //! simulations that do without.
 //!
 //! A separate crate, in one codegen unit, because the kernels are generic: they are

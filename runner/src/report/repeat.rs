@@ -29,9 +29,9 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         Err(error) => paragraph(&error.to_string()),
     };
     let explanation = format!(
-        "In the directory of this page, with smolfed {}. The result does not depend on {}the number \
-         of threads. Whoever knows the seed can subtract the noise: a known seed is \
-         for simulations only.",
+        "In the directory of this page, with smolfed {}. The result does not depend on {}the \
+         number of threads. Whoever knows the seed can subtract the noise: a known seed is for \
+         simulations only.",
         env!("CARGO_PKG_VERSION"),
         if is_portable { "the machine or " } else { "" }
     );
