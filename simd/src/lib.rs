@@ -1,6 +1,6 @@
 //! The kernels of [`smolfed_core`] for desktops: the same source, compiled for wider vectors as
-//! well and chosen at run time. The bits are the same with any of them, except in [`span`], which is for
-//! simulations that do without.
+//! well and chosen at run time. The bits are the same with any of them, except in [`span`], which
+//! is for simulations that do without.
 //!
 //! A separate crate, in one codegen unit, because the kernels are generic: they are
 //! compiled where they are first named with all types, and must be inlined whole there. It changes

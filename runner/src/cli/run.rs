@@ -40,8 +40,8 @@ pub(super) struct Args {
     /// The seed; the same as --set seed=N.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     seed: Option<i64>,
-    /// Train devices in fast arithmetic, whose results are not the bits of boards; the same as --set
-    /// simulation.arithmetic=fast.
+    /// Train devices in fast arithmetic, whose results are not the bits of boards; the same as
+    /// --set simulation.arithmetic=fast.
     #[arg(long, conflicts_with = "resume")]
     fast: bool,
     /// Number of threads; by default one per core. The result does not depend on it.
