@@ -347,7 +347,7 @@ impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for Training<'_, M
             pulled,
             descent,
         } = job;
-        let (features, outputs) = (model.feature_count(), model.output_count());
+        let outputs = model.output_count();
         let stride = rows.len().next_multiple_of(PADDING);
         let batch_stride = descent.batch_size.min(rows.len()).next_multiple_of(PADDING);
         let matrix = outputs * stride;
@@ -382,30 +382,44 @@ impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for Training<'_, M
         };
         let report = iterate.descend::<S, M>(simd, samples, gram, &descent, stream, order)?;
 
-        let (weights, biases) = out.split_at_mut(features * outputs);
-        let (start_weights, start_biases) = start.split_at(features * outputs);
-        let Iterate {
-            t,
-            p,
-            scale,
-            coefficients,
-            ..
-        } = iterate;
-        let sum = Combination {
-            base: (t, start_weights),
-            factors: coefficients,
-            stride,
-            scale,
-        };
-        combine(simd, rows, sum, weights);
-        let of_class = coefficients.chunks_exact(stride);
-        for ((bias, start), of_class) in biases.iter_mut().zip(start_biases).zip(of_class) {
-            *bias = t * start + scale * of_class.iter().sum::<f32>();
-        }
-        for (moved, pulled) in out.iter_mut().zip(pulled.unwrap_or_default()) {
-            *moved += p * pulled;
-        }
+        displacement(simd, rows, &iterate, (start, pulled), out);
         Ok(report)
+    }
+}
+
+/// `out = t·w₀ + p·δ + X'A`, of a start and what pulls.
+#[inline(always)]
+fn displacement<S: Simd>(
+    simd: S,
+    rows: &[&[f32]],
+    iterate: &Iterate<'_>,
+    (start, pulled): (&[f32], Option<&[f32]>),
+    out: &mut [f32],
+) {
+    let Iterate {
+        t,
+        p,
+        scale,
+        stride,
+        ..
+    } = *iterate;
+    let factors = &*iterate.coefficients;
+    let biases_from = out.len() - factors.len() / stride;
+    let (weights, biases) = out.split_at_mut(biases_from);
+    let (start_weights, start_biases) = start.split_at(biases_from);
+    let sum = Combination {
+        base: (t, start_weights),
+        factors,
+        stride,
+        scale,
+    };
+    combine(simd, rows, sum, weights);
+    let of_class = factors.chunks_exact(stride);
+    for ((bias, start), of_class) in biases.iter_mut().zip(start_biases).zip(of_class) {
+        *bias = t * start + scale * of_class.iter().sum::<f32>();
+    }
+    for (moved, pulled) in out.iter_mut().zip(pulled.unwrap_or_default()) {
+        *moved += p * pulled;
     }
 }
 

@@ -39,12 +39,8 @@ impl Gram {
     }
 
     /// Samples.
-    pub(super) const fn len(&self) -> usize {
-        if self.stride == 0 {
-            0
-        } else {
-            self.values.len() / self.stride
-        }
+    pub(super) fn len(&self) -> usize {
+        self.values.len().checked_div(self.stride).unwrap_or(0)
     }
 
     /// The products of one sample with all, and zeros up to a whole vector.
