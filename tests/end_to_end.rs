@@ -36,6 +36,7 @@ mod combinations;
 mod command_line;
 mod contrast;
 mod correlated;
+mod fast;
 mod firmware;
 mod full_disk;
 mod fuzzed_inputs;

@@ -17,7 +17,10 @@ use smolfed_benches::peer::{Peer, Script};
 use smolfed_benches::reference::{Files, LARGE, REFERENCE, Round};
 
 /// How smolfed runs: what is measured, and what it changes in the experiment.
-const OURS: [(&str, &[&str]); 1] = [("smolfed f32", &[])];
+const OURS: [(&str, &[&str]); 2] = [
+    ("smolfed f32", &[]),
+    ("smolfed fast", &["simulation.arithmetic=fast"]),
+];
 
 /// Programs beside it.
 const PEERS: [Script; 3] = [

@@ -1,4 +1,5 @@
-//! Whole rounds: the reference round on one thread, the large round on two.
+//! Whole rounds: the reference round on one thread and on two, the large round on two, in `f32` and
+//! in `fast` arithmetic, with Gram matrices that are kept and with others that are made anew.
 
 use std::error::Error;
 use std::path::Path;
@@ -13,7 +14,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut criterion = smolfed_benches::criterion().configure_from_args();
     measure(&mut criterion, &REFERENCE, 1)?;
     measure(&mut criterion, &REFERENCE, 2)?;
+    measure_fast(&mut criterion, &REFERENCE, 1, "1 GiB")?;
+    measure_fast(&mut criterion, &REFERENCE, 1, "0")?;
+    measure_fast(&mut criterion, &REFERENCE, 2, "1 GiB")?;
     measure(&mut criterion, &LARGE, 2)?;
+    measure_fast(&mut criterion, &LARGE, 2, "0")?;
     criterion.final_summary();
     Ok(())
 }
@@ -54,6 +59,30 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
                 BatchSize::LargeInput,
             );
         });
+    });
+    Ok(())
+}
+
+/// Rounds of one run, one after the other, so that it has kept what it keeps in `memory`.
+fn measure_fast(
+    criterion: &mut Criterion,
+    round: &Round,
+    threads: usize,
+    memory: &str,
+) -> Result<(), Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let memory_key = format!("simulation.memory={memory}");
+    let changes = ["simulation.arithmetic=fast", &memory_key];
+    let (experiment, federation) = round.prepare_with(folder, &changes)?;
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let mut training = Training::simulation(&experiment, &federation)?;
+    // By then all devices of the reference round but a few in 10,000 have taken part.
+    for _ in 0..200 {
+        pool.install(|| training.step(&mut Simulated(&federation)))?;
+    }
+    let name = format!("fast {}, {memory} kept/{threads} thread(s)", round.name);
+    criterion.bench_function(&name, |bencher| {
+        pool.install(|| bencher.iter(|| training.step(&mut Simulated(&federation)).is_ok()));
     });
     Ok(())
 }

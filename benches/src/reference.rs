@@ -124,7 +124,19 @@ impl Round {
     /// # Errors
     /// If the files cannot be written or read.
     pub fn prepare(&self, folder: &Path) -> Result<(Experiment, Federation), Box<dyn Error>> {
-        let config = self.config(&Files::new(folder, self)?, &[])?;
+        self.prepare_with(folder, &[])
+    }
+
+    /// The same with changes as `smolfed run --set` takes them.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`], and if the configuration is refused.
+    pub fn prepare_with(
+        &self,
+        folder: &Path,
+        changes: &[&str],
+    ) -> Result<(Experiment, Federation), Box<dyn Error>> {
+        let config = self.config(&Files::new(folder, self)?, changes)?;
         let folders = DataFolders::of_experiment(None);
         let federation = Federation::new(&config.data, &folders, config.seed)?;
         Ok((Experiment::new(config, &federation)?, federation))

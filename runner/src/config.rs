@@ -13,6 +13,7 @@ mod overrides;
 pub mod personalise;
 pub mod privacy;
 pub mod server;
+pub mod simulation;
 pub mod train;
 
 use std::path::Path;
@@ -37,6 +38,7 @@ pub use privacy::{
     AdaptiveConfig, ClipNormSetting, MechanismName, PrivacyConfig, SelectionConfig, TrialsName,
 };
 pub use server::ServerConfig;
+pub use simulation::{ArithmeticName, SimulationConfig};
 pub use train::{ClipTime, TrainConfig};
 
 /// The experiment that runs when none is given.
@@ -82,6 +84,9 @@ pub struct Config {
     /// Clipping, noise and accounting.
     #[serde(default)]
     pub privacy: PrivacyConfig,
+    /// How this machine simulates devices.
+    #[serde(default, skip_serializing_if = "SimulationConfig::is_default")]
+    pub simulation: SimulationConfig,
 }
 
 fn default_name() -> String {

@@ -94,7 +94,15 @@ impl Experiment {
     ) -> Result<Self, ExperimentError> {
         let method = config.method;
         Self::build(config, federation, spent, origin, |setup| {
-            method.build(setup)
+            let built = method.build(setup)?;
+            match built.arithmetic().name == setup.simulation.arithmetic {
+                true => Ok(built),
+                false => Err(contradiction(
+                    "simulation.arithmetic",
+                    "method",
+                    "the devices of this method train in \"f32\" only",
+                )),
+            }
         })
     }
 
@@ -400,6 +408,7 @@ pub(crate) fn setup<'a>(
         personalise: &config.personalise,
         contrast: &config.contrast,
         privacy: &config.privacy,
+        simulation: &config.simulation,
         federation,
         sampling,
         spent,

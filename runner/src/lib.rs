@@ -25,6 +25,7 @@
 //! | [`config`], [`experiment`] | the experiment file, and its validation for a federation |
 //! | [`data`] | sources, splits, partitions |
 //! | [`method`] | what devices train, and how updates are used: one file per method |
+//! | [`arithmetic`] | how simulated devices calculate |
 //! | [`source`] | where devices are: simulated, a fleet, a recorded participation |
 //! | [`release`] | the privacy path, from a device's update to a released sum |
 //! | [`server`] | the server's step on what was released |
@@ -41,6 +42,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
+pub mod arithmetic;
 pub mod audit;
 pub mod cli;
 pub mod config;

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use smolfed_accounting::AccountingError;
 
+use crate::arithmetic;
 use crate::audit::membership::{Attack, Roc};
 use crate::config::{Config, ExperimentError};
 use crate::data::{DataError, DataFolders, Federation};
@@ -207,11 +208,12 @@ pub fn name(
     federation: &Federation,
     origin: &Origin,
 ) -> Result<String, RunDirError> {
-    let fingerprint = fingerprint(config, federation)?;
-    Ok(match origin.id() {
-        None => fingerprint,
-        Some(id) => format!("{fingerprint}-{id}"),
-    })
+    let mut name = fingerprint(config, federation)?;
+    let bits = arithmetic::bits(config.simulation.arithmetic);
+    for part in [origin.id(), bits.as_deref()] {
+        name.extend(part.map(|part| format!("-{part}")));
+    }
+    Ok(name)
 }
 
 /// The name of a run in its checkpoints. The scale that devices released is made anew at every

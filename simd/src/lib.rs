@@ -1,5 +1,6 @@
-//! The kernels of [`smolfed_core`] for desktops: the same source, compiled for AVX2 and AVX-512 as
-//! well and chosen at run time. The bits are the same with each.
+//! The kernels of [`smolfed_core`] for desktops: the same source, compiled for wider vectors as
+//! well and chosen at run time. The bits are the same with any of them, except in [`span`], which
+//! is for simulations that do without.
 //!
 //! A separate crate, in one codegen unit, because the kernels are generic: they are
 //! compiled where they are first named with all types, and must be inlined whole there. It changes
@@ -9,17 +10,18 @@
 //! | --- | --- |
 //! | [`rows`] | a device's samples: some rows of data that many devices share |
 //! | [`kernels`] | local training and scores of each model on them |
+//! | [`span`] | local training in the span of a device's samples: `fast` arithmetic |
+//! | [`quantize`] | rounding to the grid, its check and the sum |
 //! | [`network`] | encoders that learn without labels |
-//! | [`grid`] | updates on the integer grid |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
-pub mod grid;
 pub mod kernels;
 pub mod network;
+pub mod quantize;
 pub mod rows;
+pub mod span;
 
-pub use grid::quantize_and_check;
 pub use kernels::{Kernels, Release, Steps, distil};
 pub use network::Network;
 pub use rows::Rows;

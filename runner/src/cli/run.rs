@@ -40,6 +40,10 @@ pub(super) struct Args {
     /// The seed; the same as --set seed=N.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     seed: Option<i64>,
+    /// Train devices in fast arithmetic, whose results are not the bits of boards; the same as
+    /// --set simulation.arithmetic=fast.
+    #[arg(long, conflicts_with = "resume")]
+    fast: bool,
     /// Number of threads; by default one per core. The result does not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
@@ -70,6 +74,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         None => {
             let mut overrides = args.overrides.clone();
             overrides.extend(args.seed.map(|seed| Override::new("seed", seed.into())));
+            let fast = || Override::new("simulation.arithmetic", "fast".into());
+            overrides.extend(args.fast.then(fast));
             let config = Config::load(args.file.as_deref(), &overrides)?;
             (config, DataFolders::of_experiment(args.file.as_deref()))
         }

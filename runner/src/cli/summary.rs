@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::text::{aligned, wrapped};
+use crate::arithmetic::Local;
 use crate::evaluation::devices::DeviceReport;
 use crate::evaluation::devices::Which;
 use crate::evaluation::samples::Evaluation;
@@ -32,6 +33,8 @@ pub(super) struct Summary {
     last_round: Option<SimulationOnly>,
     devices_report: Option<DeviceReport>,
     statements: Vec<PrivacyStatement>,
+    /// How devices calculated.
+    arithmetic: Local,
     seconds: f64,
     out: PathBuf,
 }
@@ -69,6 +72,7 @@ impl Summary {
                 .map(|record| record.simulation_only.clone()),
             devices_report: result.devices.clone(),
             statements: result.statements.clone(),
+            arithmetic: experiment.method.arithmetic(),
             seconds: elapsed.as_secs_f64(),
             out: out.to_path_buf(),
         }
@@ -90,7 +94,14 @@ impl Summary {
             "seconds": self.seconds,
             "out": self.out,
             "privacy": self.statements,
+            "arithmetic": self.arithmetic.name.name(),
         });
+        let note = self.arithmetic.note(self.devices);
+        if let (Some(note), Some(object)) = (note, document.as_object_mut()) {
+            object.insert("arithmetic_note".to_owned(), json!(note));
+            let in_span = json!(self.arithmetic.in_span);
+            object.insert("devices_in_span".to_owned(), in_span);
+        }
         if let (Some((part, evaluation)), Some(object)) = (&self.quality, document.as_object_mut())
         {
             let figures = [
@@ -199,6 +210,9 @@ impl Summary {
         }
         if let Some(only) = &self.last_round {
             text.push_str(&last_round_in_words(only));
+        }
+        if let Some(note) = self.arithmetic.note(self.devices) {
+            let _ = writeln!(text, "\n{}", wrapped(&note, is_terminal));
         }
         for statement in &self.statements {
             let _ = writeln!(text, "\n{}", wrapped(&statement.in_words(), is_terminal));

@@ -3,7 +3,8 @@
 mod correlated;
 
 use super::*;
-use crate::config::Override;
+use crate::arithmetic::Local;
+use crate::config::{ArithmeticName, Override};
 use crate::data::DataFolders;
 use smolfed_accounting::accountant::Accountant;
 
@@ -37,6 +38,60 @@ fn refusal(settings: &[&str]) -> String {
 fn refused(settings: &[&str], start: &str) {
     let sentence = refusal(settings);
     assert!(sentence.starts_with(start), "{sentence}");
+}
+
+#[test]
+fn fast_arithmetic_is_refused_where_there_is_none() {
+    let fast = "simulation.arithmetic=fast";
+    let and =
+        |second: &str| format!("`simulation.arithmetic` and `{second}` contradict each other: ");
+    refused(&[fast, "model.hidden=8"], &and("model.hidden"));
+    let smoothing = [fast, "train.gradient_smoothing=1"];
+    refused(&smoothing, &and("train.gradient_smoothing"));
+    for method in ["fedsc", "fedavg-sc"] {
+        let method = format!("method={method}");
+        let common = [fast, "server.smoothing_factor=0", "privacy={}"];
+        let settings = [&common[..], &[method.as_str()]].concat();
+        refused(&settings, &and("method"));
+    }
+    let heads = [
+        fast,
+        "method=dpfedmtl",
+        "model.hidden=8",
+        "server.smoothing_factor=0",
+    ];
+    refused(&heads, &and("model.hidden"));
+    let stepwise = [
+        fast,
+        "method=dpfedmtl",
+        "personalise.private=biases",
+        "personalise.noise=each-step",
+        "personalise.local_steps=4",
+        "privacy.trust=local",
+        "server.smoothing_factor=0",
+    ];
+    refused(&stepwise, &and("personalise.noise"));
+}
+
+#[test]
+fn an_experiment_knows_how_many_devices_train_in_the_span() {
+    let fast = |settings: &[&str]| {
+        let settings = [&["simulation.arithmetic=fast"], settings].concat();
+        build(&settings).unwrap().method.arithmetic()
+    };
+    let all = fast(&[]);
+    assert_eq!((all.name, all.in_span), (ArithmeticName::Fast, 100));
+    let note = all.note(100).unwrap();
+    assert!(
+        note.contains("not the bits of a board; 100 of 100 devices"),
+        "{note}"
+    );
+    assert!(!note.contains("the others"), "{note}");
+    let none = fast(&["train.epochs=1", "train.batch_size=100"]);
+    let note = none.note(100).unwrap();
+    assert!(note.contains("0 of 100 devices") && note.contains("the others train directly"));
+    assert_eq!(build(&[]).unwrap().method.arithmetic(), Local::default());
+    assert_eq!(Local::default().note(100), None);
 }
 
 #[test]

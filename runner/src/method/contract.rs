@@ -9,6 +9,7 @@ use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
 
 use super::state::{Saved, StateError};
+use crate::arithmetic::Local;
 use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
@@ -48,6 +49,14 @@ pub trait Method: std::fmt::Debug + Send + Sync {
     /// Changes to local training that the method makes.
     fn adapt(&self, training: LocalTraining) -> LocalTraining {
         training
+    }
+
+    /// How its devices calculate; the bits of boards, unless it asks [`Setup`] for another
+    /// arithmetic.
+    ///
+    /// [`Setup`]: super::setup::Setup::arithmetic
+    fn arithmetic(&self) -> Local {
+        Local::default()
     }
 
     /// How often a device releases something in a round.

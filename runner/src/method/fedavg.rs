@@ -2,12 +2,10 @@
 //! (DP-Fed), and the server may smooth the noisy average (DP-Fed-LS, Liang et al. 2020,
 //! arXiv:2005.00218, Algorithm 1).
 
-use smolfed_core::model::BATCH_GROUP;
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::Effort;
-use smolfed_core::stream::{Purpose, Stream, StreamId};
-use smolfed_core::train::{LocalTraining, TrainError, TrainReport, Workspace};
-use smolfed_simd::Kernels;
+use smolfed_core::stream::{Purpose, StreamId};
+use smolfed_core::train::{LocalTraining, TrainReport};
 
 use super::contract::{
     Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
@@ -15,10 +13,10 @@ use super::contract::{
 use super::setup::Setup;
 use super::state::StateError;
 use super::supervised::{Models, Supervised};
+use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
 use crate::config::check::{ExperimentError, contradiction};
 use crate::data::dataset::DeviceBuffer;
 use crate::data::federation::Federation;
-use crate::on_samples;
 use crate::release::Contribution;
 use crate::task::Task;
 
@@ -26,6 +24,8 @@ use crate::task::Task;
 #[derive(Clone, Copy, Debug)]
 pub struct Averaging {
     supervised: Supervised,
+    /// How devices calculate.
+    arithmetic: Local,
     /// The proximal term that the method adds, if it does.
     proximal: Option<Penalty>,
 }
@@ -37,8 +37,11 @@ impl Averaging {
     /// [`ExperimentError`] for the first invalid key.
     pub fn new(setup: &Setup<'_>, proximal: Option<Penalty>) -> Result<Self, ExperimentError> {
         let effort = Effort::Epochs(setup.train.epochs);
+        let task = setup.task()?;
         Ok(Self {
-            supervised: Supervised::new(setup, setup.task()?, effort)?,
+            // The proximal term pulls to the model that training starts from, not to another.
+            arithmetic: setup.arithmetic(&task, effort, false)?,
+            supervised: Supervised::new(setup, task, effort)?,
             proximal,
         })
     }
@@ -73,6 +76,10 @@ impl Method for Averaging {
         }
     }
 
+    fn arithmetic(&self) -> Local {
+        self.arithmetic
+    }
+
     fn begin<'a>(
         &'a self,
         federation: &'a Federation,
@@ -81,6 +88,7 @@ impl Method for Averaging {
         Ok(Box::new(AveragingLearner {
             method: self,
             federation,
+            arithmetic: self.arithmetic.begin(),
         }))
     }
 }
@@ -88,19 +96,16 @@ impl Method for Averaging {
 struct AveragingLearner<'a> {
     method: &'a Averaging,
     federation: &'a Federation,
+    arithmetic: Box<dyn Arithmetic>,
 }
 
 impl Learner for AveragingLearner<'_> {
     fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a> {
-        let task = self.method.task();
         Box::new(AveragingTrainer {
-            task,
-            federation: self.federation,
+            learner: self,
             assignment,
-            local: vec![0.0; task.parameter_count()],
-            order: Vec::new(),
-            scratch: vec![0.0; task.scratch_count(BATCH_GROUP)],
-            buffer: DeviceBuffer::default(),
+            buffers: Buffers::default(),
+            samples: DeviceBuffer::default(),
         })
     }
 
@@ -119,13 +124,10 @@ impl Learner for AveragingLearner<'_> {
 
 /// One thread's working memory.
 struct AveragingTrainer<'a> {
-    task: &'a Task,
-    federation: &'a Federation,
+    learner: &'a AveragingLearner<'a>,
     assignment: &'a Assignment<'a>,
-    local: Vec<f32>,
-    order: Vec<u32>,
-    scratch: Vec<f32>,
-    buffer: DeviceBuffer,
+    buffers: Buffers,
+    samples: DeviceBuffer,
 }
 
 impl Trainer for AveragingTrainer<'_> {
@@ -134,36 +136,27 @@ impl Trainer for AveragingTrainer<'_> {
         device: u32,
         contribution: &mut Contribution<'_>,
     ) -> Result<TrainReport, String> {
+        let Assignment {
+            global, training, ..
+        } = self.assignment;
         let order = &mut self.assignment.root.stream(StreamId {
             purpose: Purpose::BatchShuffle,
             round: self.assignment.number,
             device,
         });
-        self.local_update(device, contribution.update(), order)
-            .map_err(|error| error.to_string())
-    }
-}
-
-impl AveragingTrainer<'_> {
-    fn local_update(
-        &mut self,
-        device: u32,
-        update: &mut [f32],
-        order: &mut Stream,
-    ) -> Result<TrainReport, TrainError> {
-        let view = self.federation.device(device, &mut self.buffer);
-        self.order.resize(self.order.len().max(view.len()), 0);
-        let work = Workspace {
-            local: &mut self.local,
-            update,
-            order: &mut self.order,
-            scratch: &mut self.scratch,
+        let AveragingLearner {
+            method,
+            federation,
+            arithmetic,
+        } = self.learner;
+        let device = Device {
+            number: device,
+            task: method.task(),
+            samples: &federation.device(device, &mut self.samples),
         };
-        let Assignment {
-            global, training, ..
-        } = self.assignment;
-        on_samples!(self.task, view, (model, rows) => {
-            model.local_update(rows, global, training, order, work)
-        })
+        let ends = (*global, contribution.update());
+        arithmetic
+            .local_update(&device, ends, training, order, &mut self.buffers)
+            .map_err(|error| error.to_string())
     }
 }

@@ -21,9 +21,10 @@ use super::contract::{
 };
 use super::setup::Setup;
 use super::state::{Saved, StateError};
-use super::steps::{StepBuffers, descend};
 use super::supervised::{Models, Supervised, refuse_keys_of_averaging};
-use crate::config::check::{ExperimentError, at_least_one};
+use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
+use crate::config::check::{ExperimentError, at_least_one, contradiction};
+use crate::config::simulation::ArithmeticName;
 use crate::data::dataset::DatasetView;
 use crate::data::dataset::DeviceBuffer;
 use crate::data::federation::Federation;
@@ -110,6 +111,8 @@ pub struct Personalised<P> {
     supervised: Supervised,
     /// How long a device trains in a round.
     effort: Effort,
+    /// How devices calculate.
+    arithmetic: Local,
 }
 
 impl<P: Personal> Personalised<P> {
@@ -126,6 +129,17 @@ impl<P: Personal> Personalised<P> {
                 Effort::Steps(NonZeroU32::new(steps).unwrap_or(NonZeroU32::MIN))
             }
         };
+        let is_pulled = personal.pull().is_some_and(|pull| pull.get() > 0.0);
+        let arithmetic = setup.arithmetic(&task, effort, is_pulled)?;
+        let is_stepwise = matches!(personal.timing(), Timing::EachStep(_));
+        if is_stepwise && arithmetic.name != ArithmeticName::F32 {
+            return Err(contradiction(
+                "simulation.arithmetic",
+                "personalise.noise",
+                "gradients with noise are no combinations of samples, which \"fast\" needs: use \
+                 \"f32\"",
+            ));
+        }
         let mut supervised = Supervised::new(setup, task, effort)?;
         if personal.timing() == Timing::Never {
             supervised = supervised.without_alone();
@@ -134,6 +148,7 @@ impl<P: Personal> Personalised<P> {
             personal,
             supervised,
             effort,
+            arithmetic,
         })
     }
 }
@@ -149,6 +164,10 @@ impl<P: Personal> Method for Personalised<P> {
 
     fn shares_a_model(&self) -> bool {
         self.personal.shares_a_model()
+    }
+
+    fn arithmetic(&self) -> Local {
+        self.arithmetic
     }
 
     fn timing(&self) -> Timing {
@@ -189,6 +208,7 @@ impl<P: Personal> Method for Personalised<P> {
             federation,
             initial: self.supervised.initial(),
             states: states_in(length, store)?,
+            arithmetic: self.arithmetic.begin(),
         }))
     }
 }
@@ -218,6 +238,7 @@ struct PersonalLearner<'a, P> {
     /// The model before the first round.
     initial: Vec<f32>,
     states: States,
+    arithmetic: Box<dyn Arithmetic>,
 }
 
 impl<P: Personal> Learner for PersonalLearner<'_, P> {
@@ -230,7 +251,7 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
         Box::new(PersonalTrainer {
             learner: self,
             assignment,
-            buffers: StepBuffers::default(),
+            buffers: Buffers::default(),
             samples: DeviceBuffer::default(),
             state: Vec::new(),
         })
@@ -274,7 +295,7 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
 struct PersonalTrainer<'a, P> {
     learner: &'a PersonalLearner<'a, P>,
     assignment: &'a Assignment<'a>,
-    buffers: StepBuffers,
+    buffers: Buffers,
     samples: DeviceBuffer,
     state: Vec<f32>,
 }
@@ -294,9 +315,8 @@ impl<P: Personal> Trainer for PersonalTrainer<'_, P> {
         })?;
         let samples = self.learner.federation.device(device, &mut self.samples);
         let round = PersonalRound {
-            method: self.learner.method,
+            learner: self.learner,
             assignment: self.assignment,
-            initial: &self.learner.initial,
             samples: &samples,
             device,
         };
@@ -315,9 +335,8 @@ impl<P: Personal> Trainer for PersonalTrainer<'_, P> {
 
 /// One device's round.
 struct PersonalRound<'a, P> {
-    method: &'a Personalised<P>,
+    learner: &'a PersonalLearner<'a, P>,
     assignment: &'a Assignment<'a>,
-    initial: &'a [f32],
     samples: &'a DatasetView<'a>,
     device: u32,
 }
@@ -328,12 +347,12 @@ impl<P: Personal> PersonalRound<'_, P> {
     fn train(
         &self,
         state: Option<Vec<f32>>,
-        buffers: &mut StepBuffers,
+        buffers: &mut Buffers,
         contribution: &mut Contribution<'_>,
     ) -> Result<(TrainReport, Vec<f32>), TrainError> {
-        let personal = &self.method.personal;
+        let personal = &self.learner.method.personal;
         let shared = self.assignment.global;
-        let start = personal.own_model(shared, self.initial, state.as_deref());
+        let start = personal.own_model(shared, &self.learner.initial, state.as_deref());
         let mut local = start.clone();
         let mut report = self.descend(&mut local, buffers, contribution)?;
         let moved: Vec<f32> = local.iter().zip(&start).map(|(w, s)| w - s).collect();
@@ -355,10 +374,11 @@ impl<P: Personal> PersonalRound<'_, P> {
     fn descend(
         &self,
         local: &mut [f32],
-        buffers: &mut StepBuffers,
+        buffers: &mut Buffers,
         contribution: &mut Contribution<'_>,
     ) -> Result<TrainReport, TrainError> {
-        let (task, personal) = (self.method.task(), &self.method.personal);
+        let method = self.learner.method;
+        let (task, personal) = (method.task(), &method.personal);
         let pull = personal.pull().map(|strength| Anchor {
             at: self.assignment.global,
             strength,
@@ -379,8 +399,13 @@ impl<P: Personal> PersonalRound<'_, P> {
             round: self.assignment.number,
             device: self.device,
         });
-        let memory = buffers.of(task, self.samples.len());
-        let mut report = descend(task, self.samples, local, steps, order, memory)?;
+        let device = Device {
+            number: self.device,
+            task,
+            samples: self.samples,
+        };
+        let arithmetic = &self.learner.arithmetic;
+        let mut report = arithmetic.descend(&device, local, steps, order, buffers)?;
         if let Some(steps) = contribution.steps() {
             report.clipped_steps = steps.clipped;
             report.clipping_chances = report.steps;
@@ -390,13 +415,14 @@ impl<P: Personal> PersonalRound<'_, P> {
 
     fn settings(&self) -> Result<PersonalTraining, TrainError> {
         let training = &self.assignment.training;
-        let learning_rate = match self.method.personal.learning_rate_factor() {
+        let method = self.learner.method;
+        let learning_rate = match method.personal.learning_rate_factor() {
             None => training.learning_rate,
             Some(factor) => LearningRate::new(training.learning_rate.get() * factor)
                 .map_err(|_| TrainError::Diverged)?,
         };
         Ok(PersonalTraining {
-            effort: self.method.effort,
+            effort: method.effort,
             batch_size: training.batch_size,
             learning_rate,
             weight_decay: training.weight_decay,

@@ -1,13 +1,17 @@
 //! What a method is built from.
 
 use smolfed_accounting::{PrivacyEvent, Sampling};
+use smolfed_core::personal::Effort;
 
+use crate::arithmetic::Local;
+use crate::config::check::ExperimentError;
 use crate::config::cohort::CohortConfig;
 use crate::config::contrast::ContrastConfig;
 use crate::config::model::ModelConfig;
 use crate::config::personalise::PersonaliseConfig;
 use crate::config::privacy::PrivacyConfig;
 use crate::config::server::ServerConfig;
+use crate::config::simulation::SimulationConfig;
 use crate::config::train::TrainConfig;
 use crate::data::config::DataConfig;
 use crate::data::federation::Federation;
@@ -39,6 +43,8 @@ pub struct Setup<'a> {
     pub contrast: &'a ContrastConfig,
     /// `[privacy]`.
     pub privacy: &'a PrivacyConfig,
+    /// `[simulation]`.
+    pub simulation: &'a SimulationConfig,
     /// The devices.
     pub federation: &'a Federation,
     /// How cohorts are drawn and accounted.
@@ -68,5 +74,20 @@ impl Setup<'_> {
     pub fn task(&self) -> Result<Task, TaskError> {
         let features = self.federation.feature_count();
         Task::new(self.model, features, self.federation.class_count())
+    }
+
+    /// The arithmetic of devices that train `task` for `effort` in a round, and whether another
+    /// model pulls theirs.
+    ///
+    /// # Errors
+    /// [`ExperimentError`] if it cannot have the model or the training.
+    pub fn arithmetic(
+        &self,
+        task: &Task,
+        effort: Effort,
+        is_pulled: bool,
+    ) -> Result<Local, ExperimentError> {
+        let work = (task, effort, is_pulled);
+        Local::new(self.simulation, self.train, self.federation, work)
     }
 }

@@ -8,7 +8,7 @@ use smolfed_core::personal::NoisySteps;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
-use smolfed_simd::quantize_and_check;
+use smolfed_simd::quantize::{add, check, quantize_into};
 
 use super::admission::{Admitted, REASON};
 use super::bit::ClipBit;
@@ -204,23 +204,22 @@ impl<'a> Uploads<'a> {
         for (q, x) in others.iter_mut().zip(unbounded) {
             *q = (f64::from(*x) / grid.step()) as i32;
         }
-        quantize_and_check(grid, update, integers).map_err(|error| error.to_string())
+        // The device's check, then the server's.
+        quantize_into(grid, update, integers)
+            .and_then(|()| check(grid, integers))
+            .map_err(|error| error.to_string())
     }
 
     fn add_integers(&mut self, noise: Option<(&DiscreteGaussian, Stream)>) {
-        let integers = self.integers.iter().map(|q| i64::from(*q));
-        let sum = self.sum.integers_mut().iter_mut();
+        let sum = self.sum.integers_mut();
         match noise {
-            None => {
-                for (sum, q) in sum.zip(integers) {
-                    *sum += q;
-                }
-            }
+            None => add(sum, &self.integers),
             Some((noise, mut stream)) => {
                 self.noised.clear();
-                self.noised.extend(integers);
+                self.noised
+                    .extend(self.integers.iter().map(|q| i64::from(*q)));
                 noise.add_to(&mut self.noised, &mut stream);
-                for (sum, q) in sum.zip(&self.noised) {
+                for (sum, q) in sum.iter_mut().zip(&self.noised) {
                     *sum += q;
                 }
             }

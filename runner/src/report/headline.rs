@@ -28,6 +28,15 @@ pub(super) fn headline(input: &ReportInput) -> String {
             config.rounds
         ));
     }
+    let arithmetic = config.simulation.arithmetic;
+    if let Some(caution) = arithmetic.caution() {
+        text.push_str(&format!(
+            "<p class=\"notice\">Devices trained in <code>{}</code> arithmetic: {caution}. The \
+             results are those of <code>f32</code> up to rounding, and the privacy statement does \
+             not depend on it.</p>\n",
+            arithmetic.name()
+        ));
+    }
     let tiles = [quality(input), epsilon(input), cohort(input)];
     text.push_str(&format!(
         "<div class=\"tiles\">\n{}</div>\n",

@@ -14,8 +14,13 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     // A run with other noise would state what a selection costs without having been selected.
     let is_selected = input.config.privacy.selection.is_some();
     let other_noise = if is_selected { "" } else { &other_noise };
+    let is_portable = input.config.simulation.arithmetic.caution().is_none();
+    let exactly = match is_portable {
+        true => "# this run, bit for bit",
+        false => "# this run, bit for bit where vectors have the same width",
+    };
     let commands = format!(
-        "smolfed run config.toml                   # this run, bit for bit\n\
+        "smolfed run config.toml                   {exactly}\n\
          {other_noise}\
          smolfed report .                          # this page again"
     );
@@ -24,10 +29,11 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         Err(error) => paragraph(&error.to_string()),
     };
     let explanation = format!(
-        "In the directory of this page, with smolfed {}. The result does not depend on the machine \
-         or the number of threads. Whoever knows the seed can subtract the noise: a known seed is \
-         for simulations only.",
-        env!("CARGO_PKG_VERSION")
+        "In the directory of this page, with smolfed {}. The result does not depend on {}the \
+         number of threads. Whoever knows the seed can subtract the noise: a known seed is for \
+         simulations only.",
+        env!("CARGO_PKG_VERSION"),
+        if is_portable { "the machine or " } else { "" }
     );
     let content = paragraph(&explanation)
         + &preformatted(&commands)

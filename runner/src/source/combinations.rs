@@ -1,8 +1,9 @@
 //! Which methods run over which sources: every method over every source, except for those of one
-//! table; which ways to scale features; and what goes with correlated noise.
+//! table; which ways to scale features and to calculate; and what goes with correlated noise.
 
 use smolfed_accounting::correlated::Shape;
 
+use crate::config::simulation::ArithmeticName;
 use crate::method::MethodName;
 
 /// The sources that do not take every method.
@@ -42,6 +43,20 @@ pub const fn refusal_of_private_scale(source: SourceName) -> Option<&'static str
     match source {
         SourceName::Fleet => Some(NO_MOMENTS),
         SourceName::Replay => None,
+    }
+}
+
+/// Why devices of a source cannot calculate like this; `None` if they can.
+#[must_use]
+pub const fn refusal_of_arithmetic(
+    source: SourceName,
+    arithmetic: ArithmeticName,
+) -> Option<&'static str> {
+    match (source, arithmetic) {
+        (SourceName::Fleet, ArithmeticName::Fast) => Some(
+            "boards calculate in \"f32\", and simulated devices among them must have the same bits",
+        ),
+        (SourceName::Fleet, ArithmeticName::F32) | (SourceName::Replay, _) => None,
     }
 }
 

@@ -12,7 +12,8 @@ use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
 use crate::release::Encoding;
 use crate::source::combinations::{
-    ONE_MODEL, SourceName, refusal, refusal_of_private_scale, refusal_of_restart,
+    ONE_MODEL, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
+    refusal_of_restart,
 };
 use crate::task::Task;
 
@@ -133,6 +134,11 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     let method = experiment.config.method;
     if let Some(reason) = refusal(SourceName::Fleet, method) {
         return simulation_only(format!("method \"{}\"", method.name()), reason);
+    }
+    let arithmetic = experiment.method.arithmetic().name;
+    if let Some(reason) = refusal_of_arithmetic(SourceName::Fleet, arithmetic) {
+        let what = format!("`simulation.arithmetic` = \"{}\"", arithmetic.name());
+        return simulation_only(what, reason);
     }
     if let (Some(_), Some(reason)) = (
         &experiment.scale_release,

@@ -1,0 +1,222 @@
+//! Rounding to the grid, its check and the sum, with the widest vectors of this machine: the same
+//! integers as in [`smolfed_core::quantize`].
+//!
+//! What is usual is done here: an update whose entries are within the clip norm and whose integers
+//! are within the bound. Everything else, which is repaired or refused, is left to the core.
+
+use pulp::{Arch, NullaryFnOnce};
+use smolfed_core::quantize::{Grid, QuantizeError, Quantizer};
+
+/// Integers whose squares are summed at once: of at most 2²⁴ each, they stay below 2⁶².
+const BLOCK: usize = 1 << 13;
+/// The largest integer of an entry within the clip norm, on the finest grid.
+const MAX_INTEGER: u32 = 1 << 24;
+
+/// [`Grid::quantize_into`].
+///
+/// # Errors
+/// [`QuantizeError`], as there.
+pub fn quantize_into(
+    grid: &Grid,
+    update: &[f32],
+    integers: &mut [i32],
+) -> Result<(), QuantizeError> {
+    // That of no entries, which only rounds.
+    let rounding = grid.quantizer(&[])?;
+    let round = Round {
+        grid,
+        rounding,
+        update,
+        integers: &mut *integers,
+    };
+    if update.len() == round.integers.len() && Arch::new().dispatch(round) {
+        return Ok(());
+    }
+    grid.quantize_into(update, integers)
+}
+
+/// [`Grid::check`].
+///
+/// # Errors
+/// [`QuantizeError`], as there.
+pub fn check(grid: &Grid, integers: &[i32]) -> Result<(), QuantizeError> {
+    match Arch::new().dispatch(Check { grid, integers }) {
+        true => Ok(()),
+        false => grid.check(integers),
+    }
+}
+
+/// `sum[i] += integers[i]` over the common length.
+#[inline(never)]
+pub fn add(sum: &mut [i64], integers: &[i32]) {
+    Arch::new().dispatch(Add { sum, integers });
+}
+
+/// Rounds; whether all entries and the sum of squares are within their bounds.
+struct Round<'a> {
+    grid: &'a Grid,
+    rounding: Quantizer,
+    update: &'a [f32],
+    integers: &'a mut [i32],
+}
+
+impl NullaryFnOnce for Round<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn call(self) -> bool {
+        // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above all.
+        let mut largest = 0u32;
+        for (q, x) in self.integers.iter_mut().zip(self.update) {
+            *q = self.rounding.get(*x);
+            largest = largest.max(x.to_bits() & !(1 << 31));
+        }
+        let bound = self.grid.clip_norm().get().to_bits();
+        largest <= bound && is_inside(self.grid, self.integers)
+    }
+}
+
+struct Check<'a> {
+    grid: &'a Grid,
+    integers: &'a [i32],
+}
+
+impl NullaryFnOnce for Check<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn call(self) -> bool {
+        is_inside(self.grid, self.integers)
+    }
+}
+
+/// Whether the integers are small, and the sum of their squares is within the bound; exact.
+#[inline(always)]
+fn is_inside(grid: &Grid, integers: &[i32]) -> bool {
+    let (mut largest, mut squares) = (0u32, 0u64);
+    for block in integers.chunks(BLOCK) {
+        let mut of_block = 0u64;
+        for q in block {
+            largest = largest.max(q.unsigned_abs());
+            let q = i64::from(*q);
+            // Wraps for large integers alone, which are seen below.
+            of_block = of_block.wrapping_add((q * q) as u64);
+        }
+        squares = squares.saturating_add(of_block);
+    }
+    largest <= MAX_INTEGER && squares <= grid.bound()
+}
+
+struct Add<'a> {
+    sum: &'a mut [i64],
+    integers: &'a [i32],
+}
+
+impl NullaryFnOnce for Add<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (sum, q) in self.sum.iter_mut().zip(self.integers) {
+            *sum += i64::from(*q);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{collection::vec, prelude::*};
+    use smolfed_core::params::ClipNorm;
+
+    fn grid(clip_norm: f32, bits: u32) -> Grid {
+        Grid::new(ClipNorm::new(clip_norm).unwrap(), bits).unwrap()
+    }
+
+    /// Asserts that both give the same integers, or refuse for the same reason.
+    fn agree(grid: &Grid, update: &[f32]) {
+        let (mut found, mut expected) = (vec![7; update.len()], vec![7; update.len()]);
+        let results = (
+            quantize_into(grid, update, &mut found),
+            grid.quantize_into(update, &mut expected),
+        );
+        assert_eq!(results.0, results.1);
+        if results.1.is_ok() {
+            assert_eq!(found, expected);
+        }
+    }
+
+    proptest! {
+        /// Of every update, inside the ball or not.
+        #[test]
+        fn rounding_is_the_cores(
+            update in vec(-1.5f32..1.5, 0..40),
+            shrink in 1e-3f32..1.0,
+            bits in 4u32..=24,
+            clip_norm in 0.1f32..2.0,
+        ) {
+            let update: Vec<f32> = update.iter().map(|x| x * shrink).collect();
+            agree(&grid(clip_norm, bits), &update);
+        }
+
+        /// Of every pattern that an entry can have.
+        #[test]
+        fn rounding_is_the_cores_for_all_patterns(patterns in vec(any::<u32>(), 1..20)) {
+            let update: Vec<f32> = patterns.into_iter().map(f32::from_bits).collect();
+            agree(&grid(0.3, 20), &update);
+        }
+
+        #[test]
+        fn the_check_is_the_cores(
+            small in vec(-600_000i32..600_000, 0..20),
+            large in vec(any::<i32>(), 0..3),
+        ) {
+            let grid = grid(0.3, 20);
+            for integers in [small.clone(), [small, large].concat()] {
+                prop_assert_eq!(check(&grid, &integers), grid.check(&integers));
+            }
+        }
+    }
+
+    #[test]
+    fn the_bound_is_exact() {
+        let grid = grid(1.0, 20);
+        let edge = 1 << 20;
+        assert_eq!(check(&grid, &[edge]), Ok(()));
+        assert_eq!(check(&grid, &[edge, 1]), Err(QuantizeError::OutOfBound));
+        assert_eq!(check(&grid, &[-edge - 1]), Err(QuantizeError::OutOfBound));
+        assert_eq!(check(&grid, &[i32::MIN; 8]), Err(QuantizeError::OutOfBound));
+        // 2¹³ integers of 2³¹ in a block, whose squares add up to a multiple of 2⁶⁴.
+        assert_eq!(
+            check(&grid, &[i32::MIN; BLOCK]),
+            Err(QuantizeError::OutOfBound)
+        );
+        let many = vec![1 << 12; 3 * BLOCK];
+        assert_eq!(check(&grid, &many), Ok(()));
+        let too_many = vec![1 << 12; 8 * BLOCK + 1];
+        assert_eq!(check(&grid, &too_many), Err(QuantizeError::OutOfBound));
+        agree(&grid, &[1.0]);
+        agree(&grid, &[1.0, 1e-6]);
+        agree(&grid, &[0.9; 2]);
+        agree(&grid, &[]);
+    }
+
+    #[test]
+    fn another_length_is_refused() {
+        let found = quantize_into(&grid(1.0, 20), &[0.5], &mut [0; 2]);
+        assert_eq!(
+            found,
+            Err(QuantizeError::Length {
+                expected: 1,
+                found: 2
+            })
+        );
+    }
+
+    #[test]
+    fn sums_are_exact() {
+        let mut sum = [i64::MAX - 5, -3, 4];
+        add(&mut sum, &[5, i32::MIN]);
+        assert_eq!(sum, [i64::MAX, -3 - (1 << 31), 4]);
+    }
+}

@@ -1,0 +1,427 @@
+//! Local training of models with linear scores in the span of a device's samples: fast, and not the
+//! bits of a board.
+//!
+//! Every iterate of local training is `w = w₀ + t·w₀ + p·δ + X'A`: numbers t and p, and A with one
+//! row a sample (class by class here). X are the samples, each with a 1 for the bias; δ = w₀ − a
+//! is not zero where a model a other than w₀ pulls. With S₀ = X w₀', D = X δ', G = XX' and
+//! U = G A, no step touches the features or the parameters:
+//!
+//! | | |
+//! | --- | --- |
+//! | scores of a batch | (1 + t) S₀ + p D + U |
+//! | a step: the numbers | t ← k t − ηλ, p ← k p − ημ, with k = 1 − η(λ + μ) |
+//! | the matrices | A ← k A − (η/b) P on the batch's rows, U ← k U − (η/b) G[:, batch] P |
+//! | the squared norm of the update, p = 0 | t²‖w₀‖² + 2 t ⟨A, S₀⟩ + ⟨A, U⟩ |
+//! | projection by a factor f | t ← f t, A ← f A, U ← f U |
+//!
+//! η is the learning rate, λ the weight decay, μ the strength of the pull, P the derivatives of the
+//! losses by the scores of a batch of b samples.
+//!
+//! At the end the update is `t·w₀ + p·δ + X'A`. In exact arithmetic that is what
+//! [`train::local_update`](smolfed_core::train::local_update) and
+//! [`personal::descend`](smolfed_core::personal::descend) compute; here multiplications and
+//! additions are fused, sums have as many lanes as the machine's vectors, and the exponential
+//! function is a vector's. The bits therefore depend on the instruction set, but not on threads,
+//! and not on whether a [`Gram`] matrix was kept or made anew.
+//!
+//! Privacy does not depend on this arithmetic. The update is clipped once more when it is complete,
+//! and what bounds it is the integer check after it was rounded to the grid
+//! ([`smolfed_core::quantize`]), the same for every arithmetic.
+
+mod cost;
+mod exp;
+mod gram;
+mod products;
+mod residuals;
+mod steps;
+
+use pulp::{Arch, Simd, WithSimd};
+use smolfed_core::clip::clip_l2;
+use smolfed_core::lanes::{norm, squared_norm};
+use smolfed_core::model::{Linear, Logistic, ModelError, Softmax};
+use smolfed_core::params::Penalty;
+use smolfed_core::personal::{Anchor, Effort, PersonalTraining};
+use smolfed_core::samples::Samples;
+use smolfed_core::stream::Stream;
+use smolfed_core::train::{Clipping, LocalTraining, TrainError, TrainReport};
+
+use crate::kernels::Kernels;
+use crate::rows::Rows;
+use gram::PADDING;
+use products::{Combination, combine};
+use residuals::Residuals;
+use steps::{Batch, Descent, Iterate};
+
+pub use cost::{Work, is_cheaper};
+pub use gram::Gram;
+
+/// A model whose scores are linear in the features, so that it can train in the span of a device's
+/// samples. A model is a line at the end of this file.
+pub trait InSpan: Kernels {
+    /// [`train::local_update`](smolfed_core::train::local_update) up to rounding, from the first of
+    /// `ends`; the update is left in the second.
+    ///
+    /// * Shape: both have as many entries as the model, `gram` is that of `samples`.
+    /// * Randomness: `stream` is used as there.
+    /// * Cost: see [`is_cheaper`].
+    /// * Privacy: the update is clipped but carries no noise; it is private until the noise is
+    ///   added.
+    /// * Bits: those of this machine's instruction set. Gradient smoothing does not stay in the
+    ///   span; `settings.gradient_smoothing` is not looked at.
+    ///
+    /// # Errors
+    /// [`TrainError`], as there, and [`TrainError::Diverged`] also if the square of a norm leaves
+    /// the range of `f32`.
+    fn update_in_span(
+        &self,
+        samples: &Rows<'_, Self::Target>,
+        gram: &Gram,
+        ends: (&[f32], &mut [f32]),
+        settings: &LocalTraining,
+        stream: &mut Stream,
+        buffers: &mut SpanBuffers,
+    ) -> Result<TrainReport, TrainError>;
+
+    /// [`personal::descend`](smolfed_core::personal::descend) up to rounding, of a model with what
+    /// pulls it.
+    ///
+    /// * As [`Self::update_in_span`]; an anchor's importance is not looked at.
+    ///
+    /// # Errors
+    /// [`TrainError`], as there.
+    fn descend_in_span(
+        &self,
+        samples: &Rows<'_, Self::Target>,
+        gram: &Gram,
+        model: (&mut [f32], Option<&Anchor<'_>>),
+        settings: &PersonalTraining,
+        stream: &mut Stream,
+        buffers: &mut SpanBuffers,
+    ) -> Result<TrainReport, TrainError>;
+}
+
+/// Numbers in a vector of this machine. They decide the order of sums, and so the bits.
+#[must_use]
+pub fn lanes() -> usize {
+    struct Lanes;
+
+    impl WithSimd for Lanes {
+        type Output = usize;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            S::F32_LANES
+        }
+    }
+
+    Arch::new().dispatch(Lanes)
+}
+
+/// One thread's working memory.
+#[derive(Default)]
+pub struct SpanBuffers {
+    order: Vec<u32>,
+    values: Vec<f32>,
+    /// The displacement of a personal model, and what it is pulled away from.
+    moved: Vec<f32>,
+    pulled: Vec<f32>,
+}
+
+/// Nothing: device data never reach a log.
+impl std::fmt::Debug for SpanBuffers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SpanBuffers")
+    }
+}
+
+/// Compiles the kernels of a model; see [`Kernels`].
+macro_rules! in_span {
+    ($model:ty) => {
+        impl InSpan for $model {
+            #[inline(never)]
+            fn update_in_span(
+                &self,
+                samples: &Rows<'_, Self::Target>,
+                gram: &Gram,
+                (global, update): (&[f32], &mut [f32]),
+                settings: &LocalTraining,
+                stream: &mut Stream,
+                buffers: &mut SpanBuffers,
+            ) -> Result<TrainReport, TrainError> {
+                let SpanBuffers { order, values, .. } = buffers;
+                let job = Job {
+                    model: self,
+                    samples,
+                    gram,
+                    start: global,
+                    pulled: None,
+                    descent: of_update(settings),
+                };
+                let mut report = run(job, stream, (order, values), update)?;
+                finish(settings, update, &mut report)?;
+                Ok(report)
+            }
+
+            #[inline(never)]
+            fn descend_in_span(
+                &self,
+                samples: &Rows<'_, Self::Target>,
+                gram: &Gram,
+                (local, anchor): (&mut [f32], Option<&Anchor<'_>>),
+                settings: &PersonalTraining,
+                stream: &mut Stream,
+                buffers: &mut SpanBuffers,
+            ) -> Result<TrainReport, TrainError> {
+                let SpanBuffers {
+                    order,
+                    values,
+                    moved,
+                    pulled,
+                } = buffers;
+                moved.clear();
+                moved.resize(local.len(), 0.0);
+                pulled.clear();
+                if let Some(anchor) = anchor {
+                    pulled.extend(local.iter().zip(anchor.at).map(|(w, a)| w - a));
+                }
+                let job = Job {
+                    model: self,
+                    samples,
+                    gram,
+                    start: local,
+                    pulled: anchor.map(|_| pulled.as_slice()),
+                    descent: of_descent(settings, anchor),
+                };
+                let report = run(job, stream, (order, values), moved)?;
+                for (w, moved) in local.iter_mut().zip(moved) {
+                    *w += *moved;
+                }
+                match norm(local).is_finite() {
+                    true => Ok(report),
+                    false => Err(TrainError::Diverged),
+                }
+            }
+        }
+    };
+}
+
+in_span!(Linear<usize>);
+in_span!(Logistic<usize>);
+in_span!(Softmax<usize, usize>);
+
+const fn of_update(settings: &LocalTraining) -> Descent {
+    Descent {
+        effort: Effort::Epochs(settings.epochs),
+        batch_size: settings.batch_size.get() as usize,
+        rate: settings.learning_rate.get(),
+        decay: settings.weight_decay.get(),
+        pull: settings.proximal.get(),
+        bound: match (settings.clipping, settings.clip_norm) {
+            (Clipping::EveryStep, Some(bound)) => Some(bound.get()),
+            _ => None,
+        },
+    }
+}
+
+fn of_descent(settings: &PersonalTraining, anchor: Option<&Anchor<'_>>) -> Descent {
+    Descent {
+        effort: settings.effort,
+        batch_size: settings.batch_size.get() as usize,
+        rate: settings.learning_rate.get(),
+        decay: settings.weight_decay.get(),
+        pull: anchor.map_or(Penalty::NONE, |anchor| anchor.strength).get(),
+        bound: None,
+    }
+}
+
+/// Clips the complete update. After a projection of every step only rounding is left to clip: the
+/// norms of the steps come from the Gram matrix.
+fn finish(
+    settings: &LocalTraining,
+    update: &mut [f32],
+    report: &mut TrainReport,
+) -> Result<(), TrainError> {
+    let length = match settings.clip_norm {
+        Some(bound) => clip_l2(update, bound.get()).map_err(|_| TrainError::Diverged)?,
+        None => norm(update),
+    };
+    if !length.is_finite() {
+        return Err(TrainError::Diverged);
+    }
+    match (settings.clipping, settings.clip_norm) {
+        (Clipping::EveryStep, Some(_)) => {}
+        (Clipping::EveryStep, None) => report.norm = length,
+        (Clipping::Final, bound) => {
+            report.norm = length;
+            report.clipped_steps = u32::from(bound.is_some_and(|bound| length > bound.get()));
+            report.clipping_chances = u32::from(bound.is_some());
+        }
+    }
+    Ok(())
+}
+
+/// What is trained, from where, and how.
+struct Job<'a, M: Kernels> {
+    model: &'a M,
+    samples: &'a Rows<'a, M::Target>,
+    gram: &'a Gram,
+    /// w₀.
+    start: &'a [f32],
+    /// δ.
+    pulled: Option<&'a [f32]>,
+    descent: Descent,
+}
+
+/// Trains, and leaves the displacement from the start in `out`.
+fn run<M: Residuals<Target: Copy + Default> + Kernels>(
+    job: Job<'_, M>,
+    stream: &mut Stream,
+    (order, values): (&mut Vec<u32>, &mut Vec<f32>),
+    out: &mut [f32],
+) -> Result<TrainReport, TrainError> {
+    let expected = job.model.parameter_count();
+    let pulled = job.pulled.unwrap_or(job.start);
+    for found in [job.start.len(), pulled.len(), out.len()] {
+        if found != expected {
+            return Err(TrainError::Workspace { expected, found });
+        }
+    }
+    let rows: Vec<_> = (0..job.samples.len())
+        .map(|s| job.samples.features(s))
+        .collect();
+    if rows.is_empty() {
+        return Err(TrainError::NoSamples);
+    }
+    if job.gram.len() != rows.len() {
+        let (expected, found) = (rows.len(), job.gram.len());
+        return Err(TrainError::Workspace { expected, found });
+    }
+    let expected = job.model.feature_count();
+    if expected == 0 || job.model.output_count() == 0 {
+        return Err(ModelError::Empty.into());
+    }
+    if let Some(row) = rows.iter().find(|row| row.len() != expected) {
+        let found = row.len();
+        return Err(ModelError::Features { expected, found }.into());
+    }
+    order.clear();
+    order.extend((0..).take(rows.len()));
+    Arch::new().dispatch(Training {
+        job,
+        rows: &rows,
+        stream,
+        order,
+        values,
+        out,
+    })
+}
+
+/// The arguments of [`run`], once they fit each other.
+struct Training<'a, M: Kernels> {
+    job: Job<'a, M>,
+    rows: &'a [&'a [f32]],
+    stream: &'a mut Stream,
+    order: &'a mut [u32],
+    values: &'a mut Vec<f32>,
+    out: &'a mut [f32],
+}
+
+impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for Training<'_, M> {
+    type Output = Result<TrainReport, TrainError>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+        let Self {
+            job,
+            rows,
+            stream,
+            order,
+            values,
+            out,
+        } = self;
+        let Job {
+            model,
+            samples,
+            gram,
+            start,
+            pulled,
+            descent,
+        } = job;
+        let outputs = model.output_count();
+        let stride = rows.len().next_multiple_of(PADDING);
+        let batch_stride = descent.batch_size.min(rows.len()).next_multiple_of(PADDING);
+        let matrix = outputs * stride;
+        let of_pull = if pulled.is_some() { matrix } else { 0 };
+        values.clear();
+        values.resize(3 * matrix + of_pull + (outputs + 2) * batch_stride, 0.0);
+        let (base, rest) = values.split_at_mut(matrix);
+        let (pulled_scores, rest) = rest.split_at_mut(of_pull);
+        let (coefficients, rest) = rest.split_at_mut(matrix);
+        let (products, rest) = rest.split_at_mut(matrix);
+        let (scores, spare) = rest.split_at_mut(outputs * batch_stride);
+
+        products::scores(simd, rows, start, stride, base);
+        if let Some(pulled) = pulled {
+            products::scores(simd, rows, pulled, stride, pulled_scores);
+        }
+        let mut iterate = Iterate {
+            t: 0.0,
+            p: 0.0,
+            scale: 1.0,
+            coefficients,
+            products,
+            base,
+            pulled: pulled_scores,
+            stride,
+            squares: f64::from(squared_norm(start)),
+            batch: Batch {
+                scores,
+                spare,
+                stride: batch_stride,
+            },
+        };
+        let report = iterate.descend::<S, M>(simd, samples, gram, &descent, stream, order)?;
+
+        displacement(simd, rows, &iterate, (start, pulled), out);
+        Ok(report)
+    }
+}
+
+/// `out = t·w₀ + p·δ + X'A`, of a start and what pulls.
+#[inline(always)]
+fn displacement<S: Simd>(
+    simd: S,
+    rows: &[&[f32]],
+    iterate: &Iterate<'_>,
+    (start, pulled): (&[f32], Option<&[f32]>),
+    out: &mut [f32],
+) {
+    let Iterate {
+        t,
+        p,
+        scale,
+        stride,
+        ..
+    } = *iterate;
+    let factors = &*iterate.coefficients;
+    let biases_from = out.len() - factors.len() / stride;
+    let (weights, biases) = out.split_at_mut(biases_from);
+    let (start_weights, start_biases) = start.split_at(biases_from);
+    let sum = Combination {
+        base: (t, start_weights),
+        factors,
+        stride,
+        scale,
+    };
+    combine(simd, rows, sum, weights);
+    let of_class = factors.chunks_exact(stride);
+    for ((bias, start), of_class) in biases.iter_mut().zip(start_biases).zip(of_class) {
+        *bias = t * start + scale * of_class.iter().sum::<f32>();
+    }
+    for (moved, pulled) in out.iter_mut().zip(pulled.unwrap_or_default()) {
+        *moved += p * pulled;
+    }
+}
+
+#[cfg(test)]
+mod tests;
