@@ -46,6 +46,7 @@ mod panics;
 mod personal;
 mod preprocessing;
 mod program;
+mod ranks;
 mod resume;
 mod run_dir;
 mod same_bits;
