@@ -9,6 +9,7 @@
 //! | no panic can happen on a board | [`panics`] |
 //! | sizes and instruction counts on a board | [`targets`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
+//! | several processes that share a run, over MPI | [`ranks`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | encoders without labels | [`contrast`] |
 //! | correlated noise | [`correlated`] |

@@ -130,10 +130,7 @@ pub fn connect() -> Result<Box<dyn Communicator + Send>, ConnectError> {
 ///
 /// # Errors
 /// Its own, on a rank that failed; on the others the [`RankError`] of the first that did.
-pub fn gather_parts<T, E>(
-    ranks: &dyn Communicator,
-    mine: Result<Vec<T>, E>,
-) -> Result<Vec<T>, E>
+pub fn gather_parts<T, E>(ranks: &dyn Communicator, mine: Result<Vec<T>, E>) -> Result<Vec<T>, E>
 where
     T: Serialize + DeserializeOwned,
     E: std::fmt::Display + From<RankError>,
@@ -229,13 +226,24 @@ mod tests {
     fn a_rank_that_failed_fails_all() {
         let told = threads::run(3, |ranks| {
             let mine = match ranks.rank() {
-                1 => Err(RankError { rank: 9, reason: "mine".to_owned() }),
+                1 => Err(RankError {
+                    rank: 9,
+                    reason: "mine".to_owned(),
+                }),
                 rank => Ok(vec![rank]),
             };
             gather_parts(ranks, mine)
         });
-        let error = |rank| Err(RankError { rank, reason: "rank 9: mine".to_owned() });
-        let own = Err(RankError { rank: 9, reason: "mine".to_owned() });
+        let error = |rank| {
+            Err(RankError {
+                rank,
+                reason: "rank 9: mine".to_owned(),
+            })
+        };
+        let own = Err(RankError {
+            rank: 9,
+            reason: "mine".to_owned(),
+        });
         assert_eq!(told, [error(1), own, error(1)]);
         let parts = threads::run(3, |ranks| {
             gather_parts::<_, RankError>(ranks, Ok(vec![ranks.rank(); ranks.rank()]))

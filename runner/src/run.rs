@@ -217,7 +217,7 @@ pub fn name(
 /// The name of a run in its checkpoints. The scale that devices released is made anew at every
 /// start: with another one, of another build, the run must not go on, since that would be a second
 /// release.
-fn state_name(run: &str, federation: &Federation) -> String {
+pub(crate) fn state_name(run: &str, federation: &Federation) -> String {
     let moments = federation.released_moments();
     if moments.is_empty() {
         return run.to_owned();
@@ -235,21 +235,6 @@ pub fn fingerprint(config: &Config, federation: &Federation) -> Result<String, R
     let data = federation.fingerprint();
     let version = env!("CARGO_PKG_VERSION");
     Ok(format!("{config:08x}-{data:016x}-{version}"))
-}
-
-/// What the ranks of a run must have in common: its name, and what they make of it.
-///
-/// # Errors
-/// As [`fingerprint`].
-pub fn comparable_name(
-    experiment: &Experiment,
-    federation: &Federation,
-) -> Result<String, RunDirError> {
-    let name = name(&experiment.config, federation, &experiment.origin)?;
-    // Noise follows from a ledger as well, which another run may have changed meanwhile.
-    let made = format!("{:?} {:?}", experiment.release, experiment.training);
-    let made = crc32fast::hash(made.as_bytes());
-    Ok(format!("{}-{made:08x}", state_name(&name, federation)))
 }
 
 /// Trains simulated devices to the end, from the last checkpoint in `dir` if there is one.

@@ -15,6 +15,7 @@ use crate::ranks::Communicator;
 use crate::report;
 use crate::round::{RoundRecord, Start};
 use crate::run::directory::RunDir;
+use crate::run::error::RunDirError;
 use crate::run::{self, Control, Ending, Run, RunError, RunResult};
 use crate::source::participation::{self, Participation};
 use crate::source::ranks::{Ranks, follow};
@@ -68,9 +69,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         let prepared = pool.install(|| Prepared::new(args, ranks))?;
         Ok((pool, prepared))
     });
-    let name = |(_, prepared): &(_, Prepared)| {
-        run::comparable_name(&prepared.experiment, &prepared.federation)
-    };
+    let name = |(_, prepared): &(_, Prepared)| prepared.name();
     let Some((pool, prepared)) = agreed(ranks, prepared, name)? else {
         return Ok(());
     };
@@ -125,11 +124,21 @@ impl Prepared {
         })
     }
 
+    /// What the ranks of a run must have in common.
+    fn name(&self) -> Result<String, RunDirError> {
+        let experiment = &self.experiment;
+        let name = run::name(&experiment.config, &self.federation, &experiment.origin)?;
+        // Noise follows from a ledger as well, which another run may have changed meanwhile.
+        let made = format!("{:?} {:?}", experiment.release, experiment.training);
+        let made = crc32fast::hash(made.as_bytes());
+        Ok(format!(
+            "{}-{made:08x}",
+            run::state_name(&name, &self.federation)
+        ))
+    }
+
     /// Where the devices are.
-    fn source<'a>(
-        &'a self,
-        ranks: &'a dyn Communicator,
-    ) -> Result<Box<dyn Source + 'a>, CliError> {
+    fn source<'a>(&'a self, ranks: &'a dyn Communicator) -> Result<Box<dyn Source + 'a>, CliError> {
         let federation = &self.federation;
         Ok(match &self.record {
             Some(rounds) => {

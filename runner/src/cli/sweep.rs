@@ -88,7 +88,11 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         _ => {
             // Rank 0 decides when to stop, and says what went wrong.
             stop_on_ctrl_c()?;
-            let _ = sweep::help(&prepared.sweep, &prepared.folders, (ranks, prepared.threads));
+            let _ = sweep::help(
+                &prepared.sweep,
+                &prepared.folders,
+                (ranks, prepared.threads),
+            );
             Ok(())
         }
     }
@@ -141,7 +145,10 @@ impl Prepared {
         let (sweep, version) = (&self.sweep, env!("CARGO_PKG_VERSION"));
         let cells = sweep.cells.iter().map(|cell| cell.to_json());
         let cells: Vec<_> = cells.collect();
-        format!("{}-{version} {cells:?} {:?}", sweep.fingerprint, sweep.seeds)
+        format!(
+            "{}-{version} {cells:?} {:?}",
+            sweep.fingerprint, sweep.seeds
+        )
     }
 }
 

@@ -159,13 +159,15 @@ impl Communicator for World {
 
     fn send(&self, to: usize, bytes: Vec<u8>) {
         let to = i32::try_from(to).unwrap_or(i32::MAX);
-        SimpleCommunicator::world().process_at_rank(to).send(&bytes[..]);
+        SimpleCommunicator::world()
+            .process_at_rank(to)
+            .send(&bytes[..]);
     }
 
     fn receive(&self) -> (usize, Vec<u8>) {
         let world = SimpleCommunicator::world();
-        let (message, status) = wait(|| world.any_process().immediate_matched_probe());
-        let (bytes, _) = message.matched_receive_vec();
+        let found = wait(|| world.any_process().immediate_matched_probe());
+        let (bytes, status) = found.matched_receive_vec();
         (usize::try_from(status.source_rank()).unwrap_or(0), bytes)
     }
 }

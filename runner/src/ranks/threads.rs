@@ -37,7 +37,10 @@ pub(crate) fn run<T: Send>(count: usize, work: impl Fn(&dyn Communicator) -> T +
             .into_iter()
             .map(|thread| scope.spawn(move || work(&thread)))
             .collect();
-        started.into_iter().map(|thread| thread.join().unwrap()).collect()
+        started
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     })
 }
 
@@ -51,7 +54,10 @@ impl Communicator for Thread {
     }
 
     fn sum(&self, values: &mut [i64]) {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         let all = self.gather(bytes);
         values.fill(0);
         for bytes in all {
@@ -82,7 +88,10 @@ impl Communicator for Thread {
         loop {
             // Of the others: a rank sends itself nothing.
             let from = self.from.lock().unwrap();
-            let others = from.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
+            let others = from
+                .iter()
+                .enumerate()
+                .filter(|(rank, _)| *rank != self.rank);
             let mut is_anyone_there = false;
             for (rank, from) in others {
                 match from.try_recv() {

@@ -107,7 +107,13 @@ impl Source for Ranks<'_> {
             global: assignment.global.to_vec(),
         };
         Order::Round(round).give(self.ranks);
-        Ok(train_part(self.ranks, assignment, learner, self.federation, cohort)?)
+        Ok(train_part(
+            self.ranks,
+            assignment,
+            learner,
+            self.federation,
+            cohort,
+        )?)
     }
 }
 

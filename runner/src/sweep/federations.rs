@@ -121,6 +121,10 @@ mod tests {
         }
         let only = federations.take(3).unwrap();
         federations.skip(3);
-        assert_eq!(Arc::strong_count(&only), 1, "the other run is done elsewhere");
+        assert_eq!(
+            Arc::strong_count(&only),
+            1,
+            "the other run is done elsewhere"
+        );
     }
 }

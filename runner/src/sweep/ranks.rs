@@ -110,8 +110,7 @@ impl Dealer for Line<'_> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.ranks.send(0, encode(&Report::Ready(done)));
         let (rank, answer) = self.ranks.receive();
-        let next: Option<usize> =
-            decode(&answer).map_err(|reason| RankError { rank, reason })?;
+        let next: Option<usize> = decode(&answer).map_err(|reason| RankError { rank, reason })?;
         // Data that only runs of other ranks need must not stay in memory.
         let upto = next.unwrap_or(self.jobs.len());
         for job in self.jobs.get(*last..upto).unwrap_or_default() {

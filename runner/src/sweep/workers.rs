@@ -117,7 +117,9 @@ pub fn execute(
     std::thread::scope(|scope| {
         let others = scope.spawn(|| answer(&desk, ranks));
         let own = work(sweep, &jobs, &federations, &desk, threads);
-        let others = others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let others = others
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         begun.and(own).and(others)
     })?;
     let done = desk.next.load(Ordering::Relaxed).min(jobs.len());
@@ -239,11 +241,7 @@ fn pool(threads: usize) -> Result<rayon::ThreadPool, SweepError> {
 }
 
 /// Does one job.
-fn train_job(
-    sweep: &Sweep,
-    job: &Job,
-    federations: &Federations<'_>,
-) -> Result<Done, SweepError> {
+fn train_job(sweep: &Sweep, job: &Job, federations: &Federations<'_>) -> Result<Done, SweepError> {
     let federation = federations.take(job.federation)?;
     let trained = match &job.work {
         Work::Single(config) => train(config, &federation),

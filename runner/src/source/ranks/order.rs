@@ -68,7 +68,10 @@ impl Begin {
             device_states: path.map_err(|error| error.to_string())?,
             run: store.run.to_owned(),
             rounds: store.checkpoint.map(|(rounds, _)| rounds),
-            saved: store.checkpoint.map(|(_, saved)| saved.clone()).unwrap_or_default(),
+            saved: store
+                .checkpoint
+                .map(|(_, saved)| saved.clone())
+                .unwrap_or_default(),
         })
     }
 
