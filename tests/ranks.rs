@@ -88,7 +88,7 @@ const METHODS: [&str; 4] = [
      --set data.devices=60 --set contrast.width=4 --set contrast.privacy.epsilon=8 \
      --set privacy.epsilon=inf",
     "--set cohort={sampling=\"arrival\",cohort_size=3} --set privacy.mechanism=correlated \
-     --set privacy.separation=10",
+     --set privacy.separation=3",
 ];
 
 #[test]
@@ -195,12 +195,29 @@ fn ranks_that_differ_and_bad_input_are_refused_once() {
     assert!(place.names().is_empty());
 }
 
+const SWEEP: &str = r#"
+name = "small"
+method = "dp-fed"
+rounds = 3
+[data]
+source = "digits"
+devices = 40
+[cohort]
+cohort_size = 10
+[privacy]
+clip_norm = 0.5
+noise_multiplier = 1.0
+[sweep]
+seeds = 2
+[sweep.grid]
+"train.epochs" = [1, 2, 3]
+"#;
+
 #[test]
 fn a_sweep_deals_its_runs_to_ranks() {
     let Some(program) = program() else { return };
     let place = Place::new();
-    let experiment = "rounds = 3\n[sweep]\nseeds = 2\n[sweep.grid]\n\"train.epochs\" = [1, 2, 3]\n";
-    place.write("sweep.toml", experiment);
+    place.write("sweep.toml", SWEEP);
     place.smolfed("sweep sweep.toml --out alone").success();
     let table = |out: &str| std::fs::read_to_string(place.path(out).join("table.csv")).unwrap();
     for ranks in [2, 7] {

@@ -10,11 +10,14 @@
 //! depends on who comes first. Rank 0 leads: it alone releases, prints and writes
 //! ([`crate::source::ranks`]).
 
+mod connect;
 pub mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(test)]
 pub(crate) mod threads;
+
+pub use connect::connect;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -109,19 +112,6 @@ pub enum ConnectError {
     /// MPI was started in this process before.
     #[error("MPI was already initialised in this process")]
     Twice,
-}
-
-/// The ranks that this process was started with: by itself, unless a launcher started several and
-/// smolfed was built with the feature `mpi`.
-///
-/// # Errors
-/// [`ConnectError`].
-pub fn connect() -> Result<Box<dyn Communicator + Send>, ConnectError> {
-    #[cfg(feature = "mpi")]
-    if launch::Launch::of_this_process().is_some_and(|launch| launch.count > 1) {
-        return Ok(Box::new(mpi::World::new()?));
-    }
-    Ok(Box::new(Alone))
 }
 
 /// What all ranks have, one after the other, on each of them.

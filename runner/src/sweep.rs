@@ -16,7 +16,7 @@
 //! | --- | --- |
 //! | what `[sweep]` may say | `file` |
 //! | variants and values to cells | `grid` |
-//! | runs in parallel, each data set once; over several ranks | `workers`, `federations`, `ranks` |
+//! | runs in parallel, each data set once; over several ranks | `execution`, `workers`, `federations`, `ranks` |
 //! | one run; the best of a random number of them | `single`, `private` |
 //! | `results.jsonl`: what is there already | `results` |
 //! | mean and standard error of a cell | `summary`, `metric` |
@@ -27,6 +27,7 @@
 
 pub mod choice;
 mod document;
+mod execution;
 mod federations;
 mod file;
 #[cfg(test)]
@@ -50,13 +51,14 @@ use crate::ranks::RankError;
 use crate::run::error::RunDirError;
 
 pub use document::Document;
+pub use execution::execute;
 pub use file::Sweep;
 pub use grid::{Cell, Dimension, Level};
 pub use metric::Metric;
 pub use ranks::help;
 pub use results::{Figures, Results, RunRecord};
 pub use summary::{CellSummary, Mean, Summaries};
-pub use workers::{Refusal, Run, RunOutcome, Watch, execute};
+pub use workers::{Refusal, Run, RunOutcome, Watch};
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]

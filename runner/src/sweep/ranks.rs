@@ -55,7 +55,7 @@ pub(super) fn answer(desk: &Desk<'_, '_>, ranks: &dyn Communicator) -> Result<()
             Report::Failed(reason) => Err(RankError { rank, reason }.into()),
         };
         let next = next.unwrap_or_else(|error| {
-            desk.stop();
+            desk.stop(&error);
             outcome = std::mem::replace(&mut outcome, Ok(())).and(Err(error));
             None
         });
@@ -79,21 +79,29 @@ pub fn help(
     let mut federations = Federations::new(folders);
     // Only rank 0 writes results.
     let jobs = jobs(sweep, &runs, Path::new(""), &mut federations);
-    let helped = jobs.and_then(|jobs| {
-        let line = Line {
-            ranks,
-            jobs: &jobs,
-            federations: &federations,
-            last: Mutex::new(0),
-        };
-        work(sweep, &jobs, &federations, &line, threads)
-    });
-    if let Err(error) = &helped {
-        ranks.send(0, encode(&Report::Failed(error.to_string())));
-        ranks.receive();
-    }
+    let helped = match jobs {
+        Err(error) => {
+            tell_failure(ranks, &error);
+            Err(error)
+        }
+        Ok(jobs) => {
+            let line = Line {
+                ranks,
+                jobs: &jobs,
+                federations: &federations,
+                last: Mutex::new(0),
+            };
+            work(sweep, &jobs, &federations, &line, threads)
+        }
+    };
     ranks.send(0, encode(&Report::Left));
     helped
+}
+
+/// Tells rank 0 that this rank cannot go on, and waits until it knows.
+fn tell_failure(ranks: &dyn Communicator, error: &SweepError) {
+    ranks.send(0, encode(&Report::Failed(error.to_string())));
+    ranks.receive();
 }
 
 /// The line to rank 0, for one worker after the other.
@@ -120,8 +128,11 @@ impl Dealer for Line<'_> {
         Ok(next)
     }
 
-    /// Rank 0 stops the others when it is told.
-    fn stop(&self) {}
+    /// Rank 0 stops the others.
+    fn stop(&self, error: &SweepError) {
+        let _turn = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        tell_failure(self.ranks, error);
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! A run is the same on any number of threads, so that workers only change how long a sweep takes.
 //! Runs that share data follow each other: few federations are in memory at a time. Over several
-//! ranks, rank 0 deals the runs ([`super::ranks`]).
+//! ranks, rank 0 deals the runs ([`super::execution`]).
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,9 @@ use super::SweepError;
 use super::federations::Federations;
 use super::file::Sweep;
 use super::private::{secret, select};
-use super::ranks::{answer, propose};
 use super::results::{Results, RunRecord};
 use super::single::train;
 use crate::config::Config;
-use crate::data::DataFolders;
-use crate::ranks::Communicator;
 
 /// One run: a cell by its number, and a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,63 +74,8 @@ enum Work {
 /// What came of a run.
 pub(super) type Done = Result<RunRecord, Refusal>;
 
-/// Does every run of `sweep` that `results` does not hold, on so many threads of this rank, and on
-/// those of the others if there are more.
-///
-/// # Errors
-/// [`SweepError::Data`] if data cannot be read, [`SweepError::Files`] if a result cannot be
-/// written, [`SweepError::Rank`] if another rank fails; what was done until then is in `results`. A
-/// run that cannot be done is no error.
-pub fn execute(
-    sweep: &Sweep,
-    results: &mut Results,
-    folders: &DataFolders,
-    (ranks, threads): (&dyn Communicator, NonZeroUsize),
-    watch: &Watch<'_>,
-) -> Result<RunOutcome, SweepError> {
-    let mut federations = Federations::new(folders);
-    let jobs = missing(sweep, results)
-        .and_then(|runs| jobs(sweep, &runs, results.dir(), &mut federations));
-    // The others wait for it, whatever it is.
-    let (jobs, begun) = match jobs {
-        Ok(jobs) => (jobs, Ok(())),
-        Err(error) => (Vec::new(), Err(error)),
-    };
-    propose(ranks, &jobs);
-    if begun.is_ok() {
-        (watch.on_start)(jobs.len());
-    }
-    let desk = Desk {
-        jobs: &jobs,
-        federations: &federations,
-        next: AtomicUsize::new(0),
-        has_failed: AtomicBool::new(false),
-        outcome: Mutex::new(Outcome {
-            results,
-            refusals: Vec::new(),
-        }),
-        watch,
-    };
-    std::thread::scope(|scope| {
-        let others = scope.spawn(|| answer(&desk, ranks));
-        let own = work(sweep, &jobs, &federations, &desk, threads);
-        let others = others
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        begun.and(own).and(others)
-    })?;
-    let done = desk.next.load(Ordering::Relaxed).min(jobs.len());
-    let outcome = desk.outcome.into_inner();
-    let mut refusals = outcome.unwrap_or_else(PoisonError::into_inner).refusals;
-    refusals.sort_by_key(|refusal: &Refusal| (refusal.run.cell, refusal.run.seed));
-    Ok(RunOutcome {
-        refusals,
-        left: jobs.len() - done,
-    })
-}
-
 /// The runs without a result.
-fn missing(sweep: &Sweep, results: &Results) -> Result<Vec<Run>, SweepError> {
+pub(super) fn missing(sweep: &Sweep, results: &Results) -> Result<Vec<Run>, SweepError> {
     let mut runs = Vec::new();
     for &seed in &sweep.seeds {
         for (index, cell) in sweep.cells.iter().enumerate() {
@@ -194,8 +136,8 @@ pub(super) trait Dealer: Sync {
     /// [`SweepError`] if what was done cannot be kept.
     fn next(&self, done: Option<(usize, Done)>) -> Result<Option<usize>, SweepError>;
 
-    /// No further run is to be begun.
-    fn stop(&self);
+    /// A worker cannot go on: no further run is to be begun.
+    fn stop(&self, error: &SweepError);
 }
 
 /// Has workers on so many threads take one run after the other.
@@ -220,7 +162,7 @@ pub(super) fn work(
         }
         Ok(())
     };
-    let worker = || worker().inspect_err(|_| dealer.stop());
+    let worker = || worker().inspect_err(|error| dealer.stop(error));
     std::thread::scope(|scope| {
         let started: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
         started
@@ -278,7 +220,39 @@ struct Outcome<'a> {
     refusals: Vec<Refusal>,
 }
 
-impl Desk<'_, '_> {
+impl<'a, 'b> Desk<'a, 'b> {
+    /// Before the first run.
+    pub(super) fn new(
+        jobs: &'a [Job],
+        federations: &'a Federations<'a>,
+        results: &'b mut Results,
+        watch: &'a Watch<'a>,
+    ) -> Self {
+        Self {
+            jobs,
+            federations,
+            next: AtomicUsize::new(0),
+            has_failed: AtomicBool::new(false),
+            outcome: Mutex::new(Outcome {
+                results,
+                refusals: Vec::new(),
+            }),
+            watch,
+        }
+    }
+
+    /// What came of the runs, after the last.
+    pub(super) fn outcome(self) -> RunOutcome {
+        let done = self.next.load(Ordering::Relaxed).min(self.jobs.len());
+        let outcome = self.outcome.into_inner();
+        let mut refusals = outcome.unwrap_or_else(PoisonError::into_inner).refusals;
+        refusals.sort_by_key(|refusal: &Refusal| (refusal.run.cell, refusal.run.seed));
+        RunOutcome {
+            refusals,
+            left: self.jobs.len() - done,
+        }
+    }
+
     /// The same for a worker of another rank, which has the data of the run.
     pub(super) fn next_elsewhere(
         &self,
@@ -323,7 +297,7 @@ impl Dealer for Desk<'_, '_> {
         Ok((number < self.jobs.len()).then_some(number))
     }
 
-    fn stop(&self) {
+    fn stop(&self, _: &SweepError) {
         self.has_failed.store(true, Ordering::Relaxed);
     }
 }

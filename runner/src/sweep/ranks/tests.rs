@@ -3,8 +3,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::ranks::threads;
+use crate::sweep::execution::execute;
 use crate::sweep::fixture::sweep;
-use crate::sweep::workers::{RunOutcome, Watch, execute};
+use crate::sweep::workers::{RunOutcome, Watch};
 use crate::sweep::{Results, RunRecord};
 
 const GRID: &str = "[sweep]\nseeds = 3\n[sweep.grid]\n\"train.epochs\" = [1, 2]";

@@ -1,7 +1,9 @@
 use std::path::Path;
 
 use super::*;
+use crate::data::DataFolders;
 use crate::ranks::Alone;
+use crate::sweep::execution::execute;
 use crate::sweep::fixture::{EXPERIMENT, sweep};
 use crate::sweep::{Summaries, SweepError};
 
