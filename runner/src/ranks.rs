@@ -130,9 +130,7 @@ where
     }
     let told = mine.as_ref().map_err(E::to_string);
     let parts = ranks.gather(encode(&told));
-    if mine.is_err() {
-        return mine;
-    }
+    mine?;
     let mut all = Vec::new();
     for (rank, part) in parts.iter().enumerate() {
         let fail = |reason| RankError { rank, reason };
