@@ -1,7 +1,7 @@
 //! Several ranks over MPI: the bytes of one process, for any number of them.
 //!
-//! `SMOLFED_MPI_BIN` names a program that was built with `--features mpi`; `./test` builds one where
-//! it can. The library's tests run every method over ranks that are threads
+//! `SMOLFED_MPI_BIN` names a program that was built with `--features mpi`; `./test` builds one
+//! where it can. The library's tests run every method over ranks that are threads
 //! (`runner/src/source/ranks/tests.rs`); here are the launcher, the processes and what becomes of
 //! them.
 

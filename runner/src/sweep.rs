@@ -16,7 +16,8 @@
 //! | --- | --- |
 //! | what `[sweep]` may say | `file` |
 //! | variants and values to cells | `grid` |
-//! | runs in parallel, each data set once; over several ranks | `execution`, `workers`, `federations`, `ranks` |
+//! | runs in parallel, each data set once | `execution`, `workers`, `federations` |
+//! | the same over several ranks | `ranks` |
 //! | one run; the best of a random number of them | `single`, `private` |
 //! | `results.jsonl`: what is there already | `results` |
 //! | mean and standard error of a cell | `summary`, `metric` |

@@ -1,5 +1,5 @@
-//! The runs of a sweep over several ranks: rank 0 deals whole runs to workers of all ranks, one at a
-//! time, so that a slow run holds up no other, and writes down their results.
+//! The runs of a sweep over several ranks: rank 0 deals whole runs to workers of all ranks, one at
+//! a time, so that a slow run holds up no other, and writes down their results.
 //!
 //! ```text
 //! rank 0   propose: the runs that are missing -> answer each report by the next run

@@ -20,7 +20,8 @@ use crate::run::{self, Control, Ending, Run, RunError, RunResult};
 
 const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 4\nseed = 7\n\
                     evaluate_every = 2\n[data]\nsource = \"digits\"\nscale = \"unit\"\n\
-                    devices = 40\nsamples_per_device = 12\ndevice_test = 0.25\nvalidation = 0\n[cohort]\n\
+                    devices = 40\nsamples_per_device = 12\n\
+                    device_test = 0.25\nvalidation = 0\n[cohort]\n\
                     sampling = \"poisson\"\nsampling_rate = 0.3\n[train]\nepochs = 1\n\
                     [privacy]\nclip_norm = 0.5\nnoise_multiplier = 1.0\ndelta = 1e-3\n";
 
