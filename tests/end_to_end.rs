@@ -9,6 +9,7 @@
 //! | no panic can happen on a board | [`panics`] |
 //! | sizes and instruction counts on a board | [`targets`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
+//! | several processes that share a run, over MPI | [`ranks`] |
 //! | what goes to stdout and stderr, exit codes, `--set` | [`command_line`] |
 //! | encoders without labels | [`contrast`] |
 //! | correlated noise | [`correlated`] |
@@ -47,6 +48,7 @@ mod panics;
 mod personal;
 mod preprocessing;
 mod program;
+mod ranks;
 mod resume;
 mod run_dir;
 mod same_bits;

@@ -18,6 +18,8 @@ mod text;
 
 use clap::{Parser, Subcommand};
 
+use crate::ranks::launch::Launch;
+
 pub use error::CliError;
 
 /// Differentially private federated learning, simulated on a desktop with the code that
@@ -50,11 +52,26 @@ enum Command {
 }
 
 impl Cli {
+    /// Parses the command line. Exits if it asks for help or is wrong; of several ranks, the first
+    /// says so.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        Self::try_parse().unwrap_or_else(|error| match Launch::is_to_print() {
+            true => error.exit(),
+            false => std::process::exit(error.exit_code()),
+        })
+    }
+
     /// Does what was asked.
     ///
     /// # Errors
     /// [`CliError`], one sentence.
     pub fn run(self) -> Result<(), CliError> {
+        let is_shared = matches!(self.command, Some(Command::Run(_) | Command::Sweep(_)));
+        if !is_shared && !Launch::is_to_print() {
+            // Rank 0 does it.
+            return Ok(());
+        }
         match self.command {
             None => demo::run(),
             Some(Command::Run(args)) => run::run(&args),

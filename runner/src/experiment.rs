@@ -13,7 +13,7 @@ mod weighting;
 use smolfed_accounting::{
     AccountingError, ClipNorm, PrivacyEvent, PrivacyUnit, Sampling, TrustModel,
 };
-use smolfed_core::params::LearningRate;
+use smolfed_core::params::{self, LearningRate};
 use smolfed_core::stream::Root;
 use smolfed_core::train::LocalTraining;
 
@@ -293,6 +293,25 @@ impl Experiment {
             learning_rate,
             ..self.training
         }
+    }
+
+    /// Local training and release in `round`: with its clip norm, if that is adaptive.
+    #[must_use]
+    pub fn terms_in(
+        &self,
+        round: u32,
+        clip_norm: Option<params::ClipNorm>,
+    ) -> (LocalTraining, Release) {
+        let (training, release) = (self.training_in(round), self.release);
+        let Some(clip_norm) = clip_norm else {
+            return (training, release);
+        };
+        // A method that does not clip its steps says so by no clip norm.
+        let training = LocalTraining {
+            clip_norm: training.clip_norm.map(|_| clip_norm),
+            ..training
+        };
+        (training, release.at_clip_norm(clip_norm))
     }
 }
 

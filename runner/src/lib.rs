@@ -26,7 +26,8 @@
 //! | [`data`] | sources, splits, partitions |
 //! | [`method`] | what devices train, and how updates are used: one file per method |
 //! | [`arithmetic`] | how simulated devices calculate |
-//! | [`source`] | where devices are: simulated, a fleet, a recorded participation |
+//! | [`source`] | where devices are: simulated, on other ranks, a fleet, a recorded participation |
+//! | [`ranks`] | processes that share a run, and what they exchange |
 //! | [`release`] | the privacy path, from a device's update to a released sum |
 //! | [`server`] | the server's step on what was released |
 //! | [`round`] | a round: draw, train, release, apply, evaluate |
@@ -56,6 +57,7 @@ pub mod fleet;
 pub mod method;
 pub mod number;
 pub mod privacy;
+pub mod ranks;
 pub mod release;
 pub mod report;
 pub mod representation;

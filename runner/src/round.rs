@@ -13,7 +13,6 @@ use smolfed_accounting::correlated::CorrelatedError;
 use smolfed_core::model::ModelError;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
-use smolfed_core::train::LocalTraining;
 
 use crate::data::federation::Federation;
 use crate::evaluation::devices::DeviceReport;
@@ -23,7 +22,7 @@ use crate::experiment::trial::Trial;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::StateError;
 use crate::release::sum::ReleaseAt;
-use crate::release::{History, Outcome, Release, ReleaseDigest, Released};
+use crate::release::{History, Outcome, ReleaseDigest, Released};
 use crate::representation::Picture;
 use crate::source::{Draw, Source, SourceError};
 
@@ -189,7 +188,7 @@ impl<'a> Training<'a> {
         }
 
         // Train. What devices send is private, and goes into an exact sum.
-        let (training, release) = self.terms();
+        let (training, release) = experiment.terms_in(round, self.clip_norm);
         let admitted = release.fault.admits(self.history.admit(round, &cohort));
         record.clip_norm = self.clip_norm.map(ClipNorm::get);
         let assignment = Assignment {
@@ -248,21 +247,6 @@ impl<'a> Training<'a> {
             record,
             released: Some(released),
         })
-    }
-
-    /// Local training and release of the next round: with its clip norm, if that is adaptive.
-    fn terms(&self) -> (LocalTraining, Release) {
-        let training = self.experiment.training_in(self.round);
-        let release = self.experiment.release;
-        let Some(clip_norm) = self.clip_norm else {
-            return (training, release);
-        };
-        // A method that does not clip its steps says so by no clip norm.
-        let training = LocalTraining {
-            clip_norm: training.clip_norm.map(|_| clip_norm),
-            ..training
-        };
-        (training, release.at_clip_norm(clip_norm))
     }
 
     /// Sets the clip norm of the next round from what was released; returns the noisy share of the

@@ -219,7 +219,7 @@ pub fn name(
 /// The name of a run in its checkpoints. The scale that devices released is made anew at every
 /// start: with another one, of another build, the run must not go on, since that would be a second
 /// release.
-fn state_name(run: &str, federation: &Federation) -> String {
+pub(crate) fn state_name(run: &str, federation: &Federation) -> String {
     let moments = federation.released_moments();
     if moments.is_empty() {
         return run.to_owned();
@@ -299,7 +299,15 @@ impl Run<'_> {
         let clip_norm = checkpoint
             .as_ref()
             .and_then(|checkpoint| checkpoint.clip_norm);
-        let learner = self.learner(&state, checkpoint)?;
+        let states = self.dir.map(RunDir::personal_models);
+        let store = states.as_deref().map(|device_states| Store {
+            device_states,
+            run: &state,
+            checkpoint: checkpoint.as_ref().map(|x| (x.round, &x.method)),
+            is_follower: false,
+        });
+        let learner = self.learner(store)?;
+        source.begin(store.as_ref()).map_err(RoundError::from)?;
         let open = |dir| RunRecorder::open(dir, state.clone(), done);
         let ledger = LedgerWriter::open(experiment, self.dir, &name, done)?;
         let repeated = ledger.as_ref().map(LedgerWriter::repeated);
@@ -319,21 +327,11 @@ impl Run<'_> {
                 .with_history(history),
         };
         let ending = session.train(source, control)?;
-        self.finish(session, ending)
+        self.finish(session, source, ending)
     }
 
     /// The method at work, with what the checkpoint has of its state.
-    fn learner(
-        &self,
-        run: &str,
-        checkpoint: Option<Checkpoint>,
-    ) -> Result<Box<dyn Learner + '_>, RunError> {
-        let path = self.dir.map(RunDir::personal_models);
-        let store = path.as_deref().map(|device_states| Store {
-            device_states,
-            run,
-            checkpoint: checkpoint.map(|checkpoint| (checkpoint.round, checkpoint.method)),
-        });
+    fn learner(&self, store: Option<Store<'_>>) -> Result<Box<dyn Learner + '_>, RunError> {
         let learner = self.experiment.method.begin(self.federation, store);
         learner.map_err(|error| match (error, self.dir) {
             (StateError::Checkpoint { reason }, Some(dir)) => dir.foreign_checkpoint(reason).into(),
@@ -352,7 +350,12 @@ impl Run<'_> {
     }
 
     /// Saves what is left to save, and gathers the result.
-    fn finish(&self, mut session: Session<'_>, ending: Ending) -> Result<RunResult, RunError> {
+    fn finish(
+        &self,
+        mut session: Session<'_>,
+        source: &mut dyn Source,
+        ending: Ending,
+    ) -> Result<RunResult, RunError> {
         let rounds = session.training.round();
         let statements = match rounds {
             0 => Vec::new(),
@@ -367,7 +370,7 @@ impl Run<'_> {
             self.write_results(recorder.dir(), &session.training)?;
             // Last: a run that is killed before it repeats its last rounds when it is resumed, and
             // so finds again what is known of them only while they run.
-            recorder.save(&mut session.training)?;
+            session.save(source)?;
         }
         let training = session.training;
         Ok(RunResult {
@@ -452,7 +455,7 @@ impl Session<'_> {
             if let Some(recorder) = &mut self.recorder {
                 recorder.append(&record)?;
                 if saved.elapsed() >= control.checkpoint_every && !self.training.is_done() {
-                    recorder.save(&mut self.training)?;
+                    self.save(source)?;
                     saved = Instant::now();
                 }
             }
@@ -460,6 +463,16 @@ impl Session<'_> {
             self.records.push(record);
         }
         Ok(Ending::Done)
+    }
+
+    /// Writes a checkpoint, if the run is written down.
+    fn save(&mut self, source: &mut dyn Source) -> Result<(), RunError> {
+        if let Some(recorder) = &self.recorder {
+            let before = source.before_checkpoint(self.training.round());
+            before.map_err(RoundError::from)?;
+            recorder.save(&mut self.training)?;
+        }
+        Ok(())
     }
 
     /// One round: within the budget, charged, run, and its release recorded. Nothing that it

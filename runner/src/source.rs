@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`contract`] | what a source is |
 //! | [`simulated`] | devices that train in this process |
+//! | [`ranks`] | devices that train in several processes |
 //! | [`fleet`] | real devices among simulated ones |
 //! | [`replay`] | simulated devices that take part as a record says |
 //! | [`participation`] | the record of who took part |
@@ -17,6 +18,7 @@ pub mod combinations;
 pub mod contract;
 pub mod fleet;
 pub mod participation;
+pub mod ranks;
 pub mod replay;
 pub mod sampling;
 pub mod simulated;

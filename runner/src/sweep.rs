@@ -16,7 +16,8 @@
 //! | --- | --- |
 //! | what `[sweep]` may say | `file` |
 //! | variants and values to cells | `grid` |
-//! | runs in parallel, each data set once | `workers`, `federations` |
+//! | runs in parallel, each data set once | `execution`, `workers`, `federations` |
+//! | the same over several ranks | `ranks` |
 //! | one run; the best of a random number of them | `single`, `private` |
 //! | `results.jsonl`: what is there already | `results` |
 //! | mean and standard error of a cell | `summary`, `metric` |
@@ -27,6 +28,7 @@
 
 pub mod choice;
 mod document;
+mod execution;
 mod federations;
 mod file;
 #[cfg(test)]
@@ -36,6 +38,7 @@ mod layout;
 mod metric;
 mod plot;
 mod private;
+mod ranks;
 mod results;
 mod single;
 mod summary;
@@ -45,15 +48,18 @@ mod workers;
 
 use crate::config::ConfigError;
 use crate::data::DataError;
+use crate::ranks::RankError;
 use crate::run::error::RunDirError;
 
 pub use document::Document;
+pub use execution::execute;
 pub use file::Sweep;
 pub use grid::{Cell, Dimension, Level};
 pub use metric::Metric;
+pub use ranks::help;
 pub use results::{Figures, Results, RunRecord};
 pub use summary::{CellSummary, Mean, Summaries};
-pub use workers::{Refusal, Run, RunOutcome, Watch, execute};
+pub use workers::{Refusal, Run, RunOutcome, Watch};
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +112,9 @@ pub enum SweepError {
         /// What there is.
         known: String,
     },
+    /// Another rank cannot go on.
+    #[error(transparent)]
+    Rank(#[from] RankError),
     /// Threads cannot be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
@@ -122,7 +131,7 @@ impl SweepError {
     pub const fn is_bad_input(&self) -> bool {
         match self {
             Self::Files(error) => !matches!(error, RunDirError::Io { .. }),
-            Self::Threads { .. } => false,
+            Self::Threads { .. } | Self::Rank(_) => false,
             _ => true,
         }
     }

@@ -7,6 +7,7 @@ use crate::audit::target::TargetError;
 use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::privacy::ledger::LedgerError;
+use crate::ranks::ConnectError;
 use crate::run::RunError;
 use crate::run::error::RunDirError;
 use crate::source::fleet::terms::ServeError;
@@ -47,6 +48,9 @@ pub enum CliError {
     /// The sweep.
     #[error(transparent)]
     Sweep(#[from] SweepError),
+    /// Other ranks.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// Bad usage that the parser of the command line cannot see.
     #[error("{0}")]
     Usage(String),
@@ -66,6 +70,7 @@ impl CliError {
             Self::Config(_)
             | Self::Data(_)
             | Self::Usage(_)
+            | Self::Connect(_)
             | Self::Audit(_)
             | Self::Accounting(_) => true,
             Self::DataCommand(error) => error.is_bad_input(),

@@ -5,18 +5,22 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::CliError;
-use super::session::{in_pool, progress_bar, stop_on_ctrl_c, warn_of_data};
+use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of_data};
 use super::summary::Summary;
 use crate::config::{Config, Override};
-use crate::data::DataFolders;
+use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
 use crate::privacy::origin::Origin;
+use crate::ranks::Communicator;
 use crate::report;
 use crate::round::{RoundRecord, Start};
 use crate::run::directory::RunDir;
+use crate::run::error::RunDirError;
 use crate::run::{self, Control, Ending, Run, RunError, RunResult};
 use crate::source::participation::{self, Participation};
+use crate::source::ranks::{Ranks, follow};
 use crate::source::replay::Replayed;
+use crate::source::{Simulated, Source};
 
 /// Train one experiment and write its run directory.
 ///
@@ -27,7 +31,8 @@ use crate::source::replay::Replayed;
   smolfed run
   smolfed run experiment.toml --set privacy.epsilon=6 --set server.smoothing_factor=2
   smolfed run --resume runs/digits-1700000000
-  smolfed run fleet-run/config.toml --participation fleet-run/participation.jsonl")]
+  smolfed run fleet-run/config.toml --participation fleet-run/participation.jsonl
+  mpirun -n 4 smolfed run experiment.toml     # with the feature mpi: docs/scale.md")]
 pub(super) struct Args {
     /// The experiment, a TOML file.
     file: Option<PathBuf>,
@@ -63,42 +68,118 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let (config, folders) = match &args.resume {
-        Some(dir) => {
-            let config = RunDir::open(dir)?.config()?;
-            (
-                config,
-                DataFolders::of_experiment(Some(&RunDir::config_path(dir))),
-            )
-        }
-        None => {
-            let mut overrides = args.overrides.clone();
-            overrides.extend(args.seed.map(|seed| Override::new("seed", seed.into())));
-            let fast = || Override::new("simulation.arithmetic", "fast".into());
-            overrides.extend(args.fast.then(fast));
-            let config = Config::load(args.file.as_deref(), &overrides)?;
-            (config, DataFolders::of_experiment(args.file.as_deref()))
-        }
+    let ranks = &*connect()?;
+    let prepared = pool(args.threads).and_then(|pool| {
+        let prepared = pool.install(|| Prepared::new(args, ranks))?;
+        Ok((pool, prepared))
+    });
+    let name = |(_, prepared): &(_, Prepared)| prepared.name();
+    let Some((pool, prepared)) = agreed(ranks, prepared, name)? else {
+        return Ok(());
     };
-    in_pool(args.threads, || train(args, config, &folders))?
+    pool.install(|| match ranks.rank() {
+        0 => train(args, &prepared, ranks),
+        _ => help(&prepared, ranks),
+    })
 }
 
-fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliError> {
-    let started = Instant::now();
-    let record = record(args)?;
-    let origin = record
-        .as_ref()
-        .map_or(Origin::Simulation, |rounds| Origin::Replay {
-            id: participation::id(rounds),
-        });
-    let (experiment, federation) = run::prepare_from(config, folders, origin)?;
-    warn_of_data(&experiment, &federation);
-    let mut replayed = record
-        .map(|rounds| {
-            let refused = |reason| CliError::Usage(format!("the participation: {reason}"));
-            Replayed::new(&federation, rounds, &experiment).map_err(refused)
+/// What every rank has before the run begins; nothing is written yet.
+struct Prepared {
+    started: Instant,
+    experiment: Experiment,
+    federation: Federation,
+    record: Option<Vec<Participation>>,
+}
+
+impl Prepared {
+    fn new(args: &Args, ranks: &dyn Communicator) -> Result<Self, CliError> {
+        let started = Instant::now();
+        let (config, folders) = match &args.resume {
+            Some(dir) => {
+                let config = RunDir::open(dir)?.config()?;
+                let path = RunDir::config_path(dir);
+                (config, DataFolders::of_experiment(Some(&path)))
+            }
+            None => {
+                let mut overrides = args.overrides.clone();
+                overrides.extend(args.seed.map(|seed| Override::new("seed", seed.into())));
+                let fast = || Override::new("simulation.arithmetic", "fast".into());
+                overrides.extend(args.fast.then(fast));
+                let config = Config::load(args.file.as_deref(), &overrides)?;
+                (config, DataFolders::of_experiment(args.file.as_deref()))
+            }
+        };
+        let record = record(args)?;
+        if record.is_some() && ranks.count() > 1 {
+            return Err(CliError::Usage(format!(
+                "a recorded participation is repeated by one process, and not by {} ranks",
+                ranks.count()
+            )));
+        }
+        let origin = record
+            .as_ref()
+            .map_or(Origin::Simulation, |rounds| Origin::Replay {
+                id: participation::id(rounds),
+            });
+        let (experiment, federation) = run::prepare_from(config, &folders, origin)?;
+        Ok(Self {
+            started,
+            experiment,
+            federation,
+            record,
         })
-        .transpose()?;
+    }
+
+    /// What the ranks of a run must have in common.
+    fn name(&self) -> Result<String, RunDirError> {
+        let experiment = &self.experiment;
+        let name = run::name(&experiment.config, &self.federation, &experiment.origin)?;
+        // Noise follows from a ledger as well, which another run may have changed meanwhile.
+        let made = format!("{:?} {:?}", experiment.release, experiment.training);
+        let made = crc32fast::hash(made.as_bytes());
+        Ok(format!(
+            "{}-{made:08x}",
+            run::state_name(&name, &self.federation)
+        ))
+    }
+
+    /// Where the devices are.
+    fn source<'a>(&'a self, ranks: &'a dyn Communicator) -> Result<Box<dyn Source + 'a>, CliError> {
+        let federation = &self.federation;
+        Ok(match &self.record {
+            Some(rounds) => {
+                let replayed = Replayed::new(federation, rounds.clone(), &self.experiment);
+                let refused = |reason| CliError::Usage(format!("the participation: {reason}"));
+                Box::new(replayed.map_err(refused)?)
+            }
+            None if ranks.count() > 1 => Box::new(Ranks::lead(federation, ranks)),
+            None => Box::new(Simulated(federation)),
+        })
+    }
+}
+
+/// Trains devices for rank 0, which prints and writes.
+fn help(prepared: &Prepared, ranks: &dyn Communicator) -> Result<(), CliError> {
+    // Rank 0 decides when to stop.
+    stop_on_ctrl_c()?;
+    if let Err(error) = follow(&prepared.experiment, &prepared.federation, ranks) {
+        eprintln!("error: {error}");
+        // Without leaving MPI in order, which would wait for the others: the launcher ends them.
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(), CliError> {
+    let Prepared {
+        experiment,
+        federation,
+        started,
+        ..
+    } = prepared;
+    // The first, as the others wait for it.
+    let mut source = prepared.source(ranks)?;
+    warn_of_data(experiment, federation);
     let dir = match &args.resume {
         Some(dir) => RunDir::open(dir)?,
         None => RunDir::create_for(args.out.as_deref(), &experiment.config)?,
@@ -115,20 +196,17 @@ fn train(args: &Args, config: Config, folders: &DataFolders) -> Result<(), CliEr
             bar.set_position(u64::from(record.round) + 1);
         },
     };
-    let result = match &mut replayed {
-        None => run::execute(&experiment, &federation, Some(&dir), control),
-        Some(source) => {
-            let run = Run {
-                experiment: &experiment,
-                federation: &federation,
-                dir: Some(&dir),
-                start: Start::simulation(&experiment),
-            };
-            run.execute(source, control)
-        }
+    let run = Run {
+        experiment,
+        federation,
+        dir: Some(&dir),
+        start: Start::simulation(experiment),
     };
+    let result = run.execute(&mut *source, control);
+    // The other ranks are done before the report is written.
+    drop(source);
     bar.finish_and_clear();
-    conclude(&experiment, &dir, result, started, args.json, "run")
+    conclude(experiment, &dir, result, *started, args.json, "run")
 }
 
 /// The participation to repeat: of the command line, or of the run that is resumed.

@@ -4,20 +4,63 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::CliError;
 use crate::data::Federation;
 use crate::experiment::Experiment;
+use crate::ranks::launch::Launch;
+use crate::ranks::{self, Communicator};
+use crate::run::error::RunDirError;
+use crate::source::ranks::compare;
 
-/// Runs `work` on a pool of threads; by default one per core.
+/// A pool of threads; by default one per core.
+pub(super) fn pool(threads: Option<NonZeroUsize>) -> Result<ThreadPool, CliError> {
+    let threads = threads.map_or(0, NonZeroUsize::get);
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| CliError::Usage(format!("`--threads {threads}`: {error}")))
+}
+
+/// Runs `work` on a pool of threads.
 pub(super) fn in_pool<T: Send>(
     threads: Option<NonZeroUsize>,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, CliError> {
-    let threads = threads.map_or(0, NonZeroUsize::get);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| CliError::Usage(format!("`--threads {threads}`: {error}")))?;
-    Ok(pool.install(work))
+    Ok(pool(threads)?.install(work))
+}
+
+/// The ranks that this process was started with. Says so where a launcher started several that do
+/// not know of each other.
+pub(super) fn connect() -> Result<Box<dyn Communicator + Send>, CliError> {
+    let ranks = ranks::connect()?;
+    if let Some(launch) = Launch::of_this_process()
+        && ranks.count() < launch.count
+        && launch.rank == 0
+    {
+        eprintln!("warning: {}", launch.warning());
+    }
+    Ok(ranks)
+}
+
+/// What this rank has prepared, if that of all ranks has the same `name`; `None` on a rank that has
+/// nothing to do because another failed, which rank 0 says.
+pub(super) fn agreed<T>(
+    ranks: &dyn Communicator,
+    prepared: Result<T, CliError>,
+    name: impl Fn(&T) -> Result<String, RunDirError>,
+) -> Result<Option<T>, CliError> {
+    if ranks.count() == 1 {
+        return prepared.map(Some);
+    }
+    let named = match &prepared {
+        Ok(prepared) => name(prepared).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match (compare(ranks, named), ranks.rank()) {
+        (Ok(()), _) => prepared.map(Some),
+        (Err(sentence), 0) => prepared.and(Err(CliError::Usage(sentence))),
+        (Err(_), _) => Ok(None),
+    }
 }
 
 /// Warns of what was done to the data and a reader of the result may not expect; the counts are

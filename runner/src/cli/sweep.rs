@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar};
 
 use super::CliError;
-use super::session::{progress_bar, stop_on_ctrl_c};
+use super::session::{agreed, connect, progress_bar, stop_on_ctrl_c};
 use crate::config::Override;
 use crate::data::DataFolders;
+use crate::ranks::Communicator;
 use crate::sweep::choice::choose;
 use crate::sweep::{self, Document, Results, RunOutcome, Summaries, Sweep, Watch};
 
@@ -78,20 +78,89 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let overrides = args.overrides.iter().map(|text| text.parse());
-    let overrides = overrides.collect::<Result<Vec<Override>, _>>()?;
-    let sweep = Sweep::load(&args.file, &overrides, args.seeds)?;
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None => Path::new("sweeps").join(&sweep.name),
+    let ranks = &*connect()?;
+    let prepared = Prepared::new(args, ranks);
+    let Some(prepared) = agreed(ranks, prepared, |prepared| Ok(prepared.name()))? else {
+        return Ok(());
     };
-    let mut results = if args.fresh {
-        Results::fresh(&out)
-    } else {
-        Results::open(&out, &sweep.fingerprint).map_err(sweep::SweepError::from)?
-    };
-    let folders = DataFolders::of_experiment(Some(&args.file));
-    let outcome = run_missing(args, &sweep, &mut results, &folders, stop_on_ctrl_c()?)?;
+    match ranks.rank() {
+        0 => lead(args, prepared, ranks),
+        _ => {
+            // Rank 0 decides when to stop, and says what went wrong.
+            stop_on_ctrl_c()?;
+            let _ = sweep::help(
+                &prepared.sweep,
+                &prepared.folders,
+                (ranks, prepared.threads),
+            );
+            Ok(())
+        }
+    }
+}
+
+/// What every rank has before the sweep begins; nothing is written yet.
+struct Prepared {
+    sweep: Sweep,
+    /// What is there already: rank 0 alone adds to it.
+    results: Results,
+    folders: DataFolders,
+    threads: NonZeroUsize,
+}
+
+impl Prepared {
+    fn new(args: &Args, ranks: &dyn Communicator) -> Result<Self, CliError> {
+        let overrides = args.overrides.iter().map(|text| text.parse());
+        let overrides = overrides.collect::<Result<Vec<Override>, _>>()?;
+        let sweep = Sweep::load(&args.file, &overrides, args.seeds)?;
+        if sweep.candidates.is_some() && ranks.count() > 1 {
+            return Err(CliError::Usage(format!(
+                "a private selection is one process's, which keeps its secrets, and not that of \
+                 {} ranks",
+                ranks.count()
+            )));
+        }
+        let out = match &args.out {
+            Some(out) => out.clone(),
+            None => Path::new("sweeps").join(&sweep.name),
+        };
+        let results = if args.fresh || ranks.rank() > 0 {
+            Results::fresh(&out)
+        } else {
+            Results::open(&out, &sweep.fingerprint).map_err(sweep::SweepError::from)?
+        };
+        let threads = match args.threads {
+            Some(threads) => threads,
+            None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        };
+        Ok(Self {
+            sweep,
+            results,
+            folders: DataFolders::of_experiment(Some(&args.file)),
+            threads,
+        })
+    }
+
+    /// What the ranks of a sweep must have in common.
+    fn name(&self) -> String {
+        let (sweep, version) = (&self.sweep, env!("CARGO_PKG_VERSION"));
+        let cells = sweep.cells.iter().map(|cell| cell.to_json());
+        let cells: Vec<_> = cells.collect();
+        format!(
+            "{}-{version} {cells:?} {:?}",
+            sweep.fingerprint, sweep.seeds
+        )
+    }
+}
+
+fn lead(args: &Args, prepared: Prepared, ranks: &dyn Communicator) -> Result<(), CliError> {
+    let Prepared {
+        sweep,
+        mut results,
+        folders,
+        threads,
+    } = prepared;
+    let out = results.dir().to_path_buf();
+    let outcome = run_missing(&sweep, &mut results, &folders, (ranks, threads))?;
     let is_private = sweep.candidates.is_some();
     if is_private {
         results.sort().map_err(sweep::SweepError::from)?;
@@ -135,12 +204,12 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 }
 
 fn run_missing(
-    args: &Args,
     sweep: &Sweep,
     results: &mut Results,
     folders: &DataFolders,
-    stop: &AtomicBool,
+    workers: (&dyn Communicator, NonZeroUsize),
 ) -> Result<RunOutcome, CliError> {
+    let stop = stop_on_ctrl_c()?;
     let all = sweep.cells.len() * sweep.seeds.len();
     let bar = match sweep.candidates {
         None => progress_bar(all as u64, "run"),
@@ -148,10 +217,6 @@ fn run_missing(
         Some(_) => ProgressBar::new_spinner().with_message("selecting among private trials"),
     };
     let is_counted = sweep.candidates.is_none();
-    let threads = match args.threads {
-        Some(threads) => threads,
-        None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-    };
     let watch = Watch {
         stop,
         on_start: &|missing| {
@@ -172,7 +237,7 @@ fn run_missing(
             }
         },
     };
-    let outcome = sweep::execute(sweep, results, folders, threads, &watch);
+    let outcome = sweep::execute(sweep, results, folders, workers, &watch);
     bar.finish_and_clear();
     Ok(outcome?)
 }

@@ -13,6 +13,7 @@ use crate::arithmetic::Local;
 use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
+use crate::ranks::Communicator;
 use crate::release::{Admitted, Contribution, Messages, Release, ReleaseDigest, Timing};
 use crate::representation::Picture;
 use crate::task::Task;
@@ -124,13 +125,16 @@ pub trait Method: std::fmt::Debug + Send + Sync {
 }
 
 /// Where a run stores the state of its method, and the state in its last checkpoint.
+#[derive(Clone, Copy)]
 pub struct Store<'a> {
-    /// The file for the states of devices.
+    /// The file for the states of devices. All ranks use the same.
     pub device_states: &'a Path,
     /// Names the run.
     pub run: &'a str,
     /// The number of completed rounds, and the state saved in the checkpoint after them.
-    pub checkpoint: Option<(u32, Saved)>,
+    pub checkpoint: Option<(u32, &'a Saved)>,
+    /// Whether this is another rank than the first, which has made the file.
+    pub is_follower: bool,
 }
 
 /// What the devices of a cohort are asked to do in one round.
@@ -158,9 +162,17 @@ pub trait Learner: Send + Sync {
     /// Called before a cohort trains: allocates its states and exchanges any first messages.
     /// Returns the reason for each message that was left out.
     ///
+    /// All ranks call it with the whole cohort, of which each trains a part, and afterwards know
+    /// the same.
+    ///
     /// # Errors
     /// [`StateError`] ends the run.
-    fn before(&mut self, _: &Assignment<'_>, _cohort: &[u32]) -> Result<Vec<String>, StateError> {
+    fn before(
+        &mut self,
+        _: &Assignment<'_>,
+        _cohort: &[u32],
+        _ranks: &dyn Communicator,
+    ) -> Result<Vec<String>, StateError> {
         Ok(Vec::new())
     }
 
@@ -171,7 +183,12 @@ pub trait Learner: Send + Sync {
     ///
     /// # Errors
     /// [`StateError`] ends the run.
-    fn after(&mut self, _: &Assignment<'_>, _cohort: &[u32]) -> Result<Vec<String>, StateError> {
+    fn after(
+        &mut self,
+        _: &Assignment<'_>,
+        _cohort: &[u32],
+        _ranks: &dyn Communicator,
+    ) -> Result<Vec<String>, StateError> {
         Ok(Vec::new())
     }
 

@@ -25,9 +25,9 @@ use super::supervised::{Models, Supervised, refuse_keys_of_averaging};
 use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
 use crate::config::check::{ExperimentError, at_least_one, contradiction};
 use crate::config::simulation::ArithmeticName;
-use crate::data::dataset::DatasetView;
-use crate::data::dataset::DeviceBuffer;
+use crate::data::dataset::{DatasetView, DeviceBuffer};
 use crate::data::federation::Federation;
+use crate::ranks::{Communicator, gather_parts};
 use crate::release::{Contribution, Timing};
 use crate::task::Task;
 use states::States;
@@ -218,16 +218,21 @@ fn states_in(length: usize, store: Option<Store<'_>>) -> Result<States, StateErr
     let Some(store) = store else {
         return States::temporary(length);
     };
-    let path = store.device_states;
-    match store.checkpoint {
-        None => States::create(path, length, store.run),
+    let (path, run) = (store.device_states, store.run);
+    let checkpoint = match store.checkpoint {
+        None => None,
         Some((round, saved)) => {
             let digest = saved.entries.get(STATES).map(|digest| digest.parse());
             let digest = digest.transpose().map_err(|_| StateError::Checkpoint {
                 reason: format!("`{STATES}` is no number"),
             })?;
-            States::open(path, length, store.run, (round, digest))
+            Some((round, digest))
         }
+    };
+    match checkpoint {
+        _ if store.is_follower => States::follow(path, length, run, checkpoint),
+        None => States::create(path, length, run),
+        Some(checkpoint) => States::open(path, length, run, checkpoint),
     }
 }
 
@@ -242,7 +247,12 @@ struct PersonalLearner<'a, P> {
 }
 
 impl<P: Personal> Learner for PersonalLearner<'_, P> {
-    fn before(&mut self, _: &Assignment<'_>, cohort: &[u32]) -> Result<Vec<String>, StateError> {
+    fn before(
+        &mut self,
+        _: &Assignment<'_>,
+        cohort: &[u32],
+        _: &dyn Communicator,
+    ) -> Result<Vec<String>, StateError> {
         self.states.reserve(cohort)?;
         Ok(Vec::new())
     }
@@ -257,11 +267,19 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
         })
     }
 
-    fn after(&mut self, _: &Assignment<'_>, _: &[u32]) -> Result<Vec<String>, StateError> {
-        match self.states.failure() {
+    fn after(
+        &mut self,
+        assignment: &Assignment<'_>,
+        cohort: &[u32],
+        ranks: &dyn Communicator,
+    ) -> Result<Vec<String>, StateError> {
+        let kept = match self.states.failure() {
             Some(failure) => Err(failure),
-            None => Ok(Vec::new()),
-        }
+            None => Ok(self.states.kept(assignment.round, cohort)),
+        };
+        let kept = gather_parts(ranks, kept)?;
+        self.states.learn(assignment.round, &kept);
+        Ok(Vec::new())
     }
 
     fn evaluate(&self, view: &View<'_>) -> Result<Figures, EvaluationError> {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 pub use safetensors::tensor::Dtype;
 
+use crate::ranks::RankError;
+
 /// What a checkpoint holds of a method's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
@@ -56,6 +58,9 @@ pub enum StateError {
         /// What differs.
         reason: String,
     },
+    /// Another rank cannot go on.
+    #[error(transparent)]
+    Rank(#[from] RankError),
 }
 
 impl StateError {
@@ -65,6 +70,7 @@ impl StateError {
         match self {
             Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
             Self::Damaged { .. } | Self::Foreign { .. } | Self::Checkpoint { .. } => true,
+            Self::Rank(_) => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Each message is a release by itself, on its own grid; it is public when [`Messages::send`]
 //! returns. Nothing is summed before the noise, so that the server need not be trusted.
 
+use serde::{Deserialize, Serialize};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, StreamId};
@@ -25,7 +26,7 @@ pub struct Messages {
 }
 
 /// A message as it was sent: with its noise, public.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     integers: Vec<i64>,
 }

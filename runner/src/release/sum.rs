@@ -5,6 +5,7 @@ use smolfed_core::stream::Root;
 use super::admission::Admitted;
 use super::received::ReceivedUpdate;
 use super::settings::Release;
+use crate::ranks::Communicator;
 
 /// The exact sum of a cohort's updates, one integer per parameter. It is private until the noise is
 /// added: it has no getter, and its `Debug` prints only the length.
@@ -58,6 +59,24 @@ impl PrivateSum {
             *sum += q;
         }
         self.bits += part.bits;
+    }
+
+    /// Adds up the sums of all ranks, exactly: rank 0 has that of the whole cohort, still private,
+    /// and the others have nothing that is of use. So there is one process that adds the server's
+    /// noise, once, and what two ranks release cannot differ: only rank 0 releases.
+    ///
+    /// The bits travel as one more entry.
+    pub fn reduce(&mut self, ranks: &dyn Communicator) {
+        if ranks.count() == 1 {
+            return;
+        }
+        self.integers.push(self.bits);
+        ranks.sum(&mut self.integers);
+        self.bits = self.integers.pop().unwrap_or(0);
+        if ranks.rank() > 0 {
+            self.integers.fill(0);
+            self.bits = 0;
+        }
     }
 
     /// Adds what a real device sent. With noise of the device's own the values may wrap around, as

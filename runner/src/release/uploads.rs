@@ -1,6 +1,7 @@
 //! From local training to the exact sum of the updates: each is weighted, quantised and checked,
 //! and under local trust the device adds its own noise.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_core::bit::clip_bit;
 use smolfed_core::lanes;
 use smolfed_core::noise::DiscreteGaussian;
@@ -19,10 +20,10 @@ use super::sum::PrivateSum;
 use super::weight;
 
 /// The outcome of one device of the cohort.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It trained; the report describes private data and exists in simulations only.
-    Trained(TrainReport),
+    Trained(#[serde(with = "Reported")] TrainReport),
     /// It could not train: a zero update.
     LeftOut {
         /// Why, in a sentence.
@@ -39,6 +40,31 @@ impl Outcome {
     #[must_use]
     pub const fn is_trained(&self) -> bool {
         matches!(self, Self::Trained(_))
+    }
+}
+
+/// How ranks tell each other of training. Floats travel as their bits: JSON knows no infinity.
+struct Reported;
+
+impl Reported {
+    fn serialize<S: Serializer>(report: &TrainReport, to: S) -> Result<S::Ok, S::Error> {
+        let counts = [report.steps, report.clipped_steps, report.clipping_chances];
+        let floats = [report.first_loss, report.last_loss, report.norm];
+        (counts, floats.map(f32::to_bits)).serialize(to)
+    }
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TrainReport, D::Error> {
+        let (counts, bits) = <([u32; 3], [u32; 3])>::deserialize(from)?;
+        let [steps, clipped_steps, clipping_chances] = counts;
+        let [first_loss, last_loss, norm] = bits.map(f32::from_bits);
+        Ok(TrainReport {
+            steps,
+            clipped_steps,
+            clipping_chances,
+            first_loss,
+            last_loss,
+            norm,
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use smolfed_core::stream::Root;
 
 use super::attendance::Attendance;
 use crate::fleet::keys::KeysError;
-use crate::method::contract::{Assignment, Learner};
+use crate::method::contract::{Assignment, Learner, Store};
 use crate::method::state::StateError;
 use crate::release::{Outcome, PrivateSum};
 use crate::run::error::RunDirError;
@@ -34,6 +34,24 @@ pub struct CohortSum {
 /// Where devices are. With every source, a device that was drawn but has no update contributes zero
 /// to the sum and changes nothing else.
 pub trait Source {
+    /// Called once, before the first round of a session, with the stored state from which the run
+    /// begins or goes on; `None` for a run that leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the run cannot take place.
+    fn begin(&mut self, _: Option<&Store<'_>>) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    /// Called before the checkpoint after `rounds` rounds is written: what devices keep elsewhere
+    /// is on the disk when this returns, and is not overwritten before the next checkpoint.
+    ///
+    /// # Errors
+    /// [`SourceError`]: the checkpoint must not be written.
+    fn before_checkpoint(&mut self, _rounds: u32) -> Result<(), SourceError> {
+        Ok(())
+    }
+
     /// The cohort of a round, drawn by the accounted sampling scheme or by a timetable. `None` if
     /// the round was already charged in the ledger but interrupted: its random streams may have
     /// been used and must not be used for another sum.

@@ -13,7 +13,8 @@ use super::contract::{CohortSum, Draw, Source, SourceError};
 use crate::data::federation::Federation;
 use crate::method::contract::{Assignment, Learner};
 use crate::method::state::StateError;
-use crate::release::{PrivateSum, Uploads};
+use crate::ranks::{Alone, Communicator, gather_parts, part};
+use crate::release::{Outcome, PrivateSum, Uploads};
 
 /// Devices that train in this process.
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +56,52 @@ pub fn train_cohort(
     federation: &Federation,
     cohort: &[u32],
 ) -> Result<CohortSum, StateError> {
-    let mut left_out_messages = learner.before(assignment, cohort)?;
+    train_part(&Alone, assignment, learner, federation, cohort)
+}
+
+/// The same over several ranks, all of which call it with the same cohort: each trains its part,
+/// on the threads of its pool. Outcomes are those of the cohort on all of them; the sum is rank
+/// 0's.
+///
+/// # Errors
+/// As [`train_cohort`], and if another rank fails: then all do.
+pub fn train_part(
+    ranks: &dyn Communicator,
+    assignment: &Assignment<'_>,
+    learner: &mut dyn Learner,
+    federation: &Federation,
+    cohort: &[u32],
+) -> Result<CohortSum, StateError> {
+    let before = learner.before(assignment, cohort, ranks);
+    let devices = part(ranks, cohort, |device| federation.sample_count(device));
+    // A rank that failed has nothing to train, and says so where the others wait for it.
+    let devices = if before.is_ok() { devices } else { &[] };
+    let (mut sum, outcomes) = train_here(assignment, learner, federation, devices);
+    let mut left_out_messages = Vec::new();
+    let outcomes = gather_parts(
+        ranks,
+        before.map(|reasons| {
+            left_out_messages = reasons;
+            outcomes
+        }),
+    )?;
+    sum.reduce(ranks);
+    left_out_messages.extend(learner.after(assignment, cohort, ranks)?);
+    Ok(CohortSum {
+        sum,
+        outcomes,
+        left_out_messages,
+    })
+}
+
+/// Has devices train on the threads of this process.
+fn train_here(
+    assignment: &Assignment<'_>,
+    learner: &dyn Learner,
+    federation: &Federation,
+    devices: &[u32],
+) -> (PrivateSum, Vec<Outcome>) {
     let length = assignment.global.len();
-    let trained = &*learner;
     let train = |devices: &[u32]| {
         let Assignment {
             release,
@@ -67,7 +111,7 @@ pub fn train_cohort(
             ..
         } = assignment;
         let mut uploads = Uploads::new(release, root, *number, length).admitting(admitted);
-        let mut trainer = trained.trainer(assignment);
+        let mut trainer = learner.trainer(assignment);
         let train = |device: &u32| {
             let samples = federation.sample_count(*device);
             let outcome = uploads.device(*device, samples, |contribution| {
@@ -83,23 +127,18 @@ pub fn train_cohort(
         (uploads.into_sum(), outcomes)
     };
     // Four pieces a thread even out devices of different size without a sum for each device.
-    let piece = cohort
+    let piece = devices
         .len()
         .div_ceil(4 * rayon::current_num_threads())
         .max(1);
-    let pieces: Vec<_> = cohort.par_chunks(piece).map(train).collect();
+    let pieces: Vec<_> = devices.par_chunks(piece).map(train).collect();
     let mut sum = PrivateSum::zero(length);
-    let mut outcomes = Vec::with_capacity(cohort.len());
+    let mut outcomes = Vec::with_capacity(devices.len());
     for (part, of_part) in pieces {
         sum.absorb(&part);
         outcomes.extend(of_part);
     }
-    left_out_messages.extend(learner.after(assignment, cohort)?);
-    Ok(CohortSum {
-        sum,
-        outcomes,
-        left_out_messages,
-    })
+    (sum, outcomes)
 }
 
 #[cfg(test)]

@@ -51,6 +51,18 @@ impl<'a> Federations<'a> {
         Ok(number)
     }
 
+    /// A run that was announced is another rank's; the last such run takes the federation away.
+    pub(super) fn skip(&self, number: usize) {
+        let Some(entry) = self.entries.get(number) else {
+            return;
+        };
+        let mut state = entry.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting = state.waiting.saturating_sub(1);
+        if state.waiting == 0 {
+            state.federation = None;
+        }
+    }
+
     /// The federation of a run that was announced; the last such run takes it away with it.
     pub(super) fn take(&self, number: usize) -> Result<Arc<Federation>, SweepError> {
         let entry = &self.entries[number];
@@ -103,5 +115,16 @@ mod tests {
             "the last run has it to itself"
         );
         assert_eq!(federations.take(2).unwrap().device_count(), 9);
+
+        for _ in 0..2 {
+            federations.announce(&mut config(3, "rounds=3")).unwrap();
+        }
+        let only = federations.take(3).unwrap();
+        federations.skip(3);
+        assert_eq!(
+            Arc::strong_count(&only),
+            1,
+            "the other run is done elsewhere"
+        );
     }
 }

@@ -115,7 +115,7 @@ impl Cell {
     }
 
     /// The settings as they stand in `results.jsonl`; a key that is set twice has its last value.
-    pub(super) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
+    pub(crate) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         let pair = |(key, value): &(String, Value)| {
             let value = serde_json::to_value(value).unwrap_or(serde_json::Value::Null);
             (key.clone(), value)

@@ -1,12 +1,15 @@
 //! The runs of a sweep in parallel: each worker does one run at a time.
 //!
 //! A run is the same on any number of threads, so that workers only change how long a sweep takes.
-//! Runs that share data follow each other: few federations are in memory at a time.
+//! Runs that share data follow each other: few federations are in memory at a time. Over several
+//! ranks, rank 0 deals the runs ([`super::execution`]).
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
 
 use super::SweepError;
 use super::federations::Federations;
@@ -15,10 +18,9 @@ use super::private::{secret, select};
 use super::results::{Results, RunRecord};
 use super::single::train;
 use crate::config::Config;
-use crate::data::DataFolders;
 
 /// One run: a cell by its number, and a seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// Index into [`Sweep::cells`].
     pub cell: usize,
@@ -27,7 +29,7 @@ pub struct Run {
 }
 
 /// A run that has no result: its settings cannot be met, or it broke down.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// Which run.
     pub run: Run,
@@ -55,10 +57,10 @@ pub struct Watch<'a> {
 }
 
 /// A run with its parsed configuration and its data.
-struct Job {
-    run: Run,
+pub(super) struct Job {
+    pub(super) run: Run,
     work: Work,
-    federation: usize,
+    pub(super) federation: usize,
 }
 
 /// What a run is.
@@ -69,103 +71,141 @@ enum Work {
     Select(Vec<Config>, PathBuf),
 }
 
-/// Does every run of `sweep` that `results` does not hold, on so many threads.
-///
-/// # Errors
-/// [`SweepError::Data`] if data cannot be read, [`SweepError::Files`] if a result cannot be
-/// written; what was done until then is in `results`. A run that cannot be done is no error.
-pub fn execute(
+/// What came of a run.
+pub(super) type Done = Result<RunRecord, Refusal>;
+
+/// The runs without a result.
+pub(super) fn missing(sweep: &Sweep, results: &Results) -> Result<Vec<Run>, SweepError> {
+    let mut runs = Vec::new();
+    for &seed in &sweep.seeds {
+        for (index, cell) in sweep.cells.iter().enumerate() {
+            if results.get(cell, seed).is_none() {
+                runs.push(Run { cell: index, seed });
+            } else if sweep.candidates.is_some() {
+                // A kill may have come between the result and this.
+                secret::forget(&results.dir().join(sweep.chosen_name(index, seed)))?;
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// What is to be done for these runs, those on the same data together.
+pub(super) fn jobs(
     sweep: &Sweep,
-    results: &mut Results,
-    folders: &DataFolders,
+    runs: &[Run],
+    out: &Path,
+    federations: &mut Federations<'_>,
+) -> Result<Vec<Job>, SweepError> {
+    let mut jobs = Vec::new();
+    for run in runs {
+        let Some(cell) = sweep.cells.get(run.cell) else {
+            continue;
+        };
+        let mut config = sweep.config(cell, run.seed)?;
+        let federation = federations.announce(&mut config)?;
+        let work = match &sweep.candidates {
+            None => Work::Single(Box::new(config)),
+            Some(candidates) => {
+                let candidate = |candidate| -> Result<Config, SweepError> {
+                    let data = config.data.clone();
+                    let candidate = sweep.candidate(cell, candidate, run.seed)?;
+                    Ok(Config { data, ..candidate })
+                };
+                let candidates = candidates.iter().map(candidate);
+                let out = out.join(sweep.chosen_name(run.cell, run.seed));
+                Work::Select(candidates.collect::<Result<_, _>>()?, out)
+            }
+        };
+        jobs.push(Job {
+            run: *run,
+            work,
+            federation,
+        });
+    }
+    jobs.sort_by_key(|job| job.federation);
+    Ok(jobs)
+}
+
+/// Who gives workers their runs.
+pub(super) trait Dealer: Sync {
+    /// The number of the next run, for a worker that is done with another or has begun; `None` if
+    /// there is none.
+    ///
+    /// # Errors
+    /// [`SweepError`] if what was done cannot be kept.
+    fn next(&self, done: Option<(usize, Done)>) -> Result<Option<usize>, SweepError>;
+
+    /// A worker cannot go on: no further run is to be begun.
+    fn stop(&self, error: &SweepError);
+}
+
+/// Has workers on so many threads take one run after the other.
+pub(super) fn work(
+    sweep: &Sweep,
+    jobs: &[Job],
+    federations: &Federations<'_>,
+    dealer: &dyn Dealer,
     threads: NonZeroUsize,
-    watch: &Watch<'_>,
-) -> Result<RunOutcome, SweepError> {
-    let mut federations = Federations::new(folders);
-    let jobs = jobs(sweep, results, &mut federations)?;
-    (watch.on_start)(jobs.len());
+) -> Result<(), SweepError> {
     let workers = threads.get().min(jobs.len());
-    let queue = Queue {
-        sweep,
-        jobs: &jobs,
-        federations: &federations,
-        next: AtomicUsize::new(0),
-        has_failed: AtomicBool::new(false),
-        outcome: Mutex::new(Outcome {
-            results,
-            refusals: Vec::new(),
-        }),
-        watch,
-    };
     // All threads are in use even when there are fewer runs than threads.
     let share = threads.get() / workers.max(1);
+    let worker = || {
+        let mut done = None;
+        let pool = pool(share)?;
+        while let Some(number) = dealer.next(done.take())? {
+            let Some(job) = jobs.get(number) else {
+                break;
+            };
+            done = Some((number, pool.install(|| train_job(sweep, job, federations))?));
+        }
+        Ok(())
+    };
+    let worker = || worker().inspect_err(|error| dealer.stop(error));
     std::thread::scope(|scope| {
-        let started: Vec<_> = (0..workers)
-            .map(|_| scope.spawn(|| queue.work(share)))
-            .collect();
+        let started: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
         started
             .into_iter()
             .try_for_each(|worker| match worker.join() {
                 Ok(result) => result,
                 Err(panic) => std::panic::resume_unwind(panic),
             })
-    })?;
-    let done = queue.next.load(Ordering::Relaxed).min(jobs.len());
-    let outcome = queue.outcome.into_inner();
-    let mut refusals = outcome.unwrap_or_else(PoisonError::into_inner).refusals;
-    refusals.sort_by_key(|refusal: &Refusal| (refusal.run.cell, refusal.run.seed));
-    Ok(RunOutcome {
-        refusals,
-        left: jobs.len() - done,
     })
 }
 
-/// The runs that are missing, those on the same data together.
-fn jobs(
-    sweep: &Sweep,
-    results: &Results,
-    federations: &mut Federations<'_>,
-) -> Result<Vec<Job>, SweepError> {
-    let mut jobs = Vec::new();
-    for &seed in &sweep.seeds {
-        for (index, cell) in sweep.cells.iter().enumerate() {
-            let out = || results.dir().join(sweep.chosen_name(index, seed));
-            if results.get(cell, seed).is_some() {
-                // A kill may have come between the result and this.
-                if sweep.candidates.is_some() {
-                    secret::forget(&out())?;
-                }
-            } else {
-                let mut config = sweep.config(cell, seed)?;
-                let federation = federations.announce(&mut config)?;
-                let run = Run { cell: index, seed };
-                let work = match &sweep.candidates {
-                    None => Work::Single(Box::new(config)),
-                    Some(candidates) => {
-                        let candidate = |candidate| -> Result<Config, SweepError> {
-                            let data = config.data.clone();
-                            let candidate = sweep.candidate(cell, candidate, seed)?;
-                            Ok(Config { data, ..candidate })
-                        };
-                        let candidates = candidates.iter().map(candidate);
-                        Work::Select(candidates.collect::<Result<_, _>>()?, out())
-                    }
-                };
-                jobs.push(Job {
-                    run,
-                    work,
-                    federation,
-                });
-            }
-        }
-    }
-    jobs.sort_by_key(|job| job.federation);
-    Ok(jobs)
+fn pool(threads: usize) -> Result<rayon::ThreadPool, SweepError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| SweepError::Threads {
+        threads,
+        reason: error.to_string(),
+    })
 }
 
-/// What the workers share.
-struct Queue<'a, 'b> {
-    sweep: &'a Sweep,
+/// Does one job.
+fn train_job(sweep: &Sweep, job: &Job, federations: &Federations<'_>) -> Result<Done, SweepError> {
+    let federation = federations.take(job.federation)?;
+    let trained = match &job.work {
+        Work::Single(config) => train(config, &federation),
+        Work::Select(candidates, out) => select(candidates, &federation, out),
+    };
+    let refusal = |reason| Refusal {
+        run: job.run,
+        reason,
+    };
+    Ok(trained.map_err(refusal).map(|trained| RunRecord {
+        experiment: sweep.fingerprint.clone(),
+        settings: sweep.cells[job.run.cell].to_json(),
+        seed: job.run.seed,
+        devices: federation.device_count(),
+        evaluations: trained.evaluations,
+        privacy: trained.privacy,
+        seconds: trained.seconds,
+    }))
+}
+
+/// Where all runs of a sweep come from, and their results go.
+pub(super) struct Desk<'a, 'b> {
     jobs: &'a [Job],
     federations: &'a Federations<'a>,
     next: AtomicUsize,
@@ -180,61 +220,85 @@ struct Outcome<'a> {
     refusals: Vec<Refusal>,
 }
 
-impl Queue<'_, '_> {
-    /// Takes one job after the other; inside a run, works on `threads` threads.
-    fn work(&self, threads: usize) -> Result<(), SweepError> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|error| SweepError::Threads {
-                threads,
-                reason: error.to_string(),
-            })?;
-        let may_go_on =
-            || !self.watch.stop.load(Ordering::Relaxed) && !self.has_failed.load(Ordering::Relaxed);
-        while may_go_on() {
-            let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                break;
-            };
-            let result = pool.install(|| self.finish(job));
-            if result.is_err() {
-                self.has_failed.store(true, Ordering::Relaxed);
-                return result;
-            }
-            (self.watch.on_run)();
+impl<'a, 'b> Desk<'a, 'b> {
+    /// Before the first run.
+    pub(super) fn new(
+        jobs: &'a [Job],
+        federations: &'a Federations<'a>,
+        results: &'b mut Results,
+        watch: &'a Watch<'a>,
+    ) -> Self {
+        Self {
+            jobs,
+            federations,
+            next: AtomicUsize::new(0),
+            has_failed: AtomicBool::new(false),
+            outcome: Mutex::new(Outcome {
+                results,
+                refusals: Vec::new(),
+            }),
+            watch,
         }
-        Ok(())
     }
 
-    /// Does one job and writes down what came of it.
-    fn finish(&self, job: &Job) -> Result<(), SweepError> {
-        let federation = self.federations.take(job.federation)?;
-        let trained = match &job.work {
-            Work::Single(config) => train(config, &federation),
-            Work::Select(candidates, out) => select(candidates, &federation, out),
-        };
+    /// What came of the runs, after the last.
+    pub(super) fn outcome(self) -> RunOutcome {
+        let done = self.next.load(Ordering::Relaxed).min(self.jobs.len());
+        let outcome = self.outcome.into_inner();
+        let mut refusals = outcome.unwrap_or_else(PoisonError::into_inner).refusals;
+        refusals.sort_by_key(|refusal: &Refusal| (refusal.run.cell, refusal.run.seed));
+        RunOutcome {
+            refusals,
+            left: self.jobs.len() - done,
+        }
+    }
+
+    /// The same for a worker of another rank, which has the data of the run.
+    pub(super) fn next_elsewhere(
+        &self,
+        done: Option<(usize, Done)>,
+    ) -> Result<Option<usize>, SweepError> {
+        let next = self.next(done)?;
+        if let Some(job) = next.and_then(|number| self.jobs.get(number)) {
+            self.federations.skip(job.federation);
+        }
+        Ok(next)
+    }
+
+    /// Writes down what came of a job.
+    fn keep(&self, number: usize, done: Done) -> Result<(), SweepError> {
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-        match trained {
-            Err(reason) => outcome.refusals.push(Refusal {
-                run: job.run,
-                reason,
-            }),
-            Ok(trained) => {
-                outcome.results.add(RunRecord {
-                    experiment: self.sweep.fingerprint.clone(),
-                    settings: self.sweep.cells[job.run.cell].to_json(),
-                    seed: job.run.seed,
-                    devices: federation.device_count(),
-                    evaluations: trained.evaluations,
-                    privacy: trained.privacy,
-                    seconds: trained.seconds,
-                })?;
-                if let Work::Select(_, out) = &job.work {
+        match done {
+            Err(refusal) => outcome.refusals.push(refusal),
+            Ok(record) => {
+                outcome.results.add(record)?;
+                let job = self.jobs.get(number);
+                if let Some(Work::Select(_, out)) = job.map(|job| &job.work) {
                     secret::forget(out)?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+impl Dealer for Desk<'_, '_> {
+    fn next(&self, done: Option<(usize, Done)>) -> Result<Option<usize>, SweepError> {
+        if let Some((number, done)) = done {
+            self.keep(number, done)?;
+            (self.watch.on_run)();
+        }
+        let is_over =
+            self.watch.stop.load(Ordering::Relaxed) || self.has_failed.load(Ordering::Relaxed);
+        if is_over {
+            return Ok(None);
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        Ok((number < self.jobs.len()).then_some(number))
+    }
+
+    fn stop(&self, _: &SweepError) {
+        self.has_failed.store(true, Ordering::Relaxed);
     }
 }
 

@@ -20,7 +20,8 @@ use crate::method::contract::{
 };
 use crate::method::state::{Saved, StateError};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
-use crate::release::{Contribution, Messages, ReleaseDigest};
+use crate::ranks::{Communicator, gather_parts, part};
+use crate::release::{Contribution, Message, Messages, ReleaseDigest};
 use crate::source::sampling::draw_senders;
 use crate::task::Task;
 
@@ -115,7 +116,7 @@ impl Method for Contrastive {
         let saved = store.and_then(|store| store.checkpoint);
         let matrices = match saved {
             None => Matrices::new(width),
-            Some((_, saved)) => Matrices::restored(width, &saved)?,
+            Some((_, saved)) => Matrices::restored(width, saved)?,
         };
         Ok(Box::new(ContrastiveLearner::new(
             self, federation, matrices,
@@ -208,7 +209,8 @@ impl<'a> ContrastiveLearner<'a> {
         assignment: &Assignment<'_>,
         cohort: &[u32],
         time: ExchangeTime,
-    ) -> Vec<String> {
+        ranks: &dyn Communicator,
+    ) -> Result<Vec<String>, StateError> {
         let sharing = self.settings().sharing.as_ref();
         let is_due = |sharing: &&Sharing| {
             sharing.exchange == time && sharing.schedule.is_in(assignment.round)
@@ -216,30 +218,37 @@ impl<'a> ContrastiveLearner<'a> {
         match sharing.filter(is_due) {
             Some(sharing) => {
                 let senders = self.senders(sharing, assignment, cohort);
-                let left_out = self.collect(sharing, &senders, assignment);
+                let left_out = self.collect(sharing, &senders, assignment, ranks);
                 self.sent = senders;
                 left_out
             }
-            None => Vec::new(),
+            None => Ok(Vec::new()),
         }
     }
 
+    /// Each rank has its part of the senders compute their matrices, and all ranks keep all of
+    /// them, which are public: they carry the noise of their devices.
     fn collect(
         &mut self,
         sharing: &Sharing,
         senders: &[u32],
         assignment: &Assignment<'_>,
-    ) -> Vec<String> {
-        let sums: Vec<_> = senders
+        ranks: &dyn Communicator,
+    ) -> Result<Vec<String>, StateError> {
+        let samples = |device| self.federation.sample_count(device);
+        let sums: Vec<(usize, Result<Message, String>)> = part(ranks, senders, samples)
             .par_iter()
             .map_init(
                 || (Buffers::new(self.settings(), 0), DeviceBuffer::default()),
                 |(buffers, buffer), device| {
                     let round = self.round(assignment, *device, buffer);
-                    (round.samples.len(), round.matrix(sharing, buffers))
+                    let matrix = round.matrix(sharing, buffers);
+                    let matrix = matrix.map_err(|error| error.to_string());
+                    (round.samples.len(), matrix)
                 },
             )
             .collect();
+        let sums = gather_parts(ranks, Ok::<_, StateError>(sums))?;
         let mut left_out = Vec::new();
         for (device, (samples, sum)) in senders.iter().zip(sums) {
             let samples = u32::try_from(samples).unwrap_or(u32::MAX);
@@ -252,7 +261,7 @@ impl<'a> ContrastiveLearner<'a> {
                 }
             }
         }
-        left_out
+        Ok(left_out)
     }
 
     /// A device in a round.
@@ -291,9 +300,10 @@ impl Learner for ContrastiveLearner<'_> {
         &mut self,
         assignment: &Assignment<'_>,
         cohort: &[u32],
+        ranks: &dyn Communicator,
     ) -> Result<Vec<String>, StateError> {
         self.sent.clear();
-        let left_out = self.exchange(assignment, cohort, ExchangeTime::BeforeTraining);
+        let left_out = self.exchange(assignment, cohort, ExchangeTime::BeforeTraining, ranks)?;
         let sharing = self.settings().sharing.as_ref();
         self.total = sharing.map(|sharing| self.matrices.total(&sharing.messages.grid));
         Ok(left_out)
@@ -315,8 +325,9 @@ impl Learner for ContrastiveLearner<'_> {
         &mut self,
         assignment: &Assignment<'_>,
         cohort: &[u32],
+        ranks: &dyn Communicator,
     ) -> Result<Vec<String>, StateError> {
-        Ok(self.exchange(assignment, cohort, ExchangeTime::WithUpdate))
+        self.exchange(assignment, cohort, ExchangeTime::WithUpdate, ranks)
     }
 
     fn evaluate(&self, view: &View<'_>) -> Result<Figures, EvaluationError> {

@@ -15,6 +15,11 @@
 //! nothing was written. A checkpoint has a digest of the states that belong to it: older ones, of a
 //! backup or of another directory, would make a resumed run release other updates under the noise
 //! of rounds that were released before, and are refused.
+//!
+//! **Over several ranks** all of them use one file, on a folder that they share. Rank 0 writes its
+//! header, its size and the head of each row; the others write slots of devices that they trained,
+//! and tell all ranks what stands in them ([`Kept`]). A rank whose file system shows it what a slot
+//! was before, as a network file system may, finds another CRC-32 than it was told, and stops.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -22,6 +27,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
 
 use crate::method::state::StateError;
 
@@ -41,7 +48,17 @@ pub struct States {
     rows: HashMap<u32, Row>,
     /// Rounds that the last checkpoint counts on.
     committed: u32,
+    /// Whether another rank writes everything but the slots.
+    is_follower: bool,
     failure: Mutex<Option<StateError>>,
+}
+
+/// What a device kept after a round, for other ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    device: u32,
+    /// The CRC-32 of the slot.
+    check: u32,
 }
 
 /// Where a device's state is.
@@ -56,6 +73,13 @@ struct Row {
 struct Slot {
     round: AtomicU32,
     check: AtomicU32,
+}
+
+impl Slot {
+    fn store(&self, round: u32, check: u32) {
+        self.check.store(check, Ordering::Relaxed);
+        self.round.store(round, Ordering::Relaxed);
+    }
 }
 
 impl Row {
@@ -104,15 +128,27 @@ impl States {
     }
 
     fn begin(file: File, path: PathBuf, length: usize, name: &str) -> Result<Self, StateError> {
-        let states = Self {
-            file,
-            path,
-            length,
-            rows: HashMap::new(),
-            committed: 0,
-            failure: Mutex::new(None),
-        };
+        let states = Self::of(file, path, length);
         states.write_header(name)?;
+        Ok(states)
+    }
+
+    /// The file that rank 0 has created or opened for the run `name`, on another rank, with what
+    /// the checkpoint knows if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn follow(
+        path: &Path,
+        length: usize,
+        name: &str,
+        checkpoint: Option<(u32, Option<u32>)>,
+    ) -> Result<Self, StateError> {
+        let mut states = Self::read_write(path, length)?;
+        states.is_follower = true;
+        // Before the first checkpoint there are no rows.
+        let (rounds, digest) = checkpoint.unwrap_or((0, Some(states.digest())));
+        states.read_all(name, rounds, digest)?;
         Ok(states)
     }
 
@@ -128,30 +164,52 @@ impl States {
         name: &str,
         (rounds, digest): (u32, Option<u32>),
     ) -> Result<Self, StateError> {
+        let mut states = Self::read_write(path, length)?;
+        let count = states.read_all(name, rounds, digest)?;
+        // Rows of devices that the checkpoint does not know: new ones are empty.
+        let size = HEADER + u64::from(count) * states.stride();
+        states.resize(size)?;
+        Ok(states)
+    }
+
+    /// A file that is there, of which nothing is known yet.
+    fn read_write(path: &Path, length: usize) -> Result<Self, StateError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .open(path)
             .map_err(|source| io(path, source))?;
-        let mut states = Self {
+        Ok(Self::of(file, path.to_path_buf(), length))
+    }
+
+    fn of(file: File, path: PathBuf, length: usize) -> Self {
+        Self {
             file,
-            path: path.to_path_buf(),
+            path,
             length,
             rows: HashMap::new(),
-            committed: rounds,
+            committed: 0,
+            is_follower: false,
             failure: Mutex::new(None),
-        };
-        let count = states.read_header(name)?;
+        }
+    }
+
+    /// Reads what the checkpoint after `rounds` rounds knows; gives the number of rows.
+    fn read_all(
+        &mut self,
+        name: &str,
+        rounds: u32,
+        digest: Option<u32>,
+    ) -> Result<u32, StateError> {
+        self.committed = rounds;
+        let count = self.read_header(name)?;
         for index in 0..count {
-            states.read_row(index)?;
+            self.read_row(index)?;
         }
-        if digest != Some(states.digest()) {
-            return Err(states.damaged("they are not those that the checkpoint was made with"));
+        if digest != Some(self.digest()) {
+            return Err(self.damaged("they are not those that the checkpoint was made with"));
         }
-        // Rows of devices that the checkpoint does not know: new ones are empty.
-        let size = HEADER + u64::from(count) * states.stride();
-        states.resize(size)?;
-        Ok(states)
+        Ok(count)
     }
 
     /// A number for the newest states of all devices.
@@ -237,8 +295,7 @@ impl States {
             let (round, check, values) = self.read_slot(&row, number)?;
             // What was written after the checkpoint is forgotten, and so is what a crash tore then.
             if round <= self.committed && check == crc(device, round, &values) {
-                slot.round.store(round, Ordering::Relaxed);
-                slot.check.store(check, Ordering::Relaxed);
+                slot.store(round, check);
             }
         }
         self.rows.insert(device, row);
@@ -255,16 +312,21 @@ impl States {
                 continue;
             }
             let index = self.rows.len() as u32;
-            let bytes = device.to_le_bytes();
-            let head = [bytes, crc32fast::hash(&bytes).to_le_bytes()].concat();
-            self.write_at(&head, self.start(index))?;
+            if !self.is_follower {
+                let bytes = device.to_le_bytes();
+                let head = [bytes, crc32fast::hash(&bytes).to_le_bytes()].concat();
+                self.write_at(&head, self.start(index))?;
+            }
             let row = Row {
                 index,
                 slots: Default::default(),
             };
             self.rows.insert(device, row);
         }
-        self.resize(HEADER + self.rows.len() as u64 * self.stride())
+        match self.is_follower {
+            true => Ok(()),
+            false => self.resize(HEADER + self.rows.len() as u64 * self.stride()),
+        }
     }
 
     /// A device's state; `None` if it was never selected.
@@ -280,7 +342,9 @@ impl States {
             return Ok(None);
         };
         let (round, check, values) = self.read_slot(row, slot)?;
-        if check != crc(device, round, &values) || round != row.rounds()[slot] {
+        let known = row.slots[slot].check.load(Ordering::Relaxed);
+        let is_known = round == row.rounds()[slot] && check == known;
+        if !is_known || check != crc(device, round, &values) {
             return Err(self.damaged(&format!("the state of device {device}")));
         }
         let (values, _) = values.as_chunks();
@@ -312,11 +376,36 @@ impl States {
         let check = crc(device, round, &values);
         let bytes = [&round.to_le_bytes()[..], &check.to_le_bytes(), &values].concat();
         match self.write_at(&bytes, self.slot(row.index, number)) {
-            Ok(()) => {
-                row.slots[number].check.store(check, Ordering::Relaxed);
-                row.slots[number].round.store(round, Ordering::Relaxed);
-            }
+            Ok(()) => row.slots[number].store(round, check),
             Err(error) => self.note(error),
+        }
+    }
+
+    /// What these devices kept after `round`, as far as this rank knows.
+    #[must_use]
+    pub fn kept(&self, round: u32, devices: &[u32]) -> Vec<Kept> {
+        let kept = |device: &u32| {
+            let row = self.rows.get(device)?;
+            let slot = &row.slots[row.newest()?];
+            (slot.round.load(Ordering::Relaxed) == round + 1).then(|| Kept {
+                device: *device,
+                check: slot.check.load(Ordering::Relaxed),
+            })
+        };
+        devices.iter().filter_map(kept).collect()
+    }
+
+    /// Knows what devices kept after `round` on other ranks, in the slots that these have written.
+    pub fn learn(&self, round: u32, kept: &[Kept]) {
+        for Kept { device, check } in kept {
+            let Some(row) = self.rows.get(device) else {
+                continue;
+            };
+            let is_known = row.rounds().contains(&(round + 1));
+            if !is_known {
+                // All ranks know the same of a row before a round, and so choose the same slot.
+                row.slots[row.to_write(self.committed)].store(round + 1, *check);
+            }
         }
     }
 
@@ -332,6 +421,9 @@ impl States {
         };
         // The rows are there before the header counts them.
         sync()?;
+        if self.is_follower {
+            return Ok(());
+        }
         self.write_header(name)?;
         sync()
     }

@@ -68,7 +68,11 @@ impl Checkpoint {
         Ok(Some(checkpoint))
     }
 
-    fn encode(&self) -> Result<Vec<u8>, String> {
+    /// The bytes of a checkpoint's file.
+    ///
+    /// # Errors
+    /// What the format does not hold.
+    pub fn encode(&self) -> Result<Vec<u8>, String> {
         let bytes = floats_to_bytes(&self.parameters);
         let view = TensorView::new(Dtype::F32, vec![self.parameters.len()], &bytes)
             .map_err(|error| error.to_string())?;

@@ -1,6 +1,9 @@
 use std::path::Path;
 
 use super::*;
+use crate::data::DataFolders;
+use crate::ranks::Alone;
+use crate::sweep::execution::execute;
 use crate::sweep::fixture::{EXPERIMENT, sweep};
 use crate::sweep::{Summaries, SweepError};
 
@@ -17,7 +20,7 @@ fn run(sweep: &Sweep, results: &mut Results, threads: usize) -> Result<RunOutcom
         sweep,
         results,
         &DataFolders::new(Vec::new()),
-        threads,
+        (&Alone, threads),
         &watch,
     )
 }
@@ -75,7 +78,14 @@ fn a_sweep_that_was_stopped_goes_on_and_ends_the_same() {
         on_run: &|| stop.store(true, Ordering::Relaxed),
     };
     let folders = DataFolders::new(Vec::new());
-    let outcome = execute(&sweep, &mut results, &folders, NonZeroUsize::MIN, &watch).unwrap();
+    let outcome = execute(
+        &sweep,
+        &mut results,
+        &folders,
+        (&Alone, NonZeroUsize::MIN),
+        &watch,
+    );
+    let outcome = outcome.unwrap();
     assert_eq!(outcome.left, 3);
     assert_eq!(records(&sweep, &results).len(), 1);
     assert_eq!(
