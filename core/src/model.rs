@@ -16,13 +16,13 @@ mod encoder;
 mod error;
 mod linear;
 mod logistic;
+mod pass;
 mod softmax;
 mod tensors;
 
-use core::ops::Range;
-
 use crate::samples::Samples;
 use affine::{Affine, Batch};
+use pass::Losses;
 
 pub use affine::BATCH_GROUP;
 pub use dim::{Const, Dim};
@@ -31,6 +31,7 @@ pub use encoder::{Activation, Encoder};
 pub use error::ModelError;
 pub use linear::Linear;
 pub use logistic::Logistic;
+pub use pass::Then;
 pub use softmax::Softmax;
 pub use tensors::Tensors;
 
@@ -114,7 +115,7 @@ pub trait Model {
     ) -> Result<f32, ModelError> {
         let layer = Affine::of(self.feature_count(), self.output_count());
         let batch = Batch { samples, indices };
-        layer.loss_and_gradient(self, parameters, batch, scratch, gradient, then)
+        layer.loss_and_gradient(&LossesOf(self), parameters, batch, scratch, gradient, then)
     }
 
     /// Scores of one sample into `scores`: the predicted value ([`Linear`]), the logit of class 1
@@ -167,20 +168,21 @@ pub trait Model {
     fn predict(&self, scores: &[f32]) -> Self::Target;
 }
 
-/// What is done to a gradient while it is summed up. Not a closure, which would not be inlined into
-/// code that is compiled for wider vectors.
-pub trait Then {
-    /// Called once for each block of entries, when nothing is added to them any more.
-    ///
-    /// All entries before `complete` have had their call, or have it now. Of the others, only those
-    /// of `block` may be touched.
-    fn complete(&mut self, gradient: &mut [f32], block: Range<usize>, complete: usize);
-}
+/// The losses of a model.
+struct LossesOf<'a, M: ?Sized>(&'a M);
 
-/// Nothing.
-impl Then for () {
+impl<M: Model + ?Sized> Losses for LossesOf<'_, M> {
+    type Target = M::Target;
+
     #[inline(always)]
-    fn complete(&mut self, _: &mut [f32], _: Range<usize>, _: usize) {}
+    fn add_in_place(
+        &self,
+        scores: &mut [f32],
+        targets: impl Iterator<Item = Self::Target>,
+        sum: &mut f32,
+    ) {
+        self.0.add_losses_in_place(scores, targets, sum);
+    }
 }
 
 /// Which model, as a closed choice that travels on the wire.

@@ -119,7 +119,10 @@ fn same_at_every_width<M: Model<Target: Default>>(model: &M, shape: Shape, targe
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(48)
+    })]
 
     #[test]
     fn models_have_the_same_bits_at_every_width(shape in shapes(), classes in 1usize..13) {

@@ -1,35 +1,26 @@
 //! What linear scores share: scores `Wx + b` of a batch, and the gradient from their residuals.
 
+mod batch;
 mod gradient;
 mod scores;
 
-use super::{Model, Then, error::ModelError, tensors::Tensors};
+use super::{
+    error::ModelError,
+    pass::{Losses, Then},
+    tensors::Tensors,
+};
 use crate::samples::Samples;
 
+pub use batch::BATCH_GROUP;
+pub(super) use batch::{Batch, Layer};
 pub(super) use gradient::OuterProducts;
 pub(super) use scores::batch_scores;
-
-/// Samples whose scores are kept at once when `scratch` has room for them.
-pub const BATCH_GROUP: usize = 20;
 
 /// The sizes of an affine layer.
 #[derive(Clone, Copy)]
 pub(super) struct Affine {
     features: usize,
     outputs: usize,
-}
-
-/// Some of a device's samples.
-pub(super) struct Batch<'a, S> {
-    pub(super) samples: &'a S,
-    pub(super) indices: &'a [u32],
-}
-
-/// The parameters of an affine layer.
-#[derive(Clone, Copy)]
-pub(super) struct Layer<'a> {
-    pub(super) weights: &'a [f32],
-    pub(super) biases: &'a [f32],
 }
 
 impl Affine {
@@ -60,11 +51,11 @@ impl Affine {
     }
 
     /// Mean loss and mean gradient of a batch, for the loss of any model with the scores `Wx + b`.
-    /// `then` is that of [`Model::loss_and_gradient_then`].
+    /// `then` sees the gradient while it is summed up.
     #[inline(always)]
-    pub(super) fn loss_and_gradient<M: Model + ?Sized, S: Samples<Target = M::Target>>(
+    pub(super) fn loss_and_gradient<L: Losses, S: Samples<Target = L::Target>>(
         self,
-        model: &M,
+        losses: &L,
         parameters: &[f32],
         Batch { samples, indices }: Batch<'_, S>,
         scratch: &mut [f32],
@@ -106,7 +97,7 @@ impl Affine {
             batch_scores(layer, &batch, residuals);
             let bias_gradient = gradient.get_mut(weights..).unwrap_or_default();
             let targets = (indices.iter()).map(|index| samples.target(*index as usize));
-            model.add_losses_in_place(residuals, targets, &mut sum_of_losses);
+            losses.add_in_place(residuals, targets, &mut sum_of_losses);
             for row in residuals.chunks_exact_mut(outputs) {
                 for (residual, sum) in row.iter_mut().zip(bias_gradient.iter_mut()) {
                     *residual *= mean;
@@ -146,17 +137,6 @@ impl Affine {
         let indices = batch;
         batch_scores(layer, &Batch { samples, indices }, scores);
         Ok(())
-    }
-}
-
-/// How many of the rows of W that are left are next, side by side with vectors: few numbers, because
-/// the code for each is compiled once a model.
-#[inline(always)]
-const fn next_rows(left: usize) -> usize {
-    match left {
-        5.. => 5,
-        2.. => 2,
-        _ => 1,
     }
 }
 

@@ -59,8 +59,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", visible_alias = "participations")]
     budget: Option<u32>,
     /// How far apart two participations of a device are at least, in round numbers of the fleet: 1
-    /// lets it take part in every round, 342 in one of 342 at most. By default 1 or, with correlated
-    /// noise, the experiment's separation, which is also the least that is accepted.
+    /// lets it take part in every round, 342 in one of 342 at most. By default 1 or, with
+    /// correlated noise, the experiment's separation, which is also the least that is accepted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     separation: Option<u32>,
     /// How many round numbers ahead of its ledger a device accepts a round, so that no message can

@@ -352,8 +352,9 @@ mod tests {
                 return Ok(());
             }
             let n = values.len() as f64;
-            let mean = set.features().to_vec().iter().map(|&x| f64::from(x)).sum::<f64>() / n;
-            let square = set.features().to_vec().iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / n;
+            let scaled: Vec<f64> = set.features().to_vec().into_iter().map(f64::from).collect();
+            let mean = scaled.iter().sum::<f64>() / n;
+            let square = scaled.iter().map(|x| x * x).sum::<f64>() / n;
             prop_assert!(mean.abs() < 1e-5 && (square - 1.0).abs() < 1e-5, "{} {}", mean, square);
         }
     }

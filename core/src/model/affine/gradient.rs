@@ -1,6 +1,9 @@
 //! The gradient of the weights from the residuals of a batch.
 
-use super::{super::Then, BATCH_GROUP, Batch, next_rows};
+use super::{
+    super::pass::Then,
+    batch::{BATCH_GROUP, Batch, next_rows},
+};
 use crate::{
     lanes::{LANES, SPAN, WIDE, each_lane, span, unroll},
     samples::Samples,

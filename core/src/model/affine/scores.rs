@@ -1,6 +1,6 @@
 //! The scores of a batch.
 
-use super::{Batch, Layer, next_rows};
+use super::batch::{Batch, Layer, next_rows};
 use crate::{
     lanes::{WIDE, dot, dots, dots_of_pair},
     samples::Samples,

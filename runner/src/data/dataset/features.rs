@@ -212,18 +212,24 @@ mod tests {
         #[test]
         fn bytes_and_numbers_have_the_same_bits(
             rows in vec(any::<[u8; WIDTH]>(), 1..20),
-            factors in prop_oneof![any::<f32>().prop_map(|one| [one; WIDTH]), any::<[f32; WIDTH]>()],
+            factors in prop_oneof![
+                any::<f32>().prop_map(|one| [one; WIDTH]),
+                any::<[f32; WIDTH]>(),
+            ],
             limit in 0f32..300.0,
         ) {
             let bytes = rows.concat();
             let mut packed = Features::of_bytes(bytes.clone());
-            let mut plain = Features::from(bytes.iter().map(|b| f32::from(*b)).collect::<Vec<_>>());
-            let count = |f: &Features| f.count(&factors, |map, number| number > limit && *map > 0.0);
+            let floats: Vec<f32> = bytes.iter().map(|byte| f32::from(*byte)).collect();
+            let mut plain = Features::from(floats);
+            let is_beyond = |map: &f32, number: f32| number > limit && *map > 0.0;
+            let count = |features: &Features| features.count(&factors, is_beyond);
             prop_assert_eq!(count(&packed), count(&plain));
             for features in [&mut packed, &mut plain] {
                 features.map(&factors, |map, number| (number - 33.3) / map);
             }
-            prop_assert_eq!(packed.numbers().is_none(), factors[1..].iter().all(|f| *f == factors[0]));
+            let is_one_map = factors[1..].iter().all(|factor| *factor == factors[0]);
+            prop_assert_eq!(packed.numbers().is_none(), is_one_map);
             prop_assert_eq!(numbers(&packed), numbers(&plain));
             prop_assert_eq!(packed.first_not_finite(), plain.first_not_finite());
             let last = [rows.len() - 1];
