@@ -330,6 +330,34 @@ fn correlated_noise_states_what_it_assumes() {
     assert!(svg.contains("Error over rounds") && svg.contains("banded-optimal-max"));
 }
 
+/// pfl's tutorial (docs/reproduction/correlated.md), and what the draw is worth.
+#[test]
+fn correlated_noise_counts_a_draw_in_turn() {
+    let place = Place::new();
+    let call = "account --mechanism correlated --rounds 100 --separation 100 --family identity \
+                --devices 1000000 --sampling block-cyclic --cohort 100 --noise-multiplier 0.4208 \
+                --delta 1e-8 --json";
+    let document = place.smolfed(call).success().json();
+    assert_eq!(document["sampling"], "block-cyclic");
+    assert_eq!(document["sampling_rate"], 0.01);
+    let row = &document["families"][0];
+    for (figure, expected) in [
+        (number(&document, "epsilon"), 8.97),
+        (number(row, "epsilon"), 8.97),
+        (number(row, "epsilon_without_sampling"), 15.65),
+    ] {
+        assert!((figure - expected).abs() < 0.005, "{document}");
+    }
+    let call = "plan --mechanism correlated --rounds 200 --separation 20 --devices 2000 \
+                --sampling block-cyclic --cohort 50 --epsilon 2";
+    let text = place.smolfed(call).success().stdout;
+    assert!(text.contains("the same, no sampling") && text.contains("split into 20 parts"));
+    assert!(
+        !text.contains("tree") && text.contains("banded-optimal-mean"),
+        "{text}"
+    );
+}
+
 #[test]
 fn correlated_noise_that_makes_no_sense_is_refused() {
     let place = Place::new();
@@ -353,6 +381,28 @@ fn correlated_noise_that_makes_no_sense_is_refused() {
         (
             format!("{six} --devices 9 --sampling full"),
             "--sampling does not apply",
+        ),
+        (
+            format!("{six} --sampling block-cyclic --cohort 9"),
+            "needs --devices N",
+        ),
+        (
+            format!("{six} --devices 684 --sampling block-cyclic --cohort 3"),
+            "--cohort is 3: it must be at most 2",
+        ),
+        (
+            format!("{six} --devices 684 --sampling block-cyclic --cohort 1 --family tree"),
+            "at most so many bands",
+        ),
+        (
+            format!(
+                "{CORRELATED} --devices 684 --sampling block-cyclic --cohort 1 --participations 2"
+            ),
+            "--participations is 2: with block-cyclic sampling",
+        ),
+        (
+            "--devices 9 --sampling block-cyclic --cohort 2 --rounds 5".to_owned(),
+            "belongs to --mechanism correlated",
         ),
         (
             format!("{six} --max-participations 3"),

@@ -12,6 +12,9 @@ const ROTATION: &str = "--set rounds=12 --set cohort={sampling=\"rotation\"} \
 /// The same, with devices that come when they can.
 const ARRIVAL: &str = "--set rounds=12 --set cohort={sampling=\"arrival\",cohort_size=40} \
                        --set privacy.mechanism=correlated --set privacy.separation=5";
+/// The same, with devices that are drawn from one of five parts in turn.
+const IN_TURN: &str = "--set rounds=12 --set cohort={sampling=\"block-cyclic\",cohort_size=20} \
+                       --set privacy.mechanism=correlated --set privacy.separation=5";
 
 fn lines(place: &Place, file: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(place.path(file)).unwrap();
@@ -53,6 +56,38 @@ fn a_run_is_one_release_that_is_charged_round_by_round() {
         let report = std::fs::read_to_string(place.path(format!("{out}/report.html"))).unwrap();
         assert!(report.contains("Noise in the sum of all rounds so far"));
     }
+}
+
+/// Devices that are drawn in turn: every fifth round is a composition, in `epsilon` over the rounds.
+#[test]
+fn devices_are_drawn_in_turn() {
+    let place = Place::new();
+    let call = format!("run --out run --json {IN_TURN}");
+    let document = place.smolfed(&call).success().json();
+    let statement = &document["privacy"][0];
+    assert_eq!(statement["sampling"], "block-cyclic", "{statement}");
+    assert_eq!(statement["separation"], 5);
+    assert_eq!(statement["is_upper_bound"], true);
+    let epsilons: Vec<f64> = lines(&place, "run/metrics.jsonl")
+        .iter()
+        .map(|record| record["epsilon"].as_f64().unwrap())
+        .collect();
+    let is_new = |pair: &[f64]| pair[1] > pair[0];
+    let rises = epsilons.windows(2).map(is_new).collect::<Vec<bool>>();
+    let expected: Vec<bool> = (1..12).map(|round| round % 5 == 0).collect();
+    assert_eq!(rises, expected, "{epsilons:?}");
+    let last = statement["epsilon"].as_f64().unwrap();
+    assert!(last <= 1.0 && last > 0.99 && epsilons[11] == last, "{last}");
+    place.smolfed("account --verify run").success();
+    let ledger = "account --ledger run/ledger.jsonl --delta 0.002 --json";
+    let of_ledger = place.smolfed(ledger).success().json();
+    assert!(of_ledger["epsilon"].as_f64().unwrap() < 1.02, "{of_ledger}");
+    let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
+    assert!(report.contains("Noise in the sum of all rounds so far"));
+    let too_many = format!("run --out refused {IN_TURN} --set cohort.cohort_size=100");
+    place
+        .smolfed(&too_many)
+        .refused(2, &["`cohort.cohort_size` is 100", "at most"]);
 }
 
 #[test]

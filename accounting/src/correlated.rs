@@ -47,6 +47,41 @@
 //! A run that is stopped, or that begins again from an empty history, only loses entries of
 //! columns: the bound holds.
 //!
+//! # Block-cyclic sampling
+//!
+//! Correlated noise needs no sampling, and gains from it where there is some: the population is
+//! split into b parts, fixed beforehand and perhaps public, and round t draws each device of part
+//! t mod b independently with probability τ, in secret ([`Strategy::block_cyclic`]). With at most b
+//! bands, n rounds are then as private as ⌈n / b⌉ compositions of a Gaussian mechanism of
+//! sensitivity |c|, c a column of C, that is Poisson-sampled at rate τ (Choquette-Choo et al. 2023,
+//! arXiv:2306.08153). To draw S of N devices in a round, τ is b S / N and not S / N. Why, for a
+//! device of part p, against whoever knows p:
+//!
+//! 1. Its coin of round p + ib matters to the releases Y_t of the b rounds from there on alone, a
+//!    block, as C has at most b bands; releases before round p do not depend on the device. So
+//!    every release is in one block, there are at most ⌈n / b⌉ of them, and the last may be cut
+//!    short, by which it only loses entries.
+//! 2. The coins and the noise of all others are independent of the device and of its coins. Hold
+//!    them: what is shown for every value of them holds for their mixture, as divergences are
+//!    jointly convex.
+//! 3. Within a block, given all releases before it, the update u that the device would send is
+//!    fixed before the coin falls. Let a_t be what round t would release of the others without
+//!    noise, a function of the releases before t. Then W_t = Y_t - a_t is a bijection of the
+//!    block's releases, known to the attacker, with W = Z without the device and W = Z + B c ⊗ u
+//!    with it, B the coin of probability τ: noise against a mixture of noise and noise that is
+//!    shifted by |c| |u|, which is the Poisson-sampled Gaussian mechanism. (If u depends on earlier
+//!    coins, through what the device keeps, it is a mixture of such mixtures against the same
+//!    noise, which is no worse.) That later updates of others depend on releases inside the block
+//!    is in a_t.
+//! 4. This holds after every past, so blocks compose adaptively, and accountants of Poisson
+//!    sampling apply. Discrete noise is a rounding of real noise as in 3 above: c ⊗ u is an integer
+//!    vector.
+//!
+//! τ = 1 is no sampling: ⌈n / b⌉ compositions with noise z |c| have μ = √⌈n / b⌉ / z, which is that
+//! of one release of sensitivity √⌈n / b⌉ |c|. Without secrecy of the draw that is also what
+//! remains. A user's devices may be in different parts; their blocks would overlap, and of users
+//! with several devices nothing is claimed that relies on the draw.
+//!
 //! # Trust
 //!
 //! The server keeps exact sums of past rounds and combines them before it adds noise, so it is
@@ -96,5 +131,7 @@ pub use strategy::{SUM_LIMIT, Shape, Strategy};
 pub use toeplitz::Toeplitz;
 pub use tree::Tree;
 
+#[cfg(test)]
+mod block_cyclic;
 #[cfg(test)]
 mod tests;

@@ -190,8 +190,13 @@ impl PrivacyEvent {
     /// else is assumed of who takes part. The run is one release: with fewer rounds
     /// ([`with_count`](Self::with_count)) it costs as much, from the first on.
     ///
+    /// For a strategy with [`block_cyclic`](Strategy::block_cyclic) sampling it is
+    /// [`Sampling::BlockCyclic`], and the release that the mechanism describes is that of b
+    /// successive rounds, in which a device takes part once at most.
+    ///
     /// # Errors
-    /// [`ParamError::NoDevices`] for a federation without devices.
+    /// [`ParamError::NoDevices`] for a federation without devices; [`ParamError::Parts`] for one
+    /// with fewer devices than parts.
     pub fn correlated(
         strategy: &Strategy,
         noise_multiplier: NoiseMultiplier,
@@ -203,9 +208,12 @@ impl PrivacyEvent {
             noise_multiplier,
             grid_bits,
             sensitivity: Sensitivity::new(strategy.sensitivity())?,
-            participation,
+            participation: match strategy.sampling_rate() {
+                None => participation,
+                Some(_) => participation.of_one_block(),
+            },
         };
-        let sampling = Sampling::unsampled(device_count, participation.participations())?;
+        let sampling = strategy.sampling(device_count)?;
         let rounds = u64::from(participation.rounds());
         Ok(Self::new(mechanism, sampling, rounds))
     }
@@ -214,7 +222,8 @@ impl PrivacyEvent {
     ///
     /// # Errors
     /// [`ParamError::DevicesPerUser`] unless `devices` is from 1 to the device count;
-    /// [`ParamError::UsersOfExamples`] for more than one device where an example is protected.
+    /// [`ParamError::UsersOfExamples`] for more than one device where an example is protected,
+    /// [`ParamError::UsersOfParts`] with block-cyclic sampling.
     pub fn with_devices_per_user(self, devices: u32) -> Result<Self, ParamError> {
         let device_count = self.sampling.device_count();
         let refused = || ParamError::DevicesPerUser {
@@ -227,6 +236,9 @@ impl PrivacyEvent {
         }
         if self.unit == PrivacyUnit::Example && devices > 1 {
             return Err(ParamError::UsersOfExamples { devices });
+        }
+        if matches!(self.sampling, Sampling::BlockCyclic { .. }) && devices > 1 {
+            return Err(ParamError::UsersOfParts { devices });
         }
         Ok(Self {
             devices_per_user,
@@ -290,6 +302,14 @@ impl PrivacyEvent {
         matches!(self.mechanism, Mechanism::Score { .. })
     }
 
+    /// Whether all rounds of the event are one release, which costs as much after the first round
+    /// as after the last: correlated noise without sampling.
+    #[must_use]
+    pub const fn is_one_release(&self) -> bool {
+        let is_correlated = matches!(self.mechanism, Mechanism::Correlated { .. });
+        is_correlated && matches!(self.sampling, Sampling::Unsampled { .. })
+    }
+
     /// The same event for another number of rounds.
     #[must_use]
     pub const fn with_count(self, count: u64) -> Self {
@@ -334,7 +354,9 @@ impl PrivacyEvent {
     ///
     /// With correlated noise, all rounds of a run are one release, and k devices of a user, each
     /// with a pattern of its own, move it by at most k times the sensitivity, by the triangle
-    /// inequality.
+    /// inequality. With block-cyclic sampling every b rounds are one: see
+    /// [`correlated`](crate::correlated). There, the rounds of a user's devices in different parts
+    /// overlap, and none of them is hidden: for k > 1, sampling counts for nothing.
     #[must_use]
     pub fn exposure(&self) -> Exposure {
         if let Mechanism::Correlated { participation, .. } = self.mechanism {
@@ -348,12 +370,7 @@ impl PrivacyEvent {
         let noise_to_sensitivity =
             self.mechanism.continuous_multiplier() * honest.sqrt() / sensitivity;
         let hides_cohort = matches!(self.trust, TrustModel::Central) && !self.is_matrix();
-        let count = match self.sampling {
-            Sampling::Unsampled {
-                max_participations, ..
-            } => self.count.min(u64::from(max_participations)),
-            _ => self.count,
-        };
+        let count = self.sampling.max_rounds_of_one(self.count);
         let count = count.saturating_mul(u64::from(self.releases));
         if hides_cohort && let Some(sampled) = self.sampled(noise_to_sensitivity, count) {
             return sampled;
@@ -372,28 +389,36 @@ impl PrivacyEvent {
         }
     }
 
-    /// The exposure to runs with correlated noise. It holds for a trusted server, which combines
-    /// sums before it adds noise, and for devices that take part at most as often as the
-    /// sensitivity counts; of anything else, nothing is known.
+    /// The exposure to runs with correlated noise, or to the blocks of b rounds of one with
+    /// block-cyclic sampling. It holds for a trusted server, which combines sums before it adds
+    /// noise, and for devices that take part at most as often as the sensitivity counts; of
+    /// anything else, nothing is known.
     fn correlated_exposure(&self, participation: Participation) -> Exposure {
         let is_covered = match self.sampling {
             Sampling::Unsampled {
                 max_participations, ..
             } => max_participations <= participation.participations(),
+            // Once in b rounds, of which the mechanism is made.
+            Sampling::BlockCyclic { parts, .. } => parts == participation.rounds(),
             Sampling::Uniform { .. } | Sampling::Poisson { .. } | Sampling::Full { .. } => false,
         };
         let is_covered =
             is_covered && self.trust == TrustModel::Central && self.unit == PrivacyUnit::Device;
         let sensitivity =
             self.mechanism.sensitivity(self.adjacency()) * f64::from(self.devices_of_a_user());
+        let noise_to_sensitivity = match is_covered {
+            true => self.mechanism.continuous_multiplier() / sensitivity,
+            false => 0.0,
+        };
         let runs = self.count.div_ceil(u64::from(participation.rounds()));
-        Exposure::Gaussian {
-            noise_to_sensitivity: match is_covered {
-                true => self.mechanism.continuous_multiplier() / sensitivity,
-                false => 0.0,
-            },
-            count: runs.saturating_mul(u64::from(self.releases)),
-        }
+        let count = runs.saturating_mul(u64::from(self.releases));
+        let sampled = self.sampled(noise_to_sensitivity, count);
+        sampled
+            .filter(|_| is_covered)
+            .unwrap_or(Exposure::Gaussian {
+                noise_to_sensitivity,
+                count,
+            })
     }
 
     /// The exposure to rounds of which sampling hides who was in them; `None` if nobody is sampled.
@@ -401,11 +426,13 @@ impl PrivacyEvent {
         let devices = self.devices_of_a_user();
         let sampling_rate = self.sampling.sampling_rate().filter(|rate| *rate < 1.0)?;
         match self.sampling {
-            Sampling::Poisson { .. } if devices == 1 => Some(Exposure::Poisson {
-                sampling_rate,
-                noise_to_sensitivity,
-                count,
-            }),
+            Sampling::Poisson { .. } | Sampling::BlockCyclic { .. } if devices == 1 => {
+                Some(Exposure::Poisson {
+                    sampling_rate,
+                    noise_to_sensitivity,
+                    count,
+                })
+            }
             Sampling::Uniform { .. } if devices == 1 => Some(Exposure::Uniform {
                 sampling_rate,
                 noise_to_sensitivity,
@@ -431,7 +458,9 @@ impl PrivacyEvent {
                 noise_to_sensitivity,
                 count,
             }),
-            Sampling::Full { .. } | Sampling::Unsampled { .. } => None,
+            Sampling::Full { .. } | Sampling::Unsampled { .. } | Sampling::BlockCyclic { .. } => {
+                None
+            }
         }
     }
 }

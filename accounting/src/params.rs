@@ -71,6 +71,26 @@ pub enum ParamError {
         /// Devices that one user may have.
         devices: u32,
     },
+    /// Users with several devices, which may be in different parts of the population.
+    #[error(
+        "the number of devices per user is {devices}: it must be 1 with block-cyclic sampling, \
+         where the rounds of a user's devices would overlap"
+    )]
+    UsersOfParts {
+        /// Devices that one user may have.
+        devices: u32,
+    },
+    /// More parts than devices, or none at all.
+    #[error(
+        "the number of parts that take turns is {parts}: it must be from 1 to the device count \
+         {device_count}"
+    )]
+    Parts {
+        /// Parts of the population.
+        parts: u32,
+        /// The number of devices.
+        device_count: u32,
+    },
     /// A federation without devices.
     #[error("the device count is 0: a federation has at least one device")]
     NoDevices,

@@ -369,7 +369,10 @@ fn release(
 fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
     let reads = federation.reads().iter().map(|read| read.note());
     let hides_cohort = config.privacy.trust == TrustModel::Central
-        && config.cohort.sampling == SamplingScheme::Poisson;
+        && matches!(
+            config.cohort.sampling,
+            SamplingScheme::Poisson | SamplingScheme::BlockCyclic
+        );
     let is_realised = config.cohort.denominator == Denominator::Realised;
     let size = (hides_cohort && is_realised).then(|| {
         "The sum is divided by the number of devices drawn, as the paper prints it. That reveals \

@@ -50,6 +50,20 @@ families! {
     BandedOptimalMax = "banded-optimal-max";
 }
 
+impl Family {
+    /// Whether a release combines the sums of at most b rounds, whatever the number of rounds.
+    #[must_use]
+    pub const fn is_banded(self) -> bool {
+        !matches!(self, Self::Tree | Self::SquareRoot)
+    }
+
+    /// The names of the banded families, for sentences.
+    pub(super) fn banded_names() -> String {
+        let banded = Self::ALL.into_iter().filter(|family| family.is_banded());
+        banded.map(Self::name).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

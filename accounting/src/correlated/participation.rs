@@ -67,16 +67,26 @@ impl Participation {
         if participations == 0 {
             return Err(CorrelatedError::NoParticipations);
         }
-        let possible = rounds.div_ceil(separation);
-        Ok(Self {
+        let checked = Self {
             rounds,
             separation,
-            participations: if participations < possible {
-                participations
-            } else {
-                possible
-            },
+            participations,
+        };
+        let possible = checked.max_participations();
+        Ok(if participations < possible {
+            checked
+        } else {
+            Self {
+                participations: possible,
+                ..checked
+            }
         })
+    }
+
+    /// ⌈n / b⌉, the largest number of rounds that are at least b apart.
+    #[must_use]
+    pub const fn max_participations(self) -> u32 {
+        self.rounds.div_ceil(self.separation)
     }
 
     /// n, the number of rounds of the run.
@@ -95,6 +105,16 @@ impl Participation {
     #[must_use]
     pub const fn participations(self) -> u32 {
         self.participations
+    }
+
+    /// b successive rounds, in one of which a device takes part.
+    #[must_use]
+    pub(crate) const fn of_one_block(self) -> Self {
+        Self {
+            rounds: self.separation,
+            participations: 1,
+            ..self
+        }
     }
 
     /// The rounds of a device that takes part as early and as often as it may: 0, b, 2b, ...

@@ -10,7 +10,8 @@ use super::sensitivity::{COEFFICIENT_UNIT, Sensitivity};
 use super::series::Series;
 use super::toeplitz::{Toeplitz, square_root};
 use super::tree::Tree;
-use crate::params::{NoiseMultiplier, ParamError};
+use crate::event::Sampling;
+use crate::params::{NoiseMultiplier, ParamError, SamplingRate};
 
 /// The largest magnitude of an exact sum to which discrete Gaussian noise of at most 2⁶⁰ can be
 /// added in an `i64`.
@@ -29,6 +30,8 @@ pub enum Shape {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Strategy {
     participation: Participation,
+    /// τ of block-cyclic sampling, if that draws the devices.
+    sampling_rate: Option<SamplingRate>,
     shape: Shape,
     sensitivity: Sensitivity,
     /// err_t, for noise of variance 1 on each release.
@@ -88,6 +91,7 @@ impl Strategy {
     fn toeplitz(participation: Participation, toeplitz: Toeplitz, series: &Series) -> Self {
         Self {
             participation,
+            sampling_rate: None,
             sensitivity: toeplitz.sensitivity(participation),
             errors: toeplitz.errors(series),
             shape: Shape::Toeplitz(toeplitz),
@@ -98,16 +102,62 @@ impl Strategy {
         let tree = Tree::new(participation.rounds());
         Self {
             participation,
+            sampling_rate: None,
             sensitivity: tree.sensitivity(participation),
             errors: tree.errors(),
             shape: Shape::Tree(tree),
         }
     }
 
+    /// The same for devices of b parts of the population that take turns, where each device of
+    /// the round's part is drawn with probability `sampling_rate`, in secret
+    /// ([`Sampling::BlockCyclic`]). A device then takes part at most once in b rounds, as ever, and
+    /// the sensitivity is that of one participation: each is a release of its own, which the draw
+    /// hides ([`correlated`](crate::correlated)).
+    ///
+    /// # Errors
+    /// [`CorrelatedError::NotBanded`] for more than b bands, or a tree: releases of two
+    /// participations would overlap.
+    pub fn block_cyclic(self, sampling_rate: SamplingRate) -> Result<Self, CorrelatedError> {
+        let separation = self.participation.separation();
+        let sensitivity = match &self.shape {
+            Shape::Toeplitz(toeplitz) if toeplitz.coefficients().len() <= separation as usize => {
+                toeplitz.sensitivity(self.participation.of_one_block())
+            }
+            Shape::Toeplitz(_) | Shape::Tree(_) => {
+                return Err(CorrelatedError::NotBanded { separation });
+            }
+        };
+        Ok(Self {
+            sampling_rate: Some(sampling_rate),
+            sensitivity,
+            ..self
+        })
+    }
+
     /// Who may take part, and in how many rounds.
     #[must_use]
     pub const fn participation(&self) -> Participation {
         self.participation
+    }
+
+    /// τ of block-cyclic sampling; `None` where nothing is assumed of who takes part.
+    #[must_use]
+    pub const fn sampling_rate(&self) -> Option<SamplingRate> {
+        self.sampling_rate
+    }
+
+    /// How the devices of a federation take part.
+    ///
+    /// # Errors
+    /// [`ParamError::NoDevices`] without devices; [`ParamError::Parts`] with fewer than parts.
+    pub fn sampling(&self, device_count: u32) -> Result<Sampling, ParamError> {
+        match self.sampling_rate {
+            None => Sampling::unsampled(device_count, self.participation.participations()),
+            Some(rate) => {
+                Sampling::block_cyclic(device_count, self.participation.separation(), rate)
+            }
+        }
     }
 
     /// What a round releases.
@@ -126,7 +176,7 @@ impl Strategy {
     }
 
     /// s: the largest L2 norm by which one device moves all releases of the run together, in clip
-    /// norms; rounded up.
+    /// norms; rounded up. With block-cyclic sampling, by one participation.
     #[must_use]
     pub fn sensitivity(&self) -> f64 {
         self.sensitivity.norm()

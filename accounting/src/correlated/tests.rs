@@ -437,9 +437,12 @@ fn published_figures() {
         .unwrap();
     assert_eq!(format!("{:.2}", found.epsilon), "15.65");
     // Printed, and with each of 100 parts of the population sampled by itself.
-    for (rate, expected) in [(1e-4, "2.00"), (1e-2, "8.97")] {
-        let sampling = Sampling::poisson(1_000_000, SamplingRate::new(rate).unwrap()).unwrap();
-        let event = PrivacyEvent::new(Mechanism::Gaussian { noise_multiplier }, sampling, 1);
+    let printed = Sampling::poisson(1_000_000, SamplingRate::new(1e-4).unwrap()).unwrap();
+    let printed = PrivacyEvent::new(Mechanism::Gaussian { noise_multiplier }, printed, 1);
+    let sampled = identity.block_cyclic(SamplingRate::new(1e-2).unwrap());
+    let sampled =
+        PrivacyEvent::correlated(&sampled.unwrap(), noise_multiplier, 20, 1_000_000).unwrap();
+    for (event, expected) in [(printed, "2.00"), (sampled, "8.97")] {
         let found = Accountant::Pld.epsilon(&[event], delta).unwrap();
         assert_eq!(format!("{:.2}", found.epsilon), expected);
     }

@@ -40,6 +40,18 @@ pub enum Sampling {
         /// The largest number of rounds of one run in which one device takes part.
         max_participations: u32,
     },
+    /// The devices are split into parts, which take turns: each device of part t modulo their
+    /// number joins round t with the same probability, independently. The parts may be public,
+    /// but do not depend on the devices' data.
+    #[non_exhaustive]
+    BlockCyclic {
+        /// N, the number of devices.
+        device_count: u32,
+        /// b, the number of parts.
+        parts: u32,
+        /// τ, the probability of joining a round of the device's own part.
+        sampling_rate: SamplingRate,
+    },
 }
 
 /// [`Sampling`] before its numbers are checked against each other.
@@ -61,6 +73,11 @@ enum RawSampling {
         device_count: u32,
         max_participations: u32,
     },
+    BlockCyclic {
+        device_count: u32,
+        parts: u32,
+        sampling_rate: SamplingRate,
+    },
 }
 
 impl TryFrom<RawSampling> for Sampling {
@@ -80,6 +97,11 @@ impl TryFrom<RawSampling> for Sampling {
                 device_count,
                 max_participations,
             } => Self::unsampled(device_count, max_participations),
+            RawSampling::BlockCyclic {
+                device_count,
+                parts,
+                sampling_rate,
+            } => Self::block_cyclic(device_count, parts, sampling_rate),
         }
     }
 }
@@ -138,6 +160,29 @@ impl Sampling {
         })
     }
 
+    /// Cohorts that each device of one of `parts` parts, which take turns, joins with probability
+    /// `sampling_rate`.
+    ///
+    /// # Errors
+    /// [`ParamError::Parts`] unless `1 <= parts <= device_count`.
+    pub const fn block_cyclic(
+        device_count: u32,
+        parts: u32,
+        sampling_rate: SamplingRate,
+    ) -> Result<Self, ParamError> {
+        if parts == 0 || parts > device_count {
+            return Err(ParamError::Parts {
+                parts,
+                device_count,
+            });
+        }
+        Ok(Self::BlockCyclic {
+            device_count,
+            parts,
+            sampling_rate,
+        })
+    }
+
     fn some_devices(device_count: u32) -> Result<(), ParamError> {
         if device_count == 0 {
             Err(ParamError::NoDevices)
@@ -153,11 +198,13 @@ impl Sampling {
             Self::Uniform { device_count, .. }
             | Self::Poisson { device_count, .. }
             | Self::Full { device_count }
-            | Self::Unsampled { device_count, .. } => device_count,
+            | Self::Unsampled { device_count, .. }
+            | Self::BlockCyclic { device_count, .. } => device_count,
         }
     }
 
-    /// τ: the chance of one device to be in a round; none is claimed for `unsampled`.
+    /// τ: the chance of one device to be in a round, of its own part if there are parts; none is
+    /// claimed for `unsampled`.
     #[must_use]
     pub fn sampling_rate(&self) -> Option<f64> {
         match *self {
@@ -165,9 +212,37 @@ impl Sampling {
                 device_count,
                 cohort_size,
             } => Some(f64::from(cohort_size) / f64::from(device_count)),
-            Self::Poisson { sampling_rate, .. } => Some(sampling_rate.get()),
+            Self::Poisson { sampling_rate, .. } | Self::BlockCyclic { sampling_rate, .. } => {
+                Some(sampling_rate.get())
+            }
             Self::Full { .. } => Some(1.0),
             Self::Unsampled { .. } => None,
+        }
+    }
+
+    /// The number of devices in a round, on average over the rounds; all of them for `unsampled`.
+    #[must_use]
+    pub fn expected_cohort(&self) -> f64 {
+        let candidates = match *self {
+            Self::BlockCyclic {
+                device_count,
+                parts,
+                ..
+            } => f64::from(device_count) / f64::from(parts),
+            _ => f64::from(self.device_count()),
+        };
+        candidates * self.sampling_rate().unwrap_or(1.0)
+    }
+
+    /// The largest number of rounds among `count` successive ones in which one device can be.
+    #[must_use]
+    pub(super) fn max_rounds_of_one(&self, count: u64) -> u64 {
+        match *self {
+            Self::Unsampled {
+                max_participations, ..
+            } => count.min(u64::from(max_participations)),
+            Self::BlockCyclic { parts, .. } => count.div_ceil(u64::from(parts)),
+            Self::Uniform { .. } | Self::Poisson { .. } | Self::Full { .. } => count,
         }
     }
 
@@ -177,13 +252,14 @@ impl Sampling {
     pub const fn adjacency(&self) -> Adjacency {
         match self {
             Self::Uniform { .. } => Adjacency::ReplaceOne,
-            Self::Poisson { .. } | Self::Full { .. } | Self::Unsampled { .. } => {
-                Adjacency::AddRemove
-            }
+            Self::Poisson { .. }
+            | Self::Full { .. }
+            | Self::Unsampled { .. }
+            | Self::BlockCyclic { .. } => Adjacency::AddRemove,
         }
     }
 
-    /// The word of the command line: `uniform`, `poisson`, `full` or `unsampled`.
+    /// The word of the command line: `uniform`, `poisson`, `full`, `unsampled` or `block-cyclic`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -191,6 +267,7 @@ impl Sampling {
             Self::Poisson { .. } => "poisson",
             Self::Full { .. } => "full",
             Self::Unsampled { .. } => "unsampled",
+            Self::BlockCyclic { .. } => "block-cyclic",
         }
     }
 }

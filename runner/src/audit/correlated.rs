@@ -5,8 +5,11 @@
 //! round. The release path lets it in as often and as early as (k, b) participation allows, which
 //! is the worst pattern of all families but, in some runs, the tree. What is released is Y = C X +
 //! Z with independent Z, so that the likelihood ratio of the claim is a sum over releases: with s_t
-//! what the canary adds to release t and σ the noise std, Σ (y_t s_t - s_t²/2) / σ². All else is
-//! the round that `smolfed run` runs.
+//! what the canary adds to release t and σ the noise std, Σ (y_t s_t - s_t²/2) / σ². Where devices
+//! are drawn in turn, a canary takes part when it is drawn ([`in_turn`]). All else is the round that
+//! `smolfed run` runs.
+
+mod in_turn;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -35,6 +38,7 @@ use crate::source::attendance::Attendance;
 use crate::source::simulated::train_cohort;
 use crate::source::{CohortSum, Draw, Source, SourceError};
 use crate::task::Task;
+use in_turn::InTurn;
 
 /// Seeds of the direct tests begin here.
 const SEEDS: u64 = 6 << 40;
@@ -50,6 +54,8 @@ pub struct Correlated<'a> {
     federation: &'a Federation,
     /// What is accounted.
     strategy: Arc<Strategy>,
+    /// What is claimed of the draw, if devices are drawn in turn.
+    in_turn: Option<InTurn>,
     /// z s: the claimed noise std on a release, in clip norms.
     std: f64,
     /// The claim about all rounds.
@@ -75,6 +81,7 @@ impl<'a> Correlated<'a> {
         let rounds = experiment.config.rounds;
         let claims = experiment.privacy.statements(u64::from(rounds))?;
         let std = experiment.privacy.multiplier().get() * strategy.sensitivity();
+        let in_turn = InTurn::of(experiment, &strategy);
         let mut experiment = experiment.clone();
         experiment.release.weight_cap = None;
         experiment.config.evaluate_every = 0;
@@ -83,6 +90,7 @@ impl<'a> Correlated<'a> {
             experiment,
             federation,
             strategy,
+            in_turn,
             std,
             claim,
         }))
@@ -210,11 +218,14 @@ impl<'a> Correlated<'a> {
         })
     }
 
-    /// The likelihood ratio of the claim; the same with the spread that is seen, which finds a
+    /// Of devices that come whenever they may: the likelihood ratio of the claim; the same with the spread that is seen, which finds a
     /// coordinate without noise; and its part that noise common to all releases leaves alone.
     fn score(&self, signal: &[f64], releases: &[Vec<f64>], canary: usize) -> [f64; 3] {
         let value = |release: &Vec<f64>| release.get(canary).copied().unwrap_or(0.0);
         let seen: Vec<f64> = releases.iter().map(value).collect();
+        if let Some(in_turn) = &self.in_turn {
+            return in_turn.scores(self.std, &seen, canary as u32);
+        }
         let n = signal.len().max(1) as f64;
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
         let centred = |values: &[f64]| -> Vec<f64> {
@@ -249,6 +260,8 @@ impl<'a> Correlated<'a> {
             .collect();
         let mut checks = vec![self.sensitivity(&root)?];
         checks.extend(self.noise(&noise));
+        let in_turn = self.in_turn.iter();
+        checks.extend(in_turn.map(|in_turn| in_turn.check(&self.experiment, seed)));
         Ok(checks)
     }
 
@@ -256,11 +269,21 @@ impl<'a> Correlated<'a> {
     fn sensitivity(&self, root: &Root) -> Result<Check, TargetError> {
         let mut clean = self.clone();
         clean.experiment.release.mechanism = Mechanism::None;
-        let releases = clean.run(root, 1, &[true])?;
-        let squares: f64 = releases.iter().flatten().map(|x| x * x).sum();
-        let (moved, claimed) = (squares.sqrt(), self.strategy.sensitivity());
+        in_turn::draw_all(&mut clean.experiment);
+        let releases = clean.run(root, 1, &[true])?.concat();
+        let (test, moved) = match &self.in_turn {
+            None => {
+                let squares: f64 = releases.iter().map(|x| x * x).sum();
+                ("sensitivity of all rounds together", squares.sqrt())
+            }
+            Some(in_turn) => (
+                "sensitivity of one participation",
+                in_turn.largest_move(&releases),
+            ),
+        };
+        let claimed = self.strategy.sensitivity();
         Ok(Check {
-            test: "sensitivity of all rounds together",
+            test,
             // In steps of the grid both are exact; here they are rounded.
             is_as_claimed: moved <= claimed * (1.0 + 1e-9),
             evidence: format!("a device moves them by {moved:.4}, claimed: {claimed:.4}"),
@@ -314,6 +337,7 @@ fn plant(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
     /// The std is a multiple of this part of a step.
     const DENOMINATOR: u64 = 1 << 10;
     experiment.release.fault = fault;
+    in_turn::plant(fault, experiment);
     let bits = experiment
         .release
         .encoding
@@ -413,17 +437,28 @@ impl Trainer for Longest<'_> {
     }
 }
 
-/// A source that asks all canaries in every round, whatever the timetable is.
+/// A source that asks all canaries in every round, whatever the timetable is; where devices are
+/// drawn in turn, those that are drawn.
 struct Everywhere<'a> {
     federation: &'a Federation,
     canaries: &'a Canaries,
 }
 
 impl Source for Everywhere<'_> {
-    fn draw(&mut self, _: &Attendance, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
+    fn draw(
+        &mut self,
+        attendance: &Attendance,
+        root: &Root,
+        round: u32,
+    ) -> Result<Option<Draw>, SourceError> {
+        let mut cohort = self.canaries.present.clone();
+        if matches!(attendance, Attendance::InTurn { .. }) {
+            let drawn = attendance.cohort(root, round, round);
+            cohort.retain(|device| drawn.binary_search(device).is_ok());
+        }
         Ok(Some(Draw {
             number: round,
-            cohort: self.canaries.present.clone(),
+            cohort,
             begins_anew: false,
         }))
     }
@@ -514,6 +549,31 @@ mod tests {
         assert!(epsilon > 1.0, "{epsilon}");
         let tree = ["privacy.family=tree"];
         assert_eq!(audited(Fault::DeviceLetInEarly, &tree, 0).0, [SENSITIVITY]);
+    }
+
+    const DRAWN: [&str; 1] = ["cohort={sampling=\"block-cyclic\",cohort_size=4}"];
+    const PARTICIPATION: &str = "sensitivity of one participation";
+    const RATE: &str = "rate of the cohorts in each part";
+
+    /// As above: every direct test fails by chance with a probability of 1e-7 at most.
+    #[test]
+    fn what_is_claimed_of_devices_that_are_drawn_in_turn_holds() {
+        let (failed, epsilon) = audited(Fault::None, &DRAWN, 100);
+        assert_eq!(failed, [""; 0]);
+        assert!(epsilon <= 1.0, "{epsilon}");
+    }
+
+    #[test]
+    fn a_draw_other_than_the_accounted_one_is_found() {
+        let larger = audited(Fault::SamplingRateTooLarge, &DRAWN, 0);
+        assert_eq!(larger.0, [RATE]);
+        // From all devices instead of the round's part.
+        let (failed, epsilon) = audited(Fault::DeviceLetInEarly, &DRAWN, 250);
+        assert_eq!(failed, [PARTICIPATION, RATE]);
+        assert!(epsilon > 1.0, "{epsilon}");
+        let others = audited(Fault::OtherCoefficients, &DRAWN, 0);
+        assert_eq!(others.0, [PARTICIPATION]);
+        assert_eq!(audited(Fault::NoiseTooSmall, &DRAWN, 0).0, [STD]);
     }
 
     #[test]

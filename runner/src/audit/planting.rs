@@ -91,7 +91,7 @@ fn noise_of(encoding: &Encoding, multiplier: f64) -> Option<DiscreteGaussian> {
 }
 
 /// The same sampling with another rate, where devices are sampled.
-fn with_rate(sampling: &Sampling, factor: f64) -> Sampling {
+pub(super) fn with_rate(sampling: &Sampling, factor: f64) -> Sampling {
     let other = match *sampling {
         Sampling::Poisson {
             device_count,
@@ -107,6 +107,13 @@ fn with_rate(sampling: &Sampling, factor: f64) -> Sampling {
             let size = (f64::from(cohort_size) * factor).round() as u32;
             Sampling::uniform(device_count, size.clamp(1, device_count))
         }
+        Sampling::BlockCyclic {
+            device_count,
+            parts,
+            sampling_rate,
+            ..
+        } => SamplingRate::new((sampling_rate.get() * factor).min(1.0))
+            .and_then(|rate| Sampling::block_cyclic(device_count, parts, rate)),
         other => Ok(other),
     };
     other.unwrap_or(*sampling)

@@ -108,7 +108,7 @@ impl<'a> Target<'a> {
         if experiment.trial.is_some() {
             return Err(TargetError::Selection);
         }
-        let expected = expected_size(&experiment.sampling);
+        let expected = experiment.sampling.expected_cohort();
         let denominator = experiment.server.fixed_denominator.unwrap_or(expected);
         // Updates may be weighted by samples; canaries send as much as the largest weight allows.
         experiment.release.weight_cap = None;
@@ -329,9 +329,4 @@ pub enum Joining {
     AsClaimed,
     /// In every round: for tests of what a device sends.
     Always,
-}
-
-/// The devices that are drawn on average.
-fn expected_size(sampling: &Sampling) -> f64 {
-    f64::from(sampling.device_count()) * sampling.sampling_rate().unwrap_or(1.0)
 }

@@ -28,6 +28,9 @@ pub enum SamplingScheme {
     /// allows: experiments only, accounted as unsampled.
     #[value(skip)]
     Arrival,
+    /// With correlated noise: as many parts of the population as its separation take turns, and
+    /// each device of the round's part is drawn independently; accounted under add-remove.
+    BlockCyclic,
 }
 
 impl SamplingScheme {
@@ -41,6 +44,7 @@ impl SamplingScheme {
             Self::Unsampled => "unsampled",
             Self::Rotation => "rotation",
             Self::Arrival => "arrival",
+            Self::BlockCyclic => "block-cyclic",
         }
     }
 }
@@ -58,13 +62,21 @@ impl From<Sampling> for SamplingScheme {
             Sampling::Poisson { .. } => Self::Poisson,
             Sampling::Full { .. } => Self::Full,
             Sampling::Unsampled { .. } => Self::Unsampled,
+            Sampling::BlockCyclic { .. } => Self::BlockCyclic,
         }
     }
 }
 
 /// The schemes of an experiment, which has to say when devices that are not drawn come.
 fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SamplingScheme, D::Error> {
-    const NAMES: [&str; 5] = ["uniform", "poisson", "full", "rotation", "arrival"];
+    const NAMES: [&str; 6] = [
+        "uniform",
+        "poisson",
+        "full",
+        "rotation",
+        "arrival",
+        "block-cyclic",
+    ];
     let text = String::deserialize(deserializer)?;
     [
         SamplingScheme::Uniform,
@@ -72,6 +84,7 @@ fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sampling
         SamplingScheme::Full,
         SamplingScheme::Rotation,
         SamplingScheme::Arrival,
+        SamplingScheme::BlockCyclic,
     ]
     .into_iter()
     .find(|scheme| scheme.name() == text)
@@ -99,7 +112,8 @@ pub struct CohortConfig {
     /// S: devices in a round; give this or the sampling rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cohort_size: Option<u32>,
-    /// τ = S / N.
+    /// S / N: τ, but for block-cyclic sampling, where a device of the round's part is drawn with b
+    /// times that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
     /// What the sum is divided by.

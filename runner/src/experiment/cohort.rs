@@ -19,6 +19,8 @@ pub(crate) struct CohortRule {
     pub(crate) sampling_rate: Option<f64>,
     /// The largest number of rounds of one device, for `Unsampled`.
     pub(crate) max_participations: Option<u32>,
+    /// b, the parts that take turns, for `BlockCyclic`.
+    pub(crate) parts: Option<u32>,
 }
 
 /// A number of a [`CohortRule`].
@@ -28,6 +30,7 @@ pub(crate) enum Part {
     CohortSize,
     SamplingRate,
     MaxParticipations,
+    Parts,
 }
 
 /// Why devices cannot be drawn like this.
@@ -45,6 +48,8 @@ pub(crate) enum CohortError {
         value: f64,
         reason: ParamError,
     },
+    /// More devices in a round, or a larger share of all, than one of `parts` parts has.
+    LargerThanPart { part: Part, value: f64, most: f64 },
 }
 
 impl CohortRule {
@@ -66,9 +71,11 @@ impl CohortRule {
             (_, Some(_), Some(_)) => Err(CohortError::TwoSizes),
             (SamplingScheme::Full, None, None) => Sampling::full(devices).map_err(bad_devices),
             (_, None, None) if is_unsampled => self.unsampled(),
-            (SamplingScheme::Uniform | SamplingScheme::Poisson, None, None) => {
-                Err(CohortError::Missing(Part::CohortSize))
-            }
+            (
+                SamplingScheme::Uniform | SamplingScheme::Poisson | SamplingScheme::BlockCyclic,
+                None,
+                None,
+            ) => Err(CohortError::Missing(Part::CohortSize)),
             (SamplingScheme::Uniform, Some(size), None) => self.uniform(size),
             (SamplingScheme::Uniform, None, Some(rate)) => {
                 let size = sampling_rate(rate)?.get() * f64::from(devices);
@@ -83,6 +90,14 @@ impl CohortRule {
             (SamplingScheme::Poisson, None, Some(rate)) => {
                 Sampling::poisson(devices, sampling_rate(rate)?).map_err(bad_devices)
             }
+            (SamplingScheme::BlockCyclic, Some(size), None) => {
+                self.uniform(size)?;
+                self.block_cyclic(Part::CohortSize, f64::from(size), f64::from(devices))
+            }
+            (SamplingScheme::BlockCyclic, None, Some(rate)) => {
+                let share = sampling_rate(rate)?.get();
+                self.block_cyclic(Part::SamplingRate, share, 1.0)
+            }
             (_, Some(_), None) => Err(CohortError::Unused(Part::CohortSize)),
             (_, None, _) => Err(CohortError::Unused(Part::SamplingRate)),
         }
@@ -91,6 +106,21 @@ impl CohortRule {
     fn uniform(&self, size: u32) -> Result<Sampling, CohortError> {
         Sampling::uniform(self.device_count, size)
             .map_err(number(Part::CohortSize, f64::from(size)))
+    }
+
+    /// Rounds with `value` of `whole` devices on average, all of which are of one of b parts: each
+    /// of these is drawn at b times the rate of all.
+    fn block_cyclic(&self, part: Part, value: f64, whole: f64) -> Result<Sampling, CohortError> {
+        let parts = self.parts.ok_or(CohortError::Missing(Part::Parts))?;
+        // Exactly 1 where all devices of a part are drawn.
+        let rate = SamplingRate::new(f64::from(parts) * value / whole);
+        let rate = rate.map_err(|_| CohortError::LargerThanPart {
+            part,
+            value,
+            most: whole / f64::from(parts),
+        })?;
+        Sampling::block_cyclic(self.device_count, parts, rate)
+            .map_err(number(Part::Parts, f64::from(parts)))
     }
 
     fn unsampled(&self) -> Result<Sampling, CohortError> {
@@ -112,10 +142,11 @@ fn sampling_rate(value: f64) -> Result<SamplingRate, CohortError> {
     SamplingRate::new(value).map_err(number(Part::SamplingRate, value))
 }
 
-/// The sampling of an experiment on `device_count` devices.
+/// The sampling of an experiment on `device_count` devices, in `parts` parts if they take turns.
 pub(super) fn sampling(
     cohort: &CohortConfig,
     device_count: u32,
+    parts: Option<u32>,
 ) -> Result<Sampling, ExperimentError> {
     let rule = CohortRule {
         scheme: cohort.sampling,
@@ -123,6 +154,7 @@ pub(super) fn sampling(
         cohort_size: cohort.cohort_size,
         sampling_rate: cohort.sampling_rate,
         max_participations: None,
+        parts,
     };
     rule.sampling().map_err(|error| match error {
         CohortError::TwoSizes => contradiction(
@@ -152,6 +184,14 @@ pub(super) fn sampling(
             value,
             reason,
         } => refuse(key(part), value)(reason),
+        CohortError::LargerThanPart { part, value, most } => ExperimentError::Range {
+            key: key(part),
+            value: value.to_string(),
+            expected: format!(
+                "at most {most}: each round draws from one of as many parts of the devices as \
+                 `privacy.separation` says"
+            ),
+        },
     })
 }
 
@@ -161,5 +201,6 @@ const fn key(part: Part) -> &'static str {
         Part::CohortSize => "cohort.cohort_size",
         Part::SamplingRate => "cohort.sampling_rate",
         Part::MaxParticipations => "cohort.max_participations",
+        Part::Parts => "privacy.separation",
     }
 }

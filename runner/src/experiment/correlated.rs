@@ -29,7 +29,7 @@ impl Correlated {
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
-    pub fn parse(config: &Config) -> Result<Option<Self>, ExperimentError> {
+    pub fn parse(config: &Config, device_count: u32) -> Result<Option<Self>, ExperimentError> {
         let (privacy, scheme) = (&config.privacy, config.cohort.sampling);
         if privacy.mechanism == MechanismName::Independent {
             return only_correlated(privacy, scheme).map(|()| None);
@@ -45,7 +45,10 @@ impl Correlated {
         }
         let participation = participation(config)?;
         let family = privacy.family.unwrap_or(Family::BandedOptimalMean);
-        let strategy = Strategy::plan(family, participation).map_err(of_key(config.rounds))?;
+        let mut strategy = Strategy::plan(family, participation).map_err(of_key(config.rounds))?;
+        if scheme == SamplingScheme::BlockCyclic {
+            strategy = drawn_in_turn(&config.cohort, strategy, device_count)?;
+        }
         let asked = privacy.participations;
         Ok(Some(Self {
             strategy: Arc::new(strategy),
@@ -151,12 +154,15 @@ fn only_correlated(privacy: &PrivacyConfig, scheme: SamplingScheme) -> Result<()
         let advice = "it is for `privacy.mechanism` = \"correlated\"";
         return Err(contradiction(key, "privacy.mechanism", advice));
     }
-    if matches!(scheme, SamplingScheme::Rotation | SamplingScheme::Arrival) {
+    if matches!(
+        scheme,
+        SamplingScheme::Rotation | SamplingScheme::Arrival | SamplingScheme::BlockCyclic
+    ) {
         return Err(contradiction(
             "cohort.sampling",
             "privacy.mechanism",
-            "devices that are not drawn at random need \"correlated\", of which \"identity\" is \
-             the `privacy.family` with independent noise",
+            "devices that take turns, or come when they are available, need \"correlated\", of \
+             which \"identity\" is the `privacy.family` with independent noise",
         ));
     }
     Ok(())
@@ -196,16 +202,34 @@ fn of_key(rounds: u32) -> impl FnOnce(CorrelatedError) -> ExperimentError {
     }
 }
 
-/// The sampling that is accounted, where nothing is assumed of who takes part.
+/// The strategy for devices of parts that take turns, of which the configuration says how many are
+/// drawn.
+fn drawn_in_turn(
+    cohort: &CohortConfig,
+    strategy: Strategy,
+    device_count: u32,
+) -> Result<Strategy, ExperimentError> {
+    let parts = strategy.participation().separation();
+    let Sampling::BlockCyclic { sampling_rate, .. } =
+        super::cohort::sampling(cohort, device_count, Some(parts))?
+    else {
+        return Ok(strategy);
+    };
+    let drawn = strategy.block_cyclic(sampling_rate);
+    drawn.map_err(|_| refused("privacy.family", Setting::Unbanded))
+}
+
+/// The sampling that is accounted.
 pub(super) fn sampling(
     strategy: &Strategy,
     device_count: u32,
 ) -> Result<Sampling, ExperimentError> {
-    let participations = strategy.participation().participations();
-    Sampling::unsampled(device_count, participations).map_err(refuse("data.devices", device_count))
+    let sampling = strategy.sampling(device_count);
+    sampling.map_err(refuse("data.devices", device_count))
 }
 
-/// Who takes part: by the timetable that the configuration names, or all devices in every round.
+/// Who takes part: by the timetable that the configuration names, those of its devices that are
+/// drawn, or all devices in every round.
 pub(super) fn attendance(
     cohort: &CohortConfig,
     strategy: &Strategy,
@@ -237,6 +261,10 @@ pub(super) fn attendance(
             let timetable = Timetable::arrival(devices, size, participation, &root);
             Ok(Attendance::Scheduled(timetable))
         }
+        (SamplingScheme::BlockCyclic, _) => Ok(Attendance::InTurn {
+            sampling,
+            parts: Timetable::rotation(devices, b, &root),
+        }),
         (_, Some((key, _))) => Err(contradiction(
             "cohort.sampling",
             key,

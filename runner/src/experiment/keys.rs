@@ -19,7 +19,7 @@ use crate::config::privacy::{ClipNormSetting, PrivacyConfig};
 use crate::config::train::ClipTime;
 use crate::privacy::plan::{BitNoise, NoiseAmount, PrivacyKeys};
 use crate::release::Encoding;
-use crate::server::adaptive::{AdaptiveClip, expected_cohort};
+use crate::server::adaptive::AdaptiveClip;
 use crate::server::keys::ServerKeys;
 use crate::source::attendance::Attendance;
 
@@ -52,7 +52,7 @@ impl Keys {
     /// [`ExperimentError`] for the first invalid key.
     pub fn parse(config: &Config, device_count: u32) -> Result<Self, ExperimentError> {
         names_a_directory(&config.name)?;
-        let correlated = Correlated::parse(config)?;
+        let correlated = Correlated::parse(config, device_count)?;
         let (sampling, attendance) = attendance(config, correlated.as_ref(), device_count)?;
         let adaptive = adaptive(&config.privacy, sampling)?;
         let encoding = encoding(&config.privacy, adaptive.as_ref())?;
@@ -132,7 +132,7 @@ fn attendance(
     device_count: u32,
 ) -> Result<(Sampling, Attendance), ExperimentError> {
     let Some(Correlated { strategy, .. }) = correlated else {
-        let sampling = sampling(&config.cohort, device_count)?;
+        let sampling = sampling(&config.cohort, device_count, None)?;
         return Ok((sampling, Attendance::Drawn(sampling)));
     };
     let sampling = correlated::sampling(strategy, device_count)?;
@@ -172,7 +172,7 @@ fn bit_noise(privacy: &PrivacyConfig, sampling: Sampling) -> Result<BitNoise, Ex
             )),
         };
     }
-    let cohort = expected_cohort(sampling);
+    let cohort = sampling.expected_cohort();
     Ok(BitNoise::Default(match privacy.trust {
         // The noise of all devices adds up to that.
         TrustModel::Local => cohort.sqrt() / 20.0,

@@ -63,7 +63,7 @@ impl Setup<'_> {
             Sampling::Unsampled {
                 max_participations, ..
             } => (f64::from(max_participations) / f64::from(self.rounds)).min(1.0),
-            sampling => sampling.sampling_rate().unwrap_or(1.0),
+            sampling => sampling.expected_cohort() / f64::from(sampling.device_count()),
         }
     }
 

@@ -562,10 +562,10 @@ impl PrivacyPlan {
             if self.repeated > 0 || !uncovered.is_empty() {
                 statement = statement.without_proof();
             }
-            // With correlated noise all rounds are one release, whose cost is a bound for any
+            // With correlated noise and no sampling all rounds are one release, whose cost is a bound for any
             // number of them, even one that depends on what was released (a filter: the shifts of
             // the rounds that are not run are zero).
-            let is_one_release = matches!(self.event.mechanism, Mechanism::Correlated { .. });
+            let is_one_release = self.event.is_one_release();
             if done < planned && statement.epsilon.is_finite() && !is_one_release {
                 let estimate = self.estimate_of(accountant, &all)?;
                 statement = statement.stopped_before(&estimate, &all);
@@ -590,11 +590,13 @@ pub fn of_unit(events: &[PrivacyEvent], unit: PrivacyUnit) -> Vec<PrivacyEvent> 
 }
 
 impl Updates<'_> {
-    /// The accountant of one Gaussian release, which a run with correlated noise is if nothing else
-    /// is counted with it.
+    /// The accountant of one Gaussian release, which a run with correlated noise and no sampling is
+    /// if nothing else is counted with it.
     fn exact_accountant(&self) -> Option<Accountant> {
         let is_alone = self.side.is_empty() && self.spent.is_empty() && !self.is_ledger_shared;
-        let is_one_release = self.strategy.is_some() && self.encoding.grid().is_some();
+        let strategy = self.strategy.as_ref();
+        let is_unsampled = strategy.is_some_and(|strategy| strategy.sampling_rate().is_none());
+        let is_one_release = is_unsampled && self.encoding.grid().is_some();
         (is_one_release && is_alone).then_some(Accountant::AnalyticGaussian)
     }
 
@@ -606,7 +608,7 @@ impl Updates<'_> {
                 let (bits, devices) = (grid.bits() as u8, self.sampling.device_count());
                 let event = PrivacyEvent::correlated(strategy, noise_multiplier, bits, devices);
                 return match event {
-                    // Its rounds are charged one by one, and together are one release.
+                    // Its rounds are charged one by one, and together are one release, or one in b.
                     Ok(event) => Ok(event.with_count(1)),
                     Err(reason) => Err(refuse("data.devices", devices)(reason)),
                 };

@@ -57,11 +57,13 @@ pub struct PrivacyStatement {
     pub planned_is_upper_bound: Option<bool>,
     /// z of the last event.
     pub noise_multiplier: f64,
-    /// s: how far one device moves all releases of a run with correlated noise, in clip norms; the
-    /// noise multiplier is relative to it. Absent for other mechanisms.
+    /// s: how far one device moves all releases of a run with correlated noise, in clip norms, or
+    /// with block-cyclic sampling how far one of its rounds does; the noise multiplier is relative
+    /// to it. Absent for other mechanisms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<f64>,
-    /// b: a device's rounds are at least so many apart, for correlated noise.
+    /// b: a device's rounds are at least so many apart, for correlated noise; also the number of
+    /// parts that take turns, for block-cyclic sampling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separation: Option<u32>,
     /// ν = z · L, the noise std on the sum, or z · s · L on each release of correlated noise;
@@ -83,7 +85,8 @@ pub struct PrivacyStatement {
     pub adjacency: Adjacency,
     /// The sampling scheme of the last event.
     pub sampling: SamplingScheme,
-    /// τ; absent for `unsampled`, which claims none.
+    /// τ, with which a device is drawn in a round, of its part if there are parts; absent for
+    /// `unsampled`, which claims none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
     /// N.

@@ -1,12 +1,14 @@
 //! Correlated noise over rounds: the noise in a prefix sum, which is what a model consists of,
 //! beside that of other families at the same epsilon. It follows from the configuration alone.
 
+use smolfed_accounting::SamplingRate;
 use smolfed_accounting::correlated::{Family, Participation, Strategy};
 
 use super::input::ReportInput;
 use super::page::Figure;
 use super::plot::{Plot, Point, Scale, Series, Tone};
 use crate::config::MechanismName;
+use crate::config::cohort::SamplingScheme;
 use crate::number::significant;
 
 /// What the family in use is compared with.
@@ -34,10 +36,19 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
         return Vec::new();
     };
     let family = privacy.family.unwrap_or(Family::BandedOptimalMean);
+    let drawn_at = statement.and_then(|statement| match statement.sampling {
+        SamplingScheme::BlockCyclic => SamplingRate::new(statement.sampling_rate?).ok(),
+        _ => None,
+    });
     let others = OTHERS.into_iter().filter(|(other, _)| *other != family);
     let families = others.chain([(family, Tone::Blue)]);
     let planned = families.filter_map(|(family, tone)| {
         let strategy = Strategy::plan(family, participation).ok()?;
+        // A family that does not go with the sampling is left out.
+        let strategy = match drawn_at {
+            None => strategy,
+            Some(rate) => strategy.block_cyclic(rate).ok()?,
+        };
         let stds = strategy.prefix_stds().into_iter();
         let stds: Vec<f64> = stds.map(|std| std * multiplier).collect();
         Some((family, tone, stds))

@@ -178,12 +178,13 @@ fn cohort(input: &ReportInput) -> String {
         SamplingScheme::Full => "all of them in every round",
         SamplingScheme::Unsampled | SamplingScheme::Arrival => "those that are available",
         SamplingScheme::Rotation => "all of them in turn",
+        SamplingScheme::BlockCyclic => "in turn, each one by chance (block-cyclic)",
     };
     let devices = input.statements.first().map(|statement| statement.devices);
     let drawn = input.records.iter().map(|record| record.cohort as u64);
     let mean = drawn.clone().sum::<u64>() as f64 / input.records.len().max(1) as f64;
     let size = match config.cohort.sampling {
-        SamplingScheme::Poisson => fixed(mean, 1),
+        SamplingScheme::Poisson | SamplingScheme::BlockCyclic => fixed(mean, 1),
         _ => grouped(drawn.max().unwrap_or(0)),
     };
     let value = match devices {

@@ -50,7 +50,7 @@ impl AdaptiveClip {
             initial,
             quantile,
             learning_rate,
-            cohort_size: expected_cohort(sampling),
+            cohort_size: sampling.expected_cohort(),
         })
     }
 
@@ -72,12 +72,6 @@ impl AdaptiveClip {
         let next = next.clamp(f64::from(min), f64::from(max)) as f32;
         ClipNorm::new(next).unwrap_or(clip_norm)
     }
-}
-
-/// The expected number of devices in a round.
-#[must_use]
-pub fn expected_cohort(sampling: Sampling) -> f64 {
-    sampling.sampling_rate().unwrap_or(1.0) * f64::from(sampling.device_count())
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Which devices take part in the rounds of a run: drawn by a sampling scheme, or by a timetable
 //! where nothing is assumed of who comes but (k, b) participation.
 //!
+//! Devices may also take turns and be drawn: after the shuffle of `rotation`, which is public and of
+//! the experiment's seed alone, so that a server that restarts has the same parts, round t draws
+//! from the devices of part t modulo b in secret (`block-cyclic`).
+//!
 //! A timetable is a simulation's stand-in for devices that come when they can. It is public, like
 //! the seed that it follows from: correlated noise does not rely on it.
 //!
@@ -15,7 +19,7 @@ use smolfed_accounting::Sampling;
 use smolfed_accounting::correlated::Participation;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId, below};
 
-use super::sampling::draw_cohort;
+use super::sampling::{draw_cohort, draw_of_part};
 use crate::release::admission::Admissions;
 
 /// Rounds of a day.
@@ -30,6 +34,13 @@ pub enum Attendance {
     Drawn(Sampling),
     /// Those of a timetable.
     Scheduled(Timetable),
+    /// Those that the accounted sampling draws from the round's part of all devices.
+    InTurn {
+        /// [`Sampling::BlockCyclic`].
+        sampling: Sampling,
+        /// A cohort for each part.
+        parts: Timetable,
+    },
 }
 
 /// Cohorts that are known before the run.
@@ -48,6 +59,9 @@ impl Attendance {
         match self {
             Self::Drawn(sampling) => draw_cohort(sampling, root, number),
             Self::Scheduled(timetable) => timetable.cohort(round).to_vec(),
+            Self::InTurn { sampling, parts } => {
+                draw_of_part(sampling, parts.cohort(round), root, number)
+            }
         }
     }
 
@@ -55,10 +69,7 @@ impl Attendance {
     #[must_use]
     pub fn expected_size(&self) -> f64 {
         match self {
-            Self::Drawn(sampling) => {
-                let rate = sampling.sampling_rate().unwrap_or(1.0);
-                rate * f64::from(sampling.device_count())
-            }
+            Self::Drawn(sampling) | Self::InTurn { sampling, .. } => sampling.expected_cohort(),
             Self::Scheduled(timetable) => timetable.expected,
         }
     }
@@ -68,7 +79,10 @@ impl Attendance {
     pub fn largest(&self) -> usize {
         match self {
             Self::Drawn(sampling) => sampling.device_count() as usize,
-            Self::Scheduled(timetable) => {
+            Self::Scheduled(timetable)
+            | Self::InTurn {
+                parts: timetable, ..
+            } => {
                 let sizes = timetable.cohorts.iter().map(Vec::len);
                 sizes.max().unwrap_or(0)
             }
@@ -86,7 +100,11 @@ impl Attendance {
                 let all: Vec<u32> = (0..sampling.device_count()).collect();
                 Admissions::first_breach(allowed, rounds.map(|_| all.as_slice()))
             }
-            Self::Scheduled(timetable) => {
+            // A device may be drawn whenever its part has its turn.
+            Self::Scheduled(timetable)
+            | Self::InTurn {
+                parts: timetable, ..
+            } => {
                 let cohorts = rounds.map(|round| timetable.cohort(round));
                 Admissions::first_breach(allowed, cohorts)
             }
@@ -95,7 +113,8 @@ impl Attendance {
 }
 
 impl Timetable {
-    fn cohort(&self, round: u32) -> &[u32] {
+    /// The devices of a round.
+    pub(crate) fn cohort(&self, round: u32) -> &[u32] {
         let round = (round as usize).checked_rem(self.cohorts.len());
         let cohort = round.and_then(|round| self.cohorts.get(round));
         cohort.map(Vec::as_slice).unwrap_or_default()
@@ -184,6 +203,8 @@ fn uniform(bound: u32, stream: &mut Stream) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use smolfed_accounting::SamplingRate;
+
     use super::*;
 
     fn allowed(rounds: u32, separation: u32, participations: u32) -> Participation {
@@ -244,6 +265,45 @@ mod tests {
         assert!(visits.iter().all(|count| *count <= 4));
         assert!(visits.contains(&4) && visits.iter().sum::<usize>() < 1_200);
         assert_ne!(rounds[0], rounds[24]);
+    }
+
+    #[test]
+    fn devices_that_are_drawn_in_turn_are_of_the_rounds_part_and_come_at_its_rate() {
+        let rate = SamplingRate::new(0.3).unwrap();
+        let sampling = Sampling::block_cyclic(103, 4, rate).unwrap();
+        let parts = Timetable::rotation(103, 4, &Root::from_seed(5));
+        let attendance = Attendance::InTurn {
+            sampling,
+            parts: parts.clone(),
+        };
+        assert_eq!(attendance.largest(), 26);
+        assert!((attendance.expected_size() - 0.3 * 103.0 / 4.0).abs() < 1e-12);
+        // Whoever is drawn in every turn keeps to the bound, and takes all of it.
+        assert_eq!(attendance.first_breach(allowed(12, 4, 3)), None);
+        assert!(attendance.first_breach(allowed(12, 4, 2)).is_some());
+        assert!(attendance.first_breach(allowed(12, 5, 3)).is_some());
+        let rounds = 8_000;
+        let (root, mut drawn) = (Root::from_seed(99), [0_u32; 103]);
+        for round in 0..rounds {
+            // As with a fleet, whose rounds have other numbers.
+            let cohort = attendance.cohort(&root, round, round + 1_001);
+            assert!(cohort.is_sorted_by(|a, b| a < b));
+            for device in cohort {
+                assert!(parts.cohort(round).contains(&device), "{round}: {device}");
+                drawn[device as usize] += 1;
+            }
+        }
+        // Each is Binomial(2000, 0.3): standard deviation 20.5. Beyond 6 deviations for one of 103
+        // devices: probability below 103 · 3e-9 < 1e-6. All of them: 206,000 coins, 208.
+        assert!(drawn.iter().all(|n| n.abs_diff(600) < 123), "{drawn:?}");
+        let total: u32 = drawn.iter().sum();
+        assert!(total.abs_diff(61_800) < 1_248, "{total}");
+        let certain = SamplingRate::new(1.0).unwrap();
+        let all = Attendance::InTurn {
+            sampling: Sampling::block_cyclic(103, 4, certain).unwrap(),
+            parts: parts.clone(),
+        };
+        assert_eq!(all.cohort(&root, 6, 6), parts.cohort(2));
     }
 
     #[test]

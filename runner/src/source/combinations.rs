@@ -63,8 +63,10 @@ pub const fn refusal_of_arithmetic(
 /// A setting that does not go with correlated noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// Cohorts that are drawn at random.
+    /// Cohorts that are drawn from all devices.
     Sampled,
+    /// More bands than parts of the population that take turns.
+    Unbanded,
     /// Devices that add their own noise.
     LocalTrust,
     /// A clip norm that changes.
@@ -84,8 +86,13 @@ pub enum Setting {
 pub const fn refusal_of_correlated(setting: Setting) -> &'static str {
     match setting {
         Setting::Sampled => {
-            "correlated noise is for devices that are not drawn at random: set `cohort.sampling` \
-             to \"rotation\", \"arrival\" or \"full\""
+            "correlated noise is for devices that are not drawn at random from all: set \
+             `cohort.sampling` to \"block-cyclic\", \"rotation\", \"arrival\" or \"full\""
+        }
+        Setting::Unbanded => {
+            "with \"block-cyclic\" sampling each participation of a device is hidden by itself, \
+             which needs noise of at most `privacy.separation` bands: set it to \"identity\", \
+             \"square-root-banded\", \"banded-optimal-mean\" or \"banded-optimal-max\""
         }
         Setting::LocalTrust => {
             "the server combines the sums of several rounds before it adds noise, so that it must \

@@ -22,9 +22,20 @@ use smolfed_accounting::event::Sampling;
 ///   2⁻⁶⁴, rounded down: no device is drawn more often than the accounting assumes.
 /// * `Full` and `Unsampled`: every device. With `Unsampled`, the devices themselves decide when to
 ///   take part; in a simulation all of them do.
+/// * `BlockCyclic`: nobody, as the part is not known here: [`draw_of_part`].
 #[must_use]
 pub fn draw_cohort(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
     draw(sampling, root, Purpose::CohortSampling, round)
+}
+
+/// Draws the cohort of `round` from the devices of its part, in their order: each independently with
+/// probability τ, as `Poisson` does, from the same stream.
+#[must_use]
+pub fn draw_of_part(sampling: &Sampling, part: &[u32], root: &Root, round: u32) -> Vec<u32> {
+    // Where nothing is drawn at random, nothing is claimed of it.
+    let rate = sampling.sampling_rate().unwrap_or(1.0);
+    let mut rng = root.stream(id(Purpose::CohortSampling, round));
+    poisson(part.iter().copied(), rate, &mut rng)
 }
 
 /// Draws the devices that send a message of their own in `round`, in ascending order: as
@@ -36,12 +47,7 @@ pub fn draw_senders(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
 }
 
 fn draw(sampling: &Sampling, root: &Root, purpose: Purpose, round: u32) -> Vec<u32> {
-    let id = StreamId {
-        purpose,
-        round,
-        device: 0,
-    };
-    let mut rng = root.stream(id);
+    let mut rng = root.stream(id(purpose, round));
     match *sampling {
         Sampling::Uniform {
             device_count,
@@ -52,10 +58,19 @@ fn draw(sampling: &Sampling, root: &Root, purpose: Purpose, round: u32) -> Vec<u
             device_count,
             sampling_rate,
             ..
-        } => poisson(device_count, sampling_rate.get(), &mut rng),
+        } => poisson(0..device_count, sampling_rate.get(), &mut rng),
+        Sampling::BlockCyclic { .. } => Vec::new(),
         Sampling::Full { device_count, .. } | Sampling::Unsampled { device_count, .. } => {
             (0..device_count).collect()
         }
+    }
+}
+
+const fn id(purpose: Purpose, round: u32) -> StreamId {
+    StreamId {
+        purpose,
+        round,
+        device: 0,
     }
 }
 
@@ -76,12 +91,12 @@ fn uniform(device_count: u32, size: u32, rng: &mut impl Rng) -> Vec<u32> {
     chosen.into_iter().collect()
 }
 
-fn poisson(device_count: u32, rate: f64, rng: &mut impl Rng) -> Vec<u32> {
+fn poisson(devices: impl Iterator<Item = u32>, rate: f64, rng: &mut impl Rng) -> Vec<u32> {
     // A product with a power of two is exact; `as` saturates 2^64 to the largest word, and a rate
     // of 1 is treated apart.
     let threshold = (rate * 2f64.powi(64)) as u64;
     let certain = rate >= 1.0;
-    (0..device_count)
+    devices
         .filter(|_| rng.next_u64() < threshold || certain)
         .collect()
 }

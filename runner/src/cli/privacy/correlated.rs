@@ -19,7 +19,8 @@ pub(super) struct CorrelatedArgs {
     /// For correlated: two rounds in which one device takes part are at least so many apart.
     #[arg(long, value_name = "B")]
     separation: Option<u32>,
-    /// For correlated: the largest number of rounds in which one device takes part.
+    /// For correlated: the largest number of rounds in which one device takes part; as many as are
+    /// so far apart with block-cyclic sampling.
     #[arg(long, value_name = "K")]
     participations: Option<u32>,
     /// For correlated: identity, tree, square-root, square-root-banded, banded-optimal-mean or
@@ -37,10 +38,22 @@ impl CorrelatedArgs {
         separation.or(participations).or(family)
     }
 
-    /// Plans the strategy, or those of all families.
-    pub(super) fn setting(&self, rounds: Option<u64>) -> Result<Setting, CliError> {
+    /// b.
+    pub(super) const fn separation(&self) -> Option<u32> {
+        self.separation
+    }
+
+    /// Plans the strategy, or those of all families that go with block-cyclic sampling at
+    /// `sampling_rate`, if there is one.
+    pub(super) fn setting(
+        &self,
+        rounds: Option<u64>,
+        sampling_rate: Option<SamplingRate>,
+    ) -> Result<Setting, CliError> {
+        // A device may be drawn whenever its part has its turn.
+        let participations = self.participations.or(sampling_rate.map(|_| u32::MAX));
         let (Some(rounds), Some(separation), Some(participations)) =
-            (rounds, self.separation, self.participations)
+            (rounds, self.separation, participations)
         else {
             return Err(CliError::Usage(
                 "--mechanism correlated needs --rounds N, --separation B and --participations K"
@@ -56,11 +69,28 @@ impl CorrelatedArgs {
             |error: CorrelatedError| CliError::Usage(format!("--mechanism correlated: {error}"));
         let participation = Participation::new(rounds, separation, participations);
         let participation = participation.map_err(invalid)?;
-        let families = match &self.family {
+        let possible = participation.max_participations();
+        if sampling_rate.is_some() && participations < possible {
+            return Err(CliError::Usage(format!(
+                "--participations is {participations}: with block-cyclic sampling a device may be \
+                 drawn in {possible} rounds, which is the default"
+            )));
+        }
+        let mut families = match &self.family {
             Some(name) => vec![name.parse().map_err(invalid)?],
             None => Family::ALL.to_vec(),
         };
-        let plan = |family: &Family| Ok((*family, Strategy::plan(*family, participation)?));
+        if self.family.is_none() && sampling_rate.is_some() {
+            families.retain(|family| family.is_banded());
+        }
+        let plan = |family: &Family| {
+            let strategy = Strategy::plan(*family, participation)?;
+            let strategy = match sampling_rate {
+                None => strategy,
+                Some(rate) => strategy.block_cyclic(rate)?,
+            };
+            Ok((*family, strategy))
+        };
         let strategies: Result<Vec<_>, _> = families.iter().map(plan).collect();
         let strategies: Vec<(Family, Strategy)> = strategies.map_err(invalid)?;
         let by_error =
@@ -71,7 +101,7 @@ impl CorrelatedArgs {
         Ok(Setting {
             strategies,
             best,
-            asked: participations,
+            asked: self.participations.unwrap_or(possible),
             rate: None,
             has_devices: false,
         })

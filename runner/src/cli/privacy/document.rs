@@ -14,7 +14,7 @@ use crate::report::plot::{Plot, Point, Scale, Series, stacked_file};
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
 use smolfed_accounting::adaptive::Odometer;
 use smolfed_accounting::comparison::Comparison;
-use smolfed_accounting::event::{Mechanism, PrivacyEvent};
+use smolfed_accounting::event::PrivacyEvent;
 use smolfed_accounting::params::ClipNorm;
 use smolfed_accounting::trade_off::TradeOff;
 
@@ -319,8 +319,8 @@ fn over_rounds(
     let [event] = events else {
         return Vec::new();
     };
-    if matches!(event.mechanism, Mechanism::Correlated { .. }) {
-        // One release, of which the first round costs as much as all.
+    if event.is_one_release() {
+        // Of which the first round costs as much as all.
         return Vec::new();
     }
     let mut points = Vec::new();

@@ -43,7 +43,9 @@ pub(super) enum Kind {
     /// FedSC's correlation matrices; the clip norm is mu/|D|.
     CorrelationMatrix,
     /// Discrete Gaussian noise that is correlated over the rounds of a run, for fleets whose
-    /// devices are not drawn; needs --rounds, --separation and --participations.
+    /// devices are not drawn; needs --rounds, --separation and --participations. With --sampling
+    /// block-cyclic, for devices that are drawn in turn: from --separation parts, of which each has
+    /// every so many rounds.
     Correlated,
 }
 
@@ -196,6 +198,12 @@ impl MechanismArgs {
                  --sampling uniform, poisson, full or unsampled",
             ));
         };
+        if scheme == SamplingScheme::BlockCyclic {
+            return Err(usage(
+                "--sampling block-cyclic belongs to --mechanism correlated, of which --family \
+                 identity has independent noise",
+            ));
+        }
         let sampling = self.rule(scheme, devices).sampling().map_err(refused)?;
         let delta = self.delta(devices)?;
         let clip_norm = self.clip_norm()?;
@@ -250,13 +258,17 @@ impl MechanismArgs {
         })
     }
 
-    /// The same for correlated noise, which assumes nothing of who takes part.
+    /// The same for correlated noise, which assumes nothing of who takes part, unless devices are
+    /// drawn in turn.
     fn parse_correlated(&self) -> Result<ParsedFlags, CliError> {
-        if self.sampling.is_some() {
+        if self
+            .sampling
+            .is_some_and(|scheme| scheme != SamplingScheme::BlockCyclic)
+        {
             return Err(usage(
-                "--sampling does not apply to --mechanism correlated: nothing is assumed of who \
-                 takes part (--cohort or --sampling-rate are for the comparison with Poisson \
-                 sampling)",
+                "--sampling does not apply to --mechanism correlated, unless it is block-cyclic: \
+                 nothing is assumed of who takes part (--cohort or --sampling-rate are for the \
+                 comparison with Poisson sampling)",
             ));
         }
         if self.max_participations.is_some() {
@@ -284,7 +296,8 @@ impl MechanismArgs {
                 ));
             }
         };
-        let setting = self.correlated.setting(self.rounds)?;
+        let sampling_rate = self.rate_of_a_part()?;
+        let setting = self.correlated.setting(self.rounds, sampling_rate)?;
         setting.fits(self.cohort, self.grid_bits)?;
         let clip_norm = self.clip_norm()?;
         let noise = match (self.noise_multiplier, self.noise_std, clip_norm) {
@@ -313,6 +326,26 @@ impl MechanismArgs {
         })
     }
 
+    /// τ of block-cyclic sampling; `None` without it.
+    fn rate_of_a_part(&self) -> Result<Option<SamplingRate>, CliError> {
+        let Some(scheme) = self.sampling else {
+            return Ok(None);
+        };
+        let Some(devices) = self.devices else {
+            return Err(usage(
+                "--sampling block-cyclic needs --devices N, of which each round draws from one of \
+                 --separation parts",
+            ));
+        };
+        let rule = CohortRule {
+            parts: self.correlated.separation(),
+            ..self.rule(scheme, devices)
+        };
+        let drawn = rule.sampling().map_err(refused)?.sampling_rate();
+        let drawn = drawn.map(SamplingRate::new).transpose();
+        drawn.map_err(bad("--sampling-rate"))
+    }
+
     /// τ of the Poisson sampling that correlated noise is compared with, if it is given.
     fn poisson_rate(&self) -> Result<Option<SamplingRate>, CliError> {
         let (rate, flag) = match (self.sampling_rate, self.cohort, self.devices) {
@@ -338,6 +371,7 @@ impl MechanismArgs {
             cohort_size: self.cohort.or(placeholder),
             sampling_rate: self.sampling_rate,
             max_participations: self.max_participations,
+            parts: None,
         }
     }
 }
@@ -361,6 +395,11 @@ fn refused(error: CohortError) -> CliError {
             CliError::Usage(format!("{flag} belongs to --sampling uniform or poisson"))
         }
         CohortError::Number { part, reason, .. } => bad(flag(part))(reason),
+        CohortError::LargerThanPart { part, value, most } => CliError::Usage(format!(
+            "{} is {value}: it must be at most {most}, as each round draws from one of as many \
+             parts of the devices as --separation says",
+            flag(part)
+        )),
     }
 }
 
@@ -370,6 +409,7 @@ const fn flag(part: Part) -> &'static str {
         Part::CohortSize => "--cohort",
         Part::SamplingRate => "--sampling-rate",
         Part::MaxParticipations => "--max-participations",
+        Part::Parts => "--separation",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Experiments with correlated noise: what they are built as, and what is refused.
 
 use smolfed_accounting::event::Mechanism as Accounted;
-use smolfed_accounting::{Accountant, Delta, NoiseMultiplier};
+use smolfed_accounting::{Accountant, Delta, NoiseMultiplier, SamplingRate};
 
 use super::*;
 
@@ -249,7 +249,7 @@ fn a_grid_that_is_too_fine_for_the_cohort_is_refused_with_what_fits() {
     let strategy = experiment.privacy.strategy.as_ref().unwrap();
     let devices = 2_000_000_000;
     let large = Attendance::Drawn(Sampling::unsampled(devices, 3).unwrap());
-    let of = Correlated::parse(&experiment.config).unwrap().unwrap();
+    let of = Correlated::parse(&experiment.config, 100).unwrap().unwrap();
     let error = of
         .fits_size(&large, experiment.release.encoding)
         .unwrap_err()
@@ -262,5 +262,113 @@ fn a_grid_that_is_too_fine_for_the_cohort_is_refused_with_what_fits() {
         format!("at most {most} devices with 24 bits"),
     ] {
         assert!(error.contains(&part), "{error}: {part}");
+    }
+}
+
+const IN_TURN: &str = "cohort={sampling=\"block-cyclic\",cohort_size=10}";
+
+/// Parts of 20 devices, of which 10 are drawn on average: 3 compositions at rate 1/2 with noise
+/// relative to one participation.
+#[test]
+fn devices_that_are_drawn_in_turn_need_the_noise_of_a_sampled_gaussian() {
+    let experiment = correlated(&[IN_TURN]);
+    let plan = &experiment.privacy;
+    let strategy = plan.strategy.as_ref().unwrap();
+    assert_eq!(plan.accountant, Accountant::Pld);
+    let sampling = Sampling::block_cyclic(100, 5, SamplingRate::new(0.5).unwrap()).unwrap();
+    assert_eq!(
+        (experiment.sampling, plan.event.sampling),
+        (sampling, sampling)
+    );
+    assert_eq!(strategy.participation().participations(), 3);
+    let poisson = Sampling::poisson(100, SamplingRate::new(0.5).unwrap()).unwrap();
+    let noise_multiplier = plan.multiplier();
+    let mechanism = Accounted::Gaussian { noise_multiplier };
+    for (rounds, compositions) in [(1, 1), (5, 1), (6, 2), (12, 3)] {
+        let composed = PrivacyEvent::new(mechanism, poisson, compositions);
+        let expected = Accountant::Pld.epsilon(&[composed], plan.delta).unwrap();
+        let found = plan.estimate(rounds).unwrap().epsilon;
+        assert!((found / expected.epsilon - 1.0).abs() < 1e-6, "{rounds}");
+    }
+    let epsilon = plan.estimate(12).unwrap().epsilon;
+    assert!(epsilon <= 8.0 && epsilon > 7.9, "{epsilon}");
+    // The noise on a release is less than without sampling, of which rate 1 is a case.
+    let of = |settings: &[&str]| correlated(settings).privacy.noise_std();
+    assert!(plan.noise_std() < of(&[]));
+    let all = [
+        "cohort={sampling=\"block-cyclic\",cohort_size=20}",
+        "rounds=15",
+    ];
+    assert!((of(&all) / of(&["rounds=15"]) - 1.0).abs() < 1e-3);
+    assert_eq!(experiment.server.fixed_denominator, Some(10.0));
+    assert_eq!(experiment.attendance.largest(), 20);
+    let by_rate = ["cohort={sampling=\"block-cyclic\",sampling_rate=0.1}"];
+    assert_eq!(correlated(&by_rate).sampling, sampling);
+}
+
+/// A draw counts only for rounds that are done: a run that stops is no release of its own.
+#[test]
+fn a_stopped_run_whose_devices_are_drawn_in_turn_has_the_figure_of_its_plan() {
+    let experiment = correlated(&[IN_TURN]);
+    let [whole, stopped] = [12, 5].map(|rounds| experiment.statements(rounds, &[]).unwrap());
+    assert!(whole[0].is_upper_bound && !stopped[0].is_upper_bound);
+    assert_eq!(stopped[0].epsilon_planned, Some(whole[0].epsilon));
+    assert!(stopped[0].epsilon < whole[0].epsilon);
+    assert_eq!(whole[0].sampling_rate, Some(0.5));
+    assert_eq!(whole[0].separation, Some(5));
+    let words = whole[0].in_words();
+    for part in [
+        "split into 5 parts, which are fixed beforehand, may be public and take turns",
+        "drawn independently with probability 0.5, in secret, so that nobody learns who was drawn",
+        "sensitivity to one round of a device",
+    ] {
+        assert!(words.contains(part), "{words}");
+    }
+}
+
+#[test]
+fn what_does_not_go_with_drawing_in_turn_is_refused_in_one_sentence() {
+    for (settings, parts) in [
+        (
+            &["privacy.family=tree"][..],
+            ["`privacy.family`", "at most `privacy.separation` bands"],
+        ),
+        (
+            &["privacy.family=square-root"],
+            ["`privacy.family`", "at most `privacy.separation` bands"],
+        ),
+        (
+            &["cohort={sampling=\"block-cyclic\",cohort_size=21}"],
+            ["`cohort.cohort_size` is 21", "at most 20"],
+        ),
+        (
+            &["cohort={sampling=\"block-cyclic\",sampling_rate=0.21}"],
+            ["`cohort.sampling_rate` is 0.21", "at most 0.2"],
+        ),
+        (
+            &["cohort={sampling=\"block-cyclic\"}"],
+            ["`cohort.cohort_size` is missing", "sampling_rate"],
+        ),
+        (
+            &["privacy.participations=2"],
+            ["`privacy.participations` is 2", "round 10"],
+        ),
+        (
+            &["privacy.devices_per_user=2"],
+            ["`privacy.devices_per_user`", "block-cyclic"],
+        ),
+        (
+            &["privacy.trust=local"],
+            ["`privacy.trust`", "must be trusted"],
+        ),
+    ] {
+        let settings: Vec<&str> = [IN_TURN].iter().chain(settings).copied().collect();
+        refused_with(&settings, &parts);
+    }
+    let sentence = refusal(&[IN_TURN]);
+    assert!(sentence.contains("`cohort.sampling` and `privacy.mechanism`"));
+    for family in ["identity", "square-root-banded", "banded-optimal-max"] {
+        let setting = format!("privacy.family={family}");
+        assert_eq!(correlated(&[IN_TURN, &setting]).attendance.largest(), 20);
     }
 }

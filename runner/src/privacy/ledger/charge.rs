@@ -139,13 +139,18 @@ pub fn earlier<'a>(charges: &'a [Charge], run: &str) -> impl Iterator<Item = &'a
 /// The events of charges: the rounds of one run and kind are one event, so that a bound on its
 /// participations counts once; in rounds that were repeated a device may take part once more. Kinds
 /// without such a bound are merged across runs.
+///
+/// Where parts of the population take turns, that bound is on successive rounds: those of a run are,
+/// and those that were repeated need not be, and are counted one by one.
 pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyEvent> {
     let mut events: Vec<(Option<(&str, u32)>, PrivacyEvent)> = Vec::new();
     for charge in charges {
-        let counts_apart = matches!(charge.event.sampling, Sampling::Unsampled { .. });
-        let run = counts_apart.then_some((charge.run.as_str(), charge.repetition));
+        let takes_turns = matches!(charge.event.sampling, Sampling::BlockCyclic { .. });
+        let is_bounded = takes_turns || matches!(charge.event.sampling, Sampling::Unsampled { .. });
+        let run = is_bounded.then_some((charge.run.as_str(), charge.repetition));
+        let is_alone = takes_turns && charge.repetition > 0;
         let is_same = |(of, event): &&mut (Option<(&str, u32)>, PrivacyEvent)| {
-            *of == run && event.with_count(1) == charge.event.with_count(1)
+            *of == run && !is_alone && event.with_count(1) == charge.event.with_count(1)
         };
         match events.iter_mut().find(is_same) {
             Some((_, event)) => event.count = event.count.saturating_add(charge.event.count),

@@ -314,6 +314,29 @@ fn repeated_participations_are_counted_apart() {
     assert_eq!(participations, 2);
 }
 
+/// Successive rounds of one run cost a composition in as many as there are parts; those of two runs
+/// are not successive, nor need be those that were repeated.
+#[test]
+fn rounds_of_parts_that_take_turns_are_counted_run_by_run() {
+    let rate = SamplingRate::new(0.5).unwrap();
+    let sampling = Sampling::block_cyclic(100, 5, rate).unwrap();
+    let at = |run, round, repetition| Charge {
+        repetition,
+        event: event(4.0, sampling),
+        ..charge(run, round)
+    };
+    let compositions = |charges: &[Charge]| -> u64 {
+        let events = events(charges);
+        events.iter().map(|event| event.exposure().count()).sum()
+    };
+    let run = |name| (0..7).map(move |round| at(name, round, 0));
+    assert_eq!(compositions(&run("a").collect::<Vec<_>>()), 2);
+    let both: Vec<Charge> = run("a").chain(run("b")).collect();
+    assert_eq!(compositions(&both), 4);
+    let repeated = run("a").chain([at("a", 0, 1), at("a", 5, 1)]);
+    assert_eq!(compositions(&repeated.collect::<Vec<_>>()), 4);
+}
+
 #[test]
 fn both_kinds_of_lines_survive_their_text() {
     let digest = DigestRecord {

@@ -201,6 +201,17 @@ impl PrivacyStatement {
                 "in {every_round}, each of {devices} devices is drawn independently with \
                  probability {rate}{secrecy}"
             ),
+            SamplingScheme::BlockCyclic => {
+                let parts = self
+                    .separation
+                    .map_or(String::new(), |parts| parts.to_string());
+                format!(
+                    "the {devices} devices are split into {parts} parts, which are fixed \
+                     beforehand, may be public and take turns; in {every_round}, each device of \
+                     the round's part is drawn independently with probability {rate}{secrecy}, so \
+                     that nobody learns who was drawn"
+                )
+            }
             SamplingScheme::Full => {
                 format!("all {devices} devices take part in {every_round}")
             }
@@ -241,7 +252,8 @@ impl PrivacyStatement {
         }
     }
 
-    /// Of noise that is correlated over rounds: nothing is assumed of who takes part.
+    /// Of noise that is correlated over rounds: nothing is assumed of who takes part, or that the
+    /// devices of parts that take turns are drawn.
     fn assumptions_of_correlated_noise(&self, sensitivity: f64, separation: u32) -> String {
         let times = match self.max_participations {
             None | Some(1) => "once".to_owned(),
@@ -249,13 +261,27 @@ impl PrivacyStatement {
                 format!("{participations} times and at least {separation} rounds apart")
             }
         };
+        let (who, of_what) = match self.sampling {
+            SamplingScheme::BlockCyclic => {
+                let participation = self.participation();
+                (
+                    format!("if {participation}"),
+                    "sensitivity to one round of a device",
+                )
+            }
+            _ => {
+                let rounds = self.rounds;
+                let who = format!(
+                    "for all {rounds} rounds, whoever takes part, in any order, at most {times}, \
+                     which the server enforces, and each device that is provisioned so"
+                );
+                (who, "sensitivity")
+            }
+        };
         format!(
-            "This holds for all {} rounds, whoever takes part, in any order, at most {times}, \
-             which the server enforces, and each device that is provisioned so; if {}; and if the \
-             standard deviation of the noise on each release is {} times the sensitivity, which is \
-             {} times the clip norm. A server that restarts and has lost the sums of earlier \
-             rounds does not change it: the noise begins anew.",
-            self.rounds,
+            "This holds {who}; if {}; and if the standard deviation of the noise on each release \
+             is {} times the {of_what}, which is {} times the clip norm. A server that restarts \
+             and has lost the sums of earlier rounds does not change it: the noise begins anew.",
             self.trusted(),
             lower(self.noise_multiplier, 5),
             upper(sensitivity, 5),

@@ -48,8 +48,22 @@ impl Comparer {
         let unsampled = Sampling::unsampled(devices, participation.participations());
         let poisson = Sampling::poisson(devices, self.rate);
         let own = PrivacyEvent::correlated(&strategy, self.noise, grid_bits, devices);
+        let own = own.map_err(refused)?;
+        // The same noise if everybody knew who was drawn.
+        let undrawn = strategy.sampling_rate().map(|_| {
+            let everybody = SamplingRate::new(1.0)?;
+            let sampling = Sampling::block_cyclic(devices, participation.separation(), everybody)?;
+            Ok(PrivacyEvent { sampling, ..own })
+        });
+        let undrawn = undrawn.transpose().map_err(refused)?;
         Ok(Row {
-            epsilon: cost(Accountant::Gdp, own.map_err(refused)?)?,
+            epsilon: match undrawn {
+                None => cost(Accountant::Gdp, own)?,
+                Some(_) => cost(Accountant::Pld, own)?,
+            },
+            undrawn: undrawn
+                .map(|event| cost(Accountant::Gdp, event))
+                .transpose()?,
             unsampled: cost(Accountant::Gdp, of(unsampled.map_err(refused)?))?,
             poisson: cost(Accountant::Pld, of(poisson.map_err(refused)?))?,
             independent,
@@ -69,6 +83,8 @@ pub(super) struct Row {
     strategy: Strategy,
     /// ε of the family.
     epsilon: f64,
+    /// ε of the same noise without the draw of block-cyclic sampling.
+    undrawn: Option<f64>,
     /// z of independent noise.
     independent: NoiseMultiplier,
     /// ε of that without sampling.
@@ -117,6 +133,16 @@ impl Side {
                 figure(row.unsampled),
                 figure(row.poisson),
             ]);
+        }
+        if self.rows.iter().any(|row| row.undrawn.is_some()) {
+            let column = self
+                .rows
+                .iter()
+                .map(|row| row.undrawn.map_or(String::new(), figure));
+            let column = std::iter::once("the same, no sampling".to_owned()).chain(column);
+            for (row, cell) in rows.iter_mut().zip(column) {
+                row.insert(5, cell);
+            }
         }
         format!(
             "{}\nErrors of the sum of all rounds so far, in clip norms, for noise multiplier 1. \
@@ -204,6 +230,7 @@ fn row_json(row: &Row) -> Value {
         "rmse": row.strategy.rmse(),
         "max_error": row.strategy.max_error(),
         "epsilon": finite(row.epsilon),
+        "epsilon_without_sampling": row.undrawn.and_then(finite),
         "independent_noise_multiplier": row.independent,
         "independent_unsampled_epsilon": finite(row.unsampled),
         "independent_poisson_epsilon": finite(row.poisson),
