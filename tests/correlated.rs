@@ -58,7 +58,8 @@ fn a_run_is_one_release_that_is_charged_round_by_round() {
     }
 }
 
-/// Devices that are drawn in turn: every fifth round is a composition, in `epsilon` over the rounds.
+/// Devices that are drawn in turn: every fifth round is a composition, in `epsilon` over the
+/// rounds.
 #[test]
 fn devices_are_drawn_in_turn() {
     let place = Place::new();

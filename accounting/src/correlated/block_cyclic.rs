@@ -23,7 +23,11 @@ fn block_cyclic_sampling_takes_at_most_as_many_bands_as_parts() {
         let plain = Strategy::plan(family, p).unwrap();
         let sampled = plain.clone().block_cyclic(rate);
         if !family.is_banded() {
-            assert_eq!(sampled, Err(CorrelatedError::NotBanded { separation: 5 }));
+            let refused = CorrelatedError::NotBanded {
+                separation: 5,
+                banded: Family::banded_names(),
+            };
+            assert_eq!(sampled, Err(refused));
             continue;
         }
         let sampled = sampled.unwrap();

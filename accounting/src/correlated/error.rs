@@ -1,6 +1,5 @@
 //! What can be wrong with a plan of correlated noise.
 
-use super::family::Family;
 use super::sensitivity::{COEFFICIENT_UNIT, MAX_COEFFICIENT, MAX_ROUNDS};
 
 /// Why there is no such mechanism.
@@ -34,13 +33,14 @@ pub enum CorrelatedError {
     },
     /// A release that depends on more rounds than there are between two of one device.
     #[error(
-        "a release combines the sums of more than {separation} rounds, the separation: block-cyclic \
-         sampling is for families with at most so many bands ({})",
-        Family::banded_names()
+        "a release combines the sums of more than {separation} rounds, the separation: \
+         block-cyclic sampling is for families with at most so many bands ({banded})"
     )]
     NotBanded {
         /// b.
         separation: u32,
+        /// The names of those families.
+        banded: String,
     },
     /// The first coefficient is not 1.
     #[error("the first coefficient is {first}: it must be {COEFFICIENT_UNIT}, which stands for 1")]

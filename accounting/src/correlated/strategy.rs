@@ -125,7 +125,10 @@ impl Strategy {
                 toeplitz.sensitivity(self.participation.of_one_block())
             }
             Shape::Toeplitz(_) | Shape::Tree(_) => {
-                return Err(CorrelatedError::NotBanded { separation });
+                return Err(CorrelatedError::NotBanded {
+                    separation,
+                    banded: Family::banded_names(),
+                });
             }
         };
         Ok(Self {

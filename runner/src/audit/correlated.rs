@@ -6,8 +6,8 @@
 //! is the worst pattern of all families but, in some runs, the tree. What is released is Y = C X +
 //! Z with independent Z, so that the likelihood ratio of the claim is a sum over releases: with s_t
 //! what the canary adds to release t and σ the noise std, Σ (y_t s_t - s_t²/2) / σ². Where devices
-//! are drawn in turn, a canary takes part when it is drawn ([`in_turn`]). All else is the round that
-//! `smolfed run` runs.
+//! are drawn in turn, a canary takes part when it is drawn ([`in_turn`]). All else is the round
+//! that `smolfed run` runs.
 
 mod in_turn;
 
@@ -218,8 +218,9 @@ impl<'a> Correlated<'a> {
         })
     }
 
-    /// Of devices that come whenever they may: the likelihood ratio of the claim; the same with the spread that is seen, which finds a
-    /// coordinate without noise; and its part that noise common to all releases leaves alone.
+    /// Of devices that come whenever they may: the likelihood ratio of the claim; the same with the
+    /// spread that is seen, which finds a coordinate without noise; and its part that noise common
+    /// to all releases leaves alone.
     fn score(&self, signal: &[f64], releases: &[Vec<f64>], canary: usize) -> [f64; 3] {
         let value = |release: &Vec<f64>| release.get(canary).copied().unwrap_or(0.0);
         let seen: Vec<f64> = releases.iter().map(value).collect();

@@ -562,9 +562,9 @@ impl PrivacyPlan {
             if self.repeated > 0 || !uncovered.is_empty() {
                 statement = statement.without_proof();
             }
-            // With correlated noise and no sampling all rounds are one release, whose cost is a bound for any
-            // number of them, even one that depends on what was released (a filter: the shifts of
-            // the rounds that are not run are zero).
+            // With correlated noise and no sampling all rounds are one release, whose cost is a
+            // bound for any number of them, even one that depends on what was released (a filter:
+            // the shifts of the rounds that are not run are zero).
             let is_one_release = self.event.is_one_release();
             if done < planned && statement.epsilon.is_finite() && !is_one_release {
                 let estimate = self.estimate_of(accountant, &all)?;

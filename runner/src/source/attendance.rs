@@ -1,8 +1,8 @@
 //! Which devices take part in the rounds of a run: drawn by a sampling scheme, or by a timetable
 //! where nothing is assumed of who comes but (k, b) participation.
 //!
-//! Devices may also take turns and be drawn: after the shuffle of `rotation`, which is public and of
-//! the experiment's seed alone, so that a server that restarts has the same parts, round t draws
+//! Devices may also take turns and be drawn: after the shuffle of `rotation`, which is public and
+//! of the experiment's seed alone, so that a server that restarts has the same parts, round t draws
 //! from the devices of part t modulo b in secret (`block-cyclic`).
 //!
 //! A timetable is a simulation's stand-in for devices that come when they can. It is public, like

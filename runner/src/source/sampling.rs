@@ -28,8 +28,8 @@ pub fn draw_cohort(sampling: &Sampling, root: &Root, round: u32) -> Vec<u32> {
     draw(sampling, root, Purpose::CohortSampling, round)
 }
 
-/// Draws the cohort of `round` from the devices of its part, in their order: each independently with
-/// probability τ, as `Poisson` does, from the same stream.
+/// Draws the cohort of `round` from the devices of its part, in their order: each independently
+/// with probability τ, as `Poisson` does, from the same stream.
 #[must_use]
 pub fn draw_of_part(sampling: &Sampling, part: &[u32], root: &Root, round: u32) -> Vec<u32> {
     // Where nothing is drawn at random, nothing is claimed of it.

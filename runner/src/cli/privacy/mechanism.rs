@@ -182,6 +182,20 @@ impl MechanismArgs {
         Ok(found)
     }
 
+    /// The noise, if it is given.
+    fn noise(&self, clip_norm: Option<ClipNorm>) -> Result<Option<NoiseMultiplier>, CliError> {
+        Ok(match (self.noise_multiplier, self.noise_std, clip_norm) {
+            (Some(value), _, _) => {
+                Some(NoiseMultiplier::new(value).map_err(bad("--noise-multiplier"))?)
+            }
+            (None, Some(std), Some(clip_norm)) => {
+                let noise = NoiseMultiplier::from_noise_std(std, clip_norm);
+                Some(noise.map_err(bad("--noise-std"))?)
+            }
+            _ => None,
+        })
+    }
+
     /// Checks the flags against each other.
     pub(super) fn parse(&self) -> Result<ParsedFlags, CliError> {
         if self.mechanism == Kind::Correlated {
@@ -207,16 +221,7 @@ impl MechanismArgs {
         let sampling = self.rule(scheme, devices).sampling().map_err(refused)?;
         let delta = self.delta(devices)?;
         let clip_norm = self.clip_norm()?;
-        let noise = match (self.noise_multiplier, self.noise_std, clip_norm) {
-            (Some(value), _, _) => {
-                Some(NoiseMultiplier::new(value).map_err(bad("--noise-multiplier"))?)
-            }
-            (None, Some(std), Some(clip_norm)) => {
-                let noise = NoiseMultiplier::from_noise_std(std, clip_norm);
-                Some(noise.map_err(bad("--noise-std"))?)
-            }
-            _ => None,
-        };
+        let noise = self.noise(clip_norm)?;
         if self.rounds == Some(0) {
             return Err(usage("--rounds is 0: nothing would be released"));
         }

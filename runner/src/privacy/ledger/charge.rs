@@ -140,8 +140,8 @@ pub fn earlier<'a>(charges: &'a [Charge], run: &str) -> impl Iterator<Item = &'a
 /// participations counts once; in rounds that were repeated a device may take part once more. Kinds
 /// without such a bound are merged across runs.
 ///
-/// Where parts of the population take turns, that bound is on successive rounds: those of a run are,
-/// and those that were repeated need not be, and are counted one by one.
+/// Where parts of the population take turns, that bound is on successive rounds: those of a run
+/// are, and those that were repeated need not be, and are counted one by one.
 pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyEvent> {
     let mut events: Vec<(Option<(&str, u32)>, PrivacyEvent)> = Vec::new();
     for charge in charges {
