@@ -386,12 +386,11 @@ mod tests {
         ) {
             let expected = dot_by_definition(&v, &w).to_bits();
             prop_assert_eq!(dot(&v, &w).to_bits(), expected);
-            let rows = [&w[..], &v, &v, &w, &w];
-            let expected = rows.map(|w| dot_by_definition(&v, w).to_bits());
-            prop_assert_eq!(dots(&v, rows).map(f32::to_bits), expected);
-            // Of a pair, what all of the vectors have.
+            // Of several vectors, what all of them have.
             let [v, w] = [&v, &w].map(|x| &x[..v.len().min(w.len())]);
             let rows = [w, v, v, w, w];
+            let expected = rows.map(|w| dot_by_definition(v, w).to_bits());
+            prop_assert_eq!(dots(v, rows).map(f32::to_bits), expected);
             let pair = dots_of_pair([v, w], rows).map(|dots| dots.map(f32::to_bits));
             let expected = |x| rows.map(|w| dot_by_definition(x, w).to_bits());
             prop_assert_eq!(pair, [expected(v), expected(w)]);

@@ -111,7 +111,7 @@ fn matrices_kept_or_made_anew_and_any_number_of_threads_give_the_same_bits() {
 /// Where no device trains in the span, all have the bits of boards.
 #[test]
 fn the_direct_way_has_the_bits_of_boards() {
-    let settings = ["train.epochs=1", "train.batch_size=100", "data.devices=30"];
+    let settings = ["train.epochs=1", "train.batch_size=100", "data.devices=5"];
     assert!(bits(&run(&settings)) == bits(&fast(&settings)));
 }
 
