@@ -201,7 +201,9 @@ impl MechanismArgs {
         if self.mechanism == Kind::Correlated {
             return self.parse_correlated();
         }
-        if let Some(flag) = self.correlated.given() {
+        let in_turn = self.sampling == Some(SamplingScheme::BlockCyclic);
+        let in_turn = in_turn.then_some("--sampling block-cyclic");
+        if let Some(flag) = self.correlated.given().or(in_turn) {
             return Err(CliError::Usage(format!(
                 "{flag} belongs to --mechanism correlated"
             )));
@@ -212,12 +214,6 @@ impl MechanismArgs {
                  --sampling uniform, poisson, full or unsampled",
             ));
         };
-        if scheme == SamplingScheme::BlockCyclic {
-            return Err(usage(
-                "--sampling block-cyclic belongs to --mechanism correlated, of which --family \
-                 identity has independent noise",
-            ));
-        }
         let sampling = self.rule(scheme, devices).sampling().map_err(refused)?;
         let delta = self.delta(devices)?;
         let clip_norm = self.clip_norm()?;
