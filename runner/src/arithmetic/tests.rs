@@ -7,7 +7,7 @@ use crate::config::{Config, DEFAULT};
 use crate::data::DataFolders;
 use crate::run::{self, Control, RunResult};
 
-/// A run of the built-in experiment, on 100 devices of about 14 samples.
+/// A run of the built-in experiment, on 100 devices of five samples.
 fn run(settings: &[&str]) -> RunResult {
     let common = ["data.devices=100", "rounds=6", "evaluate_every=0"];
     let overrides = common.iter().chain(settings);
@@ -111,7 +111,12 @@ fn matrices_kept_or_made_anew_and_any_number_of_threads_give_the_same_bits() {
 /// Where no device trains in the span, all have the bits of boards.
 #[test]
 fn the_direct_way_has_the_bits_of_boards() {
-    let settings = ["train.epochs=1", "train.batch_size=100", "data.devices=5"];
+    let settings = [
+        "train.epochs=1",
+        "train.batch_size=100",
+        "data.devices=20",
+        "data.samples_per_device=40",
+    ];
     assert!(bits(&run(&settings)) == bits(&fast(&settings)));
 }
 
