@@ -188,6 +188,19 @@ fn correlated_noise_is_one_gaussian_for_all_rounds() {
     assert_eq!(event.adjacency(), Adjacency::AddRemove);
 }
 
+/// z is relative to the sensitivity, and the noise on a release to the clip norm.
+#[test]
+fn correlated_noise_is_as_large_as_its_sensitivity_asks() {
+    let (strategy, correlated) = correlated();
+    let expected = 2.0 * strategy.sensitivity();
+    assert!(expected > 2.5);
+    assert_eq!(correlated.mechanism.release_multiplier(), expected);
+    assert!(correlated.is_one_release());
+    let independent = event(Sampling::unsampled(10, 3).unwrap(), TrustModel::Central);
+    assert_eq!(independent.mechanism.release_multiplier(), 2.0);
+    assert!(!independent.is_one_release());
+}
+
 #[test]
 fn correlated_noise_promises_nothing_it_does_not_cover() {
     let (_, event) = correlated();

@@ -417,6 +417,18 @@ fn the_sum_moves_by_no_more_than_its_sensitivity() {
     assert!(bound < 1.4143 * f64::from(1 << 20));
 }
 
+/// By hand: two matrices of norm 2²⁰ steps and a non-negative inner product, 36 packed entries, and
+/// 6 numbers that are rounded to 24 bits.
+#[test]
+fn the_sensitivity_is_that_of_the_formula() {
+    let largest = f64::from(1 << 20);
+    let expected = core::f64::consts::SQRT_2 * largest + 2.0 * 6.0 * (1.0 + 6.0 / 16.0);
+    assert_eq!(packed_length(8), 36);
+    assert!((sensitivity_in_steps(20, 8, 1) - expected).abs() < 1e-6);
+    let more_views = sensitivity_in_steps(20, 8, 2) - expected;
+    assert!((more_views - 2.0 * 6.0 * 2.0 / 16.0).abs() < 1e-6);
+}
+
 #[test]
 fn views_are_the_same_whenever_they_are_asked_for() {
     let x: Vec<f32> = (0..24).map(|i| i as f32).collect();

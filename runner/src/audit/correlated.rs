@@ -6,7 +6,7 @@
 //! is the worst pattern of all families but, in some runs, the tree. What is released is Y = C X +
 //! Z with independent Z, so that the likelihood ratio of the claim is a sum over releases: with s_t
 //! what the canary adds to release t and σ the noise std, Σ (y_t s_t - s_t²/2) / σ². Where devices
-//! are drawn in turn, a canary takes part when it is drawn ([`in_turn`]). All else is the round
+//! are drawn in turn, a canary takes part when it is drawn (`in_turn`). All else is the round
 //! that `smolfed run` runs.
 
 mod in_turn;

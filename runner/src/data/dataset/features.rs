@@ -142,7 +142,7 @@ impl Features {
     }
 
     /// Maps the features of all rows, each column by its own map. Bytes stay bytes if all maps are
-    /// the same.
+    /// the same; maps that are equal must do the same.
     pub fn map<M: PartialEq>(&mut self, maps: &[M], apply: impl Fn(&M, f32) -> f32) {
         match (self, only(maps)) {
             (Self::Bytes(_, table), Some(map)) => {
@@ -197,7 +197,7 @@ fn only<M: PartialEq>(maps: &[M]) -> Option<&M> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::vec, prelude::*};
+    use proptest::{collection::vec, num::f32::NORMAL, prelude::*};
 
     use super::*;
 
@@ -213,8 +213,8 @@ mod tests {
         fn bytes_and_numbers_have_the_same_bits(
             rows in vec(any::<[u8; WIDTH]>(), 1..20),
             factors in prop_oneof![
-                any::<f32>().prop_map(|one| [one; WIDTH]),
-                any::<[f32; WIDTH]>(),
+                NORMAL.prop_map(|one| [one; WIDTH]),
+                [NORMAL, NORMAL, NORMAL],
             ],
             limit in 0f32..300.0,
         ) {
