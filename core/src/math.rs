@@ -257,6 +257,8 @@ mod tests {
     }
 
     /// Every 1,009th pattern, and all near those at which a branch is taken.
+    // micromath asserts in test builds that no result overflows; there it is one after the other.
+    #[cfg(not(feature = "micromath"))]
     #[test]
     fn exponentials_side_by_side_have_the_bits_of_single_ones() {
         let near = [
