@@ -72,7 +72,8 @@ impl NullaryFnOnce for Round<'_> {
             largest = largest.max(x.to_bits() & !(1 << 31));
         }
         let bound = self.grid.clip_norm().get().to_bits();
-        largest <= bound && is_inside(self.grid, self.integers)
+        // Integers of entries within the clip norm are small.
+        largest <= bound && squares(self.integers) <= self.grid.bound()
     }
 }
 
@@ -86,25 +87,26 @@ impl NullaryFnOnce for Check<'_> {
 
     #[inline(always)]
     fn call(self) -> bool {
-        is_inside(self.grid, self.integers)
+        let magnitudes = self.integers.iter().map(|q| q.unsigned_abs());
+        let largest = magnitudes.max().unwrap_or(0);
+        largest <= MAX_INTEGER && squares(self.integers) <= self.grid.bound()
     }
 }
 
-/// Whether the integers are small, and the sum of their squares is within the bound; exact.
+/// The sum of the squares, exact or 2⁶⁴ − 1 if integers are at most [`MAX_INTEGER`].
 #[inline(always)]
-fn is_inside(grid: &Grid, integers: &[i32]) -> bool {
-    let (mut largest, mut squares) = (0u32, 0u64);
+fn squares(integers: &[i32]) -> u64 {
+    let mut squares = 0u64;
     for block in integers.chunks(BLOCK) {
         let mut of_block = 0u64;
         for q in block {
-            largest = largest.max(q.unsigned_abs());
             let q = i64::from(*q);
-            // Wraps for large integers alone, which are seen below.
+            // Wraps for large integers alone.
             of_block = of_block.wrapping_add((q * q) as u64);
         }
         squares = squares.saturating_add(of_block);
     }
-    largest <= MAX_INTEGER && squares <= grid.bound()
+    squares
 }
 
 struct Add<'a> {
