@@ -23,7 +23,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Whether the arguments ask for this one: to prepare a round takes much longer than to measure it.
+fn is_wanted(name: &str) -> bool {
+    let mut arguments = std::env::args().skip(1);
+    let filter = arguments.find(|argument| !argument.starts_with('-'));
+    filter.is_none_or(|filter| name.contains(&filter))
+}
+
 fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(), Box<dyn Error>> {
+    let name = format!("{}/{threads} thread(s)", round.name);
+    if !is_wanted(&name) {
+        return Ok(());
+    }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (experiment, federation) = round.prepare(folder)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
@@ -38,7 +49,7 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
         Ok::<_, Box<dyn Error + Send + Sync>>(())
     })
     .map_err(|error| error.to_string())?;
-    criterion.bench_function(&format!("{}/{threads} thread(s)", round.name), |bencher| {
+    criterion.bench_function(&name, |bencher| {
         pool.install(|| {
             bencher.iter_batched_ref(
                 || {
@@ -70,17 +81,22 @@ fn measure_fast(
     threads: usize,
     memory: &str,
 ) -> Result<(), Box<dyn Error>> {
+    let name = format!("fast {}, {memory} kept/{threads} thread(s)", round.name);
+    if !is_wanted(&name) {
+        return Ok(());
+    }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let memory_key = format!("simulation.memory={memory}");
     let changes = ["simulation.arithmetic=fast", &memory_key];
     let (experiment, federation) = round.prepare_with(folder, &changes)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     let mut training = Training::simulation(&experiment, &federation)?;
-    // By then all devices of the reference round but a few in 10,000 have taken part.
-    for _ in 0..200 {
+    // With 200 rounds, all devices of the reference round but a few in 10,000 have taken part. Where
+    // nothing is kept, all rounds are alike.
+    let warm_up = if memory == "0" { 2 } else { 200 };
+    for _ in 0..warm_up {
         pool.install(|| training.step(&mut Simulated(&federation)))?;
     }
-    let name = format!("fast {}, {memory} kept/{threads} thread(s)", round.name);
     criterion.bench_function(&name, |bencher| {
         pool.install(|| bencher.iter(|| training.step(&mut Simulated(&federation)).is_ok()));
     });
