@@ -8,6 +8,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`bytes`] | bytes as numbers |
 //! | [`rows`] | a device's samples: some rows of data that many devices share |
 //! | [`kernels`] | local training and scores of each model on them |
 //! | [`span`] | local training in the span of a device's samples: `fast` arithmetic |
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
+pub mod bytes;
 pub mod kernels;
 pub mod network;
 pub mod quantize;

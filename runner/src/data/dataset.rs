@@ -3,6 +3,7 @@
 mod buffer;
 mod error;
 mod features;
+mod order;
 mod targets;
 mod view;
 
@@ -11,6 +12,7 @@ use std::fmt;
 pub use buffer::DeviceBuffer;
 pub use error::{DatasetError, MAX_CLASSES, MAX_ROWS};
 pub use features::Features;
+pub(super) use order::places;
 pub use targets::{Targets, TaskKind};
 pub use view::{DatasetView, SampleTarget};
 
@@ -321,6 +323,21 @@ impl Dataset {
         Ok((data, dropped.into_iter().map(|row| row as u32).collect()))
     }
 
+    /// Puts row `order[i]` at place i, for all i; each row is in `order` once.
+    pub(super) fn reorder(&mut self, order: &[u32]) {
+        let width = self.feature_count;
+        self.features.reorder(order, width);
+        self.targets.reorder(order);
+        if let Some(groups) = &mut self.groups {
+            order::reorder(&mut groups.device_of_row, 1, order);
+        }
+        let places = places(order);
+        for place in &mut self.missing {
+            *place = places[*place / width] as usize * width + *place % width;
+        }
+        self.missing.sort_unstable();
+    }
+
     /// The given rows as samples: without a copy, or unpacked into `buffer` if features are bytes.
     ///
     /// # Panics
@@ -347,11 +364,10 @@ impl Dataset {
     /// # Panics
     /// If there is no such row.
     pub(super) fn unpack(&self, rows: &[u32], buffer: &mut DeviceBuffer) {
-        buffer.features.clear();
-        for &row in rows {
-            let start = row as usize * self.feature_count;
-            let places = start..start + self.feature_count;
-            self.features.write(places, &mut buffer.features);
+        let width = self.feature_count;
+        buffer.features.resize(rows.len() * width, 0.0);
+        for (features, row) in buffer.features.chunks_exact_mut(width).zip(rows) {
+            self.features.write(*row as usize * width, features);
         }
         buffer.fill(self.targets.of_rows(rows));
     }

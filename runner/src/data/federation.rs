@@ -8,12 +8,12 @@ mod fingerprint;
 
 use super::config::{DataConfig, SourceConfig, StoredConfig};
 use super::constants::Affine;
-use super::dataset::{Dataset, DatasetView, DeviceBuffer, Names};
+use super::dataset::{Dataset, DatasetView, DeviceBuffer, Names, places};
 use super::error::{ContentError, DataError};
 use super::folders::DataFolders;
 use super::missing::{self, Missing};
 use super::moments::PrivateScale;
-use super::partition::{Dealing, Partition};
+use super::partition::{Dealing, Partition, follow};
 use super::reads::Read;
 use super::scale::{self, Scale, ScaledTargets, TargetScale};
 use super::source::{self, Loaded};
@@ -442,8 +442,32 @@ impl Stored {
             fingerprint: None,
             released_moments: Vec::new(),
         };
+        stored.sort_by_device();
         stored.unpack_held_out();
         Ok(stored)
+    }
+
+    /// Moves the samples of each device to one place: read from all over the memory, those of images
+    /// took longer than training on them. The other rows follow.
+    fn sort_by_device(&mut self) {
+        let mut order = self.devices.all_rows().to_vec();
+        let mut is_dealt = vec![false; self.data.len()];
+        for row in &order {
+            is_dealt[*row as usize] = true;
+        }
+        order.extend((0..).zip(&is_dealt).filter(|row| !row.1).map(|row| row.0));
+        if order.is_sorted() {
+            return;
+        }
+        self.data.reorder(&order);
+        let places = places(&order);
+        self.devices.follow(&places);
+        for part in [&mut self.validation, &mut self.test] {
+            follow(&mut part.rows, &places);
+            if let Some(by_device) = &mut part.by_device {
+                by_device.follow(&places);
+            }
+        }
     }
 
     fn held_out<'a>(&'a self, part: &'a HeldOut) -> DatasetView<'a> {

@@ -219,6 +219,11 @@ impl Partition {
         Self::from_devices(held_out.into_iter())
     }
 
+    /// The same when row i has moved to `places[i]`.
+    pub(super) fn follow(&mut self, places: &[u32]) {
+        follow(&mut self.rows, places);
+    }
+
     /// Number of devices N.
     pub fn device_count(&self) -> u32 {
         (self.offsets.len() - 1) as u32
@@ -237,6 +242,13 @@ impl Partition {
     /// All dealt rows, device after device.
     pub fn all_rows(&self) -> &[u32] {
         &self.rows
+    }
+}
+
+/// The numbers of rows when row i has moved to `places[i]`.
+pub(super) fn follow(rows: &mut [u32], places: &[u32]) {
+    for row in rows {
+        *row = places[*row as usize];
     }
 }
 

@@ -4,10 +4,9 @@
 //! quarter of the memory, and the same bits, because each of the 256 is computed as the pixels
 //! would be.
 
-use std::ops::Range;
+use smolfed_simd::bytes::Levels;
 
-/// Values of a byte.
-const BYTES: usize = 256;
+use super::order::reorder;
 
 /// The features of all rows, row after row.
 #[derive(Clone, PartialEq)]
@@ -15,7 +14,7 @@ pub enum Features {
     /// Numbers.
     Numbers(Vec<f32>),
     /// Bytes, and the number that each stands for.
-    Bytes(Vec<u8>, Box<[f32; BYTES]>),
+    Bytes(Vec<u8>, Box<Levels>),
 }
 
 impl From<Vec<f32>> for Features {
@@ -28,7 +27,8 @@ impl Features {
     /// Bytes that stand for themselves.
     #[must_use]
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
-        Self::Bytes(bytes, Box::new(std::array::from_fn(|byte| byte as f32)))
+        let itself = Levels::new(std::array::from_fn(|byte| byte as f32));
+        Self::Bytes(bytes, Box::new(itself))
     }
 
     /// How many there are.
@@ -58,8 +58,8 @@ impl Features {
     /// All numbers, as a copy.
     #[must_use]
     pub fn to_vec(&self) -> Vec<f32> {
-        let mut numbers = Vec::with_capacity(self.len());
-        self.write(0..self.len(), &mut numbers);
+        let mut numbers = vec![0.0; self.len()];
+        self.write(0, &mut numbers);
         numbers
     }
 
@@ -81,21 +81,19 @@ impl Features {
     pub fn get(&self, place: usize) -> f32 {
         match self {
             Self::Numbers(numbers) => numbers[place],
-            Self::Bytes(bytes, table) => table[usize::from(bytes[place])],
+            Self::Bytes(bytes, levels) => levels.get(bytes[place]),
         }
     }
 
-    /// Appends the numbers at `places`.
+    /// Writes the numbers from `start` on.
     ///
     /// # Panics
-    /// If `places` ends beyond [`len`](Self::len).
-    pub fn write(&self, places: Range<usize>, into: &mut Vec<f32>) {
+    /// If that ends beyond [`len`](Self::len).
+    pub fn write(&self, start: usize, into: &mut [f32]) {
+        let places = start..start + into.len();
         match self {
-            Self::Numbers(numbers) => into.extend_from_slice(&numbers[places]),
-            Self::Bytes(bytes, table) => {
-                let number = |byte: &u8| table[usize::from(*byte)];
-                into.extend(bytes[places].iter().map(number));
-            }
+            Self::Numbers(numbers) => into.copy_from_slice(&numbers[places]),
+            Self::Bytes(bytes, levels) => levels.write(&bytes[places], into),
         }
     }
 
@@ -116,10 +114,10 @@ impl Features {
     /// Appends features; they stay bytes if both are, and stand for the same.
     pub fn append(&mut self, other: Self) {
         match (self, other) {
-            (Self::Bytes(bytes, table), Self::Bytes(more, same)) if *table == same => {
+            (Self::Bytes(bytes, levels), Self::Bytes(more, same)) if *levels == same => {
                 bytes.extend(more);
             }
-            (all, other) => all.edit(|numbers| other.write(0..other.len(), numbers)),
+            (all, other) => all.edit(|numbers| numbers.extend(other.to_vec())),
         }
     }
 
@@ -134,10 +132,18 @@ impl Features {
             Self::Numbers(numbers) => {
                 Self::Numbers(places.flat_map(|row| &numbers[row]).copied().collect())
             }
-            Self::Bytes(bytes, table) => {
+            Self::Bytes(bytes, levels) => {
                 let bytes = places.flat_map(|row| &bytes[row]).copied().collect();
-                Self::Bytes(bytes, table.clone())
+                Self::Bytes(bytes, levels.clone())
             }
+        }
+    }
+
+    /// Puts row `order[i]`, of `width` features, at place i, for all i.
+    pub(super) fn reorder(&mut self, order: &[u32], width: usize) {
+        match self {
+            Self::Numbers(numbers) => reorder(numbers, width, order),
+            Self::Bytes(bytes, _) => reorder(bytes, width, order),
         }
     }
 
@@ -145,10 +151,8 @@ impl Features {
     /// the same; maps that are equal must do the same.
     pub fn map<M: PartialEq>(&mut self, maps: &[M], apply: impl Fn(&M, f32) -> f32) {
         match (self, only(maps)) {
-            (Self::Bytes(_, table), Some(map)) => {
-                table
-                    .iter_mut()
-                    .for_each(|number| *number = apply(map, *number));
+            (Self::Bytes(_, levels), Some(map)) => {
+                **levels = Levels::new(levels.numbers().map(|number| apply(map, number)));
             }
             (features, _) => features.edit(|numbers| {
                 for row in numbers.chunks_exact_mut(maps.len()) {
@@ -164,8 +168,11 @@ impl Features {
     #[must_use]
     pub fn count<M: PartialEq>(&self, maps: &[M], is_marked: impl Fn(&M, f32) -> bool) -> Vec<u64> {
         let mut counts = vec![0; maps.len()];
-        if let (Self::Bytes(_, table), Some(map)) = (self, only(maps))
-            && !table.iter().any(|number| is_marked(map, *number))
+        if let (Self::Bytes(_, levels), Some(map)) = (self, only(maps))
+            && !levels
+                .numbers()
+                .iter()
+                .any(|number| is_marked(map, *number))
         {
             return counts;
         }
@@ -181,10 +188,10 @@ impl Features {
     pub fn first_not_finite(&self) -> Option<usize> {
         match self {
             Self::Numbers(numbers) => numbers.iter().position(|number| !number.is_finite()),
-            Self::Bytes(_, table) if table.iter().all(|number| number.is_finite()) => None,
-            Self::Bytes(bytes, table) => bytes
-                .iter()
-                .position(|byte| !table[usize::from(*byte)].is_finite()),
+            Self::Bytes(_, levels) if levels.numbers().iter().all(|n| n.is_finite()) => None,
+            Self::Bytes(bytes, levels) => {
+                bytes.iter().position(|byte| !levels.get(*byte).is_finite())
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::error::{DatasetError, MAX_CLASSES};
+use super::order::reorder;
 
 /// What is to be predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -55,6 +56,14 @@ impl Targets {
             Self::Values(values) => {
                 Self::Values(rows.iter().map(|&row| values[row as usize]).collect())
             }
+        }
+    }
+
+    /// Puts the target of row `order[i]` at place i, for all i.
+    pub(super) fn reorder(&mut self, order: &[u32]) {
+        match self {
+            Self::Classes { labels, .. } => reorder(labels, 1, order),
+            Self::Values(values) => reorder(values, 1, order),
         }
     }
 

@@ -50,6 +50,28 @@ fn digits_are_split_and_dealt() {
     assert!(federation.device_test(0, &mut buffer).is_none());
 }
 
+/// In the order of devices, and what is left after them.
+#[test]
+fn the_samples_of_a_device_lie_together() {
+    for dealing in [
+        "",
+        "device_test = 0.25\n",
+        "partition = \"shards\"\nshards_per_device = 2\n",
+    ] {
+        let federation = digits(&format!("{dealing}devices = 20\ntest = 0.2"), 1);
+        let Kind::Stored(stored) = &federation.0 else {
+            panic!("the digits are read from a file");
+        };
+        let dealt = stored.devices.all_rows();
+        assert!(dealt.iter().copied().eq(0..dealt.len() as u32), "{dealing}");
+        // Every row belongs to one part, if at all.
+        let of_devices = stored.test.by_device.as_ref().map(Partition::all_rows);
+        let mut rows = [dealt, &stored.test.rows, of_devices.unwrap_or_default()].concat();
+        rows.sort_unstable();
+        assert!(rows.windows(2).all(|pair| pair[0] < pair[1]), "{dealing}");
+    }
+}
+
 #[test]
 fn dealt_devices_keep_shares_of_their_own_back() {
     let keep = "devices = 20\npartition = \"shards\"\nshards_per_device = 2";
