@@ -151,16 +151,16 @@ pub trait Model {
     /// Loss of one sample from its scores, which become the derivatives of the loss by the scores.
     fn loss_in_place(&self, scores: &mut [f32], target: Self::Target) -> f32;
 
-    /// Adds the losses of a batch to `sum`, one after the other; see [`Self::loss_in_place`].
+    /// Calls `each` with the losses of a batch, one after the other; see [`Self::loss_in_place`].
     #[inline(always)]
-    fn add_losses_in_place(
+    fn losses_in_place(
         &self,
         scores: &mut [f32],
         targets: impl Iterator<Item = Self::Target>,
-        sum: &mut f32,
+        mut each: impl FnMut(f32),
     ) {
         for (scores, target) in scores.chunks_exact_mut(self.output_count()).zip(targets) {
-            *sum += self.loss_in_place(scores, target);
+            each(self.loss_in_place(scores, target));
         }
     }
 
@@ -181,7 +181,7 @@ impl<M: Model + ?Sized> Losses for LossesOf<'_, M> {
         targets: impl Iterator<Item = Self::Target>,
         sum: &mut f32,
     ) {
-        self.0.add_losses_in_place(scores, targets, sum);
+        self.0.losses_in_place(scores, targets, |loss| *sum += loss);
     }
 }
 

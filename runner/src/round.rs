@@ -298,6 +298,7 @@ impl<'a> Training<'a> {
             match self.experiment.method.shares_a_model() {
                 true => evaluate(
                     self.experiment.method.task(),
+                    self.experiment.method.arithmetic().name,
                     &self.global,
                     samples,
                     target_unit,

@@ -41,6 +41,19 @@ macro_rules! of_task {
     };
 }
 
+/// The block for a model whose scores are linear in the features, or else the other.
+#[macro_export]
+macro_rules! of_linear_scores {
+    ($task:expr, $model:ident => $body:expr, $other:expr) => {
+        match $task {
+            $crate::task::Task::Linear($model) => $body,
+            $crate::task::Task::Logistic($model) => $body,
+            $crate::task::Task::Softmax($model) => $body,
+            $crate::task::Task::Encoder(_) => $other,
+        }
+    };
+}
+
 /// The block for whichever model a task is, with the samples of a view as that model sees them:
 /// with values or with classes.
 #[macro_export]

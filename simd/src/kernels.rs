@@ -48,6 +48,11 @@ pub trait Kernels: Model {
         batch: &[u32],
         scores: &mut [f32],
     ) -> Result<(), ModelError>;
+
+    /// The losses of samples from their scores; see [`Model::losses_in_place`].
+    ///
+    /// * Shape: an entry of `losses` for each of `targets`.
+    fn row_losses(&self, scores: &mut [f32], targets: &[Self::Target], losses: &mut [f32]);
 }
 
 /// How the local steps of a personal model go.
@@ -123,6 +128,16 @@ macro_rules! kernels {
                     batch,
                     scores,
                 })
+            }
+
+            #[inline(never)]
+            fn row_losses(&self, scores: &mut [f32], targets: &[Self::Target], losses: &mut [f32]) {
+                Arch::new().dispatch(Losses {
+                    model: self,
+                    scores,
+                    targets,
+                    losses,
+                });
             }
         }
     };
@@ -247,5 +262,29 @@ impl<M: Model<Target: Default>> NullaryFnOnce for Scores<'_, M> {
     fn call(self) -> Self::Output {
         self.model
             .batch_scores(self.parameters, self.samples, self.batch, self.scores)
+    }
+}
+
+/// The arguments of [`Model::losses_in_place`].
+struct Losses<'a, M: Model> {
+    model: &'a M,
+    scores: &'a mut [f32],
+    targets: &'a [M::Target],
+    losses: &'a mut [f32],
+}
+
+impl<M: Model> NullaryFnOnce for Losses<'_, M> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let mut losses = self.losses.iter_mut();
+        let each = |loss| {
+            if let Some(place) = losses.next() {
+                *place = loss;
+            }
+        };
+        let targets = self.targets.iter().copied();
+        self.model.losses_in_place(self.scores, targets, each);
     }
 }

@@ -98,6 +98,18 @@ pub trait InSpan: Kernels {
         stream: &mut Stream,
         buffers: &mut SpanBuffers,
     ) -> Result<TrainReport, TrainError>;
+
+    /// [`Model::batch_scores`](smolfed_core::model::Model::batch_scores) up to rounding.
+    ///
+    /// # Errors
+    /// [`ModelError`], as there.
+    fn fused_scores(
+        &self,
+        parameters: &[f32],
+        samples: &Rows<'_, Self::Target>,
+        batch: &[u32],
+        scores: &mut [f32],
+    ) -> Result<(), ModelError>;
 }
 
 /// Numbers in a vector of this machine. They decide the order of sums, and so the bits.
@@ -201,6 +213,17 @@ macro_rules! in_span {
                     false => Err(TrainError::Diverged),
                 }
             }
+
+            #[inline(never)]
+            fn fused_scores(
+                &self,
+                parameters: &[f32],
+                samples: &Rows<'_, Self::Target>,
+                batch: &[u32],
+                scores: &mut [f32],
+            ) -> Result<(), ModelError> {
+                score(self, parameters, samples, batch, scores)
+            }
         }
     };
 }
@@ -296,14 +319,7 @@ fn run<M: Residuals<Target: Copy + Default> + Kernels>(
         let (expected, found) = (rows.len(), job.gram.len());
         return Err(TrainError::Workspace { expected, found });
     }
-    let expected = job.model.feature_count();
-    if expected == 0 || job.model.output_count() == 0 {
-        return Err(ModelError::Empty.into());
-    }
-    if let Some(row) = rows.iter().find(|row| row.len() != expected) {
-        let found = row.len();
-        return Err(ModelError::Features { expected, found }.into());
-    }
+    check_features(job.model, &rows)?;
     order.clear();
     order.extend((0..).take(rows.len()));
     Arch::new().dispatch(Training {
@@ -314,6 +330,71 @@ fn run<M: Residuals<Target: Copy + Default> + Kernels>(
         values,
         out,
     })
+}
+
+/// Whether the model is one, and each row has its features.
+fn check_features<M: Kernels>(model: &M, rows: &[&[f32]]) -> Result<(), ModelError> {
+    let expected = model.feature_count();
+    if expected == 0 || model.output_count() == 0 {
+        return Err(ModelError::Empty);
+    }
+    match rows.iter().map(|row| row.len()).find(|l| *l != expected) {
+        Some(found) => Err(ModelError::Features { expected, found }),
+        None => Ok(()),
+    }
+}
+
+/// [`InSpan::fused_scores`].
+fn score<M: Kernels<Target: Copy + Default>>(
+    model: &M,
+    parameters: &[f32],
+    samples: &Rows<'_, M::Target>,
+    batch: &[u32],
+    scores: &mut [f32],
+) -> Result<(), ModelError> {
+    if batch.is_empty() || batch.iter().any(|s| *s as usize >= samples.len()) {
+        return Err(ModelError::Batch);
+    }
+    let rows: Vec<_> = batch
+        .iter()
+        .map(|s| samples.features(*s as usize))
+        .collect();
+    check_features(model, &rows)?;
+    let (expected, found) = (model.parameter_count(), parameters.len());
+    if found != expected {
+        return Err(ModelError::Parameters { expected, found });
+    }
+    let classes = model.output_count();
+    let (expected, found) = (rows.len() * classes, scores.len());
+    if found != expected {
+        return Err(ModelError::Scratch { expected, found });
+    }
+    Arch::new().dispatch(Scores {
+        rows: &rows,
+        parameters,
+        classes,
+        scores,
+    });
+    Ok(())
+}
+
+/// The arguments of [`score`], once they fit each other.
+struct Scores<'a> {
+    rows: &'a [&'a [f32]],
+    parameters: &'a [f32],
+    classes: usize,
+    scores: &'a mut [f32],
+}
+
+impl WithSimd for Scores<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let classes = self.classes;
+        let place = |class, sample| sample * classes + class;
+        products::scores(simd, self.rows, self.parameters, place, self.scores);
+    }
 }
 
 /// The arguments of [`run`], once they fit each other.
@@ -360,9 +441,10 @@ impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for Training<'_, M
         let (products, rest) = rest.split_at_mut(matrix);
         let (scores, spare) = rest.split_at_mut(outputs * batch_stride);
 
-        products::scores(simd, rows, start, stride, base);
+        let place = |class, sample| class * stride + sample;
+        products::scores(simd, rows, start, place, base);
         if let Some(pulled) = pulled {
-            products::scores(simd, rows, pulled, stride, pulled_scores);
+            products::scores(simd, rows, pulled, place, pulled_scores);
         }
         let mut iterate = Iterate {
             t: 0.0,

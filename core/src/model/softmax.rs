@@ -48,16 +48,16 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
 
     /// With vectors, the exponentials of all samples side by side.
     #[inline(always)]
-    fn add_losses_in_place(
+    fn losses_in_place(
         &self,
         scores: &mut [f32],
         mut targets: impl Iterator<Item = u16>,
-        sum: &mut f32,
+        mut each: impl FnMut(f32),
     ) {
         let classes = self.classes.get().max(1);
         if !WIDE {
             for (row, target) in scores.chunks_exact_mut(classes).zip(targets) {
-                *sum += cross_entropy(row, target);
+                each(cross_entropy(row, target));
             }
             return;
         }
@@ -78,7 +78,7 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
                     exponentials += score;
                 }
                 differentiate(row, target, exponentials);
-                *sum += ln(exponentials) - own;
+                each(ln(exponentials) - own);
             }
         }
     }

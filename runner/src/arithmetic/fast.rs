@@ -15,19 +15,8 @@ use super::contract::{Arithmetic, Buffers, Device};
 use super::direct::Direct;
 use super::kept::Kept;
 use crate::data::dataset::SampleTarget;
+use crate::of_linear_scores;
 use crate::task::{Task, rows};
-
-/// The block for a model whose scores are linear in the features, or else the other.
-macro_rules! of_linear_scores {
-    ($task:expr, $model:ident => $body:expr, $other:expr) => {
-        match $task {
-            Task::Linear($model) => $body,
-            Task::Logistic($model) => $body,
-            Task::Softmax($model) => $body,
-            Task::Encoder(_) => $other,
-        }
-    };
-}
 
 /// How devices of an experiment train, by their number of samples.
 pub(super) struct Way {

@@ -5,11 +5,13 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use smolfed_core::model::ModelError;
 use smolfed_core::samples::Samples;
+use smolfed_simd::span::InSpan;
 use smolfed_simd::{Kernels, Rows};
 
+use crate::config::simulation::ArithmeticName;
 use crate::data::dataset::DatasetView;
-use crate::on_samples;
-use crate::task::Task;
+use crate::task::{Task, rows};
+use crate::{of_linear_scores, on_samples};
 
 /// Samples that one task of the thread pool scores.
 const PIECE: usize = 512;
@@ -27,7 +29,8 @@ pub struct Evaluation {
     pub rmse: Option<f64>,
 }
 
-/// Evaluates `parameters` on `samples`; `None` if there are no samples.
+/// Evaluates `parameters` on `samples`, with the scores of this arithmetic; `None` if there are no
+/// samples.
 ///
 /// `target_unit` is what an error of 1 stands for in the target's own unit: the std that targets
 /// were divided by.
@@ -36,6 +39,7 @@ pub struct Evaluation {
 /// [`ModelError`] if the model does not fit the samples.
 pub fn evaluate(
     task: &Task,
+    arithmetic: ArithmeticName,
     parameters: &[f32],
     samples: DatasetView<'_>,
     target_unit: f64,
@@ -44,7 +48,24 @@ pub fn evaluate(
         return Ok(None);
     }
     let count = samples.len() as f64;
-    let tally = on_samples!(task, samples, (model, rows) => total(model, parameters, rows)?);
+    let direct = || {
+        on_samples!(task, samples, (model, rows) => {
+            total(model, rows, |batch, scores| model.row_scores(parameters, rows, batch, scores))
+        })
+    };
+    let tally = match arithmetic {
+        ArithmeticName::F32 => direct(),
+        ArithmeticName::Fast => of_linear_scores!(
+            task,
+            model => {
+                let rows = &rows(model, &samples);
+                total(model, rows, |batch, scores| {
+                    model.fused_scores(parameters, rows, batch, scores)
+                })
+            },
+            direct()
+        ),
+    }?;
     let is_value = task.predicts_values();
     // The loss of a value is half its squared error.
     let rmse = (2.0 * tally.loss / count).sqrt() * target_unit;
@@ -94,24 +115,26 @@ struct Tally {
     correct: u64,
 }
 
+/// Scores and tallies all samples, piece by piece; `score` fills the scores of a batch.
 fn total<M: Kernels<Target: Default + PartialEq + Sync> + Sync>(
     model: &M,
-    parameters: &[f32],
     samples: &Rows<'_, M::Target>,
+    score: impl Fn(&[u32], &mut [f32]) -> Result<(), ModelError> + Sync,
 ) -> Result<Tally, ModelError> {
     let indices: Vec<u32> = (0..samples.len() as u32).collect();
+    let outputs = model.output_count();
     let pieces: Vec<Result<Tally, ModelError>> = indices
         .par_chunks(PIECE)
         .map(|batch| {
-            let mut scores = vec![0.0; batch.len() * model.output_count()];
-            model.row_scores(parameters, samples, batch, &mut scores)?;
-            let mut tally = Tally::default();
-            for (scores, index) in scores.chunks_exact_mut(model.output_count()).zip(batch) {
-                let target = samples.target(*index as usize);
-                tally.correct += u64::from(model.predict(scores) == target);
-                tally.loss += f64::from(model.loss_in_place(scores, target));
-            }
-            Ok(tally)
+            let mut scores = vec![0.0; batch.len() * outputs];
+            score(batch, &mut scores)?;
+            let targets: Vec<_> = batch.iter().map(|s| samples.target(*s as usize)).collect();
+            let predictions = scores.chunks_exact(outputs).map(|row| model.predict(row));
+            let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count() as u64;
+            let mut losses = vec![0.0; batch.len()];
+            model.row_losses(&mut scores, &targets, &mut losses);
+            let loss = losses.into_iter().map(f64::from).sum();
+            Ok(Tally { loss, correct })
         })
         .collect();
     // In the order of the samples, whichever thread came first.

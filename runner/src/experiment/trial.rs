@@ -31,6 +31,7 @@ use smolfed_core::train::TrainReport;
 use super::scaling::{noise, of_all_devices};
 use crate::config::check::{ExperimentError, contradiction, out_of_range, refuse};
 use crate::config::privacy::{MechanismName, SelectionConfig, TrialsName};
+use crate::config::simulation::ArithmeticName;
 use crate::config::{Config, PrivacyConfig};
 use crate::data::dataset::DeviceBuffer;
 use crate::data::federation::Federation;
@@ -161,11 +162,12 @@ impl Trial {
         federation: &Federation,
         root: &Root,
     ) -> Result<f64, ModelError> {
+        let arithmetic = ArithmeticName::F32;
         let mut buffer = DeviceBuffer::default();
         let mut accuracies = Vec::with_capacity(federation.device_count() as usize);
         for device in 0..federation.device_count() {
             let own = federation.device_validation(device, &mut buffer);
-            let found = own.map(|samples| evaluate(task, parameters, samples, 1.0));
+            let found = own.map(|samples| evaluate(task, arithmetic, parameters, samples, 1.0));
             let found = found.transpose()?.flatten();
             accuracies.push(found.and_then(|found| found.accuracy));
         }

@@ -26,10 +26,11 @@ use super::steps::{StepBuffers, descend};
 use super::tuning::{FineTune, Tuning};
 use crate::config::check::{ExperimentError, at_least_one, contradiction, number, out_of_range};
 use crate::config::personalise::FineTuneKind;
+use crate::config::simulation::ArithmeticName;
 use crate::data::dataset::DeviceBuffer;
 use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceFigures, DeviceReport, Which};
-use crate::evaluation::samples::{Evaluation, evaluate};
+use crate::evaluation::samples::evaluate;
 use crate::task::Task;
 
 /// λ where none is given.
@@ -47,6 +48,7 @@ const ALONE: u32 = u32::MAX - 1;
 pub struct Supervised {
     /// The model.
     pub task: Task,
+    arithmetic: ArithmeticName,
     seed: u64,
     /// Fine-tuning after training, and passes of it.
     fine_tune: Option<(FineTune, u32)>,
@@ -72,6 +74,7 @@ impl Supervised {
         };
         Ok(Self {
             task,
+            arithmetic: setup.simulation.arithmetic,
             seed: setup.seed,
             fine_tune: fine_tune(setup, &task)?,
             alone: Some(alone),
@@ -248,7 +251,10 @@ impl DeviceEvaluation<'_> {
                 ..DeviceFigures::default()
             };
             for (which, model) in &models {
-                let found: Option<Evaluation> = evaluate(&self.method.task, model, samples, unit)?;
+                let Supervised {
+                    task, arithmetic, ..
+                } = self.method;
+                let found = evaluate(task, *arithmetic, model, samples, unit)?;
                 figures.models.set(
                     *which,
                     found.and_then(|found| found.accuracy.or(found.rmse)),

@@ -197,7 +197,8 @@ fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained
     let start = Start::simulation(experiment);
     let task = experiment.method.task();
     let unit = federation.target_scale().std();
-    let test = evaluate(task, &start.global, federation.test(), unit);
+    let arithmetic = experiment.method.arithmetic().name;
+    let test = evaluate(task, arithmetic, &start.global, federation.test(), unit);
     let mut record = RoundRecord::new(0, experiment.training.learning_rate);
     record.test = test.map_err(|error| error.to_string())?;
     let statements = experiment.statements(experiment.config.rounds, &[]);

@@ -103,20 +103,19 @@ fn tiled<'a, S: Simd, const N: usize, const M: usize>(
     }
 }
 
-/// `scores[c][s] = w_c · x_s`, plus the bias of class c, of flat parameters; a row of scores has
-/// `stride` entries.
+/// `w_c · x_s`, plus the bias of class c, of flat parameters, at `scores[place(c, s)]`.
 #[inline(always)]
 pub(super) fn scores<S: Simd>(
     simd: S,
     samples: &[&[f32]],
     parameters: &[f32],
-    stride: usize,
+    place: impl Fn(usize, usize) -> usize,
     scores: &mut [f32],
 ) {
     let features = samples.first().map_or(0, |x| x.len());
     let (weights, biases) = parameters.split_at(parameters.len() / (features + 1) * features);
     let weights: Vec<_> = weights.chunks_exact(features.max(1)).collect();
-    let mut write = |s: usize, c: usize, product: f32| scores[c * stride + s] = product + biases[c];
+    let mut write = |s: usize, c: usize, product: f32| scores[place(c, s)] = product + biases[c];
     match S::REGISTER_COUNT {
         32.. => tiled::<S, 4, 5>(simd, samples, &weights, |_| 0, &mut write),
         _ => tiled::<S, 2, 5>(simd, samples, &weights, |_| 0, &mut write),

@@ -160,6 +160,44 @@ proptest! {
         }
     }
 
+    /// Scores are those of the core up to rounding, and what it refuses is refused.
+    #[test]
+    fn scores_are_the_cores_up_to_rounding(case in cases()) {
+        let (features, parameters, mut rng) = case.data();
+        let model = Softmax::new(case.features, case.outputs);
+        let numbers: Vec<u32> = (0..case.samples as u32).collect();
+        let targets = vec![0; case.samples];
+        let rows = Rows::new(&features, case.features, &targets, &numbers);
+        let batch: Vec<u32> = numbers.iter().map(|_| rng.next_u32() % numbers.len() as u32).collect();
+        let both = |batch: &[u32], parameters: &[f32], length: usize| {
+            let mut scores = [vec![0.0; length], vec![0.0; length]];
+            let [direct, fused] = &mut scores;
+            let results = (
+                model.row_scores(parameters, &rows, batch, direct),
+                model.fused_scores(parameters, &rows, batch, fused),
+            );
+            (results, scores)
+        };
+        let length = batch.len() * case.outputs;
+        let (results, [direct, fused]) = both(&batch, &parameters, length);
+        prop_assert_eq!(results, (Ok(()), Ok(())));
+        for (fused, direct) in fused.iter().zip(&direct) {
+            prop_assert!((fused - direct).abs() <= TOLERANCE * (case.features + 1) as f32);
+        }
+        let short = &parameters[1..];
+        let beyond = [case.samples as u32];
+        for (batch, parameters, length) in [
+            (&batch[..], short, length),
+            (&batch, &parameters, length + 1),
+            (&beyond, &parameters, case.outputs),
+            (&[], &parameters, 0),
+        ] {
+            let ((direct, fused), _) = both(batch, parameters, length);
+            prop_assert!(direct.is_err());
+            prop_assert_eq!(direct, fused);
+        }
+    }
+
     /// Personal models too, with and without a pull to another model.
     #[test]
     fn personal_training_is_the_cores_up_to_rounding(

@@ -9,6 +9,7 @@ use smolfed_core::train::{Clipping, LocalTraining};
 
 use super::*;
 use crate::config::Config;
+use crate::config::simulation::ArithmeticName;
 use crate::data::{DataConfig, DataFolders};
 use crate::evaluation::samples::evaluate;
 use crate::experiment::Experiment;
@@ -290,14 +291,19 @@ fn evaluation_does_not_depend_on_threads() {
     let federation = Federation::new(&config, &DataFolders::new(Vec::new()), SEED).unwrap();
     let task = *experiment().0.task();
     let parameters: Vec<f32> = (0..18u8).map(|i| f32::from(i % 5) - 2.0).collect();
-    let score = |threads| {
+    let score = |arithmetic, threads| {
         let samples = federation.test();
-        with_threads(threads, || evaluate(&task, &parameters, samples, 1.0)).unwrap()
+        let evaluated = || evaluate(&task, arithmetic, &parameters, samples, 1.0);
+        with_threads(threads, evaluated).unwrap().unwrap()
     };
-    let one = score(1).unwrap();
-    assert_eq!(score(8), Some(one));
+    let [one, fast] = [ArithmeticName::F32, ArithmeticName::Fast].map(|arithmetic| {
+        let one = score(arithmetic, 1);
+        assert_eq!(score(arithmetic, 8), one);
+        one
+    });
     assert!(one.accuracy.is_some() && one.rmse.is_none());
     assert!(one.to_string().starts_with("accuracy "));
+    assert!((fast.loss - one.loss).abs() < 1e-6 && fast.accuracy == one.accuracy);
 }
 
 #[test]
@@ -306,13 +312,11 @@ fn nothing_is_evaluated_without_samples() {
         toml::from_str("source = \"synthetic\"\ndevices = 4\nfeatures = 5\nclasses = 3\ntest = 0")
             .unwrap();
     let federation = Federation::new(&config, &DataFolders::new(Vec::new()), SEED).unwrap();
-    let score = evaluate(experiment().0.task(), &[0.0; 18], federation.test(), 1.0);
-    assert_eq!(score.unwrap(), None);
-    let wrong = evaluate(
-        experiment().0.task(),
-        &[0.0; 17],
-        experiment().1.test(),
-        1.0,
-    );
-    assert!(wrong.is_err(), "a model of another length is refused");
+    let task = *experiment().0.task();
+    for arithmetic in [ArithmeticName::F32, ArithmeticName::Fast] {
+        let score = evaluate(&task, arithmetic, &[0.0; 18], federation.test(), 1.0);
+        assert_eq!(score.unwrap(), None);
+        let wrong = evaluate(&task, arithmetic, &[0.0; 17], experiment().1.test(), 1.0);
+        assert!(wrong.is_err(), "a model of another length is refused");
+    }
 }
