@@ -41,12 +41,32 @@ const PEERS: [Script; 3] = [
     },
 ];
 
-/// Rounds, each on so many threads and measured so often.
-const MEASUREMENTS: [(Round, [usize; 2], usize); 2] =
-    [(REFERENCE, [1, 2], 40), (LARGE, [1, 2], 10)];
+/// Rounds, each on one thread and on two.
+const MEASUREMENTS: [Measurement; 2] = [
+    // After a hundred rounds, most devices have taken part: `fast` has kept their Gram matrices.
+    Measurement {
+        round: REFERENCE,
+        warm_up: 100,
+        turns: 8,
+    },
+    Measurement {
+        round: LARGE,
+        warm_up: 2,
+        turns: 2,
+    },
+];
 
-/// Rounds before the first that is measured.
-const WARM_UP: usize = 2;
+/// Rounds of one program in a row: the first one in a turn finds caches cold and a core asleep.
+const IN_A_ROW: usize = 5;
+
+/// How a round is measured.
+struct Measurement {
+    round: Round,
+    /// Rounds before the first that is measured, of smolfed. The peers keep nothing.
+    warm_up: usize,
+    /// How often each program has its turn.
+    turns: usize,
+}
 
 /// Milliseconds after which nobody is measured again: slow programs would hold up the others.
 const PATIENCE: f64 = 20e3;
@@ -58,17 +78,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
-    for (round, threads, runs) in MEASUREMENTS {
+    for measurement in &MEASUREMENTS {
+        let Measurement { round, turns, .. } = measurement;
         if filter.is_some_and(|filter| !round.name.contains(filter.as_str())) {
             continue;
         }
-        let files = Files::new(Path::new(env!("CARGO_TARGET_TMPDIR")), &round)?;
+        let files = Files::new(Path::new(env!("CARGO_TARGET_TMPDIR")), round)?;
         let config = round.config(&files, &[])?;
         let folders = DataFolders::of_experiment(None);
         let federation = Federation::new(&config.data, &folders, config.seed)?;
-        for threads in threads {
-            println!("{round}, {threads} thread(s), at most {runs} times each, alternately");
-            compare(&round, &files, &federation, threads, runs)?;
+        for threads in [1, 2] {
+            println!(
+                "{round}, {threads} thread(s), {IN_A_ROW} times in a row each, at most {turns} turns"
+            );
+            compare(measurement, &files, &federation, threads)?;
         }
     }
     Ok(())
@@ -76,12 +99,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Measures all in turn and prints the medians, the minima and their ratios.
 fn compare(
-    round: &Round,
+    measurement: &Measurement,
     files: &Files,
     federation: &Federation,
     threads: usize,
-    runs: usize,
 ) -> Result<(), Box<dyn Error>> {
+    let round = &measurement.round;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     let mut experiments = Vec::new();
     for (title, changes) in OURS {
@@ -97,7 +120,7 @@ fn compare(
             pool.install(|| training.step(&mut Simulated(federation)))?;
             Ok(started.elapsed().as_secs_f64() * 1e3)
         };
-        for _ in 0..WARM_UP {
+        for _ in 0..measurement.warm_up {
             step()?;
         }
         ours.push(Row::new((*title).to_owned(), step));
@@ -108,9 +131,11 @@ fn compare(
             None => println!("{} is missing: {}", script.title, script.install()),
         }
     }
-    for _ in 0..runs {
+    for _ in 0..measurement.turns {
         for row in ours.iter_mut().chain(&mut theirs) {
-            row.measure()?;
+            for _ in 0..IN_A_ROW {
+                row.measure()?;
+            }
         }
     }
     println!("{:>24} {:>12} {:>12}", "", "median ms", "minimum ms");
