@@ -33,6 +33,27 @@ const ROUND: &str = "round";
 const FINGERPRINT: &str = "fingerprint";
 const CLIP_NORM: &str = "clip_norm";
 
+/// What differs between the names of two runs (see [`name`](crate::run::name)).
+fn difference(found: &str, expected: &str) -> String {
+    let mut parts = found.split('-').zip(expected.split('-'));
+    let lanes = |name: &str| {
+        let fast = |part: &str| part.strip_prefix("fast").map(str::to_owned);
+        name.split('-').find_map(fast)
+    };
+    match (
+        parts.position(|(a, b)| a != b),
+        lanes(found),
+        lanes(expected),
+    ) {
+        (Some(0), ..) => "the configuration differs".to_owned(),
+        (Some(1), ..) => "the data differ".to_owned(),
+        (_, Some(found), Some(expected)) if found != expected => format!(
+            "\"fast\" trained with vectors of {found} numbers, and this processor has {expected}"
+        ),
+        _ => "the version of smolfed or the start of the run differs".to_owned(),
+    }
+}
+
 impl Checkpoint {
     pub(super) fn save(&self, folder: &Path) -> Result<(), RunDirError> {
         fs::create_dir_all(folder).map_err(io("create", folder))?;
@@ -57,7 +78,7 @@ impl Checkpoint {
             Err(RunDirError::Foreign { path, reason })
         };
         if checkpoint.fingerprint != fingerprint {
-            return foreign("the fingerprint differs".to_owned());
+            return foreign(difference(&checkpoint.fingerprint, fingerprint));
         }
         let found = checkpoint.parameters.len();
         if found != parameter_count {

@@ -249,6 +249,29 @@ fn a_checkpoint_of_another_run_is_refused() {
 }
 
 #[test]
+fn the_refusal_of_a_checkpoint_says_what_differs() {
+    let (_place, dir) = run_dir();
+    dir.save_checkpoint(&Checkpoint {
+        fingerprint: "a-b-0.1.0-7-fast16".to_owned(),
+        ..checkpoint()
+    })
+    .unwrap();
+    for (fingerprint, reason) in [
+        ("c-b-0.1.0-7-fast16", "the configuration differs"),
+        ("a-c-0.1.0-7-fast8", "the data differ"),
+        ("a-b-0.2.0-7-fast16", "the version of smolfed"),
+        ("a-b-0.1.0-8-fast16", "the start of the run differs"),
+        (
+            "a-b-0.1.0-7-fast8",
+            "\"fast\" trained with vectors of 16 numbers, and this processor has 8",
+        ),
+    ] {
+        let error = dir.load_checkpoint(fingerprint, 3).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
 fn a_damaged_checkpoint_is_refused_wherever_it_is_cut() {
     let (_place, dir) = run_dir();
     dir.save_checkpoint(&checkpoint()).unwrap();
