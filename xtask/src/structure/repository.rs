@@ -1,4 +1,4 @@
-//! The files of the repository, without hidden folders and build output.
+//! The files of the repository, without hidden folders, build output and Python environments.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,10 @@ impl Repository {
                 // A link to a file is a file; links to folders are not followed.
                 if path.is_file() {
                     files.push(path.strip_prefix(&root)?.to_path_buf());
-                } else if entry.file_type()?.is_dir() && name != "target" && !hidden {
+                    continue;
+                }
+                let is_made = name == "target" || path.join("pyvenv.cfg").exists();
+                if entry.file_type()?.is_dir() && !is_made && !hidden {
                     folders.push(path);
                 }
             }
