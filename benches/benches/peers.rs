@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let federation = Federation::new(&config.data, &folders, config.seed)?;
         for threads in [1, 2] {
             println!(
-                "{round}, {threads} thread(s), {IN_A_ROW} times in a row each, at most {turns} turns"
+                "{round}, {threads} thread(s), {IN_A_ROW} times in a row, at most {turns} turns"
             );
             compare(measurement, &files, &federation, threads)?;
         }

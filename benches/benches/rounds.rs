@@ -26,7 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Whether the arguments ask for this one: to prepare a round takes much longer than to measure it.
 fn is_wanted(name: &str) -> bool {
     let mut arguments = std::env::args().skip(1);
-    let filter = arguments.find(|argument| !argument.starts_with('-'));
+    // The number of an option such as `--profile-time 8` is no filter.
+    let is_filter =
+        |argument: &String| !argument.starts_with('-') && argument.parse::<f64>().is_err();
+    let filter = arguments.find(is_filter);
     filter.is_none_or(|filter| name.contains(&filter))
 }
 
@@ -91,8 +94,8 @@ fn measure_fast(
     let (experiment, federation) = round.prepare_with(folder, &changes)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     let mut training = Training::simulation(&experiment, &federation)?;
-    // With 200 rounds, all devices of the reference round but a few in 10,000 have taken part. Where
-    // nothing is kept, all rounds are alike.
+    // With 200 rounds, all devices of the reference round but a few in 10,000 have taken part.
+    // Where nothing is kept, all rounds are alike.
     let warm_up = if memory == "0" { 2 } else { 200 };
     for _ in 0..warm_up {
         pool.install(|| training.step(&mut Simulated(&federation)))?;

@@ -447,8 +447,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Moves the samples of each device to one place: read from all over the memory, those of images
-    /// took longer than training on them. The other rows follow.
+    /// Moves the samples of each device to one place: to read images from all over the memory took
+    /// longer than to train on them. The other rows follow.
     fn sort_by_device(&mut self) {
         let mut order = self.devices.all_rows().to_vec();
         let mut is_dealt = vec![false; self.data.len()];

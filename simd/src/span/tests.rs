@@ -168,7 +168,8 @@ proptest! {
         let numbers: Vec<u32> = (0..case.samples as u32).collect();
         let targets = vec![0; case.samples];
         let rows = Rows::new(&features, case.features, &targets, &numbers);
-        let batch: Vec<u32> = numbers.iter().map(|_| rng.next_u32() % numbers.len() as u32).collect();
+        let drawn = numbers.iter().map(|_| rng.next_u32() % case.samples as u32);
+        let batch: Vec<u32> = drawn.collect();
         let both = |batch: &[u32], parameters: &[f32], length: usize| {
             let mut scores = [vec![0.0; length], vec![0.0; length]];
             let [direct, fused] = &mut scores;

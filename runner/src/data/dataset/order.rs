@@ -46,7 +46,8 @@ mod tests {
     proptest! {
         #[test]
         fn each_row_is_where_it_is_to_be(
-            order in (0u32..40).prop_flat_map(|rows| Just((0..rows).collect::<Vec<u32>>()).prop_shuffle()),
+            order in (0u32..40)
+                .prop_flat_map(|rows| Just(Vec::from_iter(0..rows)).prop_shuffle()),
             width in 1usize..4,
         ) {
             let of_row = |row: u32| (0..width as u32).map(move |column| row * 4 + column);
