@@ -34,6 +34,9 @@ const TREE: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"rotation\"
                     --set privacy.mechanism=correlated --set privacy.separation=10 \
                     --set privacy.family=tree";
 
+/// The same length, with filters of which a checkpoint must restore what they are worth.
+const AUTO: &str = "--set rounds=60 --seed 5 --set server={denoiser=\"auto\"}";
+
 /// The traces of an unbroken run of `settings`.
 fn unbroken(place: &Place, settings: &str) -> Traces {
     let call = format!("run --out unbroken --json {settings}");
@@ -162,6 +165,11 @@ fn an_adaptive_clip_norm_survives_a_kill_at_any_moment() {
 #[test]
 fn correlated_noise_survives_a_kill_at_any_moment() {
     killed_at_any_moment(CORRELATED);
+}
+
+#[test]
+fn automatic_denoising_survives_a_kill_at_any_moment() {
+    killed_at_any_moment(AUTO);
 }
 
 #[test]

@@ -35,6 +35,24 @@ fn one_thread_and_eight_give_the_same_bits() {
 }
 
 #[test]
+fn filters_that_are_mixed_by_what_they_are_worth_have_the_same_bits_on_any_number_of_threads() {
+    let place = Place::new();
+    let auto = "--set server={denoiser=\"auto\"} --set privacy.epsilon=1";
+    let one = train(&place, "one", &format!("{auto} --threads 1"));
+    assert_eq!(one, train(&place, "eight", &format!("{auto} --threads 8")));
+    assert!(
+        one.metrics
+            .iter()
+            .all(|line| line.contains("\"expert\":\"none\""))
+    );
+    // Without noise there is nothing to take away.
+    let noiseless = |server| format!("--set server={{{server}}} --set privacy={{}}");
+    let auto = train(&place, "auto", &noiseless("denoiser=\"auto\""));
+    let none = train(&place, "none", &noiseless(""));
+    assert_eq!((auto.model, auto.metrics), (none.model, none.metrics));
+}
+
+#[test]
 fn threads_do_not_matter_without_noise_and_without_a_bound_either() {
     let place = Place::new();
     let settings = "--set method=dp-fed --set server={} --set privacy={} --set train.proximal=0.1 \

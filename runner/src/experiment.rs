@@ -33,8 +33,8 @@ use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use crate::privacy::statement::PrivacyStatement;
 use crate::release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timing, weight};
-use crate::server::ServerStep;
 use crate::server::adaptive::AdaptiveClip;
+use crate::server::{Auto, ServerStep};
 use crate::source::attendance::Attendance;
 use crate::task::Task;
 use correlated::Correlated;
@@ -256,6 +256,14 @@ impl Experiment {
             strategy.filter(|_| matches!(self.release.mechanism, Mechanism::Correlated(_)));
         let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
         History::new(strategy, bits, self.method.shared_count())
+    }
+
+    /// What `denoiser = "auto"` keeps, before the first round of a model and for samples with these
+    /// axes. Nothing without noise: the model is then that of no denoiser.
+    #[must_use]
+    pub fn auto(&self, start: &[f32], axes: &[usize]) -> Option<Auto> {
+        let is_auto = self.server.is_auto && self.privacy.has_noise();
+        is_auto.then(|| Auto::new(start, &self.shared_tensors(), axes))
     }
 
     /// Lengths of the tensors that are shared.

@@ -9,6 +9,7 @@ mod accounts;
 mod correlated;
 mod curves;
 mod devices;
+mod experts;
 mod frequencies;
 mod headline;
 pub mod html;

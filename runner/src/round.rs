@@ -24,6 +24,7 @@ use crate::method::state::StateError;
 use crate::release::sum::ReleaseAt;
 use crate::release::{History, Outcome, ReleaseDigest, Released};
 use crate::representation::Picture;
+use crate::server::Auto;
 use crate::source::{Draw, Source, SourceError};
 
 pub use record::{RoundRecord, SimulationOnly};
@@ -94,6 +95,8 @@ pub struct Training<'a> {
     score: Option<f64>,
     /// What the mechanism keeps of earlier rounds.
     history: History,
+    /// What `denoiser = "auto"` keeps of earlier rounds.
+    auto: Option<Auto>,
     spectrum: Option<Spectrum>,
     devices: Option<DeviceReport>,
     picture: Option<Picture>,
@@ -118,6 +121,7 @@ impl<'a> Training<'a> {
         start: Start,
     ) -> Self {
         Self {
+            auto: experiment.auto(&start.global, &federation.axes()),
             experiment,
             federation,
             learner,
@@ -146,6 +150,12 @@ impl<'a> Training<'a> {
     #[must_use]
     pub fn with_history(self, history: History) -> Self {
         Self { history, ..self }
+    }
+
+    /// Goes on with what `denoiser = "auto"` kept.
+    #[must_use]
+    pub fn with_auto(self, auto: Option<Auto>) -> Self {
+        Self { auto, ..self }
     }
 
     /// A simulation before its first round, which keeps its state in memory or temporary files.
@@ -220,16 +230,10 @@ impl<'a> Training<'a> {
         let released = self.history.decode(released)?;
 
         // Apply: from here on everything is post-processing.
-        let tensors = experiment.shared_tensors();
-        let mut average = experiment.server.average(&released);
-        let noisy = is_last.then(|| average.clone());
-        let server = &experiment.server;
-        server.apply(&mut self.global, &mut average, &released, &tensors);
-        self.spectrum = noisy.map(|noisy| {
-            let clean = without_noise.map(|sum| server.simulated_average(&sum, cohort.len()));
-            let weights = tensors.first().copied().unwrap_or(0);
-            Spectrum::new(clean.as_deref(), &noisy, &average, weights)
-        });
+        let clean =
+            without_noise.map(|sum| experiment.server.simulated_average(&sum, cohort.len()));
+        self.apply(&released, clean.as_deref(), is_last);
+        record.experts = self.auto.as_ref().map(Auto::weights).unwrap_or_default();
         record.unclipped_share = self.adapt(&released);
         if is_last {
             self.score = self.scored()?;
@@ -247,6 +251,21 @@ impl<'a> Training<'a> {
             record,
             released: Some(released),
         })
+    }
+
+    /// Adds what was released to the global model; in the last round beside the average without
+    /// noise of a simulation.
+    fn apply(&mut self, released: &Released, clean: Option<&[f32]>, is_last: bool) {
+        let server = &self.experiment.server;
+        let tensors = self.experiment.shared_tensors();
+        let mut average = server.average(released);
+        let noisy = is_last.then(|| average.clone());
+        let kept = (&*tensors, self.auto.as_mut());
+        server.apply(&mut self.global, &mut average, released, kept);
+        self.spectrum = noisy.map(|noisy| {
+            let weights = tensors.first().copied().unwrap_or(0);
+            Spectrum::new(clean, &noisy, &average, weights)
+        });
     }
 
     /// Sets the clip norm of the next round from what was released; returns the noisy share of the
@@ -358,6 +377,12 @@ impl<'a> Training<'a> {
     #[must_use]
     pub const fn history(&self) -> &History {
         &self.history
+    }
+
+    /// What `denoiser = "auto"` keeps, to be saved.
+    #[must_use]
+    pub const fn auto(&self) -> Option<&Auto> {
+        self.auto.as_ref()
     }
 
     /// Rounds that are done; the number of the next one.

@@ -35,6 +35,7 @@ use crate::privacy::origin::Origin;
 use crate::privacy::statement::PrivacyStatement;
 use crate::release::History;
 use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, Training};
+use crate::server::Auto;
 use crate::source::{Simulated, Source, SourceError};
 use budget::{Budget, BudgetError};
 use directory::RunDir;
@@ -289,6 +290,7 @@ impl Run<'_> {
             None => None,
         };
         let history = self.history(checkpoint.as_mut())?;
+        let auto = self.auto(checkpoint.as_mut())?;
         if let Some(Checkpoint {
             round, parameters, ..
         }) = &checkpoint
@@ -324,7 +326,8 @@ impl Run<'_> {
                 .unwrap_or_default(),
             training: Training::new(experiment, self.federation, learner, self.start.clone())
                 .at_clip_norm(clip_norm)
-                .with_history(history),
+                .with_history(history)
+                .with_auto(auto),
         };
         let ending = session.train(source, control)?;
         self.finish(session, source, ending)
@@ -347,6 +350,17 @@ impl Run<'_> {
             restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
         }
         Ok(history)
+    }
+
+    /// What `denoiser = "auto"` kept up to the checkpoint.
+    fn auto(&self, checkpoint: Option<&mut Checkpoint>) -> Result<Option<Auto>, RunError> {
+        let axes = self.federation.axes();
+        let mut auto = self.experiment.auto(&self.start.global, &axes);
+        if let (Some(auto), Some(checkpoint), Some(dir)) = (&mut auto, checkpoint, self.dir) {
+            let restored = auto.restore(&mut checkpoint.method);
+            restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
+        }
+        Ok(auto)
     }
 
     /// Saves what is left to save, and gathers the result.

@@ -2,12 +2,14 @@
 //! post-processing and costs no privacy.
 
 pub mod adaptive;
+pub mod auto;
 pub mod denoise;
 pub mod keys;
 
 use smolfed_core::params::LearningRate;
 
 use crate::release::{Released, SimulatedSum};
+pub use auto::Auto;
 pub use denoise::Denoiser;
 
 /// What the server does with the noisy sum: `w ← w + η_g · denoise(sum / denominator)`.
@@ -17,6 +19,8 @@ pub struct ServerStep {
     pub learning_rate: LearningRate,
     /// What happens to the noisy average.
     pub denoiser: Denoiser,
+    /// Whether filters of all steps so far are mixed instead, where there is noise.
+    pub is_auto: bool,
     /// What the sum is divided by; `None` for the number of devices drawn.
     pub fixed_denominator: Option<f64>,
 }
@@ -47,16 +51,20 @@ impl ServerStep {
         }
     }
 
-    /// Denoises an average in place and adds it to the global model.
+    /// Denoises an average in place and adds it to the global model, or lets `auto` do so.
     pub fn apply(
         &self,
         global: &mut [f32],
         average: &mut [f32],
         released: &Released,
-        tensors: &[usize],
+        (tensors, auto): (&[usize], Option<&mut Auto>),
     ) {
         let denominator = self.denominator(released.cohort_size()).unwrap_or(1.0);
         let noise_std = released.noise_std() / denominator;
+        if let Some(auto) = auto {
+            auto.step(global, average, noise_std, self.learning_rate.get());
+            return;
+        }
         self.denoiser.apply(average, tensors, noise_std);
         for (parameter, change) in global.iter_mut().zip(average.iter()) {
             *parameter += self.learning_rate.get() * change;
@@ -72,6 +80,7 @@ mod tests {
         ServerStep {
             learning_rate: LearningRate::new(0.5).unwrap(),
             denoiser: Denoiser::default(),
+            is_auto: false,
             fixed_denominator,
         }
     }
@@ -97,7 +106,8 @@ mod tests {
     fn the_step_is_scaled_by_the_servers_learning_rate() {
         let (mut global, mut average) = ([1.0, 1.0], [2.0, -4.0]);
         let tensors = [1, 1];
-        step(Some(1.0)).apply(&mut global, &mut average, &sum(&[0, 0], 1), &tensors);
+        let released = sum(&[0, 0], 1);
+        step(Some(1.0)).apply(&mut global, &mut average, &released, (&tensors, None));
         assert_eq!(global, [2.0, -1.0]);
     }
 }

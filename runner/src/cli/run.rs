@@ -300,8 +300,19 @@ fn explain(error: RunError, dir: &Path, command: &str) -> CliError {
 fn progress_line(record: &RoundRecord) -> String {
     let quality = record.test.or(record.simulation_only.validation);
     let quality = quality.map_or(String::new(), |evaluation| evaluation.to_string() + ", ");
+    let leader = record
+        .experts
+        .iter()
+        .max_by(|a, b| a.weight.total_cmp(&b.weight));
+    let leader = leader.map_or(String::new(), |leader| {
+        format!(
+            ", filter \"{}\" {:.0} %",
+            leader.expert,
+            100.0 * leader.weight
+        )
+    });
     match record.epsilon {
-        Some(epsilon) => format!("{quality}epsilon {epsilon:.3}"),
-        None => format!("{quality}no privacy"),
+        Some(epsilon) => format!("{quality}epsilon {epsilon:.3}{leader}"),
+        None => format!("{quality}no privacy{leader}"),
     }
 }

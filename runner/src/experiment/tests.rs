@@ -201,6 +201,18 @@ fn contradictions_name_both_keys() {
             &["server.denoiser=james-stein"],
             ["server.denoiser", "server.smoothing_factor"],
         ),
+        (
+            &["server.denoiser=auto"],
+            ["server.denoiser", "server.smoothing_factor"],
+        ),
+        (
+            &[
+                "server={denoiser=\"auto\"}",
+                "privacy.mechanism=correlated",
+                "cohort={sampling=\"rotation\"}",
+            ],
+            ["server.denoiser", "privacy.mechanism"],
+        ),
     ];
     for (settings, keys) in cases {
         let error = build(settings).unwrap_err();

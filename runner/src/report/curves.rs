@@ -1,5 +1,6 @@
 //! Curves over rounds: quality of the model and of its representations, ε, update norms.
 
+use super::experts;
 use super::input::ReportInput;
 use super::page::{Figure, grid, paragraph, section};
 use super::plot::{Band, Plot, Point, Rule, Scale, Series, Span, Tone};
@@ -52,6 +53,7 @@ pub(super) fn learning(input: &ReportInput) -> String {
         dashed: true,
     };
     figures.extend(quality(records, &LOSS, Some(train)));
+    figures.extend(experts::figure_of(input));
     let content = if figures.is_empty() {
         paragraph("The model was never evaluated, and no device trained.")
     } else {

@@ -18,7 +18,12 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     let denoised = if input.config.server.smoothing_factor > 0.0 {
         Some("smoothed")
     } else {
-        (input.config.server.denoiser != DenoiserKind::None).then_some("denoised")
+        // "auto" filters what the rounds add up to, not the average of one.
+        let of_average = !matches!(
+            input.config.server.denoiser,
+            DenoiserKind::None | DenoiserKind::Auto
+        );
+        of_average.then_some("denoised")
     };
     let mut series = vec![line("noisy", &spectrum.noisy, Tone::Orange, false)];
     if let Some(name) = denoised {

@@ -96,6 +96,7 @@ fn record(round: u32) -> RoundRecord {
         clip_norm: None,
         unclipped_share: None,
         score: None,
+        experts: Vec::new(),
         test: quality,
         test_is_simulation_only: false,
         burned: false,

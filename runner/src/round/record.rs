@@ -10,6 +10,7 @@ use crate::evaluation::quantiles::Quantiles;
 use crate::evaluation::samples::Evaluation;
 use crate::release::Outcome;
 use crate::run::records::Record;
+use crate::server::auto::ExpertWeight;
 
 /// One round. All but `seconds` is the same on every machine and thread count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct RoundRecord {
     /// device without such samples counts as one half.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
+    /// The weights of the filters in the model after this round, with `denoiser = "auto"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experts: Vec<ExpertWeight>,
     /// The model after this round on the test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Evaluation>,
@@ -68,6 +72,7 @@ impl RoundRecord {
             clip_norm: None,
             unclipped_share: None,
             score: None,
+            experts: Vec::new(),
             test: None,
             test_is_simulation_only: false,
             burned: false,

@@ -156,6 +156,9 @@ impl<'a> RunRecorder<'a> {
         let mut method = training.learner_mut().save(&self.run)?;
         let is_simulation = training.experiment().release.is_simulation;
         training.history().save(&mut method, is_simulation);
+        if let Some(auto) = training.auto() {
+            auto.save(&mut method);
+        }
         let round = training.round();
         self.dir.save_checkpoint(&Checkpoint {
             round,

@@ -29,6 +29,9 @@ macro_rules! denoisers {
             #[default]
             #[serde(rename = "none")]
             None,
+            /// Filters of all steps so far, judged by the next release ([`super::auto`]).
+            #[serde(rename = "auto")]
+            Auto,
             $($(#[$doc])* #[serde(rename = $name)] $variant,)*
         }
 
@@ -38,15 +41,16 @@ macro_rules! denoisers {
             pub const fn words(self) -> Option<&'static str> {
                 match self {
                     Self::None => None,
+                    Self::Auto => Some("automatic denoising"),
                     $(Self::$variant => Some($words),)*
                 }
             }
 
-            /// The denoiser.
+            /// The denoiser of each round's average.
             #[must_use]
             pub fn denoiser(self) -> Denoiser {
                 match self {
-                    Self::None => Denoiser::default(),
+                    Self::None | Self::Auto => Denoiser::default(),
                     $(Self::$variant => Denoiser(Some(Arc::new($denoiser))),)*
                 }
             }

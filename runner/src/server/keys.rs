@@ -8,6 +8,7 @@ use super::denoise::{Denoiser, DenoiserKind};
 use crate::config::Config;
 use crate::config::check::{ExperimentError, contradiction};
 use crate::config::cohort::Denominator;
+use crate::config::privacy::MechanismName;
 use crate::config::server::ServerConfig;
 use crate::method::contract::Method;
 use crate::source::attendance::Attendance;
@@ -34,10 +35,19 @@ impl ServerKeys {
         attendance: &Attendance,
         device_count: u32,
     ) -> Result<ServerStep, ExperimentError> {
+        let is_auto = config.server.denoiser == DenoiserKind::Auto;
+        if is_auto && config.privacy.mechanism == MechanismName::Correlated {
+            return Err(contradiction(
+                "server.denoiser",
+                "privacy.mechanism",
+                "\"auto\" takes the noise of each round as independent: use another denoiser",
+            ));
+        }
         let devices = f64::from(device_count);
         let expected = method.denominator(attendance.expected_size(), devices);
         Ok(ServerStep {
             denoiser: self.denoiser(&config.server, method.task())?,
+            is_auto,
             learning_rate: self.learning_rate,
             fixed_denominator: match config.cohort.denominator {
                 Denominator::Expected => Some(expected),

@@ -258,6 +258,7 @@ mod tests {
             clip_norm: None,
             unclipped_share: None,
             score: None,
+            experts: Vec::new(),
             test: Some(evaluation),
             test_is_simulation_only: false,
             burned: false,

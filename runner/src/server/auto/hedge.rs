@@ -1,0 +1,104 @@
+//! The weights of experts, by AdaHedge.
+
+/// Losses of experts so far, and the weights that follow. The first expert is the one that the
+/// others are compared with: its losses are 0.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Hedge {
+    /// Loss of each expert, over all rounds.
+    losses: Vec<f64>,
+    /// Variance of that loss by the noise of what judged.
+    variances: Vec<f64>,
+    /// Mixability gap over all rounds; 0 before there is evidence.
+    gap: f64,
+    weights: Vec<f64>,
+}
+
+impl Hedge {
+    /// Without evidence, which leaves all weight with the first of `count` experts.
+    pub(super) fn new(count: usize) -> Self {
+        let mut weights = vec![0.0; count];
+        weights.iter_mut().take(1).for_each(|first| *first = 1.0);
+        Self {
+            losses: vec![0.0; count],
+            variances: vec![0.0; count],
+            gap: 0.0,
+            weights,
+        }
+    }
+
+    /// The weight of each expert: at least 0, and 1 together.
+    pub(super) fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// Takes the losses of a round, each with its variance, and computes the weights anew.
+    pub(super) fn judge(&mut self, evidence: &[[f64; 2]]) {
+        let losses = || evidence.iter().map(|[loss, _]| *loss);
+        let least = losses().fold(f64::INFINITY, f64::min);
+        if !losses().all(f64::is_finite) || !least.is_finite() {
+            return;
+        }
+        self.gap += if self.gap > 0.0 {
+            let rate = self.rate();
+            let mean: f64 = losses().zip(&self.weights).map(|(l, p)| l * p).sum();
+            // Relative to the least loss, so that no exponential overflows.
+            let shrunk = losses()
+                .zip(&self.weights)
+                .map(|(l, p)| p * libm::exp(-rate * (l - least)));
+            let mix = least - libm::log(shrunk.sum::<f64>()) / rate;
+            // No finite mix: the experts with weight are infinitely worse than the best one.
+            if mix.is_finite() {
+                (mean - mix).max(0.0)
+            } else {
+                mean - least
+            }
+        } else {
+            losses().sum::<f64>() / evidence.len() as f64 - least
+        };
+        for ((sum, variance), [loss, of_noise]) in self
+            .losses
+            .iter_mut()
+            .zip(&mut self.variances)
+            .zip(evidence)
+        {
+            *sum += loss;
+            *variance += of_noise;
+        }
+        if self.gap > 0.0 {
+            self.weigh();
+        }
+    }
+
+    /// p ∝ exp(−rate · (loss + one standard deviation)).
+    fn weigh(&mut self) {
+        let careful = self.losses.iter().zip(&self.variances);
+        let careful: Vec<f64> = careful.map(|(l, s)| l + s.sqrt()).collect();
+        let least = careful.iter().copied().fold(f64::INFINITY, f64::min);
+        let rate = self.rate();
+        let shares = careful.iter().map(|q| libm::exp(-rate * (q - least)));
+        self.weights = shares.collect();
+        let total: f64 = self.weights.iter().sum();
+        self.weights.iter_mut().for_each(|p| *p /= total);
+    }
+
+    fn rate(&self) -> f64 {
+        libm::log(self.losses.len() as f64) / self.gap
+    }
+
+    /// All numbers, for a checkpoint.
+    pub(super) fn state(&self) -> Vec<f64> {
+        [&*self.losses, &self.variances, &self.weights, &[self.gap]].concat()
+    }
+
+    /// Goes on with numbers from [`state`](Self::state).
+    pub(super) fn restore(&mut self, state: &[f64]) {
+        let count = self.losses.len();
+        for (part, values) in [&mut self.losses, &mut self.variances, &mut self.weights]
+            .into_iter()
+            .zip(state.chunks(count))
+        {
+            part.copy_from_slice(values);
+        }
+        self.gap = state.last().copied().unwrap_or(0.0);
+    }
+}

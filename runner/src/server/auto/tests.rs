@@ -1,0 +1,189 @@
+//! Weights are weights, structure is found under noise, and noise alone moves little.
+
+use proptest::{collection::vec, prelude::*};
+use rand_core::Rng;
+use smolfed_core::smooth::LaplacianSmoothing;
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+
+use super::*;
+
+const AXES: [usize; 2] = [8, 8];
+const TENSORS: [usize; 2] = [128, 2];
+const LENGTH: usize = 130;
+
+fn stream(seed: u32) -> Stream {
+    Root::from_seed(1).stream(StreamId {
+        purpose: Purpose::Synthesis,
+        round: seed,
+        device: 0,
+    })
+}
+
+/// Entries of mean 0 and variance `std`², about normal: sums of twelve uniform numbers.
+fn noise(rng: &mut Stream, std: f64) -> Vec<f32> {
+    let uniform = |rng: &mut Stream| f64::from(rng.next_u32()) / f64::from(u32::MAX);
+    let entry = |_| std * ((0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0);
+    (0..LENGTH).map(entry).map(|x| x as f32).collect()
+}
+
+/// Slow waves over both axes, once for each output, and a bias.
+fn waves() -> Vec<f32> {
+    let cell = |i: usize| ((i % 8) as f32 / 2.5).sin() * ((i / 8 % 8) as f32 / 2.5).cos();
+    (0..LENGTH)
+        .map(|i| if i < 128 { cell(i) } else { 1.0 })
+        .collect()
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    let squares = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2));
+    squares.sum::<f64>().sqrt()
+}
+
+/// Devices that go half of the way to `goal` in each round, under noise: the models with `auto` and
+/// with none.
+fn run(goal: &[f32], std: f64, rounds: u32) -> [Vec<f32>; 2] {
+    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &AXES);
+    let mut rng = stream(7);
+    let (mut mixed, mut plain) = (vec![0.0; LENGTH], vec![0.0; LENGTH]);
+    for _ in 0..rounds {
+        let noise = noise(&mut rng, std);
+        let average = |model: &[f32]| -> Vec<f32> {
+            let halves = goal.iter().zip(model).map(|(goal, w)| 0.5 * (goal - w));
+            halves.zip(&noise).map(|(a, noise)| a + noise).collect()
+        };
+        let of_plain = average(&plain);
+        plain.iter_mut().zip(of_plain).for_each(|(w, a)| *w += a);
+        let of_mixed = average(&mixed);
+        auto.step(&mut mixed, &of_mixed, std, 1.0);
+    }
+    [mixed, plain]
+}
+
+#[test]
+fn structure_is_found_under_noise() {
+    let goal = waves();
+    for std in [0.5, 1.0, 3.0] {
+        let [auto, none] = run(&goal, std, 30).map(|model| distance(&model, &goal));
+        assert!(auto < 0.8 * none, "{std}: {auto} {none}");
+    }
+}
+
+/// What is without structure keeps to the accumulated model, within a little.
+#[test]
+fn nothing_is_lost_without_structure() {
+    let mut rng = stream(8);
+    let goal = noise(&mut rng, 10.0);
+    for std in [0.01, 0.1, 1.0] {
+        let [auto, none] = run(&goal, std, 30).map(|model| distance(&model, &goal));
+        assert!(auto < 1.05 * none, "{std}: {auto} {none}");
+    }
+}
+
+#[test]
+fn the_accumulated_model_wins_on_a_stream_without_noise() {
+    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &AXES);
+    let mut global = vec![0.0; LENGTH];
+    let goal = noise(&mut stream(9), 1.0);
+    for _ in 0..20 {
+        let average: Vec<f32> = goal
+            .iter()
+            .zip(&global)
+            .map(|(g, w)| 0.5 * (g - w))
+            .collect();
+        auto.step(&mut global, &average, 1e-12, 1.0);
+    }
+    assert!(distance(&global, &goal) < 1e-2 * distance(&goal, &[0.0; LENGTH]));
+}
+
+#[test]
+fn biases_are_left_as_they_are() {
+    let [auto, none] = run(&waves(), 3.0, 3);
+    // Rounded once at the end instead of in each round.
+    let of_none = none[128..].iter().map(|x| x + 0.0);
+    for (auto, none) in auto[128..].iter().zip(of_none) {
+        assert!((auto - none).abs() < 1e-5, "{auto} {none}");
+    }
+}
+
+/// With all weight on smoothing, the model is w₀ and the smoothed sum of the steps.
+#[test]
+fn a_fixed_filter_is_laplacian_smoothing() {
+    let start = vec![0.25; LENGTH];
+    let mut auto = Auto::new(&start, &TENSORS, &AXES);
+    let names: Vec<String> = auto.weights().into_iter().map(|w| w.expert).collect();
+    let at = names.iter().position(|name| name == "smooth 4").unwrap();
+    let steps = waves();
+    let mut global = start.clone();
+    auto.step(&mut global, &steps, 1.0, 1.0);
+    let mut expected = steps;
+    let smoothing = LaplacianSmoothing::new(4.0).unwrap();
+    smoothing.apply_grid(&mut expected[..128], &AXES).unwrap();
+    for (found, expected) in auto.filtered()[at].iter().zip(expected) {
+        assert!((found - f64::from(expected)).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn a_restored_denoiser_goes_on_with_the_same_bits() {
+    let mut rng = stream(10);
+    let averages: Vec<_> = (0..8).map(|_| noise(&mut rng, 1.0)).collect();
+    let start = vec![0.5; LENGTH];
+    let mut whole = Auto::new(&start, &TENSORS, &AXES);
+    let mut global = start.clone();
+    let mut saved = Saved::default();
+    for (round, average) in averages.iter().enumerate() {
+        whole.step(&mut global, average, 1.0, 0.5);
+        if round == 3 {
+            whole.save(&mut saved);
+        }
+    }
+    let mut resumed = Auto::new(&[0.0; LENGTH], &TENSORS, &AXES);
+    let mut rest = saved.clone();
+    resumed.restore(&mut rest).unwrap();
+    assert_eq!(rest, Saved::default());
+    let mut again = vec![0.0; LENGTH];
+    for average in &averages[4..] {
+        resumed.step(&mut again, average, 1.0, 0.5);
+    }
+    assert_eq!(again, global);
+    for name in saved.tensors.keys() {
+        let mut short = saved.clone();
+        short.tensors.get_mut(name).unwrap().bytes.truncate(8);
+        assert!(resumed.restore(&mut short).is_err(), "{name}");
+        let mut without = saved.clone();
+        without.tensors.remove(name);
+        assert!(resumed.restore(&mut without).is_err(), "{name}");
+    }
+}
+
+proptest! {
+    /// Whatever is released, weights are at least 0 and add up to 1, and the model is finite.
+    #[test]
+    fn weights_are_weights(
+        averages in vec(vec(-1e18f32..1e18, LENGTH), 1..6),
+        scale in prop_oneof![Just(0f32), Just(1e-30), Just(1.0)],
+        noise_std in prop_oneof![Just(0f64), Just(1e-20), Just(1.0), Just(1e20)],
+    ) {
+        let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &AXES);
+        let mut global = vec![0.0; LENGTH];
+        for average in averages {
+            let average: Vec<f32> = average.iter().map(|x| x * scale).collect();
+            auto.step(&mut global, &average, noise_std, 1.0);
+            let weights: Vec<f64> = auto.weights().iter().map(|w| w.weight).collect();
+            prop_assert!(weights.iter().all(|p| (0.0..=1.0).contains(p)), "{weights:?}");
+            prop_assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{weights:?}");
+            prop_assert!(global.iter().all(|w| w.is_finite()));
+        }
+    }
+
+    /// Tensors of one entry, and samples without axes.
+    #[test]
+    fn small_tensors_are_fine(averages in vec(vec(-1f32..1.0, 2), 1..9)) {
+        let mut auto = Auto::new(&[0.0; 2], &[1, 1], &[]);
+        let mut global = vec![0.0; 2];
+        for average in averages {
+            auto.step(&mut global, &average, 0.1, 1.0);
+            prop_assert!(global.iter().all(|w| w.is_finite() && w.abs() < 10.0));
+        }
+    }
+}
