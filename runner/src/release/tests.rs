@@ -305,3 +305,46 @@ fn what_devices_sent_is_in_the_sum_with_its_bits() {
     }
     assert_eq!((sum.integers(), sum.bits()), (&[6, -4][..], 64));
 }
+
+#[test]
+fn sums_of_parts_are_added_or_put_side_by_side_with_their_bits() {
+    let part = |integers: [i64; 2], bit| {
+        let mut sum = PrivateSum::zero(2);
+        let update = ReceivedUpdate::from(integers.to_vec()).with_bit(bit);
+        sum.add_received(0, &update, &Admitted::All);
+        sum
+    };
+    let (first, second) = (part([5, -7], 64), part([1, 3], -32));
+    let mut total = part([0, 0], 0);
+    total.absorb(&first);
+    total.absorb(&second);
+    assert_eq!((total.integers(), total.bits()), (&[6, -4][..], 32));
+    let mut all = PrivateSum::zero(0);
+    all.append(&first);
+    all.append(&second);
+    assert_eq!((all.integers(), all.bits()), (&[5, -7, 1, 3][..], 32));
+}
+
+/// A mean is in units of the parameters, and the estimate of a sum takes the place of what it was
+/// estimated from.
+#[test]
+fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
+    let step = grid().step();
+    let mut sum = PrivateSum::zero(3);
+    let received = ReceivedUpdate::from(vec![1 << 20, -(1 << 18), 3]);
+    sum.add_received(0, &received, &Admitted::All);
+    let simulated = sum.simulated(&central(), &at(0)).unwrap();
+    assert_eq!(simulated.length(), 3);
+    let expected = [0.125, -0.03125, (0.75 * step) as f32];
+    assert_eq!(simulated.over(4.0), expected);
+    let quiet = Release {
+        mechanism: Mechanism::None,
+        ..central()
+    };
+    let released = sum.release(&quiet, &Root::from_seed(5), &at(0));
+    assert_eq!(released.over(4.0), expected);
+    assert_eq!((released.length(), released.cohort_size()), (3, 1));
+    let estimated = released.estimated(vec![6.0, -1.0], 2.0);
+    assert_eq!(estimated.over(4.0), [1.5, -0.25]);
+    assert_eq!((estimated.length(), estimated.noise_std()), (2, 1.0));
+}

@@ -190,4 +190,18 @@ mod tests {
         assert_eq!(first, draw_cohort(&sampling, &root, 5));
         assert_ne!(first, draw_cohort(&sampling, &root, 6));
     }
+
+    /// Others see who sends: had senders anything to do with the cohort, they would reveal it.
+    #[test]
+    fn senders_are_drawn_as_a_cohort_is_and_independently_of_it() {
+        let root = Root::from_seed(3);
+        let sampling = Sampling::uniform(1_000_000, 20).unwrap();
+        let senders = draw_senders(&sampling, &root, 5);
+        assert_eq!(senders.len(), 20);
+        assert_eq!(senders, draw_senders(&sampling, &root, 5));
+        assert_ne!(senders, draw_senders(&sampling, &root, 6));
+        // 20 of 20 devices in a million: they meet with a probability below 4e-4.
+        let cohort = draw_cohort(&sampling, &root, 5);
+        assert!(senders.iter().all(|device| !cohort.contains(device)));
+    }
 }
