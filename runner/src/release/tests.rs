@@ -332,6 +332,7 @@ fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
     let step = grid().step();
     let mut sum = PrivateSum::zero(3);
     let received = ReceivedUpdate::from(vec![1 << 20, -(1 << 18), 3]);
+    assert_eq!(received.length(), 3);
     sum.add_received(0, &received, &Admitted::All);
     let simulated = sum.simulated(&central(), &at(0)).unwrap();
     assert_eq!(simulated.length(), 3);
@@ -341,9 +342,13 @@ fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
         mechanism: Mechanism::None,
         ..central()
     };
-    let released = sum.release(&quiet, &Root::from_seed(5), &at(0));
+    let at = ReleaseAt {
+        cohort_size: 7,
+        ..at(0)
+    };
+    let released = sum.release(&quiet, &Root::from_seed(5), &at);
     assert_eq!(released.over(4.0), expected);
-    assert_eq!((released.length(), released.cohort_size()), (3, 1));
+    assert_eq!((released.length(), released.cohort_size()), (3, 7));
     let estimated = released.estimated(vec![6.0, -1.0], 2.0);
     assert_eq!(estimated.over(4.0), [1.5, -0.25]);
     assert_eq!((estimated.length(), estimated.noise_std()), (2, 1.0));

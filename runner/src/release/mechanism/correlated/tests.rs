@@ -293,9 +293,15 @@ fn a_restored_history_goes_on_with_the_same_bits() {
             let mut damaged = saved.clone();
             damaged.tensors.get_mut(&name).unwrap().bytes.pop();
             assert!(resumed.restore(&mut damaged, 5).is_err(), "{name}");
+            let mut longer = saved.clone();
+            longer.tensors.get_mut(&name).unwrap().bytes.push(7);
+            assert!(resumed.restore(&mut longer, 5).is_err(), "{name}");
             damaged.tensors.remove(&name);
             assert!(resumed.restore(&mut damaged, 5).is_err(), "{name}");
         }
+        let mut other = saved.clone();
+        other.tensors.get_mut(SUMS).unwrap().dtype = Dtype::U64;
+        assert!(resumed.restore(&mut other, 5).is_err(), "{family}");
         // Nor one of another round: fewer sums are kept after fewer rounds than there are bands.
         assert!(resumed.restore(&mut saved.clone(), 4).is_err(), "{family}");
         let is_tree = family == Family::Tree;
@@ -343,6 +349,34 @@ fn private_sums_of_real_devices_are_not_saved() {
     history.begin_anew();
     assert_eq!(history.combine(sum_of(&[1])).integers(), [256]);
     assert_eq!(next.admit(2, &[5, 6]), Admitted::Only(vec![6]));
+}
+
+/// The largest cohort, all of whose devices send the longest update in one direction, and entries
+/// beyond the first block.
+#[test]
+fn honest_sums_are_combined_as_they_are_in_every_block() {
+    const LENGTH: usize = 2 * BLOCK + 2;
+    for family in Family::ALL {
+        let strategy = strategy(family, (6, 2, 3));
+        let cohort = i64::try_from(strategy.max_cohort(BITS as u8)).unwrap();
+        let largest = cohort << BITS;
+        let mut whole = History::new(Some(&strategy), BITS, LENGTH);
+        let places = [0, BLOCK, LENGTH - 1];
+        let mut alone = places.map(|_| History::new(Some(&strategy), BITS, 1));
+        for number in 0..6 {
+            let entries = |place: usize| largest - 3 * place as i64 - number;
+            let sums: Vec<i64> = (0..LENGTH).map(entries).collect();
+            let combined = whole.combine(sum_of(&sums));
+            for (place, history) in places.into_iter().zip(&mut alone) {
+                let expected = history.combine(sum_of(&[entries(place)]));
+                let found = combined.integers().iter().skip(place).step_by(LENGTH);
+                assert!(found.eq(expected.integers()), "{family}: {place}");
+                if number == 0 {
+                    assert_eq!(expected.integers(), [256 * entries(place)], "{family}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
