@@ -10,6 +10,7 @@ use smolfed_core::train::TrainReport;
 
 use super::sum::ReleaseAt;
 use super::*;
+use crate::ranks::threads;
 
 const LENGTH: usize = 6;
 const CLIP_NORM: f32 = 0.5;
@@ -323,6 +324,42 @@ fn sums_of_parts_are_added_or_put_side_by_side_with_their_bits() {
     all.append(&first);
     all.append(&second);
     assert_eq!((all.integers(), all.bits()), (&[5, -7, 1, 3][..], 32));
+}
+
+/// The model moves against the gradients that local steps release.
+#[test]
+fn what_local_steps_release_is_subtracted() {
+    let release = Release {
+        timing: Timing::EachStep(2),
+        mechanism: Mechanism::None,
+        ..central()
+    };
+    let root = Root::from_seed(5);
+    let mut uploads = Uploads::new(&release, &root, 3, 2);
+    let outcome = uploads.device(7, 1, |contribution| {
+        let steps = contribution.steps().ok_or("no steps")?;
+        for mut gradient in [[0.25, 0.0], [0.125, -0.25]] {
+            let released = steps.release(&mut gradient);
+            released.map_err(|error| error.to_string())?;
+        }
+        Ok(TrainReport::default())
+    });
+    assert!(outcome.is_trained(), "{outcome:?}");
+    // In steps of 2^-21.
+    assert_eq!(uploads.into_sum().integers(), [-(3 << 18), 1 << 19]);
+}
+
+#[test]
+fn only_rank_0_has_the_sum_of_all_ranks() {
+    let found = threads::run(3, |ranks| {
+        let mut sum = PrivateSum::zero(2);
+        let update = ReceivedUpdate::from(vec![5, -7]).with_bit(64);
+        sum.add_received(0, &update, &Admitted::All);
+        sum.reduce(ranks);
+        (sum.integers().to_vec(), sum.bits())
+    });
+    let nothing = (vec![0, 0], 0);
+    assert_eq!(found, [(vec![15, -21], 192), nothing.clone(), nothing]);
 }
 
 /// A mean is in units of the parameters, and the estimate of a sum takes the place of what it was

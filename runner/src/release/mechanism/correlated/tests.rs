@@ -327,6 +327,48 @@ fn a_restored_history_goes_on_with_the_same_bits() {
     }
 }
 
+/// An entry of a checkpoint is no larger than that of a sum, or of as many as a node of the tree
+/// adds up.
+#[test]
+fn sums_up_to_the_limit_are_restored_and_none_beyond_it() {
+    for family in Family::ALL {
+        let strategy = strategy(family, (9, 3, 3));
+        let mut history = History::new(Some(&strategy), BITS, 1);
+        let limit = limit(&strategy, BITS);
+        for number in 0..=4 {
+            let mut saved = Saved::default();
+            history.save(&mut saved, true);
+            let restores = |saved: &Saved| {
+                let mut resumed = History::new(Some(&strategy), BITS, 1);
+                resumed.restore(&mut saved.clone(), number).is_ok()
+            };
+            assert!(restores(&saved), "{family}: {number}");
+            for place in 0..saved.tensors[SUMS].shape[0] {
+                let rounds = if family == Family::Tree {
+                    1 << place
+                } else {
+                    1
+                };
+                let largest = limit * rounds;
+                for (entry, is_possible) in [
+                    (largest, true),
+                    (-largest, true),
+                    (largest + 1, false),
+                    (-largest - 1, false),
+                ] {
+                    let mut other = saved.clone();
+                    let bytes = &mut other.tensors.get_mut(SUMS).unwrap().bytes;
+                    bytes[8 * place..][..8].copy_from_slice(&i64::to_le_bytes(entry));
+                    assert_eq!(restores(&other), is_possible, "{family}: {place}");
+                }
+            }
+            let combined = history.combine(sum_of(&[1]));
+            let released = Released::for_test(combined.integers(), 1.0, 1);
+            history.decode(released).unwrap();
+        }
+    }
+}
+
 #[test]
 fn private_sums_of_real_devices_are_not_saved() {
     let strategy = strategy(Family::SquareRootBanded, (9, 3, 3));
