@@ -48,13 +48,9 @@ fn score() -> PrivacyEvent {
     })
 }
 
-fn plan_after(spent: &[PrivacyEvent]) -> PrivacyPlan {
-    let delta = Delta::new(1e-5).unwrap();
-    PrivacyPlan::new(update(), delta, Some(Accountant::Rdp), spent.to_vec())
-}
-
 fn plan() -> PrivacyPlan {
-    plan_after(&[])
+    let delta = Delta::new(1e-5).unwrap();
+    PrivacyPlan::new(update(), delta, Some(Accountant::Rdp), Vec::new())
 }
 
 #[test]
