@@ -687,3 +687,6 @@ pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -174,10 +174,16 @@ mod tests {
         assert_eq!(restored.devices, admissions.devices);
         assert!(!restored.admit(7, &[2]).has(2) && restored.admit(7, &[5]).has(5));
         assert!(restored.restore(&mut Saved::default()).is_err());
-        for tensor in saved.tensors.values_mut() {
-            tensor.bytes.pop();
+        let damages: [fn(&mut SavedTensor); 3] = [
+            |tensor| tensor.dtype = Dtype::I64,
+            |tensor| tensor.bytes.extend([0; 1]),
+            |tensor| tensor.bytes.extend([0; 4]),
+        ];
+        for damage in damages {
+            let mut damaged = saved.clone();
+            damaged.tensors.values_mut().for_each(damage);
+            assert!(restored.restore(&mut damaged).is_err());
         }
-        assert!(restored.restore(&mut saved).is_err());
     }
 
     proptest! {

@@ -53,3 +53,26 @@ impl<'a> Contribution<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_is_counted_as_clipped_if_it_is_longer_than_the_clip_norm() {
+        for (length, clipped_steps) in [(0.25, 0), (0.5, 0), (0.75, 1)] {
+            let mut update = [0.0, length];
+            let mut contribution = Contribution {
+                update: &mut update,
+                steps: None,
+                clip_norm: Some(ClipNorm::new(0.5).unwrap()),
+                fault: Fault::None,
+            };
+            let mut report = TrainReport::default();
+            contribution.clip(&mut report).unwrap();
+            assert_eq!((report.norm, report.clipping_chances), (length, 1));
+            assert_eq!(report.clipped_steps, clipped_steps, "{length}");
+            assert_eq!(update, [0.0, length.min(0.5)]);
+        }
+    }
+}

@@ -120,6 +120,14 @@ mod tests {
         assert_eq!(with_moments(&[]), digests[0]);
         assert!(!digests.contains(&with_moments(&[0.5])));
         assert_ne!(with_moments(&[0.5]), with_moments(&[0.25]));
+        let with_score = |score| {
+            let mut digest = ReleaseDigest::default();
+            digest.score(score);
+            digest.with_sum(&Released::for_test(&[1, 2], 0.5, 7))
+        };
+        assert_eq!(with_score(None), digests[0]);
+        assert!(!digests.contains(&with_score(Some(0.5))));
+        assert_ne!(with_score(Some(0.5)), with_score(Some(0.25)));
         let distinct: std::collections::BTreeSet<&String> = digests.iter().collect();
         assert_eq!(distinct.len(), digests.len());
         assert_eq!(digests[0].len(), 64);

@@ -35,3 +35,17 @@ impl Encoding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_of_an_update_without_bound_is_a_multiple_of_two_to_the_minus_thirty() {
+        assert_eq!(Encoding::Unbounded.step(), 2f64.powi(-30));
+        assert_eq!(Encoding::Unbounded.grid(), None);
+        // 2^20 of the largest entries are within an `i64`.
+        let largest = f64::from(Encoding::UNBOUNDED_LIMIT) / Encoding::UNBOUNDED_STEP;
+        assert!(largest * 2f64.powi(20) <= 2f64.powi(63));
+    }
+}

@@ -195,6 +195,7 @@ mod tests {
         assert_eq!((none.noise_number(7), none.bounded(650)), (7, 650));
         assert!(none.has_noise_at(DEVICE, 39));
         assert_eq!((none.bit_block(9), none.bit(-4)), (9, -4));
+        assert!(!Fault::NoNoiseAtOneDevice.has_noise_at(DEVICE, 39));
         let mut sum = vec![0; 9_000];
         none.cover(&mut sum, 39, |sum| sum.fill(1));
         assert!(sum.iter().all(|q| *q == 1));

@@ -89,3 +89,52 @@ impl Message {
         Self { integers }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smolfed_core::params::ClipNorm;
+
+    use super::*;
+
+    /// Messages on a grid of 64 steps, with noise of a std of 100 steps or without.
+    fn messages(has_noise: bool) -> Messages {
+        Messages {
+            grid: Grid::new(ClipNorm::new(0.5).unwrap(), 6).unwrap(),
+            noise: has_noise.then(|| DiscreteGaussian::new(100, 1).unwrap()),
+            noise_std: if has_noise { 100.0 } else { 0.0 },
+        }
+    }
+
+    /// What device 7 sends in round 3, where its samples give 5 and -6.
+    fn sent(messages: &Messages, is_whole: bool) -> Result<Message, TrainError> {
+        messages.send(&Root::from_seed(1), 3, 7, 2, |_, entries| {
+            entries.copy_from_slice(&[5, -6]);
+            Ok(is_whole)
+        })
+    }
+
+    #[test]
+    fn samples_that_are_missing_show_only_where_there_is_no_noise() {
+        let exact = messages(false);
+        assert_eq!(sent(&exact, true).unwrap().integers(), [5, -6]);
+        assert_eq!(sent(&exact, false), Err(TrainError::Diverged));
+        let noisy = messages(true);
+        let message = sent(&noisy, true).unwrap();
+        assert_ne!(message.integers(), [5, -6]);
+        assert_eq!(sent(&noisy, false), Ok(message));
+    }
+
+    /// Three samples give at most 3 * 64 steps; noise adds at most 64 stds of 100 steps.
+    #[test]
+    fn a_message_that_no_samples_can_give_is_not_plausible() {
+        for (has_noise, largest) in [(false, 192), (true, 6_592)] {
+            let messages = messages(has_noise);
+            let is_plausible = |entry| {
+                let message = Message::received(vec![0, entry]);
+                messages.is_plausible(&message, 3)
+            };
+            assert!(is_plausible(largest) && is_plausible(-largest));
+            assert!(!is_plausible(largest + 1) && !is_plausible(-largest - 1));
+        }
+    }
+}

@@ -149,3 +149,52 @@ impl Release {
         self.noise_std * releases.sqrt() * unit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of 1/4, with noise of std 3 in each release.
+    fn release(trust: TrustModel, timing: Timing) -> Release {
+        let grid = Grid::new(ClipNorm::new(16.0).unwrap(), 6).unwrap();
+        Release {
+            channel: Channel::Updates,
+            encoding: Encoding::Clipped(grid),
+            weight_cap: None,
+            mechanism: Mechanism::None,
+            bit: None,
+            trust,
+            timing,
+            noise_std: 3.0,
+            is_simulation: true,
+            fault: Fault::None,
+        }
+    }
+
+    #[test]
+    fn noise_and_grid_follow_the_clip_norm() {
+        let before = release(TrustModel::Central, Timing::EachRound);
+        let after = before.at_clip_norm(ClipNorm::new(8.0).unwrap());
+        assert_eq!((before.noise_std, before.step(0.5)), (3.0, 0.25));
+        assert_eq!((after.noise_std, after.step(0.5)), (1.5, 0.125));
+        assert_eq!(after.encoding.grid().unwrap().bits(), 6);
+    }
+
+    /// Independent noise adds up by its variance: of four devices under local trust, and of nine
+    /// local steps of each. What is released in a step is a gradient, which moves the model by the
+    /// learning rate.
+    #[test]
+    fn noise_adds_up_over_devices_and_local_steps() {
+        use {Timing::*, TrustModel::*};
+        for (trust, timing, step, std) in [
+            (Central, EachRound, 0.25, 3.0),
+            (Local, EachRound, 0.25, 6.0),
+            (Local, EachStep(9), 0.125, 9.0),
+            (Local, Never, 0.25, 0.0),
+        ] {
+            let release = release(trust, timing);
+            let found = (release.step(0.5), release.noise_std_of_sum(0.5, 4));
+            assert_eq!(found, (step, std), "{timing:?}");
+        }
+    }
+}

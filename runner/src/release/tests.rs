@@ -10,6 +10,7 @@ use smolfed_core::train::TrainReport;
 
 use super::sum::ReleaseAt;
 use super::*;
+use crate::ranks::threads;
 
 const LENGTH: usize = 6;
 const CLIP_NORM: f32 = 0.5;
@@ -304,4 +305,88 @@ fn what_devices_sent_is_in_the_sum_with_its_bits() {
         sum.add_received(device, &update, &Admitted::All);
     }
     assert_eq!((sum.integers(), sum.bits()), (&[6, -4][..], 64));
+}
+
+#[test]
+fn sums_of_parts_are_added_or_put_side_by_side_with_their_bits() {
+    let part = |integers: [i64; 2], bit| {
+        let mut sum = PrivateSum::zero(2);
+        let update = ReceivedUpdate::from(integers.to_vec()).with_bit(bit);
+        sum.add_received(0, &update, &Admitted::All);
+        sum
+    };
+    let (first, second) = (part([5, -7], 64), part([1, 3], -32));
+    let mut total = part([0, 0], 0);
+    total.absorb(&first);
+    total.absorb(&second);
+    assert_eq!((total.integers(), total.bits()), (&[6, -4][..], 32));
+    let mut all = PrivateSum::zero(0);
+    all.append(&first);
+    all.append(&second);
+    assert_eq!((all.integers(), all.bits()), (&[5, -7, 1, 3][..], 32));
+}
+
+/// The model moves against the gradients that local steps release.
+#[test]
+fn what_local_steps_release_is_subtracted() {
+    let release = Release {
+        timing: Timing::EachStep(2),
+        mechanism: Mechanism::None,
+        ..central()
+    };
+    let root = Root::from_seed(5);
+    let mut uploads = Uploads::new(&release, &root, 3, 2);
+    let outcome = uploads.device(7, 1, |contribution| {
+        let steps = contribution.steps().ok_or("no steps")?;
+        for mut gradient in [[0.25, 0.0], [0.125, -0.25]] {
+            let released = steps.release(&mut gradient);
+            released.map_err(|error| error.to_string())?;
+        }
+        Ok(TrainReport::default())
+    });
+    assert!(outcome.is_trained(), "{outcome:?}");
+    // In steps of 2^-21.
+    assert_eq!(uploads.into_sum().integers(), [-(3 << 18), 1 << 19]);
+}
+
+#[test]
+fn only_rank_0_has_the_sum_of_all_ranks() {
+    let found = threads::run(3, |ranks| {
+        let mut sum = PrivateSum::zero(2);
+        let update = ReceivedUpdate::from(vec![5, -7]).with_bit(64);
+        sum.add_received(0, &update, &Admitted::All);
+        sum.reduce(ranks);
+        (sum.integers().to_vec(), sum.bits())
+    });
+    let nothing = (vec![0, 0], 0);
+    assert_eq!(found, [(vec![15, -21], 192), nothing.clone(), nothing]);
+}
+
+/// A mean is in units of the parameters, and the estimate of a sum takes the place of what it was
+/// estimated from.
+#[test]
+fn what_is_read_of_a_sum_is_in_units_of_the_parameters() {
+    let step = grid().step();
+    let mut sum = PrivateSum::zero(3);
+    let received = ReceivedUpdate::from(vec![1 << 20, -(1 << 18), 3]);
+    assert_eq!(received.length(), 3);
+    sum.add_received(0, &received, &Admitted::All);
+    let simulated = sum.simulated(&central(), &at(0)).unwrap();
+    assert_eq!(simulated.length(), 3);
+    let expected = [0.125, -0.03125, (0.75 * step) as f32];
+    assert_eq!(simulated.over(4.0), expected);
+    let quiet = Release {
+        mechanism: Mechanism::None,
+        ..central()
+    };
+    let at = ReleaseAt {
+        cohort_size: 7,
+        ..at(0)
+    };
+    let released = sum.release(&quiet, &Root::from_seed(5), &at);
+    assert_eq!(released.over(4.0), expected);
+    assert_eq!((released.length(), released.cohort_size()), (3, 7));
+    let estimated = released.estimated(vec![6.0, -1.0], 2.0);
+    assert_eq!(estimated.over(4.0), [1.5, -0.25]);
+    assert_eq!((estimated.length(), estimated.noise_std()), (2, 1.0));
 }

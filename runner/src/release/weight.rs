@@ -32,4 +32,9 @@ mod tests {
             [0.0, 0.5, 1.0, 1.0]
         );
     }
+
+    #[test]
+    fn the_mean_weight_is_that_of_the_devices() {
+        assert_eq!(mean(10, [0, 5, 10, 1_000].into_iter()), 0.625);
+    }
 }

@@ -96,3 +96,51 @@ impl Budget {
         Ok(epsilon)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smolfed_accounting::event::{Mechanism, Sampling};
+    use smolfed_accounting::params::{Epsilon, NoiseMultiplier, SamplingRate};
+
+    use super::*;
+
+    fn plan() -> PrivacyPlan {
+        let sampling = Sampling::poisson(1_000, SamplingRate::new(0.05).unwrap()).unwrap();
+        let noise_multiplier = NoiseMultiplier::new(1.0).unwrap();
+        let event = PrivacyEvent::new(Mechanism::Gaussian { noise_multiplier }, sampling, 1);
+        let delta = Delta::new(1e-5).unwrap();
+        PrivacyPlan::new(event, delta, Some(Accountant::Rdp), Vec::new())
+    }
+
+    fn epsilon(rounds: u32) -> f64 {
+        plan().estimate(u64::from(rounds)).unwrap().epsilon
+    }
+
+    /// What is spent exactly is within the limit, between two milestones as well.
+    #[test]
+    fn rounds_begin_up_to_the_limit_and_none_beyond_it() {
+        for (rounds, within) in [(8, 5), (640, 10), (640, 15)] {
+            let mut plan = plan();
+            plan.budget = Some(Epsilon::new(epsilon(within)).unwrap());
+            let mut budget = Budget::new(&plan, rounds, &[]);
+            for round in 0..within {
+                assert!(budget.before(round).is_ok(), "{round} of {within}");
+            }
+            let beyond = budget.before(within);
+            assert!(
+                matches!(beyond, Err(BudgetError::OverBudget { round, .. }) if round == within),
+                "{beyond:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn long_runs_state_the_epsilon_of_the_next_milestone_that_is_within_the_limit() {
+        let mut plan = plan();
+        plan.budget = Some(Epsilon::new(epsilon(20)).unwrap());
+        let mut budget = Budget::new(&plan, 640, &[]);
+        for (rounds, stated) in [(1, 10), (10, 10), (11, 20), (20, 20), (21, 21), (30, 30)] {
+            assert_eq!(budget.epsilon_after(rounds).unwrap(), epsilon(stated));
+        }
+    }
+}

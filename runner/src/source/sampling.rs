@@ -166,6 +166,38 @@ mod tests {
         assert!(sizes.iter().any(|size| *size != 5));
     }
 
+    /// Words that are all the same.
+    struct Always(u64);
+
+    impl rand_core::TryRng for Always {
+        type Error = std::convert::Infallible;
+
+        fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+            Ok(self.0 as u32)
+        }
+
+        fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+            Ok(self.0)
+        }
+
+        fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+            let words = self.0.to_le_bytes().into_iter().cycle();
+            bytes
+                .iter_mut()
+                .zip(words)
+                .for_each(|(to, byte)| *to = byte);
+            Ok(())
+        }
+    }
+
+    /// Of the 2^64 words, no more than the share of the rate draw a device.
+    #[test]
+    fn no_word_draws_a_device_beyond_its_rate() {
+        let is_drawn = |rate, word| !poisson(0..1, rate, &mut Always(word)).is_empty();
+        assert!(is_drawn(0.5, (1 << 63) - 1) && !is_drawn(0.5, 1 << 63));
+        assert!(is_drawn(1.0, u64::MAX));
+    }
+
     #[test]
     fn everybody_comes_when_nobody_is_left_out() {
         let root = Root::from_seed(1);
@@ -189,5 +221,19 @@ mod tests {
         let first = draw_cohort(&sampling, &root, 5);
         assert_eq!(first, draw_cohort(&sampling, &root, 5));
         assert_ne!(first, draw_cohort(&sampling, &root, 6));
+    }
+
+    /// Others see who sends: had senders anything to do with the cohort, they would reveal it.
+    #[test]
+    fn senders_are_drawn_as_a_cohort_is_and_independently_of_it() {
+        let root = Root::from_seed(3);
+        let sampling = Sampling::uniform(1_000_000, 20).unwrap();
+        let senders = draw_senders(&sampling, &root, 5);
+        assert_eq!(senders.len(), 20);
+        assert_eq!(senders, draw_senders(&sampling, &root, 5));
+        assert_ne!(senders, draw_senders(&sampling, &root, 6));
+        // 20 of 20 devices in a million: they meet with a probability below 4e-4.
+        let cohort = draw_cohort(&sampling, &root, 5);
+        assert!(senders.iter().all(|device| !cohort.contains(device)));
     }
 }

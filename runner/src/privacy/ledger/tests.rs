@@ -96,6 +96,9 @@ fn a_file_torn_at_any_byte_keeps_all_whole_lines() {
         let lines = whole[..length].iter().filter(|b| **b == b'\n').count();
         let mut ledger = Ledger::open(&path).unwrap();
         assert_eq!(ledger.charges().len(), lines);
+        let kept = whole[..length].iter().rposition(|byte| *byte == b'\n');
+        let kept = kept.map_or(0, |end| end as u64 + 1);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), kept);
         if length % 10 == 0 {
             ledger.charge(charge("a", 9), None).unwrap();
             assert_eq!(Ledger::open(&path).unwrap().charges().len(), lines + 1);
@@ -120,6 +123,39 @@ fn damage_before_the_end_is_an_error_that_names_the_line() {
         error.contains("line 2") && error.contains("checksum"),
         "{error}"
     );
+}
+
+/// Another process writes to a file that a ledger has open.
+fn append(path: &Path, bytes: &[u8]) {
+    let mut file = OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+#[test]
+fn a_line_that_another_run_tore_is_cut_off_before_the_next() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.charge(charge("a", 0), None).unwrap();
+    let torn = Line::Charge(charge("b", 0)).text();
+    append(&path, &torn.as_bytes()[..torn.len() / 2]);
+    ledger.charge(charge("a", 1), None).unwrap();
+    let expected = [0, 1].map(|round| charge("a", round));
+    assert_eq!(Ledger::read(&path).unwrap(), expected);
+}
+
+#[test]
+fn damage_by_another_run_is_named_by_its_line_in_the_file() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("ledger.jsonl");
+    let mut ledger = Ledger::open(&path).unwrap();
+    for round in 0..2 {
+        ledger.charge(charge("a", round), None).unwrap();
+    }
+    ledger.record("a", 0, "5f", &[]).unwrap();
+    append(&path, b"{}\n");
+    let error = ledger.charge(charge("a", 2), None).unwrap_err();
+    assert!(error.to_string().contains("line 4"), "{error}");
 }
 
 #[test]
@@ -154,6 +190,18 @@ fn runs_that_share_a_file_add_up_and_stop_at_the_limit() {
         [event(1.0, poisson()).with_count(4)]
     );
     assert_eq!(earlier(second.charges(), "a").count(), 0);
+}
+
+/// A run watches its own rounds before it trains: the limit is on those of several runs.
+#[test]
+fn the_limit_of_a_ledger_is_for_several_runs() {
+    let place = TempDir::new().unwrap();
+    let mut ledger = Ledger::open(&place.path().join("ledger.jsonl")).unwrap();
+    let tiny = limit(1e-9);
+    ledger.charge(charge("a", 0), Some(&tiny)).unwrap();
+    ledger.charge(charge("a", 1), Some(&tiny)).unwrap();
+    let error = ledger.charge(charge("b", 0), Some(&tiny)).unwrap_err();
+    assert!(matches!(error, LedgerError::OverLimit { round: 0, .. }));
 }
 
 #[test]
@@ -275,6 +323,9 @@ fn rounds_of_earlier_versions_are_charged_when_they_are_repeated() {
     ledger.charge(charge("a", 0), None).unwrap();
     assert_eq!(ledger.record("a", 0, "5f", &[]).unwrap().len(), 1);
     assert!(ledger.record("a", 0, "5f", &[]).unwrap().is_empty());
+    let has_digest = |charge: &Charge| charge.has_digest;
+    let found: Vec<bool> = ledger.charges().iter().map(has_digest).collect();
+    assert_eq!(found, [false, true]);
 }
 
 #[test]
@@ -379,4 +430,33 @@ fn moments_come_first_in_the_events_of_a_ledger() {
     };
     let found = events(&[charge("a", 0), scale.clone(), charge("b", 0)]);
     assert_eq!(found, [scale.event, charge("a", 0).event.with_count(2)]);
+}
+
+#[test]
+fn no_figure_of_a_ledger_is_proved_where_its_charges_cover_too_little() {
+    let sound = charge("a", 0);
+    assert!(uncovered([&sound]).is_empty());
+    let repeated = Charge {
+        repetition: 1,
+        ..sound.clone()
+    };
+    let with_uncovered = Charge {
+        has_uncovered: true,
+        ..sound.clone()
+    };
+    let selected = Charge {
+        is_selected: true,
+        ..sound.clone()
+    };
+    for (other, reason) in [
+        (repeated, "were repeated"),
+        (with_uncovered, "no charge covers"),
+        (selected, "best of several private trials"),
+    ] {
+        let found = uncovered([&sound, &other]);
+        assert!(
+            matches!(&found[..], [only] if only.contains(reason)),
+            "{found:?}"
+        );
+    }
 }

@@ -293,9 +293,15 @@ fn a_restored_history_goes_on_with_the_same_bits() {
             let mut damaged = saved.clone();
             damaged.tensors.get_mut(&name).unwrap().bytes.pop();
             assert!(resumed.restore(&mut damaged, 5).is_err(), "{name}");
+            let mut longer = saved.clone();
+            longer.tensors.get_mut(&name).unwrap().bytes.push(7);
+            assert!(resumed.restore(&mut longer, 5).is_err(), "{name}");
             damaged.tensors.remove(&name);
             assert!(resumed.restore(&mut damaged, 5).is_err(), "{name}");
         }
+        let mut other = saved.clone();
+        other.tensors.get_mut(SUMS).unwrap().dtype = Dtype::U64;
+        assert!(resumed.restore(&mut other, 5).is_err(), "{family}");
         // Nor one of another round: fewer sums are kept after fewer rounds than there are bands.
         assert!(resumed.restore(&mut saved.clone(), 4).is_err(), "{family}");
         let is_tree = family == Family::Tree;
@@ -321,6 +327,48 @@ fn a_restored_history_goes_on_with_the_same_bits() {
     }
 }
 
+/// An entry of a checkpoint is no larger than that of a sum, or of as many as a node of the tree
+/// adds up.
+#[test]
+fn sums_up_to_the_limit_are_restored_and_none_beyond_it() {
+    for family in Family::ALL {
+        let strategy = strategy(family, (9, 3, 3));
+        let mut history = History::new(Some(&strategy), BITS, 1);
+        let limit = limit(&strategy, BITS);
+        for number in 0..=4 {
+            let mut saved = Saved::default();
+            history.save(&mut saved, true);
+            let restores = |saved: &Saved| {
+                let mut resumed = History::new(Some(&strategy), BITS, 1);
+                resumed.restore(&mut saved.clone(), number).is_ok()
+            };
+            assert!(restores(&saved), "{family}: {number}");
+            for place in 0..saved.tensors[SUMS].shape[0] {
+                let rounds = if family == Family::Tree {
+                    1 << place
+                } else {
+                    1
+                };
+                let largest = limit * rounds;
+                for (entry, is_possible) in [
+                    (largest, true),
+                    (-largest, true),
+                    (largest + 1, false),
+                    (-largest - 1, false),
+                ] {
+                    let mut other = saved.clone();
+                    let bytes = &mut other.tensors.get_mut(SUMS).unwrap().bytes;
+                    bytes[8 * place..][..8].copy_from_slice(&i64::to_le_bytes(entry));
+                    assert_eq!(restores(&other), is_possible, "{family}: {place}");
+                }
+            }
+            let combined = history.combine(sum_of(&[1]));
+            let released = Released::for_test(combined.integers(), 1.0, 1);
+            history.decode(released).unwrap();
+        }
+    }
+}
+
 #[test]
 fn private_sums_of_real_devices_are_not_saved() {
     let strategy = strategy(Family::SquareRootBanded, (9, 3, 3));
@@ -343,6 +391,34 @@ fn private_sums_of_real_devices_are_not_saved() {
     history.begin_anew();
     assert_eq!(history.combine(sum_of(&[1])).integers(), [256]);
     assert_eq!(next.admit(2, &[5, 6]), Admitted::Only(vec![6]));
+}
+
+/// The largest cohort, all of whose devices send the longest update in one direction, and entries
+/// beyond the first block.
+#[test]
+fn honest_sums_are_combined_as_they_are_in_every_block() {
+    const LENGTH: usize = 2 * BLOCK + 2;
+    for family in Family::ALL {
+        let strategy = strategy(family, (6, 2, 3));
+        let cohort = i64::try_from(strategy.max_cohort(BITS as u8)).unwrap();
+        let largest = cohort << BITS;
+        let mut whole = History::new(Some(&strategy), BITS, LENGTH);
+        let places = [0, BLOCK, LENGTH - 1];
+        let mut alone = places.map(|_| History::new(Some(&strategy), BITS, 1));
+        for number in 0..6 {
+            let entries = |place: usize| largest - 3 * place as i64 - number;
+            let sums: Vec<i64> = (0..LENGTH).map(entries).collect();
+            let combined = whole.combine(sum_of(&sums));
+            for (place, history) in places.into_iter().zip(&mut alone) {
+                let expected = history.combine(sum_of(&[entries(place)]));
+                let found = combined.integers().iter().skip(place).step_by(LENGTH);
+                assert!(found.eq(expected.integers()), "{family}: {place}");
+                if number == 0 {
+                    assert_eq!(expected.integers(), [256 * entries(place)], "{family}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
