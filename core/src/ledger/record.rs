@@ -120,3 +120,30 @@ impl Record {
         bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy that was cut at any byte is not whole, nor is one with more
+    /// flipped bits at an end than its format tolerates.
+    #[test]
+    fn a_copy_is_whole_from_its_first_word_to_its_last() {
+        for format in [FORMAT_1, FORMAT_2] {
+            let whole = Record::default().to_bytes(&format);
+            assert!(format.is_whole(&whole));
+            for end in 0..format.bytes {
+                let mut cut = whole;
+                cut[end..].fill(0xff);
+                assert!(!format.is_whole(&cut), "cut at {end}");
+            }
+            for place in [0, format.bytes - 1] {
+                let mut flipped = whole;
+                flipped[place] ^= 0x01;
+                assert_eq!(format.is_whole(&flipped), format.tolerance == 1);
+                flipped[place] ^= 0x80;
+                assert!(!format.is_whole(&flipped));
+            }
+        }
+    }
+}
