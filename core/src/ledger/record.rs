@@ -125,6 +125,28 @@ impl Record {
 mod tests {
     use super::*;
 
+    /// Wherever it is: in a number, in the nonce, in the checksum or in the zeros.
+    #[test]
+    fn a_flipped_bit_of_a_copy_is_mended() {
+        let record = Record {
+            sequence: 0x0102_0304,
+            past: Past {
+                participations: 7,
+                next_round: u32::MAX,
+            },
+            nonce: [0; 16],
+        };
+        for format in [FORMAT_1, FORMAT_2] {
+            let whole = record.to_bytes(&format);
+            for bit in 0..8 * format.bytes {
+                let mut flipped = whole;
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                let mended = Record::of(&flipped, &format);
+                assert!(mended.is_some_and(|found| found == record), "bit {bit}");
+            }
+        }
+    }
+
     /// A copy that was cut at any byte is not whole, nor is one with more
     /// flipped bits at an end than its format tolerates.
     #[test]

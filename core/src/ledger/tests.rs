@@ -610,6 +610,20 @@ fn what_is_no_ledger_is_refused() {
     assert_eq!(sizes, [LedgerError::Geometry; 4]);
 }
 
+/// Whatever happened to the other one.
+#[test]
+fn either_copy_of_the_newest_record_is_enough() {
+    for rounds in [2, 3] {
+        let newest = if rounds == 2 { 0 } else { SLOT_BYTES };
+        for copy in [0, RECORD_BYTES] {
+            let mut flash = life::<64>(rounds);
+            flash.bytes[newest + copy..][..RECORD_BYTES].fill(0x55);
+            let past = Ledger::open(flash).map(|ledger| ledger.past());
+            assert_eq!(past.map(|past| past.participations), Ok(rounds), "{copy}");
+        }
+    }
+}
+
 /// More damage than the faults of the argument: both copies of the newer slot, or of the older one,
 /// which cannot be told apart.
 #[test]
