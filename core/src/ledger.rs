@@ -243,9 +243,9 @@ impl<F: NorFlash> Ledger<F> {
     }
 
     fn unread(flash: F) -> Result<Self, LedgerError> {
-        let usable = |size: usize| size > 0 && RECORD_BYTES.is_multiple_of(size);
+        let usable = |size: usize| RECORD_BYTES.is_multiple_of(size);
         let room = flash.capacity() >= 2 * Self::slot_bytes();
-        if !(usable(F::READ_SIZE) && usable(F::WRITE_SIZE) && F::ERASE_SIZE > 0 && room) {
+        if !(usable(F::READ_SIZE) && usable(F::WRITE_SIZE) && room) {
             return Err(LedgerError::Geometry);
         }
         Ok(Self {
@@ -256,7 +256,7 @@ impl<F: NorFlash> Ledger<F> {
         })
     }
 
-    /// Whole erase blocks that hold a slot.
+    /// Whole erase blocks that hold a slot. Blocks of no bytes hold none: no flash is as large.
     const fn slot_bytes() -> usize {
         match SLOT_BYTES.checked_next_multiple_of(F::ERASE_SIZE) {
             Some(bytes) => bytes,

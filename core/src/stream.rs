@@ -285,6 +285,23 @@ mod tests {
         }
     }
 
+    /// A generator of given words.
+    struct Words<'a>(&'a [u32]);
+    impl rand_core::TryRng for Words<'_> {
+        type Error = rand_core::Infallible;
+        fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+            let (first, rest) = self.0.split_first().unwrap();
+            self.0 = rest;
+            Ok(*first)
+        }
+        fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+            unreachable!("only words are drawn")
+        }
+        fn try_fill_bytes(&mut self, _: &mut [u8]) -> Result<(), Self::Error> {
+            unreachable!("only words are drawn")
+        }
+    }
+
     #[test]
     fn secrets_that_are_dropped_leave_nothing() {
         const fn overwrites<T: ZeroizeOnDrop>() -> bool {
@@ -416,7 +433,6 @@ mod tests {
         // Each count is Binomial(6000, 1/6), standard deviation 28.9; 6 deviations on six cells:
         // false-alarm probability below 2e-8, and the seed is fixed.
         assert!(seen.values().all(|n| n.abs_diff(1_000) < 174), "{seen:?}");
-        shuffle::<u8>(&mut [], &mut rng);
     }
 
     #[test]
@@ -432,24 +448,37 @@ mod tests {
 
     #[test]
     fn below_is_below_and_draws_again_in_the_last_stretch() {
-        struct Words<'a>(&'a [u32]);
-        impl rand_core::TryRng for Words<'_> {
-            type Error = rand_core::Infallible;
-            fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-                let (first, rest) = self.0.split_first().unwrap();
-                self.0 = rest;
-                Ok(*first)
-            }
-            fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-                unreachable!("only words are drawn")
-            }
-            fn try_fill_bytes(&mut self, _: &mut [u8]) -> Result<(), Self::Error> {
-                unreachable!("only words are drawn")
-            }
-        }
         let three = NonZeroU32::new(3).unwrap();
         // 2^32 mod 3 = 1: the word 0 gives lower half 0 < 1 and is refused.
         assert_eq!(below(three, &mut Words(&[0, u32::MAX])), 2);
         assert_eq!(below(NonZeroU32::MIN, &mut Words(&[12_345])), 0);
+    }
+
+    #[test]
+    fn symmetric_draws_are_odd_multiples_up_to_both_ends() {
+        let draw = |word| symmetric(&mut Words(&[word])) * 2f32.powi(24);
+        let largest = ((1 << 24) - 1) as f32;
+        assert_eq!([draw(0), draw(u32::MAX)], [-largest, largest]);
+        assert_eq!([draw((1 << 31) - 1), draw(1 << 31)], [-1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_shuffle_draws_one_word_less_than_there_are_items() {
+        shuffle::<u8>(&mut [], &mut Words(&[]));
+        shuffle(&mut [7], &mut Words(&[]));
+        let mut items = [1, 2, 3];
+        shuffle(&mut items, &mut Words(&[1 << 30, 1 << 30]));
+        // Last and first change places, then the middle one and the first.
+        assert_eq!(items, [2, 3, 1]);
+    }
+
+    #[test]
+    fn bytes_of_a_stream_are_its_words() {
+        let mut words = Root::from_seed(4).stream(id(Purpose::ServerNoise, 7, 9));
+        let mut bytes = [0; 12];
+        words.clone().fill_bytes(&mut bytes);
+        for piece in bytes.as_chunks::<4>().0 {
+            assert_eq!(u32::from_le_bytes(*piece), words.next_u32());
+        }
     }
 }

@@ -142,6 +142,34 @@ impl Buffers {
     }
 }
 
+/// What [`sum_into`] writes, in memory of its own.
+fn sum_of(
+    encoder: &impl Representation,
+    parameters: &[f32],
+    views: &impl Views,
+    grid: &Grid,
+    noise: Option<(&DiscreteGaussian, &mut Stream)>,
+) -> Result<Vec<i64>, TrainError> {
+    let mut sum = vec![0; packed_length(encoder.width())];
+    let mut buffers = Buffers::of(encoder, 0);
+    let mut memory = SumMemory {
+        view: &mut buffers.view,
+        hidden: &mut buffers.hidden,
+        representation: &mut buffers.pair[..encoder.width()],
+        matrix: &mut buffers.matrix,
+    };
+    sum_into(
+        encoder,
+        parameters,
+        views,
+        grid,
+        noise,
+        &mut memory,
+        &mut sum,
+    )?;
+    Ok(sum)
+}
+
 #[test]
 fn loss_and_gradient_agree() {
     let file = file();
@@ -225,25 +253,7 @@ fn matrices_and_a_round_agree() {
     for (device, share) in shares.iter().enumerate() {
         // Here the file has the samples outside and the views inside.
         let views = Given::new(&file["views_for_calr"][device]).turned();
-        let mut sum = vec![0; 3];
-        let mut buffers = Buffers::of(&encoder, 0);
-        let mut memory = SumMemory {
-            view: &mut buffers.view,
-            hidden: &mut buffers.hidden,
-            representation: &mut buffers.pair[..2],
-            matrix: &mut buffers.matrix,
-        };
-        let noise: Option<(&DiscreteGaussian, &mut Stream)> = None;
-        sum_into(
-            &encoder,
-            &parameters,
-            &views,
-            &grid,
-            noise,
-            &mut memory,
-            &mut sum,
-        )
-        .unwrap();
+        let sum = sum_of(&encoder, &parameters, &views, &grid, None).unwrap();
         let scale = grid.step() / views.sample_count() as f64;
         let own: Vec<f32> = sum.iter().map(|s| (*s as f64 * scale) as f32).collect();
         let name = std::format!("device {device}");
@@ -372,28 +382,11 @@ fn the_sum_moves_by_no_more_than_its_sensitivity() {
                 .collect(),
         };
         let ask = |given: &Given| {
-            let mut sum = vec![0; 6];
-            let mut buffers = Buffers::of(&encoder, 0);
-            let mut memory = SumMemory {
-                view: &mut buffers.view,
-                hidden: &mut buffers.hidden,
-                representation: &mut buffers.pair[..3],
-                matrix: &mut buffers.matrix,
-            };
             // The same noise each time: it cancels.
             let sampler = DiscreteGaussian::new(3, 1).unwrap();
             let mut noise = stream(Purpose::CorrelationNoise);
-            sum_into(
-                &encoder,
-                &parameters,
-                given,
-                &grid,
-                Some((&sampler, &mut noise)),
-                &mut memory,
-                &mut sum,
-            )
-            .unwrap();
-            sum
+            let noise = Some((&sampler, &mut noise));
+            sum_of(&encoder, &parameters, given, &grid, noise).unwrap()
         };
         let before = ask(&given);
         for view in &mut given.views {
@@ -415,6 +408,52 @@ fn the_sum_moves_by_no_more_than_its_sensitivity() {
     assert!(largest <= bound, "{largest} {bound}");
     assert!(largest > 0.7 * bound, "{largest} {bound}");
     assert!(bound < 1.4143 * f64::from(1 << 20));
+}
+
+/// A representation of norm 2, its one entry in the first place of 24, in eight views: what `f32`
+/// may add to the mean of their clipped matrices is taken off before, 12 + 8 + 24/8 epsilons of two
+/// steps each, and the quantizer shrinks nothing.
+#[test]
+fn a_matrix_stays_inside_its_bound_by_a_hair() {
+    let encoder = Projection::new(1usize, 24usize);
+    let mut parameters = vec![0.0; 24];
+    parameters[0] = 2.0;
+    let views = Given {
+        views: vec![vec![vec![1.0]]; 8],
+    };
+    let grid = Grid::new(ClipNorm::new(1.0).unwrap(), 24).unwrap();
+    let sum = sum_of(&encoder, &parameters, &views, &grid, None).unwrap();
+    let missing = (1 << 24) - sum[0];
+    assert!((44..=48).contains(&missing), "{missing} steps");
+    assert!(sum[1..].iter().all(|entry| *entry == 0));
+}
+
+#[test]
+fn a_sum_without_samples_or_of_nan_is_refused() {
+    let encoder = Projection::new(1usize, 2usize);
+    let grid = Grid::new(ClipNorm::new(1.0).unwrap(), 20).unwrap();
+    let sum = |views: &[Vec<Vec<f32>>], noise: Option<(&DiscreteGaussian, &mut Stream)>| {
+        let views = Given {
+            views: views.to_vec(),
+        };
+        sum_of(&encoder, &[1.0, 0.0], &views, &grid, noise)
+    };
+    let (no_samples, one_view) = ([vec![], vec![]], [vec![vec![1.0]]]);
+    assert_eq!(sum(&no_samples, None), Err(TrainError::NoSamples));
+    assert_eq!(sum(&one_view, None), Err(TrainError::NoSamples));
+    let diverged = [vec![vec![1.0], vec![f32::NAN]], vec![vec![1.0]; 2]];
+    assert_eq!(sum(&diverged, None), Err(TrainError::Diverged));
+    // With noise nobody can tell, and so nobody is told.
+    let sampler = DiscreteGaussian::new(3, 1).unwrap();
+    let noise = Some((&sampler, &mut stream(Purpose::CorrelationNoise)));
+    assert!(sum(&diverged, noise).is_ok());
+}
+
+#[test]
+fn nothing_is_left_without_the_only_device() {
+    let mut others = [7.0; 3];
+    without_own(&[1.0, 0.0, 3.0], &[1.0, 0.0, 2.0], 1.0, &mut others);
+    assert_eq!(others, [0.0; 3]);
 }
 
 /// By hand: two matrices of norm 2²⁰ steps and a non-negative inner product, 36 packed entries, and

@@ -120,3 +120,52 @@ impl Record {
         bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wherever it is: in a number, in the nonce, in the checksum or in the zeros.
+    #[test]
+    fn a_flipped_bit_of_a_copy_is_mended() {
+        let record = Record {
+            sequence: 0x0102_0304,
+            past: Past {
+                participations: 7,
+                next_round: u32::MAX,
+            },
+            nonce: [0; 16],
+        };
+        for format in [FORMAT_1, FORMAT_2] {
+            let whole = record.to_bytes(&format);
+            for bit in 0..8 * format.bytes {
+                let mut flipped = whole;
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                let mended = Record::of(&flipped, &format);
+                assert!(mended.is_some_and(|found| found == record), "bit {bit}");
+            }
+        }
+    }
+
+    /// A copy that was cut at any byte is not whole, nor is one with more
+    /// flipped bits at an end than its format tolerates.
+    #[test]
+    fn a_copy_is_whole_from_its_first_word_to_its_last() {
+        for format in [FORMAT_1, FORMAT_2] {
+            let whole = Record::default().to_bytes(&format);
+            assert!(format.is_whole(&whole));
+            for end in 0..format.bytes {
+                let mut cut = whole;
+                cut[end..].fill(0xff);
+                assert!(!format.is_whole(&cut), "cut at {end}");
+            }
+            for place in [0, format.bytes - 1] {
+                let mut flipped = whole;
+                flipped[place] ^= 0x01;
+                assert_eq!(format.is_whole(&flipped), format.tolerance == 1);
+                flipped[place] ^= 0x80;
+                assert!(!format.is_whole(&flipped));
+            }
+        }
+    }
+}

@@ -434,6 +434,15 @@ fn torn_and_damaged_records_of_format_1_repeat_no_round() {
 fn participations_count_and_rounds_only_go_up() {
     let mut ledger = new();
     assert_eq!(ledger.past(), Past::default());
+    let apart = Limits {
+        separation: Separation(4),
+        ..LIMITS
+    };
+    assert_eq!(
+        ledger.check(0, &apart),
+        Ok(()),
+        "the first one is far from any"
+    );
     for round in [0, 1, 7] {
         assert_eq!(ledger.begin(round, &LIMITS), Ok(()));
         let again = ledger.begin(round, &LIMITS);
@@ -442,10 +451,6 @@ fn participations_count_and_rounds_only_go_up() {
     let mut refused = |round, limits: Limits| ledger.begin(round, &limits).unwrap_err();
     let spent = Limits {
         budget: Budget(3),
-        ..LIMITS
-    };
-    let apart = Limits {
-        separation: Separation(4),
         ..LIMITS
     };
     assert_eq!(refused(3, LIMITS), LedgerError::RoundUsed);
@@ -529,6 +534,19 @@ fn only_blank_flash_begins_anew() {
     assert_eq!(error, LedgerError::Corrupt, "the count is lost");
 }
 
+/// A first record may have been begun, in the first place of the four; what is in another one is no
+/// ledger, and flash that somebody else wrote to is not taken for blank.
+#[test]
+fn only_the_place_of_the_first_copy_may_be_written_on_blank_flash() {
+    for place in 0..4 {
+        let mut flash = Flash64::new();
+        flash.bytes[place * RECORD_BYTES..][..8].fill(0x55);
+        let opened = Ledger::open_or_create(flash, NONCE);
+        let expected = (place > 0).then_some(LedgerError::Corrupt);
+        assert_eq!(opened.err(), expected, "place {place}");
+    }
+}
+
 #[test]
 fn a_write_that_does_not_stick_is_no_participation() {
     /// Flash with a bit that is worn out, in the last copy.
@@ -586,8 +604,24 @@ fn what_is_no_ledger_is_refused() {
     let sizes = [
         Ledger::open(Ram::<4, 256>::new()).unwrap_err(),
         Ledger::open(Ram::<5, 64>::new()).unwrap_err(),
+        Ledger::open(Ram::<0, 64>::new()).unwrap_err(),
+        Ledger::open(Ram::<4, 0>::new()).unwrap_err(),
     ];
-    assert_eq!(sizes, [LedgerError::Geometry; 2]);
+    assert_eq!(sizes, [LedgerError::Geometry; 4]);
+}
+
+/// Whatever happened to the other one.
+#[test]
+fn either_copy_of_the_newest_record_is_enough() {
+    for rounds in [2, 3] {
+        let newest = if rounds == 2 { 0 } else { SLOT_BYTES };
+        for copy in [0, RECORD_BYTES] {
+            let mut flash = life::<64>(rounds);
+            flash.bytes[newest + copy..][..RECORD_BYTES].fill(0x55);
+            let past = Ledger::open(flash).map(|ledger| ledger.past());
+            assert_eq!(past.map(|past| past.participations), Ok(rounds), "{copy}");
+        }
+    }
 }
 
 /// More damage than the faults of the argument: both copies of the newer slot, or of the older one,

@@ -57,7 +57,7 @@ impl Acceptance {
 
     /// Bound on the error of [`Self::gamma_min`].
     const fn slack(&self) -> u32 {
-        72 + 2 * (self.width >> 32) as u32
+        72 + (self.width >> 32) as u32
     }
 
     /// True with probability e^-γ, γ = m²/(2σ²) - k²/128 for k = `strip` and m = k·s + `offset`.
@@ -83,8 +83,9 @@ impl Acceptance {
     ///
     /// With φ = 8m/σ - k >= 0, γ = φ (φ + 2k) / 128. For φ < 1 and k < 64, 2^32·φ exceeds `phi` by
     /// less than δ = 66 + s/2^32: k·excess loses less than k, offset·share less than offset/2^32
-    /// and the shift less than 1. Then 2^25·(φ + 2k), below 2^32, exceeds `phi_2k` by less than
-    /// 1 + δ/128, and 2^32·γ exceeds the result by less than δ + (1 + δ/128) + 1 < `slack`.
+    /// and the shift less than 1. Then 2^25·(φ + 2k), below 127/128 · 2^32, exceeds `phi_2k` by
+    /// less than 1 + δ/128, and 2^32·γ exceeds the result by less than
+    /// 127/128 · δ + (1 + δ/128) + 1 = δ + 2 < `slack`.
     #[inline]
     fn gamma_min(&self, strip: u32, offset: u64) -> Option<u32> {
         let phi =
@@ -152,6 +153,9 @@ mod tests {
         assert_eq!(accepts(&[(1 << 23) - 1, u32::MAX]), (false, 0));
         assert_eq!(accepts(&[(1 << 23) - 1, 0, 1 << 31]), (false, 0));
         assert_eq!(accepts(&[(1 << 23) - 1, 0, 0, u32::MAX]), (true, 0));
+        // γ = 0, where the lower bound is exact: no word is below it.
+        let mut zero = Script::new([0]);
+        assert!(acceptance.accept(0, 0, &mut zero));
     }
 
     #[test]
@@ -160,6 +164,34 @@ mod tests {
         let in_table = (0..STRIP_COUNT)
             .all(|strip| acceptance.gamma_min(strip, acceptance.width / 2).is_some());
         assert!(in_table && acceptance.gamma_min(STRIP_COUNT, 0).is_none());
+    }
+
+    /// The bounds of `gamma_min`, if there are any, enclose γ.
+    fn assert_enclosed(acceptance: &Acceptance, strip: u32, offset: u64) {
+        let (mut remainder, denominator) = acceptance.gamma(strip, offset);
+        if let Some(min) = acceptance.gamma_min(strip, offset) {
+            assert!(remainder < denominator);
+            let mut floor = 0_u64;
+            for _ in 0..32 {
+                remainder *= 2;
+                floor = 2 * floor + u64::from(remainder >= denominator);
+                remainder -= if remainder >= denominator {
+                    denominator
+                } else {
+                    0
+                };
+            }
+            let max = u64::from(min) + u64::from(acceptance.slack());
+            assert!(u64::from(min) <= floor && floor < max);
+        }
+    }
+
+    /// σ = 2^52 - 2047·2^30 + 1, where the share of an integer loses most: the last one of strip 63
+    /// is 131,009 units of 2^-32 above the lower bound.
+    #[test]
+    fn bounds_enclose_gamma_in_the_widest_strips() {
+        let acceptance = Acceptance::new(NUMERATOR_LIMIT - (2047 << 30) + 1, NonZeroU64::MIN);
+        assert_enclosed(&acceptance, STRIP_COUNT - 1, acceptance.width - 1);
     }
 
     proptest! {
@@ -176,18 +208,7 @@ mod tests {
             let acceptance = Acceptance::new(numerator, NonZeroU64::new(denominator).unwrap());
             let strip = if position % 4 == 0 { strip } else { strip % 64 };
             let offset = ((u128::from(position) * u128::from(acceptance.width)) >> 64) as u64;
-            let (mut remainder, denominator) = acceptance.gamma(strip, offset);
-            if let Some(min) = acceptance.gamma_min(strip, offset) {
-                prop_assert!(remainder < denominator);
-                let mut floor = 0_u64;
-                for _ in 0..32 {
-                    remainder *= 2;
-                    floor = 2 * floor + u64::from(remainder >= denominator);
-                    remainder -= if remainder >= denominator { denominator } else { 0 };
-                }
-                let max = u64::from(min) + u64::from(acceptance.slack());
-                prop_assert!(u64::from(min) <= floor && floor < max);
-            }
+            assert_enclosed(&acceptance, strip, offset);
         }
     }
 }

@@ -171,10 +171,83 @@ fn strips_from_the_limit_on_are_not_drawn() {
     assert_eq!((STRIPS.draw(beyond, &mut rng), rng.left()), (None, 0));
 }
 
-/// The coarse table has 10 coins 2/e and 22 coins 1/e for the same share e^-32 of the whole.
+/// The coarse table has 10 coins 2/e and 22 coins 1/e for the same share e^-32 of the whole, and
+/// takes 10 bits of a word for strip j.
 #[test]
 fn unit_beyond_scales_with_the_table() {
-    let words = [vec![0; 10], SUCCESS.repeat(22)].concat();
+    let beyond = COARSE.end[LENGTH - 2];
+    let words = [vec![0; 10], SUCCESS.repeat(22), vec![1 << 22]].concat();
     let mut rng = Script::new(words);
-    assert!(Strips::<10>::beyond(&mut rng) && rng.left() == 0);
+    assert_eq!((COARSE.draw(beyond, &mut rng), rng.left()), (Some(64), 0));
+}
+
+/// Words that make θ true, K = 9, and false, K = 10.
+const THETA: [u32; 1] = [u32::MAX];
+const NO_THETA: [u32; 3] = [0, 0, u32::MAX];
+
+/// θ of strip 30 has coins y = 59/128 and starts with K = 9: coins 1/9 come next.
+#[test]
+fn theta_is_what_the_series_lacks_from_its_ninth_term_on() {
+    let draw = |words: &[u32]| {
+        let mut rng = Script::new(words.iter().copied());
+        (theta(30, &mut rng), rng.left())
+    };
+    assert_eq!(draw(&[59 << 25]), (true, 0));
+    let (below, ninth) = ((59 << 25) - 1, u32::MAX / 9 - 1);
+    assert_eq!(draw(&[below, ninth + 2]), (true, 0));
+    assert_eq!(draw(&[below, ninth, u32::MAX]), (false, 0));
+}
+
+/// The four terms of `F_k`, see [`Strips::inside_window`], at the first and the last choice of
+/// each: those with θ are too rare for counting.
+#[test]
+fn choice_in_a_window_selects_its_term() {
+    let k = 30;
+    let ((lower, width), (lower_before, width_before)) = (STRIPS.bounds(k), STRIPS.bounds(k - 1));
+    let (sum, next_term) = partial_sum(k);
+    let product = |number: u128, units: u32| number * u128::from(units);
+    let whole = product(SERIES_DENOMINATOR, width);
+    let mut edge = product(sum, lower_before) - product(SERIES_DENOMINATOR, lower);
+    let mut edges = vec![edge];
+    for (number, units) in [
+        (next_term, lower_before),
+        (sum, width_before),
+        (next_term, width_before),
+    ] {
+        edge += product(number, units);
+        edges.push(edge);
+    }
+    let bits = u128::BITS - (whole - 1).leading_zeros();
+    // The choice, then what is thrown; one strip down the first choice is "yes", the last "no".
+    let draw = |choice: u128, then: &[u32]| {
+        let words = [
+            choice >> (bits - 32),
+            choice >> (bits - 64),
+            choice << (96 - bits),
+        ];
+        let words = words.map(|word| word as u32);
+        let mut rng = Script::new([&words[..], then].concat());
+        (STRIPS.inside_window(k, &mut rng), rng.left())
+    };
+    let [sure, rest, sure_before, rest_before] = edges[..] else {
+        panic!("four terms");
+    };
+    assert!((65..=96).contains(&bits) && rest_before < whole);
+    let (yes, no): (&[u32], &[u32]) = (&[0; 3], &[]);
+    assert_eq!((draw(0, no), draw(sure - 1, no)), ((true, 0), (true, 0)));
+    for choice in [sure, rest - 1] {
+        assert_eq!(draw(choice, &THETA), (true, 0));
+        assert_eq!(draw(choice, &NO_THETA), (false, 0));
+    }
+    for choice in [rest, sure_before - 1] {
+        assert_eq!(draw(choice, yes), (true, 0));
+    }
+    for choice in [sure_before, rest_before - 1] {
+        assert_eq!(draw(choice, &[&THETA[..], yes].concat()), (true, 0));
+        assert_eq!(draw(choice, &NO_THETA), (false, 0));
+    }
+    assert_eq!(
+        (draw(rest_before, no), draw(whole - 1, no)),
+        ((false, 0), (false, 0))
+    );
 }
