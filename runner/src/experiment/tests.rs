@@ -171,7 +171,7 @@ fn numbers_out_of_a_range_of_their_own_are_refused() {
 
 #[test]
 fn contradictions_name_both_keys() {
-    let cases: [(&[&str], [&str; 2]); 8] = [
+    let cases: [(&[&str], [&str; 2]); 10] = [
         (
             &["cohort.sampling_rate=0.2"],
             ["cohort.cohort_size", "cohort.sampling_rate"],
