@@ -151,7 +151,7 @@ impl Auto {
                     outputs: self.tensors.get(index + 1).copied().unwrap_or(1),
                     has_axes: index == 0,
                 };
-                expert.apply(&weights, &mut out[range]);
+                expert.filter.apply(&weights, &mut out[range]);
             }
             out
         };

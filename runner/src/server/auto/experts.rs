@@ -21,13 +21,12 @@ pub(super) struct Weights<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Expert {
     pub name: String,
-    filter: Filter,
-    /// Whether the result is made as long as its projection of V: y ⟨y, V⟩ / ‖y‖².
-    is_restored: bool,
+    pub filter: Filter,
 }
 
+/// What an expert does to a tensor of weights.
 #[derive(Clone, Debug)]
-enum Filter {
+pub(super) enum Filter {
     /// V.
     None,
     /// 0: the initial model.
@@ -44,51 +43,31 @@ enum Filter {
 
 /// All experts, V itself first; smoothing only where samples have axes.
 pub(super) fn experts(axes: &[usize]) -> Vec<Expert> {
-    let expert = |name: &str, filter, is_restored| Expert {
-        name: format!("{name}{}", if is_restored { ", restored" } else { "" }),
+    let expert = |name: &str, filter| Expert {
+        name: name.to_owned(),
         filter,
-        is_restored,
     };
     let mut all = vec![
-        expert("none", Filter::None, false),
-        expert("zero", Filter::Zero, false),
-        expert("average", Filter::Average, false),
-        expert("average", Filter::Average, true),
-        expert("shrink", Filter::Shrink, false),
-        expert("shrink features", Filter::ShrinkFeatures, false),
-        expert("shrink features", Filter::ShrinkFeatures, true),
+        expert("none", Filter::None),
+        expert("zero", Filter::Zero),
+        expert("average", Filter::Average),
+        expert("shrink", Filter::Shrink),
+        expert("shrink features", Filter::ShrinkFeatures),
     ];
     if !axes.is_empty() {
-        for factor in [1.0, 4.0, 16.0] {
-            let Ok(smoothing) = LaplacianSmoothing::new(factor) else {
-                continue;
-            };
-            for is_restored in [false, true] {
-                let filter = Filter::Smooth(smoothing, axes.to_vec());
-                all.push(expert(&format!("smooth {factor}"), filter, is_restored));
-            }
-        }
+        let smooth = |factor| {
+            let smoothing = LaplacianSmoothing::new(factor).ok()?;
+            let filter = Filter::Smooth(smoothing, axes.to_vec());
+            Some(expert(&format!("smooth {factor}"), filter))
+        };
+        all.extend([1.0, 4.0, 16.0].into_iter().filter_map(smooth));
     }
     all
 }
 
-impl Expert {
+impl Filter {
     /// Filters a tensor; `out` has its length.
     pub(super) fn apply(&self, weights: &Weights<'_>, out: &mut [f64]) {
-        self.filter.apply(weights, out);
-        if self.is_restored {
-            let length = dot(out, out);
-            let along = dot(out, weights.moved);
-            // What points away from V is left as it is.
-            if length > 0.0 && along > 0.0 {
-                scale(out, along / length);
-            }
-        }
-    }
-}
-
-impl Filter {
-    fn apply(&self, weights: &Weights<'_>, out: &mut [f64]) {
         out.copy_from_slice(weights.moved);
         match self {
             Self::None => {}
