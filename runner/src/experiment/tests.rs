@@ -209,6 +209,7 @@ fn contradictions_name_both_keys() {
             &[
                 "server={denoiser=\"auto\"}",
                 "privacy.mechanism=correlated",
+                "privacy.separation=3",
                 "cohort={sampling=\"rotation\"}",
             ],
             ["server.denoiser", "privacy.mechanism"],
