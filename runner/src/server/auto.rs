@@ -116,7 +116,8 @@ impl Auto {
         named.collect()
     }
 
-    /// Lets an average judge the experts of the round before.
+    /// Lets an average judge the experts of the round before, which are computed once more rather
+    /// than kept: each is as large as the model.
     fn judge(&mut self, average: &[f32], noise_std: f64) {
         let evidence: Vec<[f64; 2]> = self
             .filtered()
