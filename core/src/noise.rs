@@ -254,16 +254,18 @@ impl DiscreteGaussian {
     #[inline]
     fn attempt<R: CryptoRng>(&self, rng: &mut R) -> Option<i64> {
         let word = rng.next_u32();
-        let negative = word & 1 == 1;
+        let negative = u64::from(word & 1);
         let strip = STRIPS.draw(word >> 1, rng)?;
         let offset = self.offset(rng);
         // Below 1024 · (2^49 + 1).
-        let magnitude = (u64::from(strip) * self.acceptance.width + offset) as i64;
-        let minus_zero = negative && magnitude == 0;
-        if minus_zero || !self.acceptance.accept(strip, offset, rng) {
+        let magnitude = u64::from(strip) * self.acceptance.width + offset;
+        let is_minus_zero = negative > magnitude;
+        if is_minus_zero || !self.acceptance.accept(strip, offset, rng) {
             return None;
         }
-        Some(if negative { -magnitude } else { magnitude })
+        // Negated without a branch, which no processor could predict: -m = !m + 1.
+        let (magnitude, negative) = (magnitude as i64, negative as i64);
+        Some((magnitude ^ -negative) + negative)
     }
 
     /// A uniform integer below s.

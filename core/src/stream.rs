@@ -20,7 +20,7 @@ use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use rand_core::SeedableRng;
-use zeroize::ZeroizeOnDrop;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use crate::wipe::wipe;
 
@@ -123,6 +123,17 @@ impl Root {
         wipe(&mut self.0);
     }
 
+    /// What a generator of the stream with this name starts from: the state of its first block,
+    /// RFC 8439, section 2.3. For hosts, which make several blocks at once.
+    ///
+    /// It holds the secret, and with it every stream of this root.
+    pub fn state(&self, id: StreamId) -> Zeroizing<[u32; 16]> {
+        Zeroizing::new(initial_state(
+            &self.0,
+            [id.purpose as u32, id.round, id.device],
+        ))
+    }
+
     /// The bytes, for the device's provisioning record.
     pub(crate) const fn secret(&self) -> &[u8; 32] {
         &self.0
@@ -146,11 +157,29 @@ impl Root {
     /// A stream is good for 2³² blocks of 64 bytes (256 GiB), far more than a round can draw.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn stream(&self, id: StreamId) -> Stream {
-        Stream(Generator::new(
+        Stream(Generator::new(initial_state(
             &self.0,
             [id.purpose as u32, id.round, id.device],
-        ))
+        )))
     }
+}
+
+/// Constants, key, number of the first block, nonce (RFC 8439, section 2.3). Inlined, and written
+/// down where it stays: one that is filled step by step would be on the stack twice.
+#[inline(always)]
+fn initial_state(key: &[u8; 32], nonce: [u32; 3]) -> [u32; 16] {
+    /// "expand 32-byte k"
+    const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+    let mut words = [0; 8];
+    for (word, bytes) in words.iter_mut().zip(key.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    let [c0, c1, c2, c3] = CONSTANTS;
+    let [k0, k1, k2, k3, k4, k5, k6, k7] = words;
+    let [n0, n1, n2] = nonce;
+    [
+        c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, 0, n0, n1, n2,
+    ]
 }
 
 impl Drop for Root {
@@ -387,7 +416,8 @@ mod tests {
         ] {
             let (purpose, round, device) = (name.purpose as u32, name.round, name.device);
             let mut here = root.stream(name).0;
-            let mut there = blockwise::ChaCha20::new(&root.0, [purpose, round, device]);
+            let mut there =
+                blockwise::ChaCha20::new(initial_state(&root.0, [purpose, round, device]));
             for length in 0..40 {
                 assert_eq!(here.next_u32(), there.next_u32());
                 let (mut a, mut b) = ([0; 40], [0; 40]);

@@ -14,6 +14,7 @@
 //! | [`span`] | local training in the span of a device's samples: `fast` arithmetic |
 //! | [`quantize`] | rounding to the grid, its check and the sum |
 //! | [`network`] | encoders that learn without labels |
+//! | [`words`] | random streams, several blocks at once |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
@@ -23,10 +24,12 @@ pub mod network;
 pub mod quantize;
 pub mod rows;
 pub mod span;
+pub mod words;
 
 pub use kernels::{Kernels, Release, Steps, distil};
 pub use network::Network;
 pub use rows::Rows;
+pub use words::Words;
 
 #[cfg(test)]
 mod tests;

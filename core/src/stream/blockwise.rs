@@ -10,9 +10,6 @@ use crate::wipe::wipe;
 /// Words of a block.
 const BLOCK: usize = 16;
 
-/// "expand 32-byte k"
-const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
-
 /// The state's word with the number of the block.
 const COUNTER: usize = 12;
 
@@ -27,20 +24,11 @@ pub(super) struct ChaCha20 {
 }
 
 impl ChaCha20 {
-    /// The stream of this key and nonce, from its beginning.
-    pub(super) fn new(key: &[u8; 32], nonce: [u32; 3]) -> Self {
-        let mut words = [0; 8];
-        for (word, bytes) in words.iter_mut().zip(key.as_chunks().0) {
-            *word = u32::from_le_bytes(*bytes);
-        }
-        let [c0, c1, c2, c3] = CONSTANTS;
-        let [k0, k1, k2, k3, k4, k5, k6, k7] = words;
-        let [n0, n1, n2] = nonce;
-        // Written down where it stays: one that is filled step by step would be on the stack twice.
+    /// The stream of this state, from its beginning.
+    #[inline(always)]
+    pub(super) const fn new(state: [u32; BLOCK]) -> Self {
         Self {
-            state: [
-                c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, 0, n0, n1, n2,
-            ],
+            state,
             block: [0; BLOCK],
             taken: BLOCK,
         }
@@ -148,10 +136,11 @@ impl TryRng for ChaCha20 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::initial_state;
 
     #[test]
     fn a_stream_that_is_dropped_leaves_neither_key_nor_words() {
-        let mut stream = ChaCha20::new(&[7; 32], [1, 2, 3]);
+        let mut stream = ChaCha20::new(initial_state(&[7; 32], [1, 2, 3]));
         let _ = stream.try_next_u32();
         assert!(core::mem::needs_drop::<ChaCha20>());
         stream.wipe();

@@ -4,8 +4,8 @@ use smolfed_core::clip::clip_l2;
 use smolfed_core::lanes;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::personal::NoisySteps;
-use smolfed_core::stream::Stream;
 use smolfed_core::train::{TrainError, TrainReport};
+use smolfed_simd::Words;
 
 use super::fault::Fault;
 
@@ -13,7 +13,7 @@ use super::fault::Fault;
 /// [`Uploads`](super::Uploads) then processes it.
 pub struct Contribution<'a> {
     pub(super) update: &'a mut [f32],
-    pub(super) steps: Option<NoisySteps<'a, Stream>>,
+    pub(super) steps: Option<NoisySteps<'a, Words>>,
     pub(super) clip_norm: Option<ClipNorm>,
     pub(super) fault: Fault,
 }
@@ -33,7 +33,7 @@ impl<'a> Contribution<'a> {
 
     /// The release of each local step's gradient, where steps are released one by one; the update
     /// is then not sent.
-    pub fn steps(&mut self) -> Option<&mut NoisySteps<'a, Stream>> {
+    pub fn steps(&mut self) -> Option<&mut NoisySteps<'a, Words>> {
         self.steps.as_mut()
     }
 

@@ -8,6 +8,7 @@ use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::TrainError;
+use smolfed_simd::Words;
 
 /// Noise standard deviations beyond which no honest entry lies: an honest device exceeds them with
 /// a probability below e^−2000 per entry.
@@ -58,7 +59,7 @@ impl Messages {
             device,
         };
         match &self.noise {
-            Some(noise) => noise.add_to(&mut integers, &mut root.stream(id)),
+            Some(noise) => noise.add_to(&mut integers, &mut Words::new(root, id)),
             None if !is_whole => return Err(TrainError::Diverged),
             None => {}
         }

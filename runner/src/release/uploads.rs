@@ -7,8 +7,9 @@ use smolfed_core::lanes;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::personal::NoisySteps;
 use smolfed_core::quantize::Grid;
-use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
+use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
+use smolfed_simd::Words;
 use smolfed_simd::quantize::{add, check, quantize_into};
 
 use super::admission::{Admitted, REASON};
@@ -142,12 +143,13 @@ impl<'a> Uploads<'a> {
     }
 
     /// The device's noise stream of the round for its update, or for its bit.
-    fn noise_stream(&self, purpose: Purpose, device: u32) -> Stream {
-        self.root.stream(StreamId {
+    fn noise_stream(&self, purpose: Purpose, device: u32) -> Words {
+        let id = StreamId {
             purpose,
             round: self.release.fault.noise_number(self.number),
             device,
-        })
+        };
+        Words::new(self.root, id)
     }
 
     fn send(
@@ -203,7 +205,7 @@ impl<'a> Uploads<'a> {
 
     /// Adds the update to the sum, on the grid, and the bit, with noise of the device's own if they
     /// must have some.
-    fn add(&mut self, bit: i64, noise: Option<(&DiscreteGaussian, Stream)>) -> Result<(), String> {
+    fn add(&mut self, bit: i64, noise: Option<(&DiscreteGaussian, Words)>) -> Result<(), String> {
         match self.release.encoding {
             Encoding::Clipped(grid) => {
                 self.quantize(&grid)?;
@@ -236,7 +238,7 @@ impl<'a> Uploads<'a> {
             .map_err(|error| error.to_string())
     }
 
-    fn add_integers(&mut self, noise: Option<(&DiscreteGaussian, Stream)>) {
+    fn add_integers(&mut self, noise: Option<(&DiscreteGaussian, Words)>) {
         let sum = self.sum.integers_mut();
         match noise {
             None => add(sum, &self.integers),

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_simd::Words;
 
 /// Coordinates that share one noise stream, so that large models draw noise on all threads.
 const NOISE_BLOCK: usize = 4096;
@@ -26,7 +27,7 @@ pub(super) fn add_noise(
                 round: number,
                 device: index as u32,
             };
-            noise.add_to(block, &mut root.stream(id));
+            noise.add_to(block, &mut Words::new(root, id));
         });
 }
 
