@@ -6,6 +6,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use smolfed_core::clip::clip_l2;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::quantize::{DEFAULT_BITS, Grid};
+use smolfed_simd::quantize::quantize_into;
 
 fn main() {
     let mut criterion = smolfed_benches::criterion().configure_from_args();
@@ -31,6 +32,9 @@ fn quantise(criterion: &mut Criterion) {
         let mut integers = vec![0; length];
         group.bench_function(BenchmarkId::new("device", length), |bencher| {
             bencher.iter(|| grid.quantize_into(black_box(&update), black_box(&mut integers)));
+        });
+        group.bench_function(BenchmarkId::new("in vectors", length), |bencher| {
+            bencher.iter(|| quantize_into(&grid, black_box(&update), black_box(&mut integers)));
         });
         group.bench_function(BenchmarkId::new("check of the server", length), |bencher| {
             bencher.iter(|| grid.check(black_box(&integers)));

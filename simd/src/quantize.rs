@@ -5,7 +5,7 @@
 //! are within the bound. Everything else, which is repaired or refused, is left to the core.
 
 use pulp::{Arch, NullaryFnOnce};
-use smolfed_core::quantize::{Grid, QuantizeError, Quantizer};
+use smolfed_core::quantize::{Grid, QuantizeError};
 
 /// Integers whose squares are summed at once: of at most 2²⁴ each, they stay below 2⁶².
 const BLOCK: usize = 1 << 13;
@@ -21,15 +21,14 @@ pub fn quantize_into(
     update: &[f32],
     integers: &mut [i32],
 ) -> Result<(), QuantizeError> {
-    // That of no entries, which only rounds.
-    let rounding = grid.quantizer(&[])?;
+    // On a finer grid some numbers without a hidden bit would not be 0.
+    let is_usual = grid.step() >= f64::from(f32::MIN_POSITIVE);
     let round = Round {
         grid,
-        rounding,
         update,
         integers: &mut *integers,
     };
-    if update.len() == round.integers.len() && Arch::new().dispatch(round) {
+    if is_usual && update.len() == round.integers.len() && Arch::new().dispatch(round) {
         return Ok(());
     }
     grid.quantize_into(update, integers)
@@ -55,7 +54,6 @@ pub fn add(sum: &mut [i64], integers: &[i32]) {
 /// Rounds; whether all entries and the sum of squares are within their bounds.
 struct Round<'a> {
     grid: &'a Grid,
-    rounding: Quantizer,
     update: &'a [f32],
     integers: &'a mut [i32],
 }
@@ -65,16 +63,44 @@ impl NullaryFnOnce for Round<'_> {
 
     #[inline(always)]
     fn call(self) -> bool {
-        // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above all.
-        let mut largest = 0u32;
-        for (q, x) in self.integers.iter_mut().zip(self.update) {
-            *q = self.rounding.get(*x);
-            largest = largest.max(x.to_bits() & !(1 << 31));
+        let steps_per_unit = 1.0 / self.grid.step();
+        let (mut largest, mut sum) = (0u32, 0u64);
+        for (update, integers) in self
+            .update
+            .chunks(BLOCK)
+            .zip(self.integers.chunks_mut(BLOCK))
+        {
+            let mut of_block = 0u64;
+            for (x, integer) in update.iter().zip(integers) {
+                // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above
+                // all.
+                largest = largest.max(x.to_bits() & !(1 << 31));
+                *integer = toward_zero(f64::from(*x) * steps_per_unit);
+                of_block = of_block.wrapping_add(square(*integer));
+            }
+            sum = sum.saturating_add(of_block);
         }
         let bound = self.grid.clip_norm().get().to_bits();
         // Integers of entries within the clip norm are small.
-        largest <= bound && squares(self.integers) <= self.grid.bound()
+        largest <= bound && sum <= self.grid.bound()
     }
+}
+
+/// The integer toward zero of x / step, given that number times 1 / step, both rounded, for
+/// |x| ≤ 2²⁴ steps.
+///
+/// With 24-bit significands m of x and M of the step, |x| / step = (m / M) · 2^k. If k ≥ 0 that is an
+/// integer, or at least 1/M > 2⁻²⁴ below the next. If k < 0 it is below 1 by 2⁻²⁴ at least: for k = −1,
+/// 1 − m / 2M ≥ 1 − (2²⁴ − 1) / 2²⁴ as M ≥ 2²³. The computed quotient is off by less than 2²⁴ · 2⁻⁵² and its
+/// difference to ½ − 2⁻²⁵ by less than 2⁻²⁹ more, together less than 2⁻²⁷. What is rounded to the nearest
+/// integer is thus less than ½ from the integer that is wanted. ∎
+#[inline(always)]
+fn toward_zero(quotient: f64) -> i32 {
+    const TO_NEAREST: f64 = 0.5 - 1.0 / (1 << 25) as f64;
+    /// 1.5 · 2⁵²: the lowest bits of its sum with an integer are the integer's.
+    const ALIGNED: f64 = 6_755_399_441_055_744.0;
+    let aligned = (quotient - TO_NEAREST.copysign(quotient)) + ALIGNED;
+    aligned.to_bits() as i32
 }
 
 struct Check<'a> {
@@ -100,13 +126,18 @@ fn squares(integers: &[i32]) -> u64 {
     for block in integers.chunks(BLOCK) {
         let mut of_block = 0u64;
         for q in block {
-            let q = i64::from(*q);
             // Wraps for large integers alone.
-            of_block = of_block.wrapping_add((q * q) as u64);
+            of_block = of_block.wrapping_add(square(*q));
         }
         squares = squares.saturating_add(of_block);
     }
     squares
+}
+
+#[inline(always)]
+fn square(q: i32) -> u64 {
+    let q = i64::from(q);
+    (q * q) as u64
 }
 
 struct Add<'a> {
@@ -166,6 +197,26 @@ mod tests {
         fn rounding_is_the_cores_for_all_patterns(patterns in vec(any::<u32>(), 1..20)) {
             let update: Vec<f32> = patterns.into_iter().map(f32::from_bits).collect();
             agree(&grid(0.3, 20), &update);
+        }
+
+        /// Of the floats next to multiples of the step, where an inexact quotient would show.
+        #[test]
+        fn rounding_is_the_cores_next_to_integers(
+            clip_norm in prop_oneof![0.1f32..2.0, 1e-30f32..1e-20, 1e20f32..1e30],
+            bits in 4u32..=24,
+            shares in vec(0.0f64..1.0, 1..20),
+            ulps in 0u32..3,
+        ) {
+            let grid = grid(clip_norm, bits);
+            let steps = f64::from(1u32 << bits);
+            let update = shares.iter().map(|share| {
+                let multiple = (share * steps).floor() * grid.step();
+                f32::from_bits((multiple as f32).to_bits().saturating_sub(1) + ulps)
+            });
+            // One at a time, as together they would be longer than the clip norm.
+            for x in update.flat_map(|x| [x, -x]) {
+                agree(&grid, &[x]);
+            }
         }
 
         #[test]
