@@ -1,11 +1,13 @@
 //! Whole rounds: the reference round on one thread and on two, the large round on two, in `f32` and
-//! in `fast` arithmetic, with Gram matrices that are kept and with others that are made anew.
+//! in `fast` arithmetic, with Gram matrices that are kept and with others that are made anew; the
+//! evaluation of 10,000 images.
 
 use std::error::Error;
 use std::path::Path;
 
 use criterion::{BatchSize, Criterion};
 use rayon::ThreadPoolBuilder;
+use smolfed::evaluation::samples::evaluate;
 use smolfed::round::{Start, Training};
 use smolfed::source::Simulated;
 use smolfed_benches::reference::{LARGE, REFERENCE, Round};
@@ -19,6 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     measure_fast(&mut criterion, &REFERENCE, 2, "1 GiB")?;
     measure(&mut criterion, &LARGE, 2)?;
     measure_fast(&mut criterion, &LARGE, 2, "0")?;
+    measure_evaluation(&mut criterion, "f32")?;
+    measure_evaluation(&mut criterion, "fast")?;
     criterion.final_summary();
     Ok(())
 }
@@ -102,6 +106,30 @@ fn measure_fast(
     }
     criterion.bench_function(&name, |bencher| {
         pool.install(|| bencher.iter(|| training.step(&mut Simulated(&federation)).is_ok()));
+    });
+    Ok(())
+}
+
+/// A fifth of the images of the reference round, held out.
+fn measure_evaluation(criterion: &mut Criterion, arithmetic: &str) -> Result<(), Box<dyn Error>> {
+    let name = format!("{arithmetic} evaluation of 10,000 images/1 thread(s)");
+    if !is_wanted(&name) {
+        return Ok(());
+    }
+    let arithmetic_key = format!("simulation.arithmetic={arithmetic}");
+    let changes = ["data.test=10000", "data.devices=800", &arithmetic_key];
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (experiment, federation) = REFERENCE.prepare_with(folder, &changes)?;
+    let pool = ThreadPoolBuilder::new().num_threads(1).build()?;
+    let method = &experiment.method;
+    let global = Start::simulation(&experiment).global;
+    criterion.bench_function(&name, |bencher| {
+        pool.install(|| {
+            bencher.iter(|| {
+                let (task, arithmetic) = (method.task(), method.arithmetic().name);
+                evaluate(task, arithmetic, &global, federation.test(), 1.0).is_ok()
+            });
+        });
     });
     Ok(())
 }

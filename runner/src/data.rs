@@ -8,7 +8,7 @@
 //! | formats, pure functions over bytes | [`archive`], [`idx`], [`csv`], [`leaf`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
-//! | training, validation and test parts | [`split`] |
+//! | training, validation and test parts | [`split`], [`held_out`] |
 //! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`moments`] |
 //! | classes that are known beforehand | [`classes`] |
 //! | what was read from private rows | [`reads`] |
@@ -41,6 +41,7 @@ pub mod error;
 pub mod federation;
 mod femnist;
 pub mod folders;
+pub mod held_out;
 pub mod idx;
 pub mod inspection;
 pub mod leaf;

@@ -9,9 +9,17 @@ const BYTES: usize = 256;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Levels {
     numbers: [f32; BYTES],
-    /// Slope and intercept of a line that rounds to these numbers, if there is one: vectors compute
-    /// faster than they look up.
-    line: Option<[f64; 2]>,
+    /// If there is one: vectors compute faster than they look up.
+    line: Option<Line>,
+}
+
+/// A line on which the numbers of all bytes lie, once rounded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Line {
+    /// Between the numbers of two neighbours.
+    pub slope: f64,
+    /// The number of byte 0.
+    pub intercept: f64,
 }
 
 impl Levels {
@@ -26,6 +34,12 @@ impl Levels {
     #[must_use]
     pub const fn numbers(&self) -> &[f32; BYTES] {
         &self.numbers
+    }
+
+    /// The line that rounds to these numbers, if there is one.
+    #[must_use]
+    pub const fn line(&self) -> Option<Line> {
+        self.line
     }
 
     /// The number of a byte.
@@ -54,14 +68,36 @@ impl Levels {
     }
 }
 
+/// Writes each byte as a number over the common length.
+#[inline(never)]
+pub fn write_bytes(bytes: &[u8], numbers: &mut [f32]) {
+    Arch::new().dispatch(WriteBytes { bytes, numbers });
+}
+
+struct WriteBytes<'a> {
+    bytes: &'a [u8],
+    numbers: &'a mut [f32],
+}
+
+impl NullaryFnOnce for WriteBytes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (number, byte) in self.numbers.iter_mut().zip(self.bytes) {
+            *number = f32::from(*byte);
+        }
+    }
+}
+
 /// Rounded once as a double and once as a float.
 #[inline(always)]
-fn on_line([slope, intercept]: [f64; 2], byte: u8) -> f32 {
-    (f64::from(byte) * slope + intercept) as f32
+fn on_line(line: Line, byte: u8) -> f32 {
+    (f64::from(byte) * line.slope + line.intercept) as f32
 }
 
 struct Write<'a> {
-    line: [f64; 2],
+    line: Line,
     bytes: &'a [u8],
     numbers: &'a mut [f32],
 }
@@ -82,7 +118,7 @@ impl NullaryFnOnce for Write<'_> {
 /// Number i is what is rounded from between l(i) and h(i), its neighbours' middles. With the
 /// intercept eliminated, a slope fits if it is at least (l(j) − h(i)) / (j − i) and at most
 /// (h(j) − l(i)) / (j − i) for all i < j. The middle of what is allowed is taken, and tried.
-fn line(numbers: &[f32; BYTES]) -> Option<[f64; 2]> {
+fn line(numbers: &[f32; BYTES]) -> Option<Line> {
     let middle = |a: f32, b: f32| (f64::from(a) + f64::from(b)) / 2.0;
     let low = numbers.map(|number| middle(number.next_down(), number));
     let high = numbers.map(|number| middle(number, number.next_up()));
@@ -100,7 +136,10 @@ fn line(numbers: &[f32; BYTES]) -> Option<[f64; 2]> {
         rise(low).fold(f64::NEG_INFINITY, f64::max),
         rise(high).fold(f64::INFINITY, f64::min),
     );
-    let line = [slope, f64::midpoint(lowest, highest)];
+    let line = Line {
+        slope,
+        intercept: f64::midpoint(lowest, highest),
+    };
     let is_hit = |byte: u8| on_line(line, byte).to_bits() == numbers[usize::from(byte)].to_bits();
     (0..=u8::MAX).all(is_hit).then_some(line)
 }

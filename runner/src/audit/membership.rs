@@ -66,7 +66,7 @@ impl Roc {
                 break;
             }
         }
-        let mut others = sample_losses(task, model, validation)?;
+        let mut others = sample_losses(task, model, validation.all(&mut buffer))?;
         members.truncate(MAX_EXAMPLES);
         others.truncate(MAX_EXAMPLES);
         Ok(Self::of_losses(&members, &others))

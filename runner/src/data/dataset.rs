@@ -9,6 +9,8 @@ mod view;
 
 use std::fmt;
 
+use smolfed_simd::bytes::write_bytes;
+
 pub use buffer::DeviceBuffer;
 pub use error::{DatasetError, MAX_CLASSES, MAX_ROWS};
 pub use features::Features;
@@ -360,14 +362,39 @@ impl Dataset {
     }
 
     /// Puts the given rows into `buffer`, as numbers.
+    fn unpack(&self, rows: &[u32], buffer: &mut DeviceBuffer) {
+        let read = |start, into: &mut [f32]| self.features.write(start, into);
+        self.fill(rows, buffer, read);
+    }
+
+    /// The given rows with their bytes, unpacked into `buffer`, in place of the numbers that these
+    /// stand for; as they are if features are numbers.
     ///
     /// # Panics
-    /// If there is no such row.
-    pub(super) fn unpack(&self, rows: &[u32], buffer: &mut DeviceBuffer) {
+    /// If there is no such row and features are bytes.
+    pub fn view_bytes<'a>(
+        &'a self,
+        rows: &'a [u32],
+        buffer: &'a mut DeviceBuffer,
+    ) -> DatasetView<'a> {
+        match &self.features {
+            Features::Numbers(_) => self.view(rows, buffer),
+            Features::Bytes(bytes, _) => {
+                let read = |start, into: &mut [f32]| {
+                    write_bytes(&bytes[start..start + into.len()], into);
+                };
+                self.fill(rows, buffer, read);
+                buffer.view(self.feature_count)
+            }
+        }
+    }
+
+    /// Fills `buffer` with the given rows, whose features `read` reads from a place on.
+    fn fill(&self, rows: &[u32], buffer: &mut DeviceBuffer, read: impl Fn(usize, &mut [f32])) {
         let width = self.feature_count;
         buffer.features.resize(rows.len() * width, 0.0);
         for (features, row) in buffer.features.chunks_exact_mut(width).zip(rows) {
-            self.features.write(*row as usize * width, features);
+            read(*row as usize * width, features);
         }
         buffer.fill(self.targets.of_rows(rows));
     }

@@ -11,6 +11,7 @@ use super::constants::Affine;
 use super::dataset::{Dataset, DatasetView, DeviceBuffer, Names, places};
 use super::error::{ContentError, DataError};
 use super::folders::DataFolders;
+use super::held_out::HeldOut;
 use super::missing::{self, Missing};
 use super::moments::PrivateScale;
 use super::partition::{Dealing, Partition, follow};
@@ -35,8 +36,8 @@ enum Kind {
 struct Stored {
     data: Dataset,
     devices: Partition,
-    validation: HeldOut,
-    test: HeldOut,
+    validation: HeldOutRows,
+    test: HeldOutRows,
     targets: ScaledTargets,
     is_natural: bool,
     /// What was read from rows without noise.
@@ -60,10 +61,8 @@ const PART_DEVICE_VALIDATION: u32 = 3;
 /// Rows held out; those of a device by itself as well, where devices are natural or keep some of
 /// their samples back.
 #[derive(Clone, Debug)]
-struct HeldOut {
+struct HeldOutRows {
     rows: Vec<u32>,
-    /// The samples, where the data hold them as bytes.
-    unpacked: DeviceBuffer,
     by_device: Option<Partition>,
 }
 
@@ -175,17 +174,17 @@ impl Federation {
     }
 
     /// Samples to choose settings by; may be empty.
-    pub fn validation(&self) -> DatasetView<'_> {
+    pub fn validation(&self) -> HeldOut<'_> {
         match &self.0 {
-            Kind::Stored(stored) => stored.held_out(&stored.validation),
+            Kind::Stored(stored) => HeldOut::new(&stored.data, &stored.validation.rows),
             Kind::Generated(generated) => generated.drawn(generated.validation.as_ref()),
         }
     }
 
     /// Samples to report on; may be empty.
-    pub fn test(&self) -> DatasetView<'_> {
+    pub fn test(&self) -> HeldOut<'_> {
         match &self.0 {
-            Kind::Stored(stored) => stored.held_out(&stored.test),
+            Kind::Stored(stored) => HeldOut::new(&stored.data, &stored.test.rows),
             Kind::Generated(generated) => generated.drawn(generated.test.as_ref()),
         }
     }
@@ -365,7 +364,6 @@ impl Federation {
             let data = &mut stored.data;
             let maps = private.scales(data.feature_count(), means, noise_std);
             scale::apply_each(data, &maps);
-            stored.unpack_held_out();
         }
         scaled
     }
@@ -414,11 +412,7 @@ impl Stored {
             } else {
                 (share > 0.0).then(|| devices.hold_out(share, part, seed))
             };
-            HeldOut {
-                rows,
-                unpacked: DeviceBuffer::default(),
-                by_device,
-            }
+            HeldOutRows { rows, by_device }
         };
         let test = held_out(split.test, stored.device_test, PART_DEVICE_TEST);
         // Both shares refer to what the device was dealt.
@@ -443,7 +437,6 @@ impl Stored {
             released_moments: Vec::new(),
         };
         stored.sort_by_device();
-        stored.unpack_held_out();
         Ok(stored)
     }
 
@@ -467,21 +460,6 @@ impl Stored {
             if let Some(by_device) = &mut part.by_device {
                 by_device.follow(&places);
             }
-        }
-    }
-
-    fn held_out<'a>(&'a self, part: &'a HeldOut) -> DatasetView<'a> {
-        let shared = self.data.shared_view(&part.rows);
-        shared.unwrap_or_else(|| part.unpacked.view(self.data.feature_count()))
-    }
-
-    /// Held-out samples are read again and again, and by no device alone.
-    fn unpack_held_out(&mut self) {
-        if self.data.features().numbers().is_some() {
-            return;
-        }
-        for part in [&mut self.validation, &mut self.test] {
-            self.data.unpack(&part.rows, &mut part.unpacked);
         }
     }
 }
@@ -550,10 +528,11 @@ impl Generated {
         })
     }
 
-    fn drawn<'a>(&self, drawn: Option<&'a Drawn>) -> DatasetView<'a> {
-        drawn
-            .and_then(|drawn| drawn.data.shared_view(&drawn.rows))
-            .unwrap_or_else(|| DatasetView::empty(self.synthetic.feature_count()))
+    fn drawn<'a>(&self, drawn: Option<&'a Drawn>) -> HeldOut<'a> {
+        match drawn {
+            Some(drawn) => HeldOut::new(&drawn.data, &drawn.rows),
+            None => DatasetView::empty(self.synthetic.feature_count()).into(),
+        }
     }
 }
 

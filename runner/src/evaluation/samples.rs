@@ -1,20 +1,25 @@
 //! Loss and accuracy of a model on held-out samples, in parallel and with the same bits on any
 //! number of threads.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use smolfed_core::model::ModelError;
+use smolfed_core::model::{Model, ModelError};
 use smolfed_core::samples::Samples;
+use smolfed_simd::bytes::Line;
 use smolfed_simd::span::InSpan;
 use smolfed_simd::{Kernels, Rows};
 
 use crate::config::simulation::ArithmeticName;
-use crate::data::dataset::DatasetView;
+use crate::data::dataset::{DatasetView, DeviceBuffer, SampleTarget};
+use crate::data::held_out::HeldOut;
 use crate::task::{Task, rows};
 use crate::{of_linear_scores, on_samples};
 
-/// Samples that one task of the thread pool scores.
-const PIECE: usize = 512;
+/// Samples that one task of the thread pool scores: few enough for images to stay in the cache
+/// between unpacking and scoring.
+const PIECE: usize = 128;
 
 /// How good a model is on some samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +46,7 @@ pub fn evaluate(
     task: &Task,
     arithmetic: ArithmeticName,
     parameters: &[f32],
-    samples: DatasetView<'_>,
+    samples: HeldOut<'_>,
     target_unit: f64,
 ) -> Result<Option<Evaluation>, ModelError> {
     if samples.is_empty() {
@@ -49,19 +54,32 @@ pub fn evaluate(
     }
     let count = samples.len() as f64;
     let direct = || {
-        on_samples!(task, samples, (model, rows) => {
-            total(model, rows, |batch, scores| model.row_scores(parameters, rows, batch, scores))
-        })
+        total(
+            samples,
+            |all, range, buffer| all.piece(range, buffer),
+            |piece| {
+                on_samples!(task, piece, (model, rows) => {
+                    tally(model, rows, |batch, scores| {
+                        model.row_scores(parameters, rows, batch, scores)
+                    })
+                })
+            },
+        )
     };
     let tally = match arithmetic {
         ArithmeticName::F32 => direct(),
         ArithmeticName::Fast => of_linear_scores!(
             task,
-            model => {
-                let rows = &rows(model, &samples);
-                total(model, rows, |batch, scores| {
-                    model.fused_scores(parameters, rows, batch, scores)
-                })
+            model => match samples.line() {
+                Some(line) => {
+                    let folded = fold(line, parameters, model.feature_count());
+                    let fused = |piece: DatasetView<'_>| tally_fused(model, &folded, piece);
+                    total(samples, |all, range, buffer| all.piece_of_bytes(range, buffer), fused)
+                }
+                None => {
+                    let fused = |piece: DatasetView<'_>| tally_fused(model, parameters, piece);
+                    total(samples, |all, range, buffer| all.piece(range, buffer), fused)
+                }
             },
             direct()
         ),
@@ -115,36 +133,75 @@ struct Tally {
     correct: u64,
 }
 
-/// Scores and tallies all samples, piece by piece; `score` fills the scores of a batch.
-fn total<M: Kernels<Target: Default + PartialEq + Sync> + Sync>(
-    model: &M,
-    samples: &Rows<'_, M::Target>,
-    score: impl Fn(&[u32], &mut [f32]) -> Result<(), ModelError> + Sync,
+/// Parameters whose scores of bytes are those of `parameters` for the numbers on a line: weights
+/// times the slope, and the intercept times their sum in the biases.
+fn fold(line: Line, parameters: &[f32], features: usize) -> Vec<f32> {
+    let outputs = parameters.len() / (features + 1);
+    let (weights, biases) = parameters.split_at(outputs * features);
+    let sums = weights
+        .chunks_exact(features)
+        .map(|row| row.iter().copied().map(f64::from).sum::<f64>());
+    let of_numbers = weights.iter().map(|w| (f64::from(*w) * line.slope) as f32);
+    let moved = biases
+        .iter()
+        .zip(sums)
+        .map(|(bias, sum)| (f64::from(*bias) + line.intercept * sum) as f32);
+    of_numbers.chain(moved).collect()
+}
+
+/// Tallies all samples in pieces, as `read` gives them.
+fn total(
+    samples: HeldOut<'_>,
+    read: impl for<'a> Fn(HeldOut<'a>, Range<usize>, &'a mut DeviceBuffer) -> DatasetView<'a> + Sync,
+    tally: impl Fn(DatasetView<'_>) -> Result<Tally, ModelError> + Sync,
 ) -> Result<Tally, ModelError> {
-    let indices: Vec<u32> = (0..samples.len() as u32).collect();
-    let outputs = model.output_count();
-    let pieces: Vec<Result<Tally, ModelError>> = indices
-        .par_chunks(PIECE)
-        .map(|batch| {
-            let mut scores = vec![0.0; batch.len() * outputs];
-            score(batch, &mut scores)?;
-            let targets: Vec<_> = batch.iter().map(|s| samples.target(*s as usize)).collect();
-            let predictions = scores.chunks_exact(outputs).map(|row| model.predict(row));
-            let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count() as u64;
-            let mut losses = vec![0.0; batch.len()];
-            model.row_losses(&mut scores, &targets, &mut losses);
-            let loss = losses.into_iter().map(f64::from).sum();
-            Ok(Tally { loss, correct })
+    let pieces: Vec<Result<Tally, ModelError>> = (0..samples.len().div_ceil(PIECE))
+        .into_par_iter()
+        .map_init(DeviceBuffer::default, |buffer, piece| {
+            let start = piece * PIECE;
+            let end = samples.len().min(start + PIECE);
+            tally(read(samples, start..end, buffer))
         })
         .collect();
     // In the order of the samples, whichever thread came first.
-    let mut tally = Tally::default();
+    let mut all = Tally::default();
     for piece in pieces {
         let piece = piece?;
-        tally.loss += piece.loss;
-        tally.correct += piece.correct;
+        all.loss += piece.loss;
+        all.correct += piece.correct;
     }
-    Ok(tally)
+    Ok(all)
+}
+
+/// Scores and tallies some samples; `score` fills the scores of a batch.
+fn tally<M: Kernels<Target: Default + PartialEq>>(
+    model: &M,
+    samples: &Rows<'_, M::Target>,
+    score: impl Fn(&[u32], &mut [f32]) -> Result<(), ModelError>,
+) -> Result<Tally, ModelError> {
+    let outputs = model.output_count();
+    let batch: Vec<u32> = (0..samples.len() as u32).collect();
+    let mut scores = vec![0.0; batch.len() * outputs];
+    score(&batch, &mut scores)?;
+    let targets: Vec<_> = (0..batch.len()).map(|s| samples.target(s)).collect();
+    let predictions = scores.chunks_exact(outputs).map(|row| model.predict(row));
+    let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count() as u64;
+    let mut losses = vec![0.0; batch.len()];
+    model.row_losses(&mut scores, &targets, &mut losses);
+    let loss = losses.into_iter().map(f64::from).sum();
+    Ok(Tally { loss, correct })
+}
+
+/// [`tally`] with fused scores.
+fn tally_fused<M: InSpan<Target: SampleTarget + PartialEq> + Kernels>(
+    model: &M,
+    parameters: &[f32],
+    piece: DatasetView<'_>,
+) -> Result<Tally, ModelError> {
+    let rows = &rows(model, &piece);
+    let score =
+        |batch: &[u32], scores: &mut [f32]| model.fused_scores(parameters, rows, batch, scores);
+    tally(model, rows, score)
 }
 
 impl std::fmt::Display for Evaluation {
@@ -156,5 +213,45 @@ impl std::fmt::Display for Evaluation {
             write!(f, "rmse {rmse:.4}, ")?;
         }
         write!(f, "loss {:.4}", self.loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::dataset::{Dataset, Features, Targets};
+
+    /// Of bytes on a line, in both arithmetics, what is evaluated of the numbers themselves.
+    #[test]
+    fn bytes_are_evaluated_as_their_numbers() {
+        const WIDTH: usize = 20;
+        const ROWS: usize = 300;
+        let task = Task::Softmax(smolfed_core::Softmax::new(WIDTH, 3));
+        let parameters: Vec<f32> = (0..63u8).map(|i| f32::from(i).sin() * 0.2).collect();
+        let bytes: Vec<u8> = (0..WIDTH * ROWS).map(|i| (i * i % 251) as u8).collect();
+        let labels: Vec<u32> = (0..ROWS as u32).map(|i| i % 3).collect();
+        let targets = Targets::classes(&labels, 3).unwrap();
+        let mut packed = Features::of_bytes(bytes);
+        // In double precision, as data are scaled.
+        packed.map(&[127.5; WIDTH], |mean, number| {
+            ((f64::from(number) - mean) / 64.0) as f32
+        });
+        assert!(packed.line().is_some());
+        let plain = Features::from(packed.to_vec());
+        let rows: Vec<u32> = (0..ROWS as u32).rev().collect();
+        let evaluated = [packed, plain].map(|features| {
+            let data = Dataset::new(features, WIDTH, targets.clone()).unwrap();
+            [ArithmeticName::F32, ArithmeticName::Fast].map(|arithmetic| {
+                let samples = HeldOut::new(&data, &rows);
+                let found = evaluate(&task, arithmetic, &parameters, samples, 1.0);
+                found.unwrap().unwrap()
+            })
+        });
+        let [[packed, packed_fast], [plain, plain_fast]] = evaluated;
+        assert_eq!(packed, plain);
+        for fast in [packed_fast, plain_fast] {
+            assert!((fast.loss - plain.loss).abs() < 1e-6, "{fast:?} {plain:?}");
+            assert_eq!(fast.accuracy, plain.accuracy);
+        }
     }
 }

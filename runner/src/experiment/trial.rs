@@ -167,7 +167,8 @@ impl Trial {
         let mut accuracies = Vec::with_capacity(federation.device_count() as usize);
         for device in 0..federation.device_count() {
             let own = federation.device_validation(device, &mut buffer);
-            let found = own.map(|samples| evaluate(task, arithmetic, parameters, samples, 1.0));
+            let found =
+                own.map(|samples| evaluate(task, arithmetic, parameters, samples.into(), 1.0));
             let found = found.transpose()?.flatten();
             accuracies.push(found.and_then(|found| found.accuracy));
         }

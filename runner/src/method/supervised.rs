@@ -254,7 +254,7 @@ impl DeviceEvaluation<'_> {
                 let Supervised {
                     task, arithmetic, ..
                 } = self.method;
-                let found = evaluate(task, *arithmetic, model, samples, unit)?;
+                let found = evaluate(task, *arithmetic, model, samples.into(), unit)?;
                 figures.models.set(
                     *which,
                     found.and_then(|found| found.accuracy.or(found.rmse)),

@@ -4,7 +4,7 @@
 //! quarter of the memory, and the same bits, because each of the 256 is computed as the pixels
 //! would be.
 
-use smolfed_simd::bytes::Levels;
+use smolfed_simd::bytes::{Levels, Line};
 
 use super::order::reorder;
 
@@ -52,6 +52,15 @@ impl Features {
         match self {
             Self::Numbers(numbers) => Some(numbers),
             Self::Bytes(..) => None,
+        }
+    }
+
+    /// The line on which the numbers of bytes lie, if there is one.
+    #[must_use]
+    pub fn line(&self) -> Option<Line> {
+        match self {
+            Self::Numbers(_) => None,
+            Self::Bytes(_, levels) => levels.line(),
         }
     }
 

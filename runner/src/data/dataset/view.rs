@@ -1,6 +1,7 @@
 //! Some rows of a data set.
 
 use std::fmt;
+use std::ops::Range;
 
 use smolfed_simd::Rows;
 
@@ -83,6 +84,18 @@ impl<'a> DatasetView<'a> {
     /// Whether there is no sample.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Some of the samples.
+    ///
+    /// # Panics
+    /// If `range` ends beyond [`len`](Self::len).
+    #[must_use]
+    pub fn piece(&self, range: Range<usize>) -> Self {
+        Self {
+            rows: &self.rows[range],
+            ..*self
+        }
     }
 
     /// Features a sample.

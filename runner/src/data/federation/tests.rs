@@ -118,7 +118,8 @@ fn training_pixels_have_mean_0_and_deviation_1() {
         mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-6,
         "{mean} {variance}"
     );
-    let test = federation.test();
+    let mut buffer = DeviceBuffer::default();
+    let test = federation.test().all(&mut buffer);
     let pixels = (0..test.len())
         .flat_map(|i| test.features(i))
         .map(|&pixel| f64::from(pixel));
@@ -165,7 +166,13 @@ fn missing_values_become_training_means_before_scaling() {
     let device = federation.device(0, &mut buffer);
     let features: Vec<f32> = (0..3).map(|i| device.features(i)[0]).collect();
     assert_eq!(features, [1.0, 3.0, 5.0]);
-    assert_eq!(federation.test().features(0), [3.0]);
+    assert_eq!(
+        federation
+            .test()
+            .all(&mut DeviceBuffer::default())
+            .features(0),
+        [3.0]
+    );
 }
 
 #[test]
@@ -286,8 +293,8 @@ fn seen(federation: &Federation) -> Vec<(Vec<u32>, u16)> {
         see(federation.device(device, &mut train));
         see(federation.device_test(device, &mut test).unwrap());
     }
-    see(federation.validation());
-    see(federation.test());
+    see(federation.validation().all(&mut DeviceBuffer::default()));
+    see(federation.test().all(&mut DeviceBuffer::default()));
     samples
 }
 
@@ -343,7 +350,10 @@ fn mnist_in_the_setting_of_the_paper() {
     };
     assert_eq!(stored.validation.rows[0], 50_000);
     // White on black: pixel 0 is 0, standardised by about (0 - 0.1307) / 0.3081.
-    let corner = federation.test().features(0)[0];
+    let corner = federation
+        .test()
+        .all(&mut DeviceBuffer::default())
+        .features(0)[0];
     assert!((corner + 0.4242).abs() < 0.003, "{corner}");
 }
 
@@ -396,7 +406,8 @@ fn wisdm_has_a_device_for_each_phone() {
         .iter()
         .position(|name| name == "XAVG")
         .unwrap();
-    let test = federation.test();
+    let mut buffer = DeviceBuffer::default();
+    let test = federation.test().all(&mut buffer);
     assert!((0..test.len()).all(|i| test.features(i)[at].to_bits() == 0));
 }
 

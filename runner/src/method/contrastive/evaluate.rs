@@ -25,6 +25,7 @@ use super::settings::ContrastSettings;
 use crate::data::dataset::DatasetView;
 use crate::data::dataset::DeviceBuffer;
 use crate::data::federation::Federation;
+use crate::data::held_out::HeldOut;
 use crate::evaluation::devices::{DeviceFigures, DeviceReport, ModelFigures};
 use crate::method::contract::{Figures, View};
 use crate::representation::{Labelled, Picture, knn_accuracy, probe_accuracy};
@@ -130,16 +131,17 @@ impl Evaluator<'_> {
     }
 
     /// The common held-out samples or, where each device has its own, those.
-    fn held_out(&self, common: DatasetView<'_>, own: OfDevice, most: usize) -> Option<Labelled> {
+    fn held_out(&self, common: HeldOut<'_>, own: OfDevice, most: usize) -> Option<Labelled> {
         let mut queries = self.empty();
+        let mut buffer = DeviceBuffer::default();
         if !common.is_empty() {
             let taken = evenly(0, common.len(), common.len(), most);
+            let common = common.all(&mut buffer);
             self.add(&common, &taken, &mut queries).ok()?;
             return Some(queries);
         }
         let devices = self.federation.device_count();
         let share = most.div_ceil(devices as usize);
-        let mut buffer = DeviceBuffer::default();
         for device in 0..devices {
             if let Some(view) = own(self.federation, device, &mut buffer) {
                 let taken = evenly(0, view.len(), view.len(), share);
