@@ -181,7 +181,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     let mut source = prepared.source(ranks)?;
     warn_of_data(experiment, federation);
     let dir = match &args.resume {
-        Some(dir) => RunDir::open(dir)?,
+        Some(dir) => RunDir::resume(dir)?,
         None => RunDir::create_for(args.out.as_deref(), &experiment.config)?,
     };
     if let Some(path) = &args.participation {

@@ -159,7 +159,7 @@ impl Setup {
     }
 
     fn resumed(args: &Args, path: &Path) -> Result<Self, CliError> {
-        let dir = RunDir::open(path)?;
+        let dir = RunDir::resume(path)?;
         let file = dir.fleet()?.ok_or_else(|| {
             let path = path.display();
             CliError::Usage(format!(

@@ -18,14 +18,16 @@
 //! | `participation.jsonl` | with real devices: who took part, one object per round; secret |
 //! | `devices.json` | with real devices: what came of each; secret |
 //!
-//! Files that must not be lost are written beside their place, synced and renamed: a crash or a
+//! Whoever writes to a directory holds a lock on its `config.toml` meanwhile, which ends with the
+//! process. Files that must not be lost are written beside their place, synced and renamed: a crash or a
 //! full disk leaves the earlier ones as they were.
 
 pub mod checkpoint;
 pub mod model_file;
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
@@ -49,6 +51,8 @@ use model_file::{InputLayout, ModelFile};
 #[derive(Clone, Debug)]
 pub struct RunDir {
     path: PathBuf,
+    /// The configuration, locked as long as this or a clone of it lives; `None` to read.
+    _lock: Option<Arc<File>>,
 }
 
 impl RunDir {
@@ -84,9 +88,10 @@ impl RunDir {
         fs::create_dir_all(path).map_err(io("create", path))?;
         let dir = Self {
             path: path.to_path_buf(),
+            _lock: None,
         };
         dir.write(Self::CONFIG, text.as_bytes())?;
-        Ok(dir)
+        dir.locked()
     }
 
     /// Makes the directory of a new run: `out` or, without one, `runs/<name>-<time>`.
@@ -104,7 +109,30 @@ impl RunDir {
         dir.join(Self::CONFIG)
     }
 
-    /// Opens the directory of an earlier run.
+    /// Opens the directory of an earlier run to go on with it.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`RunDirError::InUse`] if another process writes to it.
+    pub fn resume(path: &Path) -> Result<Self, RunDirError> {
+        Self::open(path)?.locked()
+    }
+
+    fn locked(self) -> Result<Self, RunDirError> {
+        let path = Self::config_path(&self.path);
+        let file = File::open(&path).map_err(io("read", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self {
+                _lock: Some(Arc::new(file)),
+                ..self
+            }),
+            Err(TryLockError::WouldBlock) => Err(RunDirError::InUse {
+                path: self.path.display().to_string(),
+            }),
+            Err(TryLockError::Error(error)) => Err(io("lock", &path)(error)),
+        }
+    }
+
+    /// Opens the directory of an earlier run to read it.
     ///
     /// # Errors
     /// [`RunDirError::NotARun`] if it holds no configuration.
@@ -118,6 +146,7 @@ impl RunDir {
         }
         Ok(Self {
             path: path.to_path_buf(),
+            _lock: None,
         })
     }
 

@@ -15,6 +15,12 @@ pub enum RunDirError {
         /// The directory.
         path: String,
     },
+    /// Another process writes to the directory.
+    #[error("{path} is in use: another process still writes to it; stop that one, or wait")]
+    InUse {
+        /// The directory.
+        path: String,
+    },
     /// A directory without a run.
     #[error("{path} is not a run directory: it has no {file}")]
     NotARun {

@@ -19,6 +19,21 @@ fn run_dir() -> (TempDir, RunDir) {
     (place, dir)
 }
 
+#[test]
+fn one_process_writes_at_a_time() {
+    let (_place, first) = run_dir();
+    let again = || RunDir::resume(first.path());
+    assert!(matches!(again(), Err(RunDirError::InUse { .. })));
+    // To read it is no harm.
+    assert!(RunDir::open(first.path()).is_ok());
+    let path = first.path().to_path_buf();
+    let copy = first.clone();
+    drop(first);
+    assert!(RunDir::resume(&path).is_err(), "a clone still writes");
+    drop(copy);
+    assert!(RunDir::resume(&path).is_ok());
+}
+
 fn record(round: u32) -> RoundRecord {
     RoundRecord {
         round,
