@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::Place;
+use crate::program::{Outcome, Place};
 use crate::run_dir::rounds_done;
 
 #[test]
@@ -34,6 +34,45 @@ fn json_is_one_document_with_the_keys_of_the_contract() {
         assert!(!document["privacy"][0][key].is_null(), "{key}: {document}");
     }
     assert_eq!(document["privacy"][0]["is_upper_bound"], true);
+}
+
+/// `smolfed run --json | head -c 10`.
+#[test]
+fn whoever_has_read_enough_may_leave() {
+    let place = Place::new();
+    let mut child = place.start("run --json --out run --set rounds=1");
+    drop(child.stdout.take());
+    let outcome = Outcome::of(child.wait_with_output().unwrap(), "run --json");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn shells_and_manual_pages_know_every_command() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.smolfed(&format!("completions {shell}")).success();
+        for word in ["account", "resume", "checkpoint-every"] {
+            assert!(script.stdout.contains(word), "{shell}: no {word}");
+        }
+    }
+    let bad = place.smolfed("completions dos");
+    assert_eq!(bad.code, Some(2), "{bad}");
+    place.smolfed("man pages").success();
+    let page = std::fs::read_to_string(place.path("pages/smolfed-run.1")).unwrap();
+    assert!(
+        page.contains("checkpoint") && page.contains("Examples:"),
+        "{page}"
+    );
+    assert!(place.path("pages/smolfed.1").is_file());
+    place.write("file", "");
+    let refused = place.smolfed("man file/pages");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused
+            .stderr
+            .starts_with("error: cannot write to file/pages: "),
+        "{refused}"
+    );
 }
 
 #[test]

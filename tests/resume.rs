@@ -53,18 +53,49 @@ fn wait_for_rounds(child: &mut Child, dir: &Path, rounds: usize) {
     }
 }
 
-fn interrupt(child: &Child) {
-    let kill = format!("kill -INT {}", child.id());
+fn send(signal: &str, child: &Child) {
+    let kill = format!("kill -{signal} {}", child.id());
     let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
     assert!(status.success());
 }
 
 /// Starts a run in `broken` and stops it after some rounds, as Ctrl-C does.
 fn interrupted(place: &Place) -> Outcome {
-    let mut child = place.start(&format!("run --out broken --json {SETTINGS}"));
-    wait_for_rounds(&mut child, &place.path("broken"), 3);
-    interrupt(&child);
-    Outcome::of(child.wait_with_output().unwrap(), "SIGINT")
+    stopped_by("INT", place, "broken")
+}
+
+fn stopped_by(signal: &str, place: &Place, out: &str) -> Outcome {
+    let mut child = place.start(&format!("run --out {out} --json {SETTINGS}"));
+    wait_for_rounds(&mut child, &place.path(out), 3);
+    send(signal, &child);
+    Outcome::of(child.wait_with_output().unwrap(), signal)
+}
+
+/// What `systemctl stop` and a closed terminal send.
+#[test]
+fn other_signals_stop_as_ctrl_c_does() {
+    let place = Place::new();
+    for signal in ["TERM", "HUP"] {
+        let stopped = stopped_by(signal, &place, signal);
+        assert_eq!(stopped.code, Some(1), "{stopped}");
+        assert!(stopped.stderr.contains("resume with:"), "{stopped}");
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_is_not_resumed() {
+    let place = Place::new();
+    let mut child = place.start(&format!("run --out busy --json {SETTINGS}"));
+    wait_for_rounds(&mut child, &place.path("busy"), 1);
+    send("STOP", &child);
+    let second = place.smolfed("run --resume busy --json");
+    send("CONT", &child);
+    let first = Outcome::of(child.wait_with_output().unwrap(), "the first").success();
+    assert_eq!(second.code, Some(2), "{second}");
+    let advice = "error: busy is in use: another process still writes to it; stop that one, or \
+                  wait\n";
+    assert_eq!(second.stderr, advice);
+    assert_eq!(first.json()["rounds"], 60);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The command line: one file a subcommand, thin over the library.
 
 mod audit;
+mod completions;
 mod data;
 mod demo;
 mod device;
 mod error;
+mod man;
 mod privacy;
 mod provision;
 mod report;
@@ -16,7 +18,7 @@ mod summary;
 mod sweep;
 mod text;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::ranks::launch::Launch;
 
@@ -49,6 +51,8 @@ enum Command {
     Plan(privacy::PlanArgs),
     Account(privacy::AccountArgs),
     Audit(audit::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Cli {
@@ -83,6 +87,10 @@ impl Cli {
             Some(Command::Sweep(args)) => sweep::run(&args),
             Some(Command::Plan(args)) => privacy::plan(&args, &mut std::io::stdout().lock()),
             Some(Command::Audit(args)) => audit::run(&args, &mut std::io::stdout()),
+            Some(Command::Completions(args)) => {
+                completions::run(&args, Self::command(), &mut std::io::stdout().lock())
+            }
+            Some(Command::Man(args)) => man::run(&args, Self::command()),
             Some(Command::Account(args)) => privacy::account(&args, &mut std::io::stdout().lock()),
         }
     }

@@ -63,6 +63,15 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// Whether whoever read standard output has closed it.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        let Self::Output(error) = self else {
+            return false;
+        };
+        error.kind() == std::io::ErrorKind::BrokenPipe
+    }
+
     /// 2 for bad usage or bad input, 1 for a failed run.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {

@@ -94,7 +94,7 @@ pub(super) fn warn_of_data(experiment: &Experiment, federation: &Federation) {
     }
 }
 
-/// A flag that Ctrl-C sets; a second Ctrl-C exits at once.
+/// A flag that Ctrl-C, SIGTERM and SIGHUP set; a second one exits at once.
 pub(super) fn stop_on_ctrl_c() -> Result<&'static AtomicBool, CliError> {
     static STOP: AtomicBool = AtomicBool::new(false);
     ctrlc::set_handler(|| {
