@@ -5,6 +5,9 @@ mod data;
 mod demo;
 mod device;
 mod error;
+mod evaluate;
+mod inference;
+mod predict;
 mod privacy;
 mod provision;
 mod report;
@@ -45,6 +48,8 @@ enum Command {
     Device(device::Args),
     Data(data::Args),
     Report(report::Args),
+    Predict(predict::Args),
+    Evaluate(evaluate::Args),
     Sweep(sweep::Args),
     Plan(privacy::PlanArgs),
     Account(privacy::AccountArgs),
@@ -80,6 +85,8 @@ impl Cli {
             Some(Command::Device(args)) => device::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
+            Some(Command::Predict(args)) => predict::run(&args),
+            Some(Command::Evaluate(args)) => evaluate::run(&args),
             Some(Command::Sweep(args)) => sweep::run(&args),
             Some(Command::Plan(args)) => privacy::plan(&args, &mut std::io::stdout().lock()),
             Some(Command::Audit(args)) => audit::run(&args, &mut std::io::stdout()),

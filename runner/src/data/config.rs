@@ -189,6 +189,19 @@ impl TryFrom<RawData> for DataConfig {
     }
 }
 
+impl DataConfig {
+    /// The column to predict, where it has a name.
+    pub fn target_column(&self) -> Option<&str> {
+        match &self.source {
+            SourceConfig::Stored(stored) => match &stored.set {
+                StoredSet::Csv(csv) => Some(&csv.columns.label),
+                _ => None,
+            },
+            SourceConfig::Synthetic(_) => None,
+        }
+    }
+}
+
 impl From<DataConfig> for RawData {
     fn from(config: DataConfig) -> Self {
         let mut raw = Self {

@@ -13,8 +13,8 @@ use super::error::{ContentError, DataError};
 use super::folders::DataFolders;
 use super::missing::{self, Imputed, Missing};
 use super::moments::PrivateScale;
-use super::preparation::{Column, Fill, NumberColumn, Preparation};
 use super::partition::{Dealing, Partition, follow};
+use super::preparation::{ColumnMap, Fill, NumberMap, Preparation};
 use super::reads::Read;
 use super::scale::{self, Scale, ScaledTargets, TargetScale};
 use super::source::{self, Loaded};
@@ -49,7 +49,7 @@ struct Stored {
     /// A scale that waits for moments under noise.
     private: Option<PrivateScale>,
     /// What became of the columns.
-    columns: Vec<Column>,
+    columns: Vec<ColumnMap>,
     /// Fingerprint from before these moments, which follow from it.
     fingerprint: Option<u64>,
     /// Means over devices of what they sent for the scale, under noise: public.
@@ -381,7 +381,7 @@ impl Federation {
             let maps = private.scales(data.feature_count(), means, noise_std);
             scale::apply_each(data, &maps);
             for (column, map) in stored.columns.iter_mut().zip(maps) {
-                if let Column::Number(number) = column {
+                if let ColumnMap::Number(number) = column {
                     number.then = Some(map);
                 }
             }
@@ -510,7 +510,7 @@ impl Stored {
 /// What became of the rows before they were dealt.
 struct Prepared {
     targets: ScaledTargets,
-    columns: Vec<Column>,
+    columns: Vec<ColumnMap>,
     reads: Vec<Read>,
     beyond: Vec<u64>,
 }
@@ -561,17 +561,14 @@ fn columns(
     stored: &StoredConfig,
     imputed: Option<Imputed>,
     maps: Vec<Option<FeatureMap>>,
-) -> Vec<Column> {
+) -> Vec<ColumnMap> {
     // The mean of a feature without gaps is that of its scale, where it has one of its own.
-    let is_centred = matches!(
-        stored.scale,
-        Scale::StandardiseFeatures | Scale::Private(_)
-    );
+    let is_centred = matches!(stored.scale, Scale::StandardiseFeatures | Scale::Private(_));
     let mean = (is_centred && stored.missing == Missing::Mean).then_some(Fill::Mean);
     let values = imputed.map_or(vec![None; maps.len()], |imputed| imputed.values);
     let column = |(map, value): (Option<FeatureMap>, Option<f32>)| match map {
-        None => Column::Zero,
-        Some(map) => Column::Number(NumberColumn {
+        None => ColumnMap::Zero,
+        Some(map) => ColumnMap::Number(NumberMap {
             missing: value.map(Fill::Value).or(mean),
             map,
             then: None,

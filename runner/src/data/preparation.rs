@@ -18,7 +18,7 @@ pub enum Fill {
 
 /// From a number in a column to what the model reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NumberColumn {
+pub struct NumberMap {
     /// What stands for a missing number; `None` if nothing does.
     pub missing: Option<Fill>,
     /// Clips and scales it.
@@ -29,9 +29,9 @@ pub struct NumberColumn {
 
 /// What the model reads of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Column {
+pub enum ColumnMap {
     /// A number.
-    Number(NumberColumn),
+    Number(NumberMap),
     /// 0, whatever the column holds: all training rows had the same value.
     Zero,
 }
@@ -40,14 +40,14 @@ pub enum Column {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preparation {
     /// One column a feature.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnMap>,
     /// How regression targets were scaled.
     pub target: Affine,
 }
 
-impl Column {
+impl ColumnMap {
     /// A number that the model reads as it is.
-    pub const AS_IT_IS: Self = Self::Number(NumberColumn {
+    pub const AS_IT_IS: Self = Self::Number(NumberMap {
         missing: None,
         map: FeatureMap {
             bounds: None,
@@ -76,7 +76,7 @@ impl Preparation {
     /// Of `width` features that are read as they are.
     pub(super) fn none(width: usize) -> Self {
         Self {
-            columns: vec![Column::AS_IT_IS; width],
+            columns: vec![ColumnMap::AS_IT_IS; width],
             target: Affine::IDENTITY,
         }
     }

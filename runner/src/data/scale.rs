@@ -142,9 +142,8 @@ fn apply(data: &mut Dataset, maps: Vec<FeatureMap>) -> ScaledFeatures {
 
 /// Maps all rows; a feature without a map becomes 0.
 fn standardise(data: &mut Dataset, maps: Vec<Option<Affine>>) -> ScaledFeatures {
-    data.features.map(&maps, |map, value| {
-        map.map_or(0.0, |map| map.apply(value))
-    });
+    data.features
+        .map(&maps, |map, value| map.map_or(0.0, |map| map.apply(value)));
     ScaledFeatures::of(maps)
 }
 

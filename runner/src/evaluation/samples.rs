@@ -47,7 +47,6 @@ pub fn evaluate(
     if samples.is_empty() {
         return Ok(None);
     }
-    let count = samples.len() as f64;
     let direct = || {
         on_samples!(task, samples, (model, rows) => {
             total(model, rows, |batch, scores| model.row_scores(parameters, rows, batch, scores))
@@ -66,14 +65,29 @@ pub fn evaluate(
             direct()
         ),
     }?;
-    let is_value = task.predicts_values();
-    // The loss of a value is half its squared error.
-    let rmse = (2.0 * tally.loss / count).sqrt() * target_unit;
-    Ok(Some(Evaluation {
-        loss: tally.loss / count,
-        accuracy: (!is_value).then_some(tally.correct as f64 / count),
-        rmse: is_value.then_some(rmse),
-    }))
+    Ok(tally.evaluation(task, target_unit))
+}
+
+/// The scores of samples, sample after sample: `task.output_count()` numbers each.
+///
+/// # Errors
+/// [`ModelError`] if the model does not fit the samples.
+pub fn scores(
+    task: &Task,
+    parameters: &[f32],
+    samples: DatasetView<'_>,
+) -> Result<Vec<f32>, ModelError> {
+    let outputs = task.output_count();
+    let indices: Vec<u32> = (0..samples.len() as u32).collect();
+    let mut scores = vec![0.0; samples.len() * outputs];
+    let pieces = scores.par_chunks_mut(PIECE * outputs);
+    let pieces = pieces.zip(indices.par_chunks(PIECE));
+    on_samples!(task, samples, (model, rows) => {
+        pieces
+            .map(|(scores, batch)| model.row_scores(parameters, rows, batch, scores))
+            .collect::<Result<(), ModelError>>()
+    })?;
+    Ok(scores)
 }
 
 /// The loss of each sample under `parameters`, in order.
@@ -108,11 +122,51 @@ fn losses<M: Kernels<Target: Default>>(
     Ok(losses)
 }
 
-#[derive(Clone, Copy, Default)]
-struct Tally {
+/// Sums over samples that come in parts, in their order. Parts of whole pieces give the same sums,
+/// bit for bit, as all samples at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    count: u64,
     loss: f64,
     /// Predictions that are the target: of interest for classes only.
     correct: u64,
+}
+
+impl Tally {
+    /// Samples of a part that is made of whole pieces.
+    pub const PART: usize = 16 * PIECE;
+
+    /// Adds samples with their [`scores`], which are used up.
+    pub fn add(&mut self, task: &Task, samples: DatasetView<'_>, mut scores: Vec<f32>) {
+        let indices: Vec<u32> = (0..samples.len() as u32).collect();
+        let outputs = task.output_count();
+        on_samples!(task, samples, (model, rows) => {
+            for (batch, scores) in indices.chunks(PIECE).zip(scores.chunks_mut(PIECE * outputs)) {
+                self.include(piece(model, rows, batch, scores));
+            }
+        });
+    }
+
+    fn include(&mut self, piece: Self) {
+        self.count += piece.count;
+        self.loss += piece.loss;
+        self.correct += piece.correct;
+    }
+
+    /// How good the model is on these samples; `None` if there are none. See [`evaluate`] for the
+    /// unit.
+    #[must_use]
+    pub fn evaluation(&self, task: &Task, target_unit: f64) -> Option<Evaluation> {
+        let count = self.count as f64;
+        let is_value = task.predicts_values();
+        // The loss of a value is half its squared error.
+        let rmse = (2.0 * self.loss / count).sqrt() * target_unit;
+        (self.count > 0).then(|| Evaluation {
+            loss: self.loss / count,
+            accuracy: (!is_value).then_some(self.correct as f64 / count),
+            rmse: is_value.then_some(rmse),
+        })
+    }
 }
 
 /// Scores and tallies all samples, piece by piece; `score` fills the scores of a batch.
@@ -128,23 +182,35 @@ fn total<M: Kernels<Target: Default + PartialEq + Sync> + Sync>(
         .map(|batch| {
             let mut scores = vec![0.0; batch.len() * outputs];
             score(batch, &mut scores)?;
-            let targets: Vec<_> = batch.iter().map(|s| samples.target(*s as usize)).collect();
-            let predictions = scores.chunks_exact(outputs).map(|row| model.predict(row));
-            let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count() as u64;
-            let mut losses = vec![0.0; batch.len()];
-            model.row_losses(&mut scores, &targets, &mut losses);
-            let loss = losses.into_iter().map(f64::from).sum();
-            Ok(Tally { loss, correct })
+            Ok(piece(model, samples, batch, &mut scores))
         })
         .collect();
     // In the order of the samples, whichever thread came first.
     let mut tally = Tally::default();
     for piece in pieces {
-        let piece = piece?;
-        tally.loss += piece.loss;
-        tally.correct += piece.correct;
+        tally.include(piece?);
     }
     Ok(tally)
+}
+
+/// Tallies some samples by their scores, which are used up.
+fn piece<M: Kernels<Target: Default + PartialEq>>(
+    model: &M,
+    samples: &Rows<'_, M::Target>,
+    batch: &[u32],
+    scores: &mut [f32],
+) -> Tally {
+    let targets: Vec<_> = batch.iter().map(|s| samples.target(*s as usize)).collect();
+    let rows = scores.chunks_exact(model.output_count());
+    let predictions = rows.map(|row| model.predict(row));
+    let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count() as u64;
+    let mut losses = vec![0.0; batch.len()];
+    model.row_losses(scores, &targets, &mut losses);
+    Tally {
+        count: batch.len() as u64,
+        loss: losses.into_iter().map(f64::from).sum(),
+        correct,
+    }
 }
 
 impl std::fmt::Display for Evaluation {

@@ -287,7 +287,9 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
         let personal = &self.method.personal;
         let own = |device| {
             let state = self.states.read(device)?;
-            Ok(personal.state().own_model(view.global, &self.initial, state.as_deref()))
+            Ok(personal
+                .state()
+                .own_model(view.global, &self.initial, state.as_deref()))
         };
         let models = Models {
             shares_a_model: personal.shares_a_model(),
@@ -372,7 +374,9 @@ impl<P: Personal> PersonalRound<'_, P> {
         let personal = &self.learner.method.personal;
         let shared = self.assignment.global;
         let initial = &self.learner.initial;
-        let start = personal.state().own_model(shared, initial, state.as_deref());
+        let start = personal
+            .state()
+            .own_model(shared, initial, state.as_deref());
         let mut local = start.clone();
         let mut report = self.descend(&mut local, buffers, contribution)?;
         let moved: Vec<f32> = local.iter().zip(&start).map(|(w, s)| w - s).collect();
