@@ -6,6 +6,7 @@ mod demo;
 mod device;
 mod error;
 mod evaluate;
+mod export;
 mod inference;
 mod predict;
 mod privacy;
@@ -50,6 +51,7 @@ enum Command {
     Report(report::Args),
     Predict(predict::Args),
     Evaluate(evaluate::Args),
+    Export(export::Args),
     Sweep(sweep::Args),
     Plan(privacy::PlanArgs),
     Account(privacy::AccountArgs),
@@ -87,6 +89,7 @@ impl Cli {
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Predict(args)) => predict::run(&args),
             Some(Command::Evaluate(args)) => evaluate::run(&args),
+            Some(Command::Export(args)) => export::run(&args),
             Some(Command::Sweep(args)) => sweep::run(&args),
             Some(Command::Plan(args)) => privacy::plan(&args, &mut std::io::stdout().lock()),
             Some(Command::Audit(args)) => audit::run(&args, &mut std::io::stdout()),

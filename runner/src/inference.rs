@@ -7,10 +7,12 @@
 //! | [`input`] | new rows, from tables, IDX and LEAF files |
 //! | [`prediction`] | from rows to classes, values and representations |
 //! | [`assessment`] | how good a model is on rows whose targets are known |
+//! | [`export`] | models as C, ONNX and NPZ |
 //! | [`error`] | what can go wrong |
 
 pub mod assessment;
 pub mod error;
+pub mod export;
 pub mod input;
 pub mod model;
 pub mod prediction;
