@@ -8,7 +8,7 @@ use serde_json::json;
 use super::CliError;
 use super::inference::{ModelArgs, RowArgs, write_to};
 use crate::evaluation::samples::Tally;
-use crate::inference::input::Input;
+use crate::inference::input::{Input, Part};
 use crate::inference::model::{Outputs, TrainedModel};
 use crate::inference::prediction::Prediction;
 
@@ -46,33 +46,45 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     // A model that predicts nothing is refused before a file is written.
     model.parameters()?;
     let mut input = args.rows.open(&model, args.label.as_deref())?;
+    // Nothing is written for a file whose first rows are wrong.
+    let rows = Rows {
+        model: &model,
+        first: input.next(Tally::PART)?,
+        input,
+    };
     write_to(args.out.as_deref(), |out| match args.json {
-        true => write_json(&model, &mut input, out),
-        false => write_csv(args.rows.id(), &model, &mut input, out),
+        true => write_json(rows, out),
+        false => write_csv(args.rows.id(), rows, out),
     })
 }
 
-/// Calls `each` with the name and the prediction of each row.
-fn predict(
-    model: &TrainedModel,
-    input: &mut Input<'_>,
-    mut each: impl FnMut(&str, Prediction) -> Result<(), io::Error>,
-) -> Result<(), CliError> {
-    while let Some(part) = input.next(Tally::PART)? {
-        let scores = model.scores(part.samples())?;
-        for (id, prediction) in part.ids.iter().zip(model.predictions(&scores)) {
-            each(id, prediction)?;
-        }
-    }
-    Ok(())
+/// The rows to predict, part by part.
+struct Rows<'a> {
+    model: &'a TrainedModel,
+    first: Option<Part>,
+    input: Input<'a>,
 }
 
-fn write_csv(
-    id: &str,
-    model: &TrainedModel,
-    input: &mut Input<'_>,
-    out: &mut dyn Write,
-) -> Result<(), CliError> {
+impl Rows<'_> {
+    /// Calls `each` with the name and the prediction of each row.
+    fn predict(
+        mut self,
+        mut each: impl FnMut(&str, Prediction) -> io::Result<()>,
+    ) -> Result<(), CliError> {
+        let mut part = self.first.take();
+        while let Some(rows) = part {
+            let scores = self.model.scores(rows.samples())?;
+            for (id, prediction) in rows.ids.iter().zip(self.model.predictions(&scores)) {
+                each(id, prediction)?;
+            }
+            part = self.input.next(Tally::PART)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_csv(id: &str, rows: Rows<'_>, out: &mut dyn Write) -> Result<(), CliError> {
+    let model = rows.model;
     let mut writer = csv::Writer::from_writer(out);
     let mut header = vec![id.to_owned()];
     let labels = match model.outputs() {
@@ -92,7 +104,7 @@ fn write_csv(
         }
     };
     writer.write_record(&header).map_err(from_csv)?;
-    predict(model, input, |id, prediction| {
+    rows.predict(|id, prediction| {
         let mut record = vec![id.to_owned()];
         match prediction {
             Prediction::Value(value) => record.push(short(value)),
@@ -112,12 +124,8 @@ fn write_csv(
     Ok(writer.flush()?)
 }
 
-fn write_json(
-    model: &TrainedModel,
-    input: &mut Input<'_>,
-    out: &mut dyn Write,
-) -> Result<(), CliError> {
-    let labels = match model.outputs() {
+fn write_json(rows: Rows<'_>, out: &mut dyn Write) -> Result<(), CliError> {
+    let labels = match rows.model.outputs() {
         Outputs::Logit(labels) | Outputs::Logits(labels) => labels,
         Outputs::Value(_) | Outputs::Representation => &[],
     };
@@ -128,7 +136,7 @@ fn write_json(
     }
     write!(out, "\"rows\": [")?;
     let mut separator = "\n";
-    predict(model, input, |id, prediction| {
+    rows.predict(|id, prediction| {
         let row = match prediction {
             Prediction::Value(value) => json!({"row": id, "prediction": value}),
             Prediction::Representation(values) => json!({"row": id, "outputs": values}),

@@ -145,7 +145,12 @@ impl<'a> Input<'a> {
                 labels: rows.targets.iter().map(|class| *class as u16).collect(),
                 class_count: labels.len(),
             },
-            Target::Value { .. } | Target::Representation => Targets::Values(rows.targets),
+            Target::Value { .. } => Targets::Values(rows.targets),
+            // Encoders read samples as models of classes do.
+            Target::Representation => Targets::Classes {
+                labels: vec![0; rows.targets.len()],
+                class_count: preprocessing.task.output_count(),
+            },
         };
         let width = preprocessing.columns.len();
         let data = Dataset::new(rows.features, width, targets);

@@ -152,6 +152,13 @@ impl Preprocessing {
         }
     }
 
+    /// The text of the file.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Finite numbers and texts have a form in JSON.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
     /// Reads a file.
     ///
     /// # Errors

@@ -365,7 +365,7 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError::Io`].
     pub fn write_preprocessing(&self, preprocessing: &Preprocessing) -> Result<(), RunDirError> {
-        self.write_json(Preprocessing::FILE, preprocessing)
+        self.write(Preprocessing::FILE, preprocessing.to_json().as_bytes())
     }
 
     /// Writes the report.

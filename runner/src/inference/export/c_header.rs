@@ -153,23 +153,17 @@ impl Header {
             _ => "    float outputs[SMOLFED_OUTPUTS];\n",
         };
         let body = match layers.as_slice() {
-            [only] => format!(
-                "{own}{}{}",
-                first_layer("outputs", only),
-                activate("outputs", only)
-            ),
+            [only] => first_layer("outputs", "SMOLFED_OUTPUTS", only),
             [hidden, _] => format!(
-                "{own}    float hidden[SMOLFED_HIDDEN];\n{}{}{SECOND_LAYER}",
-                first_layer("hidden", hidden),
-                activate("hidden", hidden)
+                "    float hidden[SMOLFED_HIDDEN];\n{}{SECOND_LAYER}",
+                first_layer("hidden", "SMOLFED_HIDDEN", hidden)
             ),
             _ => String::new(),
         };
         let _ = write!(
             self.text,
-            "\n/* {about} `features` are SMOLFED_FEATURES numbers as in the data that the model was\n   \
-             trained on; NaN is a missing value. */\n\
-             static inline {signature}\n{{\n{body}{conclusion}}}\n"
+            "\n/* {about}\n   `features` are SMOLFED_FEATURES numbers as in the data; NaN is a missing \
+             value. */\nstatic inline {signature}\n{{\n{own}{body}{conclusion}}}\n"
         );
     }
 
@@ -207,26 +201,32 @@ fn of_classes() -> String {
 }
 
 /// Sums in the order of the features, so that no row of prepared features is kept.
-fn first_layer(name: &str, layer: &Layer<'_>) -> String {
-    let units = layer.outputs();
-    format!(
-        "    for (size_t k = 0; k < {units}; k++) {{\n        {name}[k] = smolfed_biases[k];\n    }}\n    \
-         for (size_t i = 0; i < SMOLFED_FEATURES; i++) {{\n        \
-         const float x = smolfed_prepare(features, i);\n        \
-         for (size_t k = 0; k < {units}; k++) {{\n            \
-         {name}[k] += smolfed_weights[k * SMOLFED_FEATURES + i] * x;\n        }}\n    }}\n"
-    )
-}
-
-fn activate(name: &str, layer: &Layer<'_>) -> String {
-    let value = match layer.activation {
-        None => return String::new(),
-        Some(ActivationName::Tanh) => format!("tanhf({name}[k])"),
-        // NaN stays.
-        Some(ActivationName::Relu) => format!("{name}[k] < 0.0f ? 0.0f : {name}[k]"),
+fn first_layer(sums: &str, length: &str, layer: &Layer<'_>) -> String {
+    let activated = match layer.activation {
+        None => String::new(),
+        Some(activation) => {
+            let value = match activation {
+                ActivationName::Tanh => format!("tanhf({sums}[k])"),
+                // NaN stays.
+                ActivationName::Relu => format!("{sums}[k] < 0.0f ? 0.0f : {sums}[k]"),
+            };
+            format!(
+                "    for (size_t k = 0; k < {length}; k++) {{\n        {sums}[k] = {value};\n    }}\n"
+            )
+        }
     };
-    let units = layer.outputs();
-    format!("    for (size_t k = 0; k < {units}; k++) {{\n        {name}[k] = {value};\n    }}\n")
+    format!(
+        "    for (size_t k = 0; k < {length}; k++) {{
+        {sums}[k] = smolfed_biases[k];
+    }}
+    for (size_t i = 0; i < SMOLFED_FEATURES; i++) {{
+        const float x = smolfed_prepare(features, i);
+        for (size_t k = 0; k < {length}; k++) {{
+            {sums}[k] += smolfed_weights[k * SMOLFED_FEATURES + i] * x;
+        }}
+    }}
+{activated}"
+    )
 }
 
 const SECOND_LAYER: &str = "\

@@ -93,7 +93,7 @@ impl Array {
         preprocessing: &Preprocessing,
     ) -> Result<Rows, InferenceError> {
         let total = self.features.len() / self.width;
-        let end = total.min(self.done + count);
+        let end = total.min(self.done.saturating_add(count));
         let mut rows = Rows::default();
         let mut raw = vec![0.0; self.width];
         for row in self.done..end {
