@@ -16,6 +16,7 @@ use super::classes::{ClassList, Classes, UnknownLabels};
 use super::constants::Bounds;
 use super::csv::Columns;
 use super::dataset::TaskKind;
+use super::digits;
 use super::missing::Missing;
 use super::moments::{PrivateScale, ScaleNoise};
 use super::partition::Dealing;
@@ -195,6 +196,7 @@ impl DataConfig {
         match &self.source {
             SourceConfig::Stored(stored) => match &stored.set {
                 StoredSet::Csv(csv) => Some(&csv.columns.label),
+                StoredSet::Digits => Some(digits::LABEL),
                 _ => None,
             },
             SourceConfig::Synthetic(_) => None,

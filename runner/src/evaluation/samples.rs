@@ -224,3 +224,33 @@ impl std::fmt::Display for Evaluation {
         write!(f, "loss {:.4}", self.loss)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smolfed_core::model::Softmax;
+
+    use super::*;
+    use crate::data::dataset::{Dataset, Targets};
+
+    #[test]
+    fn parts_of_whole_pieces_have_the_sums_of_all_samples_at_once() {
+        let rows = 3 * PIECE + 7;
+        let features: Vec<f32> = (0..2 * rows)
+            .map(|at| (at * 37 % 101) as f32 / 50.0)
+            .collect();
+        let labels: Vec<u32> = (0..rows as u32).map(|row| row * 7 % 3).collect();
+        let data = Dataset::new(features, 2, Targets::classes(&labels, 3).unwrap()).unwrap();
+        let task = Task::Softmax(Softmax::new(2, 3));
+        let parameters: Vec<f32> = (0..9).map(|at| 0.3 - at as f32 / 10.0).collect();
+        let all: Vec<u32> = (0..rows as u32).collect();
+        let view = |rows| data.shared_view(rows).unwrap();
+        let whole = evaluate(&task, ArithmeticName::F32, &parameters, view(&all), 1.0);
+        let mut tally = Tally::default();
+        for part in all.chunks(2 * PIECE) {
+            let scores = scores(&task, &parameters, view(part)).unwrap();
+            tally.add(&task, view(part), scores);
+        }
+        assert_eq!(tally.evaluation(&task, 1.0), whole.unwrap());
+        assert_eq!(Tally::default().evaluation(&task, 1.0), None);
+    }
+}

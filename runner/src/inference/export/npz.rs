@@ -122,3 +122,53 @@ impl Archive {
         Ok(self.0.write_all(&bytes)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use zip::ZipArchive;
+
+    use super::*;
+
+    #[test]
+    fn arrays_have_the_header_that_numpy_reads() {
+        let mut archive = Archive(ZipWriter::new(Cursor::new(Vec::new())));
+        archive.floats("w", &[1, 2], &[1.5, -2.0]).unwrap();
+        archive
+            .text("names", &["é".to_owned(), "ab".to_owned()])
+            .unwrap();
+        let bytes = archive.0.finish().unwrap().into_inner();
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).unwrap();
+        let mut read = |name: &str| {
+            let mut content = Vec::new();
+            archive
+                .by_name(name)
+                .unwrap()
+                .read_to_end(&mut content)
+                .unwrap();
+            let length = usize::from(u16::from_le_bytes([content[8], content[9]]));
+            assert_eq!((&content[..8], (10 + length) % 64), (MAGIC, 0));
+            let header = String::from_utf8(content[10..10 + length].to_vec()).unwrap();
+            (header, content.split_off(10 + length))
+        };
+        let (header, values) = read("w.npy");
+        assert!(
+            header.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, ), }")
+        );
+        assert!(header.ends_with(" \n"), "{header:?}");
+        assert_eq!(
+            values,
+            [1.5f32.to_le_bytes(), (-2f32).to_le_bytes()].concat()
+        );
+        let (header, text) = read("names.npy");
+        assert!(
+            header.contains("'<U2'") && header.contains("(2, )"),
+            "{header}"
+        );
+        assert_eq!(
+            text,
+            [[0xe9, 0, 0, 0], [0; 4], [97, 0, 0, 0], [98, 0, 0, 0]].concat()
+        );
+    }
+}

@@ -369,3 +369,6 @@ impl RawColumn {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
