@@ -183,7 +183,7 @@ fn evaluation_of_the_test_rows_is_that_of_the_run() {
 }
 
 #[test]
-fn images_and_leaf_files_are_taken_in_order() {
+fn images_are_taken_in_order_and_so_are_tables_without_names() {
     let place = Place::new();
     let images = |count: u8| {
         let mut bytes = vec![0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, 2, 0, 0, 0, 3];
@@ -234,7 +234,11 @@ fn images_and_leaf_files_are_taken_in_order() {
     place
         .smolfed("evaluate idx --data images")
         .refused(2, &["--labels"]);
+}
 
+#[test]
+fn leaf_files_are_taken_in_order() {
+    let place = Place::new();
     let samples = |count: usize, first: usize| {
         let rows = (first..first + count).map(|i| format!("[{}, {}]", i % 5, i % 3));
         let labels: Vec<String> = (first..first + count)
@@ -385,22 +389,33 @@ fn rows_that_do_not_fit_are_refused_in_a_sentence() {
     place
         .smolfed("predict run --data rows.csv --device 1")
         .refused(2, &["no personal models"]);
+}
 
-    // No fill-in is known: neither a constant nor a mean.
-    let complete = table(1, false).replace(",,7", ",1,7");
+#[test]
+fn a_gap_that_nothing_stands_for_is_refused() {
+    let place = Place::new();
     let scaled = "scale = { mean = 0, std = 1 }";
     run(&place, "other", &format!("{KINDS}{scaled}"), "");
-    place.write("train.csv", complete);
+    place.write("train.csv", table(1, false).replace(",,7", ",1,7"));
+    // Neither a constant nor a mean is known.
     let call = "run experiment.toml --out complete --set data.test_path=train.csv";
     place.smolfed(call).success();
-    let gap = format!("{good}1,2,,4,5\n");
-    refused(
-        &gap,
-        "predict complete",
-        &["line 2", "`gap`", "data.missing"],
-    );
+    let call = "predict complete --data test.csv";
+    place
+        .smolfed(call)
+        .refused(2, &["line 5", "`gap`", "data.missing"]);
+    place.smolfed("predict other --data test.csv").success();
+}
 
-    // Runs of earlier versions, and damaged files.
+#[test]
+fn files_of_other_versions_and_damaged_ones_are_refused() {
+    let place = Place::new();
+    run(
+        &place,
+        "run",
+        &format!("{KINDS}scale = \"none\"\nmissing = 0"),
+        "",
+    );
     let path = place.path("run/preprocessing.json");
     let text = std::fs::read_to_string(&path).unwrap();
     let with = |text: String, words: &[&str]| {

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`preprocessing`] | `preprocessing.json`: what a model needs of a new row, beside its parameters |
+//! | [`preprocessing`] | `preprocessing.json`: what a model needs of a row, beside its parameters |
 //! | [`model`] | the trained model of a run, or of one of its devices |
 //! | [`input`] | new rows, from tables, IDX and LEAF files |
 //! | [`prediction`] | from rows to classes, values and representations |

@@ -37,8 +37,8 @@ use crate::task::Task;
 /// separation are those that the experiment's ε counts on.
 /// Writes keys.toml, and for each device device-K.bin and a new device-K.ledger, for a device that
 /// is a process or has no random number generator; and preprocessing.json, by which a device
-/// prepares its own samples as the experiment does. Only their owner can read the files, and nothing
-/// is overwritten. Copy the files of each device to it once, then delete them here.
+/// prepares its own samples as the experiment does. Only their owner can read the files, and
+/// nothing is overwritten. Copy the files of each device to it once, then delete them here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet

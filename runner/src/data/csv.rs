@@ -97,7 +97,7 @@ pub fn parse(bytes: &[u8], columns: &Columns) -> Result<Table, CsvError> {
         },
         devices: roles.device.map(|_| Vocabulary::default()),
     };
-    while let Some(row) = lines.next()? {
+    while let Some(row) = lines.next_row()? {
         table.push(&row, &roles)?;
     }
     Ok(table)
@@ -244,7 +244,7 @@ impl<R: Read> Lines<R> {
     /// Of a file without a header line, whose columns are then called 1, 2, 3 and so on.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next_row`].
     pub fn without_header(reader: R) -> Result<Self, CsvError> {
         let mut builder = ReaderBuilder::new();
         let mut reader = builder
@@ -271,7 +271,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// [`CsvError`] with the line, if it is ragged or no text.
-    pub fn next(&mut self) -> Result<Option<Row<'_>>, CsvError> {
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, CsvError> {
         let is_any = match std::mem::take(&mut self.is_ahead) {
             true => true,
             false => {

@@ -4,6 +4,7 @@
 //! are held in memory; their features have no names, and are taken in order.
 
 mod array;
+mod rows;
 mod table;
 
 use std::fs::File;
@@ -18,20 +19,7 @@ use crate::data::error::DataError;
 use array::Array;
 use table::Table;
 
-/// What is known of a file beside its name.
-#[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
-    /// Whether rows have targets, which are needed.
-    pub has_targets: bool,
-    /// The column of the targets in a table; by default that of training.
-    pub label: Option<&'a str>,
-    /// The file with the labels of an IDX file.
-    pub labels: Option<&'a Path>,
-    /// The column that names the rows of a table.
-    pub id: Option<&'a str>,
-    /// Whether a table has a header line.
-    pub has_header: bool,
-}
+pub use rows::Options;
 
 /// Rows of a file.
 pub struct Input<'a> {
@@ -41,7 +29,7 @@ pub struct Input<'a> {
 }
 
 enum Kind<'a> {
-    Table(Table<'a>),
+    Table(Box<Table<'a>>),
     Array(Array),
 }
 
@@ -61,15 +49,6 @@ impl Part {
         // Features of a part are numbers.
         shared.unwrap_or_else(|| DatasetView::empty(self.data.feature_count()))
     }
-}
-
-/// Rows as they are read, before they are a part.
-#[derive(Default)]
-struct Rows {
-    ids: Vec<String>,
-    features: Vec<f32>,
-    /// In the model's unit; classes by their numbers.
-    targets: Vec<f32>,
 }
 
 impl<'a> Input<'a> {
@@ -101,7 +80,12 @@ impl<'a> Input<'a> {
                 let bytes = all(stream).map_err(read)?;
                 Kind::Array(Array::of_leaf(&bytes, &origin, options)?)
             }
-            _ => Kind::Table(Table::new(stream, &origin, preprocessing, options)?),
+            _ => Kind::Table(Box::new(Table::new(
+                stream,
+                &origin,
+                preprocessing,
+                options,
+            )?)),
         };
         if let Kind::Array(array) = &kind {
             let (expected, found) = (preprocessing.columns.len(), array.width());
@@ -169,41 +153,4 @@ fn all(stream: impl Read) -> std::io::Result<Vec<u8>> {
         .take(archive::MAX_UNPACKED_BYTES)
         .read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// What the model reads of a value; `place` names it in errors.
-fn prepare(
-    preprocessing: &Preprocessing,
-    at: usize,
-    value: Option<f32>,
-    (origin, place): (&str, impl Fn() -> String),
-) -> Result<f32, InferenceError> {
-    let origin = || origin.to_owned();
-    match preprocessing.columns[at].map.apply(value) {
-        Some(feature) if feature.is_finite() => Ok(feature),
-        Some(_) => Err(InferenceError::TooLarge {
-            origin: origin(),
-            place: place(),
-        }),
-        None => Err(InferenceError::NoFill {
-            origin: origin(),
-            place: place(),
-        }),
-    }
-}
-
-/// A label that is no class of the model.
-fn unknown(
-    preprocessing: &Preprocessing,
-    origin: &str,
-    place: String,
-    label: &str,
-) -> InferenceError {
-    let classes = preprocessing.labels().iter().map(String::as_str);
-    InferenceError::Label {
-        origin: origin.to_owned(),
-        place,
-        label: label.chars().take(40).collect(),
-        classes: crate::data::csv::listed(classes),
-    }
 }

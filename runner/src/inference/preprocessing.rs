@@ -5,8 +5,8 @@
 //!
 //! **What the file says of the devices' rows.** Nothing that the run's privacy statement does not
 //! name. Names and order of the columns, the shape, the target's name and the model are those of
-//! the configuration and of the file's header, as in `model.safetensors`. For the rest, [`Disclosure`]
-//! says of each constant where it comes from:
+//! the configuration and of the file's header, as in `model.safetensors`. For the rest,
+//! [`Disclosure`] says of each constant where it comes from:
 //!
 //! * *declared*: in the configuration, or by the format of the data;
 //! * *released*: made of moments that devices released under noise, which ε includes;
@@ -33,8 +33,7 @@ use crate::run::error::{RunDirError, damaged, io};
 use crate::task::Task;
 
 /// What a model needs of a new row.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "raw::RawPreprocessing", into = "raw::RawPreprocessing")]
+#[derive(Clone, Debug)]
 pub struct Preprocessing {
     /// The model.
     pub task: Task,

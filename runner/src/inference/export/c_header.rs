@@ -162,8 +162,8 @@ impl Header {
         };
         let _ = write!(
             self.text,
-            "\n/* {about}\n   `features` are SMOLFED_FEATURES numbers as in the data; NaN is a missing \
-             value. */\nstatic inline {signature}\n{{\n{own}{body}{conclusion}}}\n"
+            "\n/* {about}\n   `features` are SMOLFED_FEATURES numbers as in the data; NaN is a \
+             missing value. */\nstatic inline {signature}\n{{\n{own}{body}{conclusion}}}\n"
         );
     }
 
@@ -211,7 +211,10 @@ fn first_layer(sums: &str, length: &str, layer: &Layer<'_>) -> String {
                 ActivationName::Relu => format!("{sums}[k] < 0.0f ? 0.0f : {sums}[k]"),
             };
             format!(
-                "    for (size_t k = 0; k < {length}; k++) {{\n        {sums}[k] = {value};\n    }}\n"
+                "    for (size_t k = 0; k < {length}; k++) {{
+        {sums}[k] = {value};
+    }}
+"
             )
         }
     };

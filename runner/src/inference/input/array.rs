@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Options, Rows, prepare, unknown};
+use super::rows::{Options, Rows, prepare, unknown};
 use crate::data::archive;
 use crate::data::dataset::{Features, Targets, TaskKind};
 use crate::data::error::DataError;

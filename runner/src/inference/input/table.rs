@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use csv::StringRecord;
 
-use super::{Options, Rows, prepare, unknown};
+use super::rows::{Options, Rows, prepare, unknown};
 use crate::data::csv::{CsvError, Lines, Row, listed};
 use crate::data::error::DataError;
 use crate::inference::error::InferenceError;
@@ -103,7 +103,7 @@ impl<'a> Table<'a> {
         let mut rows = Rows::default();
         let names = self.lines.header().clone();
         while rows.ids.len() < count {
-            let row = self.lines.next().map_err(DataError::of(origin))?;
+            let row = self.lines.next_row().map_err(DataError::of(origin))?;
             let Some(row) = row else { break };
             self.done += 1;
             for (feature, &at) in self.places.iter().enumerate() {

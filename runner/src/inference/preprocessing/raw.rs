@@ -1,6 +1,7 @@
 //! The text of `preprocessing.json`, checked when it is read.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Column, Disclosure, Preprocessing, Target};
 use crate::config::model::{ActivationName, ModelConfig, ModelKind};
@@ -17,7 +18,7 @@ const MAX_COLUMNS: usize = 1 << 24;
 
 /// What can be wrong with a file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(super) enum FormatError {
+enum FormatError {
     #[error("`format` is {0}, but this version of smolfed reads format 1")]
     Format(u32),
     #[error("`task` is \"{0}\", which does not go with `target`")]
@@ -34,7 +35,7 @@ pub(super) enum FormatError {
 
 /// What can be wrong with a column.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(super) enum ColumnError {
+enum ColumnError {
     #[error("a number needs `mean` and `std`")]
     NoScale,
     #[error("`min` and `max` go together")]
@@ -47,7 +48,7 @@ pub(super) enum ColumnError {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawPreprocessing {
+struct RawPreprocessing {
     format: u32,
     task: TaskName,
     model: RawModel,
@@ -135,6 +136,19 @@ enum RawFill {
     Mean,
     #[serde(untagged)]
     Value(f32),
+}
+
+impl Serialize for Preprocessing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        RawPreprocessing::from(self.clone()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Preprocessing {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = RawPreprocessing::deserialize(deserializer)?;
+        raw.try_into().map_err(D::Error::custom)
+    }
 }
 
 impl From<Preprocessing> for RawPreprocessing {

@@ -5,7 +5,8 @@ use super::*;
 const FILE: &str = r#"{
   "format": 1,
   "task": "classification",
-  "model": { "kind": "softmax", "outputs": 2, "hidden": 3, "activation": "relu", "personal": "rest" },
+  "model": { "kind": "softmax", "outputs": 2, "hidden": 3, "activation": "relu",
+    "personal": "rest" },
   "target": { "column": "y", "classes": ["no", "yes"] },
   "shape": [2, 3],
   "columns": [
