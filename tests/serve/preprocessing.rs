@@ -94,12 +94,9 @@ fn samples_that_do_not_fit_are_refused() {
             .smolfed(&format!("{device} {options}"))
             .refused(2, words);
     };
-    refused(
-        "--preprocessing fleet/preprocessing.json",
-        &["pixels.csv", "--label"],
-    );
-    let named = "--preprocessing fleet/preprocessing.json --label digit";
-    refused(named, &["`p0`", "and 52 more", "`a`"]);
+    let prepared = "--preprocessing fleet/preprocessing.json";
+    refused(prepared, &["pixels.csv", "`p0`", "and 52 more", "`a`"]);
+    refused(&format!("{prepared} --label c"), &["`c`", "--label"]);
     refused("--model softmax:2x10", &["`--data pixels.csv`", "--label"]);
     refused("--preprocessing none.json --label digit", &["none.json"]);
 }
