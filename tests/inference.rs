@@ -468,6 +468,7 @@ fn personal_models_are_those_of_their_devices() {
         let path = place.path(method).join("personal.json");
         let figures: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         for device in [0, 7] {
+            assert_eq!(figures["devices"][device]["number"], device);
             let own = rows_of(
                 &place,
                 figures["devices"][device]["device"].as_str().unwrap(),

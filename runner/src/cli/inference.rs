@@ -15,7 +15,7 @@ pub(super) struct ModelArgs {
     /// The run directory.
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Use the personal model of this device, by its number from 0; personal.json lists them.
+    /// Use the personal model of this device, by its number from 0 (`number` in personal.json).
     #[arg(long, value_name = "K")]
     device: Option<u32>,
 }
