@@ -417,12 +417,12 @@ impl Run<'_> {
             // Its outputs are no classes.
             layout.names.classes.clear();
         }
+        if method.shared_count() > 0 {
+            dir.write_model(method.task(), &layout, training.global())?;
+        }
         // What was released is charged before anything that follows from it is written.
         if training.round() > 0 || federation.released_moments().is_empty() {
             dir.write_preprocessing(&Preprocessing::new(experiment, federation))?;
-        }
-        if method.shared_count() > 0 {
-            dir.write_model(method.task(), &layout, training.global())?;
         }
         if let Some(devices) = training.devices() {
             dir.write_device_figures(devices)?;

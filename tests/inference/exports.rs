@@ -221,15 +221,17 @@ fn python() -> Option<OsString> {
 #[test]
 fn exports_agree_with_predictions() {
     let place = exported();
+    let mut shared = None;
     if has_compiler() {
         for (name, ..) in models() {
             agree(&place, name);
         }
+        shared = Some(shared_layer(&place));
     }
     let Some(python) = python() else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let script = folder.join("inference/exports.py");
-    let names = models().into_iter().map(|(name, ..)| name);
+    let names = models().into_iter().map(|(name, ..)| name).chain(shared);
     let output = place
         .command(&python)
         .arg(script)
@@ -262,6 +264,28 @@ fn exports_agree_with_predictions() {
         );
     }
     assert_eq!(printed.lines().count(), 144);
+}
+
+/// The layer that devices share below personal heads: `smolfed predict` has nothing to compare
+/// with, so that what the header says is written in its place.
+fn shared_layer(place: &Place) -> &'static str {
+    let name = "shared-encoder";
+    for (format, ending) in [("c-header", "h"), ("onnx", "onnx"), ("npz", "npz")] {
+        let export = format!("export head --format {format} --out {name}.{ending}");
+        place.smolfed(&export).success();
+    }
+    let mut table = "row,output_0,output_1,output_2,output_3\n".to_owned();
+    for line in compiled(place, name).lines() {
+        let units = line
+            .trim()
+            .split('\t')
+            .map(|unit| unit.parse::<f64>().unwrap());
+        assert!(units.clone().all(|unit| unit.abs() <= 1.0), "{line}");
+        assert_eq!(units.count(), 4);
+        table += &format!("0,{}\n", line.trim().replace('\t', ","));
+    }
+    place.write(&format!("{name}.csv"), table);
+    name
 }
 
 /// The compiled header says of each row what `smolfed predict` does.

@@ -98,7 +98,9 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let page = read_record(&args.provision)?;
     let record = Record::read(&page).map_err(|error| refused(&args.provision, error))?;
     let preprocessing = args.preprocessing.as_deref().map(Preprocessing::read);
-    let preprocessing = preprocessing.transpose()?;
+    let preprocessing = preprocessing.transpose();
+    // Whatever is wrong with it, it was given.
+    let preprocessing = preprocessing.map_err(|error| CliError::Usage(error.to_string()))?;
     let task = match (&preprocessing, args.model) {
         (Some(preprocessing), _) => preprocessing.task,
         (None, Some(task)) => task,

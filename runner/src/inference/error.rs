@@ -140,7 +140,7 @@ pub enum InferenceError {
         /// How to give them.
         advice: &'static str,
     },
-    /// Labels for predictions are not used; options of another format.
+    /// An option of another format.
     #[error("{origin}: `{option}` is for {meant}")]
     Option {
         /// The file.

@@ -75,39 +75,26 @@ impl TrainedModel {
             return Err(InferenceError::NoPreprocessing { path });
         }
         let preprocessing = Preprocessing::read(&file)?;
+        let not_shared = |reason| InferenceError::NotShared {
+            path: path.display().to_string(),
+            reason,
+        };
         let shared = dir.shared_parameters()?;
-        let mut parameters = match (device, shared) {
-            (Some(device), shared) => {
-                personal(&dir, &preprocessing, &shared.unwrap_or_default(), device)?
-            }
-            (None, Some(shared)) => shared,
-            (None, None) => {
-                return Err(InferenceError::NotShared {
-                    path: path.display().to_string(),
-                    reason: "each device trains a model by itself",
-                });
-            }
+        let parameters = match device {
+            Some(device) => personal(&dir, &preprocessing, &shared.unwrap_or_default(), device)?,
+            None => shared.ok_or_else(|| not_shared("each device trains a model by itself"))?,
         };
-        let task = &preprocessing.task;
-        let (tensors, count) = (task.tensors(), task.parameter_count());
-        if matches!(preprocessing.target, Target::Representation)
-            && task.hidden_count().is_none()
-            && Some(&parameters.len()) == tensors.as_slice().first()
-        {
-            // A linear encoder has no biases.
-            parameters.resize(count, 0.0);
-        }
         let model = Self {
+            parameters: with_biases(parameters, &preprocessing),
             preprocessing,
-            parameters,
         };
+        let count = model.task().parameter_count();
         let is_head_personal = model.preprocessing.personal == Some(PersonalState::Rest);
         match model.parameters.len() {
             found if found == count || model.is_hidden_layer() => Ok(model),
-            found if found < count && is_head_personal => Err(InferenceError::NotShared {
-                path: path.display().to_string(),
-                reason: "a part of the parameters stays on each device",
-            }),
+            found if found < count && is_head_personal => {
+                Err(not_shared("a part of the parameters stays on each device"))
+            }
             found => {
                 let reason = format!("it has {found} parameters, where the model has {count}");
                 Err(damaged(&dir.path().join("model.safetensors"), reason).into())
@@ -182,6 +169,17 @@ impl TrainedModel {
             Target::Classes { labels, .. } => Outputs::Logits(labels),
         }
     }
+}
+
+/// The parameters of an encoder that is a linear map with the biases of its layout, which are 0;
+/// those of any other model as they are.
+fn with_biases(mut parameters: Vec<f32>, preprocessing: &Preprocessing) -> Vec<f32> {
+    let (task, target) = (&preprocessing.task, &preprocessing.target);
+    let is_linear = *target == Target::Representation && task.hidden_count().is_none();
+    if is_linear && task.tensors().as_slice().first() == Some(&parameters.len()) {
+        parameters.resize(task.parameter_count(), 0.0);
+    }
+    parameters
 }
 
 /// The parameters of a device's own model.
