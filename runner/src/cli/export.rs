@@ -49,6 +49,12 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             "the format is binary: give `--out FILE`, or send standard output to a file".to_owned(),
         ));
     }
+    if let Some(device) = args.model.device() {
+        eprintln!(
+            "warning: no epsilon covers the personal model of device {device}: it belongs on that \
+             device alone"
+        );
+    }
     let bytes = match args.format {
         Format::CHeader => c_header::encode(&model).into_bytes(),
         Format::Onnx => onnx::encode(&model),

@@ -39,6 +39,11 @@ impl ModelArgs {
     pub(super) fn open(&self) -> Result<TrainedModel, InferenceError> {
         TrainedModel::open(&self.run, self.device)
     }
+
+    /// The device whose personal model is asked for.
+    pub(super) const fn device(&self) -> Option<u32> {
+        self.device
+    }
 }
 
 impl RowArgs {

@@ -1,6 +1,7 @@
 //! A trained model: the parameters of a run, or of one of its devices, with what they need of a new
 //! row.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::config::model::{ActivationName, ModelKind};
@@ -15,7 +16,7 @@ use super::error::InferenceError;
 use super::preprocessing::{Preprocessing, Target};
 
 /// A trained model.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TrainedModel {
     /// What it needs of a row.
     pub preprocessing: Preprocessing,
@@ -25,7 +26,7 @@ pub struct TrainedModel {
 }
 
 /// A layer: `activation(Wx + b)`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Layer<'a> {
     /// Rows of W, one an output, as a flat slice.
     pub weights: &'a [f32],
@@ -60,6 +61,13 @@ pub enum Outputs<'a> {
     Logits(&'a [String]),
     /// A representation.
     Representation,
+}
+
+/// Shape only: a personal model never reaches a log.
+impl fmt::Debug for TrainedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TrainedModel({} parameters)", self.parameters.len())
+    }
 }
 
 impl TrainedModel {

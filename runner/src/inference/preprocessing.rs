@@ -1,6 +1,6 @@
 //! `preprocessing.json`: what a model needs of a new row, beside its parameters.
 //!
-//! The format is documented in `docs/inference.md`; [`raw`] is its text. Every constant is the one
+//! The format is documented in `docs/inference.md`; `raw` has its text. Every constant is the one
 //! that training used, so that a row gives the same features, bit for bit.
 //!
 //! **What the file says of the devices' rows.** Nothing that the run's privacy statement does not
@@ -222,7 +222,7 @@ impl Disclosure {
         let notes = reads.iter().map(|read| read.note());
         Self {
             scale,
-            // Values measured on rows are named before means of the scale.
+            // Of several, the least public.
             missing: fills.map(basis_of_fill).max_by_key(|basis| *basis as u8),
             classes: matches!(target, Target::Classes { .. }).then(|| of(Read::Classes)),
             target_scale: matches!(target, Target::Value { .. }).then(|| of(Read::TargetScale)),
