@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{CLASSES, KINDS, PAIRS, VALUES, rows, run};
-use crate::program::Place;
+use crate::program::{Outcome, Place};
 
 /// Models of all kinds: name, `[data]`, settings, and what the exported part is called.
 fn models() -> Vec<(&'static str, String, &'static str, &'static str)> {
@@ -241,29 +241,37 @@ fn exports_agree_with_predictions() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
 
-    // The example of the documentation, as it is.
-    let page = std::fs::read_to_string(folder.join("../docs/inference.md")).unwrap();
-    let (_, example) = page.split_once("```python\n").unwrap();
-    let (example, _) = example.split_once("```").unwrap();
-    std::fs::copy(place.path("softmax.npz"), place.path("model.npz")).unwrap();
-    std::fs::copy(place.path("test.csv"), place.path("new.csv")).unwrap();
-    let output = place
-        .command(&python)
-        .args(["-c", example])
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let predictions = std::fs::read_to_string(place.path("softmax.csv")).unwrap();
-    for (found, line) in printed.lines().zip(predictions.lines().skip(1)) {
-        assert!(CLASSES.contains(&found), "{found}");
-        assert!(
-            line.replace("\"\"", "\"").contains(found),
-            "{found}: {line}"
-        );
+    run_examples(&place, &python, folder);
+}
+
+/// The examples of the documentation, as they are.
+fn run_examples(place: &Place, python: &OsString, folder: &Path) {
+    for (from, to) in [
+        ("softmax.npz", "model.npz"),
+        ("softmax.onnx", "model.onnx"),
+        ("test.csv", "new.csv"),
+    ] {
+        std::fs::copy(place.path(from), place.path(to)).unwrap();
     }
-    assert_eq!(printed.lines().count(), 144);
+    let page = std::fs::read_to_string(folder.join("../docs/inference.md")).unwrap();
+    let examples = page.split("```python\n").skip(1);
+    let examples: Vec<&str> = examples
+        .filter_map(|text| text.split("```").next())
+        .collect();
+    assert_eq!(examples.len(), 2);
+    let predictions = std::fs::read_to_string(place.path("softmax.csv")).unwrap();
+    for example in examples {
+        let output = place.command(python).args(["-c", example]).output();
+        let printed = Outcome::of(output.unwrap(), example).success().stdout;
+        for (found, line) in printed.lines().zip(predictions.lines().skip(1)) {
+            assert!(CLASSES.contains(&found), "{found}");
+            assert!(
+                line.replace("\"\"", "\"").contains(found),
+                "{found}: {line}"
+            );
+        }
+        assert_eq!(printed.lines().count(), 144);
+    }
 }
 
 /// The layer that devices share below personal heads: `smolfed predict` has nothing to compare

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::CliError;
 use super::inference::{ModelArgs, RowArgs, write_to};
@@ -137,21 +138,38 @@ fn write_json(rows: Rows<'_>, out: &mut dyn Write) -> Result<(), CliError> {
     write!(out, "\"rows\": [")?;
     let mut separator = "\n";
     rows.predict(|id, prediction| {
-        let row = match prediction {
-            Prediction::Value(value) => json!({"row": id, "prediction": value}),
-            Prediction::Representation(values) => json!({"row": id, "outputs": values}),
+        let mut row = JsonRow {
+            row: id,
+            ..JsonRow::default()
+        };
+        match prediction {
+            Prediction::Value(value) => row.prediction = Some(json!(value)),
+            Prediction::Representation(outputs) => row.outputs = outputs,
             Prediction::Class {
                 class,
                 probabilities,
-            } => json!({
-                "row": id, "prediction": labels[class], "probabilities": probabilities,
-            }),
-        };
-        write!(out, "{separator}{row}")?;
+            } => {
+                row.prediction = Some(json!(labels[class]));
+                row.probabilities = probabilities;
+            }
+        }
+        write!(out, "{separator}")?;
         separator = ",\n";
-        Ok(())
+        Ok(serde_json::to_writer(&mut *out, &row)?)
     })?;
     Ok(writeln!(out, "\n]}}")?)
+}
+
+/// A row of the document.
+#[derive(Default, Serialize)]
+struct JsonRow<'a> {
+    row: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prediction: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    probabilities: Vec<f32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outputs: Vec<f32>,
 }
 
 /// The error of the output, which tells a reader that has gone from a full disk.
