@@ -14,6 +14,7 @@
 //! | encoders without labels | [`contrast`] |
 //! | correlated noise | [`correlated`] |
 //! | personal models | [`personal`] |
+//! | predictions for new rows, and exported models | [`inference`] |
 //! | which method runs over which source | [`combinations`] |
 //! | `account` and `plan` | [`accounting`] |
 //! | `audit` | [`audit`] |
@@ -41,6 +42,7 @@ mod fast;
 mod firmware;
 mod full_disk;
 mod fuzzed_inputs;
+mod inference;
 mod ledger;
 mod memory;
 mod mnist;

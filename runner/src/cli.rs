@@ -6,7 +6,11 @@ mod data;
 mod demo;
 mod device;
 mod error;
+mod evaluate;
+mod export;
+mod inference;
 mod man;
+mod predict;
 mod privacy;
 mod provision;
 mod report;
@@ -47,6 +51,9 @@ enum Command {
     Device(device::Args),
     Data(data::Args),
     Report(report::Args),
+    Predict(predict::Args),
+    Evaluate(evaluate::Args),
+    Export(export::Args),
     Sweep(sweep::Args),
     Plan(privacy::PlanArgs),
     Account(privacy::AccountArgs),
@@ -84,6 +91,9 @@ impl Cli {
             Some(Command::Device(args)) => device::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
+            Some(Command::Predict(args)) => predict::run(&args),
+            Some(Command::Evaluate(args)) => evaluate::run(&args),
+            Some(Command::Export(args)) => export::run(&args),
             Some(Command::Sweep(args)) => sweep::run(&args),
             Some(Command::Plan(args)) => privacy::plan(&args, &mut std::io::stdout().lock()),
             Some(Command::Audit(args)) => audit::run(&args, &mut std::io::stdout()),

@@ -10,6 +10,7 @@
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
 //! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`moments`] |
+//! | what became of a row, to be done to others | [`preparation`] |
 //! | classes that are known beforehand | [`classes`] |
 //! | what was read from private rows | [`reads`] |
 //! | rows to devices | [`partition`] |
@@ -49,6 +50,7 @@ pub mod missing;
 mod mnist;
 pub mod moments;
 pub mod partition;
+pub mod preparation;
 pub mod reads;
 #[cfg(test)]
 mod real_data;

@@ -36,6 +36,7 @@
 //! | [`audit`] | attacks on the real round |
 //! | [`fleet`], [`device`] | the coordinator of real devices, and a device as a process |
 //! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
+//! | [`inference`] | models in use: predictions, and exports to other programs |
 //! | [`evaluation`], [`representation`] | how good models and encoders are |
 //! | [`report`], [`sweep`] | the page about a run, and many runs |
 //! | [`task`] | the model that is trained |
@@ -54,6 +55,7 @@ pub mod entropy;
 pub mod evaluation;
 pub mod experiment;
 pub mod fleet;
+pub mod inference;
 pub mod method;
 pub mod number;
 pub mod privacy;

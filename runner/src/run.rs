@@ -28,6 +28,7 @@ use crate::config::{Config, ExperimentError};
 use crate::data::{DataError, DataFolders, Federation};
 use crate::evaluation::devices::DeviceReport;
 use crate::experiment::Experiment;
+use crate::inference::preprocessing::Preprocessing;
 use crate::method::contract::{EvaluationError, Learner, Store};
 use crate::method::state::StateError;
 use crate::privacy::ledger::{Ledger, LedgerError, earlier, events, has_its_own_seed, uncovered};
@@ -418,6 +419,10 @@ impl Run<'_> {
         }
         if method.shared_count() > 0 {
             dir.write_model(method.task(), &layout, training.global())?;
+        }
+        // What was released is charged before anything that follows from it is written.
+        if training.round() > 0 || federation.released_moments().is_empty() {
+            dir.write_preprocessing(&Preprocessing::new(experiment, federation))?;
         }
         if let Some(devices) = training.devices() {
             dir.write_device_figures(devices)?;

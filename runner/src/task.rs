@@ -246,6 +246,18 @@ impl Task {
         }
     }
 
+    /// What hidden units do to their sums, if there is a hidden layer.
+    #[must_use]
+    pub const fn activation(&self) -> Option<ActivationName> {
+        match self {
+            Self::Encoder(model) => Some(match model.activation() {
+                Activation::Tanh => ActivationName::Tanh,
+                Activation::Relu => ActivationName::Relu,
+            }),
+            _ => None,
+        }
+    }
+
     /// Features of a sample.
     #[must_use]
     pub fn feature_count(&self) -> usize {

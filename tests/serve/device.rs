@@ -22,9 +22,14 @@ impl Device {
     }
 
     pub(super) fn start_at(place: &Place, number: u32, address: &str) -> Self {
+        Self::start_with(place, number, &format!("--model softmax:64x10 {address}"))
+    }
+
+    /// Starts a device with more options.
+    pub(super) fn start_with(place: &Place, number: u32, options: &str) -> Self {
         let arguments = format!(
-            "device --model softmax:64x10 --provision fleet/device-{number}.bin \
-             --ledger fleet/device-{number}.ledger {address}"
+            "device --provision fleet/device-{number}.bin \
+             --ledger fleet/device-{number}.ledger {options}"
         );
         let mut command = place.command(program());
         let child = command

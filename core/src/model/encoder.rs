@@ -75,6 +75,11 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
         }
     }
 
+    /// What hidden units do to their sums.
+    pub const fn activation(&self) -> Activation {
+        self.activation
+    }
+
     /// Hidden units.
     pub fn hidden_count(&self) -> usize {
         self.hidden.get()

@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use super::CliError;
 use super::session::stop_on_ctrl_c;
 use crate::data::csv::{self, Columns};
-use crate::data::dataset::{self, Dataset};
+use crate::data::dataset::{Targets, TaskKind};
 use crate::device::client::{Event, exchange};
 use crate::device::flash::FileFlash;
 use crate::device::memory::SessionMemory;
@@ -27,6 +27,8 @@ use crate::durable::is_private;
 use crate::entropy::secret;
 use crate::fleet::backoff::BackOff;
 use crate::fleet::transport::{Address, Transport, accept};
+use crate::inference::input::{Input, Options};
+use crate::inference::preprocessing::Preprocessing;
 use crate::of_task;
 use crate::task::Task;
 
@@ -44,11 +46,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
   smolfed device --model softmax:64x10 --provision fleet/device-0.bin \\
       --ledger fleet/device-0.ledger --connect tcp:127.0.0.1:7000
   smolfed device --model linear:13 --provision device-7.bin --ledger device-7.ledger \\
-      --data measurements.csv --label power --listen unix:/run/smolfed/device-7")]
+      --data measurements.csv --label power --listen unix:/run/smolfed/device-7
+  smolfed device --preprocessing fleet/preprocessing.json --provision device-7.bin \
+      --ledger device-7.ledger --data measurements.csv --connect tcp:10.0.0.1:7000")]
 pub(super) struct Args {
     /// The model, as KIND:FEATURES or softmax:FEATURESxCLASSES; `smolfed provision` prints it.
-    #[arg(long, value_name = "MODEL")]
-    model: Task,
+    #[arg(
+        long,
+        value_name = "MODEL",
+        required_unless_present = "preprocessing",
+        conflicts_with = "preprocessing"
+    )]
+    model: Option<Task>,
+    /// The model, and what becomes of the samples before it reads them: the preprocessing.json that
+    /// `smolfed provision` and runs write. Columns of the CSV file are then found by their names,
+    /// missing values replaced, values scaled, and classes are names.
+    #[arg(long, value_name = "FILE")]
+    preprocessing: Option<PathBuf>,
     /// The device's record, written by `smolfed provision`.
     #[arg(long, value_name = "FILE")]
     provision: PathBuf,
@@ -66,11 +80,12 @@ pub(super) struct Args {
     /// Accept connections from the coordinator: tcp:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Address>,
-    /// The device's samples, a CSV file of numbers, which are not preprocessed; classes are numbers
-    /// from 0.
-    #[arg(long, value_name = "FILE", requires = "label")]
+    /// The device's samples, a CSV file. Without `--preprocessing` its columns are the features in
+    /// order, as the model reads them, and classes are numbers from 0.
+    #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// The column of the CSV file to predict.
+    /// The column of the CSV file to predict; with `--preprocessing` by default that of the
+    /// experiment.
     #[arg(long, value_name = "COLUMN", requires = "data")]
     label: Option<String>,
     /// Exit when the coordinator closes the connection.
@@ -82,25 +97,60 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let page = read_record(&args.provision)?;
     let record = Record::read(&page).map_err(|error| refused(&args.provision, error))?;
-    let data = match (&args.data, &args.label) {
-        (Some(path), Some(label)) => Some(read_csv(path, label)?),
-        _ => None,
+    let preprocessing = args.preprocessing.as_deref().map(Preprocessing::read);
+    let preprocessing = preprocessing.transpose();
+    // Whatever is wrong with it, it was given.
+    let preprocessing = preprocessing.map_err(|error| CliError::Usage(error.to_string()))?;
+    let task = match (&preprocessing, args.model) {
+        (Some(preprocessing), _) => preprocessing.task,
+        (None, Some(task)) => task,
+        (None, None) => return Err(CliError::Usage("`--model` is missing".to_owned())),
     };
-    let stop = stop_on_ctrl_c()?;
+    if task.hidden_count().is_some() {
+        return Err(CliError::Usage(
+            "`--preprocessing`: its model has a hidden layer, which real devices do not train"
+                .to_owned(),
+        ));
+    }
+    let data = match (&args.data, &preprocessing, &args.label) {
+        (None, ..) => None,
+        (Some(path), Some(preprocessing), label) => {
+            Some(Data::prepared(path, preprocessing, label.as_deref())?)
+        }
+        (Some(path), None, Some(label)) => Some(Data::as_it_is(path, label)?),
+        (Some(path), None, None) => {
+            let path = path.display();
+            return Err(CliError::Usage(format!(
+                "`--data {path}`: give `--label COLUMN`, or `--preprocessing FILE`, which knows it"
+            )));
+        }
+    };
     let device = Device {
         args,
+        task,
         record: &record,
         data: data.as_ref(),
-        stop,
+        stop: stop_on_ctrl_c()?,
     };
-    of_task!(args.model, model => device.run(model))
+    of_task!(task, model => device.run(model))
 }
 
 struct Device<'a> {
     args: &'a Args,
+    task: Task,
     record: &'a Record<'a>,
-    data: Option<&'a Dataset>,
+    data: Option<&'a Data>,
     stop: &'a AtomicBool,
+}
+
+/// Samples of a file, as the model reads them.
+struct Data {
+    /// Row after row.
+    features: Vec<f32>,
+    /// Values, or numbers of classes.
+    targets: Vec<f32>,
+    /// The column of the targets.
+    label: String,
 }
 
 impl Device<'_> {
@@ -143,38 +193,35 @@ impl Device<'_> {
             let path = self.args.provision.display();
             return Err(CliError::Usage(format!(
                 "{path} contains samples for another kind of model than `--model {}`",
-                self.args.model
+                self.task
             )));
         }
         let targets: Vec<T> = stored.targets().collect();
-        let classes = self.args.model.output_count().max(2);
+        let classes = self.task.output_count().max(2);
         let is_class = |target: &T| (target.to_word() as usize) < classes;
         if T::KIND == TargetKind::Class && !targets.iter().all(is_class) {
             let path = self.args.provision.display();
             return Err(CliError::Usage(format!(
                 "{path} contains samples of classes that `--model {}` does not have",
-                self.args.model
+                self.task
             )));
         }
         Ok((stored.features().collect(), targets))
     }
 
-    fn of_file<T: FromData>(&self, data: &Dataset) -> Result<(Vec<f32>, Vec<T>), CliError> {
-        let dataset::Targets::Values(values) = data.targets() else {
-            return Ok((Vec::new(), Vec::new()));
-        };
-        let classes = self.args.model.output_count();
+    fn of_file<T: FromData>(&self, data: &Data) -> Result<(Vec<f32>, Vec<T>), CliError> {
+        let classes = self.task.output_count();
         let target = |value: &f32| {
             T::of(*value, classes).ok_or_else(|| {
-                let label = self.args.label.as_deref().unwrap_or_default();
                 CliError::Usage(format!(
-                    "column `{label}` contains {value}: expected a class from 0 to {}",
+                    "column `{}` contains {value}: expected a class from 0 to {}",
+                    data.label,
                     classes.max(2) - 1
                 ))
             })
         };
-        let targets = values.iter().map(target).collect::<Result<_, _>>()?;
-        Ok((data.features().to_vec(), targets))
+        let targets = data.targets.iter().map(target).collect::<Result<_, _>>()?;
+        Ok((data.features.clone(), targets))
     }
 
     /// Connects and takes part in rounds; reconnects when the connection breaks.
@@ -246,6 +293,68 @@ impl Device<'_> {
     }
 }
 
+impl Data {
+    /// Numbers in the order of the columns, without any preprocessing.
+    fn as_it_is(path: &Path, label: &str) -> Result<Self, CliError> {
+        let bytes = std::fs::read(path).map_err(|error| refused(path, error))?;
+        let columns = Columns {
+            label: label.to_owned(),
+            device: None,
+            ignore: Vec::new(),
+            classes: None,
+            task: TaskKind::Regression,
+        };
+        let table = csv::parse(&bytes, &columns).map_err(|error| refused(path, error))?;
+        let data = table.into_dataset().map_err(|error| refused(path, error))?;
+        if !data.missing().is_empty() {
+            return Err(refused(
+                path,
+                "values are missing, which `--preprocessing` would replace",
+            ));
+        }
+        let Targets::Values(targets) = data.targets() else {
+            return Err(refused(path, "its targets are no numbers"));
+        };
+        Ok(Self {
+            features: data.features().to_vec(),
+            targets: targets.clone(),
+            label: label.to_owned(),
+        })
+    }
+
+    /// Rows as the experiment prepares them.
+    fn prepared(
+        path: &Path,
+        preprocessing: &Preprocessing,
+        label: Option<&str>,
+    ) -> Result<Self, CliError> {
+        let options = Options {
+            has_targets: true,
+            label,
+            labels: None,
+            id: None,
+            has_header: true,
+        };
+        let mut input = Input::open(path, preprocessing, options)?;
+        let mut data = Self {
+            features: Vec::new(),
+            targets: Vec::new(),
+            label: label
+                .or(preprocessing.target_column())
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        while let Some(part) = input.next(usize::MAX)? {
+            let samples = part.samples();
+            for row in 0..samples.len() {
+                data.features.extend(samples.features(row));
+                data.targets.push(samples.value(row));
+            }
+        }
+        Ok(data)
+    }
+}
+
 /// A target that can be read from a CSV file.
 trait FromData: Sized {
     /// The target for a number; `None` if it is not a class of the model.
@@ -294,23 +403,6 @@ fn read_record(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
     file.read_to_end(&mut page)
         .map_err(|error| refused(path, error))?;
     Ok(page)
-}
-
-fn read_csv(path: &Path, label: &str) -> Result<Dataset, CliError> {
-    let bytes = std::fs::read(path).map_err(|error| refused(path, error))?;
-    let columns = Columns {
-        label: label.to_owned(),
-        device: None,
-        ignore: Vec::new(),
-        classes: None,
-        task: dataset::TaskKind::Regression,
-    };
-    let table = csv::parse(&bytes, &columns).map_err(|error| refused(path, error))?;
-    let data = table.into_dataset().map_err(|error| refused(path, error))?;
-    if !data.missing().is_empty() {
-        return Err(refused(path, "values are missing"));
-    }
-    Ok(data)
 }
 
 fn refused(path: &Path, error: impl fmt::Display) -> CliError {

@@ -6,6 +6,7 @@ use super::data::DataCommandError;
 use crate::audit::target::TargetError;
 use crate::config::ConfigError;
 use crate::data::DataError;
+use crate::inference::error::InferenceError;
 use crate::privacy::ledger::LedgerError;
 use crate::ranks::ConnectError;
 use crate::run::RunError;
@@ -51,6 +52,9 @@ pub enum CliError {
     /// Other ranks.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// A model in use.
+    #[error(transparent)]
+    Inference(#[from] InferenceError),
     /// Bad usage that the parser of the command line cannot see.
     #[error("{0}")]
     Usage(String),
@@ -86,6 +90,7 @@ impl CliError {
             Self::Run(error) => error.is_bad_input(),
             Self::Serve(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
+            Self::Inference(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
             Self::Stopped(_) | Self::Output(_) => false,

@@ -22,6 +22,7 @@ use crate::durable::create_private;
 use crate::entropy::secret;
 use crate::experiment::Experiment;
 use crate::fleet::keys;
+use crate::inference::preprocessing::Preprocessing;
 use crate::on_samples;
 use crate::run;
 use crate::source::fleet::terms::terms;
@@ -35,8 +36,9 @@ use crate::task::Task;
 /// and, under local trust, at least its noise. With correlated noise the participations and their
 /// separation are those that the experiment's ε counts on.
 /// Writes keys.toml, and for each device device-K.bin and a new device-K.ledger, for a device that
-/// is a process or has no random number generator. Only their owner can read the files, and nothing
-/// is overwritten. Copy the files of each device to it once, then delete them here.
+/// is a process or has no random number generator; and preprocessing.json, by which a device
+/// prepares its own samples as the experiment does. Only their owner can read the files, and
+/// nothing is overwritten. Copy the files of each device to it once, then delete them here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -130,6 +132,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     }
     let text = keys::to_toml(&keys, args.seed);
     write_private(&files.keys(), text.as_bytes())?;
+    let preprocessing = Preprocessing::new(&experiment, &federation).to_json();
+    write_private(&files.preprocessing(), preprocessing.as_bytes())?;
     if let Some(seed) = args.seed {
         eprintln!(
             "the devices' random streams are derived from seed {seed}: for tests and \
@@ -151,6 +155,10 @@ impl Files<'_> {
         self.dir.join("keys.toml")
     }
 
+    fn preprocessing(&self) -> PathBuf {
+        self.dir.join(Preprocessing::FILE)
+    }
+
     fn record(&self, device: u32) -> PathBuf {
         self.dir.join(format!("device-{device}.bin"))
     }
@@ -164,7 +172,7 @@ impl Files<'_> {
         let of_devices = devices
             .clone()
             .flat_map(|device| [self.record(device), self.ledger(device)]);
-        let mut files = of_devices.chain([self.keys()]);
+        let mut files = of_devices.chain([self.keys(), self.preprocessing()]);
         match files.find(|path| path.exists()) {
             None => Ok(()),
             Some(path) => Err(CliError::Usage(format!(
@@ -294,7 +302,8 @@ fn print_commands(
         "{} devices in {folder}: keys.toml is for the coordinator, device-K.bin for device K.\n\n  \
          smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}\n  \
          smolfed device --model {task} --provision {folder}/device-{first}.bin --ledger \
-         {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000",
+         {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with samples of \
+         its own: --preprocessing {folder}/preprocessing.json --data FILE instead of --model.",
         args.devices.len(),
         args.file
             .as_ref()

@@ -4,7 +4,7 @@
 //! stops at [`MAX_UNPACKED_BYTES`].
 
 use std::borrow::Cow;
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
 use zip::ZipArchive;
@@ -55,6 +55,17 @@ pub fn unpack<'a>(
     extension: &'static str,
 ) -> Result<Vec<Cow<'a, [u8]>>, ArchiveError> {
     unpack_up_to(bytes, extension, MAX_UNPACKED_BYTES)
+}
+
+/// The content of a plain or gzipped file as a stream of any length; a zip archive stays packed.
+///
+/// # Errors
+/// What the operating system says.
+pub fn stream(mut file: Box<dyn BufRead>) -> io::Result<Box<dyn BufRead>> {
+    Ok(match file.fill_buf()?.starts_with(GZIP_MAGIC) {
+        true => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+        false => file,
+    })
 }
 
 fn unpack_up_to<'a>(

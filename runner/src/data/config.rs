@@ -16,6 +16,7 @@ use super::classes::{ClassList, Classes, UnknownLabels};
 use super::constants::Bounds;
 use super::csv::Columns;
 use super::dataset::TaskKind;
+use super::digits;
 use super::missing::Missing;
 use super::moments::{PrivateScale, ScaleNoise};
 use super::partition::Dealing;
@@ -186,6 +187,20 @@ impl TryFrom<RawData> for DataConfig {
             validation,
             test,
         })
+    }
+}
+
+impl DataConfig {
+    /// The column to predict, where it has a name.
+    pub fn target_column(&self) -> Option<&str> {
+        match &self.source {
+            SourceConfig::Stored(stored) => match &stored.set {
+                StoredSet::Csv(csv) => Some(&csv.columns.label),
+                StoredSet::Digits => Some(digits::LABEL),
+                _ => None,
+            },
+            SourceConfig::Synthetic(_) => None,
+        }
     }
 }
 

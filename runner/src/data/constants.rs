@@ -130,6 +130,11 @@ impl Affine {
         self.std
     }
 
+    /// The value in the old unit, of one in the new unit.
+    pub fn undo(self, value: f32) -> f64 {
+        f64::from(value) * self.std + self.mean
+    }
+
     /// The value in the new unit.
     pub fn apply(self, value: f32) -> f32 {
         ((f64::from(value) - self.mean) / self.std) as f32

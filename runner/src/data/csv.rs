@@ -7,8 +7,9 @@ mod columns;
 mod error;
 
 use std::collections::HashMap;
+use std::io::Read;
 
-use csv::{ErrorKind, Position, ReaderBuilder, StringRecord, Trim};
+use csv::{ErrorKind, Position, Reader, ReaderBuilder, StringRecord, Trim};
 
 use super::classes::Classes;
 use super::dataset::{Dataset, DatasetError, Groups, Names, Targets, TaskKind};
@@ -78,14 +79,13 @@ pub fn column_names(bytes: &[u8]) -> Result<Vec<String>, CsvError> {
 /// # Errors
 /// [`CsvError`] with the line and column.
 pub fn parse(bytes: &[u8], columns: &Columns) -> Result<Table, CsvError> {
-    let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(bytes);
-    let header = reader.headers().map_err(from_csv)?.clone();
-    let roles = Roles::new(&header, columns)?;
+    let mut lines = Lines::new(bytes)?;
+    let roles = Roles::new(lines.header(), columns)?;
     let mut table = Table {
         feature_names: roles
             .features
             .iter()
-            .map(|&at| header[at].to_owned())
+            .map(|&at| lines.header()[at].to_owned())
             .collect(),
         features: Vec::new(),
         missing: Vec::new(),
@@ -97,17 +97,8 @@ pub fn parse(bytes: &[u8], columns: &Columns) -> Result<Table, CsvError> {
         },
         devices: roles.device.map(|_| Vocabulary::default()),
     };
-    let mut record = StringRecord::new();
-    while reader.read_record(&mut record).map_err(from_csv)? {
-        let line = record.position().map_or(0, Position::line);
-        table.push(
-            &Row {
-                header: &header,
-                record: &record,
-                line,
-            },
-            &roles,
-        )?;
+    while let Some(row) = lines.next_row()? {
+        table.push(&row, &roles)?;
     }
     Ok(table)
 }
@@ -214,27 +205,110 @@ impl Table {
             devices.push(row.text(at, "device")?);
         }
         for &at in &roles.features {
-            if is_missing(&row.record[at]) {
+            let value = row.value(at)?;
+            if value.is_none() {
                 self.missing.push(self.features.len());
-                self.features.push(0.0);
-            } else {
-                self.features.push(row.number(at)?);
             }
+            self.features.push(value.unwrap_or(0.0));
         }
         self.row_count += 1;
         Ok(())
     }
 }
 
+/// The lines of a table one by one, for tables of any size.
+pub struct Lines<R> {
+    reader: Reader<R>,
+    header: StringRecord,
+    record: StringRecord,
+    /// Whether `record` has been read and not been returned.
+    is_ahead: bool,
+}
+
+impl<R: Read> Lines<R> {
+    /// Reads the header line.
+    ///
+    /// # Errors
+    /// [`CsvError`] if it is no text.
+    pub fn new(reader: R) -> Result<Self, CsvError> {
+        let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(reader);
+        let header = reader.headers().map_err(from_csv)?.clone();
+        Ok(Self {
+            reader,
+            header,
+            record: StringRecord::new(),
+            is_ahead: false,
+        })
+    }
+
+    /// Of a file without a header line, whose columns are then called 1, 2, 3 and so on.
+    ///
+    /// # Errors
+    /// As [`Self::next_row`].
+    pub fn without_header(reader: R) -> Result<Self, CsvError> {
+        let mut builder = ReaderBuilder::new();
+        let mut reader = builder
+            .trim(Trim::All)
+            .has_headers(false)
+            .from_reader(reader);
+        let mut record = StringRecord::new();
+        let is_ahead = reader.read_record(&mut record).map_err(from_csv)?;
+        let names = (1..=record.len()).map(|number| number.to_string());
+        Ok(Self {
+            reader,
+            header: names.collect(),
+            record,
+            is_ahead,
+        })
+    }
+
+    /// The names of the columns.
+    pub const fn header(&self) -> &StringRecord {
+        &self.header
+    }
+
+    /// The next line; `None` after the last.
+    ///
+    /// # Errors
+    /// [`CsvError`] with the line, if it is ragged or no text.
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, CsvError> {
+        let is_any = match std::mem::take(&mut self.is_ahead) {
+            true => true,
+            false => {
+                let is_any = self.reader.read_record(&mut self.record);
+                is_any.map_err(from_csv)?
+            }
+        };
+        Ok(is_any.then(|| Row {
+            header: &self.header,
+            record: &self.record,
+            line: self.record.position().map_or(0, Position::line),
+        }))
+    }
+}
+
 /// One line with what its errors need.
-struct Row<'a> {
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
     header: &'a StringRecord,
     record: &'a StringRecord,
     line: u64,
 }
 
 impl<'a> Row<'a> {
-    fn text(&self, at: usize, what: &'static str) -> Result<&'a str, CsvError> {
+    /// Its number in the file, from 1.
+    pub const fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The cell in column `at`, which is a `what`.
+    ///
+    /// # Errors
+    /// [`CsvError::Empty`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn text(&self, at: usize, what: &'static str) -> Result<&'a str, CsvError> {
         let cell = &self.record[at];
         if is_missing(cell) {
             let column = self.header[at].to_owned();
@@ -247,7 +321,28 @@ impl<'a> Row<'a> {
         Ok(cell)
     }
 
-    fn number(&self, at: usize) -> Result<f32, CsvError> {
+    /// The number in column `at`; `None` if it is missing.
+    ///
+    /// # Errors
+    /// As [`Self::number`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn value(&self, at: usize) -> Result<Option<f32>, CsvError> {
+        match is_missing(&self.record[at]) {
+            true => Ok(None),
+            false => self.number(at).map(Some),
+        }
+    }
+
+    /// The number in column `at`.
+    ///
+    /// # Errors
+    /// [`CsvError::NotNumber`] or [`CsvError::NotFinite`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn number(&self, at: usize) -> Result<f32, CsvError> {
         let text = &self.record[at];
         let (line, column) = (self.line, || self.header[at].to_owned());
         match text.parse::<f32>() {

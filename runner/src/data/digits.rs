@@ -12,6 +12,8 @@ use super::error::DataError;
 const PACKED: &[u8] = include_bytes!("../../assets/digits/optdigits_8x8.csv.gz");
 /// As errors name the set.
 pub(super) const ORIGIN: &str = "built-in digits";
+/// The column of the classes.
+pub(super) const LABEL: &str = "digit";
 const CLASSES: u16 = 10;
 const SIDE: usize = 8;
 const MAXIMUM: f32 = 16.0;
@@ -22,7 +24,7 @@ const MAXIMUM: f32 = 16.0;
 /// None as built; the type is that of every source.
 pub fn load() -> Result<Dataset, DataError> {
     let columns = Columns {
-        label: "digit".into(),
+        label: LABEL.into(),
         device: None,
         ignore: Vec::new(),
         task: TaskKind::Classification,

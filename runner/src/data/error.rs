@@ -97,7 +97,7 @@ pub enum ContentError {
 
 impl DataError {
     /// For `map_err`: the error that names the file as `origin`.
-    pub(super) fn of<E: Into<ContentError>>(origin: &str) -> impl FnOnce(E) -> Self + use<'_, E> {
+    pub(crate) fn of<E: Into<ContentError>>(origin: &str) -> impl FnOnce(E) -> Self + use<'_, E> {
         move |reason| Self::Content {
             origin: origin.to_owned(),
             reason: reason.into(),

@@ -7,14 +7,15 @@
 mod fingerprint;
 
 use super::config::{DataConfig, SourceConfig, StoredConfig};
-use super::constants::Affine;
+use super::constants::{Affine, FeatureMap};
 use super::dataset::{Dataset, DatasetView, DeviceBuffer, Names, places};
 use super::error::{ContentError, DataError};
 use super::folders::DataFolders;
 use super::held_out::HeldOut;
-use super::missing::{self, Missing};
+use super::missing::{self, Imputed, Missing};
 use super::moments::PrivateScale;
 use super::partition::{Dealing, Partition, follow};
+use super::preparation::{ColumnMap, Fill, NumberMap, Preparation};
 use super::reads::Read;
 use super::scale::{self, Scale, ScaledTargets, TargetScale};
 use super::source::{self, Loaded};
@@ -48,6 +49,8 @@ struct Stored {
     dropped: usize,
     /// A scale that waits for moments under noise.
     private: Option<PrivateScale>,
+    /// What became of the columns.
+    columns: Vec<ColumnMap>,
     /// Fingerprint from before these moments, which follow from it.
     fingerprint: Option<u64>,
     /// Means over devices of what they sent for the scale, under noise: public.
@@ -298,6 +301,18 @@ impl Federation {
         }
     }
 
+    /// What became of each row before a model reads it. With a scale that waits for moments under
+    /// noise, the map to [−1, 1].
+    pub fn preparation(&self) -> Preparation {
+        match &self.0 {
+            Kind::Stored(stored) => Preparation {
+                columns: stored.columns.clone(),
+                target: stored.targets.map,
+            },
+            Kind::Generated(generated) => Preparation::none(generated.synthetic.feature_count()),
+        }
+    }
+
     /// What was read from the devices' rows without noise, and no ε covers.
     pub fn reads(&self) -> &[Read] {
         match &self.0 {
@@ -364,6 +379,11 @@ impl Federation {
             let data = &mut stored.data;
             let maps = private.scales(data.feature_count(), means, noise_std);
             scale::apply_each(data, &maps);
+            for (column, map) in stored.columns.iter_mut().zip(maps) {
+                if let ColumnMap::Number(number) = column {
+                    number.then = Some(map);
+                }
+            }
         }
         scaled
     }
@@ -433,6 +453,7 @@ impl Stored {
             beyond: prepared.beyond,
             dropped,
             private,
+            columns: prepared.columns,
             fingerprint: None,
             released_moments: Vec::new(),
         };
@@ -467,6 +488,7 @@ impl Stored {
 /// What became of the rows before they were dealt.
 struct Prepared {
     targets: ScaledTargets,
+    columns: Vec<ColumnMap>,
     reads: Vec<Read>,
     beyond: Vec<u64>,
 }
@@ -478,20 +500,23 @@ impl Prepared {
         training: &[u32],
         stored: &StoredConfig,
     ) -> Result<Self, ContentError> {
-        let mut reads = Vec::new();
-        match (&stored.missing, &stored.scale) {
+        let imputed = match (&stored.missing, &stored.scale) {
             // Open until there are means under noise; the middle of the bounds until then.
             (Missing::Mean, Scale::Private(private)) => {
                 let maps = private.maps(data.feature_count(), data.maximum())?;
-                let middle = maps.iter().map(|map| map.affine.mean() as f32);
-                missing::fill(data, &middle.collect::<Vec<_>>());
+                missing::fill(data, |feature| Some(maps[feature].affine.mean() as f32));
+                None
             }
-            (how, _) if missing::impute(data, training, how)? => reads.push(Read::Missing),
-            _ => {}
-        }
-        let beyond = scale::scale_features(data, training, &stored.scale)?;
+            (how, _) => Some(missing::impute(data, training, how)?),
+        };
+        let scaled = scale::scale_features(data, training, &stored.scale)?;
         let targets = scale::scale_targets(data, training, &stored.target_scale)?;
+        let mut reads = Vec::new();
         let steps = [
+            (
+                Read::Missing,
+                imputed.as_ref().is_some_and(|imputed| imputed.reads_rows),
+            ),
             (Read::Scale, stored.scale.reads_rows()),
             (
                 Read::TargetScale,
@@ -502,10 +527,32 @@ impl Prepared {
         reads.extend(steps.into_iter().filter(|step| step.1).map(|step| step.0));
         Ok(Self {
             targets,
+            columns: columns(stored, imputed, scaled.maps),
             reads,
-            beyond,
+            beyond: scaled.beyond,
         })
     }
+}
+
+/// What became of each feature: its gaps were filled, then it was mapped.
+fn columns(
+    stored: &StoredConfig,
+    imputed: Option<Imputed>,
+    maps: Vec<Option<FeatureMap>>,
+) -> Vec<ColumnMap> {
+    // The mean of a feature without gaps is that of its scale, where it has one of its own.
+    let is_centred = matches!(stored.scale, Scale::StandardiseFeatures | Scale::Private(_));
+    let mean = (is_centred && stored.missing == Missing::Mean).then_some(Fill::Mean);
+    let values = imputed.map_or(vec![None; maps.len()], |imputed| imputed.values);
+    let column = |(map, value): (Option<FeatureMap>, Option<f32>)| match map {
+        None => ColumnMap::Zero,
+        Some(map) => ColumnMap::Number(NumberMap {
+            missing: value.map(Fill::Value).or(mean),
+            map,
+            then: None,
+        }),
+    };
+    maps.into_iter().zip(values).map(column).collect()
 }
 
 impl Generated {

@@ -43,8 +43,16 @@ pub enum ImputeError {
     },
 }
 
+/// What stands in the place of missing values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imputed {
+    /// Of each feature; `None` for one that has no gaps and no constant.
+    pub values: Vec<Option<f32>>,
+    /// Whether rows were read for it.
+    pub reads_rows: bool,
+}
+
 /// Fills every missing feature of `data` in place; afterwards [`Dataset::missing`] is empty.
-/// Returns whether rows were read for it.
 ///
 /// Where nothing is missing, nothing is read, and that is no secret of one device either: whatever
 /// one device holds instead, only its own rows can then have gaps, and be filled from others'.
@@ -58,51 +66,53 @@ pub fn impute(
     data: &mut Dataset,
     training: &[u32],
     missing: &Missing,
-) -> Result<bool, ImputeError> {
-    let width = data.feature_count();
+) -> Result<Imputed, ImputeError> {
     let values = match missing {
-        Missing::Constants(constants) => constants_of(constants, width)?,
-        Missing::Mean if data.missing().is_empty() => return Ok(false),
+        Missing::Constants(constants) => constants_of(constants, data.feature_count())?,
         Missing::Mean => means(data, training)?,
     };
-    fill(data, &values);
+    let reads_rows = *missing == Missing::Mean && !data.missing().is_empty();
+    fill(data, |feature| values[feature]);
     data.missing.clear();
-    Ok(*missing == Missing::Mean)
+    Ok(Imputed { values, reads_rows })
 }
 
-/// Puts a value for each feature into its gaps, which stay known as such.
-pub(super) fn fill(data: &mut Dataset, values: &[f32]) {
+/// Puts the value of each feature that has one into its gaps, which stay known as such.
+pub(super) fn fill(data: &mut Dataset, value: impl Fn(usize) -> Option<f32>) {
     let width = data.feature_count();
-    data.features
-        .fill(&data.missing, |place| values[place % width]);
+    data.features.fill(&data.missing, |place| {
+        // Every feature with gaps has a value.
+        value(place % width).unwrap_or(0.0)
+    });
 }
 
-fn constants_of(constants: &PerFeature, width: usize) -> Result<Vec<f32>, ImputeError> {
+fn constants_of(constants: &PerFeature, width: usize) -> Result<Vec<Option<f32>>, ImputeError> {
     let values = constants.expand("missing", width);
     let values = values.map_err(ImputeError::Constants)?;
     let is_wrong = |value: &&f64| !(**value as f32).is_finite();
     match values.iter().find(is_wrong) {
         Some(value) => Err(ImputeError::NotFinite { value: *value }),
-        None => Ok(values.into_iter().map(|value| value as f32).collect()),
+        None => Ok(values.into_iter().map(|value| Some(value as f32)).collect()),
     }
 }
 
-/// The means of the features that have gaps; 0 for the others.
-fn means(data: &Dataset, training: &[u32]) -> Result<Vec<f32>, ImputeError> {
+/// The means of the features that have gaps.
+fn means(data: &Dataset, training: &[u32]) -> Result<Vec<Option<f32>>, ImputeError> {
     let width = data.feature_count();
     let mut incomplete = vec![false; width];
     for &place in data.missing() {
         incomplete[place % width] = true;
     }
-    let mut means = vec![0.0; width];
-    for (feature, mean) in means.iter_mut().enumerate() {
-        if incomplete[feature] {
-            *mean = present_mean(data, training, feature).ok_or_else(|| ImputeError::NoValue {
-                feature: data.feature_name(feature),
-            })?;
-        }
-    }
-    Ok(means)
+    let mean = |feature| match present_mean(data, training, feature) {
+        Some(mean) => Ok(Some(mean)),
+        None => Err(ImputeError::NoValue {
+            feature: data.feature_name(feature),
+        }),
+    };
+    let features = incomplete.into_iter().enumerate();
+    features
+        .map(|(feature, has_gaps)| if has_gaps { mean(feature) } else { Ok(None) })
+        .collect()
 }
 
 /// Mean of a feature over the training rows that have it.
@@ -136,7 +146,9 @@ mod tests {
     #[test]
     fn gaps_become_means_of_the_training_part_only() {
         let mut data = gaps();
-        assert!(impute(&mut data, &[0, 1], &Missing::Mean).unwrap());
+        let imputed = impute(&mut data, &[0, 1], &Missing::Mean).unwrap();
+        assert_eq!(imputed.values, [Some(2.0), Some(4.0)]);
+        assert!(imputed.reads_rows);
         assert_eq!(data.features().to_vec(), [1.0, 4.0, 3.0, 4.0, 2.0, 100.0]);
         assert!(data.missing().is_empty());
     }
@@ -166,10 +178,12 @@ mod tests {
                 .missing
         };
         let mut data = gaps();
-        assert!(!impute(&mut data, &[0, 1], &constants("[7, -1.5]")).unwrap());
+        let imputed = impute(&mut data, &[0, 1], &constants("[7, -1.5]")).unwrap();
+        assert!(!imputed.reads_rows);
         assert_eq!(data.features().to_vec(), [1.0, -1.5, 3.0, 4.0, 7.0, 100.0]);
         let mut data = gaps();
-        assert!(!impute(&mut data, &[0, 1], &constants("0")).unwrap());
+        let imputed = impute(&mut data, &[0, 1], &constants("0")).unwrap();
+        assert!(!imputed.reads_rows);
         assert_eq!(data.features().to_vec(), [1.0, 0.0, 3.0, 4.0, 0.0, 100.0]);
         for (text, words) in [("[1, 2, 3]", "lists 3 numbers"), ("nan", "must be finite")] {
             let error = impute(&mut gaps(), &[0], &constants(text)).unwrap_err();
@@ -181,7 +195,8 @@ mod tests {
     #[test]
     fn complete_data_keep_their_bits() {
         let mut data = Dataset::new(vec![1.0], 1, Targets::Values(vec![0.0])).unwrap();
-        assert!(!impute(&mut data, &[], &Missing::Mean).unwrap());
+        let imputed = impute(&mut data, &[], &Missing::Mean).unwrap();
+        assert_eq!((imputed.values, imputed.reads_rows), (vec![None], false));
         assert_eq!(data.features().to_vec(), [1.0]);
     }
 }

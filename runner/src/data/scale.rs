@@ -55,6 +55,15 @@ fn of_key(key: &'static str) -> impl Fn(ConstantError) -> ScaleError {
     move |reason| ScaleError::Constants { key, reason }
 }
 
+/// Features as they were scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScaledFeatures {
+    /// The map of each feature; `None` for one that became 0 everywhere.
+    pub maps: Vec<Option<FeatureMap>>,
+    /// Values of each feature that were clipped to bounds; empty where there are no bounds.
+    pub beyond: Vec<u64>,
+}
+
 /// Scales the features of all rows in place, with means and deviations over `training`, and counts
 /// the values of each feature that were clipped to bounds, if there are bounds. With
 /// [`Scale::Private`], the bounds become −1 and 1, which is what moments are released of.
@@ -68,32 +77,30 @@ pub fn scale_features(
     data: &mut Dataset,
     training: &[u32],
     scale: &Scale,
-) -> Result<Vec<u64>, ScaleError> {
+) -> Result<ScaledFeatures, ScaleError> {
     let maximum = data.maximum();
     let width = data.feature_count();
-    let beyond = match scale {
-        Scale::None => Vec::new(),
+    let scaled = match scale {
+        Scale::None => ScaledFeatures::of(vec![Some(Affine::IDENTITY); width]),
         Scale::Unit => {
             let maximum = f64::from(maximum.ok_or(ScaleError::NoMaximum)?);
             let affine = Affine::new(0.0, maximum).map_err(of_key("maximum"))?;
             let bounds = Some([-maximum, maximum]);
-            apply(data, &vec![FeatureMap { bounds, affine }; width])
+            apply(data, vec![FeatureMap { bounds, affine }; width])
         }
         Scale::Constants(constants) => {
             let unit = maximum.map_or(1.0, f64::from);
             let maps = constants.maps(width, unit).map_err(of_key("scale"))?;
-            apply(data, &maps)
+            apply(data, maps)
         }
-        Scale::Private(private) => apply(data, &private.maps(width, maximum)?),
+        Scale::Private(private) => apply(data, private.maps(width, maximum)?),
         Scale::StandardiseSet => {
             let map = moments(training.iter().flat_map(|&row| data.row(row as usize)));
-            data.features.map(&vec![map; width], apply_or_zero);
-            Vec::new()
+            standardise(data, vec![map; width])
         }
         Scale::StandardiseFeatures => {
             let maps = feature_moments(data, training);
-            data.features.map(&maps, apply_or_zero);
-            Vec::new()
+            standardise(data, maps)
         }
     };
     match data.features.first_not_finite() {
@@ -101,20 +108,43 @@ pub fn scale_features(
             row: place / width,
             feature: place % width,
         }),
-        None => Ok(beyond),
+        None => Ok(scaled),
     }
 }
 
-/// Clips and maps all rows; returns how many values of each feature were clipped. What is missing
-/// is left open and not counted.
-fn apply(data: &mut Dataset, maps: &[FeatureMap]) -> Vec<u64> {
+impl ScaledFeatures {
+    /// Of features without bounds.
+    fn of(maps: Vec<Option<Affine>>) -> Self {
+        let map = |affine| FeatureMap {
+            bounds: None,
+            affine,
+        };
+        Self {
+            maps: maps.into_iter().map(|affine| affine.map(map)).collect(),
+            beyond: Vec::new(),
+        }
+    }
+}
+
+/// Clips and maps all rows. What is missing is left open and not counted.
+fn apply(data: &mut Dataset, maps: Vec<FeatureMap>) -> ScaledFeatures {
     let has_bounds = maps.iter().any(|map| map.bounds.is_some());
     let beyond = match has_bounds {
-        true => data.features.count(maps, |map, value| map.clip(value).1),
+        true => data.features.count(&maps, |map, value| map.clip(value).1),
         false => Vec::new(),
     };
-    data.features.map(maps, |map, value| map.apply(value).0);
-    beyond
+    data.features.map(&maps, |map, value| map.apply(value).0);
+    ScaledFeatures {
+        maps: maps.into_iter().map(Some).collect(),
+        beyond,
+    }
+}
+
+/// Maps all rows; a feature without a map becomes 0.
+fn standardise(data: &mut Dataset, maps: Vec<Option<Affine>>) -> ScaledFeatures {
+    data.features
+        .map(&maps, |map, value| map.map_or(0.0, |map| map.apply(value)));
+    ScaledFeatures::of(maps)
 }
 
 /// Maps each feature of all rows, and puts 0, the mean, in the place of what is missing.
@@ -223,10 +253,6 @@ fn feature_moments(data: &Dataset, training: &[u32]) -> Vec<Option<Affine>> {
         .collect()
 }
 
-fn apply_or_zero(map: &Option<Affine>, value: f32) -> f32 {
-    map.map_or(0.0, |map| map.apply(value))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::{collection::vec, prelude::*};
@@ -305,7 +331,7 @@ mod tests {
     #[test]
     fn what_is_beyond_constant_bounds_is_clipped_and_counted() {
         let mut set = data(&[-20.0, 1.0, 4.0, 16.0, 17.0, 3.0], 2).with_maximum(Some(16.0));
-        let beyond = scale_features(&mut set, &[], &Scale::Unit).unwrap();
+        let beyond = scale_features(&mut set, &[], &Scale::Unit).unwrap().beyond;
         assert_eq!(beyond, [2, 0]);
         assert_eq!(
             set.features().to_vec(),

@@ -95,8 +95,11 @@ impl ModelFigures {
 /// The figures of one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFigures {
-    /// The device.
+    /// Its name: as in the data where devices are natural, else its number.
     pub device: String,
+    /// Its number from 0, by which commands know it; absent in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
     /// Held-out samples.
     pub samples: usize,
     /// Of its models.

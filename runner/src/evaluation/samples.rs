@@ -52,7 +52,6 @@ pub fn evaluate(
     if samples.is_empty() {
         return Ok(None);
     }
-    let count = samples.len() as f64;
     let direct = || {
         total(
             samples,
@@ -84,14 +83,29 @@ pub fn evaluate(
             direct()
         ),
     }?;
-    let is_value = task.predicts_values();
-    // The loss of a value is half its squared error.
-    let rmse = (2.0 * tally.loss / count).sqrt() * target_unit;
-    Ok(Some(Evaluation {
-        loss: tally.loss / count,
-        accuracy: (!is_value).then_some(tally.correct as f64 / count),
-        rmse: is_value.then_some(rmse),
-    }))
+    Ok(tally.evaluation(task, target_unit))
+}
+
+/// The scores of samples, sample after sample: `task.output_count()` numbers each.
+///
+/// # Errors
+/// [`ModelError`] if the model does not fit the samples.
+pub fn scores(
+    task: &Task,
+    parameters: &[f32],
+    samples: DatasetView<'_>,
+) -> Result<Vec<f32>, ModelError> {
+    let outputs = task.output_count();
+    let indices: Vec<u32> = (0..samples.len() as u32).collect();
+    let mut scores = vec![0.0; samples.len() * outputs];
+    let pieces = scores.par_chunks_mut(PIECE * outputs);
+    let pieces = pieces.zip(indices.par_chunks(PIECE));
+    on_samples!(task, samples, (model, rows) => {
+        pieces
+            .map(|(scores, batch)| model.row_scores(parameters, rows, batch, scores))
+            .collect::<Result<(), ModelError>>()
+    })?;
+    Ok(scores)
 }
 
 /// The loss of each sample under `parameters`, in order.
@@ -126,11 +140,51 @@ fn losses<M: Kernels<Target: Default>>(
     Ok(losses)
 }
 
-#[derive(Clone, Copy, Default)]
-struct Tally {
+/// Sums over samples that come in parts, in their order. Parts of whole pieces give the same sums,
+/// bit for bit, as all samples at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    count: u64,
     loss: f64,
     /// Predictions that are the target: of interest for classes only.
     correct: u64,
+}
+
+impl Tally {
+    /// Samples of a part that is made of whole pieces.
+    pub const PART: usize = 16 * PIECE;
+
+    /// Adds samples with their [`scores`], which are used up.
+    pub fn add(&mut self, task: &Task, samples: DatasetView<'_>, mut scores: Vec<f32>) {
+        let indices: Vec<u32> = (0..samples.len() as u32).collect();
+        let outputs = task.output_count();
+        on_samples!(task, samples, (model, rows) => {
+            for (batch, scores) in indices.chunks(PIECE).zip(scores.chunks_mut(PIECE * outputs)) {
+                self.include(piece(model, rows, batch, scores));
+            }
+        });
+    }
+
+    fn include(&mut self, piece: Self) {
+        self.count += piece.count;
+        self.loss += piece.loss;
+        self.correct += piece.correct;
+    }
+
+    /// How good the model is on these samples; `None` if there are none. See [`evaluate`] for the
+    /// unit.
+    #[must_use]
+    pub fn evaluation(&self, task: &Task, target_unit: f64) -> Option<Evaluation> {
+        let count = self.count as f64;
+        let is_value = task.predicts_values();
+        // The loss of a value is half its squared error.
+        let rmse = (2.0 * self.loss / count).sqrt() * target_unit;
+        (self.count > 0).then(|| Evaluation {
+            loss: self.loss / count,
+            accuracy: (!is_value).then_some(self.correct as f64 / count),
+            rmse: is_value.then_some(rmse),
+        })
+    }
 }
 
 /// Parameters whose scores of bytes are those of `parameters` for the numbers on a line: weights
@@ -166,9 +220,7 @@ fn total(
     // In the order of the samples, whichever thread came first.
     let mut all = Tally::default();
     for piece in pieces {
-        let piece = piece?;
-        all.loss += piece.loss;
-        all.correct += piece.correct;
+        all.include(piece?);
     }
     Ok(all)
 }
@@ -179,17 +231,10 @@ fn tally<M: Kernels<Target: Default + PartialEq>>(
     samples: &Rows<'_, M::Target>,
     score: impl Fn(&[u32], &mut [f32]) -> Result<(), ModelError>,
 ) -> Result<Tally, ModelError> {
-    let outputs = model.output_count();
     let batch: Vec<u32> = (0..samples.len() as u32).collect();
-    let mut scores = vec![0.0; batch.len() * outputs];
+    let mut scores = vec![0.0; batch.len() * model.output_count()];
     score(&batch, &mut scores)?;
-    let targets: Vec<_> = (0..batch.len()).map(|s| samples.target(s)).collect();
-    let predictions = scores.chunks_exact(outputs).map(|row| model.predict(row));
-    let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count() as u64;
-    let mut losses = vec![0.0; batch.len()];
-    model.row_losses(&mut scores, &targets, &mut losses);
-    let loss = losses.into_iter().map(f64::from).sum();
-    Ok(Tally { loss, correct })
+    Ok(piece(model, samples, &batch, &mut scores))
 }
 
 /// [`tally`] with fused scores.
@@ -202,6 +247,26 @@ fn tally_fused<M: InSpan<Target: SampleTarget + PartialEq> + Kernels>(
     let score =
         |batch: &[u32], scores: &mut [f32]| model.fused_scores(parameters, rows, batch, scores);
     tally(model, rows, score)
+}
+
+/// Tallies some samples by their scores, which are used up.
+fn piece<M: Kernels<Target: Default + PartialEq>>(
+    model: &M,
+    samples: &Rows<'_, M::Target>,
+    batch: &[u32],
+    scores: &mut [f32],
+) -> Tally {
+    let targets: Vec<_> = batch.iter().map(|s| samples.target(*s as usize)).collect();
+    let rows = scores.chunks_exact(model.output_count());
+    let predictions = rows.map(|row| model.predict(row));
+    let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count() as u64;
+    let mut losses = vec![0.0; batch.len()];
+    model.row_losses(scores, &targets, &mut losses);
+    Tally {
+        count: batch.len() as u64,
+        loss: losses.into_iter().map(f64::from).sum(),
+        correct,
+    }
 }
 
 impl std::fmt::Display for Evaluation {
@@ -218,6 +283,8 @@ impl std::fmt::Display for Evaluation {
 
 #[cfg(test)]
 mod tests {
+    use smolfed_core::model::Softmax;
+
     use super::*;
     use crate::data::dataset::{Dataset, Features, Targets};
 
@@ -226,7 +293,7 @@ mod tests {
     fn bytes_are_evaluated_as_their_numbers() {
         const WIDTH: usize = 20;
         const ROWS: usize = 300;
-        let task = Task::Softmax(smolfed_core::Softmax::new(WIDTH, 3));
+        let task = Task::Softmax(Softmax::new(WIDTH, 3));
         let parameters: Vec<f32> = (0..63u8).map(|i| f32::from(i).sin() * 0.2).collect();
         let bytes: Vec<u8> = (0..WIDTH * ROWS).map(|i| (i * i % 251) as u8).collect();
         let labels: Vec<u32> = (0..ROWS as u32).map(|i| i % 3).collect();
@@ -253,5 +320,33 @@ mod tests {
             assert!((fast.loss - plain.loss).abs() < 1e-6, "{fast:?} {plain:?}");
             assert_eq!(fast.accuracy, plain.accuracy);
         }
+    }
+
+    #[test]
+    fn parts_of_whole_pieces_have_the_sums_of_all_samples_at_once() {
+        let rows = 3 * PIECE + 7;
+        let features: Vec<f32> = (0..2 * rows)
+            .map(|at| (at * 37 % 101) as f32 / 50.0)
+            .collect();
+        let labels: Vec<u32> = (0..rows as u32).map(|row| row * 7 % 3).collect();
+        let data = Dataset::new(features, 2, Targets::classes(&labels, 3).unwrap()).unwrap();
+        let task = Task::Softmax(Softmax::new(2, 3));
+        let parameters: Vec<f32> = (0..9).map(|at| 0.3 - at as f32 / 10.0).collect();
+        let all: Vec<u32> = (0..rows as u32).collect();
+        let view = |rows| data.shared_view(rows).unwrap();
+        let whole = evaluate(
+            &task,
+            ArithmeticName::F32,
+            &parameters,
+            view(&all).into(),
+            1.0,
+        );
+        let mut tally = Tally::default();
+        for part in all.chunks(2 * PIECE) {
+            let scores = scores(&task, &parameters, view(part)).unwrap();
+            tally.add(&task, view(part), scores);
+        }
+        assert_eq!(tally.evaluation(&task, 1.0), whole.unwrap());
+        assert_eq!(Tally::default().evaluation(&task, 1.0), None);
     }
 }

@@ -92,7 +92,7 @@ impl ScaleRelease {
     }
 
     /// The note of the privacy statement.
-    pub(super) fn note(&self) -> String {
+    pub(crate) fn note(&self) -> String {
         format!(
             "The features are scaled by means and standard deviations that all devices released \
              together before the first round, from values clipped to the bounds of the \

@@ -8,7 +8,7 @@ use smolfed_core::model::ModelError;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
 
-use super::state::{Saved, StateError};
+use super::state::{PersonalState, Saved, StateError};
 use crate::arithmetic::Local;
 use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
@@ -38,6 +38,11 @@ pub trait Method: std::fmt::Debug + Send + Sync {
     /// not classes.
     fn uses_labels(&self) -> bool {
         true
+    }
+
+    /// What a device keeps between rounds, if there are personal models.
+    fn personal_state(&self) -> Option<PersonalState> {
+        None
     }
 
     /// The shared parameters before the first round, which depend on no data.

@@ -7,6 +7,7 @@ use smolfed_core::personal::difference;
 use super::contract::Method;
 use super::personal::{Learned, Personal, Personalised};
 use super::setup::Setup;
+use super::state::PersonalState;
 use crate::config::check::{ExperimentError, contradiction};
 use crate::config::personalise::{NoiseScale, NoiseTime, PrivatePart};
 use crate::release::Timing;
@@ -111,17 +112,12 @@ impl Personal for DpFedMtl {
         self.shared
     }
 
-    fn state_length(&self, task: &Task) -> usize {
-        task.parameter_count() - self.shared
+    fn state(&self) -> PersonalState {
+        PersonalState::Rest
     }
 
     fn shares_a_model(&self) -> bool {
         self.is_all
-    }
-
-    fn own_model(&self, shared: &[f32], initial: &[f32], state: Option<&[f32]>) -> Vec<f32> {
-        let start = initial.get(self.shared..).unwrap_or_default();
-        [shared, state.unwrap_or(start)].concat()
     }
 
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {

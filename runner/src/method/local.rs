@@ -24,10 +24,6 @@ impl Personal for Local {
         false
     }
 
-    fn own_model(&self, _: &[f32], initial: &[f32], state: Option<&[f32]>) -> Vec<f32> {
-        state.unwrap_or(initial).to_vec()
-    }
-
     fn conclude(&self, learned: Learned<'_>, _: &mut [f32]) -> Vec<f32> {
         learned.local
     }

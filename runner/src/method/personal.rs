@@ -20,7 +20,7 @@ use super::contract::{
     Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
 };
 use super::setup::Setup;
-use super::state::{Saved, StateError};
+use super::state::{PersonalState, Saved, StateError};
 use super::supervised::{Models, Supervised, refuse_keys_of_averaging};
 use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
 use crate::config::check::{ExperimentError, at_least_one, contradiction};
@@ -42,20 +42,15 @@ pub trait Personal: std::fmt::Debug + Send + Sync {
         task.parameter_count()
     }
 
-    /// Values that a device keeps between rounds.
-    fn state_length(&self, task: &Task) -> usize {
-        task.parameter_count()
+    /// What a device keeps between rounds.
+    fn state(&self) -> PersonalState {
+        PersonalState::Model
     }
 
     /// Whether the shared parameters are a model by themselves.
     fn shares_a_model(&self) -> bool {
         true
     }
-
-    /// The model of a device with this state: what it predicts with and trains from. `initial` is
-    /// the model before the first round. A device that was never selected has what it would start
-    /// from.
-    fn own_model(&self, shared: &[f32], initial: &[f32], state: Option<&[f32]>) -> Vec<f32>;
 
     /// λ of the pull to the shared model in local steps, if there is one.
     fn pull(&self) -> Option<Penalty> {
@@ -182,17 +177,22 @@ impl<P: Personal> Method for Personalised<P> {
         self.personal.denominator(expected, devices)
     }
 
+    fn personal_state(&self) -> Option<PersonalState> {
+        let state = self.personal.state();
+        let length = state.length(self.task().parameter_count(), self.shared_count());
+        (length > 0).then_some(state)
+    }
+
     fn notes(&self) -> Vec<String> {
         if self.timing() == Timing::Never {
             return vec!["Each device trains by itself and sends nothing.".to_owned()];
         }
-        let keeps = self.personal.state_length(self.task()) > 0;
-        let kept = keeps.then_some(
+        let kept = self.personal_state().map(|_| {
             "Each device keeps a personal model. Epsilon bounds what all others together learn of \
              a device, from everything that is shared and from their own personal models \
              (billboard privacy). It does not cover the device's personal model, which must stay \
-             on the device.",
-        );
+             on the device."
+        });
         let notes = kept.into_iter().chain(self.personal.note());
         notes.map(str::to_owned).collect()
     }
@@ -202,7 +202,8 @@ impl<P: Personal> Method for Personalised<P> {
         federation: &'a Federation,
         store: Option<Store<'_>>,
     ) -> Result<Box<dyn Learner + 'a>, StateError> {
-        let length = self.personal.state_length(self.task());
+        let (parameters, shared) = (self.task().parameter_count(), self.shared_count());
+        let length = self.personal.state().length(parameters, shared);
         Ok(Box::new(PersonalLearner {
             method: self,
             federation,
@@ -286,7 +287,9 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
         let personal = &self.method.personal;
         let own = |device| {
             let state = self.states.read(device)?;
-            Ok(personal.own_model(view.global, &self.initial, state.as_deref()))
+            Ok(personal
+                .state()
+                .own_model(view.global, &self.initial, state.as_deref()))
         };
         let models = Models {
             shares_a_model: personal.shares_a_model(),
@@ -370,7 +373,10 @@ impl<P: Personal> PersonalRound<'_, P> {
     ) -> Result<(TrainReport, Vec<f32>), TrainError> {
         let personal = &self.learner.method.personal;
         let shared = self.assignment.global;
-        let start = personal.own_model(shared, &self.learner.initial, state.as_deref());
+        let initial = &self.learner.initial;
+        let start = personal
+            .state()
+            .own_model(shared, initial, state.as_deref());
         let mut local = start.clone();
         let mut report = self.descend(&mut local, buffers, contribution)?;
         let moved: Vec<f32> = local.iter().zip(&start).map(|(w, s)| w - s).collect();

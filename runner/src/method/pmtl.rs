@@ -41,10 +41,6 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
 }
 
 impl Personal for Pmtl {
-    fn own_model(&self, shared: &[f32], _: &[f32], state: Option<&[f32]>) -> Vec<f32> {
-        state.unwrap_or(shared).to_vec()
-    }
-
     fn pull(&self) -> Option<Penalty> {
         Some(self.pull)
     }

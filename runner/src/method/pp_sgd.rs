@@ -6,6 +6,7 @@ use smolfed_core::personal::split_step;
 use super::contract::Method;
 use super::personal::{Learned, Personal, Personalised};
 use super::setup::Setup;
+use super::state::PersonalState;
 use crate::config::check::{ExperimentError, contradiction, out_of_range};
 use crate::task::Task;
 
@@ -35,11 +36,8 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
 }
 
 impl Personal for PpSgd {
-    fn own_model(&self, shared: &[f32], _: &[f32], state: Option<&[f32]>) -> Vec<f32> {
-        match state {
-            Some(offset) => shared.iter().zip(offset).map(|(w, o)| w + o).collect(),
-            None => shared.to_vec(),
-        }
+    fn state(&self) -> PersonalState {
+        PersonalState::Offset
     }
 
     fn learning_rate_factor(&self) -> Option<f32> {

@@ -1,8 +1,9 @@
-//! What a method keeps from round to round, as a checkpoint holds it.
+//! What a method keeps from round to round: as a checkpoint holds it, and on each device.
 
 use std::collections::BTreeMap;
 
 pub use safetensors::tensor::Dtype;
+use serde::{Deserialize, Serialize};
 
 use crate::ranks::RankError;
 
@@ -24,6 +25,46 @@ pub struct SavedTensor {
     pub shape: Vec<usize>,
     /// The numbers.
     pub bytes: Vec<u8>,
+}
+
+/// What a device keeps between rounds, as the values in `personal.states`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PersonalState {
+    /// Its model.
+    Model,
+    /// What is added to the shared model.
+    Offset,
+    /// The parameters that follow the shared ones.
+    Rest,
+}
+
+impl PersonalState {
+    /// Values of a state, for a model of `parameters` parameters of which `shared` are shared.
+    #[must_use]
+    pub const fn length(self, parameters: usize, shared: usize) -> usize {
+        match self {
+            Self::Model | Self::Offset => parameters,
+            Self::Rest => parameters - shared,
+        }
+    }
+
+    /// The model of a device with this state: what it predicts with and trains from. `initial` is
+    /// the model before the first round. A device that was never selected has what it would start
+    /// from.
+    #[must_use]
+    pub fn own_model(self, shared: &[f32], initial: &[f32], state: Option<&[f32]>) -> Vec<f32> {
+        let start = if shared.is_empty() { initial } else { shared };
+        match (self, state) {
+            (Self::Model, state) => state.unwrap_or(start).to_vec(),
+            (Self::Offset, Some(offset)) => shared.iter().zip(offset).map(|(w, o)| w + o).collect(),
+            (Self::Offset, None) => shared.to_vec(),
+            (Self::Rest, state) => {
+                let rest = initial.get(shared.len()..).unwrap_or_default();
+                [shared, state.unwrap_or(rest)].concat()
+            }
+        }
+    }
 }
 
 /// What can go wrong with the state of a method.

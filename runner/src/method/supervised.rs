@@ -247,6 +247,7 @@ impl DeviceEvaluation<'_> {
             };
             let mut figures = DeviceFigures {
                 device: self.federation.device_name(device),
+                number: Some(device),
                 samples: samples.len(),
                 ..DeviceFigures::default()
             };

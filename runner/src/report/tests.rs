@@ -65,6 +65,7 @@ fn devices() -> DeviceReport {
         let figure = |base: f64| Some(base + 0.01 * f64::from(index));
         DeviceFigures {
             device: index.to_string(),
+            number: Some(index),
             samples: 10,
             models: ModelFigures {
                 shared: figure(0.5),

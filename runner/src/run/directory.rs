@@ -10,6 +10,7 @@
 //! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
 //! | `representation.json` | what the representations of an encoder look like; simulation only |
 //! | `model.safetensors` | the model |
+//! | `preprocessing.json` | what inference needs beside it ([`crate::inference::preprocessing`]) |
 //! | `report.html` | the report, self-contained |
 //! | `personal.json` | figures of each device's models; simulation only |
 //! | `personal.states` | personal models ([`crate::method::personal::states`]); simulation only |
@@ -26,6 +27,7 @@ pub mod checkpoint;
 pub mod model_file;
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,6 +41,7 @@ use super::records::{self, RecordFile};
 use crate::audit::membership::Attack;
 use crate::config::Config;
 use crate::evaluation::devices::DeviceReport;
+use crate::inference::preprocessing::Preprocessing;
 use crate::privacy::statement::PrivacyStatement;
 use crate::representation::Picture;
 use crate::round::{RoundRecord, Spectrum};
@@ -370,6 +373,30 @@ impl RunDir {
         ModelFile::decode(&bytes).map_err(|reason| damaged(&path, reason))
     }
 
+    /// The parameters that are shared; `None` if none are, and so no model was written.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if the model is damaged.
+    pub fn shared_parameters(&self) -> Result<Option<Vec<f32>>, RunDirError> {
+        let path = self.path.join(Self::MODEL);
+        match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => {
+                let bytes = read.map_err(io("read", &path))?;
+                let parameters = model_file::parameters(&bytes);
+                Ok(Some(parameters.map_err(|reason| damaged(&path, reason))?))
+            }
+        }
+    }
+
+    /// Writes what inference needs beside the model.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_preprocessing(&self, preprocessing: &Preprocessing) -> Result<(), RunDirError> {
+        self.write(Preprocessing::FILE, preprocessing.to_json().as_bytes())
+    }
+
     /// Writes the report.
     ///
     /// # Errors
@@ -401,6 +428,14 @@ impl RunDir {
             fingerprint,
             parameter_count,
         )
+    }
+
+    /// Rounds that are done by the last checkpoint of whichever run; 0 without one.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if it is damaged.
+    pub fn rounds_saved(&self) -> Result<u32, RunDirError> {
+        Checkpoint::round_in(&self.path.join(Self::CHECKPOINT))
     }
 
     /// A checkpoint that does not fit the experiment.

@@ -206,3 +206,21 @@ fn a_statement_that_is_not_that_of_its_ledger_is_found() {
         assert_eq!(keys, [key]);
     }
 }
+
+/// The moments of a private scale are charged with the first round, and what follows from them is
+/// written after that.
+#[test]
+fn a_private_scale_is_not_written_before_it_is_charged() {
+    let place = TempDir::new().unwrap();
+    let data = "data={source=\"digits\",devices=40,scale=\"private\"}";
+    let path = |out: &str, file: &str| place.path().join(out).join(file);
+    for (settings, is_written_at_once) in [(vec![data], false), (vec![], true)] {
+        let out = settings.len().to_string();
+        let result = run(&place, &out, &settings, (Fault::None, 0)).unwrap();
+        assert!(matches!(result.ending, Ending::Interrupted));
+        let file = path(&out, "preprocessing.json");
+        assert_eq!(file.is_file(), is_written_at_once);
+        run(&place, &out, &settings, (Fault::None, 1)).unwrap();
+        assert!(file.is_file() && path(&out, "ledger.jsonl").is_file());
+    }
+}

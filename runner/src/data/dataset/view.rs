@@ -67,7 +67,7 @@ impl<'a> DatasetView<'a> {
     }
 
     /// No sample of any kind.
-    pub(in crate::data) fn empty(feature_count: usize) -> Self {
+    pub(crate) fn empty(feature_count: usize) -> Self {
         Self {
             features: &[],
             feature_count,

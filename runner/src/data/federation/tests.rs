@@ -463,3 +463,65 @@ fn schools_and_patients_are_regression() {
         assert!(matches!(stored.data.targets(), Targets::Values(_)));
     }
 }
+
+/// Rows of numbers with gaps, and a column that never changes in the training part.
+const RAW: [[Option<f32>; 4]; 8] = [
+    [Some(0.1), Some(-3e5), None, Some(7.0)],
+    [Some(0.3), Some(2e5), Some(4.0), Some(7.0)],
+    [Some(-0.7), Some(1e5), Some(-1.5), Some(7.0)],
+    [Some(9.0), Some(0.0), None, Some(7.0)],
+    [Some(0.2), Some(5e4), Some(0.25), Some(7.0)],
+    [Some(-2.0), Some(-1e4), Some(8.0), Some(7.0)],
+    [Some(0.11), Some(3e5), Some(-9.0), Some(7.0)],
+    [Some(0.5), Some(12.5), Some(2.0), Some(7.0)],
+];
+
+/// What inference does to a row, against what was done to the same row in training.
+#[test]
+fn a_new_row_gets_the_bits_that_it_had_in_training() {
+    let cell = |value: &Option<f32>| value.map_or(String::new(), |value| value.to_string());
+    let line = |row: &[Option<f32>; 4]| row.iter().map(cell).collect::<Vec<_>>().join(",");
+    let lines = RAW.iter().zip(["s", "t"].iter().cycle());
+    let lines: String = lines
+        .map(|(row, y)| format!("{},{y}\n", line(row)))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.csv"), format!("a,b,c,d,y\n{lines}")).unwrap();
+    let folders = DataFolders::new(vec![folder.path().to_path_buf()]);
+    let bounds = "{ min = [-1, -2e5, -5, 0], max = [1, 2e5, 5, 10] }";
+    for scale in [
+        String::new(),
+        "scale = \"none\"".to_owned(),
+        "scale = \"none\"\nmissing = [0, 0, 3.3, 0]".to_owned(),
+        "scale = \"unit\"\nmaximum = 100000".to_owned(),
+        "scale = \"standardise-set\"".to_owned(),
+        "scale = \"standardise-set\"\nmissing = -1".to_owned(),
+        format!("scale = {bounds}"),
+        "scale = { mean = [0, 1, 2, 3], std = 7 }\nmaximum = 5".to_owned(),
+        format!("scale = \"private\"\nbounds = {bounds}"),
+        format!("scale = \"private-set\"\nbounds = {bounds}\nmissing = 0.5"),
+    ] {
+        let text = format!("{TABLE}devices = 1\ntest = 0\n{scale}");
+        let mut federation = federation(&text, &folders, 1).unwrap();
+        if let Some(private) = federation.private_scale() {
+            let mut moments = vec![0.0; private.length(4)];
+            federation.write_moments(0, &mut moments);
+            federation = federation.scaled_by(&moments, 1e-3);
+        }
+        let columns = federation.preparation().columns;
+        let apply = |row: &[Option<f32>; 4]| -> Vec<u32> {
+            let values = columns.iter().zip(row);
+            let values = values.map(|(column, value)| column.apply(*value).unwrap());
+            values.map(f32::to_bits).collect()
+        };
+        let mut expected: Vec<Vec<u32>> = RAW.iter().map(apply).collect();
+        let mut buffer = DeviceBuffer::default();
+        let view = federation.device(0, &mut buffer);
+        let bits = |row| view.features(row).iter().map(|x| x.to_bits()).collect();
+        let mut found: Vec<Vec<u32>> = (0..view.len()).map(bits).collect();
+        // Rows are dealt in another order.
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{scale}");
+    }
+}

@@ -259,6 +259,7 @@ impl Evaluator<'_> {
         };
         Some(DeviceFigures {
             device: self.federation.device_name(device),
+            number: Some(device),
             samples: test.len(),
             models: ModelFigures {
                 own,

@@ -75,6 +75,15 @@ struct Slot {
     check: AtomicU32,
 }
 
+/// What the file begins with.
+struct Header {
+    /// Values of a state.
+    length: u32,
+    rows: u32,
+    /// The first bytes of the run's name.
+    name: Vec<u8>,
+}
+
 impl Slot {
     fn store(&self, round: u32, check: u32) {
         self.check.store(check, Ordering::Relaxed);
@@ -172,6 +181,32 @@ impl States {
         Ok(states)
     }
 
+    /// The states of whichever run, to be read only, as its checkpoint after `rounds` rounds knows
+    /// them.
+    ///
+    /// # Errors
+    /// [`StateError`]: there is no such file, or it is damaged.
+    pub fn inspect(path: &Path, rounds: u32) -> Result<Self, StateError> {
+        let file = File::open(path).map_err(|source| io(path, source))?;
+        let mut states = Self::of(file, path.to_path_buf(), 0);
+        let header = states.header()?;
+        states.length = header.length as usize;
+        states.committed = rounds;
+        states.check_size(header.rows)?;
+        for index in 0..header.rows {
+            states.read_row(index)?;
+        }
+        Ok(states)
+    }
+
+    /// The devices that have a state, in no order.
+    #[must_use]
+    pub fn devices(&self) -> Vec<u32> {
+        let rows = self.rows.iter();
+        let kept = rows.filter(|(_, row)| row.newest().is_some());
+        kept.map(|(device, _)| *device).collect()
+    }
+
     /// A file that is there, of which nothing is known yet.
     fn read_write(path: &Path, length: usize) -> Result<Self, StateError> {
         let file = OpenOptions::new()
@@ -251,6 +286,20 @@ impl States {
 
     /// Checks the header; gives the number of rows.
     fn read_header(&self, name: &str) -> Result<u32, StateError> {
+        let header = self.header()?;
+        let name = name
+            .as_bytes()
+            .get(..LONGEST_NAME)
+            .unwrap_or(name.as_bytes());
+        if header.length != self.length as u32 || header.name != name {
+            let path = self.path.display().to_string();
+            return Err(StateError::Foreign { path });
+        }
+        self.check_size(header.rows)?;
+        Ok(header.rows)
+    }
+
+    fn header(&self) -> Result<Header, StateError> {
         let mut header = [0; HEADER as usize];
         self.read_at(&mut header, 0)?;
         let number = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok());
@@ -258,16 +307,16 @@ impl States {
         if header.get(..8) != Some(MAGIC) {
             return Err(self.damaged("it does not begin as such a file does"));
         }
-        let name = name
-            .as_bytes()
-            .get(..LONGEST_NAME)
-            .unwrap_or(name.as_bytes());
-        let found = header.get(20..20 + (number(16) as usize).min(LONGEST_NAME));
-        if number(8) != self.length as u32 || found != Some(name) {
-            let path = self.path.display().to_string();
-            return Err(StateError::Foreign { path });
-        }
-        let rows = number(12);
+        let name = header.get(20..20 + (number(16) as usize).min(LONGEST_NAME));
+        Ok(Header {
+            length: number(8),
+            rows: number(12),
+            name: name.unwrap_or_default().to_vec(),
+        })
+    }
+
+    /// Whether there is room for so many rows.
+    fn check_size(&self, rows: u32) -> Result<(), StateError> {
         let size = self
             .file
             .metadata()
@@ -276,7 +325,7 @@ impl States {
         if size < HEADER + u64::from(rows) * self.stride() {
             return Err(self.damaged("it is shorter than its header says"));
         }
-        Ok(rows)
+        Ok(())
     }
 
     fn read_row(&mut self, index: u32) -> Result<(), StateError> {

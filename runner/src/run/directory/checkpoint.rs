@@ -68,11 +68,9 @@ impl Checkpoint {
         parameter_count: usize,
     ) -> Result<Option<Self>, RunDirError> {
         let path = folder.join(FILE);
-        if !path.is_file() {
+        let Some(checkpoint) = Self::read(&path)? else {
             return Ok(None);
-        }
-        let bytes = fs::read(&path).map_err(io("read", &path))?;
-        let checkpoint = Self::decode(&bytes).map_err(|reason| damaged(&path, reason))?;
+        };
         let foreign = |reason: String| {
             let path = path.display().to_string();
             Err(RunDirError::Foreign { path, reason })
@@ -86,6 +84,21 @@ impl Checkpoint {
                 "{found} parameters, where the model has {parameter_count}"
             ));
         }
+        Ok(Some(checkpoint))
+    }
+
+    /// The rounds that are done by the checkpoint in `folder`, of whichever run; 0 without one.
+    pub(super) fn round_in(folder: &Path) -> Result<u32, RunDirError> {
+        let checkpoint = Self::read(&folder.join(FILE))?;
+        Ok(checkpoint.map_or(0, |checkpoint| checkpoint.round))
+    }
+
+    fn read(path: &Path) -> Result<Option<Self>, RunDirError> {
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let bytes = fs::read(path).map_err(io("read", path))?;
+        let checkpoint = Self::decode(&bytes).map_err(|reason| damaged(path, reason))?;
         Ok(Some(checkpoint))
     }
 

@@ -60,12 +60,14 @@ struct Meaning {
     class_names: Vec<String>,
 }
 
+/// Tensors in the order of the parameters; the last ones are not there if they stay on the devices.
+const NAMES: [&str; 4] = ["weights", "biases", "head_weights", "head_biases"];
+
 pub(super) fn encode(
     task: &Task,
     layout: &InputLayout,
     parameters: &[f32],
 ) -> Result<Vec<u8>, String> {
-    const NAMES: [&str; 4] = ["weights", "biases", "head_weights", "head_biases"];
     let lengths = task.tensors();
     let rows = lengths.as_slice().chunks(2).flat_map(|layer| match layer {
         [_, rows] => [Some(*rows), None],
@@ -105,6 +107,16 @@ pub(super) fn encode(
     let meaning = serde_json::to_string(&meaning).map_err(|error| error.to_string())?;
     let metadata = HashMap::from([(METADATA.to_owned(), meaning)]);
     serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
+}
+
+/// The parameters that are shared, in the order of the model.
+pub(super) fn parameters(bytes: &[u8]) -> Result<Vec<f32>, String> {
+    let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let mut parameters = Vec::new();
+    for tensor in NAMES.iter().map_while(|name| tensors.tensor(name).ok()) {
+        parameters.extend(bytes_to_floats(&tensor)?);
+    }
+    Ok(parameters)
 }
 
 impl ModelFile {

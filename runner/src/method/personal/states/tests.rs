@@ -113,3 +113,32 @@ fn files_that_are_cut_changed_or_foreign_are_refused() {
         }
     }
 }
+
+/// A reader that knows nothing but the rounds of the checkpoint.
+#[test]
+fn a_reader_finds_the_states_of_the_checkpoint_and_writes_nothing() {
+    let (_folder, path) = path();
+    let mut states = States::create(&path, 3, "run").unwrap();
+    states.reserve(&[5, 1, 2]).unwrap();
+    states.write(5, 0, &state(0, 5));
+    states.write(1, 1, &state(1, 1));
+    states.sync("run").unwrap();
+    states.committed(2);
+    // After the checkpoint: not for the reader.
+    states.write(5, 2, &state(2, 5));
+    states.write(2, 2, &state(2, 2));
+    let bytes = std::fs::read(&path).unwrap();
+    let found = States::inspect(&path, 2).unwrap();
+    let mut devices = found.devices();
+    devices.sort_unstable();
+    assert_eq!(devices, [1, 5]);
+    assert_eq!(found.read(5).unwrap(), Some(state(0, 5)));
+    assert_eq!(found.read(2).unwrap(), None);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let error = States::inspect(&path, 2).unwrap_err().to_string();
+    assert!(error.contains("shorter"), "{error}");
+    std::fs::write(&path, "no such file").unwrap();
+    assert!(States::inspect(&path, 2).is_err());
+}

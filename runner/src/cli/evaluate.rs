@@ -1,0 +1,78 @@
+//! `smolfed evaluate`: how good the model of a run is on rows whose targets are known.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::CliError;
+use super::inference::{ModelArgs, RowArgs, write_to};
+use super::text::aligned;
+use crate::inference::assessment::{Assessment, assess};
+use crate::number::{fixed, significant};
+
+/// Evaluate the model of a run on rows whose classes or values are known.
+///
+/// Prints accuracy and loss for classes, and for values, in their own unit: the root mean squared
+/// error, that of always predicting the mean, R² and the mean absolute error. On the test rows of a
+/// run, the figures are those of the run.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed evaluate runs/watch --data test.csv
+  smolfed evaluate runs/mnist --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
+  smolfed evaluate runs/pmtl --device 7 --data of-device-7.csv --json")]
+pub(super) struct Args {
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    rows: RowArgs,
+    /// The column of a CSV file to predict; by default the one that the run was trained on.
+    #[arg(long, value_name = "COLUMN")]
+    label: Option<String>,
+    /// The file with the labels of an IDX file.
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// Print one JSON document and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    let model = args.model.open()?;
+    let labels = args.labels.as_deref();
+    let mut input = args
+        .rows
+        .open_labelled(&model, args.label.as_deref(), labels)?;
+    let found = assess(&model, &mut input)?;
+    write_to(None, |out| {
+        match args.json {
+            true => writeln!(out, "{}", json!(found))?,
+            false => write!(out, "{}", table(&found))?,
+        }
+        Ok(())
+    })
+}
+
+/// A line for each figure.
+fn table(found: &Assessment) -> String {
+    let mut rows = vec![
+        ["figure", "value"].map(str::to_owned).to_vec(),
+        vec!["rows".to_owned(), found.rows.to_string()],
+    ];
+    let mut add = |name: &str, value: Option<String>| {
+        rows.extend(value.map(|value| vec![name.to_owned(), value]));
+    };
+    let number = |value: f64| significant(value, 6);
+    let (evaluation, errors) = (found.evaluation, found.errors);
+    let percent = |share: f64| format!("{} %", fixed(100.0 * share, 2));
+    add("accuracy", evaluation.accuracy.map(percent));
+    add("RMSE", evaluation.rmse.map(number));
+    add(
+        "RMSE of the mean",
+        errors.map(|errors| number(errors.rmse_of_mean)),
+    );
+    add("R²", errors.and_then(|errors| errors.r2).map(number));
+    add("MAE", errors.map(|errors| number(errors.mae)));
+    add("loss", Some(number(evaluation.loss)));
+    aligned(&rows)
+}

@@ -1,0 +1,116 @@
+//! What commands that use a model have in common: which model, and which rows.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use super::CliError;
+use crate::inference::error::InferenceError;
+use crate::inference::input::{Input, Options};
+use crate::inference::model::TrainedModel;
+
+/// A model of a run.
+#[derive(Debug, clap::Args)]
+pub(super) struct ModelArgs {
+    /// The run directory.
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Use the personal model of this device, by its number from 0 (`number` in personal.json).
+    #[arg(long, value_name = "K")]
+    device: Option<u32>,
+}
+
+/// New rows.
+#[derive(Debug, clap::Args)]
+pub(super) struct RowArgs {
+    /// The rows: a CSV, IDX or LEAF file, plain or gzipped, or - for standard input.
+    #[arg(long, value_name = "FILE")]
+    data: PathBuf,
+    /// The column of a CSV file that names its rows; by default they are numbered from 1.
+    #[arg(long, value_name = "COLUMN")]
+    id: Option<String>,
+    /// The CSV file has no header line: its columns are the model's features in order, and are
+    /// called 1, 2, 3 and so on.
+    #[arg(long)]
+    no_header: bool,
+}
+
+impl ModelArgs {
+    pub(super) fn open(&self) -> Result<TrainedModel, InferenceError> {
+        TrainedModel::open(&self.run, self.device)
+    }
+
+    /// The device whose personal model is asked for.
+    pub(super) const fn device(&self) -> Option<u32> {
+        self.device
+    }
+}
+
+impl RowArgs {
+    /// The rows, without their targets; `label` is a column that is no feature.
+    pub(super) fn open<'a>(
+        &'a self,
+        model: &'a TrainedModel,
+        label: Option<&'a str>,
+    ) -> Result<Input<'a>, InferenceError> {
+        self.open_with(model, label, None, false)
+    }
+
+    /// The rows with their targets, in a column or a file of labels.
+    pub(super) fn open_labelled<'a>(
+        &'a self,
+        model: &'a TrainedModel,
+        label: Option<&'a str>,
+        labels: Option<&'a Path>,
+    ) -> Result<Input<'a>, InferenceError> {
+        self.open_with(model, label, labels, true)
+    }
+
+    fn open_with<'a>(
+        &'a self,
+        model: &'a TrainedModel,
+        label: Option<&'a str>,
+        labels: Option<&'a Path>,
+        has_targets: bool,
+    ) -> Result<Input<'a>, InferenceError> {
+        let options = Options {
+            has_targets,
+            label,
+            labels,
+            id: self.id.as_deref(),
+            has_header: !self.no_header,
+        };
+        Input::open(&self.data, &model.preprocessing, options)
+    }
+
+    pub(super) fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or("row")
+    }
+}
+
+/// Writes to a file, or to standard output without one. A reader that has seen enough, such as
+/// `head`, is no failure.
+pub(super) fn write_to(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let Some(path) = path else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        return match write(&mut out).and_then(|()| Ok(out.flush()?)) {
+            Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        };
+    };
+    let failed =
+        |error: io::Error| CliError::Stopped(format!("cannot write {}: {error}", path.display()));
+    let mut out = BufWriter::new(File::create(path).map_err(failed)?);
+    match write(&mut out).and_then(|()| Ok(out.flush()?)) {
+        Err(CliError::Output(error)) => Err(failed(error)),
+        result => result,
+    }
+}
+
+/// Whether standard output is a terminal, which bytes of a file would leave unusable.
+pub(super) fn is_on_terminal(path: Option<&Path>) -> bool {
+    path.is_none() && io::stdout().is_terminal()
+}

@@ -1,0 +1,156 @@
+//! New rows for a model: read in parts, prepared as rows were in training.
+//!
+//! Tables are streamed, plain or gzipped, and their columns are found by name. IDX and LEAF files
+//! are held in memory; their features have no names, and are taken in order.
+
+mod array;
+mod rows;
+mod table;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, stdin};
+use std::path::Path;
+
+use super::error::InferenceError;
+use super::preprocessing::{Preprocessing, Target};
+use crate::data::archive;
+use crate::data::dataset::{Dataset, DatasetView, Targets};
+use crate::data::error::DataError;
+use array::Array;
+use table::Table;
+
+pub use rows::Options;
+
+/// Rows of a file.
+pub struct Input<'a> {
+    origin: String,
+    preprocessing: &'a Preprocessing,
+    kind: Kind<'a>,
+}
+
+enum Kind<'a> {
+    Table(Box<Table<'a>>),
+    Array(Array),
+}
+
+/// Some rows, prepared for the model.
+pub struct Part {
+    /// What names each row: its number from 1, or what the column of names has.
+    pub ids: Vec<String>,
+    data: Dataset,
+    rows: Vec<u32>,
+}
+
+impl Part {
+    /// The rows as samples; their targets are 0 unless they were asked for.
+    #[must_use]
+    pub fn samples(&self) -> DatasetView<'_> {
+        let shared = self.data.shared_view(&self.rows);
+        // Features of a part are numbers.
+        shared.unwrap_or_else(|| DatasetView::empty(self.data.feature_count()))
+    }
+}
+
+impl<'a> Input<'a> {
+    /// Opens a file, or standard input for `-`; the format is known by the content.
+    ///
+    /// # Errors
+    /// [`InferenceError`] if it cannot be read, or does not have the model's columns.
+    pub fn open(
+        path: &Path,
+        preprocessing: &'a Preprocessing,
+        options: Options<'a>,
+    ) -> Result<Self, InferenceError> {
+        let origin = path.display().to_string();
+        let read = |reason| DataError::Read {
+            path: path.to_path_buf(),
+            reason,
+        };
+        let file: Box<dyn BufRead> = match path == Path::new("-") {
+            true => Box::new(BufReader::new(stdin())),
+            false => Box::new(BufReader::new(File::open(path).map_err(read)?)),
+        };
+        let mut stream = archive::stream(file).map_err(read)?;
+        let kind = match stream.fill_buf().map_err(read)? {
+            [0, 0, ..] => {
+                let bytes = all(stream).map_err(read)?;
+                Kind::Array(Array::of_idx(&bytes, &origin, options)?)
+            }
+            [b'{', ..] | [b'P', b'K', 3, 4, ..] => {
+                let bytes = all(stream).map_err(read)?;
+                Kind::Array(Array::of_leaf(&bytes, &origin, options)?)
+            }
+            _ => Kind::Table(Box::new(Table::new(
+                stream,
+                &origin,
+                preprocessing,
+                options,
+            )?)),
+        };
+        if let Kind::Array(array) = &kind {
+            let (expected, found) = (preprocessing.columns.len(), array.width());
+            if found != expected {
+                return Err(InferenceError::FeatureCount {
+                    origin,
+                    expected,
+                    found,
+                    hint: "",
+                });
+            }
+        }
+        Ok(Self {
+            origin,
+            preprocessing,
+            kind,
+        })
+    }
+
+    /// The name of the file, for errors.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The next rows, at most `count`; `None` after the last.
+    ///
+    /// # Errors
+    /// [`InferenceError`] with the line and column.
+    pub fn next(&mut self, count: usize) -> Result<Option<Part>, InferenceError> {
+        let (origin, preprocessing) = (&self.origin, self.preprocessing);
+        let rows = match &mut self.kind {
+            Kind::Table(table) => table.next(count, origin, preprocessing)?,
+            Kind::Array(array) => array.next(count, origin, preprocessing)?,
+        };
+        if rows.ids.is_empty() {
+            return Ok(None);
+        }
+        let targets = match &preprocessing.target {
+            Target::Classes { labels, .. } => Targets::Classes {
+                labels: rows.targets.iter().map(|class| *class as u16).collect(),
+                class_count: labels.len(),
+            },
+            Target::Value { .. } => Targets::Values(rows.targets),
+            // Encoders read samples as models of classes do.
+            Target::Representation => Targets::Classes {
+                labels: vec![0; rows.targets.len()],
+                class_count: preprocessing.task.output_count(),
+            },
+        };
+        let width = preprocessing.columns.len();
+        let data = Dataset::new(rows.features, width, targets);
+        Ok(Some(Part {
+            rows: (0..rows.ids.len() as u32).collect(),
+            ids: rows.ids,
+            data: data.map_err(DataError::of(origin))?,
+        }))
+    }
+}
+
+/// All bytes of a stream, as many as a packed file may unpack to.
+fn all(stream: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream
+        .take(archive::MAX_UNPACKED_BYTES)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,187 @@
+//! Rows of IDX and LEAF files, whose features have no names.
+
+use std::path::Path;
+
+use super::rows::{Options, Rows, prepare, unknown};
+use crate::data::archive;
+use crate::data::dataset::{Features, Targets, TaskKind};
+use crate::data::error::DataError;
+use crate::data::idx::{self, IdxArray, IdxError};
+use crate::data::leaf::{self, LeafSamples};
+use crate::inference::error::InferenceError;
+use crate::inference::preprocessing::{Preprocessing, Target};
+
+/// Rows in memory.
+pub(super) struct Array {
+    features: Features,
+    width: usize,
+    /// One a row, if they were asked for.
+    targets: Option<Vec<f32>>,
+    /// Rows that have been read.
+    done: usize,
+}
+
+impl Array {
+    /// The rows of an IDX file, with labels from another.
+    pub(super) fn of_idx(
+        bytes: &[u8],
+        origin: &str,
+        options: Options<'_>,
+    ) -> Result<Self, InferenceError> {
+        refuse_columns(origin, options)?;
+        let array = idx::parse(bytes).map_err(DataError::of(origin))?;
+        let rows = array.sample_count();
+        let features = array.features();
+        let targets = match (options.has_targets, options.labels) {
+            (false, _) => None,
+            (true, Some(path)) => Some(idx_labels(path, origin, rows)?),
+            (true, None) => {
+                return Err(InferenceError::NoTargets {
+                    origin: origin.to_owned(),
+                    advice: "name their file with `--labels`",
+                });
+            }
+        };
+        Ok(Self {
+            width: features.len() / rows,
+            features,
+            targets,
+            done: 0,
+        })
+    }
+
+    /// The rows of a LEAF file, or of those in a zip archive.
+    pub(super) fn of_leaf(
+        bytes: &[u8],
+        origin: &str,
+        options: Options<'_>,
+    ) -> Result<Self, InferenceError> {
+        refuse_columns(origin, options)?;
+        if options.labels.is_some() {
+            return Err(wrong_option(origin, "--labels", "IDX files"));
+        }
+        let mut samples = LeafSamples::default();
+        for member in archive::unpack(bytes, "json").map_err(DataError::of(origin))? {
+            let part = leaf::parse(&member).and_then(|part| samples.append(part));
+            part.map_err(DataError::of(origin))?;
+        }
+        // As numbers, whatever they mean: a file of one class is fine here.
+        let data = samples.into_dataset(TaskKind::Regression, None);
+        let data = data.map_err(DataError::of(origin))?;
+        let targets = match data.targets() {
+            Targets::Values(values) => values.clone(),
+            Targets::Classes { labels, .. } => labels.iter().copied().map(f32::from).collect(),
+        };
+        Ok(Self {
+            width: data.feature_count(),
+            features: data.features().clone(),
+            targets: options.has_targets.then_some(targets),
+            done: 0,
+        })
+    }
+
+    /// Features of a row.
+    pub(super) const fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The next rows.
+    pub(super) fn next(
+        &mut self,
+        count: usize,
+        origin: &str,
+        preprocessing: &Preprocessing,
+    ) -> Result<Rows, InferenceError> {
+        let total = self.features.len() / self.width;
+        let end = total.min(self.done.saturating_add(count));
+        let mut rows = Rows::default();
+        let mut raw = vec![0.0; self.width];
+        for row in self.done..end {
+            self.features.write(row * self.width, &mut raw);
+            for (at, value) in raw.iter().enumerate() {
+                let place = || format!("row {}, feature {at}", row + 1);
+                let value = Some(*value).filter(|value| !value.is_nan());
+                rows.features
+                    .push(prepare(preprocessing, at, value, (origin, place))?);
+            }
+            let target = self.targets.as_ref().map(|targets| targets[row]);
+            rows.targets.push(match target {
+                None => 0.0,
+                Some(target) => read(preprocessing, origin, row, target)?,
+            });
+            rows.ids.push((row + 1).to_string());
+        }
+        self.done = end;
+        Ok(rows)
+    }
+}
+
+/// A target as the model has it.
+fn read(
+    preprocessing: &Preprocessing,
+    origin: &str,
+    row: usize,
+    target: f32,
+) -> Result<f32, InferenceError> {
+    match &preprocessing.target {
+        Target::Classes { labels, .. } => {
+            let class = target as u16;
+            let is_class = f32::from(class).to_bits() == target.to_bits();
+            match is_class && usize::from(class) < labels.len() {
+                true => Ok(target),
+                false => {
+                    let place = format!("the label of row {}", row + 1);
+                    Err(unknown(preprocessing, origin, place, &target.to_string()))
+                }
+            }
+        }
+        Target::Value { scale, .. } => Ok(scale.apply(target)),
+        Target::Representation => Ok(0.0),
+    }
+}
+
+fn idx_labels(path: &Path, origin: &str, expected: usize) -> Result<Vec<f32>, InferenceError> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|reason| DataError::Read {
+        path: path.to_path_buf(),
+        reason,
+    })?;
+    let contents = archive::unpack(&bytes, "idx").map_err(DataError::of(&name))?;
+    let content = contents.first().map(AsRef::as_ref).unwrap_or_default();
+    let labels =
+        |array: IdxArray<'_>| -> Result<Vec<u32>, IdxError> { array.indices(u32::from(u16::MAX)) };
+    let labels = idx::parse(content).and_then(labels);
+    let labels = labels.map_err(DataError::of(&name))?;
+    match labels.len() == expected {
+        // At most 2¹⁶.
+        true => Ok(labels.into_iter().map(|label| label as f32).collect()),
+        false => Err(DataError::Count {
+            origin: name,
+            found: labels.len(),
+            partner: origin.to_owned(),
+            expected,
+        }
+        .into()),
+    }
+}
+
+/// Refuses options that name columns.
+fn refuse_columns(origin: &str, options: Options<'_>) -> Result<(), InferenceError> {
+    let refuse = |option| Err(wrong_option(origin, option, "tables"));
+    match options {
+        Options { label: Some(_), .. } => refuse("--label"),
+        Options { id: Some(_), .. } => refuse("--id"),
+        Options {
+            has_header: false, ..
+        } => refuse("--no-header"),
+        _ => Ok(()),
+    }
+}
+
+fn wrong_option(origin: &str, option: &'static str, meant: &'static str) -> InferenceError {
+    InferenceError::Option {
+        origin: origin.to_owned(),
+        option,
+        meant,
+    }
+}

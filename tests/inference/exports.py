@@ -1,0 +1,69 @@
+"""Exported ONNX and NPZ files of the models named on the command line agree with NAME.csv.
+
+Called by exports.rs in a directory with NAME.onnx, NAME.npz, NAME.csv and test.csv.
+"""
+
+import csv
+import json
+import sys
+
+import numpy as np
+import onnxruntime
+
+
+def table(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def features(rows, names):
+    cell = lambda text: float(text) if text else np.nan
+    return np.array([[cell(row[name]) for name in names] for row in rows], dtype=np.float32)
+
+
+def scores_of(model, x):
+    """What the arrays say, as docs/inference.md describes them."""
+    x = np.where(np.isnan(x), model["missing"], x.astype(np.float64))
+    x = (np.clip(x, model["min"], model["max"]) - model["mean"]) / model["std"]
+    scores = x.astype(np.float32) @ model["weights"].T + model["biases"]
+    if "activation" in model:
+        tanh = model["activation"][0] == "tanh"
+        scores = np.tanh(scores) if tanh else np.maximum(scores, 0)
+    if "head_weights" in model:
+        scores = scores @ model["head_weights"].T + model["head_biases"]
+    return scores
+
+
+def check(name):
+    model = dict(np.load(f"{name}.npz"))
+    rows, expected = table("test.csv"), table(f"{name}.csv")
+    x = features(rows, model["features"])
+    scores = scores_of(model, x)
+    session = onnxruntime.InferenceSession(f"{name}.onnx")
+    outputs = dict(zip([o.name for o in session.get_outputs()], session.run(None, {"features": x})))
+    metadata = session.get_modelmeta().custom_metadata_map
+    assert json.loads(metadata["features"]) == list(model["features"]), name
+    kind = model["outputs"][0]
+    if kind in ("logit", "logits"):
+        classes = list(model["classes"])
+        assert json.loads(metadata["classes"]) == classes, name
+        numbers = [[float(row[f"probability_{label}"]) for label in classes] for row in expected]
+        named = [row["prediction"] for row in expected]
+        assert [classes[number] for number in outputs["class"]] == named, name
+        if kind == "logit":
+            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        found = [outputs["probabilities"], powers / powers.sum(axis=1, keepdims=True)]
+    elif kind == "value":
+        numbers = [[float(row["prediction"])] for row in expected]
+        found = [outputs["prediction"], scores * model["target_std"] + model["target_mean"]]
+    else:
+        width = scores.shape[1]
+        numbers = [[float(row[f"output_{at}"]) for at in range(width)] for row in expected]
+        found = [outputs["representation"], scores]
+    for each in found:
+        np.testing.assert_allclose(each, numbers, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+for name in sys.argv[1:]:
+    check(name)
