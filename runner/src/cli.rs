@@ -5,6 +5,7 @@ mod data;
 mod demo;
 mod device;
 mod error;
+mod init;
 mod privacy;
 mod provision;
 mod report;
@@ -44,6 +45,7 @@ enum Command {
     Provision(provision::Args),
     Device(device::Args),
     Data(data::Args),
+    Init(init::Args),
     Report(report::Args),
     Sweep(sweep::Args),
     Plan(privacy::PlanArgs),
@@ -79,6 +81,7 @@ impl Cli {
             Some(Command::Provision(args)) => provision::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Device(args)) => device::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
+            Some(Command::Init(args)) => init::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Sweep(args)) => sweep::run(&args),
             Some(Command::Plan(args)) => privacy::plan(&args, &mut std::io::stdout().lock()),

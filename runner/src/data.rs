@@ -5,7 +5,7 @@
 //! | what a run sees of its data | [`federation`] |
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
-//! | formats, pure functions over bytes | [`archive`], [`idx`], [`csv`], [`leaf`] |
+//! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`leaf`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`] |
@@ -15,6 +15,7 @@
 //! | rows to devices | [`partition`] |
 //! | where files are looked for | [`folders`] |
 //! | what is in a data set | [`inspection`] |
+//! | a `[data]` table for a file | [`suggestion`] |
 //!
 //! ```
 //! use smolfed::data::{DataConfig, DataFolders, DeviceBuffer, Federation};
@@ -33,7 +34,6 @@ pub mod catalogue;
 pub mod classes;
 pub mod config;
 pub mod constants;
-pub mod csv;
 pub mod dataset;
 pub mod digits;
 mod draw;
@@ -54,7 +54,9 @@ mod real_data;
 pub mod scale;
 pub mod source;
 pub mod split;
+pub mod suggestion;
 pub mod synthetic;
+pub mod table;
 mod vocabulary;
 
 pub use config::{DataConfig, DataConfigError};

@@ -38,6 +38,8 @@
 //! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
 //! | [`evaluation`], [`representation`] | how good models and encoders are |
 //! | [`report`], [`sweep`] | the page about a run, and many runs |
+//! | [`starter`] | an experiment file for some data |
+//! | [`spelling`] | names that were probably meant |
 //! | [`task`] | the model that is trained |
 //! | [`cli`] | the command line |
 #![forbid(unsafe_code)]
@@ -65,5 +67,7 @@ pub mod round;
 pub mod run;
 pub mod server;
 pub mod source;
+pub mod spelling;
+pub mod starter;
 pub mod sweep;
 pub mod task;

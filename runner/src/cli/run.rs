@@ -8,6 +8,7 @@ use super::CliError;
 use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of_data};
 use super::summary::Summary;
 use crate::config::{Config, Override};
+use crate::data::catalogue::KnownSet;
 use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
 use crate::privacy::origin::Origin;
@@ -43,7 +44,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// The seed; the same as --set seed=N.
-    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "resume",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(0..)
+    )]
     seed: Option<i64>,
     /// Train devices in fast arithmetic, whose results are not the bits of boards; the same as
     /// --set simulation.arithmetic=fast.
@@ -83,6 +90,31 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     })
 }
 
+/// Endings of files that are data, and not experiments.
+const DATA_ENDINGS: [&str; 10] = [
+    "csv", "tsv", "arff", "parquet", "npz", "npy", "gz", "zip", "json", "txt",
+];
+
+/// Says what to type where data are given in the place of an experiment.
+fn refuse_data(path: &Path) -> Result<(), CliError> {
+    let name = path.display();
+    let is_set = path
+        .to_str()
+        .is_some_and(|name| KnownSet::named(name).is_some());
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
+    let is_data = DATA_ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) || path.is_dir();
+    if path.is_file() && !is_data || !is_set && !is_data {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "{name} is data, not an experiment: write one with `smolfed init {name} > mine.toml`, then \
+         run it with `smolfed run mine.toml`"
+    )))
+}
+
 /// What every rank has before the run begins; nothing is written yet.
 struct Prepared {
     started: Instant,
@@ -105,6 +137,7 @@ impl Prepared {
                 overrides.extend(args.seed.map(|seed| Override::new("seed", seed.into())));
                 let fast = || Override::new("simulation.arithmetic", "fast".into());
                 overrides.extend(args.fast.then(fast));
+                args.file.as_deref().map_or(Ok(()), refuse_data)?;
                 let config = Config::load(args.file.as_deref(), &overrides)?;
                 (config, DataFolders::of_experiment(args.file.as_deref()))
             }

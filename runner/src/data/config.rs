@@ -8,13 +8,13 @@ mod error;
 mod scale;
 mod set;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::classes::{ClassList, Classes, UnknownLabels};
+use super::classes::{ClassList, ClassName, Classes, UnknownLabels};
 use super::constants::Bounds;
-use super::csv::Columns;
 use super::dataset::TaskKind;
 use super::missing::Missing;
 use super::moments::{PrivateScale, ScaleNoise};
@@ -24,12 +24,13 @@ use super::split::HoldOut;
 use super::synthetic::tasks::TasksConfig;
 use super::synthetic::windows::WindowsConfig;
 use super::synthetic::{SyntheticConfig, SyntheticKind};
+use super::table::{Columns, Encoding, TableFormat, TimePart};
 
 use self::scale::{NameOr, Named, ScaleName, TargetScaleName};
 use error::{in_range, needed, positive, share, strength, wrong};
 
 pub use error::DataConfigError;
-pub use set::{CsvConfig, IdxConfig, LeafConfig, StoredSet};
+pub use set::{IdxConfig, LeafConfig, StoredSet, TableConfig};
 
 /// Most features of a synthetic sample, most samples of a device: far beyond use, and small enough
 /// that one device fits in memory.
@@ -87,6 +88,7 @@ enum SourceName {
     Femnist,
     Idx,
     Csv,
+    Arff,
     Leaf,
     Synthetic,
 }
@@ -151,6 +153,8 @@ struct RawData {
     scale: Option<NameOr<ScaleName>>,
     bounds: Option<Bounds>,
     target_scale: Option<NameOr<TargetScaleName>>,
+    categories: Option<BTreeMap<String, Vec<ClassName>>>,
+    times: Option<BTreeMap<String, Vec<TimePart>>>,
 }
 
 /// Each key is taken by what it is for; one that nothing took is refused.
@@ -222,7 +226,7 @@ impl RawData {
             false => None,
         };
         let missing = match set {
-            StoredSet::Csv(_) => self.missing.take(),
+            StoredSet::Table(_) => self.missing.take(),
             _ => None,
         };
         Ok(StoredConfig {
@@ -243,7 +247,7 @@ impl RawData {
         self.put_scale(stored.scale);
         let is_regression = stored.set.is_regression();
         self.target_scale = is_regression.then(|| stored.target_scale.into());
-        self.missing = matches!(stored.set, StoredSet::Csv(_)).then_some(stored.missing);
+        self.missing = matches!(stored.set, StoredSet::Table(_)).then_some(stored.missing);
         if stored.dealing != Dealing::Natural {
             self.device_validation = Some(stored.device_validation);
             self.device_test = Some(stored.device_test);
@@ -263,7 +267,8 @@ impl RawData {
                 path: folder("femnist"),
             },
             SourceName::Idx => StoredSet::Idx(self.take_idx()?),
-            SourceName::Csv => StoredSet::Csv(self.take_csv()?),
+            SourceName::Csv => StoredSet::Table(self.take_table(TableFormat::Csv)?),
+            SourceName::Arff => StoredSet::Table(self.take_table(TableFormat::Arff)?),
             SourceName::Leaf => StoredSet::Leaf(LeafConfig {
                 path: needed(
                     "path",
@@ -279,20 +284,69 @@ impl RawData {
         })
     }
 
-    fn take_csv(&mut self) -> Result<CsvConfig, DataConfigError> {
-        Ok(CsvConfig {
-            path: needed("path", self.path.take(), "the CSV file, plain or .gz")?,
+    fn take_table(&mut self, format: TableFormat) -> Result<TableConfig, DataConfigError> {
+        let task = self.task;
+        Ok(TableConfig {
+            format,
+            path: needed(
+                "path",
+                self.path.take(),
+                "the file of the table, plain or .gz",
+            )?,
             test_path: self.test_path.take(),
             columns: Columns {
                 label: needed("label", self.label.take(), "the column to predict")?,
                 device: self.device_column.take(),
                 ignore: self.ignore.take().unwrap_or_default(),
-                task: self.task.unwrap_or(TaskKind::Classification),
+                task,
                 classes: self.take_classes_of_task()?,
+                encodings: self.take_encodings()?,
             },
             axes: self.axes.take().unwrap_or_default(),
             maximum: self.take_maximum()?,
         })
+    }
+
+    fn take_encodings(&mut self) -> Result<BTreeMap<String, Encoding>, DataConfigError> {
+        let mut encodings = BTreeMap::new();
+        for (column, categories) in self.categories.take().unwrap_or_default() {
+            let list = ClassList::Names(categories);
+            if let Some(fault) = list.fault() {
+                let expected = "a list of two or more different names for each column";
+                return Err(wrong("categories", format!("{column} = {fault}"), expected));
+            }
+            encodings.insert(column, Encoding::Categories(list.names()));
+        }
+        for (column, parts) in self.times.take().unwrap_or_default() {
+            if parts.is_empty() || encodings.contains_key(&column) {
+                let expected = "some of \"hour\", \"weekday\" and \"day\" for each column that is \
+                    not among `data.categories`";
+                return Err(wrong(
+                    "times",
+                    format!("{column} = {}", name_of(parts)),
+                    expected,
+                ));
+            }
+            encodings.insert(column, Encoding::Time(parts));
+        }
+        Ok(encodings)
+    }
+
+    fn put_encodings(&mut self, encodings: BTreeMap<String, Encoding>) {
+        for (column, encoding) in encodings {
+            match encoding {
+                Encoding::Categories(names) => {
+                    let names = names.into_iter().map(ClassName::Text).collect();
+                    self.categories
+                        .get_or_insert_default()
+                        .insert(column, names);
+                }
+                Encoding::Time(parts) => {
+                    self.times.get_or_insert_default().insert(column, parts);
+                }
+                Encoding::Number => {}
+            }
+        }
     }
 
     fn take_idx(&mut self) -> Result<IdxConfig, DataConfigError> {
@@ -336,17 +390,21 @@ impl RawData {
                 (self.test_path, self.test_label_path) = idx.test.unzip();
                 self.put_classes(idx.classes);
             }
-            StoredSet::Csv(csv) => {
-                self.source = SourceName::Csv;
-                self.path = Some(csv.path);
-                self.test_path = csv.test_path;
-                self.label = Some(csv.columns.label);
-                self.device_column = csv.columns.device;
-                self.ignore = unless_empty(csv.columns.ignore);
-                self.task = Some(csv.columns.task);
-                self.put_classes(csv.columns.classes);
-                self.axes = unless_empty(csv.axes);
-                self.maximum = csv.maximum;
+            StoredSet::Table(table) => {
+                self.source = match table.format {
+                    TableFormat::Csv => SourceName::Csv,
+                    TableFormat::Arff => SourceName::Arff,
+                };
+                self.path = Some(table.path);
+                self.test_path = table.test_path;
+                self.label = Some(table.columns.label);
+                self.device_column = table.columns.device;
+                self.ignore = unless_empty(table.columns.ignore);
+                self.task = table.columns.task;
+                self.put_classes(table.columns.classes);
+                self.put_encodings(table.columns.encodings);
+                self.axes = unless_empty(table.axes);
+                self.maximum = table.maximum;
             }
             StoredSet::Leaf(leaf) => {
                 self.source = SourceName::Leaf;
@@ -542,7 +600,7 @@ impl RawData {
     }
 
     fn take_scale(&mut self, set: &StoredSet) -> Result<Scale, DataConfigError> {
-        let is_table = matches!(set, StoredSet::Csv(csv) if csv.axes.is_empty());
+        let is_table = matches!(set, StoredSet::Table(table) if table.axes.is_empty());
         let scale = self.scale.take();
         let scale = scale.unwrap_or(NameOr::Name(ScaleName::Standardise));
         match scale.resolve(is_table) {

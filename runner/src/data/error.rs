@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 
 use super::archive::ArchiveError;
-use super::csv::CsvError;
 use super::dataset::DatasetError;
 use super::idx::IdxError;
 use super::leaf::LeafError;
@@ -12,6 +11,7 @@ use super::missing::ImputeError;
 use super::partition::PartitionError;
 use super::scale::ScaleError;
 use super::split::SplitError;
+use super::table::TableError;
 
 /// Why data cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -79,8 +79,8 @@ pub enum ContentError {
     Archive(#[from] ArchiveError),
     /// An IDX file is malformed.
     Idx(#[from] IdxError),
-    /// A CSV file is malformed.
-    Csv(#[from] CsvError),
+    /// A table is malformed.
+    Table(#[from] TableError),
     /// A LEAF file is malformed.
     Leaf(#[from] LeafError),
     /// The content is well-formed but cannot be learned from.

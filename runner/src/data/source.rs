@@ -6,8 +6,7 @@ use std::path::Path;
 
 use super::archive;
 use super::classes::Classes;
-use super::config::{CsvConfig, IdxConfig, LeafConfig, StoredSet};
-use super::csv;
+use super::config::{IdxConfig, LeafConfig, StoredSet, TableConfig};
 use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets};
 use super::digits;
 use super::error::DataError;
@@ -16,6 +15,7 @@ use super::folders::DataFolders;
 use super::idx::{self, IdxArray, IdxError};
 use super::leaf::{self, LeafSamples};
 use super::mnist;
+use super::table;
 
 /// All samples of a source, before they are split and scaled.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
             })
         }
         StoredSet::Idx(idx) => load_idx(idx, folders),
-        StoredSet::Csv(csv) => load_csv(csv, folders),
+        StoredSet::Table(table) => load_table(table, folders),
         StoredSet::Leaf(leaf) => load_leaf(leaf, folders),
     };
     loaded?.of_classes(set.classes())
@@ -217,10 +217,10 @@ fn read_devices(
     Groups::new(devices.iter().map(place).collect(), names).map_err(DataError::of(&origin))
 }
 
-fn load_csv(config: &CsvConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
-    let read = |path: &Path| -> Result<(csv::Table, String), DataError> {
-        with_one(path, "csv", folders, |bytes, origin| {
-            csv::parse(bytes, &config.columns).map_err(DataError::of(origin))
+fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
+    let read = |path: &Path| -> Result<(table::Table, String), DataError> {
+        with_one(path, config.format.name(), folders, |bytes, origin| {
+            table::parse(config.format, bytes, &config.columns).map_err(DataError::of(origin))
         })
     };
     let (mut table, origin) = read(&config.path)?;

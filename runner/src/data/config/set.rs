@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::data::classes::Classes;
-use crate::data::csv::Columns;
 use crate::data::dataset::TaskKind;
+use crate::data::table::{Columns, TableFormat};
 
 /// A data set that is built in or read from files.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub enum StoredSet {
     /// Any IDX files.
     Idx(IdxConfig),
     /// A table.
-    Csv(CsvConfig),
+    Table(TableConfig),
     /// A LEAF file.
     Leaf(LeafConfig),
 }
@@ -46,7 +46,9 @@ pub struct IdxConfig {
 
 /// A table and the meaning of its columns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CsvConfig {
+pub struct TableConfig {
+    /// The format of its files.
+    pub format: TableFormat,
     /// The file.
     pub path: PathBuf,
     /// A test part with the same header.
@@ -83,7 +85,7 @@ impl StoredSet {
             Self::Mnist { .. } => true,
             Self::Digits | Self::Femnist { .. } => false,
             Self::Idx(idx) => idx.test.is_some(),
-            Self::Csv(csv) => csv.test_path.is_some(),
+            Self::Table(table) => table.test_path.is_some(),
             Self::Leaf(leaf) => leaf.test_path.is_some(),
         }
     }
@@ -94,14 +96,14 @@ impl StoredSet {
             Self::Digits | Self::Mnist { .. } => false,
             Self::Femnist { .. } | Self::Leaf(_) => true,
             Self::Idx(idx) => idx.device_path.is_some(),
-            Self::Csv(csv) => csv.columns.device.is_some(),
+            Self::Table(table) => table.columns.device.is_some(),
         }
     }
 
     /// Whether numbers are to be predicted, not classes.
     pub fn is_regression(&self) -> bool {
         match self {
-            Self::Csv(csv) => csv.columns.task == TaskKind::Regression,
+            Self::Table(table) => table.columns.is_regression(),
             Self::Leaf(leaf) => leaf.task == TaskKind::Regression,
             _ => false,
         }
@@ -112,7 +114,7 @@ impl StoredSet {
         match self {
             Self::Digits | Self::Mnist { .. } | Self::Femnist { .. } => None,
             Self::Idx(idx) => idx.classes.as_ref(),
-            Self::Csv(csv) => csv.columns.classes.as_ref(),
+            Self::Table(table) => table.columns.classes.as_ref(),
             Self::Leaf(leaf) => leaf.classes.as_ref(),
         }
     }
@@ -139,9 +141,9 @@ impl StoredSet {
                 }
                 paths
             }
-            Self::Csv(csv) => [&mut csv.path]
+            Self::Table(table) => [&mut table.path]
                 .into_iter()
-                .chain(&mut csv.test_path)
+                .chain(&mut table.test_path)
                 .collect(),
             Self::Leaf(leaf) => [&mut leaf.path]
                 .into_iter()

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
 use super::error::{DatasetError, MAX_CLASSES};
 use super::order::reorder;
 
 /// What is to be predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskKind {
     /// One of several classes.

@@ -8,10 +8,10 @@ use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
 use super::*;
-use crate::data::csv::Columns;
 use crate::data::dataset::{DeviceBuffer, TaskKind};
 use crate::data::error::ContentError;
 use crate::data::real_data;
+use crate::data::table::{Columns, TableFormat};
 
 fn reason(error: &DataError) -> &ContentError {
     match error {
@@ -226,13 +226,11 @@ fn broken_gzip_names_the_file() {
 
 fn csv_config(test_path: Option<&str>) -> StoredSet {
     let columns = Columns {
-        classes: None,
         label: "y".into(),
-        device: None,
-        ignore: Vec::new(),
-        task: TaskKind::Classification,
+        ..Columns::default()
     };
-    StoredSet::Csv(CsvConfig {
+    StoredSet::Table(TableConfig {
+        format: TableFormat::Csv,
         path: "a.csv".into(),
         test_path: test_path.map(Into::into),
         columns,
@@ -254,18 +252,18 @@ fn csv_with_a_test_part() {
         (vec![1.0, 2.0, 3.0], 1)
     );
     let error = load(&csv_config(Some("c.csv")), &folders).unwrap_err();
-    assert!(matches!(reason(&error), ContentError::Csv(_)), "{error}");
+    assert!(matches!(reason(&error), ContentError::Table(_)), "{error}");
     assert!(error.to_string().contains("c.csv"), "{error}");
 }
 
 #[test]
 fn csv_with_wrong_axes_is_refused() {
     let (_kept, folders) = folder(&[("a.csv", b"a,y\n1,no\n2,yes\n".to_vec())]);
-    let StoredSet::Csv(config) = csv_config(None) else {
+    let StoredSet::Table(config) = csv_config(None) else {
         unreachable!()
     };
     let error = load(
-        &StoredSet::Csv(CsvConfig {
+        &StoredSet::Table(TableConfig {
             axes: vec![2, 2],
             ..config
         }),

@@ -1,0 +1,86 @@
+//! What the formats of tables have in common: a header, then rows of cells as text.
+
+use std::fmt;
+
+use csv::StringRecord;
+
+use super::encoding::Encoding;
+use super::error::TableError;
+use super::{arff, delimited, text};
+
+/// The formats of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// Text with a header line: CSV, TSV and their kin.
+    Csv,
+    /// Attribute-relation files of Weka and OpenML.
+    Arff,
+}
+
+impl TableFormat {
+    /// The format of an unpacked file, by its content; delimited text if it is nothing else.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        match text::decode(bytes) {
+            Ok((text, _)) if arff::is_begun_by(&text) => Self::Arff,
+            _ => Self::Csv,
+        }
+    }
+
+    /// The name in configurations, which is also how file names end.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Arff => "arff",
+        }
+    }
+}
+
+/// Where a row is in its file, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of text; the header is line 1.
+    Line(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+        }
+    }
+}
+
+/// A table that is read row by row.
+pub(super) trait Rows {
+    /// The names of the columns.
+    fn header(&self) -> &StringRecord;
+
+    /// Puts the next row into `cells` and says where it is; `None` after the last.
+    fn next(&mut self, cells: &mut StringRecord) -> Result<Option<Place>, TableError>;
+
+    /// What becomes of the cells of a column, unless the configuration says otherwise.
+    fn usual_encoding(&self, _column: usize) -> Encoding {
+        Encoding::Number
+    }
+
+    /// How it is written, in a few words.
+    fn layout(&self) -> String;
+
+    /// Whether a comma in a number can only be a decimal comma.
+    fn has_decimal_commas(&self) -> bool {
+        false
+    }
+}
+
+/// Opens an unpacked file.
+pub(super) fn open<'a>(
+    format: TableFormat,
+    bytes: &'a [u8],
+) -> Result<Box<dyn Rows + 'a>, TableError> {
+    let (text, encoding) = text::decode(bytes)?;
+    Ok(match format {
+        TableFormat::Csv => Box::new(delimited::read(text, encoding)?),
+        TableFormat::Arff => Box::new(arff::read(text, encoding)?),
+    })
+}
