@@ -5,7 +5,7 @@
 //! | what a run sees of its data | [`federation`] |
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
-//! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`leaf`] |
+//! | formats, pure functions over bytes | [`archive`], [`table`], [`array`], [`idx`], [`npy`], [`leaf`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`] |
@@ -30,6 +30,7 @@
 //! ```
 
 pub mod archive;
+pub mod array;
 pub mod catalogue;
 pub mod classes;
 pub mod config;
@@ -47,6 +48,7 @@ pub mod leaf;
 pub mod missing;
 mod mnist;
 pub mod moments;
+pub mod npy;
 pub mod partition;
 pub mod reads;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::array::ArrayFormat;
 use super::classes::{ClassList, ClassName, Classes, UnknownLabels};
 use super::constants::Bounds;
 use super::dataset::TaskKind;
@@ -30,7 +31,7 @@ use self::scale::{NameOr, Named, ScaleName, TargetScaleName};
 use error::{in_range, needed, positive, share, strength, wrong};
 
 pub use error::DataConfigError;
-pub use set::{IdxConfig, LeafConfig, StoredSet, TableConfig};
+pub use set::{ArraysConfig, LeafConfig, StoredSet, TableConfig};
 
 /// Most features of a synthetic sample, most samples of a device: far beyond use, and small enough
 /// that one device fits in memory.
@@ -87,8 +88,11 @@ enum SourceName {
     Mnist,
     Femnist,
     Idx,
+    Npy,
     Csv,
     Arff,
+    #[cfg(feature = "parquet")]
+    Parquet,
     Leaf,
     Synthetic,
 }
@@ -266,9 +270,12 @@ impl RawData {
             SourceName::Femnist => StoredSet::Femnist {
                 path: folder("femnist"),
             },
-            SourceName::Idx => StoredSet::Idx(self.take_idx()?),
+            SourceName::Idx => StoredSet::Arrays(self.take_arrays(ArrayFormat::Idx)?),
+            SourceName::Npy => StoredSet::Arrays(self.take_arrays(ArrayFormat::Npy)?),
             SourceName::Csv => StoredSet::Table(self.take_table(TableFormat::Csv)?),
             SourceName::Arff => StoredSet::Table(self.take_table(TableFormat::Arff)?),
+            #[cfg(feature = "parquet")]
+            SourceName::Parquet => StoredSet::Table(self.take_table(TableFormat::Parquet)?),
             SourceName::Leaf => StoredSet::Leaf(LeafConfig {
                 path: needed(
                     "path",
@@ -349,7 +356,7 @@ impl RawData {
         }
     }
 
-    fn take_idx(&mut self) -> Result<IdxConfig, DataConfigError> {
+    fn take_arrays(&mut self, format: ArrayFormat) -> Result<ArraysConfig, DataConfigError> {
         let pair = |present, absent| Err(DataConfigError::Pair { present, absent });
         let test = match (self.test_path.take(), self.test_label_path.take()) {
             (Some(features), Some(labels)) => Some((features, labels)),
@@ -358,16 +365,18 @@ impl RawData {
             (None, Some(_)) => return pair("test_label_path", "test_path"),
         };
         let labels = self.label_path.take();
-        Ok(IdxConfig {
+        Ok(ArraysConfig {
+            format,
+            task: self.task.unwrap_or(TaskKind::Classification),
             path: needed(
                 "path",
                 self.path.take(),
-                "the IDX file with one image a sample",
+                "the array with one row or image a sample",
             )?,
-            label_path: needed("label_path", labels, "the IDX file with the labels")?,
+            label_path: needed("label_path", labels, "the array with the labels")?,
             device_path: self.device_path.take(),
             test,
-            classes: self.take_classes()?,
+            classes: self.take_classes_of_task()?,
         })
     }
 
@@ -382,8 +391,12 @@ impl RawData {
                 self.source = SourceName::Femnist;
                 self.path = Some(path);
             }
-            StoredSet::Idx(idx) => {
-                self.source = SourceName::Idx;
+            StoredSet::Arrays(idx) => {
+                self.source = match idx.format {
+                    ArrayFormat::Idx => SourceName::Idx,
+                    ArrayFormat::Npy => SourceName::Npy,
+                };
+                self.task = Some(idx.task);
                 self.path = Some(idx.path);
                 self.label_path = Some(idx.label_path);
                 self.device_path = idx.device_path;
@@ -394,6 +407,8 @@ impl RawData {
                 self.source = match table.format {
                     TableFormat::Csv => SourceName::Csv,
                     TableFormat::Arff => SourceName::Arff,
+                    #[cfg(feature = "parquet")]
+                    TableFormat::Parquet => SourceName::Parquet,
                 };
                 self.path = Some(table.path);
                 self.test_path = table.test_path;

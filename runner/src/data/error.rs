@@ -4,10 +4,12 @@ use std::io;
 use std::path::PathBuf;
 
 use super::archive::ArchiveError;
+use super::array::ArrayError;
 use super::dataset::DatasetError;
 use super::idx::IdxError;
 use super::leaf::LeafError;
 use super::missing::ImputeError;
+use super::npy::NpyError;
 use super::partition::PartitionError;
 use super::scale::ScaleError;
 use super::split::SplitError;
@@ -79,6 +81,10 @@ pub enum ContentError {
     Archive(#[from] ArchiveError),
     /// An IDX file is malformed.
     Idx(#[from] IdxError),
+    /// A NumPy file is malformed.
+    Npy(#[from] NpyError),
+    /// An array is not what it is used for.
+    Array(#[from] ArrayError),
     /// A table is malformed.
     Table(#[from] TableError),
     /// A LEAF file is malformed.

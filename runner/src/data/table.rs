@@ -3,7 +3,7 @@
 //! | question | file |
 //! | --- | --- |
 //! | what formats have in common | `rows` |
-//! | the formats | `delimited`, `arff` |
+//! | the formats | `delimited`, `arff`, `parquet` |
 //! | bytes as text | `text` |
 //! | which column means what | [`columns`] |
 //! | what becomes of the cells of a column | [`encoding`], `time` |
@@ -19,6 +19,8 @@ pub mod columns;
 mod delimited;
 pub mod encoding;
 mod error;
+#[cfg(feature = "parquet")]
+mod parquet;
 pub mod profile;
 mod rows;
 mod text;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::data::array::ArrayFormat;
 use crate::data::classes::Classes;
 use crate::data::dataset::TaskKind;
 use crate::data::table::{Columns, TableFormat};
@@ -21,17 +22,21 @@ pub enum StoredSet {
         /// The folder.
         path: PathBuf,
     },
-    /// Any IDX files.
-    Idx(IdxConfig),
+    /// Any arrays of features, labels and devices.
+    Arrays(ArraysConfig),
     /// A table.
     Table(TableConfig),
     /// A LEAF file.
     Leaf(LeafConfig),
 }
 
-/// IDX files that belong together.
+/// Arrays that belong together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct IdxConfig {
+pub struct ArraysConfig {
+    /// The format of their files.
+    pub format: ArrayFormat,
+    /// What the labels are.
+    pub task: TaskKind,
     /// Features, one sample along the first dimension.
     pub path: PathBuf,
     /// A label for each sample.
@@ -84,7 +89,7 @@ impl StoredSet {
         match self {
             Self::Mnist { .. } => true,
             Self::Digits | Self::Femnist { .. } => false,
-            Self::Idx(idx) => idx.test.is_some(),
+            Self::Arrays(idx) => idx.test.is_some(),
             Self::Table(table) => table.test_path.is_some(),
             Self::Leaf(leaf) => leaf.test_path.is_some(),
         }
@@ -95,7 +100,7 @@ impl StoredSet {
         match self {
             Self::Digits | Self::Mnist { .. } => false,
             Self::Femnist { .. } | Self::Leaf(_) => true,
-            Self::Idx(idx) => idx.device_path.is_some(),
+            Self::Arrays(idx) => idx.device_path.is_some(),
             Self::Table(table) => table.columns.device.is_some(),
         }
     }
@@ -105,6 +110,7 @@ impl StoredSet {
         match self {
             Self::Table(table) => table.columns.is_regression(),
             Self::Leaf(leaf) => leaf.task == TaskKind::Regression,
+            Self::Arrays(arrays) => arrays.task == TaskKind::Regression,
             _ => false,
         }
     }
@@ -113,7 +119,7 @@ impl StoredSet {
     pub fn classes(&self) -> Option<&Classes> {
         match self {
             Self::Digits | Self::Mnist { .. } | Self::Femnist { .. } => None,
-            Self::Idx(idx) => idx.classes.as_ref(),
+            Self::Arrays(idx) => idx.classes.as_ref(),
             Self::Table(table) => table.columns.classes.as_ref(),
             Self::Leaf(leaf) => leaf.classes.as_ref(),
         }
@@ -133,7 +139,7 @@ impl StoredSet {
         match self {
             Self::Digits => Vec::new(),
             Self::Mnist { path } | Self::Femnist { path } => vec![path],
-            Self::Idx(idx) => {
+            Self::Arrays(idx) => {
                 let mut paths = vec![&mut idx.path, &mut idx.label_path];
                 paths.extend(&mut idx.device_path);
                 if let Some((features, labels)) = &mut idx.test {

@@ -136,10 +136,12 @@ impl<'a> Places<'a> {
 
 /// Whether a column has no name: pandas and R write the numbers or names of rows into one, and a
 /// separator at the end of every line makes one. `Unnamed: 0` is what pandas calls it when it reads
-/// such a file and writes it again.
+/// such a file and writes it again; in Parquet it writes `__index_level_0__`.
 pub(super) fn is_unnamed(name: &str) -> bool {
     let number = name.strip_prefix("Unnamed: ");
-    name.is_empty() || number.is_some_and(|number| number.parse::<u32>().is_ok())
+    name.is_empty()
+        || name == "__index_level_0__"
+        || number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// The first names, as an error message lists them.

@@ -6,6 +6,8 @@ use csv::StringRecord;
 
 use super::encoding::Encoding;
 use super::error::TableError;
+#[cfg(feature = "parquet")]
+use super::parquet;
 use super::{arff, delimited, text};
 
 /// The formats of tables.
@@ -15,12 +17,19 @@ pub enum TableFormat {
     Csv,
     /// Attribute-relation files of Weka and OpenML.
     Arff,
+    /// Columns of Apache Parquet.
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 impl TableFormat {
     /// The format of an unpacked file, by its content; delimited text if it is nothing else.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
+        #[cfg(feature = "parquet")]
+        if bytes.starts_with(parquet::MAGIC) {
+            return Self::Parquet;
+        }
         match text::decode(bytes) {
             Ok((text, _)) if arff::is_begun_by(&text) => Self::Arff,
             _ => Self::Csv,
@@ -32,6 +41,8 @@ impl TableFormat {
         match self {
             Self::Csv => "csv",
             Self::Arff => "arff",
+            #[cfg(feature = "parquet")]
+            Self::Parquet => "parquet",
         }
     }
 }
@@ -41,12 +52,15 @@ impl TableFormat {
 pub enum Place {
     /// A line of text; the header is line 1.
     Line(u64),
+    /// Row of a file without lines.
+    Row(u64),
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "line {line}"),
+            Self::Row(row) => write!(f, "row {row}"),
         }
     }
 }
@@ -78,9 +92,16 @@ pub(super) fn open<'a>(
     format: TableFormat,
     bytes: &'a [u8],
 ) -> Result<Box<dyn Rows + 'a>, TableError> {
-    let (text, encoding) = text::decode(bytes)?;
     Ok(match format {
-        TableFormat::Csv => Box::new(delimited::read(text, encoding)?),
-        TableFormat::Arff => Box::new(arff::read(text, encoding)?),
+        TableFormat::Csv => {
+            let (text, encoding) = text::decode(bytes)?;
+            Box::new(delimited::read(text, encoding)?)
+        }
+        TableFormat::Arff => {
+            let (text, encoding) = text::decode(bytes)?;
+            Box::new(arff::read(text, encoding)?)
+        }
+        #[cfg(feature = "parquet")]
+        TableFormat::Parquet => Box::new(parquet::read(bytes)?),
     })
 }
