@@ -5,7 +5,7 @@
 //! | what a run sees of its data | [`federation`] |
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
-//! | formats, pure functions over bytes | [`archive`], [`table`], [`array`], [`idx`], [`npy`], [`leaf`] |
+//! | formats, pure functions over bytes | [`archive`], [`table`], [`array`], [`idx`], [`npy`], [`leaf`], [`images`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`] |
@@ -43,6 +43,7 @@ pub mod federation;
 mod femnist;
 pub mod folders;
 pub mod idx;
+pub mod images;
 pub mod inspection;
 pub mod leaf;
 pub mod missing;

@@ -215,6 +215,14 @@ impl Lines {
             let about = "as many as occur; the number is public: check that it may be";
             self.key("classes", classes.len(), about);
         }
+        if found.facts.maximum.is_none() && found.facts.axes.is_empty() {
+            let about = "of the rows: no epsilon covers them (docs/data.md)";
+            self.key("scale", quoted("standardise-features"), about);
+        }
+        if matches!(found.facts.targets, TargetFacts::Values { .. }) {
+            let about = "so that the model begins at the mean; no epsilon covers it, either";
+            self.key("target_scale", quoted("standardise"), about);
+        }
         if let Some(maximum) = found.facts.maximum {
             self.key(
                 "scale",

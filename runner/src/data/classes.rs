@@ -57,6 +57,16 @@ impl Classes {
         }
     }
 
+    /// The number of the class of this name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u32> {
+        let labels = self.list.labels();
+        labels
+            .iter()
+            .position(|label| label == name)
+            .map(|at| at as u32)
+    }
+
     /// Whether rows of other classes are left out.
     #[must_use]
     pub fn drops_unknown(&self) -> bool {

@@ -17,6 +17,7 @@ use super::array::ArrayFormat;
 use super::classes::{ClassList, ClassName, Classes, UnknownLabels};
 use super::constants::Bounds;
 use super::dataset::TaskKind;
+use super::images::ImageShape;
 use super::missing::Missing;
 use super::moments::{PrivateScale, ScaleNoise};
 use super::partition::Dealing;
@@ -31,7 +32,7 @@ use self::scale::{NameOr, Named, ScaleName, TargetScaleName};
 use error::{in_range, needed, positive, share, strength, wrong};
 
 pub use error::DataConfigError;
-pub use set::{ArraysConfig, LeafConfig, StoredSet, TableConfig};
+pub use set::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
 
 /// Most features of a synthetic sample, most samples of a device: far beyond use, and small enough
 /// that one device fits in memory.
@@ -94,7 +95,19 @@ enum SourceName {
     #[cfg(feature = "parquet")]
     Parquet,
     Leaf,
+    Images,
     Synthetic,
+}
+
+/// What the folders of a folder of images are, from the outermost on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FoldersName {
+    #[default]
+    #[serde(rename = "class")]
+    Class,
+    #[serde(rename = "device/class")]
+    DeviceAndClass,
 }
 
 /// The names of the ways to deal rows.
@@ -131,6 +144,7 @@ struct RawData {
     task: Option<TaskKind>,
     classes: Option<ClassList>,
     unknown_labels: Option<UnknownLabels>,
+    folders: Option<FoldersName>,
     axes: Option<Vec<usize>>,
     maximum: Option<f32>,
     kind: Option<KindName>,
@@ -272,6 +286,7 @@ impl RawData {
             },
             SourceName::Idx => StoredSet::Arrays(self.take_arrays(ArrayFormat::Idx)?),
             SourceName::Npy => StoredSet::Arrays(self.take_arrays(ArrayFormat::Npy)?),
+            SourceName::Images => StoredSet::Images(self.take_images()?),
             SourceName::Csv => StoredSet::Table(self.take_table(TableFormat::Csv)?),
             SourceName::Arff => StoredSet::Table(self.take_table(TableFormat::Arff)?),
             #[cfg(feature = "parquet")]
@@ -288,6 +303,24 @@ impl RawData {
                 axes: self.axes.take().unwrap_or_default(),
                 maximum: self.take_maximum()?,
             }),
+        })
+    }
+
+    fn take_images(&mut self) -> Result<ImagesConfig, DataConfigError> {
+        const EXPECTED: &str = "[rows, columns] for grey levels, or [3, rows, columns] for colours";
+        let axes = needed("axes", self.axes.take(), EXPECTED)?;
+        if ImageShape::new(&axes).is_none() {
+            return Err(wrong("axes", format!("{axes:?}"), EXPECTED));
+        }
+        Ok(ImagesConfig {
+            path: needed(
+                "path",
+                self.path.take(),
+                "the folder with one folder a class",
+            )?,
+            has_devices: self.folders.take() == Some(FoldersName::DeviceAndClass),
+            axes,
+            classes: self.take_classes()?,
         })
     }
 
@@ -420,6 +453,16 @@ impl RawData {
                 self.put_encodings(table.columns.encodings);
                 self.axes = unless_empty(table.axes);
                 self.maximum = table.maximum;
+            }
+            StoredSet::Images(images) => {
+                self.source = SourceName::Images;
+                self.path = Some(images.path);
+                self.folders = Some(match images.has_devices {
+                    true => FoldersName::DeviceAndClass,
+                    false => FoldersName::Class,
+                });
+                self.axes = Some(images.axes);
+                self.put_classes(images.classes);
             }
             StoredSet::Leaf(leaf) => {
                 self.source = SourceName::Leaf;

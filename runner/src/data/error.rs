@@ -7,6 +7,7 @@ use super::archive::ArchiveError;
 use super::array::ArrayError;
 use super::dataset::DatasetError;
 use super::idx::IdxError;
+use super::images::ImagesError;
 use super::leaf::LeafError;
 use super::missing::ImputeError;
 use super::npy::NpyError;
@@ -83,6 +84,8 @@ pub enum ContentError {
     Idx(#[from] IdxError),
     /// A NumPy file is malformed.
     Npy(#[from] NpyError),
+    /// A folder of images.
+    Images(#[from] ImagesError),
     /// An array is not what it is used for.
     Array(#[from] ArrayError),
     /// A table is malformed.

@@ -7,17 +7,19 @@ use std::path::Path;
 use super::archive;
 use super::array::{Array, ArrayError, ArrayFormat};
 use super::classes::Classes;
-use super::config::{ArraysConfig, LeafConfig, StoredSet, TableConfig};
+use super::config::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
 use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets, TaskKind};
 use super::digits;
-use super::error::DataError;
+use super::error::{ContentError, DataError};
 use super::femnist;
 use super::folders::{DataFolders, archive_of};
 use super::idx;
+use super::images::{self, ImageShape, Images, ImagesError};
 use super::leaf::{self, LeafSamples};
 use super::mnist;
 use super::npy;
 use super::table;
+use super::vocabulary::Vocabulary;
 
 /// All samples of a source, before they are split and scaled.
 #[derive(Clone, Debug)]
@@ -78,6 +80,7 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
         StoredSet::Arrays(arrays) => load_arrays(arrays, folders),
         StoredSet::Table(table) => load_table(table, folders),
         StoredSet::Leaf(leaf) => load_leaf(leaf, folders),
+        StoredSet::Images(images) => load_images(images, folders),
     };
     loaded?.of_classes(set.classes())
 }
@@ -313,6 +316,65 @@ fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataE
         origin,
         dropped: 0,
     })
+}
+
+fn load_images(config: &ImagesConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
+    let place = folders.find(&config.path)?;
+    let origin = place.display().to_string();
+    let refuse = |axes| DatasetError::Axes {
+        axes,
+        feature_count: 0,
+    };
+    let shape = ImageShape::new(&config.axes).ok_or_else(|| refuse(config.axes.clone()));
+    let shape = shape.map_err(DataError::of(&origin))?;
+    let images = images::load(&place, config.has_devices, shape).map_err(DataError::of(&origin))?;
+    let data = dataset_of(images, config).map_err(DataError::of(&origin))?;
+    Ok(Loaded {
+        data,
+        test_rows: 0,
+        origin,
+        dropped: 0,
+    })
+}
+
+fn dataset_of(images: Images, config: &ImagesConfig) -> Result<Dataset, ContentError> {
+    let mut names = Names::default();
+    let targets = match &config.classes {
+        Some(classes) => {
+            names.classes = classes.list.labels();
+            let number = |class: &String| match classes.number(class) {
+                Some(number) => Ok(number),
+                None if classes.drops_unknown() => Ok(u32::MAX),
+                None => Err(ImagesError::UnknownClass {
+                    class: class.clone(),
+                    classes: table::listed(names.classes.iter().map(String::as_str)),
+                }),
+            };
+            let labels: Result<Vec<u32>, _> = images.classes.iter().map(number).collect();
+            classes.targets(labels?)?
+        }
+        None => {
+            let mut vocabulary = Vocabulary::default();
+            images
+                .classes
+                .iter()
+                .for_each(|class| vocabulary.push(class));
+            let (labels, classes) = vocabulary.into_sorted();
+            names.classes = classes;
+            Targets::classes(&labels, names.classes.len())?
+        }
+    };
+    let data = Dataset::new(images.features, config.axes.iter().product(), targets)?
+        .with_axes(config.axes.clone())?
+        .with_names(names)
+        .with_maximum(Some(f32::from(u8::MAX)));
+    let Some(devices) = images.devices else {
+        return Ok(data);
+    };
+    let mut vocabulary = Vocabulary::default();
+    devices.iter().for_each(|device| vocabulary.push(device));
+    let (device_of_row, names) = vocabulary.into_sorted();
+    Ok(data.with_groups(Groups::new(device_of_row, names)?)?)
 }
 
 /// The samples of a LEAF file, or of all JSON files of a zip archive together.

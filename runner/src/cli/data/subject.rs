@@ -10,9 +10,12 @@ use toml::{Table, Value};
 use crate::config::wording::reworded;
 use crate::config::{ConfigError, Override};
 use crate::data::archive::{self, ArchiveError};
+use crate::data::array::Array;
 use crate::data::catalogue::{KNOWN_SETS, KnownSet};
 use crate::data::config::DataConfig;
 use crate::data::folders::DataFolders;
+use crate::data::images::ImageShape;
+use crate::data::npy;
 use crate::data::suggestion::{Choices, Suggestion, SuggestionError};
 use crate::data::table::TableFormat;
 use crate::data::table::profile::Profile;
@@ -22,8 +25,8 @@ use crate::starter::DataSection;
 /// Which data to inspect.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Name of a known set (`smolfed data list`), a CSV, IDX or LEAF file, a folder with the files
-    /// of MNIST, or an experiment (.toml).
+    /// Name of a known set (`smolfed data list`), a file (CSV, TSV, ARFF, Parquet, NPY, NPZ, IDX,
+    /// LEAF), a folder of images or with the files of MNIST, or an experiment (.toml).
     subject: String,
     /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; can be
     /// repeated.
@@ -78,7 +81,8 @@ pub enum SubjectError {
     },
     /// A folder without the files of a known set.
     #[error(
-        "{}: holds neither the files of MNIST nor those of FEMNIST-206; name one file",
+        "{}: holds neither the files of MNIST or FEMNIST-206, nor one folder of PNG or JPEG images \
+         a class, perhaps below one a device; name one file",
         path.display()
     )]
     Folder {
@@ -213,6 +217,7 @@ pub(in crate::cli) fn find(subject: &str) -> Result<Found, SubjectError> {
     }
     if path.is_file() {
         return Ok(match Content::of(path)? {
+            Content::Arrays(bytes) => Found::Ready(arrays(path, &bytes)?, None),
             Content::Samples(source) => Found::Ready(samples(source, path)?, None),
             Content::Columns(format, profile) => Found::Columns {
                 format,
@@ -228,6 +233,80 @@ pub(in crate::cli) fn find(subject: &str) -> Result<Found, SubjectError> {
         meant: meant.map_or(String::new(), |name| format!("; did you mean {name}?")),
         known: known.join(", "),
     })
+}
+
+/// Usual names of the arrays of an archive, in small letters, by the key of the table.
+const ARRAYS: [(&str, &[&str]); 5] = [
+    (
+        "path",
+        &[
+            "x",
+            "features",
+            "data",
+            "images",
+            "inputs",
+            "x_train",
+            "train_images",
+        ],
+    ),
+    (
+        "label_path",
+        &[
+            "y",
+            "labels",
+            "label",
+            "targets",
+            "target",
+            "y_train",
+            "train_labels",
+        ],
+    ),
+    (
+        "device_path",
+        &[
+            "groups", "devices", "device", "users", "user", "clients", "subjects",
+        ],
+    ),
+    ("test_path", &["x_test", "test_images"]),
+    ("test_label_path", &["y_test", "test_labels"]),
+];
+
+/// The table of an archive of arrays, each of which has a usual name.
+fn arrays(path: &Path, bytes: &[u8]) -> Result<Table, SubjectError> {
+    let refuse = |reason| SubjectError::Archive {
+        path: path.to_path_buf(),
+        reason,
+    };
+    let names = archive::member_names(bytes, "npy").map_err(refuse)?;
+    let mut table = Table::new();
+    table.insert("source".into(), "npy".into());
+    for (key, usual) in ARRAYS {
+        let is_usual = |name: &&String| usual.contains(&name.to_ascii_lowercase().as_str());
+        if let Some(name) = names.iter().find(is_usual) {
+            table.insert(key.into(), text_of(&path.join(name))?);
+        } else if matches!(key, "path" | "label_path") {
+            return Err(SubjectError::Table {
+                origin: path.display().to_string(),
+                message: format!(
+                    "none of its arrays ({}) is called {}; name it with --set {key}={}/NAME, or \
+                     save it under such a name",
+                    names.join(", "),
+                    usual.join(", "),
+                    path.display()
+                ),
+            });
+        }
+    }
+    let labels = table["label_path"]
+        .as_str()
+        .map(|path| Path::new(path).to_path_buf());
+    let labels = labels.unwrap_or_default();
+    let name = labels.file_name().unwrap_or_default().to_string_lossy();
+    let labels = archive::member(bytes, &format!("{name}.npy")).map_err(refuse)?;
+    if npy::parse(&labels).is_ok_and(|labels| labels.indices(u32::from(u16::MAX)).is_err()) {
+        table.insert("task".into(), "regression".into());
+    }
+    Ok(table)
 }
 
 /// A key of the table by its own name.
@@ -296,17 +375,33 @@ fn folder(path: &Path) -> Result<Table, SubjectError> {
     } else if has("femnist206-images-idx3-ubyte") {
         "femnist"
     } else {
-        return Err(SubjectError::Folder {
-            path: path.to_path_buf(),
-        });
+        return images(path);
     };
     table_of(source, path)
+}
+
+/// A folder of images, in one of the two layouts.
+fn images(path: &Path) -> Result<Table, SubjectError> {
+    for (has_devices, layout) in [(false, "class"), (true, "device/class")] {
+        if let Ok(axes) = ImageShape::of_first(path, has_devices) {
+            let mut table = table_of("images", path)?;
+            table.insert("folders".into(), layout.into());
+            let axes = axes.into_iter().map(|length| Value::from(length as i64));
+            table.insert("axes".into(), axes.collect::<Vec<_>>().into());
+            return Ok(table);
+        }
+    }
+    Err(SubjectError::Folder {
+        path: path.to_path_buf(),
+    })
 }
 
 /// What a file is, by the first bytes of its content.
 enum Content {
     /// A table, whose columns have to be given a meaning.
     Columns(TableFormat, Profile),
+    /// An archive of arrays.
+    Arrays(Vec<u8>),
     /// Samples and labels by themselves, of this source.
     Samples(&'static str),
 }
@@ -318,6 +413,9 @@ impl Content {
             reason,
         };
         let bytes = fs::read(path).map_err(read)?;
+        if archive::member_names(&bytes, "npy").is_ok_and(|names| !names.is_empty()) {
+            return Ok(Self::Arrays(bytes));
+        }
         let contents = archive::unpack(&bytes, "json")
             .or_else(|_| archive::unpack(&bytes, "csv"))
             .map_err(|reason| SubjectError::Archive {
@@ -328,6 +426,7 @@ impl Content {
         let format = match first.trim_ascii_start() {
             [b'{', ..] => return Ok(Self::Samples("leaf")),
             [0, 0, ..] => return Ok(Self::Samples("idx")),
+            first if first.starts_with(npy::MAGIC) => return Ok(Self::Samples("npy")),
             _ => TableFormat::of(first),
         };
         match Profile::new(format, first) {
@@ -367,7 +466,8 @@ fn text_of(path: &Path) -> Result<Value, SubjectError> {
 pub(in crate::cli) fn complete_devices(table: &mut Table) {
     let natural = ["device_column", "device_path"]
         .iter()
-        .any(|key| table.contains_key(*key));
+        .any(|key| table.contains_key(*key))
+        || table.get("folders").and_then(Value::as_str) == Some("device/class");
     let source = table
         .get("source")
         .and_then(Value::as_str)

@@ -28,6 +28,8 @@ pub enum StoredSet {
     Table(TableConfig),
     /// A LEAF file.
     Leaf(LeafConfig),
+    /// A folder of images.
+    Images(ImagesConfig),
 }
 
 /// Arrays that belong together.
@@ -83,6 +85,19 @@ pub struct LeafConfig {
     pub maximum: Option<f32>,
 }
 
+/// A folder of images.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImagesConfig {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whether it has one folder a device, with those of classes in it.
+    pub has_devices: bool,
+    /// Size and colours.
+    pub axes: Vec<usize>,
+    /// The classes; `None` for the folders that there are.
+    pub classes: Option<Classes>,
+}
+
 impl StoredSet {
     /// Whether the set comes with a test part of its own.
     pub fn gives_test(&self) -> bool {
@@ -92,6 +107,7 @@ impl StoredSet {
             Self::Arrays(idx) => idx.test.is_some(),
             Self::Table(table) => table.test_path.is_some(),
             Self::Leaf(leaf) => leaf.test_path.is_some(),
+            Self::Images(_) => false,
         }
     }
 
@@ -102,6 +118,7 @@ impl StoredSet {
             Self::Femnist { .. } | Self::Leaf(_) => true,
             Self::Arrays(idx) => idx.device_path.is_some(),
             Self::Table(table) => table.columns.device.is_some(),
+            Self::Images(images) => images.has_devices,
         }
     }
 
@@ -122,6 +139,7 @@ impl StoredSet {
             Self::Arrays(idx) => idx.classes.as_ref(),
             Self::Table(table) => table.columns.classes.as_ref(),
             Self::Leaf(leaf) => leaf.classes.as_ref(),
+            Self::Images(images) => images.classes.as_ref(),
         }
     }
 
@@ -138,6 +156,7 @@ impl StoredSet {
     pub(in crate::data) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         match self {
             Self::Digits => Vec::new(),
+            Self::Images(images) => vec![&mut images.path],
             Self::Mnist { path } | Self::Femnist { path } => vec![path],
             Self::Arrays(idx) => {
                 let mut paths = vec![&mut idx.path, &mut idx.label_path];
