@@ -10,12 +10,14 @@ mod privacy;
 mod provision;
 mod report;
 mod run;
+mod schema;
 mod screen;
 mod serve;
 mod session;
 mod summary;
 mod sweep;
 mod text;
+mod usage;
 
 use clap::{Parser, Subcommand};
 
@@ -46,6 +48,7 @@ enum Command {
     Device(device::Args),
     Data(data::Args),
     Init(init::Args),
+    Schema(schema::Args),
     Report(report::Args),
     Sweep(sweep::Args),
     Plan(privacy::PlanArgs),
@@ -59,7 +62,7 @@ impl Cli {
     #[must_use]
     pub fn of_this_process() -> Self {
         Self::try_parse().unwrap_or_else(|error| match Launch::is_to_print() {
-            true => error.exit(),
+            true => usage::explained(error).exit(),
             false => std::process::exit(error.exit_code()),
         })
     }
@@ -82,6 +85,7 @@ impl Cli {
             Some(Command::Device(args)) => device::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Init(args)) => init::run(&args, &mut std::io::stdout().lock()),
+            Some(Command::Schema(schema::Args {})) => schema::run(&mut std::io::stdout().lock()),
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Sweep(args)) => sweep::run(&args),
             Some(Command::Plan(args)) => privacy::plan(&args, &mut std::io::stdout().lock()),

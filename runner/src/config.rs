@@ -12,6 +12,7 @@ pub mod model;
 mod overrides;
 pub mod personalise;
 pub mod privacy;
+pub(crate) mod schema;
 pub mod server;
 pub mod simulation;
 pub mod train;
@@ -20,6 +21,7 @@ pub mod wording;
 use std::path::Path;
 
 use rand_core::Rng;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
@@ -48,7 +50,7 @@ use wording::reworded;
 pub const DEFAULT: &str = include_str!("../assets/default.toml");
 
 /// A whole experiment file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Names the run directory and the report.
@@ -194,6 +196,21 @@ fn default_for(overrides: &[Override]) -> String {
     }
 }
 
+/// The message about an unknown key, which another table may have.
+fn with_key_elsewhere(message: String) -> String {
+    let name = message
+        .strip_prefix("unknown key `")
+        .and_then(|rest| rest.split_once('`'));
+    let Some((name, _)) = name.filter(|(_, rest)| !rest.contains("did you mean")) else {
+        return message;
+    };
+    let is_meant = |key: &String| key.rsplit('.').next() == Some(name);
+    match Config::keys().into_iter().find(is_meant) {
+        Some(key) => format!("unknown key `{name}`; did you mean `{key}`?"),
+        None => message,
+    }
+}
+
 /// The message about a source that is the name of a data set, with what to type.
 fn with_known_set(message: String) -> String {
     let name = message
@@ -210,7 +227,7 @@ fn with_known_set(message: String) -> String {
 
 /// What a parser's error says, in one line: where it stands in `text`, or below which key.
 pub(crate) fn sentence(error: &toml::de::Error, text: &str) -> String {
-    let message = with_known_set(reworded(error.message()));
+    let message = with_known_set(with_key_elsewhere(reworded(error.message())));
     let about = |key: &str| match message.starts_with("is ") {
         true => format!("{key} {message}"),
         false => format!("{key}: {message}"),

@@ -1,5 +1,7 @@
 //! `smolfed run`: one experiment.
 
+mod preview;
+
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,6 +24,7 @@ use crate::source::participation::{self, Participation};
 use crate::source::ranks::{Ranks, follow};
 use crate::source::replay::Replayed;
 use crate::source::{Simulated, Source};
+use preview::Preview;
 
 /// Train one experiment and write its run directory.
 ///
@@ -31,6 +34,7 @@ use crate::source::{Simulated, Source};
 #[command(after_help = "Examples:
   smolfed run
   smolfed run experiment.toml --set privacy.epsilon=6 --set server.smoothing_factor=2
+  smolfed run experiment.toml --dry-run
   smolfed run --resume runs/digits-1700000000
   smolfed run fleet-run/config.toml --participation fleet-run/participation.jsonl
   mpirun -n 4 smolfed run experiment.toml     # with the feature mpi: docs/scale.md")]
@@ -62,6 +66,10 @@ pub(super) struct Args {
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
+    /// Train nothing and write nothing: print the complete experiment with its sizes, a rough time
+    /// and the epsilon that it would have.
+    #[arg(long, conflicts_with_all = ["resume", "out", "participation"])]
+    dry_run: bool,
     /// Continue a stopped run from its last checkpoint.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
@@ -85,6 +93,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         return Ok(());
     };
     pool.install(|| match ranks.rank() {
+        _ if args.dry_run => prepared.preview(args, ranks),
         0 => train(args, &prepared, ranks),
         _ => help(&prepared, ranks),
     })
@@ -161,6 +170,16 @@ impl Prepared {
             federation,
             record,
         })
+    }
+
+    /// Prints what the run would be.
+    fn preview(&self, args: &Args, ranks: &dyn Communicator) -> Result<(), CliError> {
+        if ranks.rank() > 0 {
+            return Ok(());
+        }
+        warn_of_data(&self.experiment, &self.federation);
+        let preview = Preview::new(&self.experiment, &self.federation)?;
+        preview.write(args.json, &mut std::io::stdout().lock())
     }
 
     /// What the ranks of a run must have in common.

@@ -121,6 +121,10 @@ fn errors_in_an_override_are_one_line_with_the_key() {
         ),
         ("nope=1", "a.toml: unknown key `nope`; the keys are `name`"),
         (
+            "epsilon=1",
+            "a.toml: unknown key `epsilon`; did you mean `privacy.epsilon`?",
+        ),
+        (
             "privacy.epsilom=1",
             "a.toml: `privacy`: unknown key `epsilom`; did you mean `epsilon`?",
         ),

@@ -11,6 +11,7 @@ mod set;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::array::ArrayFormat;
@@ -69,7 +70,7 @@ pub struct StoredConfig {
 }
 
 /// A checked `[data]` table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawData", into = "RawData")]
 pub struct DataConfig {
     /// Where samples come from.
@@ -81,7 +82,7 @@ pub struct DataConfig {
 }
 
 /// The names of the sources.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum SourceName {
     #[default]
@@ -100,7 +101,7 @@ enum SourceName {
 }
 
 /// What the folders of a folder of images are, from the outermost on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum FoldersName {
     #[default]
@@ -111,7 +112,7 @@ enum FoldersName {
 }
 
 /// The names of the ways to deal rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum PartitionName {
     Iid,
@@ -121,7 +122,7 @@ enum PartitionName {
 }
 
 /// The names of the kinds of synthetic devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum KindName {
     Tasks,
@@ -129,7 +130,7 @@ enum KindName {
 }
 
 /// Every key of the table, in the order in which it is written back (tables last).
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawData {
     source: SourceName,
@@ -161,7 +162,9 @@ struct RawData {
     shards_per_device: Option<u32>,
     alpha: Option<f64>,
     min_samples: Option<u32>,
+    #[schemars(with = "Option<f64>")]
     validation: Option<HoldOut>,
+    #[schemars(with = "Option<f64>")]
     test: Option<HoldOut>,
     device_validation: Option<f64>,
     device_test: Option<f64>,

@@ -2,13 +2,14 @@
 
 use std::time::UNIX_EPOCH;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 const SECONDS_PER_DAY: f64 = 24.0 * SECONDS_PER_HOUR;
 
 /// A part of a point in time that can be a feature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TimePart {
     /// Hours since midnight, with their fraction: from 0 to below 24.
