@@ -44,6 +44,7 @@ mod fuzzed_inputs;
 mod ledger;
 mod memory;
 mod mnist;
+mod own_data;
 mod panics;
 mod personal;
 mod preprocessing;

@@ -9,8 +9,8 @@ use crate::data::config::{SourceConfig, StoredSet};
 use crate::data::dataset::TaskKind;
 use crate::data::inspection::{DeviceSizes, Inspection, TargetFacts};
 use crate::data::suggestion::{Suggestion, Use};
-use crate::data::table::TableFormat;
 use crate::data::table::profile::Profile;
+use crate::data::table::{TableFormat, quoted_key};
 
 /// Rows of a device where the file names no devices, and bounds for their number.
 const ROWS_PER_DEVICE: usize = 10;
@@ -110,20 +110,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     lines.table("data");
     lines.0 += &data.text;
     lines.found(found);
-    lines.table("cohort");
-    match plan.sampling_rate {
-        None => lines.key("sampling", quoted("full"), "all devices in every round"),
-        Some(rate) => {
-            lines.key(
-                "sampling",
-                quoted("poisson"),
-                "each device by itself, at random",
-            );
-            let cohort = rate * f64::from(devices);
-            let about = format!("about {cohort:.0} of {devices} devices in a round");
-            lines.key("sampling_rate", rate, &about);
-        }
-    }
+    lines.cohort(&plan, devices);
     lines.table("train");
     let about = format!("passes over the samples of a device: in the median, it has {median}");
     lines.key("epochs", EPOCHS, &about);
@@ -134,20 +121,7 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
         lines.table("server");
         lines.key("smoothing_factor", "1.0", "of Laplacian smoothing");
     }
-    lines.table("privacy");
-    lines.key(
-        "epsilon",
-        "8.0",
-        "for all rounds together; smaller is more private",
-    );
-    let delta = libm::pow(f64::from(devices), -1.1);
-    lines.key(
-        "delta",
-        quoted("1/N^1.1"),
-        &format!("{delta:.1e}, below 1 / {devices}"),
-    );
-    let about = "the bound on an update follows the median, and is covered by epsilon";
-    lines.key("clip_norm", quoted("adaptive"), about);
+    lines.privacy(devices);
     lines.0
 }
 
@@ -232,6 +206,29 @@ impl Lines {
         }
     }
 
+    fn cohort(&mut self, plan: &Plan, devices: u32) {
+        self.table("cohort");
+        let Some(rate) = plan.sampling_rate else {
+            return self.key("sampling", quoted("full"), "all devices in every round");
+        };
+        let about = "each device by itself, at random";
+        self.key("sampling", quoted("poisson"), about);
+        let cohort = rate * f64::from(devices);
+        let about = format!("about {cohort:.0} of {devices} devices in a round");
+        self.key("sampling_rate", rate, &about);
+    }
+
+    fn privacy(&mut self, devices: u32) {
+        self.table("privacy");
+        let about = "for all rounds together; smaller is more private";
+        self.key("epsilon", "8.0", about);
+        let delta = libm::pow(f64::from(devices), -1.1);
+        let about = format!("{delta:.1e}, below 1 / {devices}");
+        self.key("delta", quoted("1/N^1.1"), &about);
+        let about = "the bound on an update follows the median, and is covered by epsilon";
+        self.key("clip_norm", quoted("adaptive"), about);
+    }
+
     /// A key with a comment, behind it where there is room.
     fn key(&mut self, key: &str, value: impl ToString, comment: &str) {
         let line = format!("{key} = {}", value.to_string());
@@ -309,7 +306,7 @@ impl Lines {
     fn encodings(&mut self, suggestion: &Suggestion) {
         let of_kind = |pick: fn(&Use) -> Option<String>| {
             let uses = suggestion.uses.iter();
-            let lines = uses.filter_map(|(name, used)| Some((quoted(name), pick(used)?)));
+            let lines = uses.filter_map(|(name, used)| Some((quoted_key(name), pick(used)?)));
             lines.collect::<Vec<(String, String)>>()
         };
         let categories = of_kind(|used| match used {
@@ -412,7 +409,7 @@ mod tests {
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
         for words in [
             "categories.\"the colour\" = ['red, dark', 'sky \"blue\"']",
-            "times.\"at\" = [\"hour\", \"weekday\"]",
+            "times.at = [\"hour\", \"weekday\"]",
             "\"empty\", # it is empty",
             "classes = [\"sit\", \"walk\"]",
             "devices = 8",

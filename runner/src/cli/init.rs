@@ -54,6 +54,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<(), CliError> {
     }
 }
 
+/// Makes a path below the working directory relative to it, where the experiment will be.
+fn shorten(value: &mut Value) {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let path = value.as_str().map(Path::new);
+    if let Some(rest) = path.and_then(|path| path.strip_prefix(&folder).ok()) {
+        *value = rest.to_string_lossy().into_owned().into();
+    }
+}
+
 impl Args {
     fn experiment(&self) -> Result<String, CliError> {
         if Path::new(&self.data)
@@ -106,6 +115,7 @@ impl Args {
                     return Err(CliError::Usage(format!("{}: {message}", self.data)));
                 }
                 complete_devices(&mut table);
+                table.iter_mut().for_each(|(_, value)| shorten(value));
                 Ok(DataSection::ready(&table.to_string()))
             }
         }

@@ -100,8 +100,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// Endings of files that are data, and not experiments.
-const DATA_ENDINGS: [&str; 10] = [
-    "csv", "tsv", "arff", "parquet", "npz", "npy", "gz", "zip", "json", "txt",
+const DATA_ENDINGS: [&str; 9] = [
+    "csv", "tsv", "arff", "parquet", "npz", "npy", "gz", "zip", "json",
 ];
 
 /// Says what to type where data are given in the place of an experiment.
@@ -115,7 +115,7 @@ fn refuse_data(path: &Path) -> Result<(), CliError> {
         .and_then(|ending| ending.to_str())
         .unwrap_or_default();
     let is_data = DATA_ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) || path.is_dir();
-    if path.is_file() && !is_data || !is_set && !is_data {
+    if !is_data && (!is_set || path.is_file()) {
         return Ok(());
     }
     Err(CliError::Usage(format!(

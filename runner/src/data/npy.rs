@@ -1,7 +1,7 @@
 //! NumPy's arrays (.npy): a header with type and shape, then the values.
 //!
 //! Source: NEP 1, <https://numpy.org/neps/nep-0001-npy-format.html>. Booleans, integers and floats
-//! of any byte order; in C order, as `numpy.save` writes unless an array is transposed.
+//! of any byte order, in C or Fortran order.
 
 use npyz::{DType, NpyFile, Order, TypeChar};
 
@@ -23,9 +23,6 @@ pub enum NpyError {
          numbers with np.unique(labels, return_inverse=True)"
     )]
     Type(String),
-    /// Columns first.
-    #[error("is in Fortran order: save np.ascontiguousarray(array)")]
-    FortranOrder,
     /// No values.
     #[error("has the shape {0:?}: it contains no values")]
     Empty(Vec<u64>),
@@ -59,9 +56,7 @@ pub fn parse(bytes: &[u8]) -> Result<NpyArray, NpyError> {
     if shape.is_empty() || shape.contains(&0) {
         return Err(NpyError::Empty(shape));
     }
-    if file.order() == Order::Fortran && shape.len() > 1 {
-        return Err(NpyError::FortranOrder);
-    }
+    let is_fortran = file.order() == Order::Fortran;
     let kind = match file.dtype() {
         DType::Plain(kind) => kind,
         other => return Err(NpyError::Type(other.descr())),
@@ -104,10 +99,31 @@ pub fn parse(bytes: &[u8]) -> Result<NpyArray, NpyError> {
         (TypeChar::Float, 8) => numbers!(f64),
         _ => return Err(NpyError::Type(kind.to_string())),
     };
+    let dimensions: Vec<usize> = shape.into_iter().map(|length| length as usize).collect();
     Ok(NpyArray {
-        dimensions: shape.into_iter().map(|length| length as usize).collect(),
-        values,
+        values: match (is_fortran, values) {
+            (false, values) => values,
+            (true, Values::Bytes(bytes)) => Values::Bytes(in_c_order(&bytes, &dimensions)),
+            (true, Values::Numbers(numbers)) => Values::Numbers(in_c_order(&numbers, &dimensions)),
+        },
+        dimensions,
     })
+}
+
+/// Values of which the first dimension is the fastest, with the last as the fastest.
+fn in_c_order<T: Copy>(values: &[T], dimensions: &[usize]) -> Vec<T> {
+    let place = |index: usize| {
+        let (mut rest, mut place) = (index, 0);
+        for (at, length) in dimensions.iter().enumerate().rev() {
+            let stride: usize = dimensions[..at].iter().product();
+            place += rest % length * stride;
+            rest /= length;
+        }
+        place
+    };
+    (0..values.len())
+        .map(|index| values[place(index)])
+        .collect()
 }
 
 impl Array for NpyArray {
@@ -172,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn fortran_order_becomes_c_order() {
+        // np.arange(12).reshape(2, 3, 2), saved as np.asfortranarray(..).
+        let saved = [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11];
+        let array = parse(&file("|u1", true, "(2, 3, 2)", &saved)).unwrap();
+        let expected: Vec<u8> = (0..12).collect();
+        assert_eq!(array.bytes(), Some(&expected[..]));
+    }
+
+    #[test]
     fn columns_of_one_are_entries() {
         let array = parse(&file("|u1", false, "(3, 1)", &[0, 2, 1])).unwrap();
         assert_eq!(array.indices(9).unwrap(), [0, 2, 1]);
@@ -192,7 +217,6 @@ mod tests {
             (b"numpy".to_vec(), "does not begin"),
             (file("<U3", false, "(1,)", &[0; 12]), "np.unique"),
             (file("|O", false, "(1,)", &[0; 12]), "type"),
-            (file("|u1", true, "(2, 2)", &[0; 4]), "ascontiguousarray"),
             (file("|u1", false, "(2, 0)", &[]), "no values"),
             (file("|u1", false, "()", &[1]), "no values"),
             (file("|u1", false, "(400,)", &[0; 4]), "needs more values"),

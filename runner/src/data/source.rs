@@ -32,6 +32,8 @@ pub struct Loaded {
     pub origin: String,
     /// Rows that were left out, as their labels are none of the known classes.
     pub dropped: usize,
+    /// Columns that were left out, as they have no name.
+    pub unnamed: usize,
 }
 
 impl Loaded {
@@ -47,6 +49,7 @@ impl Loaded {
         Ok(Self {
             test_rows: self.test_rows - in_test.count(),
             dropped: dropped.len(),
+            unnamed: self.unnamed,
             data,
             origin: self.origin,
         })
@@ -64,6 +67,7 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
             test_rows: 0,
             origin: digits::ORIGIN.to_owned(),
             dropped: 0,
+            unnamed: 0,
         }),
         StoredSet::Mnist { path } => load_arrays(&mnist::files(&folders.find(path)?), folders),
         StoredSet::Femnist { path } => {
@@ -147,6 +151,7 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
         test_rows,
         origin,
         dropped: 0,
+        unnamed: 0,
     })
 }
 
@@ -284,6 +289,7 @@ fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, Dat
         test_rows = test.row_count();
         table.append(test).map_err(DataError::of(&origin))?;
     }
+    let unnamed = table.unnamed().len();
     let data = table
         .into_dataset()
         .and_then(|data| data.with_axes(config.axes.clone()))
@@ -294,6 +300,7 @@ fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, Dat
         test_rows,
         origin,
         dropped: 0,
+        unnamed,
     })
 }
 
@@ -315,6 +322,7 @@ fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataE
         test_rows,
         origin,
         dropped: 0,
+        unnamed: 0,
     })
 }
 
@@ -334,6 +342,7 @@ fn load_images(config: &ImagesConfig, folders: &DataFolders) -> Result<Loaded, D
         test_rows: 0,
         origin,
         dropped: 0,
+        unnamed: 0,
     })
 }
 

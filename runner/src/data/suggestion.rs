@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::dataset::TaskKind;
 use super::table::columns::listed;
-use super::table::profile::{CellKind, ColumnProfile, Profile};
+use super::table::profile::{CellKind, ColumnProfile, MAX_DISTINCT, Profile};
 use super::table::{MAX_NUMERIC_CLASSES, TimePart};
 use crate::spelling::similar;
 
@@ -117,8 +117,6 @@ pub struct Suggestion {
     pub device_is_guessed: bool,
     /// Whether features are missing somewhere.
     pub has_missing: bool,
-    /// The features that are numbers, with their smallest and largest value.
-    pub ranges: Vec<(String, [f32; 2])>,
 }
 
 /// Why there is no suggestion.
@@ -209,18 +207,10 @@ impl Suggestion {
             let reasons: Vec<String> = reasons.collect();
             return Err(SuggestionError::NoFeature(reasons.join("; ")));
         }
-        let features = || {
-            profile
-                .columns
-                .iter()
-                .zip(&uses)
-                .filter(|(_, used)| is_feature(&used.1))
-        };
+        let mut used = profile.columns.iter().zip(&uses);
+        let has_missing = used.any(|(column, (_, used))| is_feature(used) && column.missing > 0);
         Ok(Self {
-            has_missing: features().any(|(column, _)| column.missing > 0),
-            ranges: features()
-                .filter_map(|(column, _)| Some((column.name.clone(), column.range?)))
-                .collect(),
+            has_missing,
             label: label.name.clone(),
             task,
             task_reason,
@@ -331,6 +321,13 @@ fn task(
     })
 }
 
+/// Whether each row has another value, and the name says that it is to name the row.
+fn is_identifier(column: &ColumnProfile, rows: usize) -> bool {
+    let name = plain(&column.name);
+    let is_named = name.ends_with("id") || name == "index" || name.ends_with("uuid");
+    is_named && column.distinct >= rows.min(MAX_DISTINCT + 1)
+}
+
 /// What becomes of a column that is neither label nor device.
 fn feature(column: &ColumnProfile, rows: usize) -> Use {
     let distinct = column.distinct;
@@ -341,6 +338,9 @@ fn feature(column: &ColumnProfile, rows: usize) -> Use {
             Use::Ignored("it has one value throughout".into())
         }
         _ if column.is_counter => Use::Ignored("it counts the rows".into()),
+        _ if is_identifier(column, rows) => {
+            Use::Ignored("by its name and values, it identifies rows".into())
+        }
         CellKind::Number | CellKind::Truth => Use::Number,
         CellKind::Time if column.has_hours => Use::Time(vec![TimePart::Hour, TimePart::Weekday]),
         CellKind::Time => Use::Time(vec![TimePart::Day, TimePart::Weekday]),

@@ -39,6 +39,7 @@ use encoding::FeatureColumn;
 
 pub use columns::{Columns, listed};
 pub use encoding::Encoding;
+pub(crate) use error::quoted_key;
 pub use error::{CellError, TableError};
 pub use rows::{Place, TableFormat};
 use time::Time;

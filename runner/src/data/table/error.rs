@@ -183,7 +183,7 @@ impl CellError {
 }
 
 /// A column's name as a key of TOML.
-fn quoted_key(name: &str) -> String {
+pub(crate) fn quoted_key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match !name.is_empty() && name.chars().all(is_bare) {
         true => name.to_owned(),
