@@ -205,7 +205,9 @@ fn with_key_elsewhere(message: String) -> String {
         return message;
     };
     let is_meant = |key: &String| key.rsplit('.').next() == Some(name);
-    match Config::keys().into_iter().find(is_meant) {
+    let keys = Config::keys().into_iter().filter(is_meant);
+    // Of several, that of the table nearest to the top.
+    match keys.min_by_key(|key| key.matches('.').count()) {
         Some(key) => format!("unknown key `{name}`; did you mean `{key}`?"),
         None => message,
     }

@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(config.rounds, 20, "few devices: {text}");
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
         for words in [
-            "categories.\"the colour\" = ['red, dark', 'sky \"blue\"']",
+            "categories.\"the colour\" = [\"red, dark\", 'sky \"blue\"']",
             "times.at = [\"hour\", \"weekday\"]",
             "\"empty\", # it is empty",
             "classes = [\"sit\", \"walk\"]",

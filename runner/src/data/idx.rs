@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn indices_have_one_dimension() {
-        let bytes = file(8, &[1, 1], &[0]);
+        let bytes = file(8, &[1, 2], &[0, 0]);
         let error = parse(&bytes).unwrap().indices(9).unwrap_err();
         assert!(matches!(error, ArrayError::Dimensions { found: 2, .. }));
     }

@@ -3,7 +3,7 @@
 //! Source: NEP 1, <https://numpy.org/neps/nep-0001-npy-format.html>. Booleans, integers and floats
 //! of any byte order, in C or Fortran order.
 
-use npyz::{DType, NpyFile, Order, TypeChar};
+use npyz::{DType, NpyFile, Order, TypeChar, TypeStr};
 
 use super::array::Array;
 
@@ -58,7 +58,7 @@ pub fn parse(bytes: &[u8]) -> Result<NpyArray, NpyError> {
     }
     let is_fortran = file.order() == Order::Fortran;
     let kind = match file.dtype() {
-        DType::Plain(kind) => kind,
+        DType::Plain(kind) if is_number(&kind) => kind,
         other => return Err(NpyError::Type(other.descr())),
     };
     // Nothing trusts the shape before the values are known to be there.
@@ -124,6 +124,11 @@ fn in_c_order<T: Copy>(values: &[T], dimensions: &[usize]) -> Vec<T> {
     (0..values.len())
         .map(|index| values[place(index)])
         .collect()
+}
+
+fn is_number(kind: &TypeStr) -> bool {
+    use TypeChar::{Bool, Float, Int, Uint};
+    matches!(kind.type_char(), Bool | Float | Int | Uint)
 }
 
 impl Array for NpyArray {

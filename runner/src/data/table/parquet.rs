@@ -3,6 +3,8 @@
 //! Source: <https://parquet.apache.org/docs/file-format/>. Uncompressed, Snappy and gzip columns of
 //! numbers, booleans, text, dates and timestamps; nested columns are refused.
 
+use std::panic::{self, AssertUnwindSafe, Location};
+use std::sync::Once;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -32,7 +34,8 @@ pub(super) struct Parquet {
 
 /// Reads the description of the columns.
 pub(super) fn read(bytes: &[u8]) -> Result<Parquet, TableError> {
-    let reader = SerializedFileReader::new(Bytes::copy_from_slice(bytes)).map_err(refuse)?;
+    let bytes = Bytes::copy_from_slice(bytes);
+    let reader = guarded(|| SerializedFileReader::new(bytes))?;
     let schema = reader.metadata().file_metadata().schema().clone();
     let is_nanoseconds = |column: &parquet::schema::types::TypePtr| {
         let kind = column.get_basic_info().logical_type_ref();
@@ -56,7 +59,7 @@ impl Rows for Parquet {
     }
 
     fn next(&mut self, cells: &mut StringRecord) -> Result<Option<Place>, TableError> {
-        let Some(row) = self.rows.next().transpose().map_err(refuse)? else {
+        let Some(row) = guarded(|| self.rows.next().transpose())? else {
             return Ok(None);
         };
         self.row += 1;
@@ -119,6 +122,26 @@ fn time(micros: i64) -> String {
     match time.filter(|_| since.is_some_and(|since| since < last)) {
         Some(time) => humantime::format_rfc3339_micros(time).to_string(),
         None => micros.to_string(),
+    }
+}
+
+/// What the reader does, which panics on some malformed files: such a panic is an error of the
+/// file, and is not printed.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, TableError> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            let place = panic.location().map_or("", Location::file);
+            if !place.contains("/parquet-") {
+                usual(panic);
+            }
+        }));
+    });
+    // A reader that panicked is not used again.
+    match panic::catch_unwind(AssertUnwindSafe(read)) {
+        Ok(result) => result.map_err(refuse),
+        Err(_) => Err(TableError::Other("the file is malformed".to_owned())),
     }
 }
 
