@@ -8,6 +8,7 @@
 use std::sync::LazyLock;
 
 use smolfed::config::{Config, Override};
+use smolfed::data::array::Array;
 use smolfed::data::config::DataConfig;
 use smolfed::data::dataset::TaskKind;
 use smolfed::data::table::{self, Columns, TableFormat};

@@ -73,10 +73,10 @@ fn wrong_types_and_missing_keys_are_named() {
     refused(
         "rounds = 3",
         "rounds = \"three\"",
-        &[file, "4", "three", "u32"],
+        &[file, "4", "three", "whole number"],
     );
-    refused("rounds = 3", "rounds = -3", &[file, "4", "-3", "u32"]);
-    refused("rounds = 3", "rounds = 3.5", &[file, "4", "3.5", "u32"]);
+    refused("rounds = 3", "rounds = -3", &[file, "4", "-3", "whole number"]);
+    refused("rounds = 3", "rounds = 3.5", &[file, "4", "3.5", "whole number"]);
     refused("rounds = 3", "", &["experiment.toml", "`rounds`"]);
     refused("method = \"dp-fed-ls\"", "", &["`method`"]);
     refused("source = \"digits\"", "", &["`source`"]);

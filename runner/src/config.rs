@@ -204,10 +204,7 @@ fn with_key_elsewhere(message: String) -> String {
     let Some((name, _)) = name.filter(|(_, rest)| !rest.contains("did you mean")) else {
         return message;
     };
-    let is_meant = |key: &String| key.rsplit('.').next() == Some(name);
-    let keys = Config::keys().into_iter().filter(is_meant);
-    // Of several, that of the table nearest to the top.
-    match keys.min_by_key(|key| key.matches('.').count()) {
+    match Config::key_named(name) {
         Some(key) => format!("unknown key `{name}`; did you mean `{key}`?"),
         None => message,
     }

@@ -20,7 +20,7 @@ pub(super) fn explained(mut error: clap::Error) -> clap::Error {
     error.remove(ContextKind::Suggested);
     let command = std::env::args().nth(1).unwrap_or_default();
     if WITH_KEYS.contains(&command.as_str())
-        && let Some(key) = key_of(&flag)
+        && let Some(key) = Config::key_named(&flag.trim_start_matches('-').replace('-', "_"))
     {
         let tip = format!("{key} is a key of the experiment: --set {key}=VALUE");
         error.insert(
@@ -29,12 +29,4 @@ pub(super) fn explained(mut error: clap::Error) -> clap::Error {
         );
     }
     error.with_cmd(&Cli::command())
-}
-
-/// The key of the built-in experiment that is called like a flag.
-fn key_of(flag: &str) -> Option<String> {
-    let name = flag.trim_start_matches('-').replace('-', "_");
-    Config::keys()
-        .into_iter()
-        .find(|key| key.rsplit('.').next() == Some(name.as_str()))
 }

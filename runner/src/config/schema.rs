@@ -17,10 +17,10 @@ pub(crate) enum NumberOrText {
 }
 
 impl Config {
-    /// The JSON schema of an experiment file (draft 2020-12).
+    /// The JSON schema of an experiment file (draft 7, which all editors know).
     #[must_use]
     pub fn schema() -> Value {
-        let settings = SchemaSettings::draft2020_12().for_deserialize();
+        let settings = SchemaSettings::draft07().for_deserialize();
         settings
             .into_generator()
             .into_root_schema_for::<Self>()
@@ -35,13 +35,22 @@ impl Config {
         add_keys(&schema, &schema, "", &mut keys);
         keys
     }
+
+    /// The dotted name of the key of this name; of several, that of the table nearest to the top.
+    #[must_use]
+    pub fn key_named(name: &str) -> Option<String> {
+        let is_meant = |key: &String| key.rsplit('.').next() == Some(name);
+        let keys = Self::keys().into_iter().filter(is_meant);
+        keys.min_by_key(|key| key.matches('.').count())
+    }
 }
 
 /// Adds the keys of the table that `schema`, a part of `root`, describes.
 fn add_keys(root: &Value, schema: &Value, prefix: &str, keys: &mut Vec<String>) {
     let mut parts = vec![schema];
-    let any = schema["anyOf"].as_array().into_iter().flatten();
-    parts.extend(any);
+    for combined in ["anyOf", "allOf"] {
+        parts.extend(schema[combined].as_array().into_iter().flatten());
+    }
     for part in parts {
         let target = part["$ref"]
             .as_str()

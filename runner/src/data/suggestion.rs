@@ -19,7 +19,7 @@ const MAX_CLASSES: usize = 200;
 
 /// Names of columns that are taken for the label, and for that of devices. Only letters and digits
 /// count, and a final `id`, `no` or `number` does not.
-const LABELS: [&str; 6] = ["label", "labels", "class", "target", "y", "outcome"];
+const LABELS: [&str; 5] = ["label", "labels", "class", "target", "outcome"];
 const DEVICES: [&str; 24] = [
     "client",
     "customer",
@@ -131,7 +131,7 @@ pub enum SuggestionError {
     },
     /// A column that was named does not exist.
     #[error(
-        "has no column `{column}` (`{flag}`){}; the columns are {columns}",
+        "has no column `{column}` (`{flag}`); the columns are {columns}{}",
         also(meant)
     )]
     NoColumn {
@@ -159,7 +159,7 @@ pub enum SuggestionError {
 
 fn also(meant: &Option<String>) -> String {
     let meant = meant.as_ref();
-    meant.map_or(String::new(), |name| format!(": did you mean `{name}`?"))
+    meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
 impl Suggestion {
@@ -230,10 +230,18 @@ fn label<'a>(
     if let Some(name) = &choices.label {
         return named(profile, name, "--label");
     }
-    let is_label = |column: &&ColumnProfile| LABELS.contains(&plain(&column.name).as_str());
-    let mut found = profile.columns.iter().filter(is_label);
-    match (found.next(), found.next()) {
-        (Some(only), None) => Ok(only),
+    let called = |names: &'static [&str]| {
+        let is_called =
+            move |column: &&ColumnProfile| names.contains(&plain(&column.name).as_str());
+        profile.columns.iter().filter(is_called).collect::<Vec<_>>()
+    };
+    // A `y` beside a class is rather a coordinate.
+    let found = match called(&LABELS) {
+        none if none.is_empty() => called(&["y"]),
+        found => found,
+    };
+    match found.as_slice() {
+        [only] => Ok(only),
         _ => Err(SuggestionError::NoLabel {
             columns: columns(profile),
         }),
@@ -445,7 +453,7 @@ mod tests {
                 None,
                 "add `--label NAME`; the columns are `a`, `b`",
             ),
-            ("y,class\n1,2\n", None, "--label"),
+            ("label,class\n1,2\n", None, "--label"),
             ("a,score\n1,2\n", Some("scor"), "did you mean `score`?"),
             ("a,y\n1,2\n1,2\n", None, "one value throughout"),
             ("a,y\n1,2\n1,3\n1,\n", None, "empty in 1 rows"),
