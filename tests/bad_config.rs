@@ -75,8 +75,16 @@ fn wrong_types_and_missing_keys_are_named() {
         "rounds = \"three\"",
         &[file, "4", "three", "whole number"],
     );
-    refused("rounds = 3", "rounds = -3", &[file, "4", "-3", "whole number"]);
-    refused("rounds = 3", "rounds = 3.5", &[file, "4", "3.5", "whole number"]);
+    refused(
+        "rounds = 3",
+        "rounds = -3",
+        &[file, "4", "-3", "whole number"],
+    );
+    refused(
+        "rounds = 3",
+        "rounds = 3.5",
+        &[file, "4", "3.5", "whole number"],
+    );
     refused("rounds = 3", "", &["experiment.toml", "`rounds`"]);
     refused("method = \"dp-fed-ls\"", "", &["`method`"]);
     refused("source = \"digits\"", "", &["`source`"]);

@@ -101,7 +101,10 @@ impl Args {
             } => {
                 let suggestion = Suggestion::new(&profile, &self.choices(set));
                 let suggestion = suggestion.map_err(|reason| {
-                    DataCommandError::from(SubjectError::Suggestion { path, reason })
+                    DataCommandError::from(SubjectError::Suggestion {
+                        path,
+                        reason: Box::new(reason),
+                    })
                 })?;
                 // A known set is found again in the folder of data sets.
                 let path = set.and_then(|set| set.path).unwrap_or(&self.data);

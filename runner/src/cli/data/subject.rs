@@ -95,7 +95,7 @@ pub enum SubjectError {
         /// The file.
         path: PathBuf,
         /// Why not.
-        reason: SuggestionError,
+        reason: Box<SuggestionError>,
     },
     /// A table that is not an experiment's.
     #[error("{origin}: {message}")]
@@ -147,7 +147,7 @@ impl Args {
                 let suggestion = Suggestion::new(&profile, &self.choices());
                 let suggestion = suggestion.map_err(|reason| SubjectError::Suggestion {
                     path: path.clone(),
-                    reason,
+                    reason: Box::new(reason),
                 })?;
                 let table = suggested(format, &path, &profile, &suggestion)?;
                 (table, None, Some((profile, suggestion)))

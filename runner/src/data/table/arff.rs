@@ -22,16 +22,14 @@ pub(super) struct Arff {
     /// The rows, without lines that begin with `%`.
     reader: Reader<Cursor<String>>,
     /// Line of the file of each line of the rows.
-    lines: Vec<u64>,
+    lines: Vec<u32>,
     encoding: &'static str,
 }
 
 /// Whether a text begins as a file of this format.
 pub(super) fn is_begun_by(text: &str) -> bool {
-    let lines = text.lines().map(str::trim);
-    let first = lines
-        .filter(|line| !line.is_empty() && !line.starts_with('%'))
-        .next();
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('%'));
     let word = first.and_then(|line| line.split_whitespace().next());
     word.is_some_and(|word| word.eq_ignore_ascii_case("@relation"))
 }
@@ -68,8 +66,8 @@ pub(super) fn read(text: Cow<'_, str>, encoding: &'static str) -> Result<Arff, T
             }
         }
     }
-    let is_row = |(_, line): &(u64, &str)| !line.trim().is_empty() && !line.starts_with('%');
-    let (lines, rows): (Vec<u64>, Vec<&str>) = lines.filter(is_row).unzip();
+    let is_row = |(_, line): &(u32, &str)| !line.trim().is_empty() && !line.starts_with('%');
+    let (lines, rows): (Vec<u32>, Vec<&str>) = lines.filter(is_row).unzip();
     let mark = mark(rows.iter().copied());
     let rows: Vec<String> = rows.into_iter().map(|row| tight(row, mark)).collect();
     let reader = quoting(mark).from_reader(Cursor::new(rows.join("\n")));

@@ -63,15 +63,16 @@ impl Notation {
     }
 
     fn note_marks(&mut self, cell: &str, place: Place) -> Result<(), CellError> {
-        if cell.contains(',') {
+        let other = if cell.contains(',') {
             self.first_comma.get_or_insert(place);
+            self.first_point
         } else if cell.contains('.') {
             self.first_point.get_or_insert(place);
-        }
-        match (self.first_comma, self.first_point) {
-            (Some(comma), Some(point)) => Err(CellError::MixedMarks { comma, point }),
-            _ => Ok(()),
-        }
+            self.first_comma
+        } else {
+            None
+        };
+        other.map_or(Ok(()), |other| Err(CellError::MixedMarks { other }))
     }
 }
 
@@ -120,10 +121,7 @@ mod tests {
         let other = Place::Line(9);
         assert_eq!(notation.number("1.5", HERE), Ok(1.5));
         assert_eq!(notation.number("1", other), Ok(1.0));
-        let (comma, point) = (other, HERE);
-        assert_eq!(
-            notation.number("1,5", other),
-            Err(CellError::MixedMarks { comma, point })
-        );
+        let expected = CellError::MixedMarks { other: HERE };
+        assert_eq!(notation.number("1,5", other), Err(expected));
     }
 }

@@ -112,17 +112,17 @@ impl AsRef<[u8]> for Bytes<'_> {
 #[derive(Default)]
 struct Lines {
     counted: usize,
-    line_ends: u64,
+    line_ends: u32,
 }
 
 impl Lines {
     /// The line of the first character from `start` on that does not end a line.
-    fn at(&mut self, text: &[u8], start: u64) -> u64 {
+    fn at(&mut self, text: &[u8], start: u64) -> u32 {
         let rest = text.get(start as usize..).unwrap_or_default();
         let ends = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
         let end = (start as usize + ends.count()).min(text.len());
         let passed = text.get(self.counted..end).unwrap_or_default();
-        self.line_ends += passed.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.line_ends += passed.iter().filter(|byte| **byte == b'\n').count() as u32;
         self.counted = end;
         self.line_ends + 1
     }

@@ -134,12 +134,10 @@ pub enum CellError {
     UnknownCategory,
     /// It is no date and time.
     NotTime,
-    /// The file has decimal commas and decimal points.
+    /// Its decimal mark is not that of an earlier row.
     MixedMarks {
-        /// The first row with a comma.
-        comma: Place,
-        /// The first row with a point.
-        point: Place,
+        /// The first row with the other mark.
+        other: Place,
     },
     /// It is a date and time where a number is expected.
     IsTime,
@@ -174,9 +172,9 @@ impl CellError {
                 "`{cell}` is a date and time: take parts of it as features by `times.{key} = \
                  [\"hour\", \"weekday\"]` in `[data]`, or add the column to `data.ignore`"
             ),
-            Self::MixedMarks { comma, point } => format!(
-                "`{cell}`: numbers have a decimal comma in {comma} and a point in {point}; write \
-                 all of them one way"
+            Self::MixedMarks { other } => format!(
+                "`{cell}` has another decimal mark than the number in {other}: write all with a \
+                 comma, or all with a point"
             ),
         }
     }

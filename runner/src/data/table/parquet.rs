@@ -29,7 +29,7 @@ pub(super) struct Parquet {
     /// Whether a column counts nanoseconds, which the reader does not know of.
     is_nanoseconds: Vec<bool>,
     rows: RowIter<'static>,
-    row: u64,
+    row: u32,
 }
 
 /// Reads the description of the columns.

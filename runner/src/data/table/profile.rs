@@ -232,7 +232,8 @@ impl Tally {
         let [min, max] = self.range.unwrap_or([number; 2]);
         self.range = Some([min.min(number), max.max(number)]);
         self.is_whole &= number.fract() == 0.0;
-        self.is_counter &= self.last.is_none_or(|last| number == last + 1.0);
+        let is_next = |last: f32| (last + 1.0).to_bits() == number.to_bits();
+        self.is_counter &= self.last.is_none_or(is_next);
         self.last = Some(number);
     }
 

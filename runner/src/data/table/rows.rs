@@ -47,13 +47,13 @@ impl TableFormat {
     }
 }
 
-/// Where a row is in its file, counted from 1.
+/// Where a row is in its file, counted from 1. There are fewer than 2³², as files are bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of text; the header is line 1.
-    Line(u64),
+    Line(u32),
     /// Row of a file without lines.
-    Row(u64),
+    Row(u32),
 }
 
 impl fmt::Display for Place {

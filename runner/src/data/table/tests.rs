@@ -24,7 +24,7 @@ fn read(text: &str) -> Result<Table, TableError> {
 }
 
 /// Whether an error is about a cell of this line, for this reason.
-fn is_cell(error: &TableError, line: u64, expected: &CellError) -> bool {
+fn is_cell(error: &TableError, line: u32, expected: &CellError) -> bool {
     let here = Place::Line(line);
     matches!(error, TableError::Cell { place, reason, .. } if *place == here && reason == expected)
 }
