@@ -19,7 +19,7 @@ mod sweep;
 mod text;
 mod usage;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::ranks::launch::Launch;
 
@@ -62,7 +62,7 @@ impl Cli {
     #[must_use]
     pub fn of_this_process() -> Self {
         Self::try_parse().unwrap_or_else(|error| match Launch::is_to_print() {
-            true => usage::explained(error).exit(),
+            true => usage::explained(error, &Self::command()).exit(),
             false => std::process::exit(error.exit_code()),
         })
     }

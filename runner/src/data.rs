@@ -5,7 +5,8 @@
 //! | what a run sees of its data | [`federation`] |
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
-//! | formats, pure functions over bytes | [`archive`], [`table`], [`array`], [`idx`], [`npy`], [`leaf`], [`images`] |
+//! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
+//! | arrays; folders of images | [`array`]; [`images`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`] |

@@ -157,8 +157,9 @@ impl Lines {
     /// What a reader should know first.
     fn head(command: &str, notes: &[String], devices: u32) -> Self {
         let mut text = commented(&format!(
-            "Written by `{command}`. To train: smolfed run FILE. To see the complete file, and what \
-             it would cost: smolfed run FILE --dry-run. The keys: docs/experiments.md, docs/data.md."
+            "Written by `{command}`. To train: smolfed run FILE. To see the complete file, and \
+             what it would cost: smolfed run FILE --dry-run. The keys: docs/experiments.md, \
+             docs/data.md."
         ));
         notes.iter().for_each(|note| text += &commented(note));
         if devices < FEW_DEVICES {

@@ -1,16 +1,14 @@
 //! What to type in the place of a flag that does not exist.
 
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::Cli;
 use crate::config::Config;
 
 /// Commands whose experiments have keys.
 const WITH_KEYS: [&str; 4] = ["run", "serve", "sweep", "audit"];
 
 /// The error with advice of ours: that of clap, to pass the flag as a value, is never right here.
-pub(super) fn explained(mut error: clap::Error) -> clap::Error {
+pub(super) fn explained(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
@@ -18,8 +16,8 @@ pub(super) fn explained(mut error: clap::Error) -> clap::Error {
         return error;
     };
     error.remove(ContextKind::Suggested);
-    let command = std::env::args().nth(1).unwrap_or_default();
-    if WITH_KEYS.contains(&command.as_str())
+    let name = std::env::args().nth(1).unwrap_or_default();
+    if WITH_KEYS.contains(&name.as_str())
         && let Some(key) = Config::key_named(&flag.trim_start_matches('-').replace('-', "_"))
     {
         let tip = format!("{key} is a key of the experiment: --set {key}=VALUE");
@@ -28,5 +26,5 @@ pub(super) fn explained(mut error: clap::Error) -> clap::Error {
             ContextValue::StyledStrs(vec![tip.into()]),
         );
     }
-    error.with_cmd(&Cli::command())
+    error.with_cmd(command)
 }

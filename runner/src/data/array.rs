@@ -66,7 +66,7 @@ pub trait Array {
         self.dimensions()[0]
     }
 
-    /// All values as features. Floats may be non-finite: the data set checks them. Bytes stay bytes.
+    /// All values as features; bytes stay bytes. Floats may be non-finite: a data set checks them.
     fn features(&self) -> Features {
         match self.bytes() {
             Some(bytes) => Features::of_bytes(bytes.to_vec()),

@@ -2,8 +2,8 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | what formats have in common | `rows` |
-//! | the formats | `delimited`, `arff`, `parquet` |
+//! | what formats have in common | `rows`, `place` |
+//! | the formats | `format`, `delimited`, `arff`, `parquet` |
 //! | bytes as text | `text` |
 //! | which column means what | [`columns`] |
 //! | what becomes of the cells of a column | [`encoding`], `time` |
@@ -19,8 +19,10 @@ pub mod columns;
 mod delimited;
 pub mod encoding;
 mod error;
+mod format;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod place;
 pub mod profile;
 mod rows;
 mod text;
@@ -41,7 +43,8 @@ pub use columns::{Columns, listed};
 pub use encoding::Encoding;
 pub(crate) use error::quoted_key;
 pub use error::{CellError, TableError};
-pub use rows::{Place, TableFormat};
+pub use format::TableFormat;
+pub use place::Place;
 use time::Time;
 pub use time::TimePart;
 
@@ -100,7 +103,7 @@ impl KnownLabels {
 /// # Errors
 /// [`TableError`] if the file has no such format.
 pub fn column_names(format: TableFormat, bytes: &[u8]) -> Result<Vec<String>, TableError> {
-    let rows = rows::open(format, bytes)?;
+    let rows = format::open(format, bytes)?;
     Ok(rows.header().iter().map(str::to_owned).collect())
 }
 
@@ -109,7 +112,7 @@ pub fn column_names(format: TableFormat, bytes: &[u8]) -> Result<Vec<String>, Ta
 /// # Errors
 /// [`TableError`] with the line and column.
 pub fn parse(format: TableFormat, bytes: &[u8], columns: &Columns) -> Result<Table, TableError> {
-    let mut rows = rows::open(format, bytes)?;
+    let mut rows = format::open(format, bytes)?;
     let header = rows.header().clone();
     let roles = Roles::new(&header, columns, |at| rows.usual_encoding(at))?;
     let is_regression = columns.is_regression();

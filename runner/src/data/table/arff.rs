@@ -13,7 +13,8 @@ use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 use super::cell::truth;
 use super::encoding::Encoding;
 use super::error::TableError;
-use super::rows::{Place, Rows};
+use super::place::Place;
+use super::rows::Rows;
 
 /// A file of this format.
 pub(super) struct Arff {
@@ -179,8 +180,8 @@ fn encoding_of(kind: &str) -> Encoding {
 mod tests {
     use super::*;
 
-    const WEATHER: &str = "% a comment\n@RELATION weather\n\n@ATTRIBUTE outlook {sunny, 'over cast'}\
-        \n@ATTRIBUTE 'the temperature' REAL\n@attribute windy{TRUE, FALSE}\n@attribute level {1,2}\
+    const WEATHER: &str = "% a comment\n@RELATION weather\n\n\
+        @ATTRIBUTE outlook {sunny, 'over cast'}\n@ATTRIBUTE 'the temperature' REAL\n@attribute windy{TRUE, FALSE}\n@attribute level {1,2}\
         \n\n@DATA\nsunny,85,FALSE,1\n% another\n'over cast', ?,TRUE,2\n";
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a cell says: nothing, a number, yes or no.
 
 use super::error::CellError;
-use super::rows::Place;
+use super::place::Place;
 
 /// Texts that stand for a missing value, in any case.
 const MISSING: [&str; 8] = ["", "?", "na", "n/a", "#n/a", "<na>", "nan", "null"];

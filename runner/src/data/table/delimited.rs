@@ -9,7 +9,8 @@ use std::io::Cursor;
 use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
 use super::error::TableError;
-use super::rows::{Place, Rows};
+use super::place::Place;
+use super::rows::Rows;
 
 /// The separators, the most usual first.
 const SEPARATORS: [(u8, &str); 4] = [

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{Notation, is_missing};
 use super::error::CellError;
-use super::rows::Place;
+use super::place::Place;
 use super::time::{Time, TimePart};
 
 /// How the cells of a column become features.

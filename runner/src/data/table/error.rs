@@ -1,6 +1,6 @@
 //! What can be wrong with a table.
 
-use super::rows::Place;
+use super::place::Place;
 
 /// What can be wrong with a table. Lines count from 1, the header included.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

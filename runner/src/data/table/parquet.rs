@@ -16,7 +16,8 @@ use parquet::record::Field;
 use parquet::record::reader::RowIter;
 
 use super::error::TableError;
-use super::rows::{Place, Rows};
+use super::place::Place;
+use super::rows::Rows;
 
 /// The first bytes of a file.
 pub(super) const MAGIC: &[u8] = b"PAR1";

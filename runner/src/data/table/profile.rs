@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::cell::{Notation, is_missing, truth};
 use super::columns::is_unnamed;
 use super::error::TableError;
-use super::rows::{self, Place, TableFormat};
+use super::format::{TableFormat, open};
+use super::place::Place;
 use super::time::Time;
 
 /// Different values of a column that are kept; more are only known to be more.
@@ -99,7 +100,7 @@ impl Profile {
     /// # Errors
     /// [`TableError`] if it is malformed.
     pub fn new(format: TableFormat, bytes: &[u8]) -> Result<Self, TableError> {
-        let mut rows = rows::open(format, bytes)?;
+        let mut rows = open(format, bytes)?;
         let header = rows.header().clone();
         if header.iter().all(str::is_empty) {
             return Err(TableError::NoHeader);
