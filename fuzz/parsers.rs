@@ -8,9 +8,10 @@
 use std::sync::LazyLock;
 
 use smolfed::config::{Config, Override};
+use smolfed::data::array::Array;
 use smolfed::data::config::DataConfig;
-use smolfed::data::csv::{self, Columns};
 use smolfed::data::dataset::TaskKind;
+use smolfed::data::table::{self, Columns, TableFormat};
 use smolfed::data::{DataFolders, Federation, archive, idx, leaf};
 use smolfed::experiment::Experiment;
 use smolfed::privacy::ledger::Line;
@@ -81,7 +82,6 @@ pub fn csv(bytes: &[u8]) {
     };
     let is = |bit: u8| choice & (1 << bit) != 0;
     let columns = Columns {
-        classes: None,
         label: "y".to_owned(),
         device: is(0).then(|| "d".to_owned()),
         ignore: if is(1) {
@@ -89,18 +89,19 @@ pub fn csv(bytes: &[u8]) {
         } else {
             Vec::new()
         },
-        task: if is(2) {
-            TaskKind::Regression
-        } else {
-            TaskKind::Classification
-        },
+        task: is(2).then_some(TaskKind::Regression),
+        ..Columns::default()
     };
-    let _ = csv::column_names(bytes);
-    let Ok(mut table) = csv::parse(bytes, &columns) else {
+    let format = match is(4) {
+        true => TableFormat::Arff,
+        false => TableFormat::Csv,
+    };
+    let _ = table::column_names(format, bytes);
+    let Ok(mut table) = table::parse(format, bytes, &columns) else {
         return;
     };
     if is(3) {
-        let (rows, again) = (table.row_count(), csv::parse(bytes, &columns));
+        let (rows, again) = (table.row_count(), table::parse(format, bytes, &columns));
         table
             .append(again.expect("parsed once, parsed twice"))
             .expect("a table goes below itself");

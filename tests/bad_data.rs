@@ -76,12 +76,17 @@ fn csv_is_refused_with_line_and_column() {
     csv_refused(
         "class",
         "kind",
-        &["`class`", "key `label`", "`phone`, `kind`"],
+        &["`class`", "key `data.label`", "`phone`, `kind`"],
     );
     csv_refused("0.5,0,0,0\n", "0.5,0,0\n", &["line 2", "3 cells", "4"]);
     csv_refused("1.5,1,1,1\n", "1.5,1,1,1,1\n", &["line 3", "5 cells", "4"]);
     csv_refused("1.5,1,", "one,1,", &["line 3", "`x`", "`one`"]);
-    csv_refused("1.5,1,", "NaN,1,", &["line 3", "`x`", "finite"]);
+    csv_refused(
+        "1.5,1,",
+        "2024-03-04,1,",
+        &["line 3", "`x`", "times.x", "\"hour\""],
+    );
+    csv_refused("1.5,1,", "inf,1,", &["line 3", "`x`", "finite"]);
     csv_refused("1.5,1,", "1e999,1,", &["line 3", "`x`", "finite"]);
     csv_refused("1.5,1,1,1", "1.5,1,,1", &["line 3", "`phone`", "empty"]);
     csv_refused("1.5,1,1,1", "1.5,1,1,", &["line 3", "`class`", "empty"]);

@@ -46,6 +46,7 @@ mod inference;
 mod ledger;
 mod memory;
 mod mnist;
+mod own_data;
 mod panics;
 mod personal;
 mod preprocessing;

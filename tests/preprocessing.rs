@@ -357,7 +357,7 @@ fn inspection_says_what_is_read_and_what_to_write_instead() {
     for part in [
         "no epsilon  covers that the scale of the features was computed",
         "instead: documented ranges",
-        "`classes = [\"sit\", \"walk\"]`",
+        "\nclasses = [\"sit\", \"walk\"]\n",
         "`missing = 0`",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -9,18 +9,21 @@ mod error;
 mod evaluate;
 mod export;
 mod inference;
+mod init;
 mod man;
 mod predict;
 mod privacy;
 mod provision;
 mod report;
 mod run;
+mod schema;
 mod screen;
 mod serve;
 mod session;
 mod summary;
 mod sweep;
 mod text;
+mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -50,6 +53,8 @@ enum Command {
     Provision(provision::Args),
     Device(device::Args),
     Data(data::Args),
+    Init(init::Args),
+    Schema(schema::Args),
     Report(report::Args),
     Predict(predict::Args),
     Evaluate(evaluate::Args),
@@ -68,7 +73,7 @@ impl Cli {
     #[must_use]
     pub fn of_this_process() -> Self {
         Self::try_parse().unwrap_or_else(|error| match Launch::is_to_print() {
-            true => error.exit(),
+            true => usage::explained(error, &Self::command()).exit(),
             false => std::process::exit(error.exit_code()),
         })
     }
@@ -90,6 +95,8 @@ impl Cli {
             Some(Command::Provision(args)) => provision::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Device(args)) => device::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
+            Some(Command::Init(args)) => init::run(&args, &mut std::io::stdout().lock()),
+            Some(Command::Schema(schema::Args {})) => schema::run(&mut std::io::stdout().lock()),
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Predict(args)) => predict::run(&args),
             Some(Command::Evaluate(args)) => evaluate::run(&args),

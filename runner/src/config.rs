@@ -12,16 +12,20 @@ pub mod model;
 mod overrides;
 pub mod personalise;
 pub mod privacy;
+pub(crate) mod schema;
 pub mod server;
 pub mod simulation;
 pub mod train;
+pub mod wording;
 
 use std::path::Path;
 
 use rand_core::Rng;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
+use crate::data::catalogue::KnownSet;
 use crate::data::config::DataConfig;
 use crate::method::MethodName;
 
@@ -40,12 +44,13 @@ pub use privacy::{
 pub use server::ServerConfig;
 pub use simulation::{ArithmeticName, SimulationConfig};
 pub use train::{ClipTime, TrainConfig};
+use wording::reworded;
 
 /// The experiment that runs when none is given.
 pub const DEFAULT: &str = include_str!("../assets/default.toml");
 
 /// A whole experiment file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Names the run directory and the report.
@@ -122,7 +127,11 @@ impl Config {
     /// [`ConfigError`] naming the file and the key or line.
     pub fn load(path: Option<&Path>, overrides: &[Override]) -> Result<Self, ConfigError> {
         match path {
-            None => Self::parse(DEFAULT, "the built-in experiment", overrides),
+            None => Self::parse(
+                &default_for(overrides),
+                "the built-in experiment",
+                overrides,
+            ),
             Some(path) => {
                 let origin = path.display().to_string();
                 let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
@@ -171,17 +180,74 @@ impl Config {
     }
 }
 
+/// The built-in experiment; without its `[data]` if the overrides name other data, to which its
+/// scale, partition and number of devices would not apply.
+fn default_for(overrides: &[Override]) -> String {
+    let is_source = |item: &Override| item.key() == "data.source" && item.value().is_some();
+    match (
+        overrides.iter().any(is_source),
+        toml::from_str::<toml::Table>(DEFAULT),
+    ) {
+        (true, Ok(mut table)) => {
+            table.remove("data");
+            table.to_string()
+        }
+        _ => DEFAULT.to_owned(),
+    }
+}
+
+/// The message about an unknown key, which another table may have.
+fn with_key_elsewhere(message: String) -> String {
+    let name = message
+        .strip_prefix("unknown key `")
+        .and_then(|rest| rest.split_once('`'));
+    let Some((name, _)) = name.filter(|(_, rest)| !rest.contains("did you mean")) else {
+        return message;
+    };
+    match Config::key_named(name) {
+        Some(key) => format!("unknown key `{name}`; did you mean `{key}`?"),
+        None => message,
+    }
+}
+
+/// The message about a source that is the name of a data set, with what to type.
+fn with_known_set(message: String) -> String {
+    let name = message
+        .strip_prefix("is `")
+        .and_then(|rest| rest.split_once('`'));
+    match name.and_then(|(name, _)| KnownSet::named(name)) {
+        Some(set) => format!(
+            "{message}; `smolfed init {}` writes its [data] table",
+            set.name
+        ),
+        None => message,
+    }
+}
+
 /// What a parser's error says, in one line: where it stands in `text`, or below which key.
-fn sentence(error: &toml::de::Error, text: &str) -> String {
-    let message = error.message().trim_end().replace('\n', ", ");
+pub(crate) fn sentence(error: &toml::de::Error, text: &str) -> String {
+    let message = with_known_set(with_key_elsewhere(reworded(error.message())));
+    let about = |key: &str| match message.starts_with("is ") {
+        true => format!("{key} {message}"),
+        false => format!("{key}: {message}"),
+    };
     if let Some(before) = error.span().and_then(|span| text.get(..span.start)) {
         let line = before.matches('\n').count() + 1;
-        return format!("line {line}: {message}");
+        let key = text
+            .lines()
+            .nth(line - 1)
+            .and_then(|line| line.split_once('='));
+        return match key {
+            Some((key, _)) if message.starts_with("is ") => {
+                format!("line {line}: {}", about(&format!("`{}`", key.trim())))
+            }
+            _ => format!("line {line}: {message}"),
+        };
     }
     // A table has no lines; its errors end with the key that they are about.
     let whole = error.to_string();
     match whole.trim_end().rsplit_once("\nin ") {
-        Some((_, key)) => format!("{key}: {message}"),
+        Some((_, key)) => about(key),
         None => message,
     }
 }

@@ -5,7 +5,8 @@
 //! | what a run sees of its data | [`federation`] |
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
-//! | formats, pure functions over bytes | [`archive`], [`idx`], [`csv`], [`leaf`] |
+//! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
+//! | arrays; folders of images | [`array`]; [`images`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
@@ -16,6 +17,7 @@
 //! | rows to devices | [`partition`] |
 //! | where files are looked for | [`folders`] |
 //! | what is in a data set | [`inspection`] |
+//! | a `[data]` table for a file | [`suggestion`] |
 //!
 //! ```
 //! use smolfed::data::{DataConfig, DataFolders, DeviceBuffer, Federation};
@@ -30,11 +32,11 @@
 //! ```
 
 pub mod archive;
+pub mod array;
 pub mod catalogue;
 pub mod classes;
 pub mod config;
 pub mod constants;
-pub mod csv;
 pub mod dataset;
 pub mod digits;
 mod draw;
@@ -44,11 +46,13 @@ mod femnist;
 pub mod folders;
 pub mod held_out;
 pub mod idx;
+pub mod images;
 pub mod inspection;
 pub mod leaf;
 pub mod missing;
 mod mnist;
 pub mod moments;
+pub mod npy;
 pub mod partition;
 pub mod preparation;
 pub mod reads;
@@ -57,7 +61,9 @@ mod real_data;
 pub mod scale;
 pub mod source;
 pub mod split;
+pub mod suggestion;
 pub mod synthetic;
+pub mod table;
 mod vocabulary;
 
 pub use config::{DataConfig, DataConfigError};

@@ -39,6 +39,8 @@
 //! | [`inference`] | models in use: predictions, and exports to other programs |
 //! | [`evaluation`], [`representation`] | how good models and encoders are |
 //! | [`report`], [`sweep`] | the page about a run, and many runs |
+//! | [`starter`] | an experiment file for some data |
+//! | [`spelling`] | names that were probably meant |
 //! | [`task`] | the model that is trained |
 //! | [`cli`] | the command line |
 #![forbid(unsafe_code)]
@@ -67,5 +69,7 @@ pub mod round;
 pub mod run;
 pub mod server;
 pub mod source;
+pub mod spelling;
+pub mod starter;
 pub mod sweep;
 pub mod task;

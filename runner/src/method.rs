@@ -28,6 +28,7 @@ pub mod supervised;
 pub mod tuning;
 
 use contract::Method;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setup::Setup;
 
@@ -37,7 +38,7 @@ use crate::config::check::ExperimentError;
 macro_rules! methods {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $build:path, $title:literal;)*) => {
         /// How the server and the devices learn.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum MethodName {
             $($(#[$doc])* #[serde(rename = $name)] $variant,)*
         }

@@ -1,17 +1,19 @@
 //! `smolfed data`: which data sets there are, and what is in one.
 
 mod picture;
-mod subject;
+pub(super) mod subject;
 mod text;
 
 use std::io::{self, Write};
 
 use clap::Subcommand;
+use serde::Serialize;
 
 use crate::data::catalogue::KNOWN_SETS;
 use crate::data::error::DataError;
 use crate::data::folders::DataFolders;
 use crate::data::inspection::Inspection;
+use crate::data::table::profile::Profile;
 use subject::SubjectError;
 
 /// List the data sets that are known by name, or inspect a data set.
@@ -33,7 +35,7 @@ enum DataCommand {
     },
     /// Describe the contents of a data set, and print a [data] table for it.
     #[command(after_help = "Examples:\n  smolfed data inspect digits\n  \
-        smolfed data inspect table.csv --set label=class --set device_column=user\n  \
+        smolfed data inspect table.csv --set label=activity --set device_column=phone\n  \
         smolfed data inspect mnist --set partition=dirichlet --set alpha=0.1 --set devices=100\n  \
         smolfed data inspect experiment.toml")]
     Inspect(subject::Args),
@@ -78,21 +80,36 @@ fn answer(args: &Args, out: &mut dyn Write) -> Result<(), DataCommandError> {
         DataCommand::List { json } => Ok(list(*json, &DataFolders::of_experiment(None), out)?),
         DataCommand::Inspect(args) => {
             let subject = args.subject()?;
+            let columns = subject.columns.as_ref();
             let found = Inspection::new(&subject.config, &subject.folders, subject.seed)?;
             if args.json {
+                let found = Document {
+                    found: &found,
+                    table: columns.map(|(profile, _)| profile),
+                };
                 serde_json::to_writer_pretty(&mut *out, &found).map_err(io::Error::from)?;
                 Ok(writeln!(out)?)
             } else {
-                Ok(text::write(&found, out)?)
+                Ok(text::write(&found, columns, out)?)
             }
         }
     }
 }
 
+/// An inspection as JSON.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    found: &'a Inspection,
+    /// The columns of a file with columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<&'a Profile>,
+}
+
 const LIST_NOTE: &str = "\
 The environment variable SMOLFED_DATA names the folder of data sets; the working directory
 and data below it are searched, too. `smolfed data inspect NAME` shows what is in a set; your
-own CSV, IDX and LEAF files work, too: `smolfed data inspect FILE`.
+own files work, too: `smolfed data inspect FILE`, then `smolfed init FILE > mine.toml`.
 ";
 
 fn list(json: bool, folders: &DataFolders, out: &mut dyn Write) -> io::Result<()> {

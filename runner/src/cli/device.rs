@@ -18,8 +18,8 @@ use zeroize::Zeroizing;
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
-use crate::data::csv::{self, Columns};
 use crate::data::dataset::{Targets, TaskKind};
+use crate::data::table::{self, Columns, TableFormat};
 use crate::device::client::{Event, exchange};
 use crate::device::flash::FileFlash;
 use crate::device::memory::SessionMemory;
@@ -299,12 +299,11 @@ impl Data {
         let bytes = std::fs::read(path).map_err(|error| refused(path, error))?;
         let columns = Columns {
             label: label.to_owned(),
-            device: None,
-            ignore: Vec::new(),
-            classes: None,
-            task: TaskKind::Regression,
+            task: Some(TaskKind::Regression),
+            ..Columns::default()
         };
-        let table = csv::parse(&bytes, &columns).map_err(|error| refused(path, error))?;
+        let table = table::parse(TableFormat::Csv, &bytes, &columns);
+        let table = table.map_err(|error| refused(path, error))?;
         let data = table.into_dataset().map_err(|error| refused(path, error))?;
         if !data.missing().is_empty() {
             return Err(refused(

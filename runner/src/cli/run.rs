@@ -1,5 +1,7 @@
 //! `smolfed run`: one experiment.
 
+mod preview;
+
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,6 +10,7 @@ use super::CliError;
 use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of_data};
 use super::summary::Summary;
 use crate::config::{Config, Override};
+use crate::data::catalogue::KnownSet;
 use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
 use crate::privacy::origin::Origin;
@@ -21,6 +24,7 @@ use crate::source::participation::{self, Participation};
 use crate::source::ranks::{Ranks, follow};
 use crate::source::replay::Replayed;
 use crate::source::{Simulated, Source};
+use preview::Preview;
 
 /// Train one experiment and write its run directory.
 ///
@@ -30,6 +34,7 @@ use crate::source::{Simulated, Source};
 #[command(after_help = "Examples:
   smolfed run
   smolfed run experiment.toml --set privacy.epsilon=6 --set server.smoothing_factor=2
+  smolfed run experiment.toml --dry-run
   smolfed run --resume runs/digits-1700000000
   smolfed run fleet-run/config.toml --participation fleet-run/participation.jsonl
   mpirun -n 4 smolfed run experiment.toml     # with the feature mpi: docs/scale.md")]
@@ -43,7 +48,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// The seed; the same as --set seed=N.
-    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "resume",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(0..)
+    )]
     seed: Option<i64>,
     /// Train devices in fast arithmetic, whose results are not the bits of boards; the same as
     /// --set simulation.arithmetic=fast.
@@ -55,6 +66,10 @@ pub(super) struct Args {
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
+    /// Train nothing and write nothing: print the complete experiment with its sizes, a rough time
+    /// and the epsilon that it would have.
+    #[arg(long, conflicts_with_all = ["resume", "out", "participation"])]
+    dry_run: bool,
     /// Continue a stopped run from its last checkpoint.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
@@ -78,9 +93,35 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         return Ok(());
     };
     pool.install(|| match ranks.rank() {
+        _ if args.dry_run => prepared.preview(args, ranks),
         0 => train(args, &prepared, ranks),
         _ => help(&prepared, ranks),
     })
+}
+
+/// Endings of files that are data, and not experiments.
+const DATA_ENDINGS: [&str; 9] = [
+    "csv", "tsv", "arff", "parquet", "npz", "npy", "gz", "zip", "json",
+];
+
+/// Says what to type where data are given in the place of an experiment.
+fn refuse_data(path: &Path) -> Result<(), CliError> {
+    let name = path.display();
+    let is_set = path
+        .to_str()
+        .is_some_and(|name| KnownSet::named(name).is_some());
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
+    let is_data = DATA_ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) || path.is_dir();
+    if !is_data && (!is_set || path.is_file()) {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "{name} is data, not an experiment: write one with `smolfed init {name} > mine.toml`, then \
+         run it with `smolfed run mine.toml`"
+    )))
 }
 
 /// What every rank has before the run begins; nothing is written yet.
@@ -105,6 +146,7 @@ impl Prepared {
                 overrides.extend(args.seed.map(|seed| Override::new("seed", seed.into())));
                 let fast = || Override::new("simulation.arithmetic", "fast".into());
                 overrides.extend(args.fast.then(fast));
+                args.file.as_deref().map_or(Ok(()), refuse_data)?;
                 let config = Config::load(args.file.as_deref(), &overrides)?;
                 (config, DataFolders::of_experiment(args.file.as_deref()))
             }
@@ -128,6 +170,16 @@ impl Prepared {
             federation,
             record,
         })
+    }
+
+    /// Prints what the run would be.
+    fn preview(&self, args: &Args, ranks: &dyn Communicator) -> Result<(), CliError> {
+        if ranks.rank() > 0 {
+            return Ok(());
+        }
+        warn_of_data(&self.experiment, &self.federation);
+        let preview = Preview::new(&self.experiment, &self.federation)?;
+        preview.write(args.json, &mut std::io::stdout().lock())
     }
 
     /// What the ranks of a run must have in common.

@@ -88,6 +88,16 @@ pub(super) fn warn_of_data(experiment: &Experiment, federation: &Federation) {
              of {feature}{more}"
         );
     }
+    match federation.unnamed_columns() {
+        0 => {}
+        1 => eprintln!(
+            "warning: a column without a name was left out; name it in the header if it is data"
+        ),
+        count => eprintln!(
+            "warning: {count} columns without a name were left out; name them in the header if \
+             they are data"
+        ),
+    }
     let dropped = federation.dropped_rows();
     if dropped > 0 {
         eprintln!("warning: `data.unknown_labels`: {dropped} rows of other classes were left out");

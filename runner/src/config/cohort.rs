@@ -3,12 +3,15 @@
 use std::fmt;
 
 use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use smolfed_accounting::Sampling;
 
 /// How the devices of a round are drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplingScheme {
     /// A cohort of fixed size, without replacement; accounted under replace-one.
@@ -92,7 +95,7 @@ fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sampling
 }
 
 /// What the sum of a round is divided by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Denominator {
     /// The cohort size, or its expectation τN under Poisson sampling: known beforehand.
@@ -103,7 +106,7 @@ pub enum Denominator {
 }
 
 /// `[cohort]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CohortConfig {
     /// Which devices take part in a round.
@@ -128,7 +131,7 @@ pub struct CohortConfig {
 }
 
 /// The weight of an update in the sum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weighting {
     /// All updates have weight 1.

@@ -1,12 +1,13 @@
 //! `[contrast]`: learning without labels.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use smolfed_accounting::accountant::Accountant;
 
 /// `[contrast]`. Keys that the method does not use have no effect, so that a sweep can set them for
 /// all methods.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContrastConfig {
     /// H: dimension of the representations; 16 by default.
@@ -57,7 +58,7 @@ impl ContrastConfig {
 }
 
 /// α: the fraction of the repulsion that comes from the device's local samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AlphaName {
     /// From 1 in the first round to 0.2 in the last (FedSC, Appendix C).
@@ -69,7 +70,7 @@ pub enum AlphaName {
 }
 
 /// When a device sends its correlation matrix.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExchangeTime {
     /// In a separate message, before it trains: the paper.
@@ -82,7 +83,7 @@ pub enum ExchangeTime {
 
 /// `[contrast.privacy]`: what a device adds to its correlation matrix. One example of a device is
 /// protected.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MatrixPrivacyConfig {
     /// Target ε for all matrices of a device together: the noise is calibrated to it.
@@ -96,6 +97,7 @@ pub struct MatrixPrivacyConfig {
     pub delta: Option<f64>,
     /// Computes ε and calibrates the noise; the tightest sound accountant by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub accountant: Option<Accountant>,
 }
 
@@ -109,7 +111,7 @@ impl MatrixPrivacyConfig {
 
 /// `[contrast.augment]`: how views differ from their sample. 0 turns an augmentation off; without
 /// any key, the defaults depend on the kind of data.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AugmentConfig {
     /// Std of noise on each value.

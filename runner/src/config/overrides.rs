@@ -6,11 +6,11 @@ use toml::{Table, Value};
 
 use super::error::ConfigError;
 
-/// One `--set key=value`.
+/// One `--set key=value`, or `--set key=`, which removes the key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
     key: String,
-    value: Value,
+    value: Option<Value>,
 }
 
 impl Override {
@@ -19,7 +19,7 @@ impl Override {
     pub fn new(key: &str, value: Value) -> Self {
         Self {
             key: key.to_owned(),
-            value,
+            value: Some(value),
         }
     }
 
@@ -29,7 +29,14 @@ impl Override {
         &self.key
     }
 
-    /// Sets the key in `table`, and creates the tables above it where they are missing.
+    /// The value; `None` to remove the key.
+    #[must_use]
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
+    }
+
+    /// Sets the key in `table`, and creates the tables above it where they are missing; or removes
+    /// it, if it is there.
     ///
     /// # Errors
     /// [`ConfigError::NotATable`] if the key reaches into a value.
@@ -38,7 +45,10 @@ impl Override {
         let mut table = table;
         while let Some(part) = parts.next() {
             if parts.peek().is_none() {
-                table.insert(part.to_owned(), self.value.clone());
+                match &self.value {
+                    Some(value) => table.insert(part.to_owned(), value.clone()),
+                    None => table.remove(part),
+                };
                 break;
             }
             let entry = table
@@ -67,18 +77,21 @@ impl FromStr for Override {
         };
         let (key, value) = text.split_once('=').ok_or_else(wrong)?;
         let (key, value) = (key.trim(), value.trim());
-        if key.is_empty() || key.split('.').any(str::is_empty) || value.is_empty() {
+        if key.is_empty() || key.split('.').any(str::is_empty) {
             return Err(wrong());
+        }
+        if value.is_empty() {
+            return Ok(Self {
+                key: key.to_owned(),
+                value: None,
+            });
         }
         let parsed = toml::from_str::<Table>(&format!("value = {value}"))
             .ok()
             .filter(|table| table.len() == 1)
             .and_then(|mut table| table.remove("value"));
         let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
-        Ok(Self {
-            key: key.to_owned(),
-            value,
-        })
+        Ok(Self::new(key, value))
     }
 }
 
@@ -92,28 +105,35 @@ mod tests {
 
     #[test]
     fn values_are_toml_or_plain_text() {
-        assert_eq!(set("rounds=3").value, Value::Integer(3));
-        assert_eq!(set("privacy.epsilon = 0.5").value, Value::Float(0.5));
+        let value = |text| set(text).value.unwrap();
+        assert_eq!(value("rounds=3"), Value::Integer(3));
+        assert_eq!(value("privacy.epsilon = 0.5"), Value::Float(0.5));
+        assert_eq!(value("server.axes=[28, 28]").as_array().unwrap().len(), 2);
+        assert_eq!(value("method=dp-fed"), Value::String("dp-fed".into()));
         assert_eq!(
-            set("server.axes=[28, 28]").value.as_array().unwrap().len(),
-            2
-        );
-        assert_eq!(set("method=dp-fed").value, Value::String("dp-fed".into()));
-        assert_eq!(
-            set("privacy.delta=1/N^1.1").value,
+            value("privacy.delta=1/N^1.1"),
             Value::String("1/N^1.1".into())
         );
-        assert_eq!(set("name=\"a=b\"").value, Value::String("a=b".into()));
+        assert_eq!(value("name=\"a=b\""), Value::String("a=b".into()));
     }
 
     #[test]
     fn text_without_key_or_value_is_refused() {
-        for text in ["rounds", "=3", "rounds=", "a..b=1", ".=1"] {
+        for text in ["rounds", "=3", "a..b=1", ".=1"] {
             assert!(
                 matches!(text.parse::<Override>(), Err(ConfigError::Override { .. })),
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn no_value_removes_the_key() {
+        let mut table: Table = toml::from_str("[privacy]\nepsilon = 1\ndelta = 0.1").unwrap();
+        for text in ["privacy.epsilon=", "privacy.noise_std =", "nothing.at.all="] {
+            set(text).apply(&mut table).unwrap();
+        }
+        assert_eq!(table["privacy"].as_table().unwrap().len(), 1);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `[personalise]`: personal models.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[personalise]`. Keys that the method does not use have no effect, so that a sweep can set them
 /// for all methods.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PersonaliseConfig {
     /// λ: how strongly `pmtl` and `fedprox` pull a device to the shared model, on the scale of its
@@ -46,7 +47,7 @@ pub struct PersonaliseConfig {
 }
 
 /// What a `pmtl` device sends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PmtlUpdateName {
     /// The new personal model minus the shared one: the authors' code.
@@ -59,7 +60,7 @@ pub enum PmtlUpdateName {
 }
 
 /// What stays on a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrivatePart {
     /// The layer above the hidden one.
@@ -72,7 +73,7 @@ pub enum PrivatePart {
 }
 
 /// When a device clips and adds its noise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoiseTime {
     /// Once, on the update of the round.
@@ -83,7 +84,7 @@ pub enum NoiseTime {
 }
 
 /// The scale of DPFedMTL's noise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoiseScale {
     /// Noise std = noise multiplier · clip norm, as everywhere in smolfed.
@@ -95,7 +96,7 @@ pub enum NoiseScale {
 }
 
 /// The objective of fine-tuning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FineTuneKind {
     /// None.

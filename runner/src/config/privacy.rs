@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_accounting::correlated::Family;
 use smolfed_accounting::{Accountant, DeltaSpec, TrustModel};
 
 /// `[privacy]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrivacyConfig {
     /// Target ε: the noise is calibrated to it. One of three ways to say how much noise.
@@ -24,15 +25,18 @@ pub struct PrivacyConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_epsilon: Option<f64>,
     /// δ, as a number or like "1/N^1.1".
+    #[schemars(with = "crate::config::schema::NumberOrText")]
     pub delta: DeltaSpec,
     /// L, or "adaptive"; needed wherever there is noise.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::config::schema::NumberOrText>")]
     pub clip_norm: Option<ClipNormSetting>,
     /// How an adaptive clip norm changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adaptive: Option<AdaptiveConfig>,
     /// Computes ε and calibrates the noise; the tightest sound accountant by default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub accountant: Option<Accountant>,
     /// A ledger that several runs on one population share, so that their costs add up; by default
     /// each run has its own ledger, in its directory.
@@ -40,6 +44,7 @@ pub struct PrivacyConfig {
     pub ledger: Option<PathBuf>,
     /// Who adds the noise: the server (central) or each device (local).
     #[serde(deserialize_with = "central_or_local")]
+    #[schemars(with = "String")]
     pub trust: TrustModel,
     /// Bits b of the integer grid, whose step is clip_norm · 2^-b.
     pub grid_bits: u32,
@@ -62,11 +67,12 @@ pub struct PrivacyConfig {
     pub participations: Option<u32>,
     /// How noise is correlated.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub family: Option<Family>,
 }
 
 /// How the noise of one round is related to that of others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MechanismName {
     /// Fresh noise on the sum of every round.
@@ -85,7 +91,7 @@ impl MechanismName {
 }
 
 /// `[privacy.selection]`: the trials of a sweep with `choose = "private"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelectionConfig {
     /// The distribution of the number of trials.
@@ -120,7 +126,7 @@ impl Default for SelectionConfig {
 }
 
 /// The distribution of a number of trials, as it is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialsName {
     /// Truncated negative binomial: at least one trial.
@@ -198,7 +204,7 @@ impl<'de> Deserialize<'de> for ClipNormSetting {
 }
 
 /// `[privacy.adaptive]`: how an adaptive clip norm changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdaptiveConfig {
     /// γ: the share of the updates that should be inside the ball.

@@ -1,11 +1,12 @@
 //! `[server]`: what the server does with the noisy average.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::server::denoise::DenoiserKind;
 
 /// `[server]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// Step size η_g on the average.
@@ -17,6 +18,7 @@ pub struct ServerConfig {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<usize>,
     /// Another denoiser, for comparison.
+    #[schemars(with = "String")]
     pub denoiser: DenoiserKind,
 }
 

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How simulated devices calculate in local training. An arithmetic is a variant here and a file
 /// with its line in [`crate::arithmetic`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArithmeticName {
     /// The bits of boards.
@@ -39,12 +40,13 @@ impl ArithmeticName {
 }
 
 /// `[simulation]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimulationConfig {
     /// How devices calculate.
     pub arithmetic: ArithmeticName,
     /// Memory for what is kept of devices from round to round, to save time.
+    #[schemars(with = "crate::config::schema::NumberOrText")]
     pub memory: MemorySize,
 }
 

@@ -89,7 +89,10 @@ fn errors_in_a_file_are_one_line_with_its_number() {
 #[test]
 fn errors_in_an_override_are_one_line_with_the_key() {
     let cases = [
-        ("rounds=x", "a.toml: `rounds`: invalid type"),
+        (
+            "rounds=x",
+            "a.toml: `rounds` is \"x\", but must be a whole number",
+        ),
         ("privacy.delta=2", "a.toml: `privacy.delta`: the delta is 2"),
         (
             "privacy.accountant=nobody",
@@ -106,13 +109,25 @@ fn errors_in_an_override_are_one_line_with_the_key() {
         ),
         (
             "privacy.trust=nobody",
-            "a.toml: `privacy.trust`: unknown variant `nobody`, expected `central` or `local`",
+            "a.toml: `privacy.trust` is `nobody`, but must be `central` or `local`",
         ),
         (
             "cohort.sampling=unsampled",
-            "a.toml: `cohort.sampling`: unknown variant `unsampled`, expected one of `uniform`",
+            "a.toml: `cohort.sampling` is `unsampled`, but must be one of `uniform`",
         ),
-        ("nope=1", "a.toml: unknown field `nope`"),
+        (
+            "data.source=wisdm",
+            "a.toml: `data.source` is `wisdm`, but must be one of `digits`",
+        ),
+        ("nope=1", "a.toml: unknown key `nope`; the keys are `name`"),
+        (
+            "epsilon=1",
+            "a.toml: unknown key `epsilon`; did you mean `privacy.epsilon`?",
+        ),
+        (
+            "privacy.epsilom=1",
+            "a.toml: `privacy`: unknown key `epsilom`; did you mean `epsilon`?",
+        ),
     ];
     for (text, start) in cases {
         let error = Config::parse(MINIMAL, "a.toml", &[set(text)]).unwrap_err();
@@ -134,6 +149,47 @@ fn overrides_apply_in_their_order_and_fail_with_their_own_errors() {
     // The file itself is read first: its errors keep their line.
     let broken = Config::parse("rounds = [", "a.toml", &overrides).unwrap_err();
     assert!(broken.to_string().starts_with("a.toml: line 1"), "{broken}");
+}
+
+#[test]
+fn other_data_do_not_inherit_the_devices_of_the_built_in_experiment() {
+    let keys = [
+        "data.source=csv",
+        "data.path=a.csv",
+        "data.label=y",
+        "data.device_column=who",
+    ];
+    let config = Config::load(None, &keys.map(set)).unwrap();
+    let written = config.to_toml().unwrap();
+    assert!(written.contains("partition = \"natural\""), "{written}");
+    assert!(
+        written.contains("scale = \"standardise-features\""),
+        "{written}"
+    );
+    let error = Config::load(
+        None,
+        &[&keys[..3]]
+            .concat()
+            .iter()
+            .map(|text| set(text))
+            .collect::<Vec<_>>(),
+    );
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("`data.devices` is missing")
+    );
+    let config = Config::load(None, &[set("data.devices=70")]).unwrap();
+    assert!(config.to_toml().unwrap().contains("samples_per_device = 5"));
+}
+
+#[test]
+fn keys_can_be_removed() {
+    let keys = ["privacy.epsilon=", "privacy.noise_multiplier=1"];
+    let config = Config::load(None, &keys.map(set)).unwrap();
+    assert_eq!(config.privacy.epsilon, None);
+    assert_eq!(config.privacy.noise_multiplier, Some(1.0));
 }
 
 #[test]

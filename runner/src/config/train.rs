@@ -1,9 +1,10 @@
 //! `[train]`: local training.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// When an update is clipped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClipTime {
     /// After every local step (the paper).
@@ -14,7 +15,7 @@ pub enum ClipTime {
 }
 
 /// `[train]`: local training.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
     /// Passes over the local samples.

@@ -35,6 +35,14 @@ pub enum ArchiveError {
         /// The bound in bytes.
         limit: u64,
     },
+    /// A zip file without a member.
+    #[error("the archive holds no {name}, but {names}")]
+    NoSuchMember {
+        /// The wanted member.
+        name: String,
+        /// Those that it holds.
+        names: String,
+    },
     /// A zip file without a member of the wanted kind.
     #[error("the zip archive holds no .{extension} file")]
     NoMember {
@@ -110,6 +118,39 @@ fn unzip<'a>(
     } else {
         Ok(contents)
     }
+}
+
+/// The names of the members of a zip file that end in `.extension`, in order and without it.
+///
+/// # Errors
+/// [`ArchiveError`] if the archive is malformed.
+pub fn member_names(bytes: &[u8], extension: &str) -> Result<Vec<String>, ArchiveError> {
+    let archive = ZipArchive::new(Cursor::new(bytes)).map_err(from_zip)?;
+    let names = archive.file_names().filter_map(Result::ok);
+    let names = names.filter(|name| is_member(name, extension));
+    let mut names: Vec<String> = names
+        .map(|name| name[..name.len() - extension.len() - 1].to_owned())
+        .collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The content of the member of this name of a zip file.
+///
+/// # Errors
+/// [`ArchiveError`] if the archive is malformed or has no such member.
+pub fn member(bytes: &[u8], name: &str) -> Result<Vec<u8>, ArchiveError> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(from_zip)?;
+    let found = archive.by_name(name);
+    if matches!(found, Err(ZipError::FileNotFound)) {
+        drop(found);
+        let names = archive.file_names().filter_map(Result::ok);
+        return Err(ArchiveError::NoSuchMember {
+            name: name.to_owned(),
+            names: names.collect::<Vec<_>>().join(", "),
+        });
+    }
+    read_up_to(found.map_err(from_zip)?, MAX_UNPACKED_BYTES)
 }
 
 fn is_member(name: &str, extension: &str) -> bool {

@@ -1,5 +1,6 @@
 //! The classes, listed in the configuration before a row is read.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::dataset::{DatasetError, MAX_CLASSES, Targets};
@@ -14,7 +15,7 @@ pub struct Classes {
 }
 
 /// A number of classes, whose labels are the numbers from 0, or their names in order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "`classes` must be a number of classes or a list of their names"
@@ -27,7 +28,7 @@ pub enum ClassList {
 }
 
 /// The name of a class, which may be written as a number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ClassName {
     /// As text.
@@ -37,7 +38,7 @@ pub enum ClassName {
 }
 
 /// What becomes of a row whose label is none of the classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownLabels {
     /// The data are refused.
@@ -55,6 +56,16 @@ impl Classes {
             list: ClassList::Count(count),
             unknown: UnknownLabels::Error,
         }
+    }
+
+    /// The number of the class of this name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u32> {
+        let labels = self.list.labels();
+        labels
+            .iter()
+            .position(|label| label == name)
+            .map(|at| at as u32)
     }
 
     /// Whether rows of other classes are left out.

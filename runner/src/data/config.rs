@@ -7,14 +7,16 @@
 mod error;
 mod scale;
 mod set;
+mod source_keys;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::classes::{ClassList, Classes, UnknownLabels};
+use super::classes::{ClassList, ClassName, UnknownLabels};
 use super::constants::Bounds;
-use super::csv::Columns;
 use super::dataset::TaskKind;
 use super::digits;
 use super::missing::Missing;
@@ -25,12 +27,13 @@ use super::split::HoldOut;
 use super::synthetic::tasks::TasksConfig;
 use super::synthetic::windows::WindowsConfig;
 use super::synthetic::{SyntheticConfig, SyntheticKind};
+use super::table::TimePart;
 
 use self::scale::{NameOr, Named, ScaleName, TargetScaleName};
 use error::{in_range, needed, positive, share, strength, wrong};
 
 pub use error::DataConfigError;
-pub use set::{CsvConfig, IdxConfig, LeafConfig, StoredSet};
+pub use set::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
 
 /// Most features of a synthetic sample, most samples of a device: far beyond use, and small enough
 /// that one device fits in memory.
@@ -67,7 +70,7 @@ pub struct StoredConfig {
 }
 
 /// A checked `[data]` table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawData", into = "RawData")]
 pub struct DataConfig {
     /// Where samples come from.
@@ -79,7 +82,7 @@ pub struct DataConfig {
 }
 
 /// The names of the sources.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum SourceName {
     #[default]
@@ -87,13 +90,29 @@ enum SourceName {
     Mnist,
     Femnist,
     Idx,
+    Npy,
     Csv,
+    Arff,
+    #[cfg(feature = "parquet")]
+    Parquet,
     Leaf,
+    Images,
     Synthetic,
 }
 
+/// What the folders of a folder of images are, from the outermost on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum FoldersName {
+    #[default]
+    #[serde(rename = "class")]
+    Class,
+    #[serde(rename = "device/class")]
+    DeviceAndClass,
+}
+
 /// The names of the ways to deal rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum PartitionName {
     Iid,
@@ -103,7 +122,7 @@ enum PartitionName {
 }
 
 /// The names of the kinds of synthetic devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum KindName {
     Tasks,
@@ -111,7 +130,7 @@ enum KindName {
 }
 
 /// Every key of the table, in the order in which it is written back (tables last).
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawData {
     source: SourceName,
@@ -126,6 +145,7 @@ struct RawData {
     task: Option<TaskKind>,
     classes: Option<ClassList>,
     unknown_labels: Option<UnknownLabels>,
+    folders: Option<FoldersName>,
     axes: Option<Vec<usize>>,
     maximum: Option<f32>,
     kind: Option<KindName>,
@@ -142,7 +162,9 @@ struct RawData {
     shards_per_device: Option<u32>,
     alpha: Option<f64>,
     min_samples: Option<u32>,
+    #[schemars(with = "Option<f64>")]
     validation: Option<HoldOut>,
+    #[schemars(with = "Option<f64>")]
     test: Option<HoldOut>,
     device_validation: Option<f64>,
     device_test: Option<f64>,
@@ -152,6 +174,8 @@ struct RawData {
     scale: Option<NameOr<ScaleName>>,
     bounds: Option<Bounds>,
     target_scale: Option<NameOr<TargetScaleName>>,
+    categories: Option<BTreeMap<String, Vec<ClassName>>>,
+    times: Option<BTreeMap<String, Vec<TimePart>>>,
 }
 
 /// Each key is taken by what it is for; one that nothing took is refused.
@@ -195,7 +219,7 @@ impl DataConfig {
     pub fn target_column(&self) -> Option<&str> {
         match &self.source {
             SourceConfig::Stored(stored) => match &stored.set {
-                StoredSet::Csv(csv) => Some(&csv.columns.label),
+                StoredSet::Table(table) => Some(&table.columns.label),
                 StoredSet::Digits => Some(digits::LABEL),
                 _ => None,
             },
@@ -237,7 +261,7 @@ impl RawData {
             false => None,
         };
         let missing = match set {
-            StoredSet::Csv(_) => self.missing.take(),
+            StoredSet::Table(_) => self.missing.take(),
             _ => None,
         };
         Ok(StoredConfig {
@@ -258,121 +282,13 @@ impl RawData {
         self.put_scale(stored.scale);
         let is_regression = stored.set.is_regression();
         self.target_scale = is_regression.then(|| stored.target_scale.into());
-        self.missing = matches!(stored.set, StoredSet::Csv(_)).then_some(stored.missing);
+        self.missing = matches!(stored.set, StoredSet::Table(_)).then_some(stored.missing);
         if stored.dealing != Dealing::Natural {
             self.device_validation = Some(stored.device_validation);
             self.device_test = Some(stored.device_test);
         }
         self.put_dealing(stored.dealing);
         self.put_set(stored.set);
-    }
-
-    fn take_set(&mut self) -> Result<StoredSet, DataConfigError> {
-        let mut folder = |usual: &str| self.path.take().unwrap_or_else(|| usual.into());
-        Ok(match self.source {
-            SourceName::Digits | SourceName::Synthetic => StoredSet::Digits,
-            SourceName::Mnist => StoredSet::Mnist {
-                path: folder("mnist"),
-            },
-            SourceName::Femnist => StoredSet::Femnist {
-                path: folder("femnist"),
-            },
-            SourceName::Idx => StoredSet::Idx(self.take_idx()?),
-            SourceName::Csv => StoredSet::Csv(self.take_csv()?),
-            SourceName::Leaf => StoredSet::Leaf(LeafConfig {
-                path: needed(
-                    "path",
-                    self.path.take(),
-                    "the LEAF file, plain, .gz or .zip",
-                )?,
-                test_path: self.test_path.take(),
-                task: self.task.unwrap_or(TaskKind::Classification),
-                classes: self.take_classes_of_task()?,
-                axes: self.axes.take().unwrap_or_default(),
-                maximum: self.take_maximum()?,
-            }),
-        })
-    }
-
-    fn take_csv(&mut self) -> Result<CsvConfig, DataConfigError> {
-        Ok(CsvConfig {
-            path: needed("path", self.path.take(), "the CSV file, plain or .gz")?,
-            test_path: self.test_path.take(),
-            columns: Columns {
-                label: needed("label", self.label.take(), "the column to predict")?,
-                device: self.device_column.take(),
-                ignore: self.ignore.take().unwrap_or_default(),
-                task: self.task.unwrap_or(TaskKind::Classification),
-                classes: self.take_classes_of_task()?,
-            },
-            axes: self.axes.take().unwrap_or_default(),
-            maximum: self.take_maximum()?,
-        })
-    }
-
-    fn take_idx(&mut self) -> Result<IdxConfig, DataConfigError> {
-        let pair = |present, absent| Err(DataConfigError::Pair { present, absent });
-        let test = match (self.test_path.take(), self.test_label_path.take()) {
-            (Some(features), Some(labels)) => Some((features, labels)),
-            (None, None) => None,
-            (Some(_), None) => return pair("test_path", "test_label_path"),
-            (None, Some(_)) => return pair("test_label_path", "test_path"),
-        };
-        let labels = self.label_path.take();
-        Ok(IdxConfig {
-            path: needed(
-                "path",
-                self.path.take(),
-                "the IDX file with one image a sample",
-            )?,
-            label_path: needed("label_path", labels, "the IDX file with the labels")?,
-            device_path: self.device_path.take(),
-            test,
-            classes: self.take_classes()?,
-        })
-    }
-
-    fn put_set(&mut self, set: StoredSet) {
-        match set {
-            StoredSet::Digits => self.source = SourceName::Digits,
-            StoredSet::Mnist { path } => {
-                self.source = SourceName::Mnist;
-                self.path = Some(path);
-            }
-            StoredSet::Femnist { path } => {
-                self.source = SourceName::Femnist;
-                self.path = Some(path);
-            }
-            StoredSet::Idx(idx) => {
-                self.source = SourceName::Idx;
-                self.path = Some(idx.path);
-                self.label_path = Some(idx.label_path);
-                self.device_path = idx.device_path;
-                (self.test_path, self.test_label_path) = idx.test.unzip();
-                self.put_classes(idx.classes);
-            }
-            StoredSet::Csv(csv) => {
-                self.source = SourceName::Csv;
-                self.path = Some(csv.path);
-                self.test_path = csv.test_path;
-                self.label = Some(csv.columns.label);
-                self.device_column = csv.columns.device;
-                self.ignore = unless_empty(csv.columns.ignore);
-                self.task = Some(csv.columns.task);
-                self.put_classes(csv.columns.classes);
-                self.axes = unless_empty(csv.axes);
-                self.maximum = csv.maximum;
-            }
-            StoredSet::Leaf(leaf) => {
-                self.source = SourceName::Leaf;
-                self.path = Some(leaf.path);
-                self.test_path = leaf.test_path;
-                self.task = Some(leaf.task);
-                self.put_classes(leaf.classes);
-                self.axes = unless_empty(leaf.axes);
-                self.maximum = leaf.maximum;
-            }
-        }
     }
 
     fn take_synthetic(&mut self) -> Result<SyntheticConfig, DataConfigError> {
@@ -429,34 +345,6 @@ impl RawData {
         }
     }
 
-    /// The classes of a set that may be for regression, which has none: then they stay behind.
-    fn take_classes_of_task(&mut self) -> Result<Option<Classes>, DataConfigError> {
-        match self.task.take() {
-            Some(TaskKind::Regression) => Ok(None),
-            Some(TaskKind::Classification) | None => self.take_classes(),
-        }
-    }
-
-    fn take_classes(&mut self) -> Result<Option<Classes>, DataConfigError> {
-        const EXPECTED: &str = "a whole number from 2 to 65535, or a list of as many names";
-        let Some(list) = self.classes.take() else {
-            return match self.unknown_labels {
-                None => Ok(None),
-                Some(_) => Err(DataConfigError::Pair {
-                    present: "unknown_labels",
-                    absent: "classes",
-                }),
-            };
-        };
-        match list.fault() {
-            Some(fault) => Err(wrong("classes", fault, EXPECTED)),
-            None => Ok(Some(Classes {
-                list,
-                unknown: self.unknown_labels.take().unwrap_or_default(),
-            })),
-        }
-    }
-
     /// The number of classes where they have no names.
     fn take_class_count(&mut self) -> Result<Option<u16>, DataConfigError> {
         const EXPECTED: &str = "a whole number from 2 to 65535";
@@ -466,16 +354,6 @@ impl RawData {
             Some(ClassList::Count(count)) => Err(wrong("classes", count, EXPECTED)),
             Some(ClassList::Names(_)) => Err(wrong("classes", "a list of names", EXPECTED)),
         }
-    }
-
-    fn put_classes(&mut self, classes: Option<Classes>) {
-        self.unknown_labels = classes.as_ref().map(|classes| classes.unknown);
-        self.classes = classes.map(|classes| classes.list);
-    }
-
-    fn take_maximum(&mut self) -> Result<Option<f32>, DataConfigError> {
-        let check = |maximum| positive("maximum", maximum);
-        self.maximum.take().map(check).transpose()
     }
 
     fn take_dealing(&mut self, has_devices: bool) -> Result<Dealing, DataConfigError> {
@@ -557,7 +435,7 @@ impl RawData {
     }
 
     fn take_scale(&mut self, set: &StoredSet) -> Result<Scale, DataConfigError> {
-        let is_table = matches!(set, StoredSet::Csv(csv) if csv.axes.is_empty());
+        let is_table = matches!(set, StoredSet::Table(table) if table.axes.is_empty());
         let scale = self.scale.take();
         let scale = scale.unwrap_or(NameOr::Name(ScaleName::Standardise));
         match scale.resolve(is_table) {

@@ -1,6 +1,7 @@
 //! Constants of the configuration that stand where statistics of the devices' rows would: numbers
 //! for all features or one for each, bounds, and the maps that they define.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// x ↦ (x − mean) / std; std is finite and above 0.
@@ -11,7 +12,7 @@ pub struct Affine {
 }
 
 /// One number for all features, or one for each.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PerFeature {
     /// The same for all.
@@ -21,7 +22,7 @@ pub enum PerFeature {
 }
 
 /// The smallest and the largest value of features, as they are in the file: min < max.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawBounds", into = "RawBounds")]
 pub struct Bounds {
     min: PerFeature,
@@ -30,7 +31,7 @@ pub struct Bounds {
 
 /// The constants of a scale: bounds, to which values are clipped, a mean and a standard deviation,
 /// or both. Without the latter, values become (x − min) / (max − min).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawConstants", into = "RawConstants")]
 pub struct Constants {
     bounds: Option<Bounds>,
@@ -81,14 +82,14 @@ pub struct FeatureMap {
     pub affine: Affine,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawBounds {
     min: PerFeature,
     max: PerFeature,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawConstants {
     #[serde(skip_serializing_if = "Option::is_none")]

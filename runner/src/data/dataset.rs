@@ -11,6 +11,8 @@ use std::fmt;
 
 use smolfed_simd::bytes::write_bytes;
 
+use super::table::encoding::FeatureColumn;
+
 pub use buffer::DeviceBuffer;
 pub use error::{DatasetError, MAX_CLASSES, MAX_ROWS};
 pub use features::Features;
@@ -78,6 +80,8 @@ pub struct Names {
     pub features: Vec<String>,
     /// Name of each class.
     pub classes: Vec<String>,
+    /// The columns of a table, whose cells became the features.
+    pub columns: Vec<FeatureColumn>,
 }
 
 /// Samples in memory: finite features row by row, one target and perhaps a natural device a row.

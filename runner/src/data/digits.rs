@@ -5,9 +5,9 @@
 
 use super::archive;
 use super::classes::Classes;
-use super::csv::{self, Columns};
 use super::dataset::{Dataset, TaskKind};
 use super::error::DataError;
+use super::table::{self, Columns, TableFormat};
 
 const PACKED: &[u8] = include_bytes!("../../assets/digits/optdigits_8x8.csv.gz");
 /// As errors name the set.
@@ -25,13 +25,13 @@ const MAXIMUM: f32 = 16.0;
 pub fn load() -> Result<Dataset, DataError> {
     let columns = Columns {
         label: LABEL.into(),
-        device: None,
-        ignore: Vec::new(),
-        task: TaskKind::Classification,
+        task: Some(TaskKind::Classification),
         classes: Some(Classes::numbered(CLASSES)),
+        ..Columns::default()
     };
     let contents = archive::unpack(PACKED, "csv").map_err(DataError::of(ORIGIN))?;
-    let table = csv::parse(&contents.concat(), &columns).map_err(DataError::of(ORIGIN))?;
+    let table = table::parse(TableFormat::Csv, &contents.concat(), &columns);
+    let table = table.map_err(DataError::of(ORIGIN))?;
     let data = table
         .into_dataset()
         .and_then(|data| data.with_axes(vec![SIDE, SIDE]))

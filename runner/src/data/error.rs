@@ -4,14 +4,17 @@ use std::io;
 use std::path::PathBuf;
 
 use super::archive::ArchiveError;
-use super::csv::CsvError;
+use super::array::ArrayError;
 use super::dataset::DatasetError;
 use super::idx::IdxError;
+use super::images::ImagesError;
 use super::leaf::LeafError;
 use super::missing::ImputeError;
+use super::npy::NpyError;
 use super::partition::PartitionError;
 use super::scale::ScaleError;
 use super::split::SplitError;
+use super::table::TableError;
 
 /// Why data cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -79,8 +82,14 @@ pub enum ContentError {
     Archive(#[from] ArchiveError),
     /// An IDX file is malformed.
     Idx(#[from] IdxError),
-    /// A CSV file is malformed.
-    Csv(#[from] CsvError),
+    /// A NumPy file is malformed.
+    Npy(#[from] NpyError),
+    /// A folder of images.
+    Images(#[from] ImagesError),
+    /// An array is not what it is used for.
+    Array(#[from] ArrayError),
+    /// A table is malformed.
+    Table(#[from] TableError),
     /// A LEAF file is malformed.
     Leaf(#[from] LeafError),
     /// The content is well-formed but cannot be learned from.

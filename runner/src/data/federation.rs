@@ -47,6 +47,8 @@ struct Stored {
     beyond: Vec<u64>,
     /// Rows that were left out, as their labels are none of the known classes.
     dropped: usize,
+    /// Columns that were left out, as they have no name.
+    unnamed: usize,
     /// A scale that waits for moments under noise.
     private: Option<PrivateScale>,
     /// What became of the columns.
@@ -343,6 +345,14 @@ impl Federation {
         }
     }
 
+    /// Columns of the file that were left out, as they have no name.
+    pub fn unnamed_columns(&self) -> usize {
+        match &self.0 {
+            Kind::Stored(stored) => stored.unnamed,
+            Kind::Generated(_) => 0,
+        }
+    }
+
     /// The scale that waits for moments under noise, if there is one. Until then, features are
     /// those that moments are released of: in [−1, 1], by the bounds.
     pub fn private_scale(&self) -> Option<&PrivateScale> {
@@ -410,6 +420,7 @@ impl Stored {
             test_rows,
             origin,
             dropped,
+            unnamed,
         } = loaded;
         let natural = stored.dealing == Dealing::Natural;
         let split = Split::new(
@@ -452,6 +463,7 @@ impl Stored {
             reads: prepared.reads,
             beyond: prepared.beyond,
             dropped,
+            unnamed,
             private,
             columns: prepared.columns,
             fingerprint: None,

@@ -5,8 +5,10 @@
 
 use std::path::Path;
 
+use super::array::ArrayFormat;
 use super::classes::Classes;
-use super::config::IdxConfig;
+use super::config::ArraysConfig;
+use super::dataset::TaskKind;
 use super::mnist::packed_or_plain;
 
 /// Names of the classes: digits, capital letters, small letters.
@@ -19,9 +21,11 @@ pub(super) fn class_names() -> Vec<String> {
 }
 
 /// The three files in `folder`, packed (`.gz`) or not; writers are the natural devices.
-pub(super) fn files(folder: &Path) -> IdxConfig {
+pub(super) fn files(folder: &Path) -> ArraysConfig {
     let file = |name| packed_or_plain(folder, name);
-    IdxConfig {
+    ArraysConfig {
+        format: ArrayFormat::Idx,
+        task: TaskKind::Classification,
         path: file("femnist206-images-idx3-ubyte"),
         label_path: file("femnist206-labels-idx1-ubyte"),
         device_path: Some(file("femnist206-writers-idx1-ubyte")),

@@ -44,7 +44,9 @@ impl DataFolders {
         } else {
             self.0.iter().map(|folder| folder.join(path)).collect()
         };
-        match tried.iter().find(|place| place.exists()) {
+        // An array in an archive has the archive for its folder: `data.npz/x`.
+        let is_there = |place: &&PathBuf| place.exists() || archive_of(place).is_some();
+        match tried.iter().find(is_there) {
             Some(place) => Ok(place.clone()),
             None => Err(DataError::NotFound {
                 path: path.to_path_buf(),
@@ -70,6 +72,11 @@ impl DataFolders {
         }
         Ok(config)
     }
+}
+
+/// The archive that a path leads into, if it does.
+pub(super) fn archive_of(path: &Path) -> Option<&Path> {
+    path.parent().filter(|parent| parent.is_file())
 }
 
 #[cfg(test)]

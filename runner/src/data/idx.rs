@@ -5,7 +5,7 @@
 //! fastest. Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file
 //! formats.
 
-use super::dataset::Features;
+use super::array::Array;
 
 /// What can be wrong with an IDX file.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
@@ -38,24 +38,6 @@ pub enum IdxError {
         declared: u128,
         /// Bytes that are there.
         found: usize,
-    },
-    /// The number of dimensions is not what this place needs.
-    #[error("has {found} dimension(s), but {expected}")]
-    Dimensions {
-        /// What the place needs, in words.
-        expected: &'static str,
-        /// Dimensions of the file.
-        found: usize,
-    },
-    /// A label or device is not a whole number from 0.
-    #[error("entry {index} is {value}, but must be a whole number from 0 to {largest}")]
-    NotAnIndex {
-        /// Position in the file, from 0.
-        index: usize,
-        /// The entry.
-        value: f64,
-        /// Largest value allowed.
-        largest: u32,
     },
 }
 
@@ -153,77 +135,30 @@ pub fn parse(bytes: &[u8]) -> Result<IdxArray<'_>, IdxError> {
     })
 }
 
-impl IdxArray<'_> {
-    /// Sizes of the dimensions; the first is the number of samples. Never empty, none is 0.
-    pub fn dimensions(&self) -> &[usize] {
+impl Array for IdxArray<'_> {
+    fn dimensions(&self) -> &[usize] {
         &self.dimensions
     }
 
-    /// Number of samples: the first dimension.
-    pub fn sample_count(&self) -> usize {
-        self.dimensions[0]
-    }
-
-    /// The values, if they are unsigned bytes, as pixels are.
-    pub fn bytes(&self) -> Option<&[u8]> {
+    fn bytes(&self) -> Option<&[u8]> {
         (self.value_type == ValueType::U8).then_some(self.values)
     }
 
-    /// All values as features, in file order. Floats may be non-finite: the data set checks them.
-    /// Bytes stay bytes.
-    pub fn features(&self) -> Features {
-        match self.bytes() {
-            Some(bytes) => Features::of_bytes(bytes.to_vec()),
-            None => Features::from(self.numbers().map(|value| value as f32).collect::<Vec<_>>()),
-        }
-    }
-
-    /// The values of a one-dimensional array as indices: labels or devices.
-    ///
-    /// # Errors
-    /// [`IdxError::Dimensions`] unless there is one dimension, [`IdxError::NotAnIndex`] unless
-    /// every value is a whole number from 0 to `largest`.
-    pub fn indices(&self, largest: u32) -> Result<Vec<u32>, IdxError> {
-        if self.dimensions.len() != 1 {
-            let found = self.dimensions.len();
-            return Err(IdxError::Dimensions {
-                expected: "one entry a sample is needed",
-                found,
-            });
-        }
-        self.numbers()
-            .enumerate()
-            .map(|(index, value)| {
-                let whole = value as u32;
-                if f64::from(whole).to_bits() == value.to_bits() && whole <= largest {
-                    Ok(whole)
-                } else {
-                    Err(IdxError::NotAnIndex {
-                        index,
-                        value,
-                        largest,
-                    })
-                }
-            })
-            .collect()
-    }
-
-    fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
+    fn numbers(&self) -> Box<dyn Iterator<Item = f64> + '_> {
         let value_type = self.value_type;
-        self.values
-            .chunks_exact(value_type.size())
-            .map(move |bytes| match (value_type, bytes) {
-                (ValueType::U8, &[a]) => f64::from(a),
-                (ValueType::I8, &[a]) => f64::from(a.cast_signed()),
-                (ValueType::I16, &[a, b]) => f64::from(i16::from_be_bytes([a, b])),
-                (ValueType::I32, &[a, b, c, d]) => f64::from(i32::from_be_bytes([a, b, c, d])),
-                (ValueType::F32, &[a, b, c, d]) => f64::from(f32::from_be_bytes([a, b, c, d])),
-                (ValueType::F64, &[a, b, c, d, e, f, g, h]) => {
-                    f64::from_be_bytes([a, b, c, d, e, f, g, h])
-                }
-                // `chunks_exact` gives `size()` bytes; NaN would be refused by every caller.
-                _ => f64::NAN,
-            })
+        let values = self.values.chunks_exact(value_type.size());
+        Box::new(values.map(move |bytes| match (value_type, bytes) {
+            (ValueType::U8, &[a]) => f64::from(a),
+            (ValueType::I8, &[a]) => f64::from(a.cast_signed()),
+            (ValueType::I16, &[a, b]) => f64::from(i16::from_be_bytes([a, b])),
+            (ValueType::I32, &[a, b, c, d]) => f64::from(i32::from_be_bytes([a, b, c, d])),
+            (ValueType::F32, &[a, b, c, d]) => f64::from(f32::from_be_bytes([a, b, c, d])),
+            (ValueType::F64, &[a, b, c, d, e, f, g, h]) => {
+                f64::from_be_bytes([a, b, c, d, e, f, g, h])
+            }
+            // `chunks_exact` gives `size()` bytes; NaN would be refused by every caller.
+            _ => f64::NAN,
+        }))
     }
 }
 
@@ -232,6 +167,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
+    use crate::data::array::ArrayError;
 
     fn file(code: u8, dimensions: &[u32], values: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0, 0, code, dimensions.len() as u8];
@@ -347,7 +283,7 @@ mod tests {
         let error = array.indices(9).unwrap_err();
         assert_eq!(
             error,
-            IdxError::NotAnIndex {
+            ArrayError::NotAnIndex {
                 index: 2,
                 value: 10.0,
                 largest: 9
@@ -357,7 +293,7 @@ mod tests {
             let bytes = file(0x0d, &[1], &wrong.to_be_bytes());
             let error = parse(&bytes).unwrap().indices(9).unwrap_err();
             assert!(
-                matches!(error, IdxError::NotAnIndex { index: 0, .. }),
+                matches!(error, ArrayError::NotAnIndex { index: 0, .. }),
                 "{wrong}"
             );
         }
@@ -365,9 +301,9 @@ mod tests {
 
     #[test]
     fn indices_have_one_dimension() {
-        let bytes = file(8, &[1, 1], &[0]);
+        let bytes = file(8, &[1, 2], &[0, 0]);
         let error = parse(&bytes).unwrap().indices(9).unwrap_err();
-        assert!(matches!(error, IdxError::Dimensions { found: 2, .. }));
+        assert!(matches!(error, ArrayError::Dimensions { found: 2, .. }));
     }
 
     proptest! {

@@ -3,13 +3,14 @@
 //! Test and validation rows are filled with the means of the training part too, never with their
 //! own. The means read the devices' data without noise, and no ε covers them (`docs/data.md`).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::constants::{ConstantError, PerFeature};
 use super::dataset::Dataset;
 
 /// What stands in the place of missing values.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "lowercase",
     expecting = "`missing` must be \"mean\", a number, or a list with one for each feature"

@@ -5,13 +5,17 @@
 
 use std::path::{Path, PathBuf};
 
+use super::array::ArrayFormat;
 use super::classes::Classes;
-use super::config::IdxConfig;
+use super::config::ArraysConfig;
+use super::dataset::TaskKind;
 
 /// The four files in `folder`, packed (`.gz`) or not.
-pub(super) fn files(folder: &Path) -> IdxConfig {
+pub(super) fn files(folder: &Path) -> ArraysConfig {
     let file = |name| packed_or_plain(folder, name);
-    IdxConfig {
+    ArraysConfig {
+        format: ArrayFormat::Idx,
+        task: TaskKind::Classification,
         path: file("train-images-idx3-ubyte"),
         label_path: file("train-labels-idx1-ubyte"),
         device_path: None,

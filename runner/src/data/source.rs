@@ -5,17 +5,21 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::archive;
+use super::array::{Array, ArrayError, ArrayFormat};
 use super::classes::Classes;
-use super::config::{CsvConfig, IdxConfig, LeafConfig, StoredSet};
-use super::csv;
-use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets};
+use super::config::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
+use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets, TaskKind};
 use super::digits;
-use super::error::DataError;
+use super::error::{ContentError, DataError};
 use super::femnist;
-use super::folders::DataFolders;
-use super::idx::{self, IdxArray, IdxError};
+use super::folders::{DataFolders, archive_of};
+use super::idx;
+use super::images::{self, ImageShape, Images, ImagesError};
 use super::leaf::{self, LeafSamples};
 use super::mnist;
+use super::npy;
+use super::table;
+use super::vocabulary::Vocabulary;
 
 /// All samples of a source, before they are split and scaled.
 #[derive(Clone, Debug)]
@@ -28,6 +32,8 @@ pub struct Loaded {
     pub origin: String,
     /// Rows that were left out, as their labels are none of the known classes.
     pub dropped: usize,
+    /// Columns that were left out, as they have no name.
+    pub unnamed: usize,
 }
 
 impl Loaded {
@@ -43,6 +49,7 @@ impl Loaded {
         Ok(Self {
             test_rows: self.test_rows - in_test.count(),
             dropped: dropped.len(),
+            unnamed: self.unnamed,
             data,
             origin: self.origin,
         })
@@ -60,10 +67,11 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
             test_rows: 0,
             origin: digits::ORIGIN.to_owned(),
             dropped: 0,
+            unnamed: 0,
         }),
-        StoredSet::Mnist { path } => load_idx(&mnist::files(&folders.find(path)?), folders),
+        StoredSet::Mnist { path } => load_arrays(&mnist::files(&folders.find(path)?), folders),
         StoredSet::Femnist { path } => {
-            let loaded = load_idx(&femnist::files(&folders.find(path)?), folders)?;
+            let loaded = load_arrays(&femnist::files(&folders.find(path)?), folders)?;
             let names = Names {
                 classes: femnist::class_names(),
                 ..Names::default()
@@ -73,29 +81,36 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
                 ..loaded
             })
         }
-        StoredSet::Idx(idx) => load_idx(idx, folders),
-        StoredSet::Csv(csv) => load_csv(csv, folders),
+        StoredSet::Arrays(arrays) => load_arrays(arrays, folders),
+        StoredSet::Table(table) => load_table(table, folders),
         StoredSet::Leaf(leaf) => load_leaf(leaf, folders),
+        StoredSet::Images(images) => load_images(images, folders),
     };
     loaded?.of_classes(set.classes())
 }
 
-fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
-    let train = read_pair(&config.path, &config.label_path, folders)?;
+fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
+    let train = read_pair(config, &config.path, &config.label_path, folders)?;
     let test = match &config.test {
-        Some((path, label_path)) => Some(read_pair(path, label_path, folders)?),
+        Some((path, label_path)) => Some(read_pair(config, path, label_path, folders)?),
         None => None,
     };
     let origin = train.origin.clone();
     let groups = match &config.device_path {
-        Some(path) => Some(read_devices(path, &train, test.as_ref(), folders)?),
+        Some(path) => Some(read_devices(
+            config.format,
+            path,
+            &train,
+            test.as_ref(),
+            folders,
+        )?),
         None => None,
     };
-    let test_rows = test.as_ref().map_or(0, |test| test.labels.len());
+    let test_rows = test.as_ref().map_or(0, |test| test.targets.len());
     let build = || -> Result<Dataset, DatasetError> {
-        let IdxPart {
+        let Part {
             mut features,
-            mut labels,
+            mut targets,
             axes,
             maximum,
             ..
@@ -110,13 +125,8 @@ fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataErr
                 });
             }
             features.append(test.features);
-            labels.extend(test.labels);
+            targets.append(test.targets);
         }
-        let largest = labels.iter().max().map_or(0, |&label| label as usize);
-        let targets = match &config.classes {
-            Some(classes) => classes.targets(labels)?,
-            None => Targets::classes(&labels, largest + 1)?,
-        };
         let names = Names {
             classes: config
                 .classes
@@ -125,6 +135,7 @@ fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataErr
             ..Names::default()
         };
         let axes = if axes.len() > 1 { axes } else { Vec::new() };
+        let targets = targets.of_classes(config.classes.as_ref())?;
         let data = Dataset::new(features, feature_count, targets)?
             .with_axes(axes)?
             .with_names(names)
@@ -140,50 +151,97 @@ fn load_idx(config: &IdxConfig, folders: &DataFolders) -> Result<Loaded, DataErr
         test_rows,
         origin,
         dropped: 0,
+        unnamed: 0,
     })
 }
 
 /// Features and labels of one part.
-struct IdxPart {
+struct Part {
     origin: String,
     features: Features,
-    labels: Vec<u32>,
+    targets: Entries,
     /// Lengths of the axes of one sample.
     axes: Vec<usize>,
     maximum: Option<f32>,
 }
 
-fn read_pair(path: &Path, label_path: &Path, folders: &DataFolders) -> Result<IdxPart, DataError> {
+/// Labels as they are in a file: numbers of classes, or numbers to predict.
+enum Entries {
+    Labels(Vec<u32>),
+    Values(Vec<f32>),
+}
+
+impl Entries {
+    fn len(&self) -> usize {
+        match self {
+            Self::Labels(labels) => labels.len(),
+            Self::Values(values) => values.len(),
+        }
+    }
+
+    /// Appends those of the test part, which are of the same task.
+    fn append(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Labels(ours), Self::Labels(theirs)) => ours.extend(theirs),
+            (Self::Values(ours), Self::Values(theirs)) => ours.extend(theirs),
+            _ => {}
+        }
+    }
+
+    fn of_classes(self, classes: Option<&Classes>) -> Result<Targets, DatasetError> {
+        let labels = match self {
+            Self::Labels(labels) => labels,
+            Self::Values(values) => return Ok(Targets::Values(values)),
+        };
+        let largest = labels.iter().max().map_or(0, |&label| label as usize);
+        match classes {
+            Some(classes) => classes.targets(labels),
+            None => Targets::classes(&labels, largest + 1),
+        }
+    }
+}
+
+fn read_pair(
+    config: &ArraysConfig,
+    path: &Path,
+    label_path: &Path,
+    folders: &DataFolders,
+) -> Result<Part, DataError> {
     let origin = folders.find(path)?.display().to_string();
-    let (features, axes, maximum) = with_idx(path, folders, |array| {
-        let Some((_, axes)) = array
-            .dimensions()
-            .split_first()
-            .filter(|(_, axes)| !axes.is_empty())
-        else {
-            return Err(IdxError::Dimensions {
+    let (features, axes, maximum) = with_array(config.format, path, folders, |array| {
+        let (_, axes) = array.dimensions().split_first().unwrap_or((&0, &[]));
+        if axes.is_empty() {
+            return Err(ArrayError::Dimensions {
                 expected: "features need two or more",
                 found: 1,
             });
-        };
+        }
         let maximum = array.bytes().map(|_| f32::from(u8::MAX));
         Ok((array.features(), axes.to_vec(), maximum))
     })?;
     let largest = u32::from(u16::MAX);
-    let labels = with_idx(label_path, folders, |array| array.indices(largest))?;
+    let targets = with_array(config.format, label_path, folders, |array| {
+        match config.task {
+            TaskKind::Classification => Ok(Entries::Labels(array.indices(largest)?)),
+            TaskKind::Regression => {
+                let values = array.entries()?.into_iter();
+                Ok(Entries::Values(values.map(|value| value as f32).collect()))
+            }
+        }
+    })?;
     let samples = features.len() / axes.iter().product::<usize>();
-    if labels.len() != samples {
+    if targets.len() != samples {
         return Err(DataError::Count {
             origin: folders.find(label_path)?.display().to_string(),
-            found: labels.len(),
+            found: targets.len(),
             partner: origin,
             expected: samples,
         });
     }
-    Ok(IdxPart {
+    Ok(Part {
         origin,
         features,
-        labels,
+        targets,
         axes,
         maximum,
     })
@@ -191,13 +249,14 @@ fn read_pair(path: &Path, label_path: &Path, folders: &DataFolders) -> Result<Id
 
 /// The natural device of each training row; a test part would need devices, too.
 fn read_devices(
+    format: ArrayFormat,
     path: &Path,
-    train: &IdxPart,
-    test: Option<&IdxPart>,
+    train: &Part,
+    test: Option<&Part>,
     folders: &DataFolders,
 ) -> Result<Groups, DataError> {
-    let devices = with_idx(path, folders, |array| array.indices(u32::MAX))?;
-    let expected = train.labels.len() + test.map_or(0, |test| test.labels.len());
+    let devices = with_array(format, path, folders, |array| array.indices(u32::MAX))?;
+    let expected = train.targets.len() + test.map_or(0, |test| test.targets.len());
     let origin = folders.find(path)?.display().to_string();
     if devices.len() != expected {
         let (found, partner) = (devices.len(), train.origin.clone());
@@ -217,10 +276,10 @@ fn read_devices(
     Groups::new(devices.iter().map(place).collect(), names).map_err(DataError::of(&origin))
 }
 
-fn load_csv(config: &CsvConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
-    let read = |path: &Path| -> Result<(csv::Table, String), DataError> {
-        with_one(path, "csv", folders, |bytes, origin| {
-            csv::parse(bytes, &config.columns).map_err(DataError::of(origin))
+fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
+    let read = |path: &Path| -> Result<(table::Table, String), DataError> {
+        with_one(path, config.format.name(), folders, |bytes, origin| {
+            table::parse(config.format, bytes, &config.columns).map_err(DataError::of(origin))
         })
     };
     let (mut table, origin) = read(&config.path)?;
@@ -230,6 +289,7 @@ fn load_csv(config: &CsvConfig, folders: &DataFolders) -> Result<Loaded, DataErr
         test_rows = test.row_count();
         table.append(test).map_err(DataError::of(&origin))?;
     }
+    let unnamed = table.unnamed().len();
     let data = table
         .into_dataset()
         .and_then(|data| data.with_axes(config.axes.clone()))
@@ -240,6 +300,7 @@ fn load_csv(config: &CsvConfig, folders: &DataFolders) -> Result<Loaded, DataErr
         test_rows,
         origin,
         dropped: 0,
+        unnamed,
     })
 }
 
@@ -261,7 +322,68 @@ fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataE
         test_rows,
         origin,
         dropped: 0,
+        unnamed: 0,
     })
+}
+
+fn load_images(config: &ImagesConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
+    let place = folders.find(&config.path)?;
+    let origin = place.display().to_string();
+    let refuse = |axes| DatasetError::Axes {
+        axes,
+        feature_count: 0,
+    };
+    let shape = ImageShape::new(&config.axes).ok_or_else(|| refuse(config.axes.clone()));
+    let shape = shape.map_err(DataError::of(&origin))?;
+    let images = images::load(&place, config.has_devices, shape).map_err(DataError::of(&origin))?;
+    let data = dataset_of(images, config).map_err(DataError::of(&origin))?;
+    Ok(Loaded {
+        data,
+        test_rows: 0,
+        origin,
+        dropped: 0,
+        unnamed: 0,
+    })
+}
+
+fn dataset_of(images: Images, config: &ImagesConfig) -> Result<Dataset, ContentError> {
+    let mut names = Names::default();
+    let targets = match &config.classes {
+        Some(classes) => {
+            names.classes = classes.list.labels();
+            let number = |class: &String| match classes.number(class) {
+                Some(number) => Ok(number),
+                None if classes.drops_unknown() => Ok(u32::MAX),
+                None => Err(ImagesError::UnknownClass {
+                    class: class.clone(),
+                    classes: table::listed(names.classes.iter().map(String::as_str)),
+                }),
+            };
+            let labels: Result<Vec<u32>, _> = images.classes.iter().map(number).collect();
+            classes.targets(labels?)?
+        }
+        None => {
+            let mut vocabulary = Vocabulary::default();
+            images
+                .classes
+                .iter()
+                .for_each(|class| vocabulary.push(class));
+            let (labels, classes) = vocabulary.into_sorted();
+            names.classes = classes;
+            Targets::classes(&labels, names.classes.len())?
+        }
+    };
+    let data = Dataset::new(images.features, config.axes.iter().product(), targets)?
+        .with_axes(config.axes.clone())?
+        .with_names(names)
+        .with_maximum(Some(f32::from(u8::MAX)));
+    let Some(devices) = images.devices else {
+        return Ok(data);
+    };
+    let mut vocabulary = Vocabulary::default();
+    devices.iter().for_each(|device| vocabulary.push(device));
+    let (device_of_row, names) = vocabulary.into_sorted();
+    Ok(data.with_groups(Groups::new(device_of_row, names)?)?)
 }
 
 /// The samples of a LEAF file, or of all JSON files of a zip archive together.
@@ -275,17 +397,29 @@ fn read_leaf(path: &Path, folders: &DataFolders) -> Result<(LeafSamples, String)
     Ok((samples, origin))
 }
 
-fn with_idx<T>(
+/// Hands the array of a file, or of a member of an archive, to `use_array`.
+fn with_array<T>(
+    format: ArrayFormat,
     path: &Path,
     folders: &DataFolders,
-    use_array: impl Fn(&IdxArray<'_>) -> Result<T, IdxError>,
+    use_array: impl Fn(&dyn Array) -> Result<T, ArrayError>,
 ) -> Result<T, DataError> {
-    let (value, _) = with_one(path, "idx", folders, |bytes, origin| {
-        idx::parse(bytes)
-            .and_then(|array| use_array(&array))
-            .map_err(DataError::of(origin))
-    })?;
-    Ok(value)
+    let parse = |bytes: &[u8], origin: &str| {
+        let array: Box<dyn Array + '_> = match format {
+            ArrayFormat::Idx => Box::new(idx::parse(bytes).map_err(DataError::of(origin))?),
+            ArrayFormat::Npy => Box::new(npy::parse(bytes).map_err(DataError::of(origin))?),
+        };
+        use_array(&*array).map_err(DataError::of(origin))
+    };
+    let place = folders.find(path)?;
+    let Some(archive) = archive_of(&place) else {
+        return Ok(with_one(path, format.name(), folders, parse)?.0);
+    };
+    let origin = place.display().to_string();
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let bytes = read_file(archive)?;
+    let member = archive::member(&bytes, &format!("{name}.{}", format.name()));
+    parse(&member.map_err(DataError::of(&origin))?, &origin)
 }
 
 /// Hands the one content of a file to `parse`; returns its result and the file's name.
@@ -320,10 +454,14 @@ fn unpack<'a>(
 
 fn read(path: &Path, folders: &DataFolders) -> Result<(Vec<u8>, String), DataError> {
     let path = folders.find(path)?;
-    match std::fs::read(&path) {
-        Ok(bytes) => Ok((bytes, path.display().to_string())),
-        Err(reason) => Err(DataError::Read { path, reason }),
-    }
+    Ok((read_file(&path)?, path.display().to_string()))
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
+    std::fs::read(path).map_err(|reason| DataError::Read {
+        path: path.to_path_buf(),
+        reason,
+    })
 }
 
 #[cfg(test)]

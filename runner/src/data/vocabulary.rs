@@ -26,6 +26,11 @@ impl Vocabulary {
         self.rows.push(number);
     }
 
+    /// The names, by first occurrence.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Adds the rows of another vocabulary.
     pub(super) fn extend(&mut self, other: &Self) {
         for &row in &other.rows {

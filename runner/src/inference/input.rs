@@ -1,7 +1,7 @@
 //! New rows for a model: read in parts, prepared as rows were in training.
 //!
-//! Tables are streamed, plain or gzipped, and their columns are found by name. IDX and LEAF files
-//! are held in memory; their features have no names, and are taken in order.
+//! Files are read whole, plain or gzipped, and become features part by part. The columns of tables are
+//! found by name; the features of IDX and LEAF files have no names, and are taken in order.
 
 mod array;
 mod rows;
@@ -70,18 +70,14 @@ impl<'a> Input<'a> {
             true => Box::new(BufReader::new(stdin())),
             false => Box::new(BufReader::new(File::open(path).map_err(read)?)),
         };
-        let mut stream = archive::stream(file).map_err(read)?;
-        let kind = match stream.fill_buf().map_err(read)? {
-            [0, 0, ..] => {
-                let bytes = all(stream).map_err(read)?;
-                Kind::Array(Array::of_idx(&bytes, &origin, options)?)
-            }
+        let bytes = all(archive::stream(file).map_err(read)?).map_err(read)?;
+        let kind = match bytes.as_slice() {
+            [0, 0, ..] => Kind::Array(Array::of_idx(&bytes, &origin, options)?),
             [b'{', ..] | [b'P', b'K', 3, 4, ..] => {
-                let bytes = all(stream).map_err(read)?;
                 Kind::Array(Array::of_leaf(&bytes, &origin, options)?)
             }
             _ => Kind::Table(Box::new(Table::new(
-                stream,
+                &bytes,
                 &origin,
                 preprocessing,
                 options,

@@ -27,6 +27,7 @@ use crate::data::constants::Affine;
 use crate::data::federation::Federation;
 use crate::data::preparation::{ColumnMap, Fill};
 use crate::data::reads::Read;
+use crate::data::table::encoding::{Encoding, FeatureColumn};
 use crate::experiment::Experiment;
 use crate::method::state::PersonalState;
 use crate::run::error::{RunDirError, damaged, io};
@@ -45,6 +46,9 @@ pub struct Preprocessing {
     pub axes: Vec<usize>,
     /// One column a feature, in the order of the features.
     pub columns: Vec<Column>,
+    /// The columns of a table whose cells become the features, in order; empty where each feature
+    /// is a column of numbers.
+    pub cells: Vec<FeatureColumn>,
     /// Where the constants come from.
     pub disclosure: Disclosure,
 }
@@ -135,6 +139,11 @@ impl Preprocessing {
                 },
             },
         };
+        let is_number = |cells: &FeatureColumn| cells.encoding == Encoding::Number;
+        let cells = match names.columns.iter().all(is_number) {
+            true => Vec::new(),
+            false => names.columns,
+        };
         let mut names = names.features.into_iter();
         let columns = preparation.columns.into_iter().map(|map| Column {
             name: names.next(),
@@ -148,6 +157,7 @@ impl Preprocessing {
             target,
             axes: federation.axes(),
             columns,
+            cells,
         }
     }
 
@@ -183,6 +193,20 @@ impl Preprocessing {
             Target::Classes { column, .. } | Target::Value { column, .. } => column.as_deref(),
             Target::Representation => None,
         }
+    }
+
+    /// The columns of a table that become features, if they have names: one a feature, unless cells
+    /// become several.
+    #[must_use]
+    pub fn cells(&self) -> Option<Vec<FeatureColumn>> {
+        if !self.cells.is_empty() {
+            return Some(self.cells.clone());
+        }
+        let number = |name: &str| FeatureColumn {
+            name: name.to_owned(),
+            encoding: Encoding::Number,
+        };
+        Some(self.names()?.into_iter().map(number).collect())
     }
 
     /// The names of the columns, if all have one.

@@ -10,7 +10,7 @@ use super::SweepError;
 use super::grid::{self, Cell, Dimension, Level};
 use super::layout::Layout;
 use super::metric::Metric;
-use crate::config::{Config, ConfigError, Override};
+use crate::config::{Config, ConfigError, Override, sentence};
 
 /// More runs than anybody means to start.
 const MAX_RUNS: usize = 1_000_000;
@@ -156,7 +156,7 @@ impl Sweep {
     ) -> Result<Self, SweepError> {
         let mut base: Table = toml::from_str(text).map_err(|error| ConfigError::Parse {
             origin: origin.to_owned(),
-            message: error.to_string(),
+            message: sentence(&error, text),
         })?;
         for item in overrides {
             item.apply(&mut base)?;
@@ -172,7 +172,7 @@ impl Sweep {
         let fingerprint = fingerprint(&base, table.get("private"));
         let raw: RawSweep = table
             .try_into()
-            .map_err(|error: toml::de::Error| refuse("sweep", one_line(&error)))?;
+            .map_err(|error: toml::de::Error| refuse("sweep", sentence(&error, "")))?;
         let of_cells = dimensions("sweep", &raw.grid, &raw.variants, raw.cumulative);
         let dimensions = of_cells.map_err(|(key, reason)| refuse(&key, reason))?;
         let candidates = candidates(&raw, &dimensions);
@@ -271,7 +271,7 @@ impl Sweep {
         let config = config.map_err(|error| {
             setting(ConfigError::Parse {
                 origin: "the experiment".to_owned(),
-                message: error.to_string().trim_end().to_owned(),
+                message: sentence(&error, ""),
             })
         })?;
         Ok(Config {
@@ -299,11 +299,6 @@ impl Sweep {
         let pairs = data.iter().map(|(key, value)| format!("{key} = {value}"));
         pairs.collect::<Vec<_>>().join(", ")
     }
-}
-
-/// What a parser's error says, in one line.
-fn one_line(error: &toml::de::Error) -> String {
-    error.to_string().trim_end().replace('\n', " ")
 }
 
 /// A key and what is wrong with it.

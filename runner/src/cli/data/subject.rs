@@ -4,20 +4,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use crate::config::wording::reworded;
 use crate::config::{ConfigError, Override};
 use crate::data::archive::{self, ArchiveError};
+use crate::data::array::Array;
 use crate::data::catalogue::{KNOWN_SETS, KnownSet};
 use crate::data::config::DataConfig;
-use crate::data::csv;
 use crate::data::folders::DataFolders;
+use crate::data::images::ImageShape;
+use crate::data::npy;
+use crate::data::suggestion::{Choices, Suggestion, SuggestionError};
+use crate::data::table::TableFormat;
+use crate::data::table::profile::Profile;
+use crate::spelling::similar;
+use crate::starter::DataSection;
 
 /// Which data to inspect.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Name of a known set (`smolfed data list`), a CSV, IDX or LEAF file, a folder with the files
-    /// of MNIST, or an experiment (.toml).
+    /// Name of a known set (`smolfed data list`), a file (CSV, TSV, ARFF, Parquet, NPY, NPZ, IDX,
+    /// LEAF), a folder of images or with the files of MNIST, or an experiment (.toml).
     subject: String,
     /// Set a key of the [data] table: devices=100, or data.devices=100 as for a run; can be
     /// repeated.
@@ -34,6 +43,8 @@ pub struct Args {
 /// Data to inspect.
 pub(super) struct Subject {
     pub(super) config: DataConfig,
+    /// The columns of a table, and what they are suggested for.
+    pub(super) columns: Option<(Profile, Suggestion)>,
     pub(super) folders: DataFolders,
     pub(super) seed: u64,
 }
@@ -43,10 +54,12 @@ pub(super) struct Subject {
 #[non_exhaustive]
 pub enum SubjectError {
     /// Neither a known set nor a file.
-    #[error("`{subject}` is neither a file nor a known data set ({known})")]
+    #[error("`{subject}` is neither a file nor a known data set ({known}){meant}")]
     Unknown {
         /// What was asked for.
         subject: String,
+        /// A known name like it.
+        meant: String,
         /// The known names.
         known: String,
     },
@@ -68,23 +81,21 @@ pub enum SubjectError {
     },
     /// A folder without the files of a known set.
     #[error(
-        "{}: holds neither the files of MNIST nor those of FEMNIST-206; name one file",
+        "{}: holds neither the files of MNIST or FEMNIST-206, nor one folder of PNG or JPEG images \
+         a class, perhaps below one a device; name one file",
         path.display()
     )]
     Folder {
         /// The folder.
         path: PathBuf,
     },
-    /// A CSV file without the name of its label column.
-    #[error(
-        "{}: the column to predict is missing: add `--set label=NAME`; the columns are {columns}",
-        path.display()
-    )]
-    NoLabel {
+    /// A table of columns of which no use can be suggested.
+    #[error("{}: {reason}", path.display())]
+    Suggestion {
         /// The file.
         path: PathBuf,
-        /// The first columns.
-        columns: String,
+        /// Why not.
+        reason: Box<SuggestionError>,
     },
     /// A table that is not an experiment's.
     #[error("{origin}: {message}")]
@@ -102,6 +113,21 @@ pub enum SubjectError {
 /// Devices to deal to where nothing says how many.
 const DEVICES: i64 = 10;
 
+/// What a name or path leads to.
+pub(in crate::cli) enum Found {
+    /// A `[data]` table that needs no guesses, and perhaps a seed.
+    Ready(Table, Option<u64>),
+    /// A file with a table of columns.
+    Columns {
+        /// Its format.
+        format: TableFormat,
+        /// Where it is.
+        path: PathBuf,
+        /// What is in it.
+        profile: Profile,
+    },
+}
+
 impl Args {
     /// The data to inspect.
     ///
@@ -110,28 +136,34 @@ impl Args {
     /// to is wrong.
     pub(super) fn subject(&self) -> Result<Subject, SubjectError> {
         let path = Path::new(&self.subject);
-        let is_experiment = path
-            .extension()
-            .is_some_and(|extension| extension == "toml");
-        let (mut table, seed) = match KnownSet::named(&self.subject) {
-            Some(set) => (parsed(set.table, set.name)?, None),
-            None if is_experiment => experiment(path)?,
-            None if path.is_dir() => (folder(path)?, None),
-            None if path.is_file() => (file(path, self.has_label())?, None),
-            None => {
-                let known: Vec<&str> = KNOWN_SETS.iter().map(|set| set.name).collect();
-                let (subject, known) = (self.subject.clone(), known.join(", "));
-                return Err(SubjectError::Unknown { subject, known });
+        let is_experiment = is_experiment(path);
+        let (mut table, seed, columns) = match find(&self.subject)? {
+            Found::Ready(table, seed) => (table, seed, None),
+            Found::Columns {
+                format,
+                path,
+                profile,
+            } => {
+                let suggestion = Suggestion::new(&profile, &self.choices());
+                let suggestion = suggestion.map_err(|reason| SubjectError::Suggestion {
+                    path: path.clone(),
+                    reason: Box::new(reason),
+                })?;
+                let table = suggested(format, &path, &profile, &suggestion)?;
+                (table, None, Some((profile, suggestion)))
             }
         };
         for item in &self.overrides {
-            apply(item, &mut table)?;
+            // Columns to leave out are in the suggestion, beside its own.
+            if columns.is_none() || key_of(item) != "ignore" {
+                apply(item, &mut table)?;
+            }
         }
         if !is_experiment {
             complete_devices(&mut table);
         }
         let config = DataConfig::deserialize(Value::Table(table)).map_err(|error| {
-            let message = error.message().to_owned();
+            let message = reworded(error.message());
             SubjectError::Table {
                 origin: self.subject.clone(),
                 message,
@@ -140,16 +172,171 @@ impl Args {
         let folders = DataFolders::of_experiment(is_experiment.then_some(path));
         Ok(Subject {
             config,
+            columns,
             folders,
             seed: self.seed.or(seed).unwrap_or(0),
         })
     }
 
-    fn has_label(&self) -> bool {
-        self.overrides
-            .iter()
-            .any(|item| matches!(item.key(), "label" | "data.label"))
+    /// The value that `--set` gives a key of the table.
+    fn value_of<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let last = self.overrides.iter().rev().find(|item| key_of(item) == key);
+        T::deserialize(last?.value()?.clone()).ok()
     }
+
+    fn choices(&self) -> Choices {
+        Choices {
+            label: self.value_of("label"),
+            device_column: self.value_of("device_column"),
+            task: self.value_of("task"),
+            ignore: self.value_of("ignore").unwrap_or_default(),
+        }
+    }
+}
+
+fn is_experiment(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "toml")
+}
+
+/// The known set, experiment, folder or file of this name.
+///
+/// # Errors
+/// [`SubjectError`].
+pub(in crate::cli) fn find(subject: &str) -> Result<Found, SubjectError> {
+    let path = Path::new(subject);
+    if let Some(set) = KnownSet::named(subject) {
+        return Ok(Found::Ready(parsed(set.table, set.name)?, None));
+    }
+    if is_experiment(path) {
+        let (table, seed) = experiment(path)?;
+        return Ok(Found::Ready(table, seed));
+    }
+    if path.is_dir() {
+        return Ok(Found::Ready(folder(path)?, None));
+    }
+    if path.is_file() {
+        return Ok(match Content::of(path)? {
+            Content::Arrays(bytes) => Found::Ready(arrays(path, &bytes)?, None),
+            Content::Samples(source) => Found::Ready(samples(source, path)?, None),
+            Content::Columns(format, profile) => Found::Columns {
+                format,
+                path: path.to_path_buf(),
+                profile,
+            },
+        });
+    }
+    let known: Vec<&str> = KNOWN_SETS.iter().map(|set| set.name).collect();
+    let meant = similar(subject, known.iter().copied());
+    Err(SubjectError::Unknown {
+        subject: subject.to_owned(),
+        meant: meant.map_or(String::new(), |name| format!("; did you mean {name}?")),
+        known: known.join(", "),
+    })
+}
+
+/// Usual names of the arrays of an archive, in small letters, by the key of the table.
+const ARRAYS: [(&str, &[&str]); 5] = [
+    (
+        "path",
+        &[
+            "x",
+            "features",
+            "data",
+            "images",
+            "inputs",
+            "x_train",
+            "train_images",
+        ],
+    ),
+    (
+        "label_path",
+        &[
+            "y",
+            "labels",
+            "label",
+            "targets",
+            "target",
+            "y_train",
+            "train_labels",
+        ],
+    ),
+    (
+        "device_path",
+        &[
+            "groups", "devices", "device", "users", "user", "clients", "subjects",
+        ],
+    ),
+    ("test_path", &["x_test", "test_images"]),
+    ("test_label_path", &["y_test", "test_labels"]),
+];
+
+/// The table of an archive of arrays, each of which has a usual name.
+fn arrays(path: &Path, bytes: &[u8]) -> Result<Table, SubjectError> {
+    let refuse = |reason| SubjectError::Archive {
+        path: path.to_path_buf(),
+        reason,
+    };
+    let names = archive::member_names(bytes, "npy").map_err(refuse)?;
+    let mut table = Table::new();
+    table.insert("source".into(), "npy".into());
+    for (key, usual) in ARRAYS {
+        let is_usual = |name: &&String| usual.contains(&name.to_ascii_lowercase().as_str());
+        if let Some(name) = names.iter().find(is_usual) {
+            table.insert(key.into(), text_of(&path.join(name))?);
+        } else if matches!(key, "path" | "label_path") {
+            return Err(SubjectError::Table {
+                origin: path.display().to_string(),
+                message: format!(
+                    "none of its arrays ({}) is called {}; name it with --set {key}={}/NAME, or \
+                     save it under such a name",
+                    names.join(", "),
+                    usual.join(", "),
+                    path.display()
+                ),
+            });
+        }
+    }
+    let labels = table["label_path"]
+        .as_str()
+        .map(|path| Path::new(path).to_path_buf());
+    let labels = labels.unwrap_or_default();
+    let name = labels.file_name().unwrap_or_default().to_string_lossy();
+    let labels = archive::member(bytes, &format!("{name}.npy")).map_err(refuse)?;
+    if npy::parse(&labels).is_ok_and(|labels| labels.indices(u32::from(u16::MAX)).is_err()) {
+        table.insert("task".into(), "regression".into());
+    }
+    Ok(table)
+}
+
+/// A key of the table by its own name.
+fn key_of(item: &Override) -> &str {
+    let key = item.key();
+    key.strip_prefix("data.").unwrap_or(key)
+}
+
+/// The table that is suggested for a file.
+fn suggested(
+    format: TableFormat,
+    path: &Path,
+    profile: &Profile,
+    suggestion: &Suggestion,
+) -> Result<Table, SubjectError> {
+    let name = text_of(path)?;
+    let name = name.as_str().unwrap_or_default();
+    let section = DataSection::of_columns(format, name, profile, suggestion);
+    parsed(&section.text, &path.display().to_string())
+}
+
+/// A file of samples and labels.
+fn samples(source: &str, path: &Path) -> Result<Table, SubjectError> {
+    let mut table = table_of(source, path)?;
+    if source == "idx"
+        && let Some(labels) = usual_labels(path)
+    {
+        table.insert("label_path".into(), text_of(&labels)?);
+    }
+    Ok(table)
 }
 
 /// The `[data]` table and the seed of an experiment file.
@@ -188,47 +375,68 @@ fn folder(path: &Path) -> Result<Table, SubjectError> {
     } else if has("femnist206-images-idx3-ubyte") {
         "femnist"
     } else {
-        return Err(SubjectError::Folder {
-            path: path.to_path_buf(),
-        });
+        return images(path);
     };
     table_of(source, path)
 }
 
-/// The source by the first bytes of the content: `{` for LEAF, two zeros for IDX, else CSV.
-fn file(path: &Path, has_label: bool) -> Result<Table, SubjectError> {
-    let read = |reason| SubjectError::Read {
+/// A folder of images, in one of the two layouts.
+fn images(path: &Path) -> Result<Table, SubjectError> {
+    for (has_devices, layout) in [(false, "class"), (true, "device/class")] {
+        if let Ok(axes) = ImageShape::of_first(path, has_devices) {
+            let mut table = table_of("images", path)?;
+            table.insert("folders".into(), layout.into());
+            let axes = axes.into_iter().map(|length| Value::from(length as i64));
+            table.insert("axes".into(), axes.collect::<Vec<_>>().into());
+            return Ok(table);
+        }
+    }
+    Err(SubjectError::Folder {
         path: path.to_path_buf(),
-        reason,
-    };
-    let bytes = fs::read(path).map_err(read)?;
-    let contents = archive::unpack(&bytes, "json")
-        .or_else(|_| archive::unpack(&bytes, "csv"))
-        .map_err(|reason| SubjectError::Archive {
+    })
+}
+
+/// What a file is, by the first bytes of its content.
+enum Content {
+    /// A table, whose columns have to be given a meaning.
+    Columns(TableFormat, Profile),
+    /// An archive of arrays.
+    Arrays(Vec<u8>),
+    /// Samples and labels by themselves, of this source.
+    Samples(&'static str),
+}
+
+impl Content {
+    fn of(path: &Path) -> Result<Self, SubjectError> {
+        let read = |reason| SubjectError::Read {
             path: path.to_path_buf(),
             reason,
-        })?;
-    let first = contents.first().map(AsRef::as_ref).unwrap_or_default();
-    let source = match first.trim_ascii_start() {
-        [b'{', ..] => "leaf",
-        [0, 0, ..] => "idx",
-        _ => "csv",
-    };
-    if source == "csv" && !has_label {
-        let names = csv::column_names(first).unwrap_or_default();
-        let columns = csv::listed(names.iter().map(String::as_str));
-        return Err(SubjectError::NoLabel {
-            path: path.to_path_buf(),
-            columns,
-        });
+        };
+        let bytes = fs::read(path).map_err(read)?;
+        if archive::member_names(&bytes, "npy").is_ok_and(|names| !names.is_empty()) {
+            return Ok(Self::Arrays(bytes));
+        }
+        let contents = archive::unpack(&bytes, "json")
+            .or_else(|_| archive::unpack(&bytes, "csv"))
+            .map_err(|reason| SubjectError::Archive {
+                path: path.to_path_buf(),
+                reason,
+            })?;
+        let first = contents.first().map(AsRef::as_ref).unwrap_or_default();
+        let format = match first.trim_ascii_start() {
+            [b'{', ..] => return Ok(Self::Samples("leaf")),
+            [0, 0, ..] => return Ok(Self::Samples("idx")),
+            first if first.starts_with(npy::MAGIC) => return Ok(Self::Samples("npy")),
+            _ => TableFormat::of(first),
+        };
+        match Profile::new(format, first) {
+            Ok(profile) => Ok(Self::Columns(format, profile)),
+            Err(reason) => Err(SubjectError::Table {
+                origin: path.display().to_string(),
+                message: reason.to_string(),
+            }),
+        }
     }
-    let mut table = table_of(source, path)?;
-    if source == "idx"
-        && let Some(labels) = usual_labels(path)
-    {
-        table.insert("label_path".into(), text_of(&labels)?);
-    }
-    Ok(table)
 }
 
 /// The labels of `train-images-idx3-ubyte` are in `train-labels-idx1-ubyte`.
@@ -255,10 +463,11 @@ fn text_of(path: &Path) -> Result<Value, SubjectError> {
 }
 
 /// A number of devices for rows that belong to none and are dealt to no given number.
-fn complete_devices(table: &mut Table) {
+pub(in crate::cli) fn complete_devices(table: &mut Table) {
     let natural = ["device_column", "device_path"]
         .iter()
-        .any(|key| table.contains_key(*key));
+        .any(|key| table.contains_key(*key))
+        || table.get("folders").and_then(Value::as_str) == Some("device/class");
     let source = table
         .get("source")
         .and_then(Value::as_str)

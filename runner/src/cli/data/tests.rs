@@ -109,7 +109,16 @@ fn json_is_one_document() {
 #[test]
 fn own_table_needs_only_its_label() {
     let (_kept, path) = table();
-    assert!(refused(&["inspect", &path]).contains("the columns are `who`, `x`, `y`"));
+    let message = refused(&["inspect", &path, "--set", "label=z"]);
+    assert!(message.contains("no column `z`"), "{message}");
+    assert!(
+        message.contains("the columns are `who`, `x`, `y`"),
+        "{message}"
+    );
+    let found = call(&["inspect", &path, "--set", "device_column=who"]).unwrap();
+    for words in ["yes or no", "1 to 4", "label"] {
+        assert!(found.contains(words), "{found}");
+    }
     let text = call(&[
         "inspect",
         &path,

@@ -2,19 +2,29 @@
 
 use std::io::{self, Write};
 
+use super::super::text::aligned;
 use super::picture;
 use crate::data::inspection::{
     ClassSize, DeviceSizes, Facts, Inspection, MissingValues, TargetFacts,
 };
+use crate::data::suggestion::Suggestion;
+use crate::data::table::profile::{MAX_DISTINCT, Profile};
 
 /// Most classes and columns that are listed one by one.
 const MAX_LISTED: usize = 20;
+
+/// Most columns of a table that are shown.
+const MAX_COLUMNS: usize = 60;
 
 /// Writes what was found, a picture of a sample, and the `[data]` table.
 ///
 /// # Errors
 /// Those of `out`.
-pub(super) fn write(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    found: &Inspection,
+    columns: Option<&(Profile, Suggestion)>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let facts = &found.facts;
     writeln!(out, "{}", facts.origin)?;
     let mut fact = |name: &str, text: String| writeln!(out, "  {name:<11} {text}");
@@ -46,6 +56,9 @@ pub(super) fn write(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     )?;
     fact("fingerprint", found.fingerprint.clone())?;
     private(found, &mut fact)?;
+    if let Some((profile, suggestion)) = columns {
+        write_columns(profile, suggestion, out)?;
+    }
     let lines = picture::lines(&facts.example.features, &facts.axes);
     if !lines.is_empty() {
         writeln!(out, "\nA sample of {}:\n", facts.example.target)?;
@@ -55,6 +68,56 @@ pub(super) fn write(found: &Inspection, out: &mut dyn Write) -> io::Result<()> {
     }
     let table = toml::to_string(&found.config).map_err(io::Error::other)?;
     writeln!(out, "\nFor an experiment:\n\n[data]\n{}", table.trim_end())
+}
+
+/// Each column, and what it is used for in the suggested table.
+fn write_columns(
+    profile: &Profile,
+    suggestion: &Suggestion,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let head = ["column", "cells", "missing", "distinct", "range", "use"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for (column, (_, used)) in profile
+        .columns
+        .iter()
+        .zip(&suggestion.uses)
+        .take(MAX_COLUMNS)
+    {
+        let range = column
+            .range
+            .map_or(String::new(), |[min, max]| format!("{min} to {max}"));
+        let distinct = match column.distinct > MAX_DISTINCT {
+            true => format!("over {MAX_DISTINCT}"),
+            false => column.distinct.to_string(),
+        };
+        let name = match column.name.as_str() {
+            "" => "(no name)",
+            name => name,
+        };
+        rows.push(vec![
+            name.to_owned(),
+            column.kind.name().to_owned(),
+            column.missing.to_string(),
+            distinct,
+            range,
+            used.to_string(),
+        ]);
+    }
+    let more = profile.columns.len().saturating_sub(MAX_COLUMNS);
+    writeln!(
+        out,
+        "\n{}, {} columns:\n",
+        profile.layout,
+        profile.columns.len()
+    )?;
+    for line in aligned(&rows).lines() {
+        writeln!(out, "  {}", line.trim_end())?;
+    }
+    if more > 0 {
+        writeln!(out, "  and {more} more")?;
+    }
+    Ok(())
 }
 
 /// What no ε of a run covers, with what to write instead, and what constants change.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,7 +17,7 @@ use crate::data::scale::{Scale, TargetScale};
 const DEFAULT_SHARE: f64 = 0.1;
 
 /// A name, or a table of constants.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum NameOr<N> {
     Name(N),
@@ -25,7 +26,7 @@ pub(super) enum NameOr<N> {
 
 /// The names of the scales. Without a suffix, what is usual for the source: one mean and deviation
 /// for images, one for each feature of tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ScaleName {
     None,
@@ -39,7 +40,7 @@ pub(super) enum ScaleName {
 }
 
 /// The names of the scales of targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TargetScaleName {
     None,

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::data::array::ArrayFormat;
 use crate::data::classes::Classes;
-use crate::data::csv::Columns;
 use crate::data::dataset::TaskKind;
+use crate::data::table::{Columns, TableFormat};
 
 /// A data set that is built in or read from files.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,17 +22,23 @@ pub enum StoredSet {
         /// The folder.
         path: PathBuf,
     },
-    /// Any IDX files.
-    Idx(IdxConfig),
+    /// Any arrays of features, labels and devices.
+    Arrays(ArraysConfig),
     /// A table.
-    Csv(CsvConfig),
+    Table(TableConfig),
     /// A LEAF file.
     Leaf(LeafConfig),
+    /// A folder of images.
+    Images(ImagesConfig),
 }
 
-/// IDX files that belong together.
+/// Arrays that belong together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct IdxConfig {
+pub struct ArraysConfig {
+    /// The format of their files.
+    pub format: ArrayFormat,
+    /// What the labels are.
+    pub task: TaskKind,
     /// Features, one sample along the first dimension.
     pub path: PathBuf,
     /// A label for each sample.
@@ -46,7 +53,9 @@ pub struct IdxConfig {
 
 /// A table and the meaning of its columns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CsvConfig {
+pub struct TableConfig {
+    /// The format of its files.
+    pub format: TableFormat,
     /// The file.
     pub path: PathBuf,
     /// A test part with the same header.
@@ -76,15 +85,29 @@ pub struct LeafConfig {
     pub maximum: Option<f32>,
 }
 
+/// A folder of images.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImagesConfig {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whether it has one folder a device, with those of classes in it.
+    pub has_devices: bool,
+    /// Size and colours.
+    pub axes: Vec<usize>,
+    /// The classes; `None` for the folders that there are.
+    pub classes: Option<Classes>,
+}
+
 impl StoredSet {
     /// Whether the set comes with a test part of its own.
     pub fn gives_test(&self) -> bool {
         match self {
             Self::Mnist { .. } => true,
             Self::Digits | Self::Femnist { .. } => false,
-            Self::Idx(idx) => idx.test.is_some(),
-            Self::Csv(csv) => csv.test_path.is_some(),
+            Self::Arrays(idx) => idx.test.is_some(),
+            Self::Table(table) => table.test_path.is_some(),
             Self::Leaf(leaf) => leaf.test_path.is_some(),
+            Self::Images(_) => false,
         }
     }
 
@@ -93,16 +116,18 @@ impl StoredSet {
         match self {
             Self::Digits | Self::Mnist { .. } => false,
             Self::Femnist { .. } | Self::Leaf(_) => true,
-            Self::Idx(idx) => idx.device_path.is_some(),
-            Self::Csv(csv) => csv.columns.device.is_some(),
+            Self::Arrays(idx) => idx.device_path.is_some(),
+            Self::Table(table) => table.columns.device.is_some(),
+            Self::Images(images) => images.has_devices,
         }
     }
 
     /// Whether numbers are to be predicted, not classes.
     pub fn is_regression(&self) -> bool {
         match self {
-            Self::Csv(csv) => csv.columns.task == TaskKind::Regression,
+            Self::Table(table) => table.columns.is_regression(),
             Self::Leaf(leaf) => leaf.task == TaskKind::Regression,
+            Self::Arrays(arrays) => arrays.task == TaskKind::Regression,
             _ => false,
         }
     }
@@ -111,9 +136,10 @@ impl StoredSet {
     pub fn classes(&self) -> Option<&Classes> {
         match self {
             Self::Digits | Self::Mnist { .. } | Self::Femnist { .. } => None,
-            Self::Idx(idx) => idx.classes.as_ref(),
-            Self::Csv(csv) => csv.columns.classes.as_ref(),
+            Self::Arrays(idx) => idx.classes.as_ref(),
+            Self::Table(table) => table.columns.classes.as_ref(),
             Self::Leaf(leaf) => leaf.classes.as_ref(),
+            Self::Images(images) => images.classes.as_ref(),
         }
     }
 
@@ -130,8 +156,9 @@ impl StoredSet {
     pub(in crate::data) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         match self {
             Self::Digits => Vec::new(),
+            Self::Images(images) => vec![&mut images.path],
             Self::Mnist { path } | Self::Femnist { path } => vec![path],
-            Self::Idx(idx) => {
+            Self::Arrays(idx) => {
                 let mut paths = vec![&mut idx.path, &mut idx.label_path];
                 paths.extend(&mut idx.device_path);
                 if let Some((features, labels)) = &mut idx.test {
@@ -139,9 +166,9 @@ impl StoredSet {
                 }
                 paths
             }
-            Self::Csv(csv) => [&mut csv.path]
+            Self::Table(table) => [&mut table.path]
                 .into_iter()
-                .chain(&mut csv.test_path)
+                .chain(&mut table.test_path)
                 .collect(),
             Self::Leaf(leaf) => [&mut leaf.path]
                 .into_iter()

@@ -23,7 +23,7 @@ fn stored(text: &str) -> StoredConfig {
     }
 }
 
-const COMPLETE: [&str; 12] = [
+const COMPLETE: [&str; 14] = [
     "source = \"digits\"\ndevices = 10",
     "source = \"digits\"\ndevices = 10\npartition = \"shards\"\nshards_per_device = 3",
     "source = \"digits\"\ndevices = 10\npartition = \"dirichlet\"\nalpha = 0.1\nmin_samples = 4",
@@ -36,6 +36,9 @@ const COMPLETE: [&str; 12] = [
      test_label_path = \"d\"\ndevices = 3",
     "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\nignore = [\"id\"]\n\
      task = \"regression\"\ntarget_scale = \"standardise\"",
+    "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\n\
+     [categories]\ncolour = [\"red\", 7]\n[times]\n\"got at\" = [\"hour\", \"weekday\"]",
+    "source = \"arff\"\npath = \"a\"\nlabel = \"y\"\ndevices = 3\ntask = \"classification\"",
     "source = \"leaf\"\npath = \"a\"\naxes = [28, 28]\nmaximum = 1.0\ntest_path = \"b\"",
     "source = \"synthetic\"\nkind = \"windows\"\ndevices = 5000000\ndrift = 0.5\nvalidation = 100",
 ];
@@ -135,7 +138,7 @@ fn needed_keys_are_asked_for() {
     refused("source = \"digits\"", &["data.devices", "missing"]);
     refused(
         "source = \"csv\"\nlabel = \"y\"",
-        &["data.path", "CSV file"],
+        &["data.path", "file of the table"],
     );
     refused("source = \"csv\"\npath = \"a\"", &["data.label"]);
     refused("source = \"idx\"\npath = \"a\"", &["data.label_path"]);
@@ -194,6 +197,20 @@ fn unknown_keys_and_values_list_what_is_known() {
         &["std above 0"],
     );
     refused("source = \"digits\"\ndevices = \"two\"", &["expected u32"]);
+}
+
+#[test]
+fn encodings_that_say_nothing_are_refused() {
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";
+    let refused = |text: &str, words: &[&str]| refused(&format!("{csv}{text}"), words);
+    refused(
+        "categories = { x = [\"a\"] }",
+        &["data.categories", "x = 1", "two or more"],
+    );
+    refused("times = { x = [] }", &["data.times", "x = []", "\"hour\""]);
+    refused("times = { x = [\"year\"] }", &["year", "hour", "weekday"]);
+    let both = "categories = { x = [\"a\", \"b\"] }\ntimes = { x = [\"hour\"] }";
+    refused(both, &["data.times", "not among `data.categories`"]);
 }
 
 #[test]

@@ -8,10 +8,10 @@ use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
 use super::*;
-use crate::data::csv::Columns;
 use crate::data::dataset::{DeviceBuffer, TaskKind};
 use crate::data::error::ContentError;
 use crate::data::real_data;
+use crate::data::table::{Columns, TableFormat};
 
 fn reason(error: &DataError) -> &ContentError {
     match error {
@@ -45,8 +45,10 @@ fn folder(files: &[(&str, Vec<u8>)]) -> (TempDir, DataFolders) {
     (folder, folders)
 }
 
-fn idx_config() -> IdxConfig {
-    IdxConfig {
+fn idx_config() -> ArraysConfig {
+    ArraysConfig {
+        format: ArrayFormat::Idx,
+        task: TaskKind::Classification,
         path: "x".into(),
         label_path: "y".into(),
         device_path: None,
@@ -63,10 +65,10 @@ fn small() -> [(&'static str, Vec<u8>); 2] {
     ]
 }
 
-fn load_small(config: IdxConfig, more: &[(&str, Vec<u8>)]) -> Result<Loaded, DataError> {
+fn load_small(config: ArraysConfig, more: &[(&str, Vec<u8>)]) -> Result<Loaded, DataError> {
     let files = [&small()[..], more].concat();
     let (_kept, folders) = folder(&files);
-    load(&StoredSet::Idx(config), &folders)
+    load(&StoredSet::Arrays(config), &folders)
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn idx_files_make_a_data_set() {
 
 #[test]
 fn idx_test_part_comes_last() {
-    let config = IdxConfig {
+    let config = ArraysConfig {
         test: Some(("tx".into(), "ty".into())),
         ..idx_config()
     };
@@ -100,7 +102,7 @@ fn idx_test_part_comes_last() {
 
 #[test]
 fn idx_test_part_of_another_width_is_refused() {
-    let config = IdxConfig {
+    let config = ArraysConfig {
         test: Some(("tx".into(), "ty".into())),
         ..idx_config()
     };
@@ -121,7 +123,7 @@ fn idx_test_part_of_another_width_is_refused() {
 
 #[test]
 fn idx_devices_are_the_numbers_that_occur() {
-    let config = IdxConfig {
+    let config = ArraysConfig {
         device_path: Some("d".into()),
         ..idx_config()
     };
@@ -151,11 +153,11 @@ fn idx_features_need_two_dimensions() {
         ("x", idx_file(8, &[3], &[1, 2, 3])),
         ("y", idx_file(8, &[3], &[0, 1, 0])),
     ]);
-    let error = load(&StoredSet::Idx(idx_config()), &folders).unwrap_err();
+    let error = load(&StoredSet::Arrays(idx_config()), &folders).unwrap_err();
     assert!(
         matches!(
             reason(&error),
-            ContentError::Idx(IdxError::Dimensions { .. })
+            ContentError::Array(ArrayError::Dimensions { .. })
         ),
         "{error}"
     );
@@ -165,7 +167,7 @@ fn idx_features_need_two_dimensions() {
 fn labels_must_match_the_samples_and_the_classes() {
     let [images, _] = small();
     let (_kept, folders) = folder(&[images, ("y", idx_file(8, &[2], &[0, 1]))]);
-    let error = load(&StoredSet::Idx(idx_config()), &folders).unwrap_err();
+    let error = load(&StoredSet::Arrays(idx_config()), &folders).unwrap_err();
     assert!(
         matches!(
             error,
@@ -177,7 +179,7 @@ fn labels_must_match_the_samples_and_the_classes() {
         ),
         "{error}"
     );
-    let config = IdxConfig {
+    let config = ArraysConfig {
         classes: Some(Classes::numbered(2)),
         ..idx_config()
     };
@@ -191,7 +193,7 @@ fn labels_must_match_the_samples_and_the_classes() {
 #[test]
 fn errors_name_the_file() {
     let (kept, folders) = folder(&[("x", vec![1, 2, 3]), ("y", Vec::new())]);
-    let error = load(&StoredSet::Idx(idx_config()), &folders).unwrap_err();
+    let error = load(&StoredSet::Arrays(idx_config()), &folders).unwrap_err();
     let path = kept.path().join("x").display().to_string();
     assert!(error.to_string().starts_with(&path), "{error}");
     let gone = load(
@@ -208,7 +210,7 @@ fn errors_name_the_file() {
 fn folder_in_place_of_a_file_cannot_be_read() {
     let (kept, folders) = folder(&[]);
     fs::create_dir(kept.path().join("x")).unwrap();
-    let error = load(&StoredSet::Idx(idx_config()), &folders).unwrap_err();
+    let error = load(&StoredSet::Arrays(idx_config()), &folders).unwrap_err();
     assert!(matches!(error, DataError::Read { .. }), "{error}");
 }
 
@@ -217,7 +219,7 @@ fn broken_gzip_names_the_file() {
     let mut packed = gzip(&idx_file(8, &[3, 2], &[0; 6]));
     packed.truncate(packed.len() - 5);
     let (_kept, folders) = folder(&[("x", packed)]);
-    let error = load(&StoredSet::Idx(idx_config()), &folders).unwrap_err();
+    let error = load(&StoredSet::Arrays(idx_config()), &folders).unwrap_err();
     assert!(
         matches!(reason(&error), ContentError::Archive(_)),
         "{error}"
@@ -226,13 +228,11 @@ fn broken_gzip_names_the_file() {
 
 fn csv_config(test_path: Option<&str>) -> StoredSet {
     let columns = Columns {
-        classes: None,
         label: "y".into(),
-        device: None,
-        ignore: Vec::new(),
-        task: TaskKind::Classification,
+        ..Columns::default()
     };
-    StoredSet::Csv(CsvConfig {
+    StoredSet::Table(TableConfig {
+        format: TableFormat::Csv,
         path: "a.csv".into(),
         test_path: test_path.map(Into::into),
         columns,
@@ -254,18 +254,18 @@ fn csv_with_a_test_part() {
         (vec![1.0, 2.0, 3.0], 1)
     );
     let error = load(&csv_config(Some("c.csv")), &folders).unwrap_err();
-    assert!(matches!(reason(&error), ContentError::Csv(_)), "{error}");
+    assert!(matches!(reason(&error), ContentError::Table(_)), "{error}");
     assert!(error.to_string().contains("c.csv"), "{error}");
 }
 
 #[test]
 fn csv_with_wrong_axes_is_refused() {
     let (_kept, folders) = folder(&[("a.csv", b"a,y\n1,no\n2,yes\n".to_vec())]);
-    let StoredSet::Csv(config) = csv_config(None) else {
+    let StoredSet::Table(config) = csv_config(None) else {
         unreachable!()
     };
     let error = load(
-        &StoredSet::Csv(CsvConfig {
+        &StoredSet::Table(TableConfig {
             axes: vec![2, 2],
             ..config
         }),

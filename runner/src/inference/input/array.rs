@@ -4,9 +4,10 @@ use std::path::Path;
 
 use super::rows::{Options, Rows, prepare, unknown};
 use crate::data::archive;
+use crate::data::array::Array as _;
 use crate::data::dataset::{Features, Targets, TaskKind};
 use crate::data::error::DataError;
-use crate::data::idx::{self, IdxArray, IdxError};
+use crate::data::idx;
 use crate::data::leaf::{self, LeafSamples};
 use crate::inference::error::InferenceError;
 use crate::inference::preprocessing::{Preprocessing, Target};
@@ -148,9 +149,8 @@ fn idx_labels(path: &Path, origin: &str, expected: usize) -> Result<Vec<f32>, In
     })?;
     let contents = archive::unpack(&bytes, "idx").map_err(DataError::of(&name))?;
     let content = contents.first().map(AsRef::as_ref).unwrap_or_default();
-    let labels =
-        |array: IdxArray<'_>| -> Result<Vec<u32>, IdxError> { array.indices(u32::from(u16::MAX)) };
-    let labels = idx::parse(content).and_then(labels);
+    let array = idx::parse(content).map_err(DataError::of(&name))?;
+    let labels = array.indices(u32::from(u16::MAX));
     let labels = labels.map_err(DataError::of(&name))?;
     match labels.len() == expected {
         // At most 2¹⁶.

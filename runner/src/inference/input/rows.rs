@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::data::csv::listed;
+use crate::data::table::listed;
 use crate::inference::error::InferenceError;
 use crate::inference::preprocessing::Preprocessing;
 

@@ -1,21 +1,22 @@
 //! Rows of a table: columns by their names in any order, or in order where there are no names.
 
 use std::collections::{HashMap, HashSet};
-use std::io::BufRead;
 
 use csv::StringRecord;
 
 use super::rows::{Options, Rows, prepare, unknown};
-use crate::data::csv::{CsvError, Lines, Row, listed};
 use crate::data::error::DataError;
+use crate::data::table::encoding::FeatureColumn;
+use crate::data::table::reader::{Cells, Reader, Row};
+use crate::data::table::{TableError, TableFormat, listed};
 use crate::inference::error::InferenceError;
 use crate::inference::preprocessing::{Preprocessing, Target};
 
-/// A table that is read line by line.
+/// A table that is read row by row.
 pub(super) struct Table<'a> {
-    lines: Lines<Box<dyn BufRead>>,
-    /// The column of each feature.
-    places: Vec<usize>,
+    rows: Reader,
+    /// The columns that become features, and where they are; numbers if they have no names.
+    cells: Vec<(usize, FeatureColumn)>,
     /// The column of the targets, if they were asked for.
     target: Option<usize>,
     /// The column that names rows.
@@ -28,7 +29,7 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     pub(super) fn new(
-        stream: Box<dyn BufRead>,
+        bytes: &[u8],
         origin: &str,
         preprocessing: &'a Preprocessing,
         options: Options<'a>,
@@ -40,12 +41,12 @@ impl<'a> Table<'a> {
                 meant: "IDX files; in a table, `--label` names the column",
             });
         }
-        let lines = match options.has_header {
-            true => Lines::new(stream),
-            false => Lines::without_header(stream),
+        let rows = match options.has_header {
+            true => Reader::new(TableFormat::of(bytes), bytes),
+            false => Reader::without_header(bytes),
         };
-        let lines = lines.map_err(DataError::of(origin))?;
-        let header = lines.header();
+        let rows = rows.map_err(DataError::of(origin))?;
+        let header = rows.header();
         if header.iter().all(str::is_empty) {
             let origin = origin.to_owned();
             return Err(InferenceError::Empty { origin });
@@ -74,13 +75,22 @@ impl<'a> Table<'a> {
                 advice: "name their column with `--label`",
             });
         }
-        let places = match preprocessing.names().filter(|_| options.has_header) {
-            Some(names) => by_name(&names, header, origin)?,
-            None => in_order(preprocessing.columns.len(), header, origin, [id, label])?,
+        let cells = match (preprocessing.cells(), options.has_header) {
+            (Some(cells), true) => {
+                let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+                let places = by_name(&names, header, origin)?;
+                places.into_iter().zip(cells).collect()
+            }
+            (cells, _) => {
+                let cells = cells
+                    .unwrap_or_else(|| vec![FeatureColumn::default(); preprocessing.columns.len()]);
+                let places = in_order(cells.len(), header, origin, [id, label])?;
+                places.into_iter().zip(cells).collect()
+            }
         };
         Ok(Self {
-            lines,
-            places,
+            rows,
+            cells,
             target: label.filter(|_| options.has_targets),
             id,
             classes: preprocessing
@@ -101,19 +111,30 @@ impl<'a> Table<'a> {
         preprocessing: &Preprocessing,
     ) -> Result<Rows, InferenceError> {
         let mut rows = Rows::default();
-        let names = self.lines.header().clone();
+        let (mut values, mut missing) = (Vec::new(), Vec::new());
         while rows.ids.len() < count {
-            let row = self.lines.next_row().map_err(DataError::of(origin))?;
-            let Some(row) = row else { break };
+            let row = self.rows.next_row().map_err(DataError::of(origin))?;
+            let Some((row, mut numbers)) = row else { break };
             self.done += 1;
-            for (feature, &at) in self.places.iter().enumerate() {
-                let value = row.value(at).map_err(DataError::of(origin))?;
-                let place = || format!("line {}, column `{}`", row.line(), &names[at]);
-                let value = prepare(preprocessing, feature, value, (origin, place))?;
-                rows.features.push(value);
+            values.clear();
+            missing.clear();
+            for (at, column) in &self.cells {
+                let first = values.len();
+                numbers
+                    .features(&row, (*at, column), &mut values, &mut missing)
+                    .map_err(DataError::of(origin))?;
+                let place = || format!("{}, column `{}`", row.place(), row.column(*at));
+                for (feature, value) in (first..).zip(&values[first..]) {
+                    let value = (!missing.contains(&feature)).then_some(*value);
+                    let value = prepare(preprocessing, feature, value, (origin, place))?;
+                    rows.features.push(value);
+                }
             }
             rows.targets.push(match self.target {
-                Some(at) => read(preprocessing, &self.classes, origin, (&row, at, &names))?,
+                Some(at) => {
+                    let of_row = (&row, &mut numbers, at);
+                    read(preprocessing, &self.classes, origin, of_row)?
+                }
                 None => 0.0,
             });
             rows.ids.push(match self.id {
@@ -133,20 +154,22 @@ fn read(
     preprocessing: &Preprocessing,
     classes: &HashMap<&str, usize>,
     origin: &str,
-    (row, at, names): (&Row<'_>, usize, &StringRecord),
+    (row, numbers, at): (&Row<'_>, &mut Cells<'_>, usize),
 ) -> Result<f32, InferenceError> {
-    let label = row.text(at, "label").map_err(DataError::of(origin))?;
     match &preprocessing.target {
-        Target::Classes { .. } => match classes.get(label) {
+        Target::Classes { .. } => {
+            let label = row.text(at, "label").map_err(DataError::of(origin))?;
             // Below 2¹⁶.
-            Some(class) => Ok(*class as f32),
-            None => {
-                let place = format!("line {}, column `{}`", row.line(), &names[at]);
+            if let Some(class) = classes.get(label) {
+                return Ok(*class as f32);
+            }
+            {
+                let place = format!("{}, column `{}`", row.place(), row.column(at));
                 Err(unknown(preprocessing, origin, place, label))
             }
-        },
+        }
         Target::Value { scale, .. } => {
-            let value = row.number(at).map_err(DataError::of(origin))?;
+            let value = numbers.target(row, at).map_err(DataError::of(origin))?;
             Ok(scale.apply(value))
         }
         Target::Representation => Ok(0.0),
@@ -169,7 +192,7 @@ fn by_name(
     // Of columns that the model does not read, it does not matter.
     if let Some(name) = names.iter().find(|name| twice.contains(*name)) {
         let column = (*name).to_owned();
-        return Err(DataError::of(origin)(CsvError::DuplicateColumn { column }).into());
+        return Err(DataError::of(origin)(TableError::DuplicateColumn { column }).into());
     }
     let missing = names.iter().filter(|name| !places.contains_key(*name));
     match missing.clone().next() {

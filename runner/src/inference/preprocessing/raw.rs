@@ -7,6 +7,7 @@ use super::{Column, Disclosure, Preprocessing, Target};
 use crate::config::model::{ActivationName, ModelConfig, ModelKind};
 use crate::data::constants::{Affine, Bounds, ConstantError, FeatureMap};
 use crate::data::preparation::{ColumnMap, Fill, NumberMap};
+use crate::data::table::encoding::FeatureColumn;
 use crate::method::state::PersonalState;
 use crate::task::{Task, TaskError};
 
@@ -25,6 +26,8 @@ enum FormatError {
     Target(&'static str),
     #[error("column {at}: {reason}")]
     Column { at: usize, reason: ColumnError },
+    #[error("`cells` do not give the features that `columns` name")]
+    Cells,
     #[error("`target`: {0}")]
     Scale(ConstantError),
     #[error("`model.kind` is {0}")]
@@ -56,6 +59,8 @@ struct RawPreprocessing {
     target: Option<RawTarget>,
     shape: Vec<usize>,
     columns: Vec<RawColumn>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cells: Vec<FeatureColumn>,
     privacy: Disclosure,
 }
 
@@ -159,6 +164,7 @@ impl From<Preprocessing> for RawPreprocessing {
             target,
             axes,
             columns,
+            cells,
             disclosure,
         } = preprocessing;
         let name = match target {
@@ -182,6 +188,7 @@ impl From<Preprocessing> for RawPreprocessing {
                 false => axes,
             },
             columns: merged(columns),
+            cells,
             privacy: disclosure,
         }
     }
@@ -212,6 +219,11 @@ impl TryFrom<RawPreprocessing> for Preprocessing {
             columns.extend(parsed.map_err(|reason| FormatError::Column { at, reason })?);
         }
         let target = RawTarget::parse(raw.target, raw.task)?;
+        let made = raw.cells.iter().flat_map(FeatureColumn::feature_names);
+        let names = columns.iter().map(|column| column.name.clone());
+        if !raw.cells.is_empty() && !made.map(Some).eq(names) {
+            return Err(FormatError::Cells);
+        }
         Ok(Self {
             task: raw.model.task(columns.len(), &target)?,
             personal: raw.model.personal,
@@ -221,6 +233,7 @@ impl TryFrom<RawPreprocessing> for Preprocessing {
                 _ => raw.shape,
             },
             columns,
+            cells: raw.cells,
             disclosure: raw.privacy,
         })
     }

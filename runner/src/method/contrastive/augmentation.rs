@@ -113,7 +113,7 @@ fn fits_the_axes(
 fn suitable(setup: &Setup<'_>, image: Option<ImageShape>) -> AugmentConfig {
     let is_image = match &setup.data.source {
         SourceConfig::Synthetic(_) => false,
-        SourceConfig::Stored(stored) => !matches!(stored.set, StoredSet::Csv(_)),
+        SourceConfig::Stored(stored) => !matches!(stored.set, StoredSet::Table(_)),
     };
     match (is_image && image.is_some(), image.is_some()) {
         (true, _) => AugmentConfig {

@@ -327,6 +327,7 @@ fn a_model_comes_back_with_its_shape() {
         names: Names {
             features: vec!["left".to_owned(), "right".to_owned()],
             classes: vec![],
+            ..Names::default()
         },
         is_encoder: false,
     };

@@ -111,7 +111,10 @@ fn what_cannot_be_is_refused_by_name() {
             "",
             "[sweep] is missing; for a single run use: smolfed run small.toml",
         ),
-        ("[sweep]\nsed = 1", "unknown field `sed`"),
+        (
+            "[sweep]\nsed = 1",
+            "unknown key `sed`; did you mean `seeds`?",
+        ),
         ("[sweep]\nseeds = 0", "`sweep.seeds` names no seed"),
         ("[sweep]\nseeds = [1, 2, 1]", "`sweep.seeds` has 1 twice"),
         (

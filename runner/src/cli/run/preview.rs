@@ -1,0 +1,140 @@
+//! `smolfed run --dry-run`: what a run would be and cost, before it is one.
+//!
+//! The round that is timed releases nothing: its result is dropped, unseen and unwritten.
+
+use std::io::Write;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::cli::CliError;
+use crate::data::Federation;
+use crate::experiment::Experiment;
+use crate::privacy::statement::PrivacyStatement;
+use crate::round::Training;
+use crate::run::RunError;
+use crate::source::Simulated;
+
+/// What is known of a run before it begins.
+pub(super) struct Preview<'a> {
+    experiment: &'a Experiment,
+    federation: &'a Federation,
+    /// Those of all rounds.
+    statements: Vec<PrivacyStatement>,
+    /// Time of one round with these threads, its evaluation included.
+    seconds_per_round: f64,
+}
+
+impl<'a> Preview<'a> {
+    /// Accounts for all rounds and times one.
+    ///
+    /// # Errors
+    /// [`RunError`] as for a run.
+    pub(super) fn new(
+        experiment: &'a Experiment,
+        federation: &'a Federation,
+    ) -> Result<Self, RunError> {
+        let statements = experiment.statements(experiment.config.rounds, &[])?;
+        let mut training = Training::simulation(experiment, federation)?;
+        let started = Instant::now();
+        training.step(&mut Simulated(federation))?;
+        Ok(Self {
+            experiment,
+            federation,
+            statements,
+            seconds_per_round: started.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The complete experiment, below comments with the sizes; or one JSON document.
+    ///
+    /// # Errors
+    /// [`CliError`] if the configuration has no text form or the output takes nothing.
+    pub(super) fn write(&self, is_json: bool, out: &mut dyn Write) -> Result<(), CliError> {
+        if is_json {
+            return Ok(writeln!(out, "{}", self.to_json())?);
+        }
+        for (name, text) in self.facts() {
+            writeln!(out, "# {name:<10} {text}")?;
+        }
+        Ok(write!(out, "\n{}", self.experiment.config.to_toml()?)?)
+    }
+
+    fn samples(&self) -> u64 {
+        self.federation.sample_counts().map(u64::from).sum()
+    }
+
+    fn parameters(&self) -> usize {
+        self.experiment.task().parameter_count()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds_per_round * f64::from(self.experiment.config.rounds)
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let (config, federation) = (&self.experiment.config, self.federation);
+        let parameters = self.parameters();
+        let mut facts = vec![
+            ("devices", federation.device_count().to_string()),
+            (
+                "samples",
+                format!(
+                    "{} to train on, {} to validate, {} to test",
+                    self.samples(),
+                    federation.validation().len(),
+                    federation.test().len()
+                ),
+            ),
+            (
+                "model",
+                format!(
+                    "{parameters} parameters, {} bytes",
+                    parameters * size_of::<f32>()
+                ),
+            ),
+            (
+                "a device",
+                format!(
+                    "sends {} numbers a round",
+                    self.experiment.method.shared_count()
+                ),
+            ),
+            (
+                "time",
+                format!(
+                    "roughly {:.1} s for {} rounds, by one round of {:.3} s",
+                    self.seconds(),
+                    config.rounds,
+                    self.seconds_per_round
+                ),
+            ),
+        ];
+        if self.statements.is_empty() {
+            facts.push(("privacy", "no noise, so no epsilon".to_owned()));
+        }
+        let statements = self.statements.iter();
+        facts.extend(statements.map(|statement| ("privacy", statement.in_words())));
+        facts
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let statement = self.statements.first();
+        let epsilon = statement.map(|statement| statement.epsilon);
+        json!({
+            "config": self.experiment.config,
+            "devices": self.federation.device_count(),
+            "train_samples": self.samples(),
+            "validation_samples": self.federation.validation().len(),
+            "test_samples": self.federation.test().len(),
+            "parameters": self.parameters(),
+            "shared_parameters": self.experiment.method.shared_count(),
+            "rounds": self.experiment.config.rounds,
+            "seconds_per_round": self.seconds_per_round,
+            "seconds": self.seconds(),
+            "epsilon": epsilon.filter(|epsilon| epsilon.is_finite()),
+            "delta": statement.map(|statement| statement.delta),
+            "privacy": self.statements,
+        })
+    }
+}

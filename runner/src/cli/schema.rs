@@ -1,0 +1,19 @@
+//! `smolfed schema`: what editors need to complete and check experiment files.
+
+use std::io::Write;
+
+use super::CliError;
+use crate::config::Config;
+
+/// Print the JSON schema of experiment files, with which editors complete and check keys.
+///
+/// Write it to a file, and name that file in the first line of an experiment:
+/// `#:schema ./smolfed.schema.json`. Even Better TOML in VS Code, Taplo and others read the line.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  smolfed schema > smolfed.schema.json")]
+pub(super) struct Args {}
+
+/// Runs the command.
+pub(super) fn run(out: &mut dyn Write) -> Result<(), CliError> {
+    Ok(writeln!(out, "{:#}", Config::schema())?)
+}

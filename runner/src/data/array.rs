@@ -1,0 +1,110 @@
+//! Arrays of numbers: features with one sample along the first dimension, labels, devices.
+//!
+//! The formats are [`idx`](super::idx) and [`npy`](super::npy).
+
+use super::dataset::Features;
+
+/// The formats of arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayFormat {
+    /// Files of MNIST.
+    Idx,
+    /// Files of NumPy: .npy, and arrays in .npz archives.
+    Npy,
+}
+
+impl ArrayFormat {
+    /// The name in configurations, which is also how members of archives end.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idx => "idx",
+            Self::Npy => "npy",
+        }
+    }
+}
+
+/// What is wrong with how an array is used.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArrayError {
+    /// The number of dimensions is not what this place needs.
+    #[error("has {found} dimension(s), but {expected}")]
+    Dimensions {
+        /// What the place needs, in words.
+        expected: &'static str,
+        /// Dimensions of the file.
+        found: usize,
+    },
+    /// A label or device is not a whole number from 0.
+    #[error(
+        "entry {index} is {value}, but must be a whole number from 0 to {largest}; numbers to \
+         predict need `data.task = \"regression\"`"
+    )]
+    NotAnIndex {
+        /// Position in the file, from 0.
+        index: usize,
+        /// The entry.
+        value: f64,
+        /// Largest value allowed.
+        largest: u32,
+    },
+}
+
+/// An array whose dimensions agree with its values.
+pub trait Array {
+    /// Sizes of the dimensions; the first is the number of samples. Never empty, none is 0.
+    fn dimensions(&self) -> &[usize];
+
+    /// The values, last dimension fastest, if they are unsigned bytes, as pixels are.
+    fn bytes(&self) -> Option<&[u8]>;
+
+    /// The values, last dimension fastest.
+    fn numbers(&self) -> Box<dyn Iterator<Item = f64> + '_>;
+
+    /// Number of samples: the first dimension.
+    fn sample_count(&self) -> usize {
+        self.dimensions()[0]
+    }
+
+    /// All values as features; bytes stay bytes. Floats may be non-finite: a data set checks them.
+    fn features(&self) -> Features {
+        match self.bytes() {
+            Some(bytes) => Features::of_bytes(bytes.to_vec()),
+            None => Features::from(self.numbers().map(|value| value as f32).collect::<Vec<_>>()),
+        }
+    }
+
+    /// The values of a one-dimensional array: targets.
+    ///
+    /// # Errors
+    /// [`ArrayError::Dimensions`] unless there is one dimension.
+    fn entries(&self) -> Result<Vec<f64>, ArrayError> {
+        // A column of a matrix has a second dimension, of one.
+        if self.dimensions()[1..].iter().any(|length| *length != 1) {
+            let found = self.dimensions().len();
+            return Err(ArrayError::Dimensions {
+                expected: "one entry a sample is needed",
+                found,
+            });
+        }
+        Ok(self.numbers().collect())
+    }
+
+    /// As [`entries`](Self::entries), as indices: labels or devices.
+    ///
+    /// # Errors
+    /// As well [`ArrayError::NotAnIndex`] unless every value is a whole number from 0 to `largest`.
+    fn indices(&self, largest: u32) -> Result<Vec<u32>, ArrayError> {
+        let entries = self.entries()?.into_iter().enumerate();
+        let index = |(index, value): (usize, f64)| {
+            let whole = value as u32;
+            let is_index = f64::from(whole).to_bits() == value.to_bits() && whole <= largest;
+            is_index.then_some(whole).ok_or(ArrayError::NotAnIndex {
+                index,
+                value,
+                largest,
+            })
+        };
+        entries.map(index).collect()
+    }
+}

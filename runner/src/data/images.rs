@@ -1,0 +1,342 @@
+//! Folders of images: one folder a class, perhaps below one folder a device.
+//!
+//! PNG and JPEG, as grey levels or as red, green and blue, all of one size: an image of another is
+//! refused, not scaled, since every way to scale makes other bits. PNG images give the same bits on
+//! every machine; JPEG ones may differ by a level between machines.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use image::{DynamicImage, ImageReader};
+
+use super::dataset::Features;
+
+/// Endings of the files that are read.
+const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
+
+/// Channels of a coloured image.
+const COLOURS: usize = 3;
+
+/// What can be wrong with a folder of images.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImagesError {
+    /// A folder cannot be read.
+    #[error("{}: cannot be read ({reason})", path.display())]
+    Read {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+    /// A file is no such image.
+    #[error("{}: is not a PNG or JPEG image ({reason})", path.display())]
+    Decode {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder says.
+        reason: String,
+    },
+    /// An image of another size.
+    #[error(
+        "{}: has {found} pixels, but `data.axes` says {expected}; make all images of one size",
+        path.display()
+    )]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        found: String,
+        /// The size of all.
+        expected: String,
+    },
+    /// A folder of a class that is not listed.
+    #[error(
+        "the folder `{class}` is not among `data.classes` ({classes}); add it, or leave it out \
+         with `data.unknown_labels = \"drop\"`"
+    )]
+    UnknownClass {
+        /// The folder.
+        class: String,
+        /// The first classes.
+        classes: String,
+    },
+    /// No image anywhere.
+    #[error("{}: holds no PNG or JPEG images in {layout}", path.display())]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+        /// Where they were looked for.
+        layout: &'static str,
+    },
+}
+
+/// Pixels of all images and where each was.
+pub struct Images {
+    /// Channel by channel, row by row.
+    pub features: Features,
+    /// The class of each image: the name of its folder.
+    pub classes: Vec<String>,
+    /// The device of each image, where there are folders of devices.
+    pub devices: Option<Vec<String>>,
+}
+
+/// Shape only: device data never reach a log.
+impl fmt::Debug for Images {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Images({})", self.classes.len())
+    }
+}
+
+/// Height, width and whether there are colours, as `axes` has it: `[rows, columns]` of grey levels,
+/// or `[3, rows, columns]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageShape {
+    rows: usize,
+    columns: usize,
+    is_coloured: bool,
+}
+
+impl ImageShape {
+    /// The shape, if `axes` are those of images.
+    #[must_use]
+    pub fn new(axes: &[usize]) -> Option<Self> {
+        let (rows, columns, is_coloured) = match *axes {
+            [rows, columns] => (rows, columns, false),
+            [COLOURS, rows, columns] => (rows, columns, true),
+            _ => return None,
+        };
+        (rows > 0 && columns > 0).then_some(Self {
+            rows,
+            columns,
+            is_coloured,
+        })
+    }
+
+    /// That of the first image of a folder.
+    ///
+    /// # Errors
+    /// [`ImagesError`].
+    pub fn of_first(folder: &Path, has_devices: bool) -> Result<Vec<usize>, ImagesError> {
+        let files = files(folder, has_devices)?;
+        let image = decode(&files[0].path)?;
+        let size = [image.height() as usize, image.width() as usize];
+        Ok(match image.color().has_color() {
+            true => [&[COLOURS][..], &size].concat(),
+            false => size.to_vec(),
+        })
+    }
+}
+
+/// Reads all images of a folder, in the order of their names.
+///
+/// # Errors
+/// [`ImagesError`] if a file is no image or of another size, or there is none.
+pub fn load(folder: &Path, has_devices: bool, shape: ImageShape) -> Result<Images, ImagesError> {
+    let files = files(folder, has_devices)?;
+    let mut pixels = Vec::new();
+    for file in &files {
+        let image = decode(&file.path)?;
+        let (rows, columns) = (image.height() as usize, image.width() as usize);
+        if (rows, columns) != (shape.rows, shape.columns) {
+            return Err(ImagesError::Size {
+                path: file.path.clone(),
+                found: format!("{rows} x {columns}"),
+                expected: format!("{} x {}", shape.rows, shape.columns),
+            });
+        }
+        match shape.is_coloured {
+            false => pixels.extend(image.into_luma8().into_raw()),
+            true => {
+                let colours = image.into_rgb8().into_raw();
+                for channel in 0..COLOURS {
+                    pixels.extend(colours.iter().skip(channel).step_by(COLOURS));
+                }
+            }
+        }
+    }
+    let devices: Option<Vec<String>> = files.iter().map(|file| file.device.clone()).collect();
+    Ok(Images {
+        features: Features::of_bytes(pixels),
+        classes: files.into_iter().map(|file| file.class).collect(),
+        devices,
+    })
+}
+
+/// An image and where it was found.
+struct File {
+    path: PathBuf,
+    class: String,
+    device: Option<String>,
+}
+
+/// All images; at least one.
+fn files(folder: &Path, has_devices: bool) -> Result<Vec<File>, ImagesError> {
+    let mut found = Vec::new();
+    match has_devices {
+        false => add_classes(folder, None, &mut found)?,
+        true => {
+            for device in entries(folder)? {
+                if device.is_dir() {
+                    add_classes(&device, Some(&name(&device)), &mut found)?;
+                }
+            }
+        }
+    }
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(ImagesError::Empty {
+            path: folder.to_path_buf(),
+            layout: match has_devices {
+                false => "one folder a class",
+                true => "one folder a device, with one folder a class in it",
+            },
+        }),
+    }
+}
+
+fn add_classes(
+    folder: &Path,
+    device: Option<&str>,
+    found: &mut Vec<File>,
+) -> Result<(), ImagesError> {
+    for class in entries(folder)? {
+        if !class.is_dir() {
+            continue;
+        }
+        for path in entries(&class)? {
+            let ending = path.extension().unwrap_or_default().to_string_lossy();
+            if path.is_file() && ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) {
+                found.push(File {
+                    path,
+                    class: name(&class),
+                    device: device.map(str::to_owned),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is in a folder, in the order of the names, without hidden files.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImagesError> {
+    let refuse = |reason| ImagesError::Read {
+        path: folder.to_path_buf(),
+        reason,
+    };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(refuse)? {
+        let path = entry.map_err(refuse)?.path();
+        if !name(&path).starts_with('.') {
+            paths.push(path);
+        }
+    }
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// An image; the decoder's limits bound the memory that a header can ask for.
+fn decode(path: &Path) -> Result<DynamicImage, ImagesError> {
+    let refuse = |reason| ImagesError::Read {
+        path: path.to_path_buf(),
+        reason,
+    };
+    let reader = ImageReader::open(path).map_err(refuse)?;
+    let reader = reader.with_guessed_format().map_err(refuse)?;
+    reader.decode().map_err(|reason| ImagesError::Decode {
+        path: path.to_path_buf(),
+        reason: reason.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{GrayImage, Luma, Rgb, RgbImage};
+
+    use super::*;
+
+    /// Two devices with a grey image of each of two classes, and a coloured one.
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (device, level) in [("d1", 10), ("d2", 20)] {
+            for class in ["cat", "dog"] {
+                let path = folder.path().join(device).join(class);
+                fs::create_dir_all(&path).unwrap();
+                let image = GrayImage::from_fn(3, 2, |x, _| Luma([level + x as u8]));
+                image.save(path.join("a.png")).unwrap();
+                fs::write(path.join("notes.txt"), "no image").unwrap();
+            }
+        }
+        let image = RgbImage::from_pixel(3, 2, Rgb([1, 2, 3]));
+        image.save(folder.path().join("d2/dog/b.PNG")).unwrap();
+        folder
+    }
+
+    #[test]
+    fn folders_name_devices_and_classes() {
+        let folder = folder();
+        let shape = ImageShape::new(&[2, 3]).unwrap();
+        let images = load(folder.path(), true, shape).unwrap();
+        assert_eq!(images.classes, ["cat", "dog", "cat", "dog", "dog"]);
+        assert_eq!(images.devices.unwrap(), ["d1", "d1", "d2", "d2", "d2"]);
+        let first = &images.features.to_vec()[..6];
+        assert_eq!(first, [10.0, 11.0, 12.0, 10.0, 11.0, 12.0]);
+        let images = load(&folder.path().join("d1"), false, shape).unwrap();
+        assert_eq!(images.classes, ["cat", "dog"]);
+        assert_eq!(images.devices, None);
+        assert_eq!(ImageShape::of_first(folder.path(), true).unwrap(), [2, 3]);
+    }
+
+    #[test]
+    fn colours_are_channels() {
+        let folder = folder();
+        let shape = ImageShape::new(&[3, 2, 3]).unwrap();
+        let images = load(folder.path(), true, shape).unwrap();
+        let last = &images.features.to_vec()[4 * 18..];
+        let expected = [[1.0; 6], [2.0; 6], [3.0; 6]].concat();
+        assert_eq!(last, expected);
+    }
+
+    #[test]
+    fn what_is_no_image_of_the_size_is_refused() {
+        let folder = folder();
+        let refused = |path: &Path, has_devices, axes: &[usize]| {
+            let shape = ImageShape::new(axes).unwrap();
+            load(path, has_devices, shape).unwrap_err().to_string()
+        };
+        let error = refused(folder.path(), true, &[3, 3]);
+        assert!(
+            error.contains("a.png: has 2 x 3 pixels, but `data.axes` says 3 x 3"),
+            "{error}"
+        );
+        let error = refused(folder.path(), false, &[2, 3]);
+        assert!(
+            error.contains("no PNG or JPEG images in one folder a class"),
+            "{error}"
+        );
+        fs::write(
+            folder.path().join("d1/cat/a.png"),
+            b"\x89PNG\r\n\x1a\nbroken",
+        )
+        .unwrap();
+        let error = refused(folder.path(), true, &[2, 3]);
+        assert!(
+            error.contains("a.png: is not a PNG or JPEG image"),
+            "{error}"
+        );
+        let error = refused(Path::new("no/such"), true, &[2, 3]);
+        assert!(error.contains("no/such: cannot be read"), "{error}");
+        for axes in [&[2][..], &[4, 2, 3], &[0, 3]] {
+            assert_eq!(ImageShape::new(axes), None);
+        }
+    }
+}

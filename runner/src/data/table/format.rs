@@ -1,0 +1,60 @@
+//! The formats of tables, and how a file of one is opened.
+
+use super::error::TableError;
+#[cfg(feature = "parquet")]
+use super::parquet;
+use super::rows::Rows;
+use super::{arff, delimited, text};
+
+/// The formats of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// Text with a header line: CSV, TSV and their kin.
+    Csv,
+    /// Attribute-relation files of Weka and OpenML.
+    Arff,
+    /// Columns of Apache Parquet.
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+impl TableFormat {
+    /// The format of an unpacked file, by its content; delimited text if it is nothing else.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        #[cfg(feature = "parquet")]
+        if bytes.starts_with(parquet::MAGIC) {
+            return Self::Parquet;
+        }
+        match text::decode(bytes) {
+            Ok((text, _)) if arff::is_begun_by(&text) => Self::Arff,
+            _ => Self::Csv,
+        }
+    }
+
+    /// The name in configurations, which is also how file names end.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Arff => "arff",
+            #[cfg(feature = "parquet")]
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
+/// Opens an unpacked file, of which text is copied.
+pub(super) fn open(format: TableFormat, bytes: &[u8]) -> Result<Box<dyn Rows>, TableError> {
+    Ok(match format {
+        TableFormat::Csv => {
+            let (text, encoding) = text::decode(bytes)?;
+            Box::new(delimited::read(text.into_owned(), encoding)?)
+        }
+        TableFormat::Arff => {
+            let (text, encoding) = text::decode(bytes)?;
+            Box::new(arff::read(text, encoding)?)
+        }
+        #[cfg(feature = "parquet")]
+        TableFormat::Parquet => Box::new(parquet::read(bytes)?),
+    })
+}

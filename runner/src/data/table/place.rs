@@ -1,0 +1,21 @@
+//! Where a row is in its file.
+
+use std::fmt;
+
+/// Where a row is in its file, counted from 1. There are fewer than 2³², as files are bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of text; the header is line 1.
+    Line(u32),
+    /// Row of a file without lines.
+    Row(u32),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::Row(row) => write!(f, "row {row}"),
+        }
+    }
+}

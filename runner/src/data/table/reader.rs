@@ -1,0 +1,195 @@
+//! A table row by row, whatever its format.
+
+use csv::StringRecord;
+
+use super::cell::{Notation, is_missing};
+use super::encoding::{Encoding, FeatureColumn};
+use super::error::{CellError, TableError};
+use super::format::{self, TableFormat};
+use super::place::Place;
+use super::rows::Rows;
+use super::time::Time;
+
+/// Reads a table row by row.
+pub struct Reader {
+    rows: Box<dyn Rows>,
+    header: StringRecord,
+    record: StringRecord,
+    notation: Notation,
+    /// Where `record` is, if it has been read and not been returned.
+    ahead: Option<Place>,
+}
+
+impl Reader {
+    /// Reads the header of an unpacked file.
+    ///
+    /// # Errors
+    /// [`TableError`] if the file has no such format.
+    pub fn new(format: TableFormat, bytes: &[u8]) -> Result<Self, TableError> {
+        let rows = format::open(format, bytes)?;
+        Ok(Self {
+            header: rows.header().clone(),
+            record: StringRecord::new(),
+            notation: Notation::new(rows.has_decimal_commas()),
+            ahead: None,
+            rows,
+        })
+    }
+
+    /// Of delimited text without a header line: its columns are called 1, 2, 3 and so on.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn without_header(bytes: &[u8]) -> Result<Self, TableError> {
+        let reader = Self::new(TableFormat::Csv, bytes)?;
+        let names = (1..=reader.header.len()).map(|number| number.to_string());
+        Ok(Self {
+            header: names.collect(),
+            record: reader.header,
+            ahead: Some(Place::Line(1)),
+            ..reader
+        })
+    }
+
+    /// The names of the columns.
+    #[must_use]
+    pub const fn header(&self) -> &StringRecord {
+        &self.header
+    }
+
+    /// What becomes of the cells of a column, unless the configuration says otherwise.
+    pub(super) fn usual_encoding(&self, column: usize) -> Encoding {
+        self.rows.usual_encoding(column)
+    }
+
+    /// The next row, with how numbers are written; `None` after the last.
+    ///
+    /// # Errors
+    /// [`TableError`] with the place, if it is ragged or no text.
+    pub fn next_row(&mut self) -> Result<Option<(Row<'_>, Cells<'_>)>, TableError> {
+        let place = match self.ahead.take() {
+            Some(place) => Some(place),
+            None => self.rows.next(&mut self.record)?,
+        };
+        let Some(place) = place else {
+            return Ok(None);
+        };
+        if self.record.len() != self.header.len() {
+            return Err(TableError::Ragged {
+                place,
+                expected: self.header.len(),
+                found: self.record.len(),
+            });
+        }
+        let row = Row {
+            header: &self.header,
+            record: &self.record,
+            place,
+        };
+        Ok(Some((row, Cells(&mut self.notation))))
+    }
+}
+
+/// One row with what its errors need.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    header: &'a StringRecord,
+    record: &'a StringRecord,
+    place: Place,
+}
+
+impl<'a> Row<'a> {
+    /// Where it is.
+    #[must_use]
+    pub const fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The name of column `at`.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[must_use]
+    pub fn column(&self, at: usize) -> &'a str {
+        &self.header[at]
+    }
+
+    /// The cell in column `at`, which is a `what`.
+    ///
+    /// # Errors
+    /// [`TableError::Empty`] if it is missing.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn text(&self, at: usize, what: &'static str) -> Result<&'a str, TableError> {
+        let cell = &self.record[at];
+        if is_missing(cell) {
+            let column = self.header[at].to_owned();
+            return Err(TableError::Empty {
+                place: self.place,
+                column,
+                what,
+            });
+        }
+        Ok(cell)
+    }
+
+    fn refuse(&self, at: usize, reason: CellError) -> TableError {
+        let cell = &self.record[at];
+        TableError::Cell {
+            place: self.place,
+            column: self.header[at].to_owned(),
+            cell: shortened(cell),
+            reason: match reason {
+                CellError::NotNumber if Time::parse(cell).is_some() => CellError::IsTime,
+                reason => reason,
+            },
+        }
+    }
+}
+
+/// How the numbers of a table are written, as far as it has been read.
+pub struct Cells<'a>(&'a mut Notation);
+
+impl Cells<'_> {
+    /// The target in column `at`, a number.
+    ///
+    /// # Errors
+    /// [`TableError`] if it is missing or none.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn target(&mut self, row: &Row<'_>, at: usize) -> Result<f32, TableError> {
+        let number = self.0.number(row.text(at, "target")?, row.place);
+        let number = number.map_err(|reason| match reason {
+            CellError::NotNumber => CellError::TargetNotNumber,
+            reason => reason,
+        });
+        number.map_err(|reason| row.refuse(at, reason))
+    }
+
+    /// Appends the features of the cell in column `at`; of a missing one zeros, whose places go to
+    /// `missing`.
+    ///
+    /// # Errors
+    /// [`TableError::Cell`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn features(
+        &mut self,
+        row: &Row<'_>,
+        (at, column): (usize, &FeatureColumn),
+        features: &mut Vec<f32>,
+        missing: &mut Vec<usize>,
+    ) -> Result<(), TableError> {
+        column
+            .write(&row.record[at], row.place, self.0, features, missing)
+            .map_err(|reason| row.refuse(at, reason))
+    }
+}
+
+/// The beginning of a cell, for errors.
+pub(super) fn shortened(cell: &str) -> String {
+    cell.chars().take(40).collect()
+}

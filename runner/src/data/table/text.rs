@@ -1,0 +1,130 @@
+//! Bytes of a file as text: UTF-8 and UTF-16, else Latin-1 as Windows writes it.
+//!
+//! A byte order mark decides; without one, text that is valid UTF-8 is UTF-8, and a zero in every
+//! second byte is UTF-16. What is left is read as Windows-1252, of which Latin-1 is a part: every
+//! byte has a meaning there, so that only the zeros of binary files are refused.
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+use super::error::TableError;
+
+/// Bytes that are looked at for the zeros of UTF-16 and of binary files.
+const HEAD: usize = 1024;
+
+/// Files that are often taken for tables, by their first bytes, and what to do with each.
+const BINARY: [(&[u8], &str); 6] = [
+    (
+        b"PAR1",
+        "is a Parquet file: set `data.source = \"parquet\"`",
+    ),
+    (
+        b"\x93NUMPY",
+        "is a NumPy array: set `data.source = \"npy\"`",
+    ),
+    (
+        b"PK\x03\x04",
+        "is a zip archive: a spreadsheet must be saved as CSV, and the arrays of a .npz file are \
+         read by `data.source = \"npy\"`",
+    ),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "is a spreadsheet of Excel: save it as CSV",
+    ),
+    (b"\x89PNG", "is an image: see `data.source = \"images\"`"),
+    (
+        b"\xff\xd8\xff",
+        "is an image: see `data.source = \"images\"`",
+    ),
+];
+
+/// The text of a file, without a byte order mark, and the name of its encoding.
+///
+/// # Errors
+/// [`TableError::Binary`] for files that are no text.
+pub(super) fn decode(bytes: &[u8]) -> Result<(Cow<'_, str>, &'static str), TableError> {
+    let magic = BINARY.iter().find(|(magic, _)| bytes.starts_with(magic));
+    if let Some((_, advice)) = magic {
+        return Err(TableError::Binary { advice });
+    }
+    let encoding = match Encoding::for_bom(bytes) {
+        Some((encoding, _)) => encoding,
+        None => guess(bytes)?,
+    };
+    // Removes a byte order mark; malformed UTF-16 becomes U+FFFD, which is no number.
+    let (text, encoding, _) = encoding.decode(bytes);
+    Ok((text, encoding.name()))
+}
+
+fn guess(bytes: &[u8]) -> Result<&'static Encoding, TableError> {
+    let head = &bytes[..bytes.len().min(HEAD)];
+    let zeros = |offset: usize| {
+        let places = head.iter().skip(offset).step_by(2);
+        places.filter(|byte| **byte == 0).count()
+    };
+    let (even, odd) = (zeros(0), zeros(1));
+    // Text of mostly Latin letters and digits, of which UTF-16 has one zero a character.
+    let most = head.len().div_ceil(2) * 3 / 4;
+    match (even, odd) {
+        (0, 0) if std::str::from_utf8(bytes).is_ok() => Ok(UTF_8),
+        (0, 0) => Ok(WINDOWS_1252),
+        (0, odd) if odd >= most => Ok(UTF_16LE),
+        (even, 0) if even >= most => Ok(UTF_16BE),
+        _ => Err(TableError::Binary {
+            advice: "is not text: it contains zero bytes",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn utf_16(text: &str, bytes_of: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(bytes_of).collect()
+    }
+
+    fn read(bytes: &[u8]) -> (String, &'static str) {
+        let (text, name) = decode(bytes).unwrap();
+        (text.into_owned(), name)
+    }
+
+    #[test]
+    fn encodings_are_told_apart_and_marks_removed() {
+        let text = "größe;y\n1;0\n";
+        let of = |name| (text.to_owned(), name);
+        assert_eq!(read(text.as_bytes()), of("UTF-8"));
+        assert_eq!(read(format!("\u{feff}{text}").as_bytes()), of("UTF-8"));
+        for mark in ["", "\u{feff}"] {
+            let text = format!("{mark}{text}");
+            assert_eq!(read(&utf_16(&text, u16::to_le_bytes)), of("UTF-16LE"));
+            assert_eq!(read(&utf_16(&text, u16::to_be_bytes)), of("UTF-16BE"));
+        }
+        let latin_1: Vec<u8> = text.chars().map(|c| c as u8).collect();
+        assert_eq!(read(&latin_1), of("windows-1252"));
+    }
+
+    #[test]
+    fn binary_files_are_refused_with_advice() {
+        for (bytes, words) in [
+            (&b"PAR1...."[..], "parquet"),
+            (b"\x93NUMPY\x01\0", "npy"),
+            (b"PK\x03\x04", "spreadsheet"),
+            (b"\0\x01\x02a,b\0", "zero bytes"),
+        ] {
+            let error = decode(bytes).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn utf_8_keeps_its_text(text in "[^\0\u{feff}]{0,40}") {
+            prop_assume!(BINARY.iter().all(|(magic, _)| !text.as_bytes().starts_with(magic)));
+            prop_assert_eq!(decode(text.as_bytes()).unwrap().0, text.as_str());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Names that were probably meant: "did you mean".
+
+/// How alike two names must be, by Jaro and Winkler's measure from 0 to 1; the usual threshold.
+const MIN_SIMILARITY: f64 = 0.8;
+
+/// The known name that is most like `name`, if one is.
+pub fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_ascii_lowercase();
+    let rated = known.into_iter().map(|known| {
+        let similarity = strsim::jaro_winkler(&name, &known.to_ascii_lowercase());
+        (similarity, known)
+    });
+    let alike = rated.filter(|(similarity, _)| *similarity > MIN_SIMILARITY);
+    alike
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_were_meant_are_found() {
+        let known = ["epsilon", "delta", "clip_norm", "cohort_size"];
+        for (name, meant) in [
+            ("epsilom", Some("epsilon")),
+            ("Epsilon", Some("epsilon")),
+            ("clipnorm", Some("clip_norm")),
+            ("cohort", Some("cohort_size")),
+            ("batch", None),
+            ("", None),
+        ] {
+            assert_eq!(similar(name, known), meant, "{name}");
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! An experiment file to start from: commented, runnable, with values that suit the data.
+//!
+//! The file follows from private rows, and is for whoever holds them. Its comments say what was
+//! guessed, what a reader should check, and what no ε covers.
+
+use std::fmt::Write as _;
+
+use crate::data::config::{SourceConfig, StoredSet};
+use crate::data::dataset::TaskKind;
+use crate::data::inspection::{DeviceSizes, Inspection, TargetFacts};
+use crate::data::suggestion::{Suggestion, Use};
+use crate::data::table::profile::Profile;
+use crate::data::table::{TableFormat, quoted_key};
+
+/// Rows of a device where the file names no devices, and bounds for their number.
+const ROWS_PER_DEVICE: usize = 10;
+const DEALT_DEVICES: std::ops::RangeInclusive<usize> = 2..=1000;
+
+/// Fewer devices than these, and the noise that hides one of them hides much of what all have in
+/// common.
+const FEW_DEVICES: u32 = 50;
+
+/// Columns of a line.
+const WIDTH: usize = 96;
+
+/// Local training: a few short passes, since devices have few samples and differ.
+const EPOCHS: u32 = 2;
+const BATCH_SIZE: u32 = 10;
+const LEARNING_RATE: f64 = 0.05;
+
+/// Devices of a round that are aimed at.
+const COHORT: f64 = 50.0;
+
+/// A `[data]` table as text, with comments.
+#[derive(Clone, Debug)]
+pub struct DataSection {
+    /// Its lines, without the header `[data]`.
+    pub text: String,
+    /// What to know of it, one sentence each, for the head of the file.
+    pub notes: Vec<String>,
+}
+
+impl DataSection {
+    /// Of a table of columns, in the file `path` as the experiment names it.
+    #[must_use]
+    pub fn of_columns(
+        format: TableFormat,
+        path: &str,
+        profile: &Profile,
+        suggestion: &Suggestion,
+    ) -> Self {
+        let mut lines = Lines::default();
+        let about = format!("{}, {} rows", profile.layout, profile.rows);
+        lines.key("source", quoted(format.name()), &about);
+        lines.key("path", quoted(path), "");
+        lines.key("label", quoted(&suggestion.label), "the column to predict");
+        let task = match suggestion.task {
+            TaskKind::Classification => "classification",
+            TaskKind::Regression => "regression",
+        };
+        lines.key("task", quoted(task), &suggestion.task_reason);
+        if let Some(classes) = &suggestion.classes {
+            let about = "from the file; the list is public: check that it may be";
+            lines.key("classes", list(classes), about);
+        }
+        let notes = lines.devices(profile, suggestion);
+        lines.ignored(suggestion);
+        if suggestion.has_missing {
+            let about = "no epsilon covers it: a constant, such as 0, reads no rows";
+            lines.key("missing", quoted("mean"), about);
+        }
+        lines.scale(suggestion);
+        lines.encodings(suggestion);
+        Self {
+            text: lines.0,
+            notes,
+        }
+    }
+
+    /// Of data whose table needs no guesses.
+    #[must_use]
+    pub fn ready(text: &str) -> Self {
+        Self {
+            text: text.trim_end().to_owned() + "\n",
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The experiment on `data`, in which `found` was found.
+#[must_use]
+pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspection) -> String {
+    let DeviceSizes {
+        devices, median, ..
+    } = found.devices;
+    let is_image = !found.facts.axes.is_empty();
+    let plan = Plan::of(devices);
+    let mut lines = Lines::head(command, &data.notes, devices);
+    lines.key("name", quoted(name), "");
+    let (method, about) = match is_image {
+        true => (
+            "dp-fed-ls",
+            "private federated averaging with Laplacian smoothing",
+        ),
+        false => ("dp-fed", "private federated averaging"),
+    };
+    lines.key("method", quoted(method), about);
+    lines.key("seed", 1, "another seed, another split, cohorts and noise");
+    lines.key("rounds", plan.rounds, "");
+    lines.table("data");
+    lines.0 += &data.text;
+    lines.found(found);
+    lines.cohort(&plan, devices);
+    lines.table("train");
+    let about = format!("passes over the samples of a device: in the median, it has {median}");
+    lines.key("epochs", EPOCHS, &about);
+    lines.key("batch_size", BATCH_SIZE, "");
+    lines.key("learning_rate", LEARNING_RATE, "");
+    lines.key("clip", quoted("final"), "once, after the last step");
+    if is_image {
+        lines.table("server");
+        lines.key("smoothing_factor", "1.0", "of Laplacian smoothing");
+    }
+    lines.privacy(devices);
+    lines.0
+}
+
+/// Rounds and cohorts for a number of devices.
+struct Plan {
+    rounds: u32,
+    /// `None` for all devices in every round.
+    sampling_rate: Option<f64>,
+}
+
+impl Plan {
+    fn of(devices: u32) -> Self {
+        if devices < FEW_DEVICES {
+            return Self {
+                rounds: 20,
+                sampling_rate: None,
+            };
+        }
+        let rate = (COHORT / f64::from(devices)).clamp(0.01, 0.5);
+        Self {
+            rounds: 60,
+            // Two digits: a number to read.
+            sampling_rate: Some(libm::round(rate * 100.0) / 100.0),
+        }
+    }
+}
+
+/// Lines of TOML.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    /// What a reader should know first.
+    fn head(command: &str, notes: &[String], devices: u32) -> Self {
+        let mut text = commented(&format!(
+            "Written by `{command}`. To train: smolfed run FILE. To see the complete file, and \
+             what it would cost: smolfed run FILE --dry-run. The keys: docs/experiments.md, \
+             docs/data.md."
+        ));
+        notes.iter().for_each(|note| text += &commented(note));
+        if devices < FEW_DEVICES {
+            text += &commented(&format!(
+                "Only {devices} devices: the noise that hides one of them hides much of what all \
+                 have in common. More devices, a larger epsilon or personal models \
+                 (docs/personalisation.md) help."
+            ));
+        }
+        Self(text + "\n")
+    }
+
+    fn table(&mut self, name: &str) {
+        self.0 += &format!("\n[{name}]\n");
+    }
+
+    /// Keys that follow from samples whose table needs no guesses.
+    fn found(&mut self, found: &Inspection) {
+        let SourceConfig::Stored(stored) = &found.config.source else {
+            return;
+        };
+        if matches!(stored.set, StoredSet::Table(_)) {
+            return;
+        }
+        if let TargetFacts::Classes(classes) = &found.facts.targets
+            && stored.set.reads_classes()
+        {
+            let about = "as many as occur; the number is public: check that it may be";
+            self.key("classes", classes.len(), about);
+        }
+        if found.facts.maximum.is_none() && found.facts.axes.is_empty() {
+            let about = "of the rows: no epsilon covers them (docs/data.md)";
+            self.key("scale", quoted("standardise-features"), about);
+        }
+        if matches!(found.facts.targets, TargetFacts::Values { .. }) {
+            let about = "so that the model begins at the mean; no epsilon covers it, either";
+            self.key("target_scale", quoted("standardise"), about);
+        }
+        if let Some(maximum) = found.facts.maximum {
+            self.key(
+                "scale",
+                quoted("unit"),
+                &format!("x / {maximum:?}, which reads no rows"),
+            );
+        }
+    }
+
+    fn cohort(&mut self, plan: &Plan, devices: u32) {
+        self.table("cohort");
+        let Some(rate) = plan.sampling_rate else {
+            return self.key("sampling", quoted("full"), "all devices in every round");
+        };
+        let about = "each device by itself, at random";
+        self.key("sampling", quoted("poisson"), about);
+        let cohort = rate * f64::from(devices);
+        let about = format!("about {cohort:.0} of {devices} devices in a round");
+        self.key("sampling_rate", rate, &about);
+    }
+
+    fn privacy(&mut self, devices: u32) {
+        self.table("privacy");
+        let about = "for all rounds together; smaller is more private";
+        self.key("epsilon", "8.0", about);
+        let delta = libm::pow(f64::from(devices), -1.1);
+        let about = format!("{delta:.1e}, below 1 / {devices}");
+        self.key("delta", quoted("1/N^1.1"), &about);
+        let about = "the bound on an update follows the median, and is covered by epsilon";
+        self.key("clip_norm", quoted("adaptive"), about);
+    }
+
+    /// A key with a comment, behind it where there is room.
+    fn key(&mut self, key: &str, value: impl ToString, comment: &str) {
+        let line = format!("{key} = {}", value.to_string());
+        let is_room = line.len() + comment.len() + 3 <= WIDTH && !line.contains('\n');
+        self.0 += &match (comment.is_empty(), is_room) {
+            (true, _) => line,
+            (false, true) => format!("{line} # {comment}"),
+            (false, false) => commented(comment) + &line,
+        };
+        self.0.push('\n');
+    }
+
+    /// Whose rows are whose; returns what to know of that.
+    fn devices(&mut self, profile: &Profile, suggestion: &Suggestion) -> Vec<String> {
+        let Some(column) = &suggestion.device_column else {
+            let wanted = profile.rows / ROWS_PER_DEVICE;
+            let devices = wanted.clamp(*DEALT_DEVICES.start(), *DEALT_DEVICES.end());
+            self.key(
+                "partition",
+                quoted("iid"),
+                "rows are dealt to devices at random",
+            );
+            self.key("devices", devices, "");
+            return vec![
+                "The file names no devices, so rows are dealt to simulated ones: if a column says \
+                 whose row it is, add --device-column NAME."
+                    .into(),
+            ];
+        };
+        let devices = profile.column(column).map_or(0, |column| column.distinct);
+        let about = match suggestion.device_is_guessed {
+            true => format!("found by its name: each of its {devices} values is a device"),
+            false => format!("each of its {devices} values is a device"),
+        };
+        self.key("device_column", quoted(column), &about);
+        Vec::new()
+    }
+
+    /// Columns that are left out, with the reasons.
+    fn ignored(&mut self, suggestion: &Suggestion) {
+        if suggestion
+            .uses
+            .iter()
+            .any(|(_, used)| *used == Use::Unnamed)
+        {
+            self.0 += &commented("Columns without a name are never read.");
+        }
+        let mut items = String::new();
+        for (name, used) in &suggestion.uses {
+            if let Use::Ignored(reason) = used {
+                // Reasons may quote a cell, which may hold anything but is one line here.
+                let reason = reason.replace(|c: char| c.is_control(), " ");
+                let _ = writeln!(items, "    {}, # {reason}", quoted(name));
+            }
+        }
+        if !items.is_empty() {
+            self.0 += &format!("ignore = [\n{items}]\n");
+        }
+    }
+
+    fn scale(&mut self, suggestion: &Suggestion) {
+        let about = "a mean and a deviation for each feature, of the rows: no epsilon covers them. \
+                     Proved figures need documented ranges: scale = { min = [..], max = [..] }, \
+                     one number for each feature, or scale = \"private\" (docs/data.md)";
+        self.key("scale", quoted("standardise-features"), about);
+        if suggestion.task == TaskKind::Regression {
+            let about = "so that the model begins at the mean; a documented range reads no rows: \
+                         target_scale = { min = .., max = .. }";
+            self.key("target_scale", quoted("standardise"), about);
+        }
+        self.key("test", "0.2", "share of the rows to report on");
+    }
+
+    /// Columns that are more than numbers.
+    fn encodings(&mut self, suggestion: &Suggestion) {
+        let of_kind = |pick: fn(&Use) -> Option<String>| {
+            let uses = suggestion.uses.iter();
+            let lines = uses.filter_map(|(name, used)| Some((quoted_key(name), pick(used)?)));
+            lines.collect::<Vec<(String, String)>>()
+        };
+        let categories = of_kind(|used| match used {
+            Use::Categories(categories) => Some(list(categories)),
+            _ => None,
+        });
+        let times = of_kind(|used| match used {
+            Use::Time(parts) => Some(list(
+                &parts.iter().map(|part| part.name()).collect::<Vec<_>>(),
+            )),
+            _ => None,
+        });
+        if !categories.is_empty() {
+            self.0 += &commented("From the file; these lists are public: check that they may be.");
+        }
+        for (table, columns) in [("categories", categories), ("times", times)] {
+            for (column, value) in columns {
+                self.key(&format!("{table}.{column}"), value, "");
+            }
+        }
+    }
+}
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// A list of texts, broken into lines.
+fn list<T: AsRef<str>>(items: &[T]) -> String {
+    let items: Vec<String> = items.iter().map(|item| quoted(item.as_ref())).collect();
+    let line = items.join(", ");
+    if line.len() + 20 <= WIDTH {
+        return format!("[{line}]");
+    }
+    let mut lines = String::new();
+    let mut width = WIDTH;
+    for item in items {
+        let separator = if width + item.len() + 2 > WIDTH {
+            "\n   "
+        } else {
+            ""
+        };
+        let entry = format!("{separator} {item},");
+        width = if separator.is_empty() { width } else { 0 } + entry.len();
+        lines += &entry;
+    }
+    format!("[{lines}\n]")
+}
+
+/// A sentence as comment lines.
+fn commented(sentence: &str) -> String {
+    let options = textwrap::Options::new(WIDTH)
+        .initial_indent("# ")
+        .subsequent_indent("# ")
+        .break_words(false);
+    textwrap::fill(sentence, options) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::data::DataFolders;
+    use crate::data::suggestion::Choices;
+
+    /// The experiment that is written for a table.
+    fn written(table: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.csv"), table).unwrap();
+        let folders = DataFolders::new(vec![folder.path().to_path_buf()]);
+        let profile = Profile::new(TableFormat::Csv, table.as_bytes()).unwrap();
+        let suggestion = Suggestion::new(&profile, &Choices::default()).unwrap();
+        let data = DataSection::of_columns(TableFormat::Csv, "a.csv", &profile, &suggestion);
+        let config = toml::from_str(&data.text).unwrap();
+        let found = Inspection::new(&config, &folders, 1).unwrap();
+        experiment("a", "smolfed init a.csv", data, &found)
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_and_fits_a_page() {
+        let row = |i: usize| {
+            let (kind, colour) = (
+                ["sit", "walk"][i % 2],
+                ["sky \"blue\"", "red, dark"][i / 2 % 2],
+            );
+            let names: String = (0..20).map(|n| format!("a long name {n};")).collect();
+            let name = names.split(';').nth(i % 20).unwrap();
+            format!(
+                "{},{colour:?},{name},2024-03-0{} 10:30,?,{kind}\n",
+                i % 7,
+                i % 7 + 1
+            )
+            .replace("\\\"", "\"\"")
+        };
+        let rows: String = (0..80).map(row).collect();
+        let text = written(&format!("x,the colour,name,at,empty,class\n{rows}"));
+        let config = Config::parse(&text, "written", &[]).unwrap();
+        assert_eq!(config.rounds, 20, "few devices: {text}");
+        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+        for words in [
+            "categories.\"the colour\" = [\"red, dark\", 'sky \"blue\"']",
+            "times.at = [\"hour\", \"weekday\"]",
+            "\"empty\", # it is empty",
+            "classes = [\"sit\", \"walk\"]",
+            "devices = 8",
+            "Only 8 devices",
+            "# Written by `smolfed init a.csv`",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+
+    #[test]
+    fn targets_are_standardised_and_devices_found() {
+        let rows: String = (0..600)
+            .map(|i| format!("{},{},{}.5\n", i % 100, i % 7, i % 9))
+            .collect();
+        let text = written(&format!("phone,x,y\n{rows}"));
+        let config = Config::parse(&text, "written", &[]).unwrap();
+        assert_eq!(config.cohort.sampling_rate, Some(0.5));
+        for words in [
+            "task = \"regression\" # the labels are numbers with a fraction",
+            "target_scale = \"standardise\"",
+            "device_column = \"phone\" # found by its name: each of its 100 values is a device",
+            "about 50 of 100 devices",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}
