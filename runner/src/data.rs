@@ -6,7 +6,7 @@
 //! | the `[data]` table of an experiment | [`config`] |
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
-//! | arrays; folders of images | [`array`]; [`images`] |
+//! | arrays; folders of images | [`mod@array`]; [`images`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |

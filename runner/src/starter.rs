@@ -187,8 +187,14 @@ impl Lines {
         if let TargetFacts::Classes(classes) = &found.facts.targets
             && stored.set.reads_classes()
         {
-            let about = "as many as occur; the number is public: check that it may be";
-            self.key("classes", classes.len(), about);
+            let names: Vec<&str> = classes.iter().map(|size| size.class.as_str()).collect();
+            let is_number = |(at, name): (usize, &&str)| *name == at.to_string();
+            let value = match names.iter().enumerate().all(is_number) {
+                true => names.len().to_string(),
+                false => list(&names),
+            };
+            let about = "those that occur; they are public: check that they may be";
+            self.key("classes", value, about);
         }
         if found.facts.maximum.is_none() && found.facts.axes.is_empty() {
             let about = "of the rows: no epsilon covers them (docs/data.md)";

@@ -180,9 +180,13 @@ fn encoding_of(kind: &str) -> Encoding {
 mod tests {
     use super::*;
 
-    const WEATHER: &str = "% a comment\n@RELATION weather\n\n\
-        @ATTRIBUTE outlook {sunny, 'over cast'}\n@ATTRIBUTE 'the temperature' REAL\n@attribute windy{TRUE, FALSE}\n@attribute level {1,2}\
-        \n\n@DATA\nsunny,85,FALSE,1\n% another\n'over cast', ?,TRUE,2\n";
+    const WEATHER: &str = concat!(
+        "% a comment\n@RELATION weather\n\n",
+        "@ATTRIBUTE outlook {sunny, 'over cast'}\n",
+        "@ATTRIBUTE 'the temperature' REAL\n",
+        "@attribute windy{TRUE, FALSE}\n@attribute level {1,2}\n\n",
+        "@DATA\nsunny,85,FALSE,1\n% another\n'over cast', ?,TRUE,2\n",
+    );
 
     #[test]
     fn declared_categories_are_encoded() {
