@@ -24,6 +24,7 @@ struct RawSweep {
     also: Vec<Metric>,
     rows: Option<String>,
     columns: Option<String>,
+    compare_with: Option<String>,
     choose: RawChoose,
     choose_by: Option<Metric>,
     private: RawPrivate,
@@ -41,6 +42,7 @@ impl Default for RawSweep {
             also: Vec::new(),
             rows: None,
             columns: None,
+            compare_with: None,
             choose: RawChoose::Keys(Vec::new()),
             choose_by: None,
             private: RawPrivate::default(),
@@ -121,6 +123,8 @@ pub struct Sweep {
     pub candidates: Option<Vec<Cell>>,
     /// Whether each variant has the settings of those before it, too.
     pub is_cumulative: bool,
+    /// The row that the others are compared with, seed by seed.
+    pub(super) compare_with: Option<usize>,
     pub(super) layout: Layout,
     base: Table,
     evaluate_every: u32,
@@ -186,6 +190,8 @@ impl Sweep {
         let shown: Vec<Dimension> = shown.map(|(_, dimension)| dimension.clone()).collect();
         let layout = Layout::new(&shown, raw.rows.as_deref(), raw.columns.as_deref());
         let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
+        let compare_with = layout.compared(&shown, raw.compare_with.as_deref());
+        let compare_with = compare_with.map_err(|reason| refuse("sweep.compare_with", reason))?;
         if layout.columns.is_some() && !raw.also.is_empty() {
             let reason =
                 "further figures need a table of rows alone: leave `sweep.columns` out".to_owned();
@@ -212,6 +218,7 @@ impl Sweep {
             choose,
             candidates,
             is_cumulative: raw.cumulative,
+            compare_with,
             layout,
             base,
             evaluate_every: raw.evaluate_every,

@@ -46,6 +46,26 @@ impl Layout {
         })
     }
 
+    /// The level of the rows with the label that the others are compared with.
+    ///
+    /// # Errors
+    /// What is wrong with `sweep.compare_with`.
+    pub(super) fn compared(
+        &self,
+        dimensions: &[Dimension],
+        label: Option<&str>,
+    ) -> Result<Option<usize>, String> {
+        let Some(label) = label else {
+            return Ok(None);
+        };
+        let rows = self.rows.map_or(&[][..], |rows| &dimensions[rows].levels);
+        let found = rows.iter().position(|level| level.label == label);
+        found.map(Some).ok_or_else(|| {
+            let labels: Vec<_> = rows.iter().map(|l| format!("\"{}\"", l.label)).collect();
+            format!("is \"{label}\", but the rows are {}", labels.join(", "))
+        })
+    }
+
     /// The levels of all dimensions that share a table, for each table; those of rows and columns
     /// are 0.
     pub(super) fn tables(&self, dimensions: &[Dimension]) -> Vec<Vec<usize>> {
