@@ -123,8 +123,6 @@ pub struct Sweep {
     pub candidates: Option<Vec<Cell>>,
     /// Whether each variant has the settings of those before it, too.
     pub is_cumulative: bool,
-    /// The row that the others are compared with, seed by seed.
-    pub(super) compare_with: Option<usize>,
     pub(super) layout: Layout,
     base: Table,
     evaluate_every: u32,
@@ -188,10 +186,9 @@ impl Sweep {
         let is_shown = |(index, _): &(usize, &Dimension)| !choose.contains(index);
         let shown = dimensions.iter().enumerate().filter(is_shown);
         let shown: Vec<Dimension> = shown.map(|(_, dimension)| dimension.clone()).collect();
-        let layout = Layout::new(&shown, raw.rows.as_deref(), raw.columns.as_deref());
+        let layout = Layout::new(&shown, raw.rows.as_deref(), raw.columns.as_deref())
+            .and_then(|layout| layout.comparing_with(&shown, raw.compare_with.as_deref()));
         let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
-        let compare_with = layout.compared(&shown, raw.compare_with.as_deref());
-        let compare_with = compare_with.map_err(|reason| refuse("sweep.compare_with", reason))?;
         if layout.columns.is_some() && !raw.also.is_empty() {
             let reason =
                 "further figures need a table of rows alone: leave `sweep.columns` out".to_owned();
@@ -218,7 +215,6 @@ impl Sweep {
             choose,
             candidates,
             is_cumulative: raw.cumulative,
-            compare_with,
             layout,
             base,
             evaluate_every: raw.evaluate_every,

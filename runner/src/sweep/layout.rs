@@ -11,6 +11,8 @@ pub(super) struct Layout {
     pub(super) columns: Option<usize>,
     /// Each combination of these makes a table.
     pub(super) rest: Vec<usize>,
+    /// The level of the rows that the others are compared with, seed by seed.
+    pub(super) compare_with: Option<usize>,
 }
 
 impl Layout {
@@ -43,27 +45,33 @@ impl Layout {
             rest: (0..dimensions.len())
                 .filter(|index| !is_placed(index))
                 .collect(),
+            compare_with: None,
         })
     }
 
-    /// The level of the rows with the label that the others are compared with.
+    /// With the level of the rows, by its label, that the others are compared with.
     ///
     /// # Errors
-    /// What is wrong with `sweep.compare_with`.
-    pub(super) fn compared(
-        &self,
+    /// The key of `[sweep]` and what is wrong with it.
+    pub(super) fn comparing_with(
+        mut self,
         dimensions: &[Dimension],
         label: Option<&str>,
-    ) -> Result<Option<usize>, String> {
-        let Some(label) = label else {
-            return Ok(None);
-        };
-        let rows = self.rows.map_or(&[][..], |rows| &dimensions[rows].levels);
-        let found = rows.iter().position(|level| level.label == label);
-        found.map(Some).ok_or_else(|| {
-            let labels: Vec<_> = rows.iter().map(|l| format!("\"{}\"", l.label)).collect();
-            format!("is \"{label}\", but the rows are {}", labels.join(", "))
-        })
+    ) -> Result<Self, (&'static str, String)> {
+        if let Some(label) = label {
+            let rows = self.rows.map_or(&[][..], |rows| &dimensions[rows].levels);
+            self.compare_with = rows.iter().position(|level| level.label == label);
+            if self.compare_with.is_none() {
+                let labels: Vec<_> = rows.iter().map(|l| format!("\"{}\"", l.label)).collect();
+                let rows = match labels.as_slice() {
+                    [] => "the sweep has none".to_owned(),
+                    labels => format!("the rows are {}", labels.join(", ")),
+                };
+                let reason = format!("is \"{label}\", a row, but {rows}");
+                return Err(("sweep.compare_with", reason));
+            }
+        }
+        Ok(self)
     }
 
     /// The levels of all dimensions that share a table, for each table; those of rows and columns

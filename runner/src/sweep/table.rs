@@ -100,6 +100,7 @@ pub(super) fn tables(sweep: &Sweep, summaries: &Summaries) -> Vec<Table> {
     };
     let tables = sweep.layout.tables(dimensions).into_iter();
     let compared = sweep
+        .layout
         .compare_with
         .filter(|_| sweep.layout.columns.is_some());
     let both = |levels: Vec<usize>| {
@@ -159,7 +160,7 @@ fn listed(sweep: &Sweep, summaries: &Summaries) -> Lines {
     if sweep.is_cumulative {
         header.push("change".to_owned());
     }
-    if let Some(base) = sweep.compare_with {
+    if let Some(base) = sweep.layout.compare_with {
         let label = summaries.cells[base].labels.first();
         header.push(format!("from {}", label.unwrap_or(&sweep.name)));
     }
@@ -180,11 +181,10 @@ fn listed(sweep: &Sweep, summaries: &Summaries) -> Lines {
                 .and_then(|above| summaries.cells.get(above));
             row.push(before.map_or_else(String::new, |before| change(cell, before, metric)));
         }
-        if let Some(base) = sweep.compare_with.filter(|base| *base != number) {
-            row.push(change(cell, &summaries.cells[base], metric));
-        } else if sweep.compare_with.is_some() {
-            row.push(String::new());
-        }
+        row.extend(sweep.layout.compare_with.map(|base| match base == number {
+            true => String::new(),
+            false => change(cell, &summaries.cells[base], metric),
+        }));
         row.extend(privacy(cell));
         rows.push(row);
     }
