@@ -258,8 +258,8 @@ impl Experiment {
         History::new(strategy, bits, self.method.shared_count())
     }
 
-    /// What `denoiser = "auto"` keeps, before the first round of a model. Nothing without noise: the
-    /// model is then that of no denoiser.
+    /// What `denoiser = "auto"` keeps, before the first round of a model. Nothing without noise:
+    /// the model is then that of no denoiser.
     #[must_use]
     pub fn auto(&self, start: &[f32]) -> Option<Auto> {
         let experts = self.server.auto.as_ref();

@@ -132,6 +132,36 @@ fn a_fixed_filter_is_laplacian_smoothing() {
     assert_eq!(auto.filtered[at], expected);
 }
 
+/// Smoothing is left out where not even all of the noise that was added would make it worth it.
+#[test]
+fn smoothing_is_kept_to_where_noise_is_strong() {
+    let rough = noise(&mut stream(11), 1.0);
+    let smoothed = |noise_std| {
+        let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
+        auto.step(&mut [0.0; LENGTH], &rough, noise_std, 1.0);
+        auto.filtered[0] != rough
+    };
+    assert!(!smoothed(0.3));
+    assert!(smoothed(1.0));
+}
+
+#[test]
+fn steps_alone_are_multiples() {
+    let steps = waves();
+    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &ExpertSet::Steps);
+    let mut global = vec![0.0; LENGTH];
+    auto.step(&mut global, &steps, 1.0, 1.0);
+    assert_eq!(global, steps, "no evidence, no change");
+    for (filtered, expert) in auto.filtered.iter().zip(auto.weights()) {
+        let length = expert.expert.strip_prefix("step ");
+        let length: f32 = length.map_or(1.0, |length| length.parse().unwrap());
+        for (index, (y, x)) in filtered.iter().zip(&steps).enumerate() {
+            let length = if index < 128 { length } else { 1.0 };
+            assert!((y - length * x).abs() < 1e-6, "{}", expert.expert);
+        }
+    }
+}
+
 #[test]
 fn a_restored_denoiser_goes_on_with_the_same_bits() {
     let mut rng = stream(10);
