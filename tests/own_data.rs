@@ -1,4 +1,4 @@
-//! From a user's own file to a finished run, as a newcomer goes: `init`, then `run`.
+//! From a user's own file to predictions, as a newcomer goes: `init`, `run`, `predict`.
 
 use std::path::Path;
 
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::program::{Outcome, Place};
 
-/// Runs `init` with `flags` on a file, then the experiment that it writes.
+/// Runs `init` with `flags` on a file, then the experiment that it writes; predicts the rows of a
+/// table, which the model reads as the run did.
 #[track_caller]
 fn learned(place: &Place, file: &str, flags: &str) -> (String, Outcome) {
     let text = place
@@ -20,6 +21,14 @@ fn learned(place: &Place, file: &str, flags: &str) -> (String, Outcome) {
     let outcome = place.smolfed("run mine.toml --json --out run").success();
     let (planned, spent) = (&preview.json()["epsilon"], &outcome.json()["epsilon"]);
     assert_eq!(planned, spent, "{text}");
+    if !file.ends_with(".npz") {
+        let evaluated = place.smolfed(&format!("evaluate run --data {file} --json"));
+        let predicted = place
+            .smolfed(&format!("predict run --data {file}"))
+            .success();
+        let rows = evaluated.success().json()["rows"].as_u64().unwrap();
+        assert_eq!(predicted.stdout.lines().count() as u64, rows + 1);
+    }
     std::fs::remove_dir_all(place.path("run")).unwrap();
     (text, outcome)
 }

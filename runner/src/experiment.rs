@@ -258,12 +258,13 @@ impl Experiment {
         History::new(strategy, bits, self.method.shared_count())
     }
 
-    /// What `denoiser = "auto"` keeps, before the first round of a model and for samples with these
-    /// axes. Nothing without noise: the model is then that of no denoiser.
+    /// What `denoiser = "auto"` keeps, before the first round of a model. Nothing without noise:
+    /// the model is then that of no denoiser.
     #[must_use]
-    pub fn auto(&self, start: &[f32], axes: &[usize]) -> Option<Auto> {
-        let is_auto = self.server.is_auto && self.privacy.has_noise();
-        is_auto.then(|| Auto::new(start, &self.shared_tensors(), axes))
+    pub fn auto(&self, start: &[f32]) -> Option<Auto> {
+        let experts = self.server.auto.as_ref();
+        let experts = experts.filter(|_| self.privacy.has_noise())?;
+        Some(Auto::new(start, &self.shared_tensors(), experts))
     }
 
     /// Lengths of the tensors that are shared.

@@ -121,7 +121,7 @@ impl<'a> Training<'a> {
         start: Start,
     ) -> Self {
         Self {
-            auto: experiment.auto(&start.global, &federation.axes()),
+            auto: experiment.auto(&start.global),
             experiment,
             federation,
             learner,
@@ -233,7 +233,10 @@ impl<'a> Training<'a> {
         let clean =
             without_noise.map(|sum| experiment.server.simulated_average(&sum, cohort.len()));
         self.apply(&released, clean.as_deref(), is_last);
-        record.experts = self.auto.as_ref().map(Auto::weights).unwrap_or_default();
+        if let Some(auto) = &self.auto {
+            record.experts = auto.weights();
+            record.kept = auto.kept().to_vec();
+        }
         record.unclipped_share = self.adapt(&released);
         if is_last {
             self.score = self.scored()?;

@@ -355,8 +355,7 @@ impl Run<'_> {
 
     /// What `denoiser = "auto"` kept up to the checkpoint.
     fn auto(&self, checkpoint: Option<&mut Checkpoint>) -> Result<Option<Auto>, RunError> {
-        let axes = self.federation.axes();
-        let mut auto = self.experiment.auto(&self.start.global, &axes);
+        let mut auto = self.experiment.auto(&self.start.global);
         if let (Some(auto), Some(checkpoint), Some(dir)) = (&mut auto, checkpoint, self.dir) {
             let restored = auto.restore(&mut checkpoint.method);
             restored.map_err(|reason| dir.foreign_checkpoint(reason))?;

@@ -9,7 +9,7 @@ pub mod keys;
 use smolfed_core::params::LearningRate;
 
 use crate::release::{Released, SimulatedSum};
-pub use auto::Auto;
+pub use auto::{Auto, ExpertSet};
 pub use denoise::Denoiser;
 
 /// What the server does with the noisy sum: `w ← w + η_g · denoise(sum / denominator)`.
@@ -19,8 +19,8 @@ pub struct ServerStep {
     pub learning_rate: LearningRate,
     /// What happens to the noisy average.
     pub denoiser: Denoiser,
-    /// Whether filters of all steps so far are mixed instead, where there is noise.
-    pub is_auto: bool,
+    /// What is mixed instead, where there is noise, with `denoiser = "auto"`.
+    pub auto: Option<ExpertSet>,
     /// What the sum is divided by; `None` for the number of devices drawn.
     pub fixed_denominator: Option<f64>,
 }
@@ -80,7 +80,7 @@ mod tests {
         ServerStep {
             learning_rate: LearningRate::new(0.5).unwrap(),
             denoiser: Denoiser::default(),
-            is_auto: false,
+            auto: None,
             fixed_denominator,
         }
     }

@@ -36,7 +36,8 @@ impl Override {
     }
 
     /// Sets the key in `table`, and creates the tables above it where they are missing; or removes
-    /// it, if it is there.
+    /// it, if it is there. Of `server.denoiser` and `server.smoothing_factor`, one that does
+    /// something takes the place of the other.
     ///
     /// # Errors
     /// [`ConfigError::NotATable`] if the key reaches into a value.
@@ -45,6 +46,9 @@ impl Override {
         let mut table = table;
         while let Some(part) = parts.next() {
             if parts.peek().is_none() {
+                if let Some(other) = self.replaced() {
+                    table.remove(other);
+                }
                 match &self.value {
                     Some(value) => table.insert(part.to_owned(), value.clone()),
                     None => table.remove(part),
@@ -63,6 +67,19 @@ impl Override {
             table = inner;
         }
         Ok(())
+    }
+}
+
+impl Override {
+    /// The key beside this one that has no place any more.
+    fn replaced(&self) -> Option<&'static str> {
+        let value = self.value.as_ref()?;
+        let is_zero = value.as_float() == Some(0.0) || value.as_integer() == Some(0);
+        match self.key.as_str() {
+            "server.denoiser" if value.as_str() != Some("none") => Some("smoothing_factor"),
+            "server.smoothing_factor" if !is_zero => Some("denoiser"),
+            _ => None,
+        }
     }
 }
 
@@ -134,6 +151,26 @@ mod tests {
             set(text).apply(&mut table).unwrap();
         }
         assert_eq!(table["privacy"].as_table().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_denoiser_takes_the_place_of_a_smoothing_factor_and_the_other_way_round() {
+        let mut table: Table = toml::from_str("server.smoothing_factor = 1").unwrap();
+        set("server.denoiser=none").apply(&mut table).unwrap();
+        set("server.denoiser=auto").apply(&mut table).unwrap();
+        let only = |text| toml::from_str::<Table>(text).unwrap();
+        assert_eq!(table, only("server.denoiser = \"auto\""));
+        set("server.smoothing_factor=2").apply(&mut table).unwrap();
+        assert_eq!(table, only("server.smoothing_factor = 2"));
+        set("server.smoothing_factor=0").apply(&mut table).unwrap();
+        set("server.denoiser=auto").apply(&mut table).unwrap();
+        set("server.smoothing_factor=0.0")
+            .apply(&mut table)
+            .unwrap();
+        assert_eq!(
+            table,
+            only("server = { denoiser = \"auto\", smoothing_factor = 0.0 }")
+        );
     }
 
     #[test]

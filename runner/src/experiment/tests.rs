@@ -198,11 +198,11 @@ fn contradictions_name_both_keys() {
         ),
         (&["method=dp-fed"], ["method", "server.smoothing_factor"]),
         (
-            &["server.denoiser=james-stein"],
+            &["server={denoiser=\"james-stein\", smoothing_factor=1}"],
             ["server.denoiser", "server.smoothing_factor"],
         ),
         (
-            &["server.denoiser=auto"],
+            &["server={denoiser=\"auto\", smoothing_factor=1}"],
             ["server.denoiser", "server.smoothing_factor"],
         ),
         (

@@ -142,11 +142,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// All bytes of a stream, as many as a packed file may unpack to.
+/// All bytes of a stream, at most as many as a packed file may unpack to.
 fn all(stream: impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    stream
-        .take(archive::MAX_UNPACKED_BYTES)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let limit = archive::MAX_UNPACKED_BYTES;
+    let length = stream.take(limit + 1).read_to_end(&mut bytes)?;
+    match length as u64 > limit {
+        true => Err(std::io::Error::other("it is larger than 2 GiB: split it")),
+        false => Ok(bytes),
+    }
 }

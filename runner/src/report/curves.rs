@@ -53,7 +53,7 @@ pub(super) fn learning(input: &ReportInput) -> String {
         dashed: true,
     };
     figures.extend(quality(records, &LOSS, Some(train)));
-    figures.extend(experts::figure_of(input));
+    figures.extend(experts::figures_of(input));
     let content = if figures.is_empty() {
         paragraph("The model was never evaluated, and no device trained.")
     } else {

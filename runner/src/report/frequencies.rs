@@ -21,7 +21,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         // "auto" filters what the rounds add up to, not the average of one.
         let of_average = !matches!(
             input.config.server.denoiser,
-            DenoiserKind::None | DenoiserKind::Auto
+            DenoiserKind::None | DenoiserKind::Auto | DenoiserKind::AutoStep
         );
         of_average.then_some("denoised")
     };

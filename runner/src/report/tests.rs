@@ -98,6 +98,7 @@ fn record(round: u32) -> RoundRecord {
         unclipped_share: None,
         score: None,
         experts: Vec::new(),
+        kept: Vec::new(),
         test: quality,
         test_is_simulation_only: false,
         burned: false,

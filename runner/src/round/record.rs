@@ -38,6 +38,9 @@ pub struct RoundRecord {
     /// The weights of the filters in the model after this round, with `denoiser = "auto"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experts: Vec<ExpertWeight>,
+    /// How long what is mixed is, of the plain sum of the steps, for each tensor of weights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<f64>,
     /// The model after this round on the test samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Evaluation>,
@@ -73,6 +76,7 @@ impl RoundRecord {
             unclipped_share: None,
             score: None,
             experts: Vec::new(),
+            kept: Vec::new(),
             test: None,
             test_is_simulation_only: false,
             burned: false,

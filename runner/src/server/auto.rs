@@ -1,12 +1,17 @@
 //! `denoiser = "auto"`: filters of all that was released so far, judged by what is released next.
 //!
-//! With V the sum of the server's steps, each *expert* is a filter F of V; the first is V itself.
-//! Devices get w₀ + Σ p F(V), a mixture of the experts. The next average A comes from devices that
-//! started there, under fresh noise, and so it is an unbiased judge of the filters: the loss of an
-//! expert is −⟨A, F(V) − V⟩, that of V is 0, and noise of standard deviation s on each entry of A
-//! adds s² ‖F(V) − V‖² to the variance of the evidence. The weights p are those of AdaHedge (de
-//! Rooij, van Erven, Grünwald, Koolen 2014, arXiv:1301.0534) with a margin of one standard
-//! deviation for V, so that noise alone moves little; without evidence the model is w₀ + V.
+//! With V the sum of the server's steps, each *expert* is a filter F of V, and devices get
+//! w₀ + Σ p F(V), a mixture of the experts. The next average A comes from devices that started
+//! there, under fresh noise, and so it is an unbiased judge of the filters: with F₀ the first
+//! expert, the loss of another one is −⟨A, F(V) − F₀(V)⟩, and noise of standard deviation s on each
+//! entry of A adds s² ‖F(V) − F₀(V)‖² to its variance. The weights p are those of AdaHedge (de
+//! Rooij, van Erven, Grünwald, Koolen 2014, arXiv:1301.0534) on the losses so far with a margin of
+//! two standard deviations for F₀, so that noise alone moves little.
+//!
+//! Without evidence the model is w₀ + F₀(V), F₀ being Laplacian smoothing by 1 where all the noise
+//! that was added would make it worth its bias. Where noise is weak, one average is enough to tell
+//! whether that was right; where it is strong, evidence comes late, and mild smoothing is the
+//! better guess.
 //!
 //! All of it is computed from what was released, and costs no privacy. Biases are left as they are:
 //! they are few, and a shift of one is as likely as a shift of the others.
@@ -18,10 +23,13 @@
 mod experts;
 mod hedge;
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::method::state::{Dtype, Saved, SavedTensor};
-use experts::{Expert, Weights, experts};
+pub use experts::ExpertSet;
+use experts::{Expert, Filter, Weights};
 use hedge::Hedge;
 
 /// Decay of the average over rounds.
@@ -46,7 +54,10 @@ pub struct Auto {
     average: Vec<f64>,
     /// Variance of the noise on each entry of V.
     variance: f64,
+    /// F(V) of each expert, for the next average to judge.
+    filtered: Vec<Vec<f32>>,
     hedge: Hedge,
+    kept: Vec<f64>,
 }
 
 /// How much an expert counts after a round.
@@ -56,22 +67,26 @@ pub struct ExpertWeight {
     pub expert: String,
     /// Its share of the model, in [0, 1].
     pub weight: f64,
+    /// By how many standard deviations of noise the releases so far rate it above the first expert.
+    #[serde(default)]
+    pub evidence: f64,
 }
 
 impl Auto {
-    /// Before the first round: the initial model, the lengths of its tensors, and the axes of a
-    /// sample that is a grid (empty for none).
+    /// Before the first round: the initial model, the lengths of its tensors, and what is mixed.
     #[must_use]
-    pub fn new(start: &[f32], tensors: &[usize], axes: &[usize]) -> Self {
-        let experts = experts(axes);
+    pub fn new(start: &[f32], tensors: &[usize], set: &ExpertSet) -> Self {
+        let experts = set.experts();
         Self {
             hedge: Hedge::new(experts.len()),
+            filtered: vec![vec![0.0; start.len()]; experts.len()],
             experts,
             tensors: tensors.to_vec(),
             start: start.to_vec(),
             moved: vec![0.0; start.len()],
             average: vec![0.0; start.len()],
             variance: 0.0,
+            kept: Vec::new(),
         }
     }
 
@@ -85,21 +100,22 @@ impl Auto {
     ) {
         self.judge(average, noise_std);
         let rate = f64::from(learning_rate);
-        for (v, a) in self.moved.iter_mut().zip(average) {
+        let moved = self.moved.iter_mut().zip(&mut self.average).zip(average);
+        for ((v, m), a) in moved {
             *v += rate * f64::from(*a);
-        }
-        for (m, v) in self.average.iter_mut().zip(&self.moved) {
-            *m = DECAY * *m + (1.0 - DECAY) * v;
+            *m = DECAY * *m + (1.0 - DECAY) * *v;
         }
         self.variance += (rate * noise_std) * (rate * noise_std);
-        let mut mixed = self.moved.clone();
-        for (filtered, weight) in self.filtered().iter().zip(self.hedge.weights()) {
+        self.filter();
+        let mut mixed = vec![0.0; self.moved.len()];
+        for (filtered, weight) in self.filtered.iter().zip(self.hedge.weights()) {
             if *weight > 0.0 {
-                for ((y, f), v) in mixed.iter_mut().zip(filtered).zip(&self.moved) {
-                    *y += weight * (f - v);
+                for (y, f) in mixed.iter_mut().zip(filtered) {
+                    *y += weight * f64::from(*f);
                 }
             }
         }
+        self.kept = self.kept_of(&mixed);
         for ((w, start), moved) in global.iter_mut().zip(&self.start).zip(mixed) {
             *w = (f64::from(*start) + moved) as f32;
         }
@@ -108,55 +124,73 @@ impl Auto {
     /// The weight of each expert in the model.
     #[must_use]
     pub fn weights(&self) -> Vec<ExpertWeight> {
-        let both = self.experts.iter().zip(self.hedge.weights());
-        let named = both.map(|(expert, weight)| ExpertWeight {
+        let judged = self.hedge.weights().iter().zip(self.hedge.evidence());
+        let named = self.experts.iter().zip(judged);
+        let named = named.map(|(expert, (weight, evidence))| ExpertWeight {
             expert: expert.name.clone(),
             weight: *weight,
+            evidence,
         });
         named.collect()
     }
 
-    /// Lets an average judge the experts of the round before, which are computed once more rather
-    /// than kept: each is as large as the model.
+    /// ‖mixture‖ / ‖V‖ of each tensor of weights after the last step; 1 where V is 0.
+    #[must_use]
+    pub fn kept(&self) -> &[f64] {
+        &self.kept
+    }
+
+    /// Lets an average judge the experts of the round before.
     fn judge(&mut self, average: &[f32], noise_std: f64) {
-        let evidence: Vec<[f64; 2]> = self
-            .filtered()
-            .par_iter()
-            .map(|filtered| {
-                let (mut gain, mut squares) = (0.0, 0.0);
-                for ((f, v), a) in filtered.iter().zip(&self.moved).zip(average) {
-                    gain += f64::from(*a) * (f - v);
-                    squares += (f - v) * (f - v);
-                }
-                [-gain, noise_std * noise_std * squares]
-            })
-            .collect();
+        let Some(first) = self.filtered.first() else {
+            return;
+        };
+        let evidence = |filtered: &Vec<f32>| {
+            let (mut gain, mut squares) = (0.0, 0.0);
+            for ((f, first), a) in filtered.iter().zip(first).zip(average) {
+                let change = f64::from(*f) - f64::from(*first);
+                gain += f64::from(*a) * change;
+                squares += change * change;
+            }
+            [-gain, noise_std * noise_std * squares]
+        };
+        let evidence: Vec<[f64; 2]> = self.filtered.par_iter().map(evidence).collect();
         self.hedge.judge(&evidence);
     }
 
-    /// F(V) of each expert.
-    fn filtered(&self) -> Vec<Vec<f64>> {
-        let filter = |expert: &Expert| {
-            let mut out = self.moved.clone();
-            let mut from = 0;
-            for (index, length) in self.tensors.iter().enumerate() {
-                let range = from..from + length;
-                from = range.end;
-                if index % 2 == 1 || range.end > out.len() {
-                    continue;
-                }
+    /// Computes F(V) of each expert.
+    fn filter(&mut self) {
+        let tensors = spans(&self.tensors, self.moved.len());
+        let both = self.experts.par_iter().zip(&mut self.filtered);
+        both.for_each(|(expert, out)| {
+            for (index, span) in tensors.iter().enumerate() {
                 let weights = Weights {
-                    moved: &self.moved[range.clone()],
-                    average: &self.average[range.clone()],
+                    moved: &self.moved[span.clone()],
+                    average: &self.average[span.clone()],
                     variance: self.variance,
                     outputs: self.tensors.get(index + 1).copied().unwrap_or(1),
                     has_axes: index == 0,
                 };
-                expert.filter.apply(&weights, &mut out[range]);
+                let filter = match index % 2 {
+                    0 => &expert.filter,
+                    _ => &Filter::None,
+                };
+                filter.apply(&weights, &mut out[span.clone()]);
             }
-            out
+        });
+    }
+
+    fn kept_of(&self, mixed: &[f64]) -> Vec<f64> {
+        let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let share = |span: Range<usize>| {
+            let whole = norm(&self.moved[span.clone()]);
+            match whole > 0.0 {
+                true => norm(&mixed[span]) / whole,
+                false => 1.0,
+            }
         };
-        self.experts.par_iter().map(filter).collect()
+        let weights = spans(&self.tensors, mixed.len()).into_iter().step_by(2);
+        weights.map(share).collect()
     }
 
     /// Adds what goes into a checkpoint.
@@ -206,8 +240,20 @@ impl Auto {
         self.start = start.into_iter().map(|x| x as f32).collect();
         self.variance = evidence.pop().unwrap_or(0.0);
         self.hedge.restore(&evidence);
+        self.filter();
         Ok(())
     }
+}
+
+/// Where each tensor lies in a model of `length` parameters.
+fn spans(tensors: &[usize], length: usize) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let span = |tensor: &usize| {
+        let start = end;
+        end = (start + tensor).min(length);
+        start..end
+    };
+    tensors.iter().map(span).collect()
 }
 
 #[cfg(test)]

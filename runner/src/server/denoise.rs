@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smolfed_core::smooth::LaplacianSmoothing;
 
+use super::auto::ExpertSet;
 use james_stein::JamesStein;
 use laplacian::Laplacian;
 use soft_threshold::SoftThreshold;
@@ -32,6 +33,9 @@ macro_rules! denoisers {
             /// Filters of all steps so far, judged by the next release ([`super::auto`]).
             #[serde(rename = "auto")]
             Auto,
+            /// Longer and shorter steps alone, judged in the same way, for comparison.
+            #[serde(rename = "auto-step")]
+            AutoStep,
             $($(#[$doc])* #[serde(rename = $name)] $variant,)*
         }
 
@@ -42,7 +46,18 @@ macro_rules! denoisers {
                 match self {
                     Self::None => None,
                     Self::Auto => Some("automatic denoising"),
+                    Self::AutoStep => Some("automatic step lengths"),
                     $(Self::$variant => Some($words),)*
+                }
+            }
+
+            /// What is mixed from all steps so far; `axes` are those that smoothing runs along.
+            #[must_use]
+            pub fn experts(self, axes: &[usize]) -> Option<ExpertSet> {
+                match self {
+                    Self::Auto => Some(ExpertSet::Filters(axes.to_vec())),
+                    Self::AutoStep => Some(ExpertSet::Steps),
+                    _ => None,
                 }
             }
 
@@ -50,7 +65,7 @@ macro_rules! denoisers {
             #[must_use]
             pub fn denoiser(self) -> Denoiser {
                 match self {
-                    Self::None | Self::Auto => Denoiser::default(),
+                    Self::None | Self::Auto | Self::AutoStep => Denoiser::default(),
                     $(Self::$variant => Denoiser(Some(Arc::new($denoiser))),)*
                 }
             }

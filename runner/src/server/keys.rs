@@ -35,8 +35,8 @@ impl ServerKeys {
         attendance: &Attendance,
         device_count: u32,
     ) -> Result<ServerStep, ExperimentError> {
-        let is_auto = config.server.denoiser == DenoiserKind::Auto;
-        if is_auto && config.privacy.mechanism == MechanismName::Correlated {
+        let auto = config.server.denoiser.experts(&config.server.axes);
+        if auto.is_some() && config.privacy.mechanism == MechanismName::Correlated {
             return Err(contradiction(
                 "server.denoiser",
                 "privacy.mechanism",
@@ -47,7 +47,7 @@ impl ServerKeys {
         let expected = method.denominator(attendance.expected_size(), devices);
         Ok(ServerStep {
             denoiser: self.denoiser(&config.server, method.task())?,
-            is_auto,
+            auto,
             learning_rate: self.learning_rate,
             fixed_denominator: match config.cohort.denominator {
                 Denominator::Expected => Some(expected),

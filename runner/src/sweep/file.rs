@@ -24,6 +24,7 @@ struct RawSweep {
     also: Vec<Metric>,
     rows: Option<String>,
     columns: Option<String>,
+    compare_with: Option<String>,
     choose: RawChoose,
     choose_by: Option<Metric>,
     private: RawPrivate,
@@ -41,6 +42,7 @@ impl Default for RawSweep {
             also: Vec::new(),
             rows: None,
             columns: None,
+            compare_with: None,
             choose: RawChoose::Keys(Vec::new()),
             choose_by: None,
             private: RawPrivate::default(),
@@ -184,7 +186,8 @@ impl Sweep {
         let is_shown = |(index, _): &(usize, &Dimension)| !choose.contains(index);
         let shown = dimensions.iter().enumerate().filter(is_shown);
         let shown: Vec<Dimension> = shown.map(|(_, dimension)| dimension.clone()).collect();
-        let layout = Layout::new(&shown, raw.rows.as_deref(), raw.columns.as_deref());
+        let layout = Layout::new(&shown, raw.rows.as_deref(), raw.columns.as_deref())
+            .and_then(|layout| layout.comparing_with(&shown, raw.compare_with.as_deref()));
         let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
         if layout.columns.is_some() && !raw.also.is_empty() {
             let reason =

@@ -11,6 +11,8 @@ pub(super) struct Layout {
     pub(super) columns: Option<usize>,
     /// Each combination of these makes a table.
     pub(super) rest: Vec<usize>,
+    /// The level of the rows that the others are compared with, seed by seed.
+    pub(super) compare_with: Option<usize>,
 }
 
 impl Layout {
@@ -43,7 +45,33 @@ impl Layout {
             rest: (0..dimensions.len())
                 .filter(|index| !is_placed(index))
                 .collect(),
+            compare_with: None,
         })
+    }
+
+    /// With the level of the rows, by its label, that the others are compared with.
+    ///
+    /// # Errors
+    /// The key of `[sweep]` and what is wrong with it.
+    pub(super) fn comparing_with(
+        mut self,
+        dimensions: &[Dimension],
+        label: Option<&str>,
+    ) -> Result<Self, (&'static str, String)> {
+        if let Some(label) = label {
+            let rows = self.rows.map_or(&[][..], |rows| &dimensions[rows].levels);
+            self.compare_with = rows.iter().position(|level| level.label == label);
+            if self.compare_with.is_none() {
+                let labels: Vec<_> = rows.iter().map(|l| format!("\"{}\"", l.label)).collect();
+                let rows = match labels.as_slice() {
+                    [] => "the sweep has none".to_owned(),
+                    labels => format!("the rows are {}", labels.join(", ")),
+                };
+                let reason = format!("is \"{label}\", a row, but {rows}");
+                return Err(("sweep.compare_with", reason));
+            }
+        }
+        Ok(self)
     }
 
     /// The levels of all dimensions that share a table, for each table; those of rows and columns

@@ -259,6 +259,7 @@ mod tests {
             unclipped_share: None,
             score: None,
             experts: Vec::new(),
+            kept: Vec::new(),
             test: Some(evaluation),
             test_is_simulation_only: false,
             burned: false,

@@ -72,18 +72,24 @@ impl Table {
 /// what it costs.
 pub(super) fn tables(sweep: &Sweep, summaries: &Summaries) -> Vec<Table> {
     let dimensions = &sweep.dimensions;
-    let make = |levels: Vec<usize>| {
+    let make = |levels: Vec<usize>, compare_with: Option<usize>| {
         let rest = sweep.layout.rest.iter();
-        let parts = rest.map(|index| {
-            let dimension = &dimensions[*index];
-            format!(
-                "{} = {}",
-                dimension.name, dimension.levels[levels[*index]].label
-            )
-        });
-        let title = parts.collect::<Vec<_>>().join(", ");
+        let mut parts: Vec<String> = rest
+            .map(|index| {
+                let dimension = &dimensions[*index];
+                format!(
+                    "{} = {}",
+                    dimension.name, dimension.levels[levels[*index]].label
+                )
+            })
+            .collect();
+        if let (Some(level), Some(rows)) = (compare_with, sweep.layout.rows) {
+            let label = &dimensions[rows].levels[level].label;
+            parts.push(format!("difference from {label}, paired by seed"));
+        }
+        let title = parts.join(", ");
         let (header, rows) = match sweep.layout.columns {
-            Some(columns) => crossed(sweep, summaries, columns, &levels),
+            Some(columns) => crossed(sweep, summaries, columns, &levels, compare_with),
             None => listed(sweep, summaries),
         };
         Table {
@@ -93,18 +99,37 @@ pub(super) fn tables(sweep: &Sweep, summaries: &Summaries) -> Vec<Table> {
         }
     };
     let tables = sweep.layout.tables(dimensions).into_iter();
-    tables.map(make).collect()
+    let compared = sweep
+        .layout
+        .compare_with
+        .filter(|_| sweep.layout.columns.is_some());
+    let both = |levels: Vec<usize>| {
+        let differences = compared.map(|level| make(levels.clone(), Some(level)));
+        std::iter::once(make(levels, None)).chain(differences)
+    };
+    tables.flat_map(both).collect()
 }
 
 type Lines = (Vec<String>, Vec<Vec<String>>);
 
-fn crossed(sweep: &Sweep, summaries: &Summaries, columns: usize, levels: &[usize]) -> Lines {
+/// Rows by columns: the figure of each cell, or its difference from that of one of the rows.
+fn crossed(
+    sweep: &Sweep,
+    summaries: &Summaries,
+    columns: usize,
+    levels: &[usize],
+    compare_with: Option<usize>,
+) -> Lines {
     let across = &sweep.dimensions[columns];
     let down = sweep.layout.rows.map(|index| &sweep.dimensions[index]);
-    let cell = |row: usize, column: usize| {
+    let at = |row: usize, column: usize| {
         let levels = with(&with(levels, sweep.layout.rows, row), Some(columns), column);
-        let cell = &summaries.cells[cell_number(&sweep.dimensions, &levels)];
-        figure(cell, summaries.metric)
+        &summaries.cells[cell_number(&sweep.dimensions, &levels)]
+    };
+    let cell = |row: usize, column: usize| match compare_with {
+        None => figure(at(row, column), summaries.metric),
+        Some(base) if base == row => String::new(),
+        Some(base) => change(at(row, column), at(base, column), summaries.metric),
     };
     let row = |(index, label): (usize, String)| {
         let cells = (0..across.levels.len()).map(|column| cell(index, column));
@@ -135,6 +160,10 @@ fn listed(sweep: &Sweep, summaries: &Summaries) -> Lines {
     if sweep.is_cumulative {
         header.push("change".to_owned());
     }
+    if let Some(base) = sweep.layout.compare_with {
+        let label = summaries.cells[base].labels.first();
+        header.push(format!("from {}", label.unwrap_or(&sweep.name)));
+    }
     header.extend(PRIVACY_HEADER.map(str::to_owned));
     let mut rows = Vec::new();
     for (number, cell) in summaries.cells.iter().enumerate() {
@@ -150,20 +179,25 @@ fn listed(sweep: &Sweep, summaries: &Summaries) -> Lines {
             let before = number
                 .checked_sub(1)
                 .and_then(|above| summaries.cells.get(above));
-            let gain = before.and_then(|before| cell.gain_over(before));
-            row.push(gain.map_or_else(String::new, |gain| {
-                let text = plus_minus(gain, metric);
-                if gain.mean < 0.0 {
-                    text
-                } else {
-                    format!("+{text}")
-                }
-            }));
+            row.push(before.map_or_else(String::new, |before| change(cell, before, metric)));
         }
+        row.extend(sweep.layout.compare_with.map(|base| match base == number {
+            true => String::new(),
+            false => change(cell, &summaries.cells[base], metric),
+        }));
         row.extend(privacy(cell));
         rows.push(row);
     }
     (header, rows)
+}
+
+/// A paired difference with its sign; empty without one.
+fn change(cell: &CellSummary, other: &CellSummary, metric: Metric) -> String {
+    let gain = cell.gain_over(other);
+    gain.map_or_else(String::new, |gain| {
+        let sign = if gain.mean < 0.0 { "" } else { "+" };
+        format!("{sign}{}", plus_minus(gain, metric))
+    })
 }
 
 /// What noise there is, one line for each that occurs.

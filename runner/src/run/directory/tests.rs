@@ -44,6 +44,7 @@ fn record(round: u32) -> RoundRecord {
         unclipped_share: None,
         score: None,
         experts: Vec::new(),
+        kept: Vec::new(),
         test: None,
         test_is_simulation_only: false,
         burned: false,

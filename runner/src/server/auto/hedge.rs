@@ -1,5 +1,8 @@
 //! The weights of experts, by AdaHedge.
 
+/// Standard deviations of noise that an expert must be better by than the first.
+const MARGIN: f64 = 2.0;
+
 /// Losses of experts so far, and the weights that follow. The first expert is the one that the
 /// others are compared with: its losses are 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +32,15 @@ impl Hedge {
     /// The weight of each expert: at least 0, and 1 together.
     pub(super) fn weights(&self) -> &[f64] {
         &self.weights
+    }
+
+    /// By how many standard deviations of noise each expert is better than the first.
+    pub(super) fn evidence(&self) -> impl Iterator<Item = f64> {
+        let both = self.losses.iter().zip(&self.variances);
+        both.map(|(loss, variance)| match *variance > 0.0 {
+            true => -loss / variance.sqrt(),
+            false => 0.0,
+        })
     }
 
     /// Takes the losses of a round, each with its variance, and computes the weights anew.
@@ -69,10 +81,10 @@ impl Hedge {
         }
     }
 
-    /// p ∝ exp(−rate · (loss + one standard deviation)).
+    /// p ∝ exp(−rate · (loss + margin)).
     fn weigh(&mut self) {
         let careful = self.losses.iter().zip(&self.variances);
-        let careful: Vec<f64> = careful.map(|(l, s)| l + s.sqrt()).collect();
+        let careful: Vec<f64> = careful.map(|(l, s)| l + MARGIN * s.sqrt()).collect();
         let least = careful.iter().copied().fold(f64::INFINITY, f64::min);
         let rate = self.rate();
         let shares = careful.iter().map(|q| libm::exp(-rate * (q - least)));

@@ -39,10 +39,14 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
     squares.sum::<f64>().sqrt()
 }
 
+fn filters() -> ExpertSet {
+    ExpertSet::Filters(AXES.to_vec())
+}
+
 /// Devices that go half of the way to `goal` in each round, under noise: the models with `auto` and
 /// with none.
 fn run(goal: &[f32], std: f64, rounds: u32) -> [Vec<f32>; 2] {
-    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &AXES);
+    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
     let mut rng = stream(7);
     let (mut mixed, mut plain) = (vec![0.0; LENGTH], vec![0.0; LENGTH]);
     for _ in 0..rounds {
@@ -81,7 +85,7 @@ fn nothing_is_lost_without_structure() {
 
 #[test]
 fn the_accumulated_model_wins_on_a_stream_without_noise() {
-    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &AXES);
+    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
     let mut global = vec![0.0; LENGTH];
     let goal = noise(&mut stream(9), 1.0);
     for _ in 0..20 {
@@ -93,6 +97,13 @@ fn the_accumulated_model_wins_on_a_stream_without_noise() {
         auto.step(&mut global, &average, 1e-12, 1.0);
     }
     assert!(distance(&global, &goal) < 1e-2 * distance(&goal, &[0.0; LENGTH]));
+    // Filters that know the noise leave V as it is, and so are "none" as well.
+    let moved: Vec<f32> = auto.moved.iter().map(|x| *x as f32).collect();
+    let judged = auto.filtered.iter().zip(auto.hedge.weights());
+    let of_none = judged.filter(|(filtered, _)| **filtered == moved);
+    let weight: f64 = of_none.map(|(_, weight)| weight).sum();
+    assert!(weight > 0.99, "{:?}", auto.weights());
+    assert!((auto.kept()[0] - 1.0).abs() < 1e-3, "{:?}", auto.kept());
 }
 
 #[test]
@@ -109,17 +120,45 @@ fn biases_are_left_as_they_are() {
 #[test]
 fn a_fixed_filter_is_laplacian_smoothing() {
     let start = vec![0.25; LENGTH];
-    let mut auto = Auto::new(&start, &TENSORS, &AXES);
+    let mut auto = Auto::new(&start, &TENSORS, &filters());
     let names: Vec<String> = auto.weights().into_iter().map(|w| w.expert).collect();
-    let at = names.iter().position(|name| name == "smooth 4").unwrap();
+    let at = names.iter().position(|name| name == "smooth 3").unwrap();
     let steps = waves();
     let mut global = start.clone();
     auto.step(&mut global, &steps, 1.0, 1.0);
     let mut expected = steps;
-    let smoothing = LaplacianSmoothing::new(4.0).unwrap();
+    let smoothing = LaplacianSmoothing::new(3.0).unwrap();
     smoothing.apply_grid(&mut expected[..128], &AXES).unwrap();
-    for (found, expected) in auto.filtered()[at].iter().zip(expected) {
-        assert!((found - f64::from(expected)).abs() < 1e-6);
+    assert_eq!(auto.filtered[at], expected);
+}
+
+/// Smoothing is left out where not even all of the noise that was added would make it worth it.
+#[test]
+fn smoothing_is_kept_to_where_noise_is_strong() {
+    let rough = noise(&mut stream(11), 1.0);
+    let smoothed = |noise_std| {
+        let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
+        auto.step(&mut [0.0; LENGTH], &rough, noise_std, 1.0);
+        auto.filtered[0] != rough
+    };
+    assert!(!smoothed(0.3));
+    assert!(smoothed(1.0));
+}
+
+#[test]
+fn steps_alone_are_multiples() {
+    let steps = waves();
+    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &ExpertSet::Steps);
+    let mut global = vec![0.0; LENGTH];
+    auto.step(&mut global, &steps, 1.0, 1.0);
+    assert_eq!(global, steps, "no evidence, no change");
+    for (filtered, expert) in auto.filtered.iter().zip(auto.weights()) {
+        let length = expert.expert.strip_prefix("step ");
+        let length: f32 = length.map_or(1.0, |length| length.parse().unwrap());
+        for (index, (y, x)) in filtered.iter().zip(&steps).enumerate() {
+            let length = if index < 128 { length } else { 1.0 };
+            assert!((y - length * x).abs() < 1e-6, "{}", expert.expert);
+        }
     }
 }
 
@@ -128,7 +167,7 @@ fn a_restored_denoiser_goes_on_with_the_same_bits() {
     let mut rng = stream(10);
     let averages: Vec<_> = (0..8).map(|_| noise(&mut rng, 1.0)).collect();
     let start = vec![0.5; LENGTH];
-    let mut whole = Auto::new(&start, &TENSORS, &AXES);
+    let mut whole = Auto::new(&start, &TENSORS, &filters());
     let mut global = start.clone();
     let mut saved = Saved::default();
     for (round, average) in averages.iter().enumerate() {
@@ -137,7 +176,7 @@ fn a_restored_denoiser_goes_on_with_the_same_bits() {
             whole.save(&mut saved);
         }
     }
-    let mut resumed = Auto::new(&[0.0; LENGTH], &TENSORS, &AXES);
+    let mut resumed = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
     let mut rest = saved.clone();
     resumed.restore(&mut rest).unwrap();
     assert_eq!(rest, Saved::default());
@@ -164,7 +203,7 @@ proptest! {
         scale in prop_oneof![Just(0f32), Just(1e-30), Just(1.0)],
         noise_std in prop_oneof![Just(0f64), Just(1e-20), Just(1.0), Just(1e20)],
     ) {
-        let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &AXES);
+        let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
         let mut global = vec![0.0; LENGTH];
         for average in averages {
             let average: Vec<f32> = average.iter().map(|x| x * scale).collect();
@@ -179,7 +218,7 @@ proptest! {
     /// Tensors of one entry, and samples without axes.
     #[test]
     fn small_tensors_are_fine(averages in vec(vec(-1f32..1.0, 2), 1..9)) {
-        let mut auto = Auto::new(&[0.0; 2], &[1, 1], &[]);
+        let mut auto = Auto::new(&[0.0; 2], &[1, 1], &ExpertSet::Filters(Vec::new()));
         let mut global = vec![0.0; 2];
         for average in averages {
             auto.step(&mut global, &average, 0.1, 1.0);

@@ -125,6 +125,10 @@ fn what_cannot_be_is_refused_by_name() {
             "[sweep]\ncumulative = true",
             "`sweep.cumulative` adds up variants, but there are none",
         ),
+        (
+            "[sweep]\ncompare_with = \"none\"\n[sweep.grid]\nrounds = [1, 2]",
+            "`sweep.compare_with` is \"none\", a row, but the rows are \"1\", \"2\"",
+        ),
         ("[sweep]\nrows = \"speed\"", "`sweep.rows` is \"speed\""),
         ("[sweep]\nmetric = \"speed\"", "`test_accuracy`"),
         (

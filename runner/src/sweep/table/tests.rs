@@ -41,6 +41,39 @@ smoothing_factor        epochs 1      epochs 2
 }
 
 #[test]
+fn rows_are_compared_with_one_of_them_seed_by_seed() {
+    let table = "[sweep]\nseeds = 2\nrows = \"server.smoothing_factor\"\ncompare_with = \"0\"\n";
+    let both = sweep(&format!("{table}{GRID}"));
+    let values: [&[Option<f64>]; 4] = [
+        &[Some(0.5), Some(0.6)],
+        &[Some(0.75), Some(0.8)],
+        &[Some(0.7), Some(0.7)],
+        &[Some(0.7), None],
+    ];
+    let both_tables = tables(&both, &summaries(&both, &values));
+    assert_eq!(both_tables.len(), 2);
+    assert_eq!(
+        both_tables[1].title.as_deref(),
+        Some("train.clip = final, difference from 0, paired by seed")
+    );
+    assert_eq!(
+        both_tables[1].to_text(),
+        "\
+smoothing_factor       epochs 1  epochs 2
+0
+0.5               +22.50 ± 2.50     +0.00
+"
+    );
+    let grid = "[sweep.grid]\n\"server.smoothing_factor\" = [0, 0.5]";
+    let rows = sweep(&format!(
+        "[sweep]\nseeds = 2\ncompare_with = \"0.5\"\n{grid}"
+    ));
+    let text = tables(&rows, &summaries(&rows, &values[..2]))[0].to_text();
+    assert!(text.contains("from 0.5"), "{text}");
+    assert!(text.contains("-22.50 ± 2.50"), "{text}");
+}
+
+#[test]
 fn a_walk_has_a_row_a_variant_with_its_change_and_cost() {
     let sweep = sweep(
         "[sweep]\nseeds = 2\ncumulative = true\n\
