@@ -89,11 +89,11 @@ impl NullaryFnOnce for Round<'_> {
 /// The integer toward zero of x / step, given that number times 1 / step, both rounded, for
 /// |x| ≤ 2²⁴ steps.
 ///
-/// With 24-bit significands m of x and M of the step, |x| / step = (m / M) · 2^k. If k ≥ 0 that is an
-/// integer, or at least 1/M > 2⁻²⁴ below the next. If k < 0 it is below 1 by 2⁻²⁴ at least: for k = −1,
-/// 1 − m / 2M ≥ 1 − (2²⁴ − 1) / 2²⁴ as M ≥ 2²³. The computed quotient is off by less than 2²⁴ · 2⁻⁵² and its
-/// difference to ½ − 2⁻²⁵ by less than 2⁻²⁹ more, together less than 2⁻²⁷. What is rounded to the nearest
-/// integer is thus less than ½ from the integer that is wanted. ∎
+/// With 24-bit significands m of x and M of the step, |x| / step = (m / M) · 2^k. If k ≥ 0 that is
+/// an integer, or at least 1/M > 2⁻²⁴ below the next. If k < 0 it is below 1 by 2⁻²⁴ at least: for
+/// k = −1, 1 − m / 2M ≥ 1 − (2²⁴ − 1) / 2²⁴ as M ≥ 2²³. The computed quotient is off by less than
+/// 2²⁴ · 2⁻⁵², and its difference to ½ − 2⁻²⁵ by less than 2⁻²⁹ more, together less than 2⁻²⁷.
+/// What is rounded to the nearest integer is thus less than ½ from the integer that is wanted. ∎
 #[inline(always)]
 fn toward_zero(quotient: f64) -> i32 {
     const TO_NEAREST: f64 = 0.5 - 1.0 / (1 << 25) as f64;

@@ -204,11 +204,11 @@ fn fold(line: Line, parameters: &[f32], features: usize) -> Vec<f32> {
 }
 
 /// Tallies all samples in pieces, as `read` gives them.
-fn total(
-    samples: HeldOut<'_>,
-    read: impl for<'a> Fn(HeldOut<'a>, Range<usize>, &'a mut DeviceBuffer) -> DatasetView<'a> + Sync,
-    tally: impl Fn(DatasetView<'_>) -> Result<Tally, ModelError> + Sync,
-) -> Result<Tally, ModelError> {
+fn total<R, T>(samples: HeldOut<'_>, read: R, tally: T) -> Result<Tally, ModelError>
+where
+    R: for<'a> Fn(HeldOut<'a>, Range<usize>, &'a mut DeviceBuffer) -> DatasetView<'a> + Sync,
+    T: Fn(DatasetView<'_>) -> Result<Tally, ModelError> + Sync,
+{
     let pieces: Vec<Result<Tally, ModelError>> = (0..samples.len().div_ceil(PIECE))
         .into_par_iter()
         .map_init(DeviceBuffer::default, |buffer, piece| {

@@ -20,7 +20,9 @@
 //! | `devices.json` | with real devices: what came of each; secret |
 //!
 //! Whoever writes to a directory holds a lock on its `config.toml` meanwhile, which ends with the
-//! process. Files that must not be lost are written beside their place, synced and renamed: a crash or a
+//! process.
+//!
+//! Files that must not be lost are written beside their place, synced and renamed: a crash or a
 //! full disk leaves the earlier ones as they were.
 
 pub mod checkpoint;
