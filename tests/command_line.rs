@@ -36,6 +36,50 @@ fn json_is_one_document_with_the_keys_of_the_contract() {
     assert_eq!(document["privacy"][0]["is_upper_bound"], true);
 }
 
+#[test]
+fn a_run_says_more_or_nothing() {
+    let place = Place::new();
+    let run = |flags: &str| {
+        let settings = "--set rounds=2 --set server.smoothing_factor= --set server.denoiser=auto";
+        place.smolfed(&format!("run {settings} {flags}")).success()
+    };
+    let verbose = run("-v --json --out verbose");
+    let lines: Vec<&str> = verbose.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{verbose}");
+    for (line, start) in lines
+        .iter()
+        .zip(["round 1: accuracy ", "round 2: accuracy "])
+    {
+        assert!(
+            line.starts_with(start) && line.contains(", filter \""),
+            "{line}"
+        );
+    }
+    let quiet = run("-q --out quiet");
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+    assert_eq!(rounds_done(&place.path("quiet")), 2);
+}
+
+#[test]
+fn more_than_a_machine_has_is_refused() {
+    let place = Place::new();
+    for (flags, sentence) in [
+        (
+            "--threads 2000",
+            "`--threads 2000`: at most 1024; without it there is one per core",
+        ),
+        (
+            "--set model.hidden=1000000000",
+            "`model.hidden` = 1000000000 asks for 75000000010 parameters, and at most 268435456 \
+             are supported",
+        ),
+    ] {
+        place
+            .smolfed(&format!("run {flags}"))
+            .refused(2, &[sentence]);
+    }
+}
+
 /// `smolfed run --json | head -c 10`.
 #[test]
 fn whoever_has_read_enough_may_leave() {

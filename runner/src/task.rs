@@ -75,6 +75,9 @@ pub fn rows<'a, M: Model<Target: SampleTarget>>(
     SampleTarget::rows(view)
 }
 
+/// The most parameters that a model with a hidden layer may have: a gigabyte of them.
+pub const MAX_PARAMETERS: u64 = 1 << 28;
+
 /// Why a model does not fit the data; the text completes "`model.kind` is ..".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
@@ -105,6 +108,17 @@ pub enum TaskError {
     /// A hidden layer without units.
     #[error("\"softmax\", but `model.hidden` is 0: leave it out for no hidden layer")]
     NoUnits,
+    /// More parameters than memory is planned for.
+    #[error(
+        "\"softmax\", but `model.hidden` = {hidden} asks for {parameters} parameters, and at most \
+         {MAX_PARAMETERS} are supported"
+    )]
+    TooLarge {
+        /// Units of the hidden layer.
+        hidden: u32,
+        /// Parameters of the model.
+        parameters: u64,
+    },
     /// A kind that is no encoder.
     #[error("\"{kind}\", but the method learns an encoder: use \"softmax\" or remove it")]
     NoKind {
@@ -139,6 +153,12 @@ impl Task {
                     Err(TaskError::NoUnits)
                 }
                 (None | Some(ModelKind::Softmax), Some(classes)) => {
+                    let below = (features as u64 + 1).saturating_mul(hidden.into());
+                    let above = (u64::from(hidden) + 1).saturating_mul(classes as u64);
+                    let parameters = below.saturating_add(above);
+                    if parameters > MAX_PARAMETERS {
+                        return Err(TaskError::TooLarge { hidden, parameters });
+                    }
                     let hidden = hidden as usize;
                     let encoder = Encoder::new(features, hidden, classes, activation);
                     Ok(Self::Encoder(encoder))

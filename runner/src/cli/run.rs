@@ -6,6 +6,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use indicatif::ProgressBar;
+
 use super::CliError;
 use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of_data};
 use super::summary::Summary;
@@ -66,6 +68,12 @@ pub(super) struct Args {
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
+    /// Say on standard error what each round gave.
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Print nothing but warnings and errors.
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
     /// Train nothing and write nothing: print the complete experiment with its sizes, a rough time
     /// and the epsilon that it would have.
     #[arg(long, conflicts_with_all = ["resume", "out", "participation"])]
@@ -239,12 +247,19 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     if let Some(path) = &args.participation {
         dir.keep_participation(path)?;
     }
-    let bar = progress_bar(u64::from(experiment.config.rounds), "round");
+    let bar = match args.quiet {
+        true => ProgressBar::hidden(),
+        false => progress_bar(u64::from(experiment.config.rounds), "round"),
+    };
     let control = Control {
         stop: stop_on_ctrl_c()?,
         checkpoint_every: Duration::from_secs(args.checkpoint_every),
         on_round: &mut |record| {
-            bar.set_message(progress_line(record));
+            let line = progress_line(record);
+            if args.verbose {
+                bar.suspend(|| eprintln!("round {}: {line}", record.round + 1));
+            }
+            bar.set_message(line);
             bar.set_position(u64::from(record.round) + 1);
         },
     };
@@ -258,7 +273,8 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     // The other ranks are done before the report is written.
     drop(source);
     bar.finish_and_clear();
-    conclude(experiment, &dir, result, *started, args.json, "run")
+    let print = Print::of(args.quiet, args.json);
+    conclude(experiment, &dir, result, *started, print, "run")
 }
 
 /// The participation to repeat: of the command line, or of the run that is resumed.
@@ -290,13 +306,31 @@ fn record(args: &Args) -> Result<Option<Vec<Participation>>, CliError> {
     Ok(Some(participation::read(&path)?))
 }
 
+/// How the summary of a run is printed.
+#[derive(Clone, Copy)]
+pub(super) enum Print {
+    Nothing,
+    Json,
+    Text,
+}
+
+impl Print {
+    pub(super) const fn of(is_quiet: bool, is_json: bool) -> Self {
+        match (is_quiet, is_json) {
+            (true, _) => Self::Nothing,
+            (false, true) => Self::Json,
+            (false, false) => Self::Text,
+        }
+    }
+}
+
 /// Writes the report of a run and prints its summary; `command` resumes it if it was stopped.
 pub(super) fn conclude(
     experiment: &Experiment,
     dir: &RunDir,
     result: Result<RunResult, RunError>,
     started: Instant,
-    json: bool,
+    print: Print,
     command: &str,
 ) -> Result<(), CliError> {
     let result = result.map_err(|error| explain(error, dir.path(), command))?;
@@ -306,10 +340,10 @@ pub(super) fn conclude(
     }
     let summary = Summary::new(experiment, &result, dir.path(), started.elapsed());
     let mut out = std::io::stdout().lock();
-    if json {
-        writeln!(out, "{}", summary.to_json())?;
-    } else {
-        write!(out, "{}", summary.to_text(out.is_terminal()))?;
+    match print {
+        Print::Nothing => {}
+        Print::Json => writeln!(out, "{}", summary.to_json())?,
+        Print::Text => write!(out, "{}", summary.to_text(out.is_terminal()))?,
     }
     match result.ending {
         Ending::Done => Ok(()),

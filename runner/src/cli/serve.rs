@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use smolfed_core::stream::Root;
 
 use super::CliError;
-use super::run::conclude;
+use super::run::{Print, conclude};
 use super::screen::{self, Screen};
 use super::session::{in_pool, stop_on_ctrl_c, warn_of_data};
 use crate::config::{Config, Override};
@@ -245,15 +245,14 @@ impl Setup {
             Some(seed) => Root::from_seed(seed),
             None => Root::from_secret(*secret().map_err(fleet_error)?),
         };
-        let start = Start {
-            root,
-            ..Start::simulation(&experiment)
-        };
         let run = Run {
             experiment: &experiment,
             federation: &federation,
             dir: Some(&dir),
-            start,
+            start: Start {
+                root,
+                ..Start::simulation(&experiment)
+            },
         };
         let result = run.execute(&mut served, control);
         let table = Table::new(&shared);
@@ -263,7 +262,8 @@ impl Setup {
         if !args.json {
             eprint!("{}", screen::text(&table));
         }
-        conclude(&experiment, &dir, result, started, args.json, "serve")
+        let print = Print::of(false, args.json);
+        conclude(&experiment, &dir, result, started, print, "serve")
     }
 }
 

@@ -14,9 +14,17 @@ use crate::ranks::{self, Communicator};
 use crate::run::error::RunDirError;
 use crate::source::ranks::compare;
 
+/// More threads than any machine has cores for take minutes to start.
+const MAX_THREADS: usize = 1024;
+
 /// A pool of threads; by default one per core.
 pub(super) fn pool(threads: Option<NonZeroUsize>) -> Result<ThreadPool, CliError> {
     let threads = threads.map_or(0, NonZeroUsize::get);
+    if threads > MAX_THREADS {
+        return Err(CliError::Usage(format!(
+            "`--threads {threads}`: at most {MAX_THREADS}; without it there is one per core"
+        )));
+    }
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| CliError::Usage(format!("`--threads {threads}`: {error}")))
 }
