@@ -367,6 +367,8 @@ fn list<T: AsRef<str>>(items: &[T]) -> String {
 /// A sentence as comment lines.
 fn commented(sentence: &str) -> String {
     let options = textwrap::Options::new(WIDTH)
+        // A command is typed as it is written.
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
         .initial_indent("# ")
         .subsequent_indent("# ")
         .break_words(false);

@@ -187,7 +187,31 @@ mod tests {
         }
     }
 
-    /// Neither shows what it knows.
+    /// By one number, by eight where the machine has them, and by its widest vectors.
+    #[test]
+    fn vectors_of_any_width_make_the_same_blocks() {
+        fn blocks(run: impl FnOnce(Blocks<'_>)) -> [Lanes; BLOCK] {
+            let mut state = core::array::from_fn(|word| 0x9e37_79b9_u32.wrapping_mul(word as u32));
+            // The number of the block wraps within the sixteen.
+            state[COUNTER] = u32::MAX - 5;
+            let mut lanes = [[0; LANES]; BLOCK];
+            run(Blocks {
+                state: &state,
+                lanes: &mut lanes,
+            });
+            lanes
+        }
+        let widest = blocks(|all| Arch::new().dispatch(all));
+        assert_eq!(
+            blocks(|all| Simd::vectorize(pulp::Scalar::new(), all)),
+            widest
+        );
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = pulp::x86::V3::try_new() {
+            assert_eq!(blocks(|all| Simd::vectorize(simd, all)), widest);
+        }
+    }
+
     #[test]
     fn nothing_is_printed() {
         let id = StreamId {
