@@ -11,6 +11,7 @@ use smolfed::config::{Config, Override};
 use smolfed::data::array::Array;
 use smolfed::data::config::DataConfig;
 use smolfed::data::dataset::TaskKind;
+use smolfed::data::table::reader::Reader;
 use smolfed::data::table::{self, Columns, TableFormat};
 use smolfed::data::{DataFolders, Federation, archive, idx, leaf};
 use smolfed::experiment::Experiment;
@@ -96,7 +97,12 @@ pub fn csv(bytes: &[u8]) {
         true => TableFormat::Arff,
         false => TableFormat::Csv,
     };
-    let _ = table::column_names(format, bytes);
+    // As `smolfed predict --no-header` reads it.
+    if let Ok(mut reader) = Reader::without_header(bytes) {
+        while let Ok(Some((row, _))) = reader.next_row() {
+            let _ = row.text(0, "label");
+        }
+    }
     let Ok(mut table) = table::parse(format, bytes, &columns) else {
         return;
     };

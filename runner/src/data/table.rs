@@ -95,15 +95,6 @@ impl KnownLabels {
     }
 }
 
-/// Names of the columns of an unpacked file.
-///
-/// # Errors
-/// [`TableError`] if the file has no such format.
-pub fn column_names(format: TableFormat, bytes: &[u8]) -> Result<Vec<String>, TableError> {
-    let rows = format::open(format, bytes)?;
-    Ok(rows.header().iter().map(str::to_owned).collect())
-}
-
 /// Parses an unpacked file.
 ///
 /// # Errors

@@ -45,8 +45,9 @@ impl Reader {
         let names = (1..=reader.header.len()).map(|number| number.to_string());
         Ok(Self {
             header: names.collect(),
+            // An empty file has no row either.
+            ahead: (!reader.header.is_empty()).then_some(Place::Line(1)),
             record: reader.header,
-            ahead: Some(Place::Line(1)),
             ..reader
         })
     }
@@ -192,4 +193,22 @@ impl Cells<'_> {
 /// The beginning of a cell, for errors.
 pub(super) fn shortened(cell: &str) -> String {
     cell.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_is_a_row_where_there_is_no_header() {
+        let mut reader = Reader::without_header(b"1;2,5\n3;4\n").unwrap();
+        assert_eq!(reader.header(), &StringRecord::from(vec!["1", "2"]));
+        let mut rows = Vec::new();
+        while let Some((row, mut cells)) = reader.next_row().unwrap() {
+            rows.push((row.place(), cells.target(&row, 1).unwrap()));
+        }
+        assert_eq!(rows, [(Place::Line(1), 2.5), (Place::Line(2), 4.0)]);
+        let mut empty = Reader::without_header(b"").unwrap();
+        assert!(empty.next_row().unwrap().is_none());
+    }
 }

@@ -125,7 +125,8 @@ impl<'a> Table<'a> {
                     .map_err(DataError::of(origin))?;
                 let place = || format!("{}, column `{}`", row.place(), row.column(*at));
                 for (feature, value) in (first..).zip(&values[first..]) {
-                    let value = (!missing.contains(&feature)).then_some(*value);
+                    let is_missing = missing.binary_search(&feature).is_ok();
+                    let value = (!is_missing).then_some(*value);
                     let value = prepare(preprocessing, feature, value, (origin, place))?;
                     rows.features.push(value);
                 }
@@ -159,13 +160,13 @@ fn read(
     match &preprocessing.target {
         Target::Classes { .. } => {
             let label = row.text(at, "label").map_err(DataError::of(origin))?;
-            // Below 2¹⁶.
-            if let Some(class) = classes.get(label) {
-                return Ok(*class as f32);
-            }
-            {
-                let place = format!("{}, column `{}`", row.place(), row.column(at));
-                Err(unknown(preprocessing, origin, place, label))
+            match classes.get(label) {
+                // Below 2¹⁶.
+                Some(class) => Ok(*class as f32),
+                None => {
+                    let place = format!("{}, column `{}`", row.place(), row.column(at));
+                    Err(unknown(preprocessing, origin, place, label))
+                }
             }
         }
         Target::Value { scale, .. } => {
