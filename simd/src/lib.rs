@@ -8,6 +8,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`aligned`] | numbers that begin where a cache line begins |
 //! | [`bytes`] | bytes as numbers |
 //! | [`rows`] | a device's samples: some rows of data that many devices share |
 //! | [`kernels`] | local training and scores of each model on them |
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
+pub mod aligned;
 pub mod bytes;
 pub mod kernels;
 pub mod network;
@@ -26,6 +28,7 @@ pub mod rows;
 pub mod span;
 pub mod words;
 
+pub use aligned::Aligned;
 pub use kernels::{Kernels, Release, Steps, distil};
 pub use network::Network;
 pub use rows::Rows;

@@ -38,13 +38,14 @@ mod steps;
 use pulp::{Arch, Simd, WithSimd};
 use smolfed_core::clip::clip_l2;
 use smolfed_core::lanes::{norm, squared_norm};
-use smolfed_core::model::{Linear, Logistic, ModelError, Softmax};
+use smolfed_core::model::{Linear, Logistic, Model, ModelError, Softmax};
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::{Anchor, Effort, PersonalTraining};
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{Clipping, LocalTraining, TrainError, TrainReport};
 
+use crate::aligned::Aligned;
 use crate::kernels::Kernels;
 use crate::rows::Rows;
 use gram::PADDING;
@@ -110,6 +111,17 @@ pub trait InSpan: Kernels {
         batch: &[u32],
         scores: &mut [f32],
     ) -> Result<(), ModelError>;
+
+    /// The sum of the losses of samples, up to rounding, from their scores as
+    /// [`Self::fused_scores`] leaves them.
+    ///
+    /// * Shape: `scores` has as many entries for each of `targets` as the model has outputs.
+    fn fused_loss(
+        &self,
+        scores: &[f32],
+        targets: &[Self::Target],
+        buffers: &mut SpanBuffers,
+    ) -> f32;
 }
 
 /// Numbers in a vector of this machine. They decide the order of sums, and so the bits.
@@ -133,7 +145,7 @@ pub fn lanes() -> usize {
 #[derive(Default)]
 pub struct SpanBuffers {
     order: Vec<u32>,
-    values: Vec<f32>,
+    values: Aligned,
     /// The displacement of a personal model, and what it is pulled away from.
     moved: Vec<f32>,
     pulled: Vec<f32>,
@@ -224,6 +236,21 @@ macro_rules! in_span {
             ) -> Result<(), ModelError> {
                 score(self, parameters, samples, batch, scores)
             }
+
+            #[inline(never)]
+            fn fused_loss(
+                &self,
+                scores: &[f32],
+                targets: &[Self::Target],
+                buffers: &mut SpanBuffers,
+            ) -> f32 {
+                Arch::new().dispatch(Losses::<Self> {
+                    outputs: self.output_count(),
+                    scores,
+                    targets,
+                    values: &mut buffers.values,
+                })
+            }
         }
     };
 }
@@ -299,7 +326,7 @@ struct Job<'a, M: Kernels> {
 fn run<M: Residuals<Target: Copy + Default> + Kernels>(
     job: Job<'_, M>,
     stream: &mut Stream,
-    (order, values): (&mut Vec<u32>, &mut Vec<f32>),
+    (order, values): (&mut Vec<u32>, &mut Aligned),
     out: &mut [f32],
 ) -> Result<TrainReport, TrainError> {
     let expected = job.model.parameter_count();
@@ -397,13 +424,44 @@ impl WithSimd for Scores<'_> {
     }
 }
 
+/// The arguments of [`InSpan::fused_loss`].
+struct Losses<'a, M: Model> {
+    outputs: usize,
+    scores: &'a [f32],
+    targets: &'a [M::Target],
+    values: &'a mut Aligned,
+}
+
+impl<M: Residuals> WithSimd for Losses<'_, M> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f32 {
+        let Self {
+            outputs,
+            scores,
+            targets,
+            values,
+        } = self;
+        let stride = targets.len().next_multiple_of(PADDING);
+        values.resize((outputs + 2) * stride);
+        let (of_class, spare) = values.split_at_mut(outputs * stride);
+        for (s, scores) in scores.chunks_exact(outputs).enumerate() {
+            for (c, score) in scores.iter().enumerate() {
+                of_class[c * stride + s] = *score;
+            }
+        }
+        M::residuals(simd, of_class, stride, targets, spare, true)
+    }
+}
+
 /// The arguments of [`run`], once they fit each other.
 struct Training<'a, M: Kernels> {
     job: Job<'a, M>,
     rows: &'a [&'a [f32]],
     stream: &'a mut Stream,
     order: &'a mut [u32],
-    values: &'a mut Vec<f32>,
+    values: &'a mut Aligned,
     out: &'a mut [f32],
 }
 
@@ -433,8 +491,8 @@ impl<M: Residuals<Target: Copy + Default> + Kernels> WithSimd for Training<'_, M
         let batch_stride = descent.batch_size.min(rows.len()).next_multiple_of(PADDING);
         let matrix = outputs * stride;
         let of_pull = if pulled.is_some() { matrix } else { 0 };
-        values.clear();
-        values.resize(3 * matrix + of_pull + (outputs + 2) * batch_stride, 0.0);
+        values.resize(3 * matrix + of_pull + (outputs + 2) * batch_stride);
+        values.fill(0.0);
         let (base, rest) = values.split_at_mut(matrix);
         let (pulled_scores, rest) = rest.split_at_mut(of_pull);
         let (coefficients, rest) = rest.split_at_mut(matrix);

@@ -396,7 +396,7 @@ impl Dataset {
     /// Fills `buffer` with the given rows, whose features `read` reads from a place on.
     fn fill(&self, rows: &[u32], buffer: &mut DeviceBuffer, read: impl Fn(usize, &mut [f32])) {
         let width = self.feature_count;
-        buffer.features.resize(rows.len() * width, 0.0);
+        buffer.features.resize(rows.len() * width);
         for (features, row) in buffer.features.chunks_exact_mut(width).zip(rows) {
             read(*row as usize * width, features);
         }

@@ -119,7 +119,6 @@ impl Synthetic {
         count: u32,
         buffer: &'a mut DeviceBuffer,
     ) -> DatasetView<'a> {
-        buffer.features.clear();
         let mut labels = match buffer.targets.take() {
             Some(Targets::Classes { labels, .. }) => labels,
             _ => Vec::new(),
@@ -130,7 +129,7 @@ impl Synthetic {
             part,
             count,
             &mut buffer.own,
-            &mut buffer.features,
+            buffer.features.refill(),
             &mut labels,
         );
         buffer.fill(Targets::Classes {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use smolfed_core::model::{Model, ModelError};
 use smolfed_core::samples::Samples;
 use smolfed_simd::bytes::Line;
-use smolfed_simd::span::InSpan;
-use smolfed_simd::{Kernels, Rows};
+use smolfed_simd::span::{InSpan, SpanBuffers};
+use smolfed_simd::{Aligned, Kernels, Rows};
 
 use crate::config::simulation::ArithmeticName;
 use crate::data::dataset::{DatasetView, DeviceBuffer, SampleTarget};
@@ -56,13 +56,7 @@ pub fn evaluate(
         total(
             samples,
             |all, range, buffer| all.piece(range, buffer),
-            |piece| {
-                on_samples!(task, piece, (model, rows) => {
-                    tally(model, rows, |batch, scores| {
-                        model.row_scores(parameters, rows, batch, scores)
-                    })
-                })
-            },
+            |piece, _| on_samples!(task, piece, (model, rows) => tally(model, rows, parameters)),
         )
     };
     let tally = match arithmetic {
@@ -72,13 +66,17 @@ pub fn evaluate(
             model => match samples.line() {
                 Some(line) => {
                     let folded = fold(line, parameters, model.feature_count());
-                    let fused = |piece: DatasetView<'_>| tally_fused(model, &folded, piece);
-                    total(samples, |all, range, buffer| all.piece_of_bytes(range, buffer), fused)
+                    total(
+                        samples,
+                        |all, range, buffer| all.piece_of_bytes(range, buffer),
+                        |piece, buffers| tally_fused(model, &folded, piece, buffers),
+                    )
                 }
-                None => {
-                    let fused = |piece: DatasetView<'_>| tally_fused(model, parameters, piece);
-                    total(samples, |all, range, buffer| all.piece(range, buffer), fused)
-                }
+                None => total(
+                    samples,
+                    |all, range, buffer| all.piece(range, buffer),
+                    |piece, buffers| tally_fused(model, parameters, piece, buffers),
+                ),
             },
             direct()
         ),
@@ -189,7 +187,7 @@ impl Tally {
 
 /// Parameters whose scores of bytes are those of `parameters` for the numbers on a line: weights
 /// times the slope, and the intercept times their sum in the biases.
-fn fold(line: Line, parameters: &[f32], features: usize) -> Vec<f32> {
+fn fold(line: Line, parameters: &[f32], features: usize) -> Aligned {
     let outputs = parameters.len() / (features + 1);
     let (weights, biases) = parameters.split_at(outputs * features);
     let sums = weights
@@ -200,21 +198,26 @@ fn fold(line: Line, parameters: &[f32], features: usize) -> Vec<f32> {
         .iter()
         .zip(sums)
         .map(|(bias, sum)| (f64::from(*bias) + line.intercept * sum) as f32);
-    of_numbers.chain(moved).collect()
+    let mut folded = Aligned::default();
+    folded.resize(parameters.len());
+    for (place, number) in folded.iter_mut().zip(of_numbers.chain(moved)) {
+        *place = number;
+    }
+    folded
 }
 
 /// Tallies all samples in pieces, as `read` gives them.
 fn total<R, T>(samples: HeldOut<'_>, read: R, tally: T) -> Result<Tally, ModelError>
 where
     R: for<'a> Fn(HeldOut<'a>, Range<usize>, &'a mut DeviceBuffer) -> DatasetView<'a> + Sync,
-    T: Fn(DatasetView<'_>) -> Result<Tally, ModelError> + Sync,
+    T: Fn(DatasetView<'_>, &mut SpanBuffers) -> Result<Tally, ModelError> + Sync,
 {
     let pieces: Vec<Result<Tally, ModelError>> = (0..samples.len().div_ceil(PIECE))
         .into_par_iter()
-        .map_init(DeviceBuffer::default, |buffer, piece| {
+        .map_init(Default::default, |(samples_of, buffers), piece| {
             let start = piece * PIECE;
             let end = samples.len().min(start + PIECE);
-            tally(read(samples, start..end, buffer))
+            tally(read(samples, start..end, samples_of), buffers)
         })
         .collect();
     // In the order of the samples, whichever thread came first.
@@ -225,28 +228,49 @@ where
     Ok(all)
 }
 
-/// Scores and tallies some samples; `score` fills the scores of a batch.
+/// Scores and tallies some samples.
 fn tally<M: Kernels<Target: Default + PartialEq>>(
     model: &M,
     samples: &Rows<'_, M::Target>,
-    score: impl Fn(&[u32], &mut [f32]) -> Result<(), ModelError>,
+    parameters: &[f32],
 ) -> Result<Tally, ModelError> {
     let batch: Vec<u32> = (0..samples.len() as u32).collect();
     let mut scores = vec![0.0; batch.len() * model.output_count()];
-    score(&batch, &mut scores)?;
+    model.row_scores(parameters, samples, &batch, &mut scores)?;
     Ok(piece(model, samples, &batch, &mut scores))
 }
 
-/// [`tally`] with fused scores.
+/// [`tally`] with fused scores and losses.
 fn tally_fused<M: InSpan<Target: SampleTarget + PartialEq> + Kernels>(
     model: &M,
     parameters: &[f32],
     piece: DatasetView<'_>,
+    buffers: &mut SpanBuffers,
 ) -> Result<Tally, ModelError> {
-    let rows = &rows(model, &piece);
-    let score =
-        |batch: &[u32], scores: &mut [f32]| model.fused_scores(parameters, rows, batch, scores);
-    tally(model, rows, score)
+    let samples = &rows(model, &piece);
+    let batch: Vec<u32> = (0..samples.len() as u32).collect();
+    let mut scores = vec![0.0; batch.len() * model.output_count()];
+    model.fused_scores(parameters, samples, &batch, &mut scores)?;
+    let (targets, correct) = predictions(model, samples, &batch, &scores);
+    Ok(Tally {
+        count: batch.len() as u64,
+        loss: f64::from(model.fused_loss(&scores, &targets, buffers)),
+        correct,
+    })
+}
+
+/// The targets of samples, and how many of them their scores predict.
+fn predictions<M: Kernels<Target: Default + PartialEq>>(
+    model: &M,
+    samples: &Rows<'_, M::Target>,
+    batch: &[u32],
+    scores: &[f32],
+) -> (Vec<M::Target>, u64) {
+    let targets: Vec<_> = batch.iter().map(|s| samples.target(*s as usize)).collect();
+    let rows = scores.chunks_exact(model.output_count());
+    let predictions = rows.map(|row| model.predict(row));
+    let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count();
+    (targets, correct as u64)
 }
 
 /// Tallies some samples by their scores, which are used up.
@@ -256,10 +280,7 @@ fn piece<M: Kernels<Target: Default + PartialEq>>(
     batch: &[u32],
     scores: &mut [f32],
 ) -> Tally {
-    let targets: Vec<_> = batch.iter().map(|s| samples.target(*s as usize)).collect();
-    let rows = scores.chunks_exact(model.output_count());
-    let predictions = rows.map(|row| model.predict(row));
-    let correct = predictions.zip(&targets).filter(|(p, t)| p == *t).count() as u64;
+    let (targets, correct) = predictions(model, samples, batch, scores);
     let mut losses = vec![0.0; batch.len()];
     model.row_losses(scores, &targets, &mut losses);
     Tally {

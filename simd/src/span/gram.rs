@@ -4,6 +4,7 @@ use pulp::{Arch, Simd, WithSimd};
 use smolfed_core::samples::Samples;
 
 use super::products;
+use crate::aligned::Aligned;
 use crate::rows::Rows;
 
 /// A row of a matrix, with one entry a sample, fills whole vectors of any machine.
@@ -12,7 +13,7 @@ pub(super) const PADDING: usize = 16;
 /// The products of all pairs of a device's samples, each with a 1 for the bias. It depends on the
 /// samples alone, so it can be kept from round to round.
 pub struct Gram {
-    values: Vec<f32>,
+    values: Aligned,
     stride: usize,
 }
 
@@ -22,7 +23,9 @@ impl Gram {
     pub fn new<T: Copy + Default>(samples: &Rows<'_, T>) -> Self {
         let samples: Vec<_> = (0..samples.len()).map(|s| samples.features(s)).collect();
         let stride = samples.len().next_multiple_of(PADDING);
-        let mut values = vec![0.0; samples.len() * stride];
+        let mut values = Aligned::default();
+        values.resize(samples.len() * stride);
+        values.fill(0.0);
         Arch::new().dispatch(Fill {
             samples: &samples,
             stride,

@@ -160,6 +160,30 @@ proptest! {
         }
     }
 
+    /// The sum of losses is the core's up to rounding, for every model.
+    #[test]
+    fn losses_are_the_cores_up_to_rounding(case in cases()) {
+        let (features, _, mut rng) = case.data();
+        let width = case.features;
+        let classes = case.outputs as u32;
+        let label = |_| (rng.next_u32() % classes) as u16;
+        let labels: Vec<u16> = (0..case.samples).map(label).collect();
+        let bits: Vec<u16> = labels.iter().map(|label| label % 2).collect();
+        // Scores may be any numbers: the features are at hand.
+        let of = |outputs: usize| {
+            let numbers = features.iter().cycle().map(|x| 4.0 * x);
+            numbers.take(case.samples * outputs).collect::<Vec<_>>()
+        };
+        let targets = of(2)[case.samples..].to_vec();
+        for [fused, direct] in [
+            both_losses(&Softmax::new(width, case.outputs), of(case.outputs), &labels),
+            both_losses(&Logistic::new(width), of(1), &bits),
+            both_losses(&Linear::new(width), of(1), &targets),
+        ] {
+            prop_assert!((fused - direct).abs() <= TOLERANCE * (1.0 + direct), "{fused} {direct}");
+        }
+    }
+
     /// Scores are those of the core up to rounding, and what it refuses is refused.
     #[test]
     fn scores_are_the_cores_up_to_rounding(case in cases()) {
@@ -400,4 +424,12 @@ fn the_exponential_function_is_accurate() {
         );
     }
     assert_eq!(Arch::new().dispatch(Exp(vec![0.0; 16])), [1.0; 16]);
+}
+
+/// The sum of losses, fused and of the core.
+fn both_losses<M: InSpan>(model: &M, mut scores: Vec<f32>, targets: &[M::Target]) -> [f32; 2] {
+    let fused = model.fused_loss(&scores, targets, &mut SpanBuffers::default());
+    let mut losses = vec![0.0; targets.len()];
+    model.row_losses(&mut scores, targets, &mut losses);
+    [fused, losses.iter().sum()]
 }

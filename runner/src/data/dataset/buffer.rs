@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use smolfed_simd::Aligned;
+
 use super::targets::Targets;
 use super::view::DatasetView;
 
@@ -9,7 +11,7 @@ use super::view::DatasetView;
 #[derive(Clone, Default)]
 pub struct DeviceBuffer {
     /// Features, row after row.
-    pub(in crate::data) features: Vec<f32>,
+    pub(in crate::data) features: Aligned,
     /// The target of each row; `None` before the first device.
     pub(in crate::data) targets: Option<Targets>,
     /// What makes a generated device: its weights or its sensor.
