@@ -58,6 +58,30 @@ fn a_run_says_more_or_nothing() {
     let quiet = run("-q --out quiet");
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
     assert_eq!(rounds_done(&place.path("quiet")), 2);
+    // One line that says no less than what an epsilon must not go without; -v has the statement.
+    let usual = run("--out usual").stdout;
+    let line = usual.lines().find(|line| line.contains("epsilon = "));
+    let line = line.unwrap();
+    for part in [
+        "delta = ",
+        "one device",
+        "a proved upper bound",
+        "the server is trusted",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(
+        usual.lines().count() < 10 && !usual.contains("This holds if"),
+        "{usual}"
+    );
+    assert!(run("-v --out whole").stdout.contains("This holds if"));
+    // Colours are for terminals, unless asked for.
+    assert!(!usual.contains('\u{1b}'));
+    assert!(
+        run("--out colours --color always")
+            .stdout
+            .contains("\u{1b}[1m")
+    );
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn threads_do_not_matter() {
 #[test]
 fn a_cut_is_said() {
     let place = Place::new();
-    let run = format!("run --out run {ROTATION} --set privacy.participations=9");
+    let run = format!("run -v --out run {ROTATION} --set privacy.participations=9");
     let outcome = place.smolfed(&run).success();
     let words = outcome
         .stdout

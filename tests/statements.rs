@@ -148,10 +148,9 @@ fn run_directories_of_earlier_versions_are_read() {
         let resumed = place
             .smolfed(&format!("run --resume {name} --json"))
             .success();
-        assert_eq!(
-            (&resumed.json()["rounds"], resumed.stderr.as_str()),
-            (&4.into(), "")
-        );
+        assert_eq!(resumed.json()["rounds"], 4);
+        // Of a few rounds, the model may be useless; nothing else is to be warned of.
+        assert!(!resumed.stderr.contains("charged"), "{resumed}");
         place.smolfed(&format!("account --verify {name}")).success();
     }
 }

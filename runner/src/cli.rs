@@ -2,6 +2,7 @@
 
 mod audit;
 mod completions;
+mod confusion;
 mod data;
 mod demo;
 mod device;
@@ -20,6 +21,7 @@ mod schema;
 mod screen;
 mod serve;
 mod session;
+mod style;
 mod summary;
 mod sweep;
 mod text;
@@ -42,6 +44,8 @@ pub use error::CliError;
     after_help = "Example:\n  smolfed run experiment.toml --set privacy.epsilon=6"
 )]
 pub struct Cli {
+    #[command(flatten)]
+    color: colorchoice_clap::Color,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -83,6 +87,7 @@ impl Cli {
     /// # Errors
     /// [`CliError`], one sentence.
     pub fn run(self) -> Result<(), CliError> {
+        self.color.write_global();
         let is_shared = matches!(self.command, Some(Command::Run(_) | Command::Sweep(_)));
         if !is_shared && !Launch::is_to_print() {
             // Rank 0 does it.

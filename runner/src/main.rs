@@ -10,7 +10,7 @@ fn main() -> ExitCode {
         // Whoever reads, as in `| head`, has read enough.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            error.print();
             error.exit_code()
         }
     }

@@ -6,6 +6,7 @@
 //! [`plot`], which sweeps and trade-off curves share.
 
 mod accounts;
+mod assessment;
 mod correlated;
 mod curves;
 mod devices;
@@ -52,6 +53,7 @@ pub fn render(input: &ReportInput) -> String {
         curves::learning(input),
         representation::section_of(input),
         devices::section_of(input),
+        assessment::section_of(input),
         rounds::table_of(input),
         accounts::section_of(input),
         page::section(

@@ -15,6 +15,7 @@ use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;
 
 use crate::data::federation::Federation;
+use crate::evaluation::assessment::{FinalAssessment, HeldOutPart, assess};
 use crate::evaluation::devices::DeviceReport;
 use crate::evaluation::samples::{Evaluation, evaluate};
 use crate::experiment::Experiment;
@@ -99,6 +100,7 @@ pub struct Training<'a> {
     auto: Option<Auto>,
     spectrum: Option<Spectrum>,
     devices: Option<DeviceReport>,
+    assessment: Option<FinalAssessment>,
     picture: Option<Picture>,
 }
 
@@ -133,6 +135,7 @@ impl<'a> Training<'a> {
             history: experiment.history(),
             spectrum: None,
             devices: None,
+            assessment: None,
             picture: None,
         }
     }
@@ -333,6 +336,9 @@ impl<'a> Training<'a> {
             record.test.is_some() && self.federation.test_belongs_to_devices();
         let only = &mut record.simulation_only;
         only.validation = evaluated(self.federation.validation())?;
+        if is_last && self.experiment.method.shares_a_model() {
+            self.assessment = self.assess()?;
+        }
         if !self.experiment.release.is_simulation {
             return Ok(());
         }
@@ -356,6 +362,23 @@ impl<'a> Training<'a> {
             (self.devices, self.picture) = (devices, picture);
         }
         Ok(())
+    }
+
+    /// All figures of the shared model on test samples or, without any, on validation samples.
+    fn assess(&self) -> Result<Option<FinalAssessment>, ModelError> {
+        let federation = self.federation;
+        let (part, samples) = match federation.test() {
+            none if none.is_empty() => (HeldOutPart::Validation, federation.validation()),
+            test => (HeldOutPart::Test, test),
+        };
+        let task = self.experiment.method.task();
+        let figures = assess(task, &self.global, samples, federation.target_scale())?;
+        Ok(figures.map(|figures| FinalAssessment {
+            part,
+            is_simulation_only: part == HeldOutPart::Validation
+                || federation.test_belongs_to_devices(),
+            figures,
+        }))
     }
 
     /// What is run.
@@ -431,6 +454,12 @@ impl<'a> Training<'a> {
     #[must_use]
     pub const fn devices(&self) -> Option<&DeviceReport> {
         self.devices.as_ref()
+    }
+
+    /// All figures of the shared model; known after the last round.
+    #[must_use]
+    pub const fn assessment(&self) -> Option<&FinalAssessment> {
+        self.assessment.as_ref()
     }
 }
 

@@ -26,6 +26,7 @@ use crate::arithmetic;
 use crate::audit::membership::{Attack, Roc};
 use crate::config::{Config, ExperimentError};
 use crate::data::{DataError, DataFolders, Federation};
+use crate::evaluation::assessment::FinalAssessment;
 use crate::evaluation::devices::DeviceReport;
 use crate::experiment::Experiment;
 use crate::inference::preprocessing::Preprocessing;
@@ -136,6 +137,8 @@ pub struct RunResult {
     /// Figures of each device's models after the last round; `None` if it was not reached in this
     /// session, or devices have no samples of their own to test on.
     pub devices: Option<DeviceReport>,
+    /// All figures of the shared model after the last round; `None` as for devices.
+    pub assessment: Option<FinalAssessment>,
     /// Rounds that were charged once more in this session: the ledger does not show that they
     /// released the same before.
     pub repeated_rounds: Vec<u32>,
@@ -399,6 +402,11 @@ impl Run<'_> {
                 (None, Some(dir)) if training.is_done() => dir.device_figures().ok(),
                 (None, _) => None,
             },
+            assessment: match (training.assessment(), self.dir) {
+                (Some(assessment), _) => Some(assessment.clone()),
+                (None, Some(dir)) if training.is_done() => dir.assessment().ok(),
+                (None, _) => None,
+            },
             ending,
         })
     }
@@ -425,6 +433,9 @@ impl Run<'_> {
         }
         if let Some(devices) = training.devices() {
             dir.write_device_figures(devices)?;
+        }
+        if let Some(assessment) = training.assessment() {
+            dir.write_assessment(assessment)?;
         }
         if let Some(picture) = training.picture() {
             dir.write_representation(picture)?;

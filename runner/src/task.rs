@@ -290,6 +290,27 @@ impl Task {
         of_task!(self, model => model.output_count())
     }
 
+    /// Number of classes; 0 where values are predicted.
+    #[must_use]
+    pub fn class_count(&self) -> usize {
+        match self {
+            Self::Linear(_) => 0,
+            Self::Logistic(_) => 2,
+            Self::Softmax(_) | Self::Encoder(_) => self.output_count(),
+        }
+    }
+
+    /// The class that scores stand for; 0 where values are predicted.
+    #[must_use]
+    pub fn class(&self, scores: &[f32]) -> usize {
+        match self {
+            Self::Linear(_) => 0,
+            Self::Logistic(model) => model.predict(scores).into(),
+            Self::Softmax(model) => model.predict(scores).into(),
+            Self::Encoder(model) => model.predict(scores).into(),
+        }
+    }
+
     /// Scratch entries with which training works on so many samples at a time.
     #[must_use]
     pub fn scratch_count(&self, samples: usize) -> usize {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::data::DataCommandError;
+use super::style::fail;
 use crate::audit::target::TargetError;
 use crate::config::ConfigError;
 use crate::data::DataError;
@@ -74,6 +75,11 @@ impl CliError {
             return false;
         };
         error.kind() == std::io::ErrorKind::BrokenPipe
+    }
+
+    /// Says on standard error what failed.
+    pub fn print(&self) {
+        fail(self);
     }
 
     /// 2 for bad usage or bad input, 1 for a failed run.

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::CliError;
+use super::confusion;
 use super::inference::{ModelArgs, RowArgs, write_to};
 use super::text::aligned;
-use crate::inference::assessment::{Assessment, assess};
-use crate::number::{fixed, significant};
+use crate::evaluation::assessment::Assessment;
+use crate::inference::assessment::assess;
 
 /// Evaluate the model of a run on rows whose classes or values are known.
 ///
-/// Prints accuracy and loss for classes, and for values, in their own unit: the root mean squared
-/// error, that of always predicting the mean, R² and the mean absolute error. On the test rows of a
-/// run, the figures are those of the run.
+/// For classes, prints accuracy, that of always predicting the most frequent class, F1, loss and
+/// which class was taken for which; for values, in their own unit, the root mean squared error,
+/// that of always predicting the mean, R² and the mean absolute error. On the test rows of a run,
+/// the figures are those of the run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed evaluate runs/watch --data test.csv
@@ -47,32 +49,21 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     write_to(None, |out| {
         match args.json {
             true => writeln!(out, "{}", json!(found))?,
-            false => write!(out, "{}", table(&found))?,
+            false => write!(out, "{}", text(&found, model.preprocessing.labels()))?,
         }
         Ok(())
     })
 }
 
-/// A line for each figure.
-fn table(found: &Assessment) -> String {
+/// A line for each figure, and the confusion matrix.
+fn text(found: &Assessment, classes: &[String]) -> String {
     let mut rows = vec![
         ["figure", "value"].map(str::to_owned).to_vec(),
         vec!["rows".to_owned(), found.rows.to_string()],
     ];
-    let mut add = |name: &str, value: Option<String>| {
-        rows.extend(value.map(|value| vec![name.to_owned(), value]));
-    };
-    let number = |value: f64| significant(value, 6);
-    let (evaluation, errors) = (found.evaluation, found.errors);
-    let percent = |share: f64| format!("{} %", fixed(100.0 * share, 2));
-    add("accuracy", evaluation.accuracy.map(percent));
-    add("RMSE", evaluation.rmse.map(number));
-    add(
-        "RMSE of the mean",
-        errors.map(|errors| number(errors.rmse_of_mean)),
-    );
-    add("R²", errors.and_then(|errors| errors.r2).map(number));
-    add("MAE", errors.map(|errors| number(errors.mae)));
-    add("loss", Some(number(evaluation.loss)));
-    aligned(&rows)
+    let figures = found.in_words().into_iter();
+    rows.extend(figures.map(|(name, value)| vec![name.to_owned(), value]));
+    let confusion = found.classes.as_ref();
+    let confusion = confusion.map_or(String::new(), |figures| confusion::text(figures, classes));
+    aligned(&rows) + &confusion
 }

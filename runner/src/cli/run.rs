@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 
 use super::CliError;
 use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of_data};
+use super::style::{fail, warn};
 use super::summary::Summary;
 use crate::config::{Config, Override};
 use crate::data::catalogue::KnownSet;
@@ -68,7 +69,7 @@ pub(super) struct Args {
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
-    /// Say on standard error what each round gave.
+    /// Say on standard error what each round gave, and print the whole privacy statement.
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
     /// Print nothing but warnings and errors.
@@ -223,7 +224,7 @@ fn help(prepared: &Prepared, ranks: &dyn Communicator) -> Result<(), CliError> {
     // Rank 0 decides when to stop.
     stop_on_ctrl_c()?;
     if let Err(error) = follow(&prepared.experiment, &prepared.federation, ranks) {
-        eprintln!("error: {error}");
+        fail(error);
         // Without leaving MPI in order, which would wait for the others: the launcher ends them.
         std::process::exit(1);
     }
@@ -273,7 +274,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     // The other ranks are done before the report is written.
     drop(source);
     bar.finish_and_clear();
-    let print = Print::of(args.quiet, args.json);
+    let print = Print::of(args.quiet, args.json, args.verbose);
     conclude(experiment, &dir, result, *started, print, "run")
 }
 
@@ -311,15 +312,15 @@ fn record(args: &Args) -> Result<Option<Vec<Participation>>, CliError> {
 pub(super) enum Print {
     Nothing,
     Json,
-    Text,
+    Text { is_verbose: bool },
 }
 
 impl Print {
-    pub(super) const fn of(is_quiet: bool, is_json: bool) -> Self {
+    pub(super) const fn of(is_quiet: bool, is_json: bool, is_verbose: bool) -> Self {
         match (is_quiet, is_json) {
             (true, _) => Self::Nothing,
             (false, true) => Self::Json,
-            (false, false) => Self::Text,
+            (false, false) => Self::Text { is_verbose },
         }
     }
 }
@@ -335,15 +336,18 @@ pub(super) fn conclude(
 ) -> Result<(), CliError> {
     let result = result.map_err(|error| explain(error, dir.path(), command))?;
     report::write(dir)?;
-    if let Some(warning) = warning(&result.repeated_rounds) {
-        eprintln!("warning: {warning}");
-    }
     let summary = Summary::new(experiment, &result, dir.path(), started.elapsed());
-    let mut out = std::io::stdout().lock();
+    for warning in [repetition(&result.repeated_rounds), summary.warning()] {
+        warning.into_iter().for_each(warn);
+    }
+    let mut out = anstream::stdout().lock();
+    let is_terminal = std::io::stdout().is_terminal();
     match print {
         Print::Nothing => {}
         Print::Json => writeln!(out, "{}", summary.to_json())?,
-        Print::Text => write!(out, "{}", summary.to_text(out.is_terminal()))?,
+        Print::Text { is_verbose } => {
+            write!(out, "{}", summary.to_text(is_terminal, is_verbose))?;
+        }
     }
     match result.ending {
         Ending::Done => Ok(()),
@@ -358,7 +362,7 @@ pub(super) fn conclude(
 }
 
 /// What to know about rounds that were charged once more.
-fn warning(repeated: &[u32]) -> Option<String> {
+fn repetition(repeated: &[u32]) -> Option<String> {
     let (first, last) = (repeated.first()?, repeated.last()?);
     let rounds = match repeated.len() {
         1 => format!("round {first}"),

@@ -262,7 +262,7 @@ impl Setup {
         if !args.json {
             eprint!("{}", screen::text(&table));
         }
-        let print = Print::of(false, args.json);
+        let print = Print::of(false, args.json, true);
         conclude(&experiment, &dir, result, started, print, "serve")
     }
 }

@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::CliError;
+use super::style::warn;
 use crate::data::Federation;
 use crate::experiment::Experiment;
 use crate::ranks::launch::Launch;
@@ -45,7 +46,7 @@ pub(super) fn connect() -> Result<Box<dyn Communicator + Send>, CliError> {
         && ranks.count() < launch.count
         && launch.rank == 0
     {
-        eprintln!("warning: {}", launch.warning());
+        warn(launch.warning());
     }
     Ok(ranks)
 }
@@ -76,12 +77,12 @@ pub(super) fn agreed<T>(
 pub(super) fn warn_of_data(experiment: &Experiment, federation: &Federation) {
     if experiment.privacy.noise.is_some() {
         for read in federation.reads() {
-            eprintln!(
-                "warning: `data.{}`: {} from the devices' rows, which no epsilon covers; `smolfed \
+            warn(format!(
+                "`data.{}`: {} from the devices' rows, which no epsilon covers; `smolfed \
                  data inspect` says what to write instead",
                 read.key(),
                 read.what()
-            );
+            ));
         }
     }
     let beyond = federation.beyond_bounds();
@@ -91,24 +92,23 @@ pub(super) fn warn_of_data(experiment: &Experiment, federation: &Federation) {
             0 => String::new(),
             count => format!(" and {count} more"),
         };
-        eprintln!(
-            "warning: `data.scale`: {total} values are beyond the bounds and were clipped to them: \
-             of {feature}{more}"
-        );
+        warn(format!(
+            "`data.scale`: {total} values are beyond the bounds and were clipped to them: of \
+             {feature}{more}"
+        ));
     }
     match federation.unnamed_columns() {
         0 => {}
-        1 => eprintln!(
-            "warning: a column without a name was left out; name it in the header if it is data"
-        ),
-        count => eprintln!(
-            "warning: {count} columns without a name were left out; name them in the header if \
-             they are data"
-        ),
+        1 => warn("a column without a name was left out; name it in the header if it is data"),
+        count => warn(format!(
+            "{count} columns without a name were left out; name them in the header if they are data"
+        )),
     }
     let dropped = federation.dropped_rows();
     if dropped > 0 {
-        eprintln!("warning: `data.unknown_labels`: {dropped} rows of other classes were left out");
+        warn(format!(
+            "`data.unknown_labels`: {dropped} rows of other classes were left out"
+        ));
     }
 }
 

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use anstyle::Style;
+
 use super::text::{aligned, wrapped};
 use crate::arithmetic::Local;
+use crate::evaluation::assessment::FinalAssessment;
 use crate::evaluation::devices::DeviceReport;
 use crate::evaluation::devices::Which;
 use crate::evaluation::samples::Evaluation;
@@ -25,6 +28,8 @@ pub(super) struct Summary {
     devices: u32,
     rounds: usize,
     quality: Option<(&'static str, Evaluation)>,
+    /// More figures of the final model.
+    assessment: Option<FinalAssessment>,
     /// Whether that is of private samples, which only a simulation can evaluate.
     quality_is_private: bool,
     /// Accuracy on held-out samples of neighbours, and of a linear probe, of an encoder without
@@ -61,6 +66,7 @@ impl Summary {
             quality: test
                 .map(|e| ("test", e))
                 .or(validation.map(|e| ("validation", e))),
+            assessment: result.assessment.clone(),
             quality_is_private: test.is_none() || on_devices,
             representation: [
                 figure(|only| only.knn_accuracy),
@@ -96,61 +102,81 @@ impl Summary {
             "privacy": self.statements,
             "arithmetic": self.arithmetic.name.name(),
         });
-        let note = self.arithmetic.note(self.devices);
-        if let (Some(note), Some(object)) = (note, document.as_object_mut()) {
-            object.insert("arithmetic_note".to_owned(), json!(note));
-            let in_span = json!(self.arithmetic.in_span);
-            object.insert("devices_in_span".to_owned(), in_span);
-        }
-        if let (Some((part, evaluation)), Some(object)) = (&self.quality, document.as_object_mut())
-        {
-            let figures = [
-                ("accuracy", evaluation.accuracy),
-                ("rmse", evaluation.rmse),
-                ("loss", Some(evaluation.loss)),
-            ];
-            for (key, value) in figures {
-                if let Some(value) = value {
-                    object.insert(format!("{part}_{key}"), json!(value));
-                }
-            }
-        }
-        let [neighbours, probe] = self.representation;
         if let Some(object) = document.as_object_mut() {
-            let figures = [
-                ("knn_accuracy", neighbours),
-                ("test_accuracy", probe),
-                (
-                    "matrix_epsilon",
-                    self.matrices().map(|statement| statement.epsilon),
-                ),
-            ];
-            for (key, value) in figures {
-                // JSON has no infinity: null.
-                object.extend(value.map(|value| (key.to_owned(), json!(value))));
+            if let Some(note) = self.arithmetic.note(self.devices) {
+                object.insert("arithmetic_note".to_owned(), json!(note));
+                let in_span = json!(self.arithmetic.in_span);
+                object.insert("devices_in_span".to_owned(), in_span);
             }
-        }
-        if let (Some(report), Some(object)) = (&self.devices_report, document.as_object_mut()) {
-            let unit = if report.is_error { "rmse" } else { "accuracy" };
-            for which in Which::ALL {
-                if let Some(spread) = report.spread(which) {
-                    object.insert(format!("device_{}_{unit}", which.name()), json!(spread));
-                }
-            }
-            object.insert(
-                format!("device_{unit}"),
-                json!(report.means().models.result()),
-            );
-        }
-        if let Some(object) = document.as_object_mut() {
-            let keys: Vec<String> = object
-                .keys()
-                .filter(|key| self.is_private(key))
-                .cloned()
-                .collect();
+            let figures = self.quality_figures().into_iter();
+            // JSON has no infinity: null.
+            object.extend(figures.map(|(key, value)| (key, json!(value))));
+            object.extend(self.device_figures());
+            let keys = object.keys().filter(|key| self.is_private(key));
+            let keys: Vec<String> = keys.cloned().collect();
             object.insert("simulation_only".to_owned(), json!(keys));
         }
         document
+    }
+
+    /// What is known of the shared model, and of representations.
+    fn quality_figures(&self) -> Vec<(String, f64)> {
+        let mut figures = Vec::new();
+        let mut add = |part: &str, all: &[(&str, Option<f64>)]| {
+            for (key, value) in all {
+                figures.extend(value.map(|value| (format!("{part}{key}"), value)));
+            }
+        };
+        if let Some((part, evaluation)) = &self.quality {
+            add(
+                &format!("{part}_"),
+                &[
+                    ("accuracy", evaluation.accuracy),
+                    ("rmse", evaluation.rmse),
+                    ("loss", Some(evaluation.loss)),
+                ],
+            );
+        }
+        if let Some(FinalAssessment { part, figures, .. }) = &self.assessment {
+            let (values, classes) = (figures.values, figures.classes.as_ref());
+            let majority = classes.map(|figures| figures.accuracy_of_majority);
+            add(
+                &format!("{}_", part.name()),
+                &[
+                    ("f1", classes.map(|figures| figures.f1)),
+                    ("accuracy_of_majority", majority),
+                    ("mae", values.map(|figures| figures.mae)),
+                    ("r2", values.and_then(|figures| figures.r2)),
+                    ("rmse_of_mean", values.map(|figures| figures.rmse_of_mean)),
+                ],
+            );
+        }
+        let [neighbours, probe] = self.representation;
+        add(
+            "",
+            &[
+                ("knn_accuracy", neighbours),
+                ("test_accuracy", probe),
+                ("matrix_epsilon", self.matrices().map(|s| s.epsilon)),
+            ],
+        );
+        figures
+    }
+
+    /// How each kind of model does over devices.
+    fn device_figures(&self) -> Vec<(String, Value)> {
+        let Some(report) = &self.devices_report else {
+            return Vec::new();
+        };
+        let unit = if report.is_error { "rmse" } else { "accuracy" };
+        let spreads = Which::ALL.into_iter().filter_map(|which| {
+            let spread = json!(report.spread(which)?);
+            Some((format!("device_{}_{unit}", which.name()), spread))
+        });
+        let result = json!(report.means().models.result());
+        spreads
+            .chain([(format!("device_{unit}"), result)])
+            .collect()
     }
 
     /// Whether a figure reads private data without noise, so that only a simulation knows it.
@@ -169,13 +195,23 @@ impl Summary {
         self.statements.iter().find(is_it)
     }
 
-    /// A few lines for a person; bold where the terminal can.
-    pub(super) fn to_text(&self, is_terminal: bool) -> String {
-        let (bold, plain) = if is_terminal {
-            ("\x1b[1m", "\x1b[0m")
-        } else {
-            ("", "")
+    /// What a person should know before the figures.
+    pub(super) fn warning(&self) -> Option<String> {
+        let assessment = self.assessment.as_ref();
+        let useless = assessment.filter(|assessment| assessment.figures.is_useless())?;
+        let (part, baseline) = match useless.figures.values {
+            Some(_) => (useless.part.name(), "mean"),
+            None => (useless.part.name(), "most frequent class"),
         };
+        Some(format!(
+            "on the {part} samples the model is no better than always predicting their {baseline}"
+        ))
+    }
+
+    /// A few lines for a person, with the whole privacy statement if it `is_verbose`; bold is for
+    /// the writer to leave out where it is not wanted.
+    pub(super) fn to_text(&self, is_terminal: bool, is_verbose: bool) -> String {
+        let (bold, plain) = (BOLD.render(), BOLD.render_reset());
         let mut text = String::new();
         let _ = writeln!(
             text,
@@ -191,7 +227,14 @@ impl Summary {
                 true => " (simulation only)",
                 false => "",
             };
-            let _ = writeln!(text, "  {bold}{part} {evaluation}{plain}{note}");
+            let more = self
+                .assessment
+                .as_ref()
+                .filter(|more| more.part.name() == *part);
+            let more = more.map_or(String::new(), |more| {
+                format!(", {}", more.figures.in_one_line())
+            });
+            let _ = writeln!(text, "  {bold}{part} {evaluation}{plain}{more}{note}");
         }
         let names = ["nearest neighbours", "linear probe"];
         let figures = names.iter().zip(self.representation);
@@ -215,12 +258,25 @@ impl Summary {
             let _ = writeln!(text, "\n{}", wrapped(&note, is_terminal));
         }
         for statement in &self.statements {
-            let _ = writeln!(text, "\n{}", wrapped(&statement.in_words(), is_terminal));
+            let _ = match is_verbose {
+                true => writeln!(text, "\n{}", wrapped(&statement.in_words(), is_terminal)),
+                false => writeln!(text, "  {bold}{}{plain}", statement.in_one_line()),
+            };
         }
-        let _ = writeln!(text, "\nwritten to {}", self.out.display());
+        let out = self.out.display();
+        let _ = match is_verbose || self.statements.is_empty() {
+            true => writeln!(text, "\nwritten to {out}"),
+            false => writeln!(
+                text,
+                "\nwritten to {out}: report.html says under which conditions this holds"
+            ),
+        };
         text
     }
 }
+
+/// Figures that count.
+const BOLD: Style = Style::new().bold();
 
 /// A table with a line for each kind of model.
 fn devices_in_words(report: &DeviceReport) -> String {
@@ -239,11 +295,24 @@ fn devices_in_words(report: &DeviceReport) -> String {
             [name].into_iter().chain(figures.map(words)).collect()
         }));
     }
-    format!(
-        "  on the samples of each of {} devices (simulation only):\n{}",
-        report.devices.len(),
+    let count = report.devices.len();
+    let mut text = format!(
+        "  on the samples of each of {count} devices (simulation only):\n{}",
         aligned(&rows)
-    )
+    );
+    for which in Which::ALL {
+        let models = report.devices.iter().map(|device| device.models.of(which));
+        let found = models.flatten().count();
+        if (1..count).contains(&found) {
+            let _ = writeln!(
+                text,
+                "  {}: without {} devices whose training diverged",
+                report.words(which),
+                count - found
+            );
+        }
+    }
+    text
 }
 
 /// Norms and clipping of the updates, and the devices that were left out.
@@ -252,11 +321,10 @@ fn last_round_in_words(only: &SimulationOnly) -> String {
     if let Some(norm) = only.update_norm {
         let _ = writeln!(
             text,
-            "  update norms {:.3} to {:.3}, median {:.3}; {:.0} % clipped (last round, simulation \
-             only)",
-            norm.min,
-            norm.max,
-            norm.median,
+            "  update norms {} to {}, median {}; {:.0} % clipped (last round, simulation only)",
+            significant(norm.min, 3),
+            significant(norm.max, 3),
+            significant(norm.median, 3),
             100.0 * only.clipped_share
         );
     }

@@ -169,6 +169,12 @@ impl Tally {
         self.correct += piece.correct;
     }
 
+    /// Samples so far.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
     /// How good the model is on these samples; `None` if there are none. See [`evaluate`] for the
     /// unit.
     #[must_use]

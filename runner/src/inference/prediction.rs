@@ -42,20 +42,10 @@ impl TrainedModel {
             Outputs::Value(scale) => Prediction::Value(scale.undo(row[0])),
             Outputs::Representation => Prediction::Representation(row.to_vec()),
             Outputs::Logit(_) | Outputs::Logits(_) => Prediction::Class {
-                class: class(self.task(), row),
+                class: self.task().class(row),
                 probabilities: probabilities(self.task(), row),
             },
         })
-    }
-}
-
-/// The most likely class.
-fn class(task: &Task, scores: &[f32]) -> usize {
-    match task {
-        Task::Linear(_) => 0,
-        Task::Logistic(model) => model.predict(scores).into(),
-        Task::Softmax(model) => model.predict(scores).into(),
-        Task::Encoder(model) => model.predict(scores).into(),
     }
 }
 
@@ -87,13 +77,13 @@ mod tests {
         let task = Task::Softmax(Softmax::new(1, 3));
         let found = probabilities(&task, &[0.0, 1000.0, 1000.0]);
         assert_eq!(found, [0.0, 0.5, 0.5]);
-        assert_eq!(class(&task, &[0.0, 7.0, 7.0]), 1);
+        assert_eq!(task.class(&[0.0, 7.0, 7.0]), 1);
         let found = probabilities(&task, &[0.0, 0.0, 2f32.ln()]);
         for (found, expected) in found.iter().zip([0.25, 0.25, 0.5]) {
             assert!((found - expected).abs() < 1e-6, "{found}");
         }
         let task = Task::Logistic(Logistic::new(1));
         assert_eq!(probabilities(&task, &[0.0]), [0.5, 0.5]);
-        assert_eq!(class(&task, &[0.1]), 1);
+        assert_eq!(task.class(&[0.1]), 1);
     }
 }

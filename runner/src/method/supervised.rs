@@ -256,10 +256,9 @@ impl DeviceEvaluation<'_> {
                     task, arithmetic, ..
                 } = self.method;
                 let found = evaluate(task, *arithmetic, model, samples.into(), unit)?;
-                figures.models.set(
-                    *which,
-                    found.and_then(|found| found.accuracy.or(found.rmse)),
-                );
+                let figure = found.and_then(|found| found.accuracy.or(found.rmse));
+                // A model that diverged has none.
+                figures.models.set(*which, figure.filter(|x| x.is_finite()));
             }
             *part = Some(figures);
         }

@@ -4,9 +4,10 @@ use super::html::escape;
 use super::input::ReportInput;
 use super::page::{BADGE, paragraph, section};
 use crate::config::SamplingScheme;
+use crate::evaluation::devices::{DeviceReport, Which};
 use crate::method::MethodName;
 use crate::number::{fixed, grouped, significant, upper};
-use crate::privacy::statement::PrivacyStatement;
+use crate::privacy::statement::{PrivacyStatement, Subject};
 use crate::round::RoundRecord;
 use smolfed_accounting::TrustModel;
 
@@ -107,7 +108,51 @@ fn encoder_quality(input: &ReportInput) -> String {
     }
 }
 
+/// The figure by which the method is judged: that of the models that devices would use.
 fn quality(input: &ReportInput) -> String {
+    let of_devices = input.devices.as_ref();
+    match of_devices.and_then(own_models) {
+        Some(tile) => tile,
+        None => shared_quality(input),
+    }
+}
+
+/// The models of the devices, where the method gives each its own.
+fn own_models(report: &DeviceReport) -> Option<String> {
+    let which = [Which::Tuned, Which::Own].into_iter();
+    let (which, spread) = which
+        .filter_map(|which| Some((which, report.spread(which)?)))
+        .next()?;
+    let words = |figure: f64| match report.is_error {
+        true => significant(figure, 4),
+        false => format!("{} %", fixed(100.0 * figure, 2)),
+    };
+    let others = [Which::Shared, Which::Alone]
+        .into_iter()
+        .filter_map(|other| {
+            let mean = report.spread(other)?.mean;
+            Some(format!("{} {}", report.words(other), words(mean)))
+        });
+    let others: Vec<String> = others.collect();
+    let beside = match others.as_slice() {
+        [] => String::new(),
+        others => format!("; {}", others.join(", ")),
+    };
+    let name = match report.is_error {
+        true => "Rmse of a device",
+        false => "Accuracy on a device",
+    };
+    let more = format!(
+        "{}, mean over {} devices{} {BADGE}",
+        report.words(which),
+        grouped(report.devices.len() as u64),
+        escape(&beside)
+    );
+    Some(tile(name, &words(spread.mean), &more))
+}
+
+/// The shared model.
+fn shared_quality(input: &ReportInput) -> String {
     let newest_first = || input.records.iter().rev();
     let test = newest_first().find_map(|record| Some((record, record.test?)));
     let validation =
@@ -136,7 +181,9 @@ fn quality(input: &ReportInput) -> String {
 
 fn epsilon(input: &ReportInput) -> String {
     let name = "Privacy spent";
-    let Some(statement) = input.statements.first() else {
+    // What protects nothing is in the statement below; the card has what protects something.
+    let finite = input.statements.iter().find(|s| s.epsilon.is_finite());
+    let Some(statement) = finite.or(input.statements.first()) else {
         let last = input.records.last();
         let value = last.map_or("–".to_owned(), |record| {
             format!("ε {}", upper(record.epsilon.unwrap_or(f64::INFINITY), 4))
@@ -162,8 +209,17 @@ fn epsilon(input: &ReportInput) -> String {
         ),
         None => statement.worth(),
     };
+    let of_matrices = statement.subject == Subject::CorrelationMatrices;
+    let (name, unprotected) = match (of_matrices, input.statements.first()) {
+        (true, Some(first)) if first.epsilon.is_infinite() => {
+            ("Privacy of the matrices", "; the encoder is not protected")
+        }
+        (true, _) => ("Privacy of the matrices", ""),
+        (false, _) => (name, ""),
+    };
     let more = format!(
-        "at δ = {delta}: {worth} (<code>{}</code>, {})",
+        "at δ = {delta} for one {}: {worth} (<code>{}</code>, {}){unprotected}",
+        statement.protected(),
         escape(statement.accountant.name()),
         statement.adjacency.name()
     );

@@ -2,6 +2,7 @@
 
 use crate::audit::membership::Attack;
 use crate::config::Config;
+use crate::evaluation::assessment::FinalAssessment;
 use crate::evaluation::devices::DeviceReport;
 use crate::privacy::statement::PrivacyStatement;
 use crate::representation::Picture;
@@ -25,6 +26,8 @@ pub struct ReportInput {
     pub model: Option<ModelFile>,
     /// Figures of each device's models, after the last round.
     pub devices: Option<DeviceReport>,
+    /// All figures of the final model on held-out samples.
+    pub assessment: Option<FinalAssessment>,
     /// The attack on membership, of this model or of several, if examples were held out for it.
     pub membership: Vec<Attack>,
     /// What representations look like, if the run trained an encoder without labels.
@@ -44,6 +47,7 @@ impl ReportInput {
             spectrum: if_there(dir.diagnostics())?,
             model: if_there(dir.model())?,
             devices: if_there(dir.device_figures())?,
+            assessment: if_there(dir.assessment())?,
             membership: if_there(dir.membership())?.unwrap_or_default(),
             representation: if_there(dir.representation())?,
         })

@@ -4,10 +4,11 @@ use super::markup::assert_well_formed;
 use super::*;
 use crate::audit::membership::{Attack, Roc};
 use crate::config::{Config, DEFAULT, Override, SelectionConfig};
+use crate::evaluation::assessment::FinalAssessment;
 use crate::evaluation::devices::{DeviceFigures, DeviceReport, ModelFigures};
 use crate::evaluation::quantiles::Quantiles;
 use crate::evaluation::samples::Evaluation;
-use crate::privacy::statement::PrivacyStatement;
+use crate::privacy::statement::{PrivacyStatement, Subject};
 use crate::representation::{Dot, Picture};
 use crate::round::{RoundRecord, SimulationOnly, Spectrum};
 use crate::run::directory::model_file::ModelFile;
@@ -36,12 +37,24 @@ fn complete(rounds: u32) -> ReportInput {
             ..ModelFile::default()
         }),
         devices: Some(devices()),
+        assessment: Some(assessment()),
         membership: vec![Attack {
             model: "this model".to_owned(),
             roc: Roc::of_losses(&[0.1, 0.2, 0.4], &[0.3, 0.5]).unwrap(),
         }],
         representation: Some(picture()),
     }
+}
+
+/// Of three classes.
+fn assessment() -> FinalAssessment {
+    serde_json::from_str(
+        r#"{
+            "part": "test", "is_simulation_only": false, "rows": 10, "loss": 0.5, "accuracy": 0.7,
+            "f1": 0.6, "accuracy_of_majority": 0.4, "confusion": [[3, 1, 0], [0, 2, 1], [1, 0, 2]]
+        }"#,
+    )
+    .unwrap()
 }
 
 /// Two classes with a name, one without.
@@ -180,9 +193,9 @@ fn a_complete_run_has_every_section() {
 #[test]
 fn what_reads_private_data_is_marked() {
     let with = page(&complete(30));
-    // Accuracy, loss, norms, clipping, membership, spectrum, three about devices, three about
-    // representations, and the explanation.
-    assert_eq!(with.matches(page::BADGE).count(), 13);
+    // The headline, accuracy, loss, norms, clipping, membership, spectrum, three about devices,
+    // three about representations, and the explanation.
+    assert_eq!(with.matches(page::BADGE).count(), 14);
     assert!(with.contains(&*html::escape(page::BADGE_MEANING)));
 
     let mut input = complete(30);
@@ -233,9 +246,44 @@ fn ten_thousand_rounds_stay_a_small_file() {
     assert!(html.len() < 400_000, "{} bytes", html.len());
 }
 
+/// The card has the figure by which the method is judged, and the privacy of what has some.
+#[test]
+fn the_headline_is_the_methods_own() {
+    let mut input = complete(5);
+    let html = page(&input);
+    assert!(html.contains("Accuracy on a device") && html.contains(">73.00 %<"));
+    assert!(html.contains("fine-tuned, mean over 3 devices; shared model 51.00 %"));
+    input.devices = None;
+    assert!(page(&input).contains("Test accuracy"));
+    let matrices = PrivacyStatement {
+        subject: Subject::CorrelationMatrices,
+        ..statement(1.4, 5)
+    };
+    let open = PrivacyStatement {
+        epsilon: f64::INFINITY,
+        ..statement(1.4, 5)
+    };
+    input.statements = vec![open, matrices];
+    let html = page(&input);
+    assert!(html.contains("Privacy of the matrices") && html.contains("encoder is not protected"));
+}
+
+/// The final model, and what is confused: a matrix, or with many classes a list.
+#[test]
+fn the_final_model_is_shown_with_its_confusions() {
+    let mut input = complete(5);
+    let html = page(&input);
+    assert!(html.contains("The final model on test samples") && html.contains("F1 (macro)"));
+    assert!(html.contains("Which class was taken for which?"));
+    let classes = input.assessment.as_mut().unwrap().figures.classes.as_mut();
+    classes.unwrap().confusion = vec![vec![1; 40]; 40];
+    assert!(page(&input).contains("What is confused most often?"));
+}
+
 #[test]
 fn a_run_without_evaluation_says_so() {
     let mut input = complete(5);
+    input.devices = None;
     for record in &mut input.records {
         record.test = None;
         record.simulation_only.validation = None;
@@ -250,6 +298,7 @@ fn a_run_without_evaluation_says_so() {
 #[test]
 fn an_encoder_is_evaluated_by_its_representations() {
     let mut input = complete(5);
+    input.devices = None;
     for record in &mut input.records {
         record.test = None;
         record.simulation_only.validation = None;
@@ -430,6 +479,7 @@ fn a_directory_gives_the_same_page_twice() {
         model: None,
         membership: Vec::new(),
         devices: None,
+        assessment: None,
         ..input
     });
     assert_eq!(first, expected);

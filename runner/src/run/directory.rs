@@ -7,6 +7,7 @@
 //! | `ledger.jsonl` | what was released, a line a round ([`crate::privacy::ledger`]) |
 //! | `privacy.json` | the privacy statements |
 //! | `diagnostics.json` | spectra of the last round, for the report |
+//! | `assessment.json` | all figures of the final model on held-out samples |
 //! | `membership.json` | an attack on the model, where examples were kept back; simulation only |
 //! | `representation.json` | what the representations of an encoder look like; simulation only |
 //! | `model.safetensors` | the model |
@@ -42,6 +43,7 @@ use super::fleet_file::FleetFile;
 use super::records::{self, RecordFile};
 use crate::audit::membership::Attack;
 use crate::config::Config;
+use crate::evaluation::assessment::FinalAssessment;
 use crate::evaluation::devices::DeviceReport;
 use crate::inference::preprocessing::Preprocessing;
 use crate::privacy::statement::PrivacyStatement;
@@ -66,6 +68,7 @@ impl RunDir {
     const LEDGER: &'static str = "ledger.jsonl";
     const PRIVACY: &'static str = "privacy.json";
     const DIAGNOSTICS: &'static str = "diagnostics.json";
+    const ASSESSMENT: &'static str = "assessment.json";
     const MEMBERSHIP: &'static str = "membership.json";
     const DEVICE_FIGURES: &'static str = "personal.json";
     const PERSONAL_MODELS: &'static str = "personal.states";
@@ -316,6 +319,22 @@ impl RunDir {
     /// [`RunDirError`] if they are missing or damaged.
     pub fn device_figures(&self) -> Result<DeviceReport, RunDirError> {
         self.read_json(Self::DEVICE_FIGURES)
+    }
+
+    /// Writes all figures of the final model.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`].
+    pub fn write_assessment(&self, assessment: &FinalAssessment) -> Result<(), RunDirError> {
+        self.write_json(Self::ASSESSMENT, assessment)
+    }
+
+    /// All figures of the final model.
+    ///
+    /// # Errors
+    /// [`RunDirError`] if they are missing or damaged.
+    pub fn assessment(&self) -> Result<FinalAssessment, RunDirError> {
+        self.read_json(Self::ASSESSMENT)
     }
 
     /// Writes what the attack on membership finds, on this run's model or on several.

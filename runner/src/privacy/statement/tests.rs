@@ -112,6 +112,25 @@ fn words_name_what_each_scheme_assumes() {
     );
 }
 
+/// One line says no less than ε, δ, the unit, who is trusted, and what the figure is worth.
+#[test]
+fn a_line_has_what_a_figure_must_not_go_without() {
+    let line = state(event(poisson(), 1.0), 1e-4).in_one_line();
+    for part in [
+        "epsilon = ",
+        "delta = 10⁻⁴",
+        "for one device",
+        "a proved upper bound",
+        "the server is trusted",
+        "`rdp`, add-remove",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(!line.contains('\n'));
+    let line = state(event(poisson(), 0.0), 1e-4).in_one_line();
+    assert!(line.starts_with("no finite epsilon holds for one device at delta = 10⁻⁴"));
+}
+
 #[test]
 fn no_noise_is_stated_as_no_guarantee() {
     let words = state(event(poisson(), 0.0), 1e-4).in_words();

@@ -25,6 +25,49 @@ impl PrivacyStatement {
         sentences.join(" ")
     }
 
+    /// ε, δ, what they protect, from whom, and what the figure is worth, in one line. The
+    /// conditions and notes are in [`Self::in_words`] alone.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        let about = match self.subject {
+            Subject::Updates => "",
+            Subject::CorrelationMatrices => "correlation matrices: ",
+        };
+        let unit = self.protected();
+        let trust = match self.trust {
+            _ if self.subject == Subject::CorrelationMatrices => "the server is not trusted",
+            TrustModel::Central => "the server is trusted",
+            TrustModel::Local => "the server is not trusted",
+            TrustModel::Distributed { .. } => "the server sees masked sums only",
+        };
+        let delta = upper(self.delta.get(), 4);
+        let (accountant, adjacency) = (&self.accountant, self.adjacency.name());
+        let basis = format!("`{accountant}`, {adjacency}");
+        match self.epsilon.is_infinite() {
+            true => {
+                format!(
+                    "{about}no finite epsilon holds for one {unit} at delta = {delta} ({basis})"
+                )
+            }
+            false => format!(
+                "{about}epsilon = {} at delta = {delta} for one {unit}, {}, {trust} ({basis})",
+                upper(self.epsilon, 5),
+                self.worth()
+            ),
+        }
+    }
+
+    /// What is protected: the thing of which one is hidden.
+    pub(crate) fn protected(&self) -> String {
+        match (self.unit, self.devices_per_user) {
+            (PrivacyUnit::Device, None) => "device".to_owned(),
+            (PrivacyUnit::Device, Some(devices)) => {
+                format!("user with up to {devices} devices")
+            }
+            (PrivacyUnit::Example, _) => "example".to_owned(),
+        }
+    }
+
     /// Whether a figure that a theorem proves bounds only a part of what was released: private rows
     /// were read, or rounds repeated under the same noise, and a note says which.
     pub(crate) fn is_without_proof(&self) -> bool {
@@ -94,13 +137,7 @@ impl PrivacyStatement {
                 "Someone who sees every masked sum and every cohort, the server included,"
             }
         };
-        let unit = match (self.unit, self.devices_per_user) {
-            (PrivacyUnit::Device, None) => "device".to_owned(),
-            (PrivacyUnit::Device, Some(devices)) => {
-                format!("user with up to {devices} devices")
-            }
-            (PrivacyUnit::Example, _) => "example".to_owned(),
-        };
+        let unit = self.protected();
         let question = match self.adjacency {
             Adjacency::AddRemove if self.compares_with_zeros() => {
                 format!("whether one {unit} sent its update or zeros")
