@@ -422,3 +422,78 @@ fn keys_of_constants_and_of_private_scales_are_checked() {
         refused("source = \"digits\"", &format!("{csv}\n{keys}"), &words);
     }
 }
+
+/// Answers that a newcomer's trial found wanting: each is a sentence that says what to type.
+#[test]
+fn a_newcomer_is_told_what_to_type() {
+    let place = Place::new();
+    place.write("empty.toml", "\n");
+    let alone = VALID.replace("devices = 100", "devices = 1");
+    place.write(
+        "alone.toml",
+        alone.replace("cohort_size = 20", "sampling = \"full\""),
+    );
+    for (call, words) in [
+        (
+            "run empty.toml",
+            "empty.toml is empty: `smolfed init DATA > empty.toml`",
+        ),
+        (
+            "run alone.toml",
+            "of a single device, 1/N^p is 1: write a number such as 1e-5",
+        ),
+        (
+            "run --set privacy.clip_norm=0",
+            "`privacy.clip_norm` is 0: it must be above 0",
+        ),
+        (
+            "run --set privacy.clip_norm=-1",
+            "`privacy.clip_norm` is -1: it must be above 0",
+        ),
+        (
+            "run --set method=fedsc",
+            "leave `privacy.epsilon` out (`--set privacy.epsilon=`)",
+        ),
+    ] {
+        place.smolfed(call).refused(2, &[words]);
+    }
+}
+
+/// An infinite epsilon is what was asked for, and is warned of.
+#[test]
+fn an_infinite_epsilon_is_warned_of() {
+    let place = Place::new();
+    let run = "run --out run --set rounds=1 --set privacy.epsilon=inf";
+    let outcome = place.smolfed(run).success();
+    assert!(
+        outcome
+            .stderr
+            .starts_with("warning: `privacy.epsilon` is inf"),
+        "{outcome}"
+    );
+    assert!(
+        outcome.stdout.contains("280 devices, 1 round in "),
+        "{outcome}"
+    );
+}
+
+/// A run that failed cannot be resumed, which a second one in its place says; a sweep does not mix
+/// its files with those of a run.
+#[test]
+fn directories_of_runs_are_not_written_to() {
+    let place = Place::new();
+    let failing = "run --out failed --set method=fedsc --set privacy.epsilon=";
+    place
+        .smolfed(failing)
+        .refused(1, &["every device of the cohort was left out"]);
+    place
+        .smolfed("run --out failed")
+        .refused(2, &["failed is what a run left", "delete it"]);
+    place.smolfed("run -q --out run --set rounds=1").success();
+    place
+        .smolfed("run --out run")
+        .refused(2, &["run already exists", "--resume run"]);
+    place.write("sweep.toml", format!("{VALID}[sweep]\nseeds = 1\n"));
+    let sweep = place.smolfed("sweep sweep.toml --out run");
+    sweep.refused(2, &["`--out run` is the directory of a run"]);
+}

@@ -32,6 +32,9 @@ pub enum ParamError {
         /// What was written.
         text: String,
     },
+    /// A power of the number of devices, of one device.
+    #[error("of a single device, 1/N^p is 1: write a number such as 1e-5")]
+    DeltaOfOneDevice,
     /// A trust model is none of the three.
     #[error(
         "the trust model is `{text}`: write `central`, `local`, or `distributed=H` with H the \
@@ -240,10 +243,12 @@ impl DeltaSpec {
     /// The δ of a federation of `device_count` devices.
     ///
     /// # Errors
-    /// [`ParamError::OutOfRange`] if it is not below 1 (as `1/N` is not for one device).
+    /// [`ParamError::DeltaOfOneDevice`], since 1/N is not below 1 for one device;
+    /// [`ParamError::OutOfRange`] for a power that makes it 0 or 1.
     pub fn resolve(self, device_count: u32) -> Result<Delta, ParamError> {
         match self {
             Self::Number(delta) => Ok(delta),
+            Self::PowerOfDevices { .. } if device_count == 1 => Err(ParamError::DeltaOfOneDevice),
             Self::PowerOfDevices { power } => Delta::new(f64::from(device_count).powf(-power)),
         }
     }

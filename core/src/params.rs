@@ -8,10 +8,10 @@
 pub enum ParamError {
     /// NaN or infinite.
     NotFinite,
-    /// Below zero.
+    /// Below zero where a number that is not negative is needed.
     Negative,
-    /// Zero where a positive number is needed.
-    Zero,
+    /// Zero or below where a positive number is needed.
+    NotPositive,
     /// So close to zero that its precision is reduced (a subnormal number).
     Subnormal,
     /// Above the largest value that makes sense.
@@ -23,7 +23,7 @@ impl core::fmt::Display for ParamError {
         f.write_str(match self {
             Self::NotFinite => "must be a finite number",
             Self::Negative => "must not be negative",
-            Self::Zero => "must be above 0",
+            Self::NotPositive => "must be above 0",
             Self::Subnormal => "is too close to 0",
             Self::TooLarge => "is too large",
         })
@@ -44,7 +44,7 @@ const fn check_non_negative(value: f32) -> Result<f32, ParamError> {
 
 const fn check_positive(value: f32) -> Result<f32, ParamError> {
     match check_non_negative(value) {
-        Ok(0.0) => Err(ParamError::Zero),
+        Ok(0.0) | Err(ParamError::Negative) => Err(ParamError::NotPositive),
         other => other,
     }
 }
@@ -126,12 +126,12 @@ mod tests {
     #[test]
     fn each_refusal_names_its_reason() {
         assert_eq!(ClipNorm::new(f32::NAN), Err(ParamError::NotFinite));
-        assert_eq!(ClipNorm::new(-0.5), Err(ParamError::Negative));
-        assert_eq!(ClipNorm::new(0.0), Err(ParamError::Zero));
-        assert_eq!(ClipNorm::new(-0.0), Err(ParamError::Zero));
+        assert_eq!(ClipNorm::new(-0.5), Err(ParamError::NotPositive));
+        assert_eq!(ClipNorm::new(0.0), Err(ParamError::NotPositive));
+        assert_eq!(ClipNorm::new(-0.0), Err(ParamError::NotPositive));
         assert_eq!(ClipNorm::new(1e-39), Err(ParamError::Subnormal));
         assert_eq!(LearningRate::new(f32::INFINITY), Err(ParamError::NotFinite));
-        assert_eq!(LearningRate::new(0.0), Err(ParamError::Zero));
+        assert_eq!(LearningRate::new(0.0), Err(ParamError::NotPositive));
         assert_eq!(Penalty::new(-1e-9), Err(ParamError::Negative));
     }
 

@@ -152,6 +152,10 @@ impl Config {
             origin: origin.to_owned(),
             message: sentence(&error, text),
         };
+        if text.trim().is_empty() {
+            let origin = origin.to_owned();
+            return Err(ConfigError::Empty { origin });
+        }
         let whole: Result<toml::Table, _> = toml::from_str(text);
         if whole.is_ok_and(|table| table.contains_key("sweep")) {
             let origin = origin.to_owned();
@@ -180,15 +184,22 @@ impl Config {
     }
 }
 
-/// The built-in experiment; without its `[data]` if the overrides name other data, to which its
-/// scale, partition and number of devices would not apply.
+/// The built-in experiment; if the overrides name other data, without its `[data]`, whose scale,
+/// partition and number of devices would not apply, and with the name of that data.
 fn default_for(overrides: &[Override]) -> String {
-    let is_source = |item: &Override| item.key() == "data.source" && item.value().is_some();
-    match (
-        overrides.iter().any(is_source),
-        toml::from_str::<toml::Table>(DEFAULT),
-    ) {
-        (true, Ok(mut table)) => {
+    let given = |key: &str| {
+        let items = overrides.iter().rev().filter(|item| item.key() == key);
+        items
+            .filter_map(Override::value)
+            .find_map(toml::Value::as_str)
+    };
+    match (given("data.source"), toml::from_str::<toml::Table>(DEFAULT)) {
+        (Some(source), Ok(mut table)) => {
+            let file = given("data.path").and_then(|path| Path::new(path).file_name()?.to_str());
+            let name = file
+                .and_then(|file| file.split('.').next())
+                .unwrap_or(source);
+            table.insert("name".to_owned(), name.into());
             table.remove("data");
             table.to_string()
         }

@@ -1,5 +1,12 @@
 //! Numbers as a reader wants them: a few significant digits, no noise behind them.
 
+/// A number with the noun that it counts: `1 round`, `2 rounds`.
+#[must_use]
+pub fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(count))
+}
+
 /// `value` with so many significant digits, trailing zeros dropped: `0.3`, `12.35`, `4.2×10⁻⁷`.
 ///
 /// Powers of ten appear below 0.001 and from a million on. What is not finite is `∞`, `−∞` or `–`.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use super::CliError;
-use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of_data};
+use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_of};
 use super::style::{fail, warn};
 use super::summary::Summary;
 use crate::config::{Config, Override};
@@ -186,7 +186,7 @@ impl Prepared {
         if ranks.rank() > 0 {
             return Ok(());
         }
-        warn_of_data(&self.experiment, &self.federation);
+        warn_of(&self.experiment, &self.federation);
         let preview = Preview::new(&self.experiment, &self.federation)?;
         preview.write(args.json, &mut std::io::stdout().lock())
     }
@@ -240,7 +240,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     } = prepared;
     // The first, as the others wait for it.
     let mut source = prepared.source(ranks)?;
-    warn_of_data(experiment, federation);
+    warn_of(experiment, federation);
     let dir = match &args.resume {
         Some(dir) => RunDir::resume(dir)?,
         None => RunDir::create_for(args.out.as_deref(), &experiment.config)?,

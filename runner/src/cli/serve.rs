@@ -10,7 +10,7 @@ use smolfed_core::stream::Root;
 use super::CliError;
 use super::run::{Print, conclude};
 use super::screen::{self, Screen};
-use super::session::{in_pool, stop_on_ctrl_c, warn_of_data};
+use super::session::{in_pool, stop_on_ctrl_c, warn_of};
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
 use crate::data::config::SourceConfig;
@@ -202,7 +202,7 @@ impl Setup {
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
-        warn_of_data(&experiment, &federation);
+        warn_of(&experiment, &federation);
         if !experiment.privacy.is_local() {
             warn_of_unencrypted(&self.endpoints);
         }

@@ -72,9 +72,12 @@ pub(super) fn agreed<T>(
     }
 }
 
-/// Warns of what was done to the data and a reader of the result may not expect; the counts are
-/// private.
-pub(super) fn warn_of_data(experiment: &Experiment, federation: &Federation) {
+/// Warns of what a reader of the result may not expect: no privacy where an ε is written, and what
+/// was done to the data. The counts are private.
+pub(super) fn warn_of(experiment: &Experiment, federation: &Federation) {
+    if experiment.config.privacy.epsilon == Some(f64::INFINITY) {
+        warn("`privacy.epsilon` is inf: no noise is added, and nothing is private");
+    }
     if experiment.privacy.noise.is_some() {
         for read in federation.reads() {
             warn(format!(

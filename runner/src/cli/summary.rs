@@ -16,7 +16,7 @@ use crate::evaluation::devices::Which;
 use crate::evaluation::samples::Evaluation;
 use crate::experiment::Experiment;
 use crate::method::MethodName;
-use crate::number::{fixed, significant};
+use crate::number::{counted, fixed, significant};
 use crate::privacy::statement::{PrivacyStatement, Subject};
 use crate::round::SimulationOnly;
 use crate::run::RunResult;
@@ -215,11 +215,11 @@ impl Summary {
         let mut text = String::new();
         let _ = writeln!(
             text,
-            "{bold}{}{plain}: {}, {} devices, {} rounds in {:.2} s",
+            "{bold}{}{plain}: {}, {}, {} in {:.2} s",
             self.name,
             self.method.name(),
-            self.devices,
-            self.rounds,
+            counted(u64::from(self.devices), "device"),
+            counted(self.rounds as u64, "round"),
             self.seconds
         );
         if let Some((part, evaluation)) = &self.quality {

@@ -12,6 +12,7 @@ use super::session::{agreed, connect, progress_bar, stop_on_ctrl_c};
 use crate::config::Override;
 use crate::data::DataFolders;
 use crate::ranks::Communicator;
+use crate::run::directory::RunDir;
 use crate::sweep::choice::choose;
 use crate::sweep::{self, Document, Results, RunOutcome, Summaries, Sweep, Watch};
 
@@ -123,6 +124,12 @@ impl Prepared {
             Some(out) => out.clone(),
             None => Path::new("sweeps").join(&sweep.name),
         };
+        if RunDir::config_path(&out).is_file() {
+            return Err(CliError::Usage(format!(
+                "`--out {}` is the directory of a run: choose another one for the sweep",
+                out.display()
+            )));
+        }
         let results = if args.fresh || ranks.rank() > 0 {
             Results::fresh(&out)
         } else {

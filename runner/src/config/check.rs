@@ -85,8 +85,8 @@ pub enum ExperimentError {
     /// devices.
     #[error(
         "`privacy.epsilon` is {epsilon}: {reason}, because correlation matrices also reveal \
-         something about whole devices: give them more noise, leave `privacy.epsilon` out (or \
-         inf), or use method \"fedavg-sc\""
+         something about whole devices: give them more noise, leave `privacy.epsilon` out (`--set \
+         privacy.epsilon=`), or use method \"fedavg-sc\""
     )]
     MatricesOverBudget {
         /// The target.

@@ -20,6 +20,12 @@ pub enum ConfigError {
         /// What the parser says, with the line.
         message: String,
     },
+    /// Nothing, as a failed `smolfed init > file` leaves behind.
+    #[error("{origin} is empty: `smolfed init DATA > {origin}` writes an experiment for your data")]
+    Empty {
+        /// The file.
+        origin: String,
+    },
     /// A sweep where one experiment is expected.
     #[error(
         "{origin} has a table [sweep], so it describes several experiments: use smolfed sweep \

@@ -160,6 +160,7 @@ fn other_data_do_not_inherit_the_devices_of_the_built_in_experiment() {
         "data.device_column=who",
     ];
     let config = Config::load(None, &keys.map(set)).unwrap();
+    assert_eq!(config.name, "a", "not that of the digits");
     let written = config.to_toml().unwrap();
     assert!(written.contains("partition = \"natural\""), "{written}");
     assert!(

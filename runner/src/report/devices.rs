@@ -11,9 +11,10 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     let Some(report) = input.devices.as_ref().filter(|r| r.devices.len() > 1) else {
         return String::new();
     };
-    let mut cards = vec![distribution(report), figures(report)];
+    let mut cards = vec![distribution(report)];
     cards.extend(gains(report));
-    section("Device by device", &grid(&cards))
+    // The table is as wide as two plots.
+    section("Device by device", &(grid(&cards) + &figures(report)))
 }
 
 /// Figures in the unit in which they are read: percent, or the target's own.
@@ -130,7 +131,7 @@ fn figures(report: &DeviceReport) -> String {
         title: "The figures",
         caption: &caption,
         simulation_only: true,
-        ..Figure::default()
+        caption_beside: true,
     };
     figure.around(&table("figures", &head, &rows))
 }

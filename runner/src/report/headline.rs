@@ -6,7 +6,7 @@ use super::page::{BADGE, paragraph, section};
 use crate::config::SamplingScheme;
 use crate::evaluation::devices::{DeviceReport, Which};
 use crate::method::MethodName;
-use crate::number::{fixed, grouped, significant, upper};
+use crate::number::{counted, fixed, grouped, significant, upper};
 use crate::privacy::statement::{PrivacyStatement, Subject};
 use crate::round::RoundRecord;
 use smolfed_accounting::TrustModel;
@@ -247,9 +247,9 @@ fn cohort(input: &ReportInput) -> String {
         Some(devices) => format!("{size} of {}", grouped(u64::from(devices))),
         None => size,
     };
-    let rounds = grouped(input.records.len() as u64);
+    let rounds = counted(input.records.len() as u64, "round");
     let seconds: f64 = input.records.iter().map(|record| record.seconds).sum();
-    let more = format!("{scheme}; {rounds} rounds in {} s", significant(seconds, 3));
+    let more = format!("{scheme}; {rounds} in {} s", significant(seconds, 3));
     tile("Devices a round", &value, &more)
 }
 

@@ -89,8 +89,12 @@ impl RunDir {
         let text = config.to_toml()?;
         let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if taken || path.is_file() {
-            return Err(RunDirError::Exists {
-                path: path.display().to_string(),
+            let is_run = Self::config_path(path).is_file();
+            let is_resumable = path.join(Self::CHECKPOINT).exists();
+            let path = path.display().to_string();
+            return Err(match is_run && !is_resumable {
+                true => RunDirError::Failed { path },
+                false => RunDirError::Exists { path },
             });
         }
         fs::create_dir_all(path).map_err(io("create", path))?;

@@ -15,6 +15,15 @@ pub enum RunDirError {
         /// The directory.
         path: String,
     },
+    /// The directory of a new run is that of one that failed.
+    #[error(
+        "{path} is what a run left that ended before its first checkpoint, so that it cannot be \
+         resumed: delete it, or choose another --out"
+    )]
+    Failed {
+        /// The directory.
+        path: String,
+    },
     /// Another process writes to the directory.
     #[error("{path} is in use: another process still writes to it; stop that one, or wait")]
     InUse {

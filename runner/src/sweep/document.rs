@@ -12,6 +12,7 @@ use super::plot;
 use super::summary::{CellSummary, Summaries};
 use super::table::{self, Table};
 use crate::privacy::statement::PrivacyStatement;
+use crate::report::plot::stacked_file;
 use crate::run::error::{RunDirError, damaged, write_atomically};
 use smolfed_accounting::event::{PrivacyUnit, TrustModel};
 
@@ -41,9 +42,10 @@ impl Document<'_> {
             .to_csv()
             .map_err(|error| damaged(&path, error.to_string()))?;
         write_atomically(&path, &csv)?;
-        match plot::plot(self.sweep, self.summaries) {
-            Some(plot) => write_atomically(&dir.join("plot.svg"), plot.to_svg_file().as_bytes()),
-            None => Ok(()),
+        match &*plot::plots(self.sweep, self.summaries) {
+            [] => Ok(()),
+            [plot] => write_atomically(&dir.join("plot.svg"), plot.to_svg_file().as_bytes()),
+            plots => write_atomically(&dir.join("plot.svg"), stacked_file(plots).as_bytes()),
         }
     }
 

@@ -1,26 +1,61 @@
 //! `plot.svg`: the metric with its standard error over the first key of the grid, a line for each
-//! combination of the others.
+//! level of the second, and a panel for each combination of the others.
 
 use super::file::Sweep;
 use super::grid::Dimension;
 use super::summary::Summaries;
 use crate::report::plot::{Plot, Point, Series, Tone};
 
-/// The plot of a sweep; `None` where there is nothing to go across.
-pub(super) fn plot(sweep: &Sweep, summaries: &Summaries) -> Option<Plot> {
-    let across = across(&sweep.dimensions)?;
+/// Lines of a plot that differ in their colour; those after them are dashed.
+const COLOURS: usize = 6;
+
+/// The plots of a sweep, one below the other: one for each combination of the keys after the first
+/// two. None where there is nothing to go across.
+pub(super) fn plots(sweep: &Sweep, summaries: &Summaries) -> Vec<Plot> {
+    let Some(across) = across(&sweep.dimensions) else {
+        return Vec::new();
+    };
+    let of_line = (0..sweep.dimensions.len()).find(|index| *index != across);
+    let is_panel = |index: usize| index != across && Some(index) != of_line;
+    let mut panels: Vec<(String, Vec<usize>)> = Vec::new();
+    for (number, cell) in sweep.cells.iter().enumerate() {
+        let label = label(sweep, &cell.levels, is_panel);
+        match panels.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, cells)) => cells.push(number),
+            None => panels.push((label, vec![number])),
+        }
+    }
+    let panels = panels.into_iter();
+    panels
+        .map(|(label, cells)| panel(sweep, summaries, across, &label, &cells))
+        .collect()
+}
+
+/// The plot of some cells, which have in common what `label` says.
+fn panel(
+    sweep: &Sweep,
+    summaries: &Summaries,
+    across: usize,
+    panel: &str,
+    cells: &[usize],
+) -> Plot {
+    let of_line = (0..sweep.dimensions.len()).find(|index| *index != across);
     let dimension = &sweep.dimensions[across];
     let places = places(dimension);
     let metric = summaries.metric;
     let mut lines: Vec<Series> = Vec::new();
-    for (cell, summary) in sweep.cells.iter().zip(&summaries.cells) {
-        let label = line_label(sweep, &cell.levels, across);
+    for (cell, summary) in cells
+        .iter()
+        .map(|cell| (&sweep.cells[*cell], &summaries.cells[*cell]))
+    {
+        let label = label(sweep, &cell.levels, |index| Some(index) == of_line);
         let number = match lines.iter().position(|line| line.label == label) {
             Some(number) => number,
             None => {
                 lines.push(Series {
                     label,
                     tone: Tone::nth(lines.len()),
+                    dashed: lines.len() >= COLOURS,
                     ..Series::default()
                 });
                 lines.len() - 1
@@ -39,8 +74,12 @@ pub(super) fn plot(sweep: &Sweep, summaries: &Summaries) -> Option<Plot> {
     for line in &mut lines {
         line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
-    Some(Plot {
-        title: format!("{}: {}", sweep.name, metric.title()),
+    let y_label = match panel {
+        "" => metric.title(),
+        panel => format!("{}: {panel}", metric.title()),
+    };
+    Plot {
+        title: format!("{}: {y_label}", sweep.name),
         description: format!(
             "{} over {}, mean and standard error of {} seeds.",
             metric.title(),
@@ -48,10 +87,17 @@ pub(super) fn plot(sweep: &Sweep, summaries: &Summaries) -> Option<Plot> {
             sweep.seeds.len()
         ),
         x_label: x_label(dimension),
-        y_label: metric.title(),
+        y_label,
+        // Panels are compared.
+        y_reach: summaries
+            .cells
+            .iter()
+            .flat_map(|cell| cell.mean)
+            .map(|mean| metric.shown(mean.mean))
+            .collect(),
         series: lines,
         ..Plot::default()
-    })
+    }
 }
 
 /// The first dimension of numbers, else the first.
@@ -88,11 +134,11 @@ fn x_label(dimension: &Dimension) -> String {
     )
 }
 
-/// What the cells of a line have in common.
-fn line_label(sweep: &Sweep, levels: &[usize], across: usize) -> String {
-    let others = sweep.dimensions.iter().zip(levels).enumerate();
-    let others = others.filter(|(index, _)| *index != across);
-    let parts = others.map(|(_, (dimension, level))| {
+/// The levels of some dimensions.
+fn label(sweep: &Sweep, levels: &[usize], of: impl Fn(usize) -> bool) -> String {
+    let dimensions = sweep.dimensions.iter().zip(levels).enumerate();
+    let parts = dimensions.filter(|(index, _)| of(*index));
+    let parts = parts.map(|(_, (dimension, level))| {
         let label = &dimension.levels[*level].label;
         match dimension.name.as_str() {
             Dimension::VARIANTS => label.clone(),
@@ -115,7 +161,9 @@ mod tests {
         );
         let (half, one) = (Some(0.5), Some(1.0));
         let runs: [&[Option<f64>]; 4] = [&[half, half], &[half, one], &[None, None], &[one, one]];
-        let plot = plot(&sweep, &summaries(&sweep, &runs)).unwrap();
+        let [plot] = &*plots(&sweep, &summaries(&sweep, &runs)) else {
+            unreachable!()
+        };
         assert_eq!(
             (plot.x_label.as_str(), plot.series.len()),
             ("train.epochs", 2)
@@ -127,21 +175,40 @@ mod tests {
         assert_eq!(plot.series[1].points, [Point::with_error(2.0, 100.0, 0.0)]);
     }
 
+    /// A third key makes panels, so that labels stay short and colours do not repeat.
+    #[test]
+    fn a_third_key_makes_panels() {
+        let sweep = sweep(
+            "[sweep]\nseeds = 1\n[sweep.grid]\n\"train.epochs\" = [1, 2]\n\
+             \"train.batch_size\" = [1, 2, 3, 4, 5, 6, 7]\n\
+             \"train.clip\" = [\"final\", \"every-step\"]",
+        );
+        let run: &[Option<f64>] = &[Some(0.5)];
+        let plots = plots(&sweep, &summaries(&sweep, &[run; 28]));
+        let names: Vec<&str> = plots.iter().map(|plot| plot.y_label.as_str()).collect();
+        assert!(names[0].ends_with(": clip final") && names[1].ends_with(": clip every-step"));
+        for plot in &plots {
+            assert_eq!((plot.series.len(), plot.series[6].points.len()), (7, 2));
+            assert_eq!(plot.series[0].label, "batch_size 1");
+            assert!(!plot.series[5].dashed && plot.series[6].dashed);
+        }
+    }
+
     #[test]
     fn variants_stand_in_the_order_of_the_table() {
         let sweep = sweep(
             "[[sweep.variants]]\nlabel = \"a\"\n\
              [[sweep.variants]]\nlabel = \"b\"\nset = { rounds = 3 }",
         );
-        let plot = plot(&sweep, &summaries(&sweep, &[&[Some(0.25)], &[Some(0.5)]])).unwrap();
-        assert_eq!(plot.x_label, "row of the table");
-        assert_eq!(plot.series[0].points[1], Point::new(2.0, 50.0));
+        let plots = plots(&sweep, &summaries(&sweep, &[&[Some(0.25)], &[Some(0.5)]]));
+        assert_eq!(plots[0].x_label, "row of the table");
+        assert_eq!(plots[0].series[0].points[1], Point::new(2.0, 50.0));
     }
 
     #[test]
     fn seeds_alone_make_no_plot() {
         let sweep = sweep("[sweep]\nseeds = 2");
         let summaries = summaries(&sweep, &[&[Some(0.5), Some(0.5)]]);
-        assert_eq!(plot(&sweep, &summaries), None);
+        assert_eq!(plots(&sweep, &summaries), []);
     }
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::cli::CliError;
 use crate::data::Federation;
 use crate::experiment::Experiment;
+use crate::number::counted;
 use crate::privacy::statement::PrivacyStatement;
 use crate::round::Training;
 use crate::run::RunError;
@@ -103,9 +104,9 @@ impl<'a> Preview<'a> {
             (
                 "time",
                 format!(
-                    "roughly {:.1} s for {} rounds, by one round of {:.3} s",
+                    "roughly {:.1} s for {}, by one round of {:.3} s",
                     self.seconds(),
-                    config.rounds,
+                    counted(u64::from(config.rounds), "round"),
                     self.seconds_per_round
                 ),
             ),
