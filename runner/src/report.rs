@@ -6,6 +6,7 @@
 //! [`plot`], which sweeps and trade-off curves share.
 
 mod accounts;
+pub mod comparison;
 mod correlated;
 mod curves;
 mod devices;
