@@ -50,7 +50,7 @@ pub fn render(input: &Comparison) -> String {
     let notes: String = input.notes.iter().map(|note| paragraph(note)).collect();
     let differences = match input.differences.as_slice() {
         [] | [_] => paragraph("Nothing: these are runs of the same experiment."),
-        rows => plain_table("settings", rows, Column::Words),
+        rows => plain_table("settings", rows),
     };
     let panels: Vec<String> = input.panels.iter().map(figure).collect();
     let statements: String = (input.statements.iter())
@@ -67,7 +67,7 @@ pub fn render(input: &Comparison) -> String {
         header,
         section(
             "Figures",
-            &(plain_table("figures", &input.figures, Column::Number) + &notes),
+            &(plain_table("figures", &input.figures) + &notes),
         ),
         section("Curves", &grid(&panels)),
         section("What differs in the configuration", &differences),
@@ -77,19 +77,20 @@ pub fn render(input: &Comparison) -> String {
     document(&format!("Comparison of {names}"), &content.concat())
 }
 
-/// A table from rows, the first being its head: words, then columns of one kind.
-fn plain_table(class: &str, rows: &[Vec<String>], kind: Column) -> String {
+/// A table from rows, the first being its head. Cells may be broken, as those of numbers are not.
+fn plain_table(class: &str, rows: &[Vec<String>]) -> String {
     let Some((head, body)) = rows.split_first() else {
         return String::new();
     };
-    let kinds = std::iter::once(Column::Words).chain(std::iter::repeat(kind));
-    let head: Vec<(&str, Column)> = head.iter().map(String::as_str).zip(kinds).collect();
+    let head = head.iter().map(|name| (name.as_str(), Column::Words));
+    let head: Vec<(&str, Column)> = head.collect();
     table(class, &head, body)
 }
 
 fn figure(panel: &Panel) -> String {
     let figure = Figure {
         title: &panel.title,
+        caption: "Over the rounds of each run.",
         simulation_only: panel.simulation_only,
         ..Figure::default()
     };
