@@ -124,6 +124,33 @@ fn a_run_that_goes_on_is_running_and_one_that_is_killed_unfinished() {
     );
 }
 
+/// A run that stopped has a statement; once it goes on and breaks off, that covers too little.
+#[test]
+fn a_statement_is_shown_only_if_it_covers_every_round() {
+    let place = two_runs();
+    let path = place.path("runs/a/config.toml");
+    let config = fs::read_to_string(&path).unwrap();
+    fs::write(&path, config.replace("rounds = 3", "rounds = 9")).unwrap();
+    let line = || {
+        let stdout = place.smolfed("runs runs/a").success().stdout;
+        stdout.lines().nth(1).unwrap().to_owned()
+    };
+    assert!(
+        line().contains(" 3/9 ") && line().contains("1 per device"),
+        "{}",
+        line()
+    );
+    let path = place.path("runs/a/metrics.jsonl");
+    let metrics = fs::read_to_string(&path).unwrap();
+    fs::write(&path, metrics + "{\"round\":3,\"epsilon\":1.25}\n").unwrap();
+    assert!(
+        line().contains(" 4/9 ") && line().contains("1.25 so far [1]"),
+        "{}",
+        line()
+    );
+    assert!(line().ends_with("unfinished"), "{}", line());
+}
+
 #[test]
 fn folders_without_runs_get_a_sentence_and_sweeps_a_row() {
     let place = Place::new();

@@ -32,7 +32,7 @@ fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Vectors of RFC 3720, appendix B.4, and of the first record that TensorFlow writes.
+/// Vectors of RFC 3720, appendix B.4, and the check value of the catalogue of CRCs.
 #[test]
 fn checksums_are_those_of_the_standard() {
     for check in [CRC.checksum(&[0; 32]), crc32c(&[0; 32])] {
