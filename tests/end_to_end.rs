@@ -26,6 +26,7 @@
 //! | inputs that fuzzing found | [`fuzzed_inputs`] |
 //! | the best of several private trials | [`selection`] |
 //! | real devices among simulated ones; broken lines, dead devices, resuming | [`serve`] |
+//! | runs that are listed, compared and exported | [`runs`] |
 //! | MNIST | [`mnist`] |
 //! | memory of a large federation | [`memory`] |
 
@@ -54,6 +55,7 @@ mod program;
 mod ranks;
 mod resume;
 mod run_dir;
+mod runs;
 mod same_bits;
 mod selection;
 mod serve;

@@ -17,6 +17,7 @@ mod privacy;
 mod provision;
 mod report;
 mod run;
+mod runs;
 mod schema;
 mod screen;
 mod serve;
@@ -59,6 +60,7 @@ enum Command {
     Data(data::Args),
     Init(init::Args),
     Schema(schema::Args),
+    Runs(runs::Args),
     Report(report::Args),
     Predict(predict::Args),
     Evaluate(evaluate::Args),
@@ -102,6 +104,7 @@ impl Cli {
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Init(args)) => init::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Schema(schema::Args {})) => schema::run(&mut std::io::stdout().lock()),
+            Some(Command::Runs(args)) => runs::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Report(args)) => report::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Predict(args)) => predict::run(&args),
             Some(Command::Evaluate(args)) => evaluate::run(&args),

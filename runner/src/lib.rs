@@ -32,6 +32,7 @@
 //! | [`server`] | the server's step on what was released |
 //! | [`round`] | a round: draw, train, release, apply, evaluate |
 //! | [`run`] | a run with its directory and checkpoints |
+//! | [`runs`] | finished runs: listed, compared, exported |
 //! | [`privacy`] | plans, the ledger, statements, over [`smolfed_accounting`] |
 //! | [`audit`] | attacks on the real round |
 //! | [`fleet`], [`device`] | the coordinator of real devices, and a device as a process |
@@ -67,6 +68,7 @@ pub mod report;
 pub mod representation;
 pub mod round;
 pub mod run;
+pub mod runs;
 pub mod server;
 pub mod source;
 pub mod spelling;

@@ -7,6 +7,7 @@
 
 mod accounts;
 mod assessment;
+pub mod comparison;
 mod correlated;
 mod curves;
 mod devices;

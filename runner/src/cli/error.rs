@@ -12,6 +12,7 @@ use crate::privacy::ledger::LedgerError;
 use crate::ranks::ConnectError;
 use crate::run::RunError;
 use crate::run::error::RunDirError;
+use crate::runs::RunsError;
 use crate::source::fleet::terms::ServeError;
 use crate::sweep::SweepError;
 use smolfed_accounting::AccountingError;
@@ -56,6 +57,9 @@ pub enum CliError {
     /// A model in use.
     #[error(transparent)]
     Inference(#[from] InferenceError),
+    /// Runs to list, compare or export.
+    #[error(transparent)]
+    Runs(#[from] RunsError),
     /// Bad usage that the parser of the command line cannot see.
     #[error("{0}")]
     Usage(String),
@@ -97,6 +101,7 @@ impl CliError {
             Self::Serve(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
             Self::Inference(error) => error.is_bad_input(),
+            Self::Runs(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
             Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
             Self::Stopped(_) | Self::Output(_) => false,

@@ -9,7 +9,7 @@ use crate::representation::Picture;
 use crate::round::{RoundRecord, Spectrum};
 use crate::run::directory::RunDir;
 use crate::run::directory::model_file::ModelFile;
-use crate::run::error::RunDirError;
+use crate::run::error::{RunDirError, if_there};
 
 /// What a report is made of. Only the configuration must be there.
 #[derive(Clone, Debug)]
@@ -51,16 +51,5 @@ impl ReportInput {
             membership: if_there(dir.membership())?.unwrap_or_default(),
             representation: if_there(dir.representation())?,
         })
-    }
-}
-
-/// `None` for a file that is not there.
-fn if_there<T>(read: Result<T, RunDirError>) -> Result<Option<T>, RunDirError> {
-    match read {
-        Ok(value) => Ok(Some(value)),
-        Err(RunDirError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
     }
 }

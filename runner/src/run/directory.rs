@@ -27,6 +27,7 @@
 //! full disk leaves the earlier ones as they were.
 
 pub mod checkpoint;
+mod look;
 pub mod model_file;
 
 use std::fs::{self, File, TryLockError};
@@ -40,7 +41,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::{RunDirError, damaged, io, write_atomically};
 use super::fleet_file::FleetFile;
-use super::records::{self, RecordFile};
+use super::records::{self, RecordFile, RecordValues};
 use crate::audit::membership::Attack;
 use crate::config::Config;
 use crate::evaluation::assessment::FinalAssessment;
@@ -260,6 +261,14 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError`] if they cannot be read.
     pub fn records(&self) -> Result<Vec<RoundRecord>, RunDirError> {
+        records::read(&self.path.join(Self::METRICS))
+    }
+
+    /// The same as they stand in the file, whichever version of smolfed wrote them.
+    ///
+    /// # Errors
+    /// As [`Self::records`].
+    pub fn record_values(&self) -> Result<Vec<RecordValues>, RunDirError> {
         records::read(&self.path.join(Self::METRICS))
     }
 

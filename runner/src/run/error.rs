@@ -91,3 +91,14 @@ pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Erro
         source,
     }
 }
+
+/// `None` for a file that is not there.
+pub(crate) fn if_there<T>(read: Result<T, RunDirError>) -> Result<Option<T>, RunDirError> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(RunDirError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

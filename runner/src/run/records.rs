@@ -5,8 +5,9 @@ use std::io::{ErrorKind, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::error::{RunDirError, damaged, io, write_atomically};
 
@@ -14,6 +15,22 @@ use super::error::{RunDirError, damaged, io, write_atomically};
 pub trait Record: Serialize + DeserializeOwned {
     /// The round, from 0.
     fn round(&self) -> u32;
+}
+
+/// A record as it stands in a file, with all of its keys.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordValues {
+    /// The round, from 0.
+    pub round: u32,
+    /// The other keys.
+    #[serde(flatten)]
+    pub values: Map<String, Value>,
+}
+
+impl Record for RecordValues {
+    fn round(&self) -> u32 {
+        self.round
+    }
 }
 
 /// A file of records, open to append.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -107,13 +107,9 @@ impl Results {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(results),
             Err(error) => return Err(io("read", path)(error)),
         };
-        let whole = text.iter().rposition(|byte| *byte == b'\n');
-        let whole = text.get(..whole.map_or(0, |end| end + 1)).unwrap_or(&text);
-        let lines = whole.split(|byte| *byte == b'\n').enumerate();
-        for (index, line) in lines.filter(|(_, line)| !line.is_empty()) {
-            let number = index + 1;
-            let record: RunRecord = serde_json::from_slice(line)
-                .map_err(|error| damaged(path, format!("line {number}: {error}")))?;
+        let whole = whole_lines(&text);
+        for (number, record) in parse(path, whole) {
+            let record = record?;
             if record.experiment != experiment {
                 return Err(RunDirError::Foreign {
                     path: path.display().to_string(),
@@ -128,6 +124,26 @@ impl Results {
         }
         results.whole = whole.len() as u64;
         Ok(results)
+    }
+
+    /// Whether `dir` holds the results of a sweep.
+    #[must_use]
+    pub fn are_in(dir: &Path) -> bool {
+        let start = b"{\"experiment\":";
+        let mut found = [0; 14];
+        let read = File::open(dir.join(Self::NAME)).and_then(|mut f| f.read_exact(&mut found));
+        read.is_ok() && found == *start
+    }
+
+    /// The finished runs in `dir`, of whichever experiment, in the order of the file.
+    ///
+    /// # Errors
+    /// [`RunDirError::Io`]; [`RunDirError::Damaged`] if a whole line is no result.
+    pub fn read(dir: &Path) -> Result<Vec<RunRecord>, RunDirError> {
+        let path = dir.join(Self::NAME);
+        let text = fs::read(&path).map_err(io("read", &path))?;
+        let records = parse(&path, whole_lines(&text));
+        records.map(|(_, record)| record).collect()
     }
 
     /// The folder of the file.
@@ -183,6 +199,26 @@ impl Results {
         (self.whole, self.file) = (text.len() as u64, None);
         Ok(())
     }
+}
+
+/// The text up to its last line end: a crash can tear what follows.
+fn whole_lines(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| *byte == b'\n');
+    text.get(..end.map_or(0, |end| end + 1)).unwrap_or(text)
+}
+
+/// The number and the record of each line.
+fn parse<'a>(
+    path: &'a Path,
+    text: &'a [u8],
+) -> impl Iterator<Item = (usize, Result<RunRecord, RunDirError>)> + 'a {
+    let lines = text.split(|byte| *byte == b'\n').zip(1..);
+    let lines = lines.filter(|(line, _)| !line.is_empty());
+    lines.map(move |(line, number)| {
+        let record = serde_json::from_slice(line);
+        let record = record.map_err(|error| damaged(path, format!("line {number}: {error}")));
+        (number, record)
+    })
 }
 
 /// Opens a file to append after its first `whole` bytes, dropping the rest.

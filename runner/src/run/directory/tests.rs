@@ -25,12 +25,14 @@ fn one_process_writes_at_a_time() {
     let again = || RunDir::resume(first.path());
     assert!(matches!(again(), Err(RunDirError::InUse { .. })));
     // To read it is no harm.
-    assert!(RunDir::open(first.path()).is_ok());
+    let reader = RunDir::open(first.path()).unwrap();
+    assert!(reader.is_in_use().unwrap());
     let path = first.path().to_path_buf();
     let copy = first.clone();
     drop(first);
     assert!(RunDir::resume(&path).is_err(), "a clone still writes");
     drop(copy);
+    assert!(!reader.is_in_use().unwrap());
     assert!(RunDir::resume(&path).is_ok());
 }
 

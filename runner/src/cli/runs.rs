@@ -1,0 +1,154 @@
+//! `smolfed runs`: the runs that are there, listed, compared, and exported to other programs.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use super::CliError;
+use super::text::aligned;
+use crate::runs::compare::Comparison;
+use crate::runs::export::{FORMATS, Format, format_named};
+use crate::runs::list::Listing;
+use crate::runs::{OutputFile, selection, write_new};
+
+/// List the runs in a folder, compare some, or export them to other programs.
+///
+/// Without a command: a line for each run directory at or below DIR, the last written last. A sweep
+/// is one line, and a run directory that is damaged is a line with the reason. See docs/runs.md.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  smolfed runs
+  smolfed runs experiments --json
+  smolfed runs compare runs/a runs/b --html comparison.html
+  smolfed runs export runs/* --format tensorboard --out logs"
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<RunsCommand>,
+    /// The folder to look in and below; one called compare or export is ./compare or ./export.
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Print one JSON document and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum RunsCommand {
+    Compare(CompareArgs),
+    Export(ExportArgs),
+}
+
+/// Compare the figures, privacy and configuration of runs.
+///
+/// Prints the figures after the last round and the best ones, what each run spent, and the keys of
+/// the configurations that differ.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed runs compare runs/a runs/b
+  smolfed runs compare runs/* --html comparison.html")]
+struct CompareArgs {
+    /// The run directories, two or more.
+    #[arg(value_name = "RUN", required = true, num_args = 2..)]
+    runs: Vec<PathBuf>,
+    /// Write a page with the curves of all runs as well; an existing file is not overwritten.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print one JSON document and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Write the figures of runs in a format that other programs read.
+///
+/// Figures have the names of metrics.jsonl, dotted, and rounds count from 0 as there.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed runs export runs/* --format csv --out runs.csv
+  smolfed runs export runs/a runs/b --format tensorboard --out logs
+  smolfed runs export runs/* --format mlflow --out mlruns")]
+struct ExportArgs {
+    /// The run directories.
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// The format.
+    #[arg(long, value_parser = formats())]
+    format: &'static Format,
+    /// The file or folder to write; what exists is not overwritten.
+    #[arg(long, value_name = "PATH")]
+    out: PathBuf,
+}
+
+/// The formats by their names.
+fn formats() -> impl TypedValueParser<Value = &'static Format> {
+    let names = FORMATS.iter();
+    let names = names.map(|format| PossibleValue::new(format.name).help(format.about));
+    PossibleValuesParser::new(names)
+        .try_map(|name| format_named(&name).ok_or_else(|| format!("{name} is no format")))
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    match &args.command {
+        None => list(args, out),
+        Some(RunsCommand::Compare(args)) => compare(args, out),
+        Some(RunsCommand::Export(args)) => export(args, out),
+    }
+}
+
+fn list(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    let listing = Listing::of(&args.dir)?;
+    if args.json {
+        return Ok(writeln!(out, "{}", listing.to_json())?);
+    }
+    if listing.is_empty() {
+        let dir = args.dir.display();
+        return Ok(writeln!(
+            out,
+            "there is no run in {dir} or below it: `smolfed run` writes one to runs/<name>-<time>"
+        )?);
+    }
+    let (rows, notes) = listing.table();
+    Ok(write!(out, "{}{}", aligned(&rows), below(&notes))?)
+}
+
+fn compare(args: &CompareArgs, out: &mut impl Write) -> Result<(), CliError> {
+    let runs = selection::open(&args.runs)?;
+    let comparison = Comparison::new(&runs);
+    if let Some(path) = &args.html {
+        write_new(path, &[OutputFile::whole(comparison.to_html()?)])?;
+    }
+    if args.json {
+        return Ok(writeln!(out, "{}", comparison.to_json())?);
+    }
+    let (figures, notes) = comparison.figures();
+    writeln!(out, "{}{}", aligned(&figures), below(&notes))?;
+    match comparison.differences().as_slice() {
+        [] | [_] => writeln!(out, "the configurations are the same")?,
+        rows => write!(out, "{}", aligned(rows))?,
+    }
+    if let Some(path) = &args.html {
+        writeln!(out, "\nwritten to {}", path.display())?;
+    }
+    Ok(())
+}
+
+fn export(args: &ExportArgs, out: &mut impl Write) -> Result<(), CliError> {
+    let runs = selection::open(&args.runs)?;
+    let files = (args.format.files)(&runs, &std::path::absolute(&args.out)?);
+    write_new(&args.out, &files)?;
+    Ok(writeln!(out, "written to {}", args.out.display())?)
+}
+
+/// Lines below a table.
+fn below(notes: &[String]) -> String {
+    let lines = notes.iter().map(|note| format!("{note}\n"));
+    match notes.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", lines.collect::<String>()),
+    }
+}

@@ -1,0 +1,22 @@
+//! Runs for other programs.
+//!
+//! A format is a file that gives the files to write, and a line of [`FORMATS`].
+
+mod csv;
+mod format;
+mod mlflow;
+mod tensorboard;
+
+pub use format::Format;
+
+/// All formats, in the order of the help.
+pub const FORMATS: [Format; 3] = [csv::FORMAT, tensorboard::FORMAT, mlflow::FORMAT];
+
+/// The format of this name.
+#[must_use]
+pub fn format_named(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+#[cfg(test)]
+pub(super) mod fixture;

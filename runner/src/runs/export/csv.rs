@@ -1,0 +1,63 @@
+//! One flat table: a row a run and round, a column a figure.
+
+use std::path::Path;
+
+use super::format::Format;
+use crate::runs::figures::names;
+use crate::runs::output::OutputFile;
+use crate::runs::selection::Selected;
+
+/// A CSV file.
+pub(super) const FORMAT: Format = Format {
+    name: "csv",
+    about: "A CSV file with a row for each run and round and a column for each figure",
+    files,
+};
+
+fn files(runs: &[Selected], _: &Path) -> Vec<OutputFile> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    for row in rows(runs) {
+        // A vector takes every row, and all rows are of one length.
+        let _ = writer.write_record(&row);
+    }
+    vec![OutputFile::whole(writer.into_inner().unwrap_or_default())]
+}
+
+/// Columns `run` and `round`, from 0 as in `metrics.jsonl`, then the figures by their dotted names.
+/// What a round does not have is empty, and an infinite ε is `inf`.
+fn rows(runs: &[Selected]) -> Vec<Vec<String>> {
+    let names = names(runs.iter().flat_map(|of| &of.run.rounds));
+    let head = ["run", "round"].iter().chain(&names);
+    let mut rows = vec![head.map(|name| (*name).to_owned()).collect::<Vec<_>>()];
+    for Selected { label, run } in runs {
+        rows.extend(run.rounds.iter().map(|round| {
+            let figures = names.iter().map(|name| round.get(name));
+            let figures = figures.map(|f| f.map_or(String::new(), |f| f.to_string()));
+            let start = [label.clone(), round.round.to_string()];
+            start.into_iter().chain(figures).collect()
+        }));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::run;
+    use super::*;
+
+    #[test]
+    fn rounds_of_all_runs_share_the_columns() {
+        let a = r#"{"round":0,"cohort":4,"epsilon":null,"test":{"accuracy":0.5}}"#;
+        let b = r#"{"round":0,"epsilon":1.5,"simulation_only":{"train_loss":2}}"#;
+        let runs = [run("a, b", &[a]), run("c", &[b, b])];
+        let files = files(&runs, Path::new("/out"));
+        assert_eq!(files[0].path, Path::new(""));
+        let expected = "\
+run,round,cohort,epsilon,test.accuracy,simulation_only.train_loss
+\"a, b\",0,4,inf,0.5,
+c,0,,1.5,,2
+c,0,,1.5,,2
+";
+        assert_eq!(str::from_utf8(&files[0].bytes).unwrap(), expected);
+    }
+}
