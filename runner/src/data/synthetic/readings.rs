@@ -2,7 +2,8 @@
 //!
 //! Device k has slopes `w_k = w_0 + heterogeneity · d_k` and an intercept `b_k = drift · o_k`; a
 //! sample is `x ~ N(0, I)` with the value `w_k x + b_k + noise · n`. All entries of `w_0`, `d_k`,
-//! `o_k` and `n` are standard normal, slopes over √features, so that `w_0 x` has about unit variance.
+//! `o_k` and `n` are standard normal, slopes over √features, so that `w_0 x` has about unit
+//! variance.
 
 use rand_core::Rng;
 
