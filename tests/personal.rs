@@ -65,7 +65,8 @@ fn examples_win() {
             name
         );
         let out = format!("{name}-{}", setting.replace('=', "-"));
-        let call = format!("run {file} --out {out} --set {setting} --set evaluate_every=0 --json");
+        let quick = "--set evaluate_every=0 --set personalise.evaluate_devices=300";
+        let call = format!("run {file} --out {out} --set {setting} {quick} --json");
         place.smolfed(&call).success().json()
     };
     for (name, method, plain, figure, least) in [
