@@ -44,9 +44,61 @@ fn every_example_runs_as_it_is() {
         let run = format!("run {} --out {name} --json", path.display());
         let document = place.smolfed(&run).success().json();
         assert_eq!(document["name"], name);
-        // Of the devices' own models, or of a shared one.
+        // Of the devices' own models, or of a shared one; a regression has an error instead.
         let accuracy = ["device_accuracy", "test_accuracy"].map(|key| document[key].as_f64());
-        assert!(accuracy[0].or(accuracy[1]) > Some(0.3), "{document}");
+        let error = document["device_rmse"].as_f64();
+        assert!(
+            accuracy[0].or(accuracy[1]) > Some(0.3) || error.is_some_and(|rmse| rmse < 0.5),
+            "{document}"
+        );
+    }
+}
+
+/// Each example is better than its devices alone, and than the same without its feature at the same
+/// ε: the order in the table of `examples/README.md`.
+#[test]
+fn examples_win() {
+    let place = Place::new();
+    let run = |name: &str, setting: &str| {
+        let file = format!(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/{}.toml"),
+            name
+        );
+        let out = format!("{name}-{}", setting.replace('=', "-"));
+        let quick = "--set evaluate_every=0 --set personalise.evaluate_devices=300";
+        let call = format!("run {file} --out {out} --set {setting} {quick} --json");
+        place.smolfed(&call).success().json()
+    };
+    for (name, method, plain, figure, least) in [
+        ("pmtl", "pmtl", "method=dp-fed", "accuracy", 0.04),
+        ("pp-sgd", "pp-sgd", "method=dp-fed", "accuracy", 0.04),
+        (
+            "fine-tuning",
+            "dp-fed",
+            "personalise.fine_tune=none",
+            "accuracy",
+            0.04,
+        ),
+        ("dpfedmtl", "dpfedmtl", "method=dp-fed", "rmse", 0.3),
+    ] {
+        let own = run(name, &format!("method={method}"));
+        let plain = run(name, plain);
+        let local = run(name, "method=local");
+        assert!(own["epsilon"].as_f64().unwrap() <= 4.0);
+        assert_eq!(own["epsilon"], plain["epsilon"]);
+        assert_eq!(own["delta"], plain["delta"]);
+        let of = |document: &serde_json::Value, part: &str| {
+            let value = &document[format!("device_{part}{figure}")];
+            value.as_f64().or(value["mean"].as_f64()).unwrap()
+        };
+        // As many steps as a device takes on average, or as it takes itself.
+        for other in [of(&plain, ""), of(&own, "alone_"), of(&local, "")] {
+            let gain = match figure {
+                "rmse" => other - of(&own, ""),
+                _ => of(&own, "") - other,
+            };
+            assert!(gain > least, "{name}: {own} {plain} {local}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! cargo xtask firmware [TARGET]...   builds the firmware, for all targets or some
 //! cargo xtask qemu BOARD             runs a federation with an emulated board
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
+//! cargo xtask deb                    builds the Debian package
 //! cargo xtask structure              import cycles, long lines and dead links of the repository
 //! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N
 //! ```
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 mod bench_target;
 mod board;
+mod deb;
 mod elf;
 mod federation;
 mod firmware;
@@ -28,7 +30,7 @@ use board::Board;
 use toolchain::Missing;
 
 const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | qemu BOARD | bench-target | \
-                     structure | mutants [K/N]";
+                     deb | structure | mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing: `./test` installs it and tries again.
 const MISSING: u8 = 3;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["firmware", targets @ ..] => firmware::run(targets),
         ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board)),
         ["bench-target"] => bench_target::run(),
+        ["deb"] => deb::run(),
         ["structure"] => structure::run(),
         ["mutants"] => mutants::run(None),
         ["mutants", shard] => mutants::run(Some(shard)),

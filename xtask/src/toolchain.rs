@@ -51,7 +51,7 @@ pub fn root() -> PathBuf {
 }
 
 /// The folder of cargo's output.
-fn target_dir() -> PathBuf {
+pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root().join("target"), |dir| root().join(dir))
 }

@@ -8,6 +8,7 @@ mod error;
 mod scale;
 mod set;
 mod source_keys;
+mod synthetic_keys;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,20 +25,16 @@ use super::moments::{PrivateScale, ScaleNoise};
 use super::partition::Dealing;
 use super::scale::{Scale, TargetScale};
 use super::split::HoldOut;
-use super::synthetic::tasks::TasksConfig;
-use super::synthetic::windows::WindowsConfig;
-use super::synthetic::{SyntheticConfig, SyntheticKind};
+use super::synthetic::SyntheticConfig;
 use super::table::TimePart;
 
 use self::scale::{NameOr, Named, ScaleName, TargetScaleName};
-use error::{in_range, needed, positive, share, strength, wrong};
+use error::{in_range, needed, positive, share, wrong};
 
 pub use error::DataConfigError;
 pub use set::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
 
-/// Most features of a synthetic sample, most samples of a device: far beyond use, and small enough
-/// that one device fits in memory.
-const MAX_FEATURES: u32 = 1_000_000;
+/// Most samples of a device: far beyond use, and small enough that one device fits in memory.
 const MAX_SAMPLES: u32 = 10_000_000;
 
 /// Where samples come from.
@@ -127,6 +124,7 @@ enum PartitionName {
 enum KindName {
     Tasks,
     Windows,
+    Readings,
 }
 
 /// Every key of the table, in the order in which it is written back (tables last).
@@ -289,71 +287,6 @@ impl RawData {
         }
         self.put_dealing(stored.dealing);
         self.put_set(stored.set);
-    }
-
-    fn take_synthetic(&mut self) -> Result<SyntheticConfig, DataConfigError> {
-        let kind = match self.kind.take().unwrap_or(KindName::Tasks) {
-            KindName::Tasks => SyntheticKind::Tasks(TasksConfig {
-                features: in_range(
-                    "features",
-                    self.features.take().unwrap_or(60),
-                    1..=MAX_FEATURES,
-                )?,
-                heterogeneity: strength("heterogeneity", self.heterogeneity.take(), 0.5)?,
-                shift: strength("shift", self.shift.take(), 0.5)?,
-            }),
-            KindName::Windows => SyntheticKind::Windows(WindowsConfig {
-                channels: in_range("channels", self.channels.take().unwrap_or(3), 1..=1000)?,
-                window: in_range(
-                    "window",
-                    self.window.take().unwrap_or(64),
-                    2..=MAX_FEATURES / 1000,
-                )?,
-                drift: strength("drift", self.drift.take(), 0.2)?,
-            }),
-        };
-        let devices = self.devices.take().unwrap_or(1000);
-        let samples = self.samples_per_device.take().unwrap_or(50);
-        Ok(SyntheticConfig {
-            devices: in_range("devices", devices, 1..=u32::MAX)?,
-            samples_per_device: in_range("samples_per_device", samples, 1..=MAX_SAMPLES)?,
-            classes: self.take_class_count()?.unwrap_or(10),
-            noise: strength("noise", self.noise.take(), 0.1)?,
-            kind,
-        })
-    }
-
-    fn put_synthetic(&mut self, synthetic: SyntheticConfig) {
-        self.source = SourceName::Synthetic;
-        self.devices = Some(synthetic.devices);
-        self.samples_per_device = Some(synthetic.samples_per_device);
-        self.classes = Some(ClassList::Count(synthetic.classes));
-        self.noise = Some(synthetic.noise);
-        match synthetic.kind {
-            SyntheticKind::Tasks(tasks) => {
-                self.kind = Some(KindName::Tasks);
-                self.features = Some(tasks.features);
-                self.heterogeneity = Some(tasks.heterogeneity);
-                self.shift = Some(tasks.shift);
-            }
-            SyntheticKind::Windows(windows) => {
-                self.kind = Some(KindName::Windows);
-                self.channels = Some(windows.channels);
-                self.window = Some(windows.window);
-                self.drift = Some(windows.drift);
-            }
-        }
-    }
-
-    /// The number of classes where they have no names.
-    fn take_class_count(&mut self) -> Result<Option<u16>, DataConfigError> {
-        const EXPECTED: &str = "a whole number from 2 to 65535";
-        match self.classes.take() {
-            None => Ok(None),
-            Some(ClassList::Count(count @ 2..)) => Ok(Some(count)),
-            Some(ClassList::Count(count)) => Err(wrong("classes", count, EXPECTED)),
-            Some(ClassList::Names(_)) => Err(wrong("classes", "a list of names", EXPECTED)),
-        }
     }
 
     fn take_dealing(&mut self, has_devices: bool) -> Result<Dealing, DataConfigError> {

@@ -267,7 +267,12 @@ impl Federation {
     pub fn class_count(&self) -> Option<usize> {
         match &self.0 {
             Kind::Stored(stored) => stored.data.class_count(),
-            Kind::Generated(generated) => Some(usize::from(generated.synthetic.config().classes)),
+            Kind::Generated(generated) => generated
+                .synthetic
+                .config()
+                .kind
+                .class_count()
+                .map(usize::from),
         }
     }
 

@@ -4,6 +4,7 @@
 //! its number, so that memory does not grow with the number of devices, and device 7 holds the
 //! same samples in a federation of ten and of ten million.
 
+pub mod readings;
 pub mod tasks;
 pub mod windows;
 
@@ -11,6 +12,7 @@ use smolfed_core::stream::Stream;
 
 use super::dataset::{Dataset, DatasetError, DatasetView, DeviceBuffer, Targets};
 use super::draw;
+use readings::{Readings, ReadingsConfig};
 use tasks::{Tasks, TasksConfig};
 use windows::{Windows, WindowsConfig};
 
@@ -21,9 +23,8 @@ pub struct SyntheticConfig {
     pub devices: u32,
     /// Samples a device, at least 1.
     pub samples_per_device: u32,
-    /// Number of classes C, at least 2.
-    pub classes: u16,
-    /// Standard deviation of the noise: on logits for tasks, on every value for windows.
+    /// Standard deviation of the noise: on logits for tasks, on every feature for windows, on the
+    /// value to predict for readings.
     pub noise: f64,
     /// What the devices have to learn.
     pub kind: SyntheticKind,
@@ -36,6 +37,19 @@ pub enum SyntheticKind {
     Tasks(TasksConfig),
     /// Activities in smooth sensor windows.
     Windows(WindowsConfig),
+    /// Values that sensors with a drift of their own read.
+    Readings(ReadingsConfig),
+}
+
+impl SyntheticKind {
+    /// Number of classes C, at least 2; `None` for regression.
+    pub fn class_count(&self) -> Option<u16> {
+        match self {
+            Self::Tasks(tasks) => Some(tasks.classes),
+            Self::Windows(windows) => Some(windows.classes),
+            Self::Readings(_) => None,
+        }
+    }
 }
 
 /// Which samples of a device; each kind comes from a stream of its own.
@@ -66,19 +80,53 @@ pub struct Synthetic {
 enum Model {
     Tasks(Tasks),
     Windows(Windows),
+    Readings(Readings),
+}
+
+/// Targets of generated samples: one of the two is filled, by the kind.
+#[derive(Default)]
+struct Made {
+    labels: Vec<u16>,
+    values: Vec<f32>,
+}
+
+impl Made {
+    /// No targets, in the room of others.
+    fn in_place_of(targets: Option<Targets>) -> Self {
+        let mut made = Self::default();
+        match targets {
+            Some(Targets::Classes { labels, .. }) => made.labels = labels,
+            Some(Targets::Values(values)) => made.values = values,
+            None => {}
+        }
+        made.labels.clear();
+        made.values.clear();
+        made
+    }
+
+    fn targets(self, class_count: Option<u16>) -> Targets {
+        match class_count {
+            Some(classes) => Targets::Classes {
+                labels: self.labels,
+                class_count: usize::from(classes),
+            },
+            None => Targets::Values(self.values),
+        }
+    }
 }
 
 impl Synthetic {
     /// The federation of this seed.
     pub fn new(config: SyntheticConfig, seed: u64) -> Self {
         let mut rng = draw::synthesis_stream(seed, PART_SHARED, 0);
-        let SyntheticConfig { classes, noise, .. } = config;
+        let noise = config.noise;
         let model = match config.kind {
-            SyntheticKind::Tasks(tasks) => {
-                Model::Tasks(Tasks::new(tasks, classes, noise, &mut rng))
-            }
+            SyntheticKind::Tasks(tasks) => Model::Tasks(Tasks::new(tasks, noise, &mut rng)),
             SyntheticKind::Windows(windows) => {
-                Model::Windows(Windows::new(windows, classes, noise, &mut rng))
+                Model::Windows(Windows::new(windows, noise, &mut rng))
+            }
+            SyntheticKind::Readings(readings) => {
+                Model::Readings(Readings::new(readings, noise, &mut rng))
             }
         };
         Self {
@@ -98,20 +146,21 @@ impl Synthetic {
         match &self.model {
             Model::Tasks(tasks) => tasks.feature_count(),
             Model::Windows(windows) => windows.feature_count(),
+            Model::Readings(readings) => readings.feature_count(),
         }
     }
 
-    /// `[channels, time]` for windows, empty for tasks.
+    /// `[channels, time]` for windows, otherwise empty.
     pub fn axes(&self) -> Vec<usize> {
         match &self.model {
-            Model::Tasks(_) => Vec::new(),
             Model::Windows(windows) => windows.axes(),
+            Model::Tasks(_) | Model::Readings(_) => Vec::new(),
         }
     }
 
     /// The first `count` samples of a part of `device`, generated into `buffer`.
     ///
-    /// * Cost: O(count · features · classes) for tasks, O(count · features) for windows.
+    /// * Cost: O(count · features · classes) for tasks, O(count · features) for the others.
     pub fn device<'a>(
         &self,
         device: u32,
@@ -119,23 +168,16 @@ impl Synthetic {
         count: u32,
         buffer: &'a mut DeviceBuffer,
     ) -> DatasetView<'a> {
-        let mut labels = match buffer.targets.take() {
-            Some(Targets::Classes { labels, .. }) => labels,
-            _ => Vec::new(),
-        };
-        labels.clear();
+        let mut made = Made::in_place_of(buffer.targets.take());
         self.append(
             device,
             part,
             count,
             &mut buffer.own,
             buffer.features.refill(),
-            &mut labels,
+            &mut made,
         );
-        buffer.fill(Targets::Classes {
-            labels,
-            class_count: usize::from(self.config.classes),
-        });
+        buffer.fill(made.targets(self.config.kind.class_count()));
         buffer.view(self.feature_count())
     }
 
@@ -145,7 +187,7 @@ impl Synthetic {
     /// [`DatasetError`] if `rows` is 0, or the settings are so extreme that a feature is not
     /// finite.
     pub fn sample(&self, part: Part, rows: u32) -> Result<Dataset, DatasetError> {
-        let (mut features, mut labels, mut own) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut features, mut own, mut made) = (Vec::new(), Vec::new(), Made::default());
         let devices = rows.min(self.config.devices);
         for index in 0..devices {
             let spread = u64::from(index) * u64::from(self.config.devices) / u64::from(devices);
@@ -156,13 +198,10 @@ impl Synthetic {
                 count,
                 &mut own,
                 &mut features,
-                &mut labels,
+                &mut made,
             );
         }
-        let targets = Targets::Classes {
-            labels,
-            class_count: usize::from(self.config.classes),
-        };
+        let targets = made.targets(self.config.kind.class_count());
         Dataset::new(features, self.feature_count(), targets)?.with_axes(self.axes())
     }
 
@@ -173,7 +212,7 @@ impl Synthetic {
         count: u32,
         own: &mut Vec<f64>,
         features: &mut Vec<f32>,
-        labels: &mut Vec<u16>,
+        made: &mut Made,
     ) {
         let mut maker = draw::synthesis_stream(self.seed, PART_DEVICE, device);
         let mut samples: Stream = draw::synthesis_stream(self.seed, part as u32, device);
@@ -181,11 +220,15 @@ impl Synthetic {
         match &self.model {
             Model::Tasks(tasks) => {
                 tasks.make_device(&mut maker, own);
-                tasks.append(own, &mut samples, count, features, labels);
+                tasks.append(own, &mut samples, count, features, &mut made.labels);
             }
             Model::Windows(windows) => {
                 windows.make_device(&mut maker, own);
-                windows.append(own, &mut samples, count, features, labels);
+                windows.append(own, &mut samples, count, features, &mut made.labels);
+            }
+            Model::Readings(readings) => {
+                readings.make_device(&mut maker, own);
+                readings.append(own, &mut samples, count, features, &mut made.values);
             }
         }
     }
@@ -199,35 +242,45 @@ mod tests {
         SyntheticConfig {
             devices,
             samples_per_device: 20,
-            classes: 4,
             noise: 0.1,
             kind,
         }
     }
 
-    fn kinds() -> [SyntheticKind; 2] {
+    fn kinds() -> [SyntheticKind; 3] {
         [
             SyntheticKind::Tasks(TasksConfig {
                 features: 10,
+                classes: 4,
                 heterogeneity: 0.5,
                 shift: 0.5,
             }),
             SyntheticKind::Windows(WindowsConfig {
                 channels: 3,
                 window: 16,
+                classes: 4,
+                drift: 0.2,
+            }),
+            SyntheticKind::Readings(ReadingsConfig {
+                features: 10,
+                heterogeneity: 0.5,
                 drift: 0.2,
             }),
         ]
     }
 
-    /// Features and labels of a device's part.
-    fn samples(synthetic: &Synthetic, device: u32, part: Part, count: u32) -> (Vec<f32>, Vec<u16>) {
+    /// Features and targets of a device's part.
+    fn samples(synthetic: &Synthetic, device: u32, part: Part, count: u32) -> (Vec<f32>, Vec<f32>) {
         let mut buffer = DeviceBuffer::default();
         let view = synthetic.device(device, part, count, &mut buffer);
         let features = (0..view.len())
             .flat_map(|i| view.features(i).to_vec())
             .collect();
-        (features, (0..view.len()).map(|i| view.label(i)).collect())
+        let target = |i| match synthetic.config.kind.class_count() {
+            Some(_) => f32::from(view.label(i)),
+            None => view.value(i),
+        };
+        (features, (0..view.len()).map(target).collect())
     }
 
     #[test]
@@ -309,7 +362,8 @@ mod tests {
                 class_count,
             } = data.targets()
             else {
-                unreachable!()
+                assert_eq!(kind.class_count(), None);
+                continue;
             };
             for class in 0..*class_count {
                 let count = labels

@@ -23,7 +23,7 @@ fn stored(text: &str) -> StoredConfig {
     }
 }
 
-const COMPLETE: [&str; 14] = [
+const COMPLETE: [&str; 15] = [
     "source = \"digits\"\ndevices = 10",
     "source = \"digits\"\ndevices = 10\npartition = \"shards\"\nshards_per_device = 3",
     "source = \"digits\"\ndevices = 10\npartition = \"dirichlet\"\nalpha = 0.1\nmin_samples = 4",
@@ -41,6 +41,7 @@ const COMPLETE: [&str; 14] = [
     "source = \"arff\"\npath = \"a\"\nlabel = \"y\"\ndevices = 3\ntask = \"classification\"",
     "source = \"leaf\"\npath = \"a\"\naxes = [28, 28]\nmaximum = 1.0\ntest_path = \"b\"",
     "source = \"synthetic\"\nkind = \"windows\"\ndevices = 5000000\ndrift = 0.5\nvalidation = 100",
+    "source = \"synthetic\"\nkind = \"readings\"\ndevices = 500\nfeatures = 8\ndrift = 2.0",
 ];
 
 #[test]
@@ -164,6 +165,10 @@ fn keys_without_meaning_are_refused() {
         &["data.scale", "\"synthetic\""],
     );
     refused("source = \"synthetic\"\ndrift = 0.5", &["data.drift"]);
+    refused(
+        "source = \"synthetic\"\nkind = \"readings\"\nclasses = 3",
+        &["data.classes"],
+    );
     refused(
         "source = \"synthetic\"\npartition = \"iid\"",
         &["data.partition"],

@@ -16,6 +16,8 @@ use crate::data::draw::Normals;
 pub struct TasksConfig {
     /// Features a sample, at least 1.
     pub features: u32,
+    /// Number of classes C, at least 2.
+    pub classes: u16,
     /// How much a device's weights differ from the common ones; 0 for one task.
     pub heterogeneity: f64,
     /// How far a device's features lie from 0.
@@ -27,22 +29,19 @@ pub struct TasksConfig {
 pub(super) struct Tasks {
     config: TasksConfig,
     noise: f64,
-    classes: usize,
     /// W_0, class by class.
     common: Vec<f64>,
 }
 
 impl Tasks {
-    pub(super) fn new(config: TasksConfig, classes: u16, noise: f64, rng: &mut impl Rng) -> Self {
-        let classes = usize::from(classes);
+    pub(super) fn new(config: TasksConfig, noise: f64, rng: &mut impl Rng) -> Self {
         let scale = 1.0 / libm::sqrt(f64::from(config.features));
         let mut normals = Normals::default();
-        let size = classes * config.features as usize;
+        let size = usize::from(config.classes) * config.features as usize;
         let common = (0..size).map(|_| normals.next(rng) * scale).collect();
         Self {
             config,
             noise,
-            classes,
             common,
         }
     }
@@ -72,7 +71,7 @@ impl Tasks {
         labels: &mut Vec<u16>,
     ) {
         let width = self.feature_count();
-        let (weights, centre) = own.split_at(self.classes * width);
+        let (weights, centre) = own.split_at(self.common.len());
         let mut normals = Normals::default();
         for _ in 0..count {
             let start = features.len();
@@ -107,10 +106,11 @@ mod tests {
     fn tasks(heterogeneity: f64, shift: f64) -> Tasks {
         let config = TasksConfig {
             features: 20,
+            classes: CLASSES,
             heterogeneity,
             shift,
         };
-        Tasks::new(config, CLASSES, 0.0, &mut synthesis_stream(1, 0, 0))
+        Tasks::new(config, 0.0, &mut synthesis_stream(1, 0, 0))
     }
 
     /// Share of a device's labels that the common weights predict.

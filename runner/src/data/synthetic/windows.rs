@@ -21,6 +21,8 @@ pub struct WindowsConfig {
     pub channels: u32,
     /// Values a channel, at least 2.
     pub window: u32,
+    /// Number of activities, at least 2.
+    pub classes: u16,
     /// How far devices stray from the common sensor; 0 for equal ones.
     pub drift: f64,
 }
@@ -37,14 +39,13 @@ const TEMPO_SHARE: f64 = 0.1;
 pub(super) struct Windows {
     config: WindowsConfig,
     noise: f64,
-    classes: u16,
     /// Amplitude and phase by activity, channel, harmonic.
     waves: Vec<(f64, f64)>,
 }
 
 impl Windows {
-    pub(super) fn new(config: WindowsConfig, classes: u16, noise: f64, rng: &mut impl Rng) -> Self {
-        let size = usize::from(classes) * config.channels as usize * HARMONICS;
+    pub(super) fn new(config: WindowsConfig, noise: f64, rng: &mut impl Rng) -> Self {
+        let size = usize::from(config.classes) * config.channels as usize * HARMONICS;
         let mut normals = Normals::default();
         let waves = (0..size)
             .map(|at| {
@@ -57,7 +58,6 @@ impl Windows {
         Self {
             config,
             noise,
-            classes,
             waves,
         }
     }
@@ -97,7 +97,7 @@ impl Windows {
         let per_class = self.config.channels as usize * HARMONICS;
         for _ in 0..count {
             // Below `classes`, which is a u16.
-            let class = below(rng, u32::from(self.classes)) as u16;
+            let class = below(rng, u32::from(self.config.classes)) as u16;
             let jitter = JITTER * normals.next(rng);
             let waves = &self.waves[usize::from(class) * per_class..][..per_class];
             for (waves, sensor) in waves.chunks_exact(HARMONICS).zip(sensor.chunks_exact(3)) {
@@ -130,9 +130,10 @@ mod tests {
         let config = WindowsConfig {
             channels: 3,
             window: 64,
+            classes: 5,
             drift,
         };
-        Windows::new(config, 5, noise, &mut synthesis_stream(1, 0, 0))
+        Windows::new(config, noise, &mut synthesis_stream(1, 0, 0))
     }
 
     fn device(windows: &Windows, device: u32) -> (Vec<f32>, Vec<f64>) {

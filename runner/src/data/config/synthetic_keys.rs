@@ -1,0 +1,95 @@
+//! The keys of generated devices.
+
+use super::error::{in_range, strength, wrong};
+use super::{DataConfigError, KindName, MAX_SAMPLES, RawData, SourceName};
+use crate::data::classes::ClassList;
+use crate::data::synthetic::readings::ReadingsConfig;
+use crate::data::synthetic::tasks::TasksConfig;
+use crate::data::synthetic::windows::WindowsConfig;
+use crate::data::synthetic::{SyntheticConfig, SyntheticKind};
+
+/// Most features of a sample, as [`MAX_SAMPLES`] of a device.
+const MAX_FEATURES: u32 = 1_000_000;
+
+impl RawData {
+    pub(super) fn take_synthetic(&mut self) -> Result<SyntheticConfig, DataConfigError> {
+        let kind = match self.kind.take().unwrap_or(KindName::Tasks) {
+            KindName::Tasks => SyntheticKind::Tasks(TasksConfig {
+                features: self.take_features(60)?,
+                classes: self.take_class_count()?,
+                heterogeneity: strength("heterogeneity", self.heterogeneity.take(), 0.5)?,
+                shift: strength("shift", self.shift.take(), 0.5)?,
+            }),
+            KindName::Windows => SyntheticKind::Windows(WindowsConfig {
+                channels: in_range("channels", self.channels.take().unwrap_or(3), 1..=1000)?,
+                window: in_range(
+                    "window",
+                    self.window.take().unwrap_or(64),
+                    2..=MAX_FEATURES / 1000,
+                )?,
+                classes: self.take_class_count()?,
+                drift: strength("drift", self.drift.take(), 0.2)?,
+            }),
+            KindName::Readings => SyntheticKind::Readings(ReadingsConfig {
+                features: self.take_features(20)?,
+                heterogeneity: strength("heterogeneity", self.heterogeneity.take(), 0.2)?,
+                drift: strength("drift", self.drift.take(), 1.0)?,
+            }),
+        };
+        let devices = self.devices.take().unwrap_or(1000);
+        let samples = self.samples_per_device.take().unwrap_or(50);
+        Ok(SyntheticConfig {
+            devices: in_range("devices", devices, 1..=u32::MAX)?,
+            samples_per_device: in_range("samples_per_device", samples, 1..=MAX_SAMPLES)?,
+            noise: strength("noise", self.noise.take(), 0.1)?,
+            kind,
+        })
+    }
+
+    pub(super) fn put_synthetic(&mut self, synthetic: SyntheticConfig) {
+        self.source = SourceName::Synthetic;
+        self.devices = Some(synthetic.devices);
+        self.samples_per_device = Some(synthetic.samples_per_device);
+        self.classes = synthetic.kind.class_count().map(ClassList::Count);
+        self.noise = Some(synthetic.noise);
+        match synthetic.kind {
+            SyntheticKind::Tasks(tasks) => {
+                self.kind = Some(KindName::Tasks);
+                self.features = Some(tasks.features);
+                self.heterogeneity = Some(tasks.heterogeneity);
+                self.shift = Some(tasks.shift);
+            }
+            SyntheticKind::Windows(windows) => {
+                self.kind = Some(KindName::Windows);
+                self.channels = Some(windows.channels);
+                self.window = Some(windows.window);
+                self.drift = Some(windows.drift);
+            }
+            SyntheticKind::Readings(readings) => {
+                self.kind = Some(KindName::Readings);
+                self.features = Some(readings.features);
+                self.heterogeneity = Some(readings.heterogeneity);
+                self.drift = Some(readings.drift);
+            }
+        }
+    }
+
+    fn take_features(&mut self, usual: u32) -> Result<u32, DataConfigError> {
+        in_range(
+            "features",
+            self.features.take().unwrap_or(usual),
+            1..=MAX_FEATURES,
+        )
+    }
+
+    /// The number of classes where they have no names.
+    fn take_class_count(&mut self) -> Result<u16, DataConfigError> {
+        const EXPECTED: &str = "a whole number from 2 to 65535";
+        match self.classes.take() {
+            None => Ok(10),
+            Some(ClassList::Count(count @ 2..)) => Ok(count),
+            Some(ClassList::Count(count)) => Err(wrong("classes", count, EXPECTED)),
+            Some(ClassList::Names(_)) => Err(wrong("classes", "a list of names", EXPECTED)),
+        }
+    }
+}

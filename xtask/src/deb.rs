@@ -1,0 +1,59 @@
+//! The Debian package: the program, its manual pages and its completions. What goes where is in
+//! `runner/Cargo.toml`.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::toolchain::{root, target_dir};
+
+/// Shells, and what each calls the file with a program's completions.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "smolfed"),
+    ("zsh", "_smolfed"),
+    ("fish", "smolfed.fish"),
+];
+
+/// Builds the program and the package; prints where it is.
+///
+/// # Errors
+/// If a command fails: cargo-deb is `cargo install cargo-deb`.
+pub fn run() -> Result<(), Box<dyn Error>> {
+    let release = target_dir().join("release");
+    let program = release.join("smolfed");
+    succeed(Command::new("cargo").args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "smolfed",
+    ]))?;
+    succeed(Command::new(&program).arg("man").arg(release.join("man")))?;
+    let folder = release.join("completions");
+    fs::create_dir_all(&folder)?;
+    for (shell, name) in COMPLETIONS {
+        write_completions(&program, shell, &folder.join(name))?;
+    }
+    succeed(Command::new("cargo").args(["deb", "--no-build", "--locked", "--package", "smolfed"]))
+}
+
+fn write_completions(program: &Path, shell: &str, path: &Path) -> Result<(), Box<dyn Error>> {
+    let file = Stdio::from(fs::File::create(path)?);
+    succeed(
+        Command::new(program)
+            .args(["completions", shell])
+            .stdout(file),
+    )
+}
+
+fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    let status = command.current_dir(root()).status();
+    match status
+        .map_err(|error| format!("{command:?}: {error}"))?
+        .success()
+    {
+        true => Ok(()),
+        false => Err(format!("failed: {command:?}").into()),
+    }
+}
