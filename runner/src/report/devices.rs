@@ -131,7 +131,7 @@ fn figures(report: &DeviceReport) -> String {
         title: "The figures",
         caption: &caption,
         simulation_only: true,
-        caption_beside: true,
+        ..Figure::default()
     };
     figure.around(&table("figures", &head, &rows))
 }

@@ -96,11 +96,11 @@ fn a_new_directory_holds_the_complete_configuration() {
 #[test]
 fn a_directory_that_is_taken_is_refused() {
     let (_place, dir) = run_dir();
-    let again = RunDir::create(dir.path(), &config());
-    assert!(
-        matches!(again, Err(RunDirError::Exists { .. })),
-        "{again:?}"
-    );
+    let again = || RunDir::create(dir.path(), &config()).unwrap_err();
+    // Nothing to resume from.
+    assert!(matches!(again(), RunDirError::Failed { .. }), "{}", again());
+    std::fs::create_dir(dir.path().join("checkpoint")).unwrap();
+    assert!(matches!(again(), RunDirError::Exists { .. }), "{}", again());
 }
 
 #[test]
