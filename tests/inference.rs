@@ -228,12 +228,30 @@ fn images_are_taken_in_order_and_so_are_tables_without_names() {
     place.write("rows.csv", text.join("\n"));
     let call = "predict idx --no-header --data rows.csv";
     assert_eq!(place.smolfed(call).success().stdout, lines);
+    // And as arrays of NumPy.
+    place.write("more.npy", npy("(21, 2, 3)", &more[16..]));
+    place.write("labels.npy", npy("(21,)", &labels(21)[8..]));
+    let call = "predict idx --data more.npy";
+    assert_eq!(place.smolfed(call).success().stdout, lines);
+    evaluates_to_the_same(&place, "idx", &document, "more.npy --labels labels.npy");
     place
         .smolfed("predict idx --data labels")
         .refused(2, &["1 features", "6"]);
     place
         .smolfed("evaluate idx --data images")
         .refused(2, &["--labels"]);
+}
+
+/// A file of NumPy with unsigned bytes.
+fn npy(shape: &str, bytes: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    // Header and all before it fill a multiple of 64 bytes.
+    let header = format!("{header:117}\n");
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(bytes);
+    file
 }
 
 #[test]

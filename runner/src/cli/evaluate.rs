@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// The column of a CSV file to predict; by default the one that the run was trained on.
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
-    /// The file with the labels of an IDX file.
+    /// The file with the labels of an IDX file, or with the labels or values of a NumPy file.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Print one JSON document and nothing else.

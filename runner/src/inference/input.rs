@@ -1,7 +1,7 @@
 //! New rows for a model: read in parts, prepared as rows were in training.
 //!
 //! Files are read whole, plain or gzipped, and become features part by part. The columns of tables
-//! are found by name; the features of IDX and LEAF files have no names, and are taken in order.
+//! are found by name; the features of IDX, NumPy and LEAF files have no names, and are taken in order.
 
 mod array;
 mod rows;
@@ -72,7 +72,9 @@ impl<'a> Input<'a> {
         };
         let bytes = all(archive::stream(file).map_err(read)?).map_err(read)?;
         let kind = match bytes.as_slice() {
-            [0, 0, ..] => Kind::Array(Array::of_idx(&bytes, &origin, options)?),
+            [0, 0, ..] | [0x93, b'N', b'U', b'M', ..] => {
+                Kind::Array(Array::of_array(&bytes, &origin, preprocessing, options)?)
+            }
             [b'{', ..] | [b'P', b'K', 3, 4, ..] => {
                 Kind::Array(Array::of_leaf(&bytes, &origin, options)?)
             }

@@ -1,14 +1,15 @@
-//! Rows of IDX and LEAF files, whose features have no names.
+//! Rows of IDX, NumPy and LEAF files, whose features have no names.
 
 use std::path::Path;
 
 use super::rows::{Options, Rows, prepare, unknown};
 use crate::data::archive;
-use crate::data::array::Array as _;
+use crate::data::array::Array as ArrayOf;
 use crate::data::dataset::{Features, Targets, TaskKind};
 use crate::data::error::DataError;
 use crate::data::idx;
 use crate::data::leaf::{self, LeafSamples};
+use crate::data::npy;
 use crate::inference::error::InferenceError;
 use crate::inference::preprocessing::{Preprocessing, Target};
 
@@ -23,19 +24,20 @@ pub(super) struct Array {
 }
 
 impl Array {
-    /// The rows of an IDX file, with labels from another.
-    pub(super) fn of_idx(
+    /// The rows of an IDX or NumPy file, with targets from another of either format.
+    pub(super) fn of_array(
         bytes: &[u8],
         origin: &str,
+        preprocessing: &Preprocessing,
         options: Options<'_>,
     ) -> Result<Self, InferenceError> {
         refuse_columns(origin, options)?;
-        let array = idx::parse(bytes).map_err(DataError::of(origin))?;
+        let array = parse(bytes, origin)?;
         let rows = array.sample_count();
         let features = array.features();
         let targets = match (options.has_targets, options.labels) {
             (false, _) => None,
-            (true, Some(path)) => Some(idx_labels(path, origin, rows)?),
+            (true, Some(path)) => Some(entries(path, preprocessing, origin, rows)?),
             (true, None) => {
                 return Err(InferenceError::NoTargets {
                     origin: origin.to_owned(),
@@ -59,7 +61,7 @@ impl Array {
     ) -> Result<Self, InferenceError> {
         refuse_columns(origin, options)?;
         if options.labels.is_some() {
-            return Err(wrong_option(origin, "--labels", "IDX files"));
+            return Err(wrong_option(origin, "--labels", "IDX and NumPy files"));
         }
         let mut samples = LeafSamples::default();
         for member in archive::unpack(bytes, "json").map_err(DataError::of(origin))? {
@@ -141,23 +143,48 @@ fn read(
     }
 }
 
-fn idx_labels(path: &Path, origin: &str, expected: usize) -> Result<Vec<f32>, InferenceError> {
+/// An array of either format, known by its first bytes.
+fn parse<'b>(bytes: &'b [u8], origin: &str) -> Result<Box<dyn ArrayOf + 'b>, InferenceError> {
+    Ok(match bytes.starts_with(npy::MAGIC) {
+        true => Box::new(npy::parse(bytes).map_err(DataError::of(origin))?),
+        false => Box::new(idx::parse(bytes).map_err(DataError::of(origin))?),
+    })
+}
+
+/// The targets in a file: classes by number, or values.
+fn entries(
+    path: &Path,
+    preprocessing: &Preprocessing,
+    origin: &str,
+    expected: usize,
+) -> Result<Vec<f32>, InferenceError> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|reason| DataError::Read {
         path: path.to_path_buf(),
         reason,
     })?;
     let contents = archive::unpack(&bytes, "idx").map_err(DataError::of(&name))?;
-    let content = contents.first().map(AsRef::as_ref).unwrap_or_default();
-    let array = idx::parse(content).map_err(DataError::of(&name))?;
-    let labels = array.indices(u32::from(u16::MAX));
-    let labels = labels.map_err(DataError::of(&name))?;
-    match labels.len() == expected {
-        // At most 2¹⁶.
-        true => Ok(labels.into_iter().map(|label| label as f32).collect()),
+    let array = parse(
+        contents.first().map(AsRef::as_ref).unwrap_or_default(),
+        &name,
+    )?;
+    let targets: Vec<f32> = match &preprocessing.target {
+        Target::Value { .. } => {
+            let values = array.entries().map_err(DataError::of(&name))?;
+            values.into_iter().map(|value| value as f32).collect()
+        }
+        Target::Classes { .. } | Target::Representation => {
+            let labels = array.indices(u32::from(u16::MAX));
+            let labels = labels.map_err(DataError::of(&name))?;
+            // At most 2¹⁶.
+            labels.into_iter().map(|label| label as f32).collect()
+        }
+    };
+    match targets.len() == expected {
+        true => Ok(targets),
         false => Err(DataError::Count {
             origin: name,
-            found: labels.len(),
+            found: targets.len(),
             partner: origin.to_owned(),
             expected,
         }
