@@ -1,7 +1,8 @@
 //! New rows for a model: read in parts, prepared as rows were in training.
 //!
 //! Files are read whole, plain or gzipped, and become features part by part. The columns of tables
-//! are found by name; the features of IDX, NumPy and LEAF files have no names, and are taken in order.
+//! are found by name; the features of IDX, NumPy and LEAF files have no names, and are taken in
+//! order.
 
 mod array;
 mod rows;
