@@ -72,11 +72,11 @@ pub(super) fn agreed<T>(
     }
 }
 
-/// Warns of what a reader of the result may not expect: no privacy where an ε is written, and what
+/// Warns of what a reader of the result may not expect: no noise where an ε is written, and what
 /// was done to the data. The counts are private.
 pub(super) fn warn_of(experiment: &Experiment, federation: &Federation) {
     if experiment.config.privacy.epsilon == Some(f64::INFINITY) {
-        warn("`privacy.epsilon` is inf: no noise is added, and nothing is private");
+        warn("`privacy.epsilon` is inf: updates get no noise, and nothing protects them");
     }
     if experiment.privacy.noise.is_some() {
         for read in federation.reads() {

@@ -12,7 +12,7 @@ use super::find::{self, Kind};
 use super::record::Run;
 use super::settings::{self, Settings};
 use super::spent::{self, Notes};
-use crate::number::fixed;
+use crate::number::{counted, fixed};
 use crate::run::error::RunDirError;
 use crate::sweep::{Metric, Results, RunRecord};
 
@@ -236,10 +236,7 @@ impl Row {
                 String::new(),
                 sweep.words(),
                 "in table.md".to_owned(),
-                match sweep.runs {
-                    1 => "sweep of 1 run".to_owned(),
-                    runs => format!("sweep of {runs} runs"),
-                },
+                format!("sweep of {}", counted(sweep.runs as u64, "run")),
             ],
             Entry::Broken(reason) => {
                 let mut cells = [const { String::new() }; 7];
