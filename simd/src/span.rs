@@ -100,7 +100,7 @@ pub trait InSpan: Kernels {
         buffers: &mut SpanBuffers,
     ) -> Result<TrainReport, TrainError>;
 
-    /// [`Model::batch_scores`](smolfed_core::model::Model::batch_scores) up to rounding.
+    /// [`Model::batch_scores`] up to rounding.
     ///
     /// # Errors
     /// [`ModelError`], as there.
