@@ -139,7 +139,7 @@ fn own_models(report: &DeviceReport) -> Option<String> {
         others => format!("; {}", others.join(", ")),
     };
     let name = match report.is_error {
-        true => "Rmse of a device",
+        true => "RMSE on a device",
         false => "Accuracy on a device",
     };
     let more = format!(

@@ -15,8 +15,7 @@ pub(super) fn plots(sweep: &Sweep, summaries: &Summaries) -> Vec<Plot> {
     let Some(across) = across(&sweep.dimensions) else {
         return Vec::new();
     };
-    let of_line = (0..sweep.dimensions.len()).find(|index| *index != across);
-    let is_panel = |index: usize| index != across && Some(index) != of_line;
+    let is_panel = |index: usize| index != across && index != line_key(across);
     let mut panels: Vec<(String, Vec<usize>)> = Vec::new();
     for (number, cell) in sweep.cells.iter().enumerate() {
         let label = label(sweep, &cell.levels, is_panel);
@@ -39,7 +38,6 @@ fn panel(
     panel: &str,
     cells: &[usize],
 ) -> Plot {
-    let of_line = (0..sweep.dimensions.len()).find(|index| *index != across);
     let dimension = &sweep.dimensions[across];
     let places = places(dimension);
     let metric = summaries.metric;
@@ -48,7 +46,7 @@ fn panel(
         .iter()
         .map(|cell| (&sweep.cells[*cell], &summaries.cells[*cell]))
     {
-        let label = label(sweep, &cell.levels, |index| Some(index) == of_line);
+        let label = label(sweep, &cell.levels, |index| index == line_key(across));
         let number = match lines.iter().position(|line| line.label == label) {
             Some(number) => number,
             None => {
@@ -98,6 +96,11 @@ fn panel(
         series: lines,
         ..Plot::default()
     }
+}
+
+/// The dimension whose levels are lines: the first that does not go across.
+const fn line_key(across: usize) -> usize {
+    if across == 0 { 1 } else { 0 }
 }
 
 /// The first dimension of numbers, else the first.

@@ -128,7 +128,7 @@ fn a_line_has_what_a_figure_must_not_go_without() {
     }
     assert!(!line.contains('\n'));
     let line = state(event(poisson(), 0.0), 1e-4).in_one_line();
-    assert!(line.starts_with("no finite epsilon holds for one device at delta = 10⁻⁴"));
+    assert!(line.starts_with("no finite epsilon holds at delta = 10⁻⁴ for one device, the server"));
 }
 
 #[test]

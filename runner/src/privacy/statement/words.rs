@@ -43,18 +43,15 @@ impl PrivacyStatement {
         let delta = upper(self.delta.get(), 4);
         let (accountant, adjacency) = (&self.accountant, self.adjacency.name());
         let basis = format!("`{accountant}`, {adjacency}");
-        match self.epsilon.is_infinite() {
-            true => {
-                format!(
-                    "{about}no finite epsilon holds for one {unit} at delta = {delta} ({basis})"
-                )
-            }
+        let figure = match self.epsilon.is_infinite() {
+            true => format!("no finite epsilon holds at delta = {delta} for one {unit}"),
             false => format!(
-                "{about}epsilon = {} at delta = {delta} for one {unit}, {}, {trust} ({basis})",
+                "epsilon = {} at delta = {delta} for one {unit}, {}",
                 upper(self.epsilon, 5),
                 self.worth()
             ),
-        }
+        };
+        format!("{about}{figure}, {trust} ({basis})")
     }
 
     /// What is protected: the thing of which one is hidden.
