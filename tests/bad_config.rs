@@ -477,8 +477,8 @@ fn an_infinite_epsilon_is_warned_of() {
     );
 }
 
-/// A run that failed cannot be resumed, which a second one in its place says; a sweep does not mix
-/// its files with those of a run.
+/// A run that failed cannot be resumed: a second one in its place sets it aside. A sweep does not
+/// mix its files with those of a run.
 #[test]
 fn directories_of_runs_are_not_written_to() {
     let place = Place::new();
@@ -486,9 +486,22 @@ fn directories_of_runs_are_not_written_to() {
     place
         .smolfed(failing)
         .refused(1, &["every device of the cohort was left out"]);
-    place
-        .smolfed("run --out failed")
-        .refused(2, &["failed is what a run left", "delete it"]);
+    let again = place.smolfed(failing);
+    assert!(
+        again.stderr.contains("it is failed-failed-1 now"),
+        "{again}"
+    );
+    let again = place
+        .smolfed("run -q --out failed --set rounds=1")
+        .success();
+    assert!(
+        again.stderr.contains("it is failed-failed-2 now"),
+        "{again}"
+    );
+    for kept in ["failed-failed-1", "failed-failed-2"] {
+        let ledger = place.path(format!("{kept}/ledger.jsonl"));
+        assert!(std::fs::metadata(ledger).unwrap().len() > 0, "{kept}");
+    }
     place.smolfed("run -q --out run --set rounds=1").success();
     place
         .smolfed("run --out run")

@@ -153,7 +153,7 @@ fn training_that_diverges_names_the_bound_that_would_help() {
          [train]\nlearning_rate = 1e6\n[contrast]\nwidth = 4\n",
     );
     let outcome = place.smolfed("run wild.toml --out wild");
-    outcome.refused(1, &["`contrast.norm_bound`"]);
+    outcome.refused(1, &["`contrast.norm_bound = 2`"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::program::{Outcome, Place};
 
 mod exports;
+mod unnamed;
 
 /// Rows of 12 devices: features on different scales, with gaps, and one that never changes.
 pub(crate) struct Row {
@@ -180,111 +181,6 @@ fn evaluation_of_the_test_rows_is_that_of_the_run() {
     evaluates_to_the_same(&place, "pairs", &document, "test.csv");
     let document = run(&place, "deep", KINDS, "--set model.hidden=5");
     evaluates_to_the_same(&place, "deep", &document, "test.csv");
-}
-
-#[test]
-fn images_are_taken_in_order_and_so_are_tables_without_names() {
-    let place = Place::new();
-    let images = |count: u8| {
-        let mut bytes = vec![0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, 2, 0, 0, 0, 3];
-        bytes.extend((0..count).flat_map(|i| (0..6).map(move |j| i.wrapping_mul(31) ^ (j * 40))));
-        bytes
-    };
-    let labels = |count: u8| {
-        let mut bytes = vec![0, 0, 8, 1, 0, 0, 0, count];
-        bytes.extend((0..count).map(|i| i % 3));
-        bytes
-    };
-    place.write("images", images(60));
-    place.write("labels", labels(60));
-    place.write("more-images", images(21));
-    place.write("more-labels", labels(21));
-    let data = "data={source=\"idx\",path=\"images\",label_path=\"labels\",devices=6,\
-                test_path=\"more-images\",test_label_path=\"more-labels\",scale=\"unit\"}";
-    let call = format!(
-        "run --out idx --json --set {data} --set rounds=2 --set cohort={{sampling=\"full\"}}"
-    );
-    let document = place.smolfed(&call).success().json();
-    evaluates_to_the_same(&place, "idx", &document, "more-images --labels more-labels");
-    let found = preprocessing(&place, "idx");
-    assert_eq!(found["shape"], serde_json::json!([2, 3]));
-    assert_eq!(
-        found["columns"].as_array().unwrap().len(),
-        1,
-        "one entry for all pixels"
-    );
-    let lines = place
-        .smolfed("predict idx --data more-images")
-        .success()
-        .stdout;
-    assert!(lines.starts_with("row,prediction,probability_0,probability_1,probability_2\n1,"));
-    assert_eq!(lines.lines().count(), 22);
-    // The same rows as a table without names.
-    let more = images(21);
-    let rows = more[16..]
-        .chunks(6)
-        .map(|row| format!("{row:?}").replace(['[', ']'], ""));
-    let text: Vec<String> = rows.collect();
-    place.write("rows.csv", text.join("\n"));
-    let call = "predict idx --no-header --data rows.csv";
-    assert_eq!(place.smolfed(call).success().stdout, lines);
-    // And as arrays of NumPy.
-    place.write("more.npy", npy("(21, 2, 3)", &more[16..]));
-    place.write("labels.npy", npy("(21,)", &labels(21)[8..]));
-    let call = "predict idx --data more.npy";
-    assert_eq!(place.smolfed(call).success().stdout, lines);
-    evaluates_to_the_same(&place, "idx", &document, "more.npy --labels labels.npy");
-    place
-        .smolfed("predict idx --data labels")
-        .refused(2, &["1 features", "6"]);
-    place
-        .smolfed("evaluate idx --data images")
-        .refused(2, &["--labels"]);
-}
-
-/// A file of NumPy with unsigned bytes.
-fn npy(shape: &str, bytes: &[u8]) -> Vec<u8> {
-    let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}");
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    // Header and all before it fill a multiple of 64 bytes.
-    let header = format!("{header:117}\n");
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
-    file.extend(bytes);
-    file
-}
-
-#[test]
-fn leaf_files_are_taken_in_order() {
-    let place = Place::new();
-    let samples = |count: usize, first: usize| {
-        let rows = (first..first + count).map(|i| format!("[{}, {}]", i % 5, i % 3));
-        let labels: Vec<String> = (first..first + count)
-            .map(|i| (i % 2).to_string())
-            .collect();
-        let rows: Vec<String> = rows.collect();
-        format!(
-            "{{\"x\": [{}], \"y\": [{}]}}",
-            rows.join(", "),
-            labels.join(", ")
-        )
-    };
-    let file = |first: usize| {
-        format!(
-            "{{\"users\": [\"a\", \"b\"], \"num_samples\": [9, 8], \"user_data\": \
-             {{\"a\": {}, \"b\": {}}}}}",
-            samples(9, first),
-            samples(8, first + 4)
-        )
-    };
-    place.write("leaf.json", file(0));
-    place.write("more.json", file(3));
-    let data = "data={source=\"leaf\",path=\"leaf.json\",test_path=\"more.json\"}";
-    let call = format!(
-        "run --out leaf --json --set {data} --set rounds=2 --set cohort={{sampling=\"full\"}}"
-    );
-    let document = place.smolfed(&call).success().json();
-    evaluates_to_the_same(&place, "leaf", &document, "more.json");
 }
 
 #[test]

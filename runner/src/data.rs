@@ -43,6 +43,7 @@ mod draw;
 pub mod error;
 pub mod federation;
 mod femnist;
+pub mod files;
 pub mod folders;
 pub mod held_out;
 pub mod idx;

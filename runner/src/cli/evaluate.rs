@@ -21,6 +21,8 @@ use crate::inference::assessment::assess;
 #[command(after_help = "Examples:
   smolfed evaluate runs/watch --data test.csv
   smolfed evaluate runs/mnist --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
+  smolfed evaluate runs/arrays --data set.npz/x --labels set.npz/y
+  smolfed evaluate runs/photos --data photos      # photos/CLASS/*.png
   smolfed evaluate runs/pmtl --device 7 --data of-device-7.csv --json")]
 pub(super) struct Args {
     #[command(flatten)]

@@ -18,7 +18,8 @@ use crate::inference::prediction::Prediction;
 /// Prints a CSV line for each row: its number, the prediction and, for classes, the probability of
 /// each; values are in the target's own unit. Rows are prepared as they were in training: columns
 /// of tables (CSV, Parquet, ARFF) are found by their names, in any order; others are left out. Rows
-/// of IDX, NumPy and LEAF files, and of tables without a header, are taken in order.
+/// of IDX, NumPy and LEAF files, and of tables without a header, are taken in order. A folder of
+/// images has them in the order of their names, and each is named by its file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed predict runs/watch --data new.csv

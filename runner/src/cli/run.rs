@@ -231,6 +231,20 @@ fn help(prepared: &Prepared, ranks: &dyn Communicator) -> Result<(), CliError> {
     Ok(())
 }
 
+/// The directory of a new run; what a failed one left there is kept under another name.
+fn new_dir(out: Option<&Path>, config: &Config) -> Result<RunDir, RunDirError> {
+    if let Some(out) = out
+        && let Some(kept) = RunDir::set_aside(out)?
+    {
+        warn(format!(
+            "{} held a run that ended before its first checkpoint; it is {} now",
+            out.display(),
+            kept.display()
+        ));
+    }
+    RunDir::create_for(out, config)
+}
+
 fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(), CliError> {
     let Prepared {
         experiment,
@@ -243,7 +257,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
     warn_of(experiment, federation);
     let dir = match &args.resume {
         Some(dir) => RunDir::resume(dir)?,
-        None => RunDir::create_for(args.out.as_deref(), &experiment.config)?,
+        None => new_dir(args.out.as_deref(), &experiment.config)?,
     };
     if let Some(path) = &args.participation {
         dir.keep_participation(path)?;

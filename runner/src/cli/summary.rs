@@ -312,6 +312,10 @@ fn devices_in_words(report: &DeviceReport) -> String {
             );
         }
     }
+    for which in &report.diverged {
+        let words = report.words(*which);
+        let _ = writeln!(text, "  {words}: the training of every device diverged");
+    }
     text
 }
 

@@ -16,6 +16,9 @@ use super::dataset::Features;
 /// Endings of the files that are read.
 const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
 
+/// Folders below a folder of images: devices and classes.
+const DEPTH: usize = 2;
+
 /// Channels of a coloured image.
 const COLOURS: usize = 3;
 
@@ -41,7 +44,8 @@ pub enum ImagesError {
     },
     /// An image of another size.
     #[error(
-        "{}: has {found} pixels, but `data.axes` says {expected}; make all images of one size",
+        "{}: has {found} pixels, but {expected} are expected (`data.axes`); make all images of one \
+         size",
         path.display()
     )]
     Size {
@@ -135,9 +139,32 @@ impl ImageShape {
 /// # Errors
 /// [`ImagesError`] if a file is no image or of another size, or there is none.
 pub fn load(folder: &Path, has_devices: bool, shape: ImageShape) -> Result<Images, ImagesError> {
-    let files = files(folder, has_devices)?;
+    let images = files(folder, has_devices)?;
+    let features = pixels(&images, shape)?;
+    let devices: Option<Vec<String>> = images.iter().map(|image| image.device.clone()).collect();
+    Ok(Images {
+        features,
+        classes: images.into_iter().map(|image| image.class).collect(),
+        devices,
+    })
+}
+
+/// Reads all images of a folder, of the folders in it, and of the folders in those, in the order of
+/// their names; at least one.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_below(folder: &Path, shape: ImageShape) -> Result<(Features, Vec<Image>), ImagesError> {
+    let mut found = Vec::new();
+    add_all(folder, DEPTH, &mut found)?;
+    let images = some(found, folder, "it or the folders in it")?;
+    Ok((pixels(&images, shape)?, images))
+}
+
+/// The pixels of images, channel by channel and row by row.
+fn pixels(images: &[Image], shape: ImageShape) -> Result<Features, ImagesError> {
     let mut pixels = Vec::new();
-    for file in &files {
+    for file in images {
         let image = decode(&file.path)?;
         let (rows, columns) = (image.height() as usize, image.width() as usize);
         if (rows, columns) != (shape.rows, shape.columns) {
@@ -157,23 +184,21 @@ pub fn load(folder: &Path, has_devices: bool, shape: ImageShape) -> Result<Image
             }
         }
     }
-    let devices: Option<Vec<String>> = files.iter().map(|file| file.device.clone()).collect();
-    Ok(Images {
-        features: Features::of_bytes(pixels),
-        classes: files.into_iter().map(|file| file.class).collect(),
-        devices,
-    })
+    Ok(Features::of_bytes(pixels))
 }
 
 /// An image and where it was found.
-struct File {
-    path: PathBuf,
-    class: String,
+#[derive(Debug)]
+pub struct Image {
+    /// The file.
+    pub path: PathBuf,
+    /// The name of its folder.
+    pub class: String,
     device: Option<String>,
 }
 
-/// All images; at least one.
-fn files(folder: &Path, has_devices: bool) -> Result<Vec<File>, ImagesError> {
+/// The images of classes; at least one.
+fn files(folder: &Path, has_devices: bool) -> Result<Vec<Image>, ImagesError> {
     let mut found = Vec::new();
     match has_devices {
         false => add_classes(folder, None, &mut found)?,
@@ -185,31 +210,57 @@ fn files(folder: &Path, has_devices: bool) -> Result<Vec<File>, ImagesError> {
             }
         }
     }
+    let layout = match has_devices {
+        false => "one folder a class",
+        true => "one folder a device, with one folder a class in it",
+    };
+    some(found, folder, layout)
+}
+
+/// Refuses a folder without images where they were looked for.
+fn some(found: Vec<Image>, folder: &Path, layout: &'static str) -> Result<Vec<Image>, ImagesError> {
     match found.is_empty() {
         false => Ok(found),
         true => Err(ImagesError::Empty {
             path: folder.to_path_buf(),
-            layout: match has_devices {
-                false => "one folder a class",
-                true => "one folder a device, with one folder a class in it",
-            },
+            layout,
         }),
     }
+}
+
+/// Adds the images of a folder and of the folders in it.
+fn add_all(folder: &Path, depth: usize, found: &mut Vec<Image>) -> Result<(), ImagesError> {
+    for path in entries(folder)? {
+        if depth > 0 && path.is_dir() {
+            add_all(&path, depth - 1, found)?;
+        } else if is_image(&path) {
+            found.push(Image {
+                class: name(folder),
+                path,
+                device: None,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn is_image(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    path.is_file() && ENDINGS.contains(&ending.to_ascii_lowercase().as_str())
 }
 
 fn add_classes(
     folder: &Path,
     device: Option<&str>,
-    found: &mut Vec<File>,
+    found: &mut Vec<Image>,
 ) -> Result<(), ImagesError> {
     for class in entries(folder)? {
         if !class.is_dir() {
             continue;
         }
         for path in entries(&class)? {
-            let ending = path.extension().unwrap_or_default().to_string_lossy();
-            if path.is_file() && ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) {
-                found.push(File {
+            if is_image(&path) {
+                found.push(Image {
                     path,
                     class: name(&class),
                     device: device.map(str::to_owned),
@@ -315,7 +366,7 @@ mod tests {
         };
         let error = refused(folder.path(), true, &[3, 3]);
         assert!(
-            error.contains("a.png: has 2 x 3 pixels, but `data.axes` says 3 x 3"),
+            error.contains("a.png: has 2 x 3 pixels, but 3 x 3 are expected (`data.axes`)"),
             "{error}"
         );
         let error = refused(folder.path(), false, &[2, 3]);

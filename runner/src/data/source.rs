@@ -12,7 +12,8 @@ use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets, Ta
 use super::digits;
 use super::error::{ContentError, DataError};
 use super::femnist;
-use super::folders::{DataFolders, archive_of};
+use super::files;
+use super::folders::DataFolders;
 use super::idx;
 use super::images::{self, ImageShape, Images, ImagesError};
 use super::leaf::{self, LeafSamples};
@@ -412,14 +413,10 @@ fn with_array<T>(
         use_array(&*array).map_err(DataError::of(origin))
     };
     let place = folders.find(path)?;
-    let Some(archive) = archive_of(&place) else {
-        return Ok(with_one(path, format.name(), folders, parse)?.0);
-    };
-    let origin = place.display().to_string();
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let bytes = read_file(archive)?;
-    let member = archive::member(&bytes, &format!("{name}.{}", format.name()));
-    parse(&member.map_err(DataError::of(&origin))?, &origin)
+    match files::array_in_archive(&place, format) {
+        Some(array) => parse(&array?, &place.display().to_string()),
+        None => Ok(with_one(path, format.name(), folders, parse)?.0),
+    }
 }
 
 /// Hands the one content of a file to `parse`; returns its result and the file's name.
@@ -454,14 +451,7 @@ fn unpack<'a>(
 
 fn read(path: &Path, folders: &DataFolders) -> Result<(Vec<u8>, String), DataError> {
     let path = folders.find(path)?;
-    Ok((read_file(&path)?, path.display().to_string()))
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
-    std::fs::read(path).map_err(|reason| DataError::Read {
-        path: path.to_path_buf(),
-        reason,
-    })
+    Ok((files::read(&path)?, path.display().to_string()))
 }
 
 #[cfg(test)]

@@ -25,7 +25,8 @@ pub struct ModelFigures {
 }
 
 /// Which of a device's models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Which {
     /// The global model.
     Shared,
@@ -140,6 +141,9 @@ pub struct DeviceReport {
     /// samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<usize>,
+    /// Kinds of models that no device has, because the training of each of them diverged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diverged: Vec<Which>,
     /// One a device that has held-out samples.
     pub devices: Vec<DeviceFigures>,
 }
@@ -209,6 +213,7 @@ mod tests {
         let report = DeviceReport {
             is_error: false,
             labels: None,
+            diverged: Vec::new(),
             devices: vec![device(0.5, 1), device(1.0, 3)],
         };
         let spread = report.spread(Which::Own).unwrap();

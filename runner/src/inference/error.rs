@@ -150,6 +150,25 @@ pub enum InferenceError {
         /// For what.
         meant: &'static str,
     },
+    /// Several arrays in an archive.
+    #[error("{origin}: holds the arrays {names}: name one, as in `{origin}/{example}`")]
+    Arrays {
+        /// The archive.
+        origin: String,
+        /// Its arrays.
+        names: String,
+        /// The first of them.
+        example: String,
+    },
+    /// A folder for a model that reads no images.
+    #[error(
+        "{origin}: is a folder, but the model was not trained on images; give a file with its \
+         features"
+    )]
+    NoImages {
+        /// The folder.
+        origin: String,
+    },
     /// A model without predictions.
     #[error("{0}")]
     NoPrediction(&'static str),

@@ -1,23 +1,22 @@
 //! New rows for a model: read in parts, prepared as rows were in training.
 //!
 //! Files are read whole, plain or gzipped, and become features part by part. The columns of tables
-//! are found by name; the features of IDX, NumPy and LEAF files have no names, and are taken in
-//! order.
+//! are found by name; the features of IDX, NumPy and LEAF files and of images have no names, and
+//! are taken in order.
 
 mod array;
 mod rows;
 mod table;
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, stdin};
+use std::io::{BufReader, stdin};
 use std::path::Path;
 
 use super::error::InferenceError;
 use super::preprocessing::{Preprocessing, Target};
-use crate::data::archive;
 use crate::data::dataset::{Dataset, DatasetView, Targets};
 use crate::data::error::DataError;
-use array::Array;
+use crate::data::files;
+use array::{Array, has_arrays};
 use table::Table;
 
 pub use rows::Options;
@@ -32,6 +31,33 @@ pub struct Input<'a> {
 enum Kind<'a> {
     Table(Box<Table<'a>>),
     Array(Array),
+}
+
+impl<'a> Kind<'a> {
+    /// That of a file, known by its content.
+    fn of_file(
+        path: &Path,
+        origin: &str,
+        preprocessing: &'a Preprocessing,
+        options: Options<'a>,
+    ) -> Result<Self, InferenceError> {
+        let bytes = match path == Path::new("-") {
+            true => files::read_stream(Box::new(BufReader::new(stdin())), path)?,
+            false => files::read_unpacked(path)?,
+        };
+        Ok(match bytes.as_slice() {
+            [0, 0, ..] | [0x93, b'N', b'U', b'M', ..] => {
+                Self::Array(Array::of_array(&bytes, origin, preprocessing, options)?)
+            }
+            [b'P', b'K', 3, 4, ..] if has_arrays(&bytes) => {
+                Self::Array(Array::of_array(&bytes, origin, preprocessing, options)?)
+            }
+            [b'{', ..] | [b'P', b'K', 3, 4, ..] => {
+                Self::Array(Array::of_leaf(&bytes, origin, options)?)
+            }
+            bytes => Self::Table(Box::new(Table::new(bytes, origin, preprocessing, options)?)),
+        })
+    }
 }
 
 /// Some rows, prepared for the model.
@@ -63,28 +89,9 @@ impl<'a> Input<'a> {
         options: Options<'a>,
     ) -> Result<Self, InferenceError> {
         let origin = path.display().to_string();
-        let read = |reason| DataError::Read {
-            path: path.to_path_buf(),
-            reason,
-        };
-        let file: Box<dyn BufRead> = match path == Path::new("-") {
-            true => Box::new(BufReader::new(stdin())),
-            false => Box::new(BufReader::new(File::open(path).map_err(read)?)),
-        };
-        let bytes = all(archive::stream(file).map_err(read)?).map_err(read)?;
-        let kind = match bytes.as_slice() {
-            [0, 0, ..] | [0x93, b'N', b'U', b'M', ..] => {
-                Kind::Array(Array::of_array(&bytes, &origin, preprocessing, options)?)
-            }
-            [b'{', ..] | [b'P', b'K', 3, 4, ..] => {
-                Kind::Array(Array::of_leaf(&bytes, &origin, options)?)
-            }
-            _ => Kind::Table(Box::new(Table::new(
-                &bytes,
-                &origin,
-                preprocessing,
-                options,
-            )?)),
+        let kind = match path.is_dir() {
+            true => Kind::Array(Array::of_images(path, &origin, preprocessing, options)?),
+            false => Kind::of_file(path, &origin, preprocessing, options)?,
         };
         if let Kind::Array(array) = &kind {
             let (expected, found) = (preprocessing.columns.len(), array.width());
@@ -142,16 +149,5 @@ impl<'a> Input<'a> {
             ids: rows.ids,
             data: data.map_err(DataError::of(origin))?,
         }))
-    }
-}
-
-/// All bytes of a stream, at most as many as a packed file may unpack to.
-fn all(stream: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limit = archive::MAX_UNPACKED_BYTES;
-    let length = stream.take(limit + 1).read_to_end(&mut bytes)?;
-    match length as u64 > limit {
-        true => Err(std::io::Error::other("it is larger than 2 GiB: split it")),
-        false => Ok(bytes),
     }
 }

@@ -219,10 +219,17 @@ impl DeviceEvaluation<'_> {
                 report.extend(figures);
             }
         }
+        let tuned = self.method.fine_tune.map(|_| Which::Tuned);
+        let alone = self.method.alone.map(|_| Which::Alone);
+        let trained = root.map_or([None, None], |_| [tuned, alone]);
         Ok(reports.map(|devices| {
+            let has_none = |device: &DeviceFigures, which| device.models.of(which).is_none();
+            let nobody_has = |which: &Which| devices.iter().all(|device| has_none(device, *which));
+            let diverged = trained.into_iter().flatten().filter(nobody_has).collect();
             (!devices.is_empty()).then_some(DeviceReport {
                 is_error,
                 labels: None,
+                diverged,
                 devices,
             })
         }))

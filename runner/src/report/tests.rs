@@ -90,6 +90,7 @@ fn devices() -> DeviceReport {
     };
     DeviceReport {
         labels: None,
+        diverged: Vec::new(),
         is_error: false,
         devices: (0..3).map(device).collect(),
     }

@@ -90,10 +90,9 @@ impl RunDir {
         let text = config.to_toml()?;
         let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if taken || path.is_file() {
-            let is_run = Self::config_path(path).is_file();
-            let is_resumable = path.join(Self::CHECKPOINT).exists();
+            let is_failed = Self::is_failed(path);
             let path = path.display().to_string();
-            return Err(match is_run && !is_resumable {
+            return Err(match is_failed {
                 true => RunDirError::Failed { path },
                 false => RunDirError::Exists { path },
             });
@@ -105,6 +104,29 @@ impl RunDir {
         };
         dir.write(Self::CONFIG, text.as_bytes())?;
         dir.locked()
+    }
+
+    /// Renames the directory of a run that ended before its first checkpoint, so that a new one can
+    /// take its place; its ledger is kept. The new path, or `None` if `path` is no such directory.
+    ///
+    /// # Errors
+    /// [`RunDirError::InUse`] if the run has not ended, and what the operating system says.
+    pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, RunDirError> {
+        if !Self::is_failed(path) {
+            return Ok(None);
+        }
+        let _lock = Self::resume(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let candidate = |number| path.with_file_name(format!("{name}-failed-{number}"));
+        let free = (1u32..).map(candidate).find(|place| !place.exists());
+        let free = free.unwrap_or_else(|| path.to_path_buf());
+        fs::rename(path, &free).map_err(io("rename", path))?;
+        Ok(Some(free))
+    }
+
+    /// Whether a run left this directory before its first checkpoint, or has none yet.
+    fn is_failed(path: &Path) -> bool {
+        Self::config_path(path).is_file() && !path.join(Self::CHECKPOINT).exists()
     }
 
     /// Makes the directory of a new run: `out` or, without one, `runs/<name>-<time>`.

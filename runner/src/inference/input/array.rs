@@ -1,5 +1,6 @@
-//! Rows of IDX, NumPy and LEAF files, whose features have no names.
+//! Rows of IDX, NumPy and LEAF files and of folders of images, whose features have no names.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::rows::{Options, Rows, prepare, unknown};
@@ -7,11 +8,17 @@ use crate::data::archive;
 use crate::data::array::Array as ArrayOf;
 use crate::data::dataset::{Features, Targets, TaskKind};
 use crate::data::error::DataError;
+use crate::data::files;
 use crate::data::idx;
+use crate::data::images::{self, ImageShape};
 use crate::data::leaf::{self, LeafSamples};
 use crate::data::npy;
+use crate::data::table::listed;
 use crate::inference::error::InferenceError;
 use crate::inference::preprocessing::{Preprocessing, Target};
+
+/// The formats whose labels are in a file of their own.
+const LABELLED: &str = "IDX and NumPy files";
 
 /// Rows in memory.
 pub(super) struct Array {
@@ -19,6 +26,8 @@ pub(super) struct Array {
     width: usize,
     /// One a row, if they were asked for.
     targets: Option<Vec<f32>>,
+    /// What names each row, if not its number.
+    ids: Option<Vec<String>>,
     /// Rows that have been read.
     done: usize,
 }
@@ -32,7 +41,8 @@ impl Array {
         options: Options<'_>,
     ) -> Result<Self, InferenceError> {
         refuse_columns(origin, options)?;
-        let array = parse(bytes, origin)?;
+        let bytes = array_of(bytes, origin)?;
+        let array = parse(&bytes, origin)?;
         let rows = array.sample_count();
         let features = array.features();
         let targets = match (options.has_targets, options.labels) {
@@ -49,6 +59,45 @@ impl Array {
             width: features.len() / rows,
             features,
             targets,
+            ids: None,
+            done: 0,
+        })
+    }
+
+    /// The images of a folder, each with the class that the folder it is in is named after.
+    pub(super) fn of_images(
+        folder: &Path,
+        origin: &str,
+        preprocessing: &Preprocessing,
+        options: Options<'_>,
+    ) -> Result<Self, InferenceError> {
+        refuse_columns(origin, options)?;
+        if options.labels.is_some() {
+            return Err(wrong_option(origin, "--labels", LABELLED));
+        }
+        let shape = ImageShape::new(&preprocessing.axes);
+        let shape = shape.ok_or_else(|| InferenceError::NoImages {
+            origin: origin.to_owned(),
+        })?;
+        let (features, images) =
+            images::load_below(folder, shape).map_err(DataError::of(origin))?;
+        let class = |image: &images::Image| {
+            let place = || format!("the folder of {}", image.path.display());
+            let labels = preprocessing.labels();
+            match labels.iter().position(|label| *label == image.class) {
+                Some(class) => Ok(class as f32),
+                None => Err(unknown(preprocessing, origin, place(), &image.class)),
+            }
+        };
+        let targets: Option<Result<Vec<f32>, _>> = options
+            .has_targets
+            .then(|| images.iter().map(class).collect());
+        let names = images.iter().map(|image| image.path.display().to_string());
+        Ok(Self {
+            width: features.len() / images.len(),
+            features,
+            targets: targets.transpose()?,
+            ids: Some(names.collect()),
             done: 0,
         })
     }
@@ -61,7 +110,7 @@ impl Array {
     ) -> Result<Self, InferenceError> {
         refuse_columns(origin, options)?;
         if options.labels.is_some() {
-            return Err(wrong_option(origin, "--labels", "IDX and NumPy files"));
+            return Err(wrong_option(origin, "--labels", LABELLED));
         }
         let mut samples = LeafSamples::default();
         for member in archive::unpack(bytes, "json").map_err(DataError::of(origin))? {
@@ -79,6 +128,7 @@ impl Array {
             width: data.feature_count(),
             features: data.features().clone(),
             targets: options.has_targets.then_some(targets),
+            ids: None,
             done: 0,
         })
     }
@@ -112,7 +162,10 @@ impl Array {
                 None => 0.0,
                 Some(target) => read(preprocessing, origin, row, target)?,
             });
-            rows.ids.push((row + 1).to_string());
+            rows.ids.push(match &self.ids {
+                Some(ids) => ids[row].clone(),
+                None => (row + 1).to_string(),
+            });
         }
         self.done = end;
         Ok(rows)
@@ -143,6 +196,30 @@ fn read(
     }
 }
 
+/// Whether a file is an archive of arrays (.npz).
+pub(super) fn has_arrays(bytes: &[u8]) -> bool {
+    archive::member_names(bytes, "npy").is_ok_and(|names| !names.is_empty())
+}
+
+/// The one array of an archive, or the bytes as they are.
+fn array_of<'b>(bytes: &'b [u8], origin: &str) -> Result<Cow<'b, [u8]>, InferenceError> {
+    if !has_arrays(bytes) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let names = archive::member_names(bytes, "npy").map_err(DataError::of(origin))?;
+    match names.as_slice() {
+        [name] => {
+            let array = archive::member(bytes, &format!("{name}.npy"));
+            Ok(Cow::Owned(array.map_err(DataError::of(origin))?))
+        }
+        _ => Err(InferenceError::Arrays {
+            origin: origin.to_owned(),
+            names: listed(names.iter().map(String::as_str)),
+            example: names.first().cloned().unwrap_or_default(),
+        }),
+    }
+}
+
 /// An array of either format, known by its first bytes.
 fn parse<'b>(bytes: &'b [u8], origin: &str) -> Result<Box<dyn ArrayOf + 'b>, InferenceError> {
     Ok(match bytes.starts_with(npy::MAGIC) {
@@ -159,15 +236,9 @@ fn entries(
     expected: usize,
 ) -> Result<Vec<f32>, InferenceError> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|reason| DataError::Read {
-        path: path.to_path_buf(),
-        reason,
-    })?;
-    let contents = archive::unpack(&bytes, "idx").map_err(DataError::of(&name))?;
-    let array = parse(
-        contents.first().map(AsRef::as_ref).unwrap_or_default(),
-        &name,
-    )?;
+    let bytes = files::read_unpacked(path)?;
+    let bytes = array_of(&bytes, &name)?;
+    let array = parse(&bytes, &name)?;
     let targets: Vec<f32> = match &preprocessing.target {
         Target::Value { .. } => {
             let values = array.entries().map_err(DataError::of(&name))?;

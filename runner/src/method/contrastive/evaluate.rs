@@ -201,6 +201,7 @@ impl Evaluator<'_> {
         (!devices.is_empty()).then_some(DeviceReport {
             is_error: false,
             labels: Some(self.plan.labels),
+            diverged: Vec::new(),
             devices,
         })
     }

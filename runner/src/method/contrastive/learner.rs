@@ -389,9 +389,10 @@ impl Trainer for ContrastiveTrainer<'_> {
         round
             .train(training, &objective, &mut self.memory, contribution)
             .map_err(|error| match (error, norm_bound) {
-                (TrainError::Diverged, None) => {
-                    format!("{error}; `contrast.norm_bound` keeps representations in bounds")
-                }
+                (TrainError::Diverged, None) => format!(
+                    "{error}; `contrast.norm_bound = {}` keeps representations in bounds",
+                    learner.matrices.width() as f64 / 2.0
+                ),
                 _ => error.to_string(),
             })
     }

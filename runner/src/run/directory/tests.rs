@@ -104,6 +104,21 @@ fn a_directory_that_is_taken_is_refused() {
 }
 
 #[test]
+fn a_failed_run_is_set_aside_unless_it_is_still_running() {
+    let (place, dir) = run_dir();
+    let path = dir.path().to_path_buf();
+    let running = RunDir::set_aside(&path).unwrap_err();
+    assert!(matches!(running, RunDirError::InUse { .. }), "{running}");
+    drop(dir);
+    let kept = RunDir::set_aside(&path).unwrap().unwrap();
+    assert_eq!(kept, place.path().join("below/run-failed-1"));
+    assert_eq!(names(&kept), ["config.toml"]);
+    assert_eq!(RunDir::set_aside(&path).unwrap(), None, "nothing is there");
+    std::fs::create_dir(kept.join("checkpoint")).unwrap();
+    assert_eq!(RunDir::set_aside(&kept).unwrap(), None, "it can be resumed");
+}
+
+#[test]
 fn a_directory_without_a_configuration_is_no_run() {
     let place = TempDir::new().unwrap();
     for path in [place.path().to_path_buf(), place.path().join("missing")] {
