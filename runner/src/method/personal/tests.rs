@@ -299,12 +299,10 @@ fn a_device_that_diverges_ends_nothing() {
             root: &Root::from_seed(1),
             is_last: true,
         });
-        let means = figures.unwrap().devices.unwrap().means();
-        assert!(
-            means.models.shared.is_some()
-                && means.models.tuned.is_none()
-                && means.models.alone.is_none()
-        );
+        let report = figures.unwrap().devices.unwrap();
+        let means = report.means();
+        assert!(means.models.shared.is_some());
+        assert_eq!(report.diverged, [Which::Tuned, Which::Alone]);
     }
 }
 
