@@ -229,7 +229,7 @@ fn leaf_that_is_malformed_is_refused() {
         "a": {"x": [[1, 2], [3, 4]], "y": [0, 1]}, "b": {"x": [[5, 6], [7, 8]], "y": [1, 0]}}}"#;
     for (from, to, words) in [
         ("}}}", "}}", "is not LEAF JSON"),
-        ("\"users\"", "\"people\"", "missing field `users`"),
+        ("\"users\"", "\"people\"", "the key `users` is missing"),
         ("[\"a\", \"b\"]", "[\"a\", \"a\"]", "`a` twice"),
         ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "`c`"),
         ("[2, 2]", "[2]", "1 entries"),

@@ -29,6 +29,7 @@
 //! | runs that are listed, compared and exported | [`runs`] |
 //! | MNIST | [`mnist`] |
 //! | memory of a large federation | [`memory`] |
+//! | a trial of wrong inputs, with what each answer must say | [`wrong_inputs`] |
 
 mod accounting;
 mod audit;
@@ -61,3 +62,4 @@ mod selection;
 mod serve;
 mod statements;
 mod targets;
+mod wrong_inputs;

@@ -286,7 +286,7 @@ fn what_is_meant_is_said() {
         }
     }
     for (call, words) in [
-        ("run --seed -1", "-1 is not in 0.."),
+        ("run --seed -1", "a whole number from 0 to"),
         ("run --epsilon 3", "--set privacy.epsilon=VALUE"),
     ] {
         let outcome = place.smolfed(call);

@@ -131,6 +131,16 @@ impl Outcome {
         }
     }
 
+    /// An outcome that was made up, to test checks.
+    pub(crate) fn with(code: i32, stdout: &str, stderr: &str) -> Self {
+        Self {
+            arguments: "made up".to_owned(),
+            code: Some(code),
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+        }
+    }
+
     /// The outcome, which must be a success.
     #[track_caller]
     pub(crate) fn success(self) -> Self {

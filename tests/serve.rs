@@ -441,7 +441,10 @@ const BAD_CALLS: &[(&str, &str)] = &[
     ("provision --devices 4..4 --out x", "0..4"),
     ("provision --devices 0..300 --out x", "devices 0 to 279"),
     ("provision --devices 0..4 --out fleet", "already exists"),
-    ("provision --devices 0..4 --out x --separation 0", "1.."),
+    (
+        "provision --devices 0..4 --out x --separation 0",
+        "from 1 to",
+    ),
     (
         "provision --devices 0..4 --out x --separation 65538",
         "`--separation 65538`: a device that accepts rounds up to 65536 numbers ahead would take \
@@ -494,7 +497,7 @@ const BAD_CALLS: &[(&str, &str)] = &[
         "a: ",
     ),
     ("device --model linear:64 RECORD", "another kind of model"),
-    ("device --model softmax:63x10 RECORD", "do not fit"),
+    ("device --model softmax:63x10 RECORD", "the model reads 63"),
     ("device --model softmax:64x3 RECORD", "classes that"),
     (
         "device --model softmax:64x10 RECORD",

@@ -8,6 +8,7 @@ pub mod check;
 pub mod cohort;
 pub mod contrast;
 mod error;
+pub(crate) mod file;
 pub mod model;
 mod overrides;
 pub mod personalise;
@@ -134,11 +135,7 @@ impl Config {
             ),
             Some(path) => {
                 let origin = path.display().to_string();
-                let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-                    path: origin.clone(),
-                    source,
-                })?;
-                Self::parse(&text, &origin, overrides)
+                Self::parse(&file::read(path)?, &origin, overrides)
             }
         }
     }
@@ -235,9 +232,28 @@ fn with_known_set(message: String) -> String {
     }
 }
 
+/// The message about a method that other programs have under another name.
+fn with_known_method(message: String) -> String {
+    let name = message
+        .strip_prefix("is `")
+        .and_then(|rest| rest.split_once('`'));
+    let is_average = name.is_some_and(|(name, rest)| {
+        rest.contains("`dp-fed`")
+            && ["fedavg", "dp-fedavg"].contains(&name.to_ascii_lowercase().as_str())
+    });
+    match (is_average, message.split_once("; did you mean")) {
+        (true, Some((message, _))) => {
+            format!("{message}; did you mean `dp-fed`, which without noise is FedAvg?")
+        }
+        _ => message,
+    }
+}
+
 /// What a parser's error says, in one line: where it stands in `text`, or below which key.
 pub(crate) fn sentence(error: &toml::de::Error, text: &str) -> String {
-    let message = with_known_set(with_key_elsewhere(reworded(error.message())));
+    let message = with_known_method(with_known_set(with_key_elsewhere(reworded(
+        error.message(),
+    ))));
     let about = |key: &str| match message.starts_with("is ") {
         true => format!("{key} {message}"),
         false => format!("{key}: {message}"),

@@ -59,11 +59,16 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Canaries of a run; at most the number of devices, or of users with several devices.
-    #[arg(long, value_name = "M", default_value_t = 64)]
+    #[arg(
+        long,
+        value_name = "M",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     canaries: u32,
     /// Pairs of runs; a tenth as many again choose the thresholds. With more of them the lower
     /// bound comes closer to the true epsilon. By default as many as take a few seconds.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// The probability with which any of the lower bounds may be wrong.
     #[arg(long, value_name = "P", default_value_t = 1e-3)]

@@ -96,7 +96,10 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let page = read_record(&args.provision)?;
-    let record = Record::read(&page).map_err(|error| refused(&args.provision, error))?;
+    let record = Record::read(&page).map_err(|error| {
+        let advice = "give a device-K.bin that `smolfed provision` wrote";
+        refused(&args.provision, format!("{error}; {advice}"))
+    })?;
     let preprocessing = args.preprocessing.as_deref().map(Preprocessing::read);
     let preprocessing = preprocessing.transpose();
     // Whatever is wrong with it, it was given.
@@ -158,8 +161,12 @@ impl Device<'_> {
         let args = self.args;
         let (features, targets) = self.samples::<M::Target>()?;
         let samples =
-            SampleSlice::new(&features, &targets, model.feature_count()).map_err(|error| {
-                CliError::Usage(format!("the samples do not fit `--model`: {error}"))
+            SampleSlice::new(&features, &targets, model.feature_count()).map_err(|_| {
+                let found = features.len() / targets.len().max(1);
+                CliError::Usage(format!(
+                    "the samples have {found} features each, but the model reads {}",
+                    model.feature_count()
+                ))
             })?;
         let mut memory = SessionMemory::new(&model, samples.len());
         let nonces = Root::from_secret(*secret().map_err(|e| CliError::Stopped(e.to_string()))?);
@@ -389,7 +396,15 @@ fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
 
 /// The device's record, which only its owner may be able to read; overwritten when it is dropped.
 fn read_record(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
-    let mut file = File::open(path).map_err(|error| refused(path, error))?;
+    if path.is_dir() {
+        return Err(refused(path, "is a folder: give the device-K.bin in it"));
+    }
+    let mut file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            refused(path, "there is no record; `smolfed provision` writes it")
+        }
+        _ => refused(path, error),
+    })?;
     if !is_private(&file).map_err(|error| refused(path, error))? {
         let path = path.display();
         return Err(CliError::Usage(format!(

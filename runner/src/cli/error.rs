@@ -1,5 +1,6 @@
 //! Why a command failed, and the exit code for it.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use super::data::DataCommandError;
@@ -103,7 +104,10 @@ impl CliError {
             Self::Inference(error) => error.is_bad_input(),
             Self::Runs(error) => error.is_bad_input(),
             Self::RunDir(error) => !matches!(error, RunDirError::Io { .. }),
-            Self::Ledger(error) => !matches!(error, LedgerError::Io { .. }),
+            Self::Ledger(LedgerError::Io { source, .. }) => {
+                matches!(source.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory)
+            }
+            Self::Ledger(_) => true,
             Self::Stopped(_) | Self::Output(_) => false,
         };
         ExitCode::from(if bad_input { 2 } else { 1 })

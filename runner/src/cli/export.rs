@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::CliError;
-use super::inference::{ModelArgs, is_on_terminal, write_to};
+use super::inference::{ModelArgs, check_out, is_on_terminal, write_to};
 use crate::inference::export::{c_header, npz, onnx};
 
 /// Write the model of a run, with its preprocessing, for programs in other languages.
@@ -42,8 +42,9 @@ enum Format {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let model = args.model.open()?;
     let out = args.out.as_deref();
+    check_out(out, &args.model, None)?;
+    let model = args.model.open()?;
     if args.format != Format::CHeader && is_on_terminal(out) {
         return Err(CliError::Usage(
             "the format is binary: give `--out FILE`, or send standard output to a file".to_owned(),

@@ -8,6 +8,7 @@ use super::CliError;
 use crate::inference::error::InferenceError;
 use crate::inference::input::{Input, Options};
 use crate::inference::model::TrainedModel;
+use crate::run::directory::RunDir;
 
 /// A model of a run.
 #[derive(Debug, clap::Args)]
@@ -87,6 +88,29 @@ impl RowArgs {
     pub(super) fn id(&self) -> &str {
         self.id.as_deref().unwrap_or("row")
     }
+}
+
+/// Refuses to write over what is read: the rows, or a file of the run.
+pub(super) fn check_out(
+    out: Option<&Path>,
+    model: &ModelArgs,
+    rows: Option<&RowArgs>,
+) -> Result<(), CliError> {
+    let Some(out) = out.filter(|out| out.exists()) else {
+        return Ok(());
+    };
+    let real = |path: &Path| path.canonicalize().ok();
+    let is_rows = rows.is_some_and(|rows| real(out) == real(&rows.data));
+    let is_of_run = RunDir::FILES
+        .iter()
+        .any(|name| real(out) == real(&model.run.join(name)));
+    if !is_rows && !is_of_run {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "`--out {}` would overwrite what is read: choose another file",
+        out.display()
+    )))
 }
 
 /// Writes to a file, or to standard output without one. A reader that has seen enough, such as

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::CliError;
-use super::inference::{ModelArgs, RowArgs, write_to};
+use super::inference::{ModelArgs, RowArgs, check_out, write_to};
 use crate::evaluation::samples::Tally;
 use crate::inference::input::{Input, Part};
 use crate::inference::model::{Outputs, TrainedModel};
@@ -44,6 +44,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    check_out(args.out.as_deref(), &args.model, Some(&args.rows))?;
     let model = args.model.open()?;
     // A model that predicts nothing is refused before a file is written.
     model.parameters()?;

@@ -58,7 +58,12 @@ pub(super) struct Args {
     with_data: bool,
     /// Maximum participations of a device in its lifetime; by default the experiment's rounds or,
     /// with correlated noise, its participations.
-    #[arg(long, value_name = "N", visible_alias = "participations")]
+    #[arg(
+        long,
+        value_name = "N",
+        visible_alias = "participations",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     budget: Option<u32>,
     /// How far apart two participations of a device are at least, in round numbers of the fleet: 1
     /// lets it take part in every round, 342 in one of 342 at most. By default 1 or, with
@@ -169,6 +174,12 @@ impl Files<'_> {
 
     /// Refuses a folder in which one of the files exists.
     fn check_free(&self, devices: &Range<u32>) -> Result<(), CliError> {
+        if self.dir.is_file() {
+            return Err(CliError::Usage(format!(
+                "`--out {}` is a file: choose a folder",
+                self.dir.display()
+            )));
+        }
         let of_devices = devices
             .clone()
             .flat_map(|device| [self.record(device), self.ledger(device)]);

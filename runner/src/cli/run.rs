@@ -13,7 +13,6 @@ use super::session::{agreed, connect, pool, progress_bar, stop_on_ctrl_c, warn_o
 use super::style::{fail, warn};
 use super::summary::Summary;
 use crate::config::{Config, Override};
-use crate::data::catalogue::KnownSet;
 use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
 use crate::privacy::origin::Origin;
@@ -108,31 +107,6 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     })
 }
 
-/// Endings of files that are data, and not experiments.
-const DATA_ENDINGS: [&str; 9] = [
-    "csv", "tsv", "arff", "parquet", "npz", "npy", "gz", "zip", "json",
-];
-
-/// Says what to type where data are given in the place of an experiment.
-fn refuse_data(path: &Path) -> Result<(), CliError> {
-    let name = path.display();
-    let is_set = path
-        .to_str()
-        .is_some_and(|name| KnownSet::named(name).is_some());
-    let ending = path
-        .extension()
-        .and_then(|ending| ending.to_str())
-        .unwrap_or_default();
-    let is_data = DATA_ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) || path.is_dir();
-    if !is_data && (!is_set || path.is_file()) {
-        return Ok(());
-    }
-    Err(CliError::Usage(format!(
-        "{name} is data, not an experiment: write one with `smolfed init {name} > mine.toml`, then \
-         run it with `smolfed run mine.toml`"
-    )))
-}
-
 /// What every rank has before the run begins; nothing is written yet.
 struct Prepared {
     started: Instant,
@@ -155,7 +129,6 @@ impl Prepared {
                 overrides.extend(args.seed.map(|seed| Override::new("seed", seed.into())));
                 let fast = || Override::new("simulation.arithmetic", "fast".into());
                 overrides.extend(args.fast.then(fast));
-                args.file.as_deref().map_or(Ok(()), refuse_data)?;
                 let config = Config::load(args.file.as_deref(), &overrides)?;
                 (config, DataFolders::of_experiment(args.file.as_deref()))
             }

@@ -124,6 +124,12 @@ impl Prepared {
             Some(out) => out.clone(),
             None => Path::new("sweeps").join(&sweep.name),
         };
+        if out.is_file() {
+            return Err(CliError::Usage(format!(
+                "`--out {}` is a file: choose a folder for the sweep",
+                out.display()
+            )));
+        }
         if RunDir::config_path(&out).is_file() {
             return Err(CliError::Usage(format!(
                 "`--out {}` is the directory of a run: choose another one for the sweep",

@@ -12,6 +12,36 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
+    /// Data in the place of an experiment.
+    #[error(
+        "{path} is data, not an experiment: write one with `smolfed init {path} > mine.toml`, then \
+         run it with `smolfed run mine.toml`"
+    )]
+    IsData {
+        /// What was given.
+        path: String,
+    },
+    /// A run in the place of an experiment.
+    #[error(
+        "{path} is the directory of a run: `smolfed run {path}/config.toml` repeats it, `smolfed \
+         run --resume {path}` continues it"
+    )]
+    IsRun {
+        /// The directory.
+        path: String,
+    },
+    /// No file of this name.
+    #[error("there is no experiment {path}: `smolfed init DATA > {path}` writes one for your data")]
+    Missing {
+        /// The file.
+        path: String,
+    },
+    /// Bytes in the place of an experiment.
+    #[error("{path} is not a text in UTF-8, as an experiment is: `smolfed init DATA` writes one")]
+    NotText {
+        /// The file.
+        path: String,
+    },
     /// The text is not TOML, or a key is unknown, missing or of the wrong type.
     #[error("{origin}: {message}")]
     Parse {

@@ -196,7 +196,7 @@ fn keys_can_be_removed() {
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = Config::load(Some(Path::new("no/such.toml")), &[]).unwrap_err();
-    assert!(matches!(error, ConfigError::Read { .. }));
+    assert!(matches!(error, ConfigError::Missing { .. }));
     assert!(error.to_string().contains("no/such.toml"), "{error}");
 }
 

@@ -3,13 +3,15 @@
 //! The parser speaks of fields, variants and types of Rust. What it says has few forms, which are
 //! those of `serde::de::Error`; anything else is a sentence of ours, and stays as it is.
 
+use serde_json::error::Category;
+
 use crate::spelling::similar;
 
 /// The message in plain words. One that begins with "is" follows the name of a key.
 #[must_use]
 pub fn reworded(message: &str) -> String {
     let message = message.trim_end().replace('\n', ", ");
-    let forms = [unknown_key, wrong_name, wrong_value, missing_key];
+    let forms = [unknown_key, wrong_name, wrong_value, missing_key, syntax];
     let found = forms.iter().find_map(|form| form(&message));
     found.unwrap_or(message)
 }
@@ -41,6 +43,7 @@ fn wrong_value(message: &str) -> Option<String> {
     let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
     let (found, expected) = rest.rsplit_once(", expected ")?;
     let found = match found {
+        "unit variant" => return Some("is not text, but must be a name in quotes".to_owned()),
         "map" => "a table".to_owned(),
         "sequence" => "a list".to_owned(),
         "unit value" => "nothing".to_owned(),
@@ -51,13 +54,81 @@ fn wrong_value(message: &str) -> Option<String> {
             None => found.to_owned(),
         },
     };
-    Some(format!("is {found}, but must be {}", of_type(expected)))
+    let max = match expected {
+        "u8" => Some(u64::from(u8::MAX)),
+        "u16" => Some(u64::from(u16::MAX)),
+        "u32" => Some(u64::from(u32::MAX)),
+        _ => None,
+    };
+    match (found.parse::<u64>(), max) {
+        (Ok(value), Some(max)) if value > max => {
+            Some(format!("is {found}, but must be at most {max}"))
+        }
+        _ => Some(format!("is {found}, but must be {}", of_type(expected))),
+    }
 }
 
 /// "missing field `a`"
 fn missing_key(message: &str) -> Option<String> {
     let name = message.strip_prefix("missing field `")?.strip_suffix('`')?;
     Some(format!("the key `{name}` is missing"))
+}
+
+/// What is wrong with a line that is not TOML, of which the parser names the rule that it breaks.
+fn syntax(message: &str) -> Option<String> {
+    let rules = [
+        ("key with no value", LINE),
+        ("unquoted keys cannot be empty", LINE),
+        ("string values must be quoted", VALUE),
+        ("invalid boolean", VALUE),
+        ("missing escaped value", BACKSLASH),
+        (
+            "invalid basic string",
+            "the text is not closed: a quote is missing",
+        ),
+        (
+            "invalid literal string",
+            "the text is not closed: a quote is missing",
+        ),
+        ("unexpected key or value", AFTER),
+        ("unexpected leading zero", NUMBER),
+        ("integer number overflowed", NUMBER),
+        ("invalid float", NUMBER),
+        ("invalid exponent", NUMBER),
+        ("invalid mantissa", NUMBER),
+        ("invalid fraction", NUMBER),
+        ("duplicate key", "duplicate key: remove one of the two"),
+    ];
+    let broken = rules.iter().find(|(rule, _)| message.starts_with(rule));
+    broken.map(|(_, advice)| (*advice).to_owned())
+}
+
+const LINE: &str = "expected `key = value` or `[table]`";
+const VALUE: &str =
+    "expected a number, true, false, a list, or text in quotes as in `name = \"a\"`";
+const BACKSLASH: &str = "a backslash in quotes has a special meaning: write / or \\\\ in its place";
+const AFTER: &str =
+    "there is more after the value: write one key a line, and numbers with a point, as in 0.5";
+const NUMBER: &str = "not a number: write it as in 5, 0.05 or 1e-5";
+
+/// What the parser of JSON says of a file, with the place in it.
+#[must_use]
+pub fn of_json(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    format!("line {line}, column {column}: {}", of_json_record(error))
+}
+
+/// What the parser of JSON says of a line.
+#[must_use]
+pub fn of_json_record(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let message = error.to_string();
+    let place = format!(" at line {line} column {column}");
+    match error.classify() {
+        Category::Data => reworded(message.strip_suffix(&place).unwrap_or(&message)),
+        Category::Eof => "it ends too early".to_owned(),
+        _ => "it is not JSON".to_owned(),
+    }
 }
 
 /// What a type of Rust is in a file.
@@ -125,6 +196,15 @@ mod tests {
                 "invalid type: map, expected a string",
                 "is a table, but must be text",
             ),
+            (
+                "invalid value: integer `5000000000`, expected u32",
+                "is 5000000000, but must be at most 4294967295",
+            ),
+            (
+                "invalid type: unit variant, expected string only",
+                "is not text, but must be a name in quotes",
+            ),
+            ("key with no value, expected `=`", LINE),
             ("missing field `method`", "the key `method` is missing"),
             ("`data.devices` is 0", "`data.devices` is 0"),
         ] {

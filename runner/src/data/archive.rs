@@ -19,6 +19,9 @@ const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 /// An archive without members has only its end record.
 const EMPTY_ZIP_MAGIC: &[u8] = b"PK\x05\x06";
 
+/// Members by which the files of Excel and LibreOffice are recognised.
+const SPREADSHEETS: [&str; 2] = ["xl/workbook.xml", "content.xml"];
+
 /// What can be wrong with a packed file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -27,7 +30,7 @@ pub enum ArchiveError {
     #[error("the compressed data end early: the file may be truncated")]
     Truncated,
     /// The packed stream is not what its header says.
-    #[error("the compressed data are corrupt ({0})")]
+    #[error("the compressed data are corrupt ({0}): copy the file again")]
     Corrupt(String),
     /// Unpacking would pass the bound.
     #[error("unpacks to more than {limit} bytes; if that is intended, unpack it first")]
@@ -43,6 +46,9 @@ pub enum ArchiveError {
         /// Those that it holds.
         names: String,
     },
+    /// A zip file of another program.
+    #[error("is a spreadsheet: save it as CSV")]
+    Spreadsheet,
     /// A zip file without a member of the wanted kind.
     #[error("the zip archive holds no .{extension} file")]
     NoMember {
@@ -113,10 +119,15 @@ fn unzip<'a>(
         left -= content.len() as u64;
         contents.push(Cow::Owned(content));
     }
-    if contents.is_empty() {
-        Err(ArchiveError::NoMember { extension })
-    } else {
+    if !contents.is_empty() {
         Ok(contents)
+    } else if SPREADSHEETS
+        .iter()
+        .any(|name| archive.by_name(name).is_ok())
+    {
+        Err(ArchiveError::Spreadsheet)
+    } else {
+        Err(ArchiveError::NoMember { extension })
     }
 }
 

@@ -21,7 +21,7 @@ use super::table::TableError;
 #[non_exhaustive]
 pub enum DataError {
     /// A file cannot be read.
-    #[error("{}: cannot be read ({reason})", path.display())]
+    #[error("{}: cannot be read ({reason}){}", path.display(), advice(reason))]
     Read {
         /// The file.
         path: PathBuf,
@@ -111,5 +111,14 @@ impl DataError {
             origin: origin.to_owned(),
             reason: reason.into(),
         }
+    }
+}
+
+/// What to give in the place of a file that cannot be read.
+fn advice(reason: &io::Error) -> &'static str {
+    match reason.kind() {
+        io::ErrorKind::IsADirectory => "; name a file in it",
+        io::ErrorKind::NotFound => "; give the right path",
+        _ => "",
     }
 }

@@ -14,6 +14,7 @@ use serde::de::{MapAccess, Visitor};
 
 use super::classes::Classes;
 use super::dataset::{Dataset, Groups, Names, Targets, TaskKind};
+use crate::config::wording::of_json;
 
 pub use error::LeafError;
 
@@ -50,7 +51,7 @@ struct Samples {
 /// [`LeafError`] with the device and sample.
 pub fn parse(bytes: &[u8]) -> Result<LeafSamples, LeafError> {
     let file: LeafFile =
-        serde_json::from_slice(bytes).map_err(|error| LeafError::Json(error.to_string()))?;
+        serde_json::from_slice(bytes).map_err(|error| LeafError::Json(of_json(&error)))?;
     if file.num_samples.len() != file.users.len() {
         let (expected, found) = (file.users.len(), file.num_samples.len());
         return Err(LeafError::CountsLength { expected, found });

@@ -144,8 +144,16 @@ pub enum SuggestionError {
         /// The first columns.
         columns: String,
     },
+    /// A column that is to be left out has another use.
+    #[error("`--ignore {column}`: the column is the label or names the devices; ignore others")]
+    Needed {
+        /// The column.
+        column: String,
+    },
     /// A label that cannot be predicted.
-    #[error("the column `{column}` cannot be predicted: {reason}")]
+    #[error(
+        "the column `{column}` cannot be predicted: {reason}; another one is chosen by `--label`"
+    )]
     Label {
         /// The column.
         column: String,
@@ -174,7 +182,11 @@ impl Suggestion {
             None => guessed_device(profile, label),
         };
         for name in &choices.ignore {
-            named(profile, name, "--ignore")?;
+            let column = named(profile, name, "--ignore")?;
+            if column.name == label.name || device.is_some_and(|device| device.name == *name) {
+                let column = name.clone();
+                return Err(SuggestionError::Needed { column });
+            }
         }
         let (task, task_reason) = task(label, choices.task)?;
         let classes = match task {

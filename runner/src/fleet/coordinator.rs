@@ -24,7 +24,7 @@ pub enum FleetError {
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// An address to listen at.
-    #[error("cannot listen at {address}: {source}")]
+    #[error("cannot listen at {address}: {source}; choose another address with `--listen`")]
     Listen {
         /// The address.
         address: Address,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,17 @@ impl FleetKeys {
     /// # Errors
     /// [`KeysError`].
     pub fn open(path: &Path) -> Result<Self, KeysError> {
-        let mut file = File::open(path).map_err(io("read", path))?;
+        let mut file = File::open(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                content(path)("there are no keys; `smolfed provision` writes them".to_owned())
+            }
+            _ => io("read", path)(error),
+        })?;
+        if file.metadata().is_ok_and(|data| data.is_dir()) {
+            return Err(content(path)(
+                "is a folder: give the keys.toml in it".to_owned(),
+            ));
+        }
         file.try_lock().map_err(|_| KeysError::InUse {
             path: path.display().to_string(),
         })?;

@@ -23,6 +23,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::wording::of_json;
 use crate::data::constants::Affine;
 use crate::data::federation::Federation;
 use crate::data::preparation::{ColumnMap, Fill};
@@ -174,7 +175,7 @@ impl Preprocessing {
     /// [`RunDirError`] if it cannot be read, or is not of this format.
     pub fn read(path: &Path) -> Result<Self, RunDirError> {
         let text = std::fs::read_to_string(path).map_err(io("read", path))?;
-        serde_json::from_str(&text).map_err(|error| damaged(path, error.to_string()))
+        serde_json::from_str(&text).map_err(|error| damaged(path, of_json(&error)))
     }
 
     /// The labels of the classes; none without classes.

@@ -44,6 +44,7 @@ use super::fleet_file::FleetFile;
 use super::records::{self, RecordFile, RecordValues};
 use crate::audit::membership::Attack;
 use crate::config::Config;
+use crate::config::wording::of_json;
 use crate::evaluation::assessment::FinalAssessment;
 use crate::evaluation::devices::DeviceReport;
 use crate::inference::preprocessing::Preprocessing;
@@ -80,21 +81,43 @@ impl RunDir {
     const PARTICIPATION: &'static str = "participation.jsonl";
     const REPRESENTATION: &'static str = "representation.json";
     const DEVICES: &'static str = "devices.json";
+    /// What runs write, and nothing else may overwrite.
+    pub(crate) const FILES: [&str; 17] = [
+        Self::CONFIG,
+        Self::METRICS,
+        Self::LEDGER,
+        Self::PRIVACY,
+        Self::DIAGNOSTICS,
+        Self::ASSESSMENT,
+        Self::MEMBERSHIP,
+        Self::DEVICE_FIGURES,
+        Self::PERSONAL_MODELS,
+        Self::MODEL,
+        Self::REPORT,
+        Self::CHECKPOINT,
+        Self::FLEET,
+        Self::PARTICIPATION,
+        Self::REPRESENTATION,
+        Self::DEVICES,
+        Preprocessing::FILE,
+    ];
 
     /// Makes the directory of a new run and writes its configuration.
     ///
     /// # Errors
-    /// [`RunDirError::Exists`] if there is something in it; [`RunDirError::Io`] if it cannot be
-    /// made.
+    /// [`RunDirError::Exists`], `Failed` or `Taken` if there is something in it;
+    /// [`RunDirError::Io`] if it cannot be made.
     pub fn create(path: &Path, config: &Config) -> Result<Self, RunDirError> {
         let text = config.to_toml()?;
         let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if taken || path.is_file() {
+            let is_run = Self::config_path(path).is_file();
             let is_failed = Self::is_failed(path);
             let path = path.display().to_string();
-            return Err(match is_failed {
-                true => RunDirError::Failed { path },
-                false => RunDirError::Exists { path },
+            return Err(match is_run {
+                true if is_failed => RunDirError::Failed { path },
+                true => RunDirError::Exists { path },
+                false => RunDirError::Taken { path },
             });
         }
         fs::create_dir_all(path).map_err(io("create", path))?;
@@ -514,7 +537,7 @@ impl RunDir {
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunDirError> {
         let path = self.path.join(name);
         let text = fs::read_to_string(&path).map_err(io("read", &path))?;
-        serde_json::from_str(&text).map_err(|error| damaged(&path, error.to_string()))
+        serde_json::from_str(&text).map_err(|error| damaged(&path, of_json(&error)))
     }
 }
 

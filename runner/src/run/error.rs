@@ -15,6 +15,12 @@ pub enum RunDirError {
         /// The directory.
         path: String,
     },
+    /// What is in the place of a new run is no run.
+    #[error("{path} already exists and is not a run: choose another --out")]
+    Taken {
+        /// The file or folder.
+        path: String,
+    },
     /// The directory of a new run is that of one that failed.
     #[error(
         "{path} is what a run left that ended before its first checkpoint, so that it cannot be \
@@ -31,7 +37,9 @@ pub enum RunDirError {
         path: String,
     },
     /// A directory without a run.
-    #[error("{path} is not a run directory: it has no {file}")]
+    #[error(
+        "{path} is not a run directory: it has no {file}; `smolfed runs` lists those there are"
+    )]
     NotARun {
         /// The directory.
         path: String,
@@ -49,7 +57,7 @@ pub enum RunDirError {
         source: std::io::Error,
     },
     /// A file of the run is damaged.
-    #[error("{path} is damaged: {reason}")]
+    #[error("{path} is damaged: {reason}; restore it from a copy, or write it anew")]
     Damaged {
         /// The file.
         path: String,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::error::{RunDirError, damaged, io, write_atomically};
+use crate::config::wording::of_json_record;
 
 /// What is written down about a round.
 pub trait Record: Serialize + DeserializeOwned {
@@ -121,6 +122,10 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn parse<T: Record>(path: &Path, index: usize, line: &[u8]) -> Result<T, RunDirError> {
-    serde_json::from_slice(line)
-        .map_err(|error| damaged(path, format!("line {}: {error}", index + 1)))
+    serde_json::from_slice(line).map_err(|error| {
+        damaged(
+            path,
+            format!("line {}: {}", index + 1, of_json_record(&error)),
+        )
+    })
 }

@@ -10,6 +10,7 @@ use super::SweepError;
 use super::grid::{self, Cell, Dimension, Level};
 use super::layout::Layout;
 use super::metric::Metric;
+use crate::config::file::read;
 use crate::config::{Config, ConfigError, Override, sentence};
 
 /// More runs than anybody means to start.
@@ -139,10 +140,7 @@ impl Sweep {
         seeds: Option<u32>,
     ) -> Result<Self, SweepError> {
         let origin = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-            path: origin.clone(),
-            source,
-        })?;
+        let text = read(path)?;
         Self::parse(&text, &origin, overrides, seeds)
     }
 
@@ -156,10 +154,8 @@ impl Sweep {
         overrides: &[Override],
         seeds: Option<u32>,
     ) -> Result<Self, SweepError> {
-        let mut base: Table = toml::from_str(text).map_err(|error| ConfigError::Parse {
-            origin: origin.to_owned(),
-            message: sentence(&error, text),
-        })?;
+        let mut base: Table =
+            toml::from_str(text).map_err(|error| refused(origin, &error, text))?;
         for item in overrides {
             item.apply(&mut base)?;
         }
@@ -174,7 +170,7 @@ impl Sweep {
         let fingerprint = fingerprint(&base, table.get("private"));
         let raw: RawSweep = table
             .try_into()
-            .map_err(|error: toml::de::Error| refuse("sweep", sentence(&error, "")))?;
+            .map_err(|error| refused(&format!("{origin}: [sweep]"), &error, ""))?;
         let of_cells = dimensions("sweep", &raw.grid, &raw.variants, raw.cumulative);
         let dimensions = of_cells.map_err(|(key, reason)| refuse(&key, reason))?;
         let candidates = candidates(&raw, &dimensions);
@@ -271,12 +267,7 @@ impl Sweep {
         };
         let table = cell.apply(&self.base).map_err(setting)?;
         let config: Result<Config, toml::de::Error> = table.try_into();
-        let config = config.map_err(|error| {
-            setting(ConfigError::Parse {
-                origin: "the experiment".to_owned(),
-                message: sentence(&error, ""),
-            })
-        })?;
+        let config = config.map_err(|error| setting(refused("the experiment", &error, "")))?;
         Ok(Config {
             seed,
             evaluate_every: self.evaluate_every,
@@ -301,6 +292,14 @@ impl Sweep {
         };
         let pairs = data.iter().map(|(key, value)| format!("{key} = {value}"));
         pairs.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A text or table that is not what it should be.
+fn refused(origin: &str, error: &toml::de::Error, text: &str) -> ConfigError {
+    ConfigError::Parse {
+        origin: origin.to_owned(),
+        message: sentence(error, text),
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::grid::Cell;
 use super::metric::Metric;
+use crate::config::wording::of_json_record;
 use crate::privacy::statement::PrivacyStatement;
 use crate::run::error::{RunDirError, damaged, io, write_atomically};
 
@@ -216,7 +217,8 @@ fn parse<'a>(
     let lines = lines.filter(|(line, _)| !line.is_empty());
     lines.map(move |(line, number)| {
         let record = serde_json::from_slice(line);
-        let record = record.map_err(|error| damaged(path, format!("line {number}: {error}")));
+        let record = record
+            .map_err(|error| damaged(path, format!("line {number}: {}", of_json_record(&error))));
         (number, record)
     })
 }

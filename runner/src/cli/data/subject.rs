@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::config::wording::reworded;
+use crate::config::sentence;
 use crate::config::{ConfigError, Override};
 use crate::data::archive::{self, ArchiveError};
 use crate::data::array::Array;
@@ -163,7 +163,7 @@ impl Args {
             complete_devices(&mut table);
         }
         let config = DataConfig::deserialize(Value::Table(table)).map_err(|error| {
-            let message = reworded(error.message());
+            let message = sentence(&error, "");
             SubjectError::Table {
                 origin: self.subject.clone(),
                 message,

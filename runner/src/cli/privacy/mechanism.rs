@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use smolfed_core::quantize::{BITS, DEFAULT_BITS};
+
 use super::correlated::{CorrelatedArgs, Setting};
 use crate::cli::CliError;
 use crate::config::SamplingScheme;
@@ -101,7 +103,13 @@ pub(super) struct MechanismArgs {
     #[command(flatten)]
     correlated: CorrelatedArgs,
     /// Updates are multiples of the clip norm times 2^-BITS, for discrete-gaussian and correlated.
-    #[arg(long, value_name = "BITS", default_value_t = smolfed_core::quantize::DEFAULT_BITS as u8)]
+    #[arg(
+        long,
+        value_name = "BITS",
+        default_value_t = DEFAULT_BITS as u8,
+        value_parser = clap::value_parser!(u8)
+            .range(i64::from(*BITS.start())..=i64::from(*BITS.end()))
+    )]
     grid_bits: u8,
     /// Name of one accountant, or all.
     #[arg(long, value_name = "NAME", default_value = "all")]

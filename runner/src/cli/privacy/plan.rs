@@ -154,7 +154,13 @@ pub(in crate::cli) fn run(
         })
     });
     let Some(best) = best(&comparison) else {
-        let reason = comparison.refused().next();
+        // That the target is out of reach says more than that an accountant is for other events.
+        let is_out_of_reach =
+            |error: &CalibrationError| matches!(error, CalibrationError::OutOfReach { .. });
+        let reason = comparison
+            .refused()
+            .find(|(_, error)| is_out_of_reach(error))
+            .or_else(|| comparison.refused().next());
         let reason = reason.map_or(String::new(), |(_, error)| error.to_string());
         return Err(CliError::Usage(reason));
     };

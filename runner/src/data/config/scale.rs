@@ -151,7 +151,9 @@ impl<'de, N: Deserialize<'de>> Deserialize<'de> for NameOr<N> {
             fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<NameOr<N>, E> {
                 let known = N::deserialize(name.into_deserializer()).map(NameOr::Name);
                 known.map_err(|error: E| {
-                    E::custom(format!("{error}, or constants: {{ mean = .., std = .. }}"))
+                    let names = error.to_string();
+                    let names = names.trim_end();
+                    E::custom(format!("{names}, or constants: {{ mean = .., std = .. }}"))
                 })
             }
 

@@ -11,7 +11,7 @@ pub const MAX_CLASSES: usize = 1 << 16;
 #[non_exhaustive]
 pub enum DatasetError {
     /// There is no sample.
-    #[error("holds no sample")]
+    #[error("holds no sample: each is a row below the header, an image or an entry")]
     NoSamples,
     /// There is no feature.
     #[error("holds no feature column: every column is the label, the device or ignored")]

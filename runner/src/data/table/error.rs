@@ -1,5 +1,7 @@
 //! What can be wrong with a table.
 
+use csv::StringRecord;
+
 use super::place::Place;
 
 /// What can be wrong with a table. Lines count from 1, the header included.
@@ -29,13 +31,16 @@ pub enum TableError {
         columns: String,
     },
     /// One column cannot have two meanings.
-    #[error("the column `{column}` is given two of the roles label, device, ignored and encoded")]
+    #[error(
+        "the column `{column}` is given two of the roles label, device, ignored and encoded: \
+         name another column for one of them"
+    )]
     ColumnTwice {
         /// The name.
         column: String,
     },
     /// A row has more or fewer cells than the header.
-    #[error("{place}: has {found} cells, but the header has {expected}")]
+    #[error("{place}: has {found} cells, but the header has {expected}{advice}")]
     Ragged {
         /// The row.
         place: Place,
@@ -43,8 +48,10 @@ pub enum TableError {
         expected: usize,
         /// Cells of the row.
         found: usize,
+        /// What may be the reason.
+        advice: &'static str,
     },
-    /// A file that is no text.
+    /// A file of another kind.
     #[error("{advice}")]
     Binary {
         /// What it is, and what to do.
@@ -190,6 +197,21 @@ pub(crate) fn quoted_key(name: &str) -> String {
 }
 
 impl TableError {
+    /// A row with more or fewer cells than the header. A quote that is not closed makes one cell
+    /// of all that follows.
+    pub(super) fn ragged(place: Place, expected: usize, record: &StringRecord) -> Self {
+        let has_open_quote = record.iter().any(|cell| cell.contains('\n'));
+        Self::Ragged {
+            place,
+            expected,
+            found: record.len(),
+            advice: match has_open_quote {
+                true => "; a quote in this line may not be closed",
+                false => "",
+            },
+        }
+    }
+
     /// What the reader of delimited text says. It reads text, and rows of any length.
     pub(super) fn of_csv(error: csv::Error) -> Self {
         Self::Other(error.to_string())

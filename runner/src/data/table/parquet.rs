@@ -35,6 +35,10 @@ pub(super) struct Parquet {
 
 /// Reads the description of the columns.
 pub(super) fn read(bytes: &[u8]) -> Result<Parquet, TableError> {
+    if !bytes.starts_with(MAGIC) {
+        let advice = "is not a Parquet file; `data.source = \"csv\"` reads tables of text";
+        return Err(TableError::Binary { advice });
+    }
     let bytes = Bytes::copy_from_slice(bytes);
     let reader = guarded(|| SerializedFileReader::new(bytes))?;
     let schema = reader.metadata().file_metadata().schema().clone();

@@ -110,11 +110,7 @@ impl Profile {
         let (mut record, mut count) = (StringRecord::new(), 0);
         while let Some(place) = rows.next(&mut record)? {
             if record.len() != header.len() {
-                return Err(TableError::Ragged {
-                    place,
-                    expected: header.len(),
-                    found: record.len(),
-                });
+                return Err(TableError::ragged(place, header.len(), &record));
             }
             for (tally, cell) in tallies.iter_mut().zip(&record) {
                 tally.add(cell, place);

@@ -76,11 +76,7 @@ impl Reader {
             return Ok(None);
         };
         if self.record.len() != self.header.len() {
-            return Err(TableError::Ragged {
-                place,
-                expected: self.header.len(),
-                found: self.record.len(),
-            });
+            return Err(TableError::ragged(place, self.header.len(), &self.record));
         }
         let row = Row {
             header: &self.header,

@@ -160,7 +160,8 @@ fn ragged_line_is_named() {
             TableError::Ragged {
                 place: Place::Line(3),
                 expected: 5,
-                found
+                found,
+                advice: "",
             }
         );
     }

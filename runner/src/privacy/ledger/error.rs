@@ -21,7 +21,9 @@ pub struct Limit {
 #[non_exhaustive]
 pub enum LedgerError {
     /// Reading or writing failed.
-    #[error("cannot {action} the privacy ledger {path}: {source}")]
+    #[error(
+        "cannot {action} the privacy ledger {path}: {source} (that of a run is RUN/ledger.jsonl)"
+    )]
     Io {
         /// open, read, write or lock.
         action: &'static str,

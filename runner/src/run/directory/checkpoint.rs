@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView, serialize};
 use smolfed_core::params::ClipNorm;
 
 use crate::method::state::{Saved, SavedTensor};
@@ -131,8 +131,8 @@ impl Checkpoint {
     /// # Errors
     /// What is wrong with them, to follow "the file is damaged: ".
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
-        let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(not_tensors)?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
         let mut entries = header.metadata().clone().unwrap_or_default();
         let mut entry = |key: &str| entries.remove(key).ok_or(format!("it has no `{key}`"));
         let round = entry(ROUND)?
@@ -177,6 +177,11 @@ pub(super) fn floats_to_bytes(values: &[f32]) -> Vec<u8> {
         .iter()
         .flat_map(|value| value.to_le_bytes())
         .collect()
+}
+
+/// What is wrong with bytes that the parser refuses, in words that need no knowledge of it.
+pub(super) fn not_tensors(_: SafeTensorError) -> String {
+    "it is no safetensors file, or cut short".to_owned()
 }
 
 /// The finite `f32` values of a tensor.

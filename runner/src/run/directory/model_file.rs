@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::{bytes_to_floats, floats_to_bytes};
+use super::checkpoint::{bytes_to_floats, floats_to_bytes, not_tensors};
 use crate::data::dataset::Names;
 use crate::task::Task;
 
@@ -111,7 +111,7 @@ pub(super) fn encode(
 
 /// The parameters that are shared, in the order of the model.
 pub(super) fn parameters(bytes: &[u8]) -> Result<Vec<f32>, String> {
-    let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
     let mut parameters = Vec::new();
     for tensor in NAMES.iter().map_while(|name| tensors.tensor(name).ok()) {
         parameters.extend(bytes_to_floats(&tensor)?);
@@ -125,13 +125,13 @@ impl ModelFile {
     /// # Errors
     /// What is wrong with them, to follow "the file is damaged: ".
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
         let tensor = |name| tensors.tensor(name).map_err(|error| error.to_string());
         let weights = tensor("weights")?;
         let &[_, features] = weights.shape() else {
             return Err("`weights` is no matrix".to_owned());
         };
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(not_tensors)?;
         let meaning = header.metadata().as_ref().and_then(|all| all.get(METADATA));
         let meaning = match meaning {
             // A file of another tool: the numbers are enough.

@@ -1,0 +1,191 @@
+//! What the wrong inputs name: sound files, spoilt ones, runs and a fleet.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::bad_data::{csv_experiment, good_csv};
+use crate::program::Place;
+
+/// A sweep that could run.
+const SWEEP: &str = "method = \"dp-fed\"\nrounds = 2\n[data]\nsource = \"digits\"\ndevices = 50\n\
+                     [cohort]\ncohort_size = 10\n[sweep]\nseeds = 1\n[sweep.grid]\n\
+                     \"train.learning_rate\" = [0.1, 0.2]\n";
+
+/// What becomes of `good.toml` in a file of another name.
+const SPOILT: [(&str, &str, &str); 23] = [
+    ("unquoted", "\"table.csv\"", "table.csv"),
+    ("open", "\"table.csv\"", "\"table.csv"),
+    ("backslash", "table.csv", "C:\\data\\table.csv"),
+    ("colon", "rounds = 2", "rounds: 2"),
+    ("bracket", "[cohort]", "[cohort"),
+    ("twice", "[data]", "[cohort]\n[data]"),
+    ("comma", "rounds = 2", "rounds = 2,5"),
+    ("python", "rounds = 2", "rounds = True"),
+    ("half", "rounds = 2", "rounds = .5"),
+    ("section", "[data]", "[dataset]"),
+    ("task", "\"phone\"\n", "\"phone\"\ntask = \"regresion\"\n"),
+    (
+        "classes",
+        "\"phone\"\n",
+        "\"phone\"\ntask = \"regression\"\nclasses = 2\n",
+    ),
+    ("noise", "[cohort]", "[privacy]\nepsilon = 3\n[cohort]"),
+    ("label", "\"class\"", "\"klass\""),
+    ("device", "\"phone\"", "\"phne\""),
+    ("roles", "\"class\"", "\"phone\""),
+    (
+        "test",
+        "\"phone\"\n",
+        "\"phone\"\ntest_path = \"nowhere.csv\"\n",
+    ),
+    (
+        "columns",
+        "\"phone\"\n",
+        "\"phone\"\ntest_path = \"new.csv\"\n",
+    ),
+    ("as-parquet", "\"csv\"", "\"parquet\""),
+    ("as-npy", "\"csv\"", "\"npy\""),
+    ("as-arff", "\"csv\"", "\"arff\""),
+    ("as-leaf", "\"csv\"", "\"leaf\""),
+    ("as-images", "\"csv\"", "\"images\""),
+];
+
+/// What becomes of [`SWEEP`].
+const SPOILT_SWEEPS: [(&str, &str, &str); 7] = [
+    ("key", "train.learning_rate", "train.lerning_rate"),
+    ("values", "[0.1, 0.2]", "[]"),
+    ("scalar", "[0.1, 0.2]", "0.1"),
+    ("type", "[0.1, 0.2]", "[\"fast\"]"),
+    ("repeated", "[0.1, 0.2]", "[0.1, 0.1]"),
+    ("seed", "\"train.learning_rate\"", "seed"),
+    (
+        "variant",
+        "[sweep.grid]",
+        "[[sweep.variants]]\nlabel = \"a\"\nset = { ronds = 3 }\n[sweep.grid]",
+    ),
+];
+
+/// Rows that are one too many for `good_csv()`, in files of these names.
+const LAST_ROWS: [(&str, &str); 7] = [
+    ("short", "1,2"),
+    ("long", "1,2,3,1,1"),
+    ("tall", "tall,2,3,1"),
+    ("dates", "2024-03-04,2,3,1"),
+    ("infinite", "inf,2,3,1"),
+    ("nobody", "1,2,,1"),
+    ("unlabelled", "1,2,3,"),
+];
+
+const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\xff\xfe\xfd";
+const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03";
+
+/// A place with everything that the inputs name.
+pub(super) fn prepared() -> Place {
+    let place = Place::new();
+    experiments(&place);
+    data(&place);
+    runs(&place);
+    fleet(&place);
+    place
+}
+
+fn experiments(place: &Place) {
+    let good = csv_experiment("");
+    for (names, text) in [(&SPOILT[..], good.as_str()), (&SPOILT_SWEEPS[..], SWEEP)] {
+        for (name, from, to) in names {
+            assert!(text.contains(from), "{name}: {from}");
+            place.write(&format!("{name}.toml"), text.replacen(from, to, 1));
+        }
+    }
+    let others = ["missing", "empty", "header", "quote", "single", "alone"];
+    let no_tables = ["picture", "cut", "notes"];
+    let of_rows = LAST_ROWS.iter().map(|(name, _)| *name);
+    for name in others.into_iter().chain(no_tables).chain(of_rows) {
+        let path = format!("{name}.csv");
+        place.write(&format!("of-{name}.toml"), good.replace("table.csv", &path));
+    }
+    place.write("of-folder.toml", good.replace("table.csv", "folder"));
+    place.write("good.toml", good);
+    place.write("sweep.toml", SWEEP);
+    place.write("empty.toml", "\n");
+    place.write("mine.yaml", "method: dp-fed\nrounds: 2\n");
+    place.write("notes.txt", "hello world\nthis is a note\n");
+}
+
+fn data(place: &Place) {
+    let header = "x,y,phone,class\n";
+    let rows = |class: fn(u32) -> u32, devices: u32| -> String {
+        let row = |i| format!("{i},{i},{},{}\n", i % devices, class(i));
+        (0..20).map(row).collect()
+    };
+    place.write("table.csv", good_csv());
+    for (name, row) in LAST_ROWS {
+        place.write(&format!("{name}.csv"), format!("{}{row}\n", good_csv()));
+    }
+    place.write("empty.csv", "");
+    place.write("header.csv", header);
+    place.write("quote.csv", good_csv().replacen("0.5", "\"0.5", 1));
+    place.write("single.csv", format!("{header}{}", rows(|_| 1, 4)));
+    place.write("alone.csv", format!("{header}{}", rows(|i| i % 2, 1)));
+    place.write("notes.csv", "hello world\nthis is a note\n");
+    place.write("picture.csv", PICTURE);
+    place.write("picture.png", PICTURE);
+    place.write("cut.csv", GZIP);
+    place.write("users.json", "{\"users\": [");
+    place.write("new.csv", "x,y\n1,2\n3,4\n");
+    place.write("few.csv", "x\n1\n");
+    place.write("words.csv", "x,y\n1,two\n");
+    place.write("other.csv", "x,y,class\n1,2,7\n");
+    fs::create_dir_all(place.path("folder")).unwrap();
+    fs::create_dir_all(place.path("full")).unwrap();
+    place.write("full/note.txt", "taken");
+}
+
+/// Two runs, and directories that lack something of a run, or have it damaged.
+fn runs(place: &Place) {
+    place.smolfed("run good.toml -q --out run").success();
+    let personal = "--set method=pmtl --out personal";
+    place
+        .smolfed(&format!("run good.toml -q {personal}"))
+        .success();
+    for (name, kept) in [
+        ("torn", &["config.toml", "preprocessing.json"][..]),
+        ("old", &["config.toml", "model.safetensors"]),
+        ("spoilt", &["config.toml", "model.safetensors"]),
+    ] {
+        fs::create_dir_all(place.path(name).join("checkpoint")).unwrap();
+        for file in kept {
+            let (from, to) = (place.path("run").join(file), place.path(name).join(file));
+            fs::copy(from, to).unwrap();
+        }
+    }
+    place.write("torn/model.safetensors", "torn");
+    place.write("torn/checkpoint/state.safetensors", "torn");
+    place.write("spoilt/preprocessing.json", "{}");
+}
+
+/// Devices with keys, and keys that are none.
+fn fleet(place: &Place) {
+    place
+        .smolfed("provision --devices 0..2 --out fleet")
+        .success();
+    let key = format!("key = \"{}\"\n", "a1".repeat(32));
+    let device = |number: &str| format!("[[device]]\nnumber = {number}\n{key}");
+    for (name, text) in [
+        ("empty", String::new()),
+        (
+            "short",
+            "[[device]]\nnumber = 0\nkey = \"abc\"\n".to_owned(),
+        ),
+        ("twice", device("0") + &device("0").replace("a1", "b2")),
+        ("negative", device("-1")),
+        ("word", device("0").replace("device", "devices")),
+        ("far", device("0") + &device("4000").replace("a1", "b2")),
+    ] {
+        let name = format!("{name}.keys");
+        place.write(&name, text);
+        fs::set_permissions(place.path(&name), Permissions::from_mode(0o600)).unwrap();
+    }
+    let readable = Permissions::from_mode(0o644);
+    fs::set_permissions(place.path("good.toml"), readable).unwrap();
+}
