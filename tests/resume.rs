@@ -203,6 +203,29 @@ fn automatic_denoising_survives_a_kill_at_any_moment() {
     killed_at_any_moment(AUTO);
 }
 
+/// A checkpoint in which automatic denoising does not find what it keeps.
+#[test]
+fn a_checkpoint_of_another_version_is_refused() {
+    let place = Place::new();
+    let dir = place.path("old");
+    let mut child = place.start(&format!("run --out old --checkpoint-every 0 {AUTO}"));
+    wait_for_rounds(&mut child, &dir, 3);
+    send("INT", &child);
+    Outcome::of(child.wait_with_output().unwrap(), "INT");
+    let path = dir.join("checkpoint/state.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let [name, other] = [b"auto.moved", b"auto.other"];
+    let at = bytes.windows(name.len()).position(|part| part == name);
+    bytes[at.unwrap()..][..name.len()].copy_from_slice(other);
+    std::fs::write(&path, bytes).unwrap();
+    let refused = place.smolfed("run --resume old");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    let advice = "error: old/checkpoint was written by another version of smolfed: it \
+                  has no `auto.moved` of the denoiser \"auto\"; run the experiment anew in \
+                  another directory\n";
+    assert!(refused.stderr.ends_with(advice), "{refused}");
+}
+
 #[test]
 fn a_tree_survives_a_kill_at_any_moment() {
     killed_at_any_moment(TREE);

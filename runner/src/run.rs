@@ -361,7 +361,7 @@ impl Run<'_> {
         let mut auto = self.experiment.auto(&self.start.global);
         if let (Some(auto), Some(checkpoint), Some(dir)) = (&mut auto, checkpoint, self.dir) {
             let restored = auto.restore(&mut checkpoint.method);
-            restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
+            restored.map_err(|reason| dir.old_checkpoint(reason))?;
         }
         Ok(auto)
     }

@@ -15,6 +15,7 @@
 //! | [`span`] | local training in the span of a device's samples: `fast` arithmetic |
 //! | [`quantize`] | rounding to the grid, its check and the sum |
 //! | [`network`] | encoders that learn without labels |
+//! | [`mixture`] | filtered vectors: sums over them, and their mixtures |
 //! | [`words`] | random streams, several blocks at once |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
@@ -22,6 +23,7 @@
 pub mod aligned;
 pub mod bytes;
 pub mod kernels;
+pub mod mixture;
 pub mod network;
 pub mod quantize;
 pub mod rows;

@@ -524,6 +524,13 @@ impl RunDir {
         RunDirError::Foreign { path, reason }
     }
 
+    /// A checkpoint of the experiment that another version wrote.
+    #[must_use]
+    pub fn old_checkpoint(&self, reason: String) -> RunDirError {
+        let path = self.path.join(Self::CHECKPOINT).display().to_string();
+        RunDirError::Version { path, reason }
+    }
+
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
         write_atomically(&self.path.join(name), bytes)
     }

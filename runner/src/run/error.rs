@@ -72,6 +72,17 @@ pub enum RunDirError {
         /// What differs.
         reason: String,
     },
+    /// A checkpoint that lacks what this version keeps in one.
+    #[error(
+        "{path} was written by another version of smolfed: {reason}; run the experiment anew in \
+         another directory"
+    )]
+    Version {
+        /// The file.
+        path: String,
+        /// What is missing, or of another form.
+        reason: String,
+    },
     /// The configuration of the run.
     #[error(transparent)]
     Config(#[from] ConfigError),

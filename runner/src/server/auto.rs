@@ -20,20 +20,21 @@
 //! that devices received, so that V has less noise than was added; and what a filter of A takes
 //! away in each round adds up, whereas noise averages out.
 
+mod blocks;
 mod experts;
 mod hedge;
 
-use std::ops::Range;
-
 use rayon::prelude::*;
+use smolfed_simd::mixture;
 
 use crate::method::state::{Dtype, Saved, SavedTensor};
+use blocks::{Block, Tensors};
 pub use experts::ExpertSet;
 use experts::{Expert, Filter, Weights};
 use hedge::Hedge;
 
 /// Decay of the average over rounds.
-const DECAY: f64 = 0.8;
+const DECAY: f32 = 0.8;
 /// Keys of a checkpoint.
 const START: &str = "auto.start";
 const MOVED: &str = "auto.moved";
@@ -41,20 +42,23 @@ const AVERAGE: &str = "auto.average";
 const EVIDENCE: &str = "auto.evidence";
 
 /// The denoiser at work in a run.
+///
+/// Vectors are in single precision, as the model; sums over them in double precision, block by
+/// block in one order, whichever thread computes a block.
 #[derive(Clone, Debug)]
 pub struct Auto {
     experts: Vec<Expert>,
-    /// Lengths of the shared tensors; every second one is a bias.
-    tensors: Vec<usize>,
+    /// The shared tensors; every second one is a bias.
+    tensors: Tensors,
     /// w₀.
     start: Vec<f32>,
     /// V.
-    moved: Vec<f64>,
-    /// V averaged over rounds, the last ones most.
-    average: Vec<f64>,
+    moved: Vec<f32>,
+    /// V averaged over rounds, the last ones most; biases are those of V.
+    average: Vec<f32>,
     /// Variance of the noise on each entry of V.
     variance: f64,
-    /// F(V) of each expert, for the next average to judge.
+    /// F(V) of each expert that is neither V nor its average, for the next average to judge.
     filtered: Vec<Vec<f32>>,
     hedge: Hedge,
     kept: Vec<f64>,
@@ -76,15 +80,25 @@ impl Auto {
     /// Before the first round: the initial model, the lengths of its tensors, and what is mixed.
     #[must_use]
     pub fn new(start: &[f32], tensors: &[usize], set: &ExpertSet) -> Self {
-        let experts = set.experts();
+        Self::of(start, tensors, set.experts())
+    }
+
+    fn of(start: &[f32], tensors: &[usize], experts: Vec<Expert>) -> Self {
+        let zeros = vec![0.0; start.len()];
+        let filtered = experts
+            .iter()
+            .map(|expert| match expert.filter.is_stored() {
+                true => zeros.clone(),
+                false => Vec::new(),
+            });
         Self {
             hedge: Hedge::new(experts.len()),
-            filtered: vec![vec![0.0; start.len()]; experts.len()],
+            filtered: filtered.collect(),
             experts,
-            tensors: tensors.to_vec(),
+            tensors: Tensors::new(tensors, start.len()),
             start: start.to_vec(),
-            moved: vec![0.0; start.len()],
-            average: vec![0.0; start.len()],
+            moved: zeros.clone(),
+            average: zeros,
             variance: 0.0,
             kept: Vec::new(),
         }
@@ -99,26 +113,11 @@ impl Auto {
         learning_rate: f32,
     ) {
         self.judge(average, noise_std);
-        let rate = f64::from(learning_rate);
-        let moved = self.moved.iter_mut().zip(&mut self.average).zip(average);
-        for ((v, m), a) in moved {
-            *v += rate * f64::from(*a);
-            *m = DECAY * *m + (1.0 - DECAY) * *v;
-        }
-        self.variance += (rate * noise_std) * (rate * noise_std);
+        self.accumulate(average, learning_rate);
+        let step_std = f64::from(learning_rate) * noise_std;
+        self.variance += step_std * step_std;
         self.filter();
-        let mut mixed = vec![0.0; self.moved.len()];
-        for (filtered, weight) in self.filtered.iter().zip(self.hedge.weights()) {
-            if *weight > 0.0 {
-                for (y, f) in mixed.iter_mut().zip(filtered) {
-                    *y += weight * f64::from(*f);
-                }
-            }
-        }
-        self.kept = self.kept_of(&mixed);
-        for ((w, start), moved) in global.iter_mut().zip(&self.start).zip(mixed) {
-            *w = (f64::from(*start) + moved) as f32;
-        }
+        self.mix(global);
     }
 
     /// The weight of each expert in the model.
@@ -140,75 +139,120 @@ impl Auto {
         &self.kept
     }
 
+    /// F(V) of expert `index`.
+    fn filtered(&self, index: usize) -> &[f32] {
+        match self.experts.get(index).map(|expert| &expert.filter) {
+            Some(Filter::None) => &self.moved,
+            Some(Filter::Average) => &self.average,
+            _ => self.filtered.get(index).map_or(&[], Vec::as_slice),
+        }
+    }
+
     /// Lets an average judge the experts of the round before.
     fn judge(&mut self, average: &[f32], noise_std: f64) {
-        let Some(first) = self.filtered.first() else {
-            return;
+        let first = self.filtered(0);
+        let of_block = |block: &Block| {
+            let range = || block.range.clone();
+            let of_expert = |index| {
+                mixture::evidence(
+                    &average[range()],
+                    &self.filtered(index)[range()],
+                    &first[range()],
+                )
+            };
+            // The first expert's is 0.
+            (1..self.experts.len()).map(of_expert).collect()
         };
-        let evidence = |filtered: &Vec<f32>| {
-            let (mut gain, mut squares) = (0.0, 0.0);
-            for ((f, first), a) in filtered.iter().zip(first).zip(average) {
-                let change = f64::from(*f) - f64::from(*first);
-                gain += f64::from(*a) * change;
-                squares += change * change;
+        let blocks: Vec<Vec<[f64; 2]>> = self.tensors.blocks().par_iter().map(of_block).collect();
+        let mut evidence = vec![[0.0; 2]; self.experts.len()];
+        for block in blocks {
+            for ([loss, variance], [gain, squares]) in evidence.iter_mut().skip(1).zip(block) {
+                *loss -= gain;
+                *variance += noise_std * noise_std * squares;
             }
-            [-gain, noise_std * noise_std * squares]
-        };
-        let evidence: Vec<[f64; 2]> = self.filtered.par_iter().map(evidence).collect();
+        }
         self.hedge.judge(&evidence);
     }
 
-    /// Computes F(V) of each expert.
+    /// Adds a step to V.
+    fn accumulate(&mut self, average: &[f32], learning_rate: f32) {
+        let moved = self.tensors.pieces(&mut self.moved);
+        let averages = self.tensors.pieces(&mut self.average);
+        let all = moved.into_par_iter().zip(averages);
+        let all = all.zip(self.tensors.blocks());
+        all.for_each(|((moved, mean), block)| {
+            // A bias is its own average.
+            let decay = if block.is_bias() { 0.0 } else { DECAY };
+            let steps = &average[block.range.clone()];
+            mixture::accumulate(moved, mean, steps, learning_rate, decay);
+        });
+    }
+
+    /// Computes F(V) of each expert that is stored.
     fn filter(&mut self) {
-        let tensors = spans(&self.tensors, self.moved.len());
-        let both = self.experts.par_iter().zip(&mut self.filtered);
-        both.for_each(|(expert, out)| {
-            for (index, span) in tensors.iter().enumerate() {
+        let (moved, variance) = (&self.moved, self.variance);
+        let (tensors, experts) = (&self.tensors, &self.experts);
+        let stored = self.filtered.par_iter_mut().zip(experts);
+        let stored = stored.filter(|(_, expert)| expert.filter.is_stored());
+        stored.for_each(|(out, expert)| {
+            for (index, span) in tensors.spans().iter().enumerate() {
+                let (moved, out) = (&moved[span.clone()], &mut out[span.clone()]);
+                if Tensors::is_bias(index) {
+                    out.copy_from_slice(moved);
+                    continue;
+                }
                 let weights = Weights {
-                    moved: &self.moved[span.clone()],
-                    average: &self.average[span.clone()],
-                    variance: self.variance,
-                    outputs: self.tensors.get(index + 1).copied().unwrap_or(1),
+                    moved,
+                    variance,
+                    outputs: tensors.length(index + 1).unwrap_or(1),
                     has_axes: index == 0,
                 };
-                let filter = match index % 2 {
-                    0 => &expert.filter,
-                    _ => &Filter::None,
-                };
-                filter.apply(&weights, &mut out[span.clone()]);
+                expert.filter.apply(&weights, out);
             }
         });
     }
 
-    fn kept_of(&self, mixed: &[f64]) -> Vec<f64> {
-        let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let share = |span: Range<usize>| {
-            let whole = norm(&self.moved[span.clone()]);
-            match whole > 0.0 {
-                true => norm(&mixed[span]) / whole,
-                false => 1.0,
+    /// w₀ + Σ p F(V).
+    fn mix(&mut self, global: &mut [f32]) {
+        let weights = self.hedge.weights().iter().enumerate();
+        let weights: Vec<(&[f32], f32)> = weights
+            .filter(|(_, weight)| **weight > 0.0)
+            .map(|(index, weight)| (self.filtered(index), *weight as f32))
+            .collect();
+        let pieces = self.tensors.pieces(global).into_par_iter();
+        let squares = pieces.zip(self.tensors.blocks()).map(|(mixed, block)| {
+            let range = || block.range.clone();
+            mixed.fill(0.0);
+            for (filtered, weight) in &weights {
+                mixture::add_weighted(mixed, &filtered[range()], *weight);
             }
-        };
-        let weights = spans(&self.tensors, mixed.len()).into_iter().step_by(2);
-        weights.map(share).collect()
+            let squares = [&*mixed, &self.moved[range()]].map(mixture::squares);
+            mixture::add_weighted(mixed, &self.start[range()], 1.0);
+            squares
+        });
+        let squares: Vec<[f64; 2]> = squares.collect();
+        self.kept = self.tensors.kept(&squares);
     }
 
     /// Adds what goes into a checkpoint.
     pub fn save(&self, saved: &mut Saved) {
-        let start: Vec<f64> = self.start.iter().map(|x| f64::from(*x)).collect();
         let mut evidence = self.hedge.state();
         evidence.push(self.variance);
+        let evidence = SavedTensor {
+            dtype: Dtype::F64,
+            shape: vec![evidence.len()],
+            bytes: evidence.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        };
+        saved.tensors.insert(EVIDENCE.to_owned(), evidence);
         for (name, values) in [
-            (START, &start),
+            (START, &self.start),
             (MOVED, &self.moved),
             (AVERAGE, &self.average),
-            (EVIDENCE, &evidence),
         ] {
-            let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
             let tensor = SavedTensor {
-                dtype: Dtype::F64,
+                dtype: Dtype::F32,
                 shape: vec![values.len()],
-                bytes,
+                bytes: values.iter().flat_map(|x| x.to_le_bytes()).collect(),
             };
             saved.tensors.insert(name.to_owned(), tensor);
         }
@@ -219,25 +263,34 @@ impl Auto {
     /// # Errors
     /// What is wrong with it.
     pub fn restore(&mut self, saved: &mut Saved) -> Result<(), String> {
-        let mut take = |name: &str, length: usize| {
+        let length = self.start.len();
+        let mut take = |name: &str, dtype: Dtype, length: usize| {
             let tensor = saved.tensors.remove(name);
             let tensor = tensor.ok_or(format!("it has no `{name}` of the denoiser \"auto\""))?;
-            let (words, _) = tensor.bytes.as_chunks::<8>();
-            let values: Vec<f64> = words.iter().map(|word| f64::from_le_bytes(*word)).collect();
-            match tensor.dtype == Dtype::F64
-                && values.len() == length
-                && values.iter().all(|x| x.is_finite())
-            {
-                true => Ok(values),
-                false => Err(format!("`{name}` is not {length} finite numbers")),
+            let size = dtype.bitsize() / 8;
+            match tensor.dtype == dtype && tensor.bytes.len() == length * size {
+                true => Ok(tensor.bytes),
+                false => Err(format!(
+                    "`{name}` is not what this version's denoiser \"auto\" keeps: {length} numbers \
+                     of {size} bytes"
+                )),
             }
         };
-        let length = self.start.len();
-        let start = take(START, length)?;
-        self.moved = take(MOVED, length)?;
-        self.average = take(AVERAGE, length)?;
-        let mut evidence = take(EVIDENCE, self.hedge.state().len() + 1)?;
-        self.start = start.into_iter().map(|x| x as f32).collect();
+        let mut single = |name: &str| {
+            let bytes = take(name, Dtype::F32, length)?;
+            let (words, _) = bytes.as_chunks::<4>();
+            finite(
+                name,
+                words.iter().map(|word| f32::from_le_bytes(*word)),
+                f32::is_finite,
+            )
+        };
+        let (start, moved, average) = (single(START)?, single(MOVED)?, single(AVERAGE)?);
+        let bytes = take(EVIDENCE, Dtype::F64, self.hedge.state().len() + 1)?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let words = words.iter().map(|word| f64::from_le_bytes(*word));
+        let mut evidence = finite(EVIDENCE, words, f64::is_finite)?;
+        (self.start, self.moved, self.average) = (start, moved, average);
         self.variance = evidence.pop().unwrap_or(0.0);
         self.hedge.restore(&evidence);
         self.filter();
@@ -245,15 +298,20 @@ impl Auto {
     }
 }
 
-/// Where each tensor lies in a model of `length` parameters.
-fn spans(tensors: &[usize], length: usize) -> Vec<Range<usize>> {
-    let mut end = 0;
-    let span = |tensor: &usize| {
-        let start = end;
-        end = (start + tensor).min(length);
-        start..end
-    };
-    tensors.iter().map(span).collect()
+/// The numbers of a checkpoint, all of which are finite.
+fn finite<T>(
+    name: &str,
+    values: impl Iterator<Item = T>,
+    is_finite: fn(T) -> bool,
+) -> Result<Vec<T>, String>
+where
+    T: Copy,
+{
+    let values: Vec<T> = values.collect();
+    match values.iter().all(|x| is_finite(*x)) {
+        true => Ok(values),
+        false => Err(format!("`{name}` has an entry that is no finite number")),
+    }
 }
 
 #[cfg(test)]

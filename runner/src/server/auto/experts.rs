@@ -2,6 +2,7 @@
 //! and its line in [`Filter::apply`].
 
 use smolfed_core::smooth::LaplacianSmoothing;
+use smolfed_simd::mixture;
 
 /// Which experts there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +17,7 @@ pub enum ExpertSet {
 /// One tensor of weights after some rounds.
 pub(super) struct Weights<'a> {
     /// V: what the steps add up to, class by class.
-    pub moved: &'a [f64],
-    /// V averaged over rounds.
-    pub average: &'a [f64],
+    pub moved: &'a [f32],
     /// Variance of the noise that was added to each entry of V.
     pub variance: f64,
     /// Outputs of the layer.
@@ -47,7 +46,7 @@ pub(super) enum Filter {
     /// where it would be worth it if V had all the noise that was added.
     Smooth(LaplacianSmoothing, Vec<usize>),
     /// This multiple of V.
-    Step(f64),
+    Step(f32),
 }
 
 impl ExpertSet {
@@ -85,25 +84,23 @@ impl ExpertSet {
 }
 
 impl Filter {
-    /// Filters a tensor; `out` has its length.
+    /// Whether what it makes of V is neither V nor its average, and is stored.
+    pub(super) const fn is_stored(&self) -> bool {
+        !matches!(self, Self::None | Self::Average)
+    }
+
+    /// Filters a tensor; `out` has its length, and is left as it is by filters that are not stored.
     pub(super) fn apply(&self, weights: &Weights<'_>, out: &mut [f32]) {
         match self {
-            Self::None => copy(weights.moved, out),
-            Self::Average => copy(weights.average, out),
+            Self::None | Self::Average => {}
             Self::ShrinkFeatures => shrink_features(weights, out),
             Self::Smooth(smoothing, axes) => smooth(smoothing, axes, weights, out),
             Self::Step(length) => {
                 for (y, x) in out.iter_mut().zip(weights.moved) {
-                    *y = (length * x) as f32;
+                    *y = length * x;
                 }
             }
         }
-    }
-}
-
-fn copy(from: &[f64], to: &mut [f32]) {
-    for (y, x) in to.iter_mut().zip(from) {
-        *y = *x as f32;
     }
 }
 
@@ -111,7 +108,7 @@ fn copy(from: &[f64], to: &mut [f32]) {
 /// smoothing removes more noise than it takes away. Devices undo noise, never add some: what is not
 /// worth it with all of the noise is not worth it with what is left.
 fn smooth(smoothing: &LaplacianSmoothing, axes: &[usize], weights: &Weights<'_>, out: &mut [f32]) {
-    copy(weights.moved, out);
+    out.copy_from_slice(weights.moved);
     let is_grid = weights.has_axes && !axes.is_empty() && smoothing.apply_grid(out, axes).is_ok();
     let left = |length: usize| smoothing.effective_dim(length) / length.max(1) as f64;
     let left = if is_grid {
@@ -120,35 +117,28 @@ fn smooth(smoothing: &LaplacianSmoothing, axes: &[usize], weights: &Weights<'_>,
         smoothing.apply(out);
         left(out.len())
     };
-    let pairs = out.iter().zip(weights.moved);
-    let taken: f64 = pairs.map(|(y, x)| (f64::from(*y) - x).powi(2)).sum();
-    if taken > 2.0 * weights.variance * out.len() as f64 * (1.0 - left) {
-        copy(weights.moved, out);
+    let removed = 2.0 * weights.variance * out.len() as f64 * (1.0 - left);
+    if mixture::square_distance(out, weights.moved) > removed {
+        out.copy_from_slice(weights.moved);
     }
 }
 
 /// Each feature's weights over the outputs are normal with a variance of their own, which is what
 /// their mean square has above the noise.
 fn shrink_features(weights: &Weights<'_>, out: &mut [f32]) {
-    copy(weights.moved, out);
     let features = (out.len() / weights.outputs.max(1)).max(1);
     let noise = weights.outputs as f64 * weights.variance;
-    let mut kept = vec![0.0; features];
-    for row in weights.moved.chunks_exact(features) {
-        for (sum, x) in kept.iter_mut().zip(row) {
-            *sum += x * x;
-        }
+    let rows = || weights.moved.chunks(features);
+    let mut squares = vec![0.0; features];
+    for row in rows() {
+        mixture::add_squares(&mut squares, row);
     }
-    for square in &mut kept {
-        *square = if *square > noise {
-            1.0 - noise / *square
-        } else {
-            0.0
-        };
-    }
-    for row in out.chunks_exact_mut(features) {
-        for (y, kept) in row.iter_mut().zip(&kept) {
-            *y = (f64::from(*y) * kept) as f32;
-        }
+    let kept = |square: f64| match square > noise {
+        true => (1.0 - noise / square) as f32,
+        false => 0.0,
+    };
+    let kept: Vec<f32> = squares.into_iter().map(kept).collect();
+    for (out, row) in out.chunks_mut(features).zip(rows()) {
+        mixture::products(out, row, &kept);
     }
 }

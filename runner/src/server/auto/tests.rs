@@ -2,11 +2,13 @@
 
 use proptest::{collection::vec, prelude::*};
 use rand_core::Rng;
+use serde_json::Value;
 use smolfed_core::smooth::LaplacianSmoothing;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 
 use super::*;
 
+const GOLDENS: &str = include_str!("../../../../tests/vectors/laplacian_smoothing.json");
 const AXES: [usize; 2] = [8, 8];
 const TENSORS: [usize; 2] = [128, 2];
 const LENGTH: usize = 130;
@@ -98,9 +100,8 @@ fn the_accumulated_model_wins_on_a_stream_without_noise() {
     }
     assert!(distance(&global, &goal) < 1e-2 * distance(&goal, &[0.0; LENGTH]));
     // Filters that know the noise leave V as it is, and so are "none" as well.
-    let moved: Vec<f32> = auto.moved.iter().map(|x| *x as f32).collect();
-    let judged = auto.filtered.iter().zip(auto.hedge.weights());
-    let of_none = judged.filter(|(filtered, _)| **filtered == moved);
+    let judged = auto.hedge.weights().iter().enumerate();
+    let of_none = judged.filter(|(index, _)| auto.filtered(*index) == auto.moved);
     let weight: f64 = of_none.map(|(_, weight)| weight).sum();
     assert!(weight > 0.99, "{:?}", auto.weights());
     assert!((auto.kept()[0] - 1.0).abs() < 1e-3, "{:?}", auto.kept());
@@ -116,20 +117,54 @@ fn biases_are_left_as_they_are() {
     }
 }
 
-/// With all weight on smoothing, the model is w₀ and the smoothed sum of the steps.
+/// Where smoothing is the only filter, any split of a vector into steps leads to the golden values
+/// of the vector itself, beyond the initial model.
 #[test]
 fn a_fixed_filter_is_laplacian_smoothing() {
-    let start = vec![0.25; LENGTH];
-    let mut auto = Auto::new(&start, &TENSORS, &filters());
+    let goldens: Value = serde_json::from_str(GOLDENS).unwrap();
+    let numbers = |value: &Value| -> Vec<f32> {
+        let values = value.as_array().unwrap().iter();
+        values.map(|x| x.as_f64().unwrap() as f32).collect()
+    };
+    let cases = goldens["cases"].as_array().unwrap();
+    assert!(cases.len() > 20);
+    for case in cases {
+        let (input, output) = (numbers(&case["input"]), numbers(&case["output"]));
+        let smoothing = LaplacianSmoothing::new(case["sigma"].as_f64().unwrap() as f32).unwrap();
+        let expert = Expert {
+            name: "smooth".to_owned(),
+            filter: Filter::Smooth(smoothing, Vec::new()),
+        };
+        let mut auto = Auto::of(&vec![0.25; input.len()], &[input.len()], vec![expert]);
+        let mut global = vec![0.0; input.len()];
+        for share in [0.5, -0.25, 0.75] {
+            let step: Vec<f32> = input.iter().map(|x| share * x).collect();
+            // Noise enough to make any smoothing worth it.
+            auto.step(&mut global, &step, 1e3, 1.0);
+        }
+        let largest = input.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+        for (w, expected) in global.iter().zip(&output) {
+            let error = (w - 0.25 - expected).abs();
+            assert!(
+                error <= 1e-5 * (largest + 0.25),
+                "{}: {error}",
+                case["name"]
+            );
+        }
+    }
+}
+
+/// Along the axes of a sample, tensor by tensor.
+#[test]
+fn weights_are_smoothed_along_axes() {
+    let mut auto = Auto::new(&[0.25; LENGTH], &TENSORS, &filters());
     let names: Vec<String> = auto.weights().into_iter().map(|w| w.expert).collect();
     let at = names.iter().position(|name| name == "smooth 3").unwrap();
-    let steps = waves();
-    let mut global = start.clone();
-    auto.step(&mut global, &steps, 1.0, 1.0);
-    let mut expected = steps;
+    let mut expected = waves();
+    auto.step(&mut [0.0; LENGTH], &expected, 1.0, 1.0);
     let smoothing = LaplacianSmoothing::new(3.0).unwrap();
     smoothing.apply_grid(&mut expected[..128], &AXES).unwrap();
-    assert_eq!(auto.filtered[at], expected);
+    assert_eq!(auto.filtered(at), expected);
 }
 
 /// Smoothing is left out where not even all of the noise that was added would make it worth it.
@@ -139,7 +174,7 @@ fn smoothing_is_kept_to_where_noise_is_strong() {
     let smoothed = |noise_std| {
         let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
         auto.step(&mut [0.0; LENGTH], &rough, noise_std, 1.0);
-        auto.filtered[0] != rough
+        auto.filtered(0) != rough
     };
     assert!(!smoothed(0.3));
     assert!(smoothed(1.0));
@@ -152,7 +187,8 @@ fn steps_alone_are_multiples() {
     let mut global = vec![0.0; LENGTH];
     auto.step(&mut global, &steps, 1.0, 1.0);
     assert_eq!(global, steps, "no evidence, no change");
-    for (filtered, expert) in auto.filtered.iter().zip(auto.weights()) {
+    for (at, expert) in auto.weights().into_iter().enumerate() {
+        let filtered = auto.filtered(at);
         let length = expert.expert.strip_prefix("step ");
         let length: f32 = length.map_or(1.0, |length| length.parse().unwrap());
         for (index, (y, x)) in filtered.iter().zip(&steps).enumerate() {
@@ -192,7 +228,39 @@ fn a_restored_denoiser_goes_on_with_the_same_bits() {
         let mut without = saved.clone();
         without.tensors.remove(name);
         assert!(resumed.restore(&mut without).is_err(), "{name}");
+        let mut earlier = saved.clone();
+        earlier.tensors.get_mut(name).unwrap().dtype = Dtype::I64;
+        let reason = resumed.restore(&mut earlier).unwrap_err();
+        assert!(reason.contains("this version"), "{reason}");
     }
+}
+
+/// A model of several blocks is treated as one of a single block: entry by entry.
+#[test]
+fn blocks_do_not_show() {
+    let length = 10_001;
+    let average: Vec<f32> = (0..length).map(|i| ((i * 37 % 101) as f32).sin()).collect();
+    let set = ExpertSet::Steps;
+    let mut auto = Auto::new(&vec![0.5; length], &[length - 1, 1], &set);
+    let mut global = vec![0.0; length];
+    for _ in 0..3 {
+        auto.step(&mut global, &average, 0.1, 0.5);
+    }
+    let weights = auto.weights();
+    let factor: f64 = weights
+        .iter()
+        .map(|w| {
+            w.weight
+                * w.expert
+                    .strip_prefix("step ")
+                    .map_or(1.0, |l| l.parse().unwrap())
+        })
+        .sum();
+    for (w, a) in global[..length - 1].iter().zip(&average) {
+        let expected = 0.5 + factor * 1.5 * f64::from(*a);
+        assert!((f64::from(*w) - expected).abs() < 1e-5, "{w} {expected}");
+    }
+    assert!((auto.kept()[0] - factor).abs() < 1e-5, "{:?}", auto.kept());
 }
 
 proptest! {
