@@ -46,6 +46,7 @@ pub trait Kernels: Model {
         parameters: &[f32],
         samples: &Rows<'_, Self::Target>,
         batch: &[u32],
+        scratch: &mut [f32],
         scores: &mut [f32],
     ) -> Result<(), ModelError>;
 
@@ -119,6 +120,7 @@ macro_rules! kernels {
                 parameters: &[f32],
                 samples: &Rows<'_, Self::Target>,
                 batch: &[u32],
+                scratch: &mut [f32],
                 scores: &mut [f32],
             ) -> Result<(), ModelError> {
                 Arch::new().dispatch(Scores {
@@ -126,6 +128,7 @@ macro_rules! kernels {
                     parameters,
                     samples,
                     batch,
+                    scratch,
                     scores,
                 })
             }
@@ -252,6 +255,7 @@ pub(crate) struct Scores<'a, M: Model> {
     pub(crate) parameters: &'a [f32],
     pub(crate) samples: &'a Rows<'a, M::Target>,
     pub(crate) batch: &'a [u32],
+    pub(crate) scratch: &'a mut [f32],
     pub(crate) scores: &'a mut [f32],
 }
 
@@ -260,8 +264,13 @@ impl<M: Model<Target: Default>> NullaryFnOnce for Scores<'_, M> {
 
     #[inline(always)]
     fn call(self) -> Self::Output {
-        self.model
-            .batch_scores(self.parameters, self.samples, self.batch, self.scores)
+        self.model.batch_scores(
+            self.parameters,
+            self.samples,
+            self.batch,
+            self.scratch,
+            self.scores,
+        )
     }
 }
 

@@ -103,6 +103,7 @@ fn at_width<M: Model<Target: Default>>(
         parameters: &local,
         samples: &samples,
         batch: &rows,
+        scratch: &mut vec![0.0; model.score_scratch_count()],
         scores: &mut scores,
     });
     scored.unwrap();
