@@ -2,9 +2,9 @@
 //!
 //! Three of them score a sample as `Wx + b` and differ in the number of scores and in the loss:
 //! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). [`Encoder`] has
-//! a hidden layer below a softmax, [`Sequential`] any layers. Parameters are one slice, for each layer W class-major (row c =
-//! class c over features), then the biases. A size is [`Const<N>`](Const) on devices and `usize` on
-//! desktops; the code is the same.
+//! a hidden layer below a softmax, [`Sequential`] any layers. Parameters are one slice, for each
+//! layer W class-major (row c = class c over features), then the biases. A size is
+//! [`Const<N>`](Const) on devices and `usize` on desktops; the code is the same.
 //!
 //! A new model is a file here, with a `mod` and a `pub use` below, a [`ModelKind`] and a line in
 //! [`each_model`](crate::each_model), from which the desktop's kernels are made.

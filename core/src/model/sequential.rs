@@ -26,22 +26,26 @@
 mod convolution;
 mod dense;
 mod error;
+mod gates;
 mod layer;
+mod misfit;
+mod pass;
 mod place;
 mod pool;
 mod recurrent;
+mod shape;
 
 use rand_core::Rng;
 
 use super::{Model, ModelError, ModelKind, Tensors, Then, affine, softmax};
 use crate::{math, samples::Samples, stream};
-use place::{Backward, Place};
+use pass::{Backward, last, last_mut};
+use place::Place;
 
-pub use error::{LayerError, SequentialError};
-pub use layer::{Layer, Shape};
-
-/// Layers of a network, at most.
-pub const MAX_LAYERS: usize = 12;
+pub use error::SequentialError;
+pub use layer::{Layer, MAX_LAYERS};
+pub use misfit::LayerError;
+pub use shape::Shape;
 
 /// The most parameters, and scratch entries, of a network: 2 GiB, on any machine.
 const MAX_ENTRIES: usize = i32::MAX as usize / size_of::<f32>();
@@ -403,20 +407,6 @@ impl Sequential {
             tape = before;
         }
     }
-}
-
-/// The last entries of a slice.
-#[inline(always)]
-fn last(v: &[f32], count: usize) -> &[f32] {
-    let start = v.len().saturating_sub(count);
-    v.get(start..).unwrap_or_default()
-}
-
-/// The last entries of a slice.
-#[inline(always)]
-fn last_mut(v: &mut [f32], count: usize) -> &mut [f32] {
-    let start = v.len().saturating_sub(count);
-    v.get_mut(start..).unwrap_or_default()
 }
 
 impl Model for Sequential {

@@ -14,9 +14,9 @@
 mod plain;
 
 use super::{
-    layer::Shape,
-    place::Backward,
+    pass::Backward,
     pool::{inside, sides},
+    shape::Shape,
 };
 use crate::lanes;
 

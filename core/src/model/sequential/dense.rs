@@ -1,6 +1,6 @@
 //! Dense layers: `Wx + b`.
 
-use super::place::Backward;
+use super::pass::Backward;
 use crate::lanes;
 
 /// Each result is a dot product in the order of [`lanes`], plus its bias.

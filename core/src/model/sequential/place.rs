@@ -4,9 +4,11 @@ use super::{
     super::error::ModelError,
     convolution::Convolution,
     dense,
-    layer::{Layer, Shape},
+    layer::Layer,
+    pass::{Backward, last, last_mut},
     pool::{self, Windows},
     recurrent::{self, Lstm},
+    shape::Shape,
 };
 
 /// A layer with what it is given and what it gives.
@@ -17,22 +19,6 @@ pub(super) struct Place {
     pub(super) below: Option<Layer>,
     pub(super) input: Shape,
     pub(super) output: Shape,
-}
-
-/// What a layer needs on the way back.
-pub(super) struct Backward<'a> {
-    pub(super) parameters: &'a [f32],
-    /// What it was given.
-    pub(super) input: &'a [f32],
-    /// What it kept: its results are the last entries.
-    pub(super) region: &'a mut [f32],
-    /// Derivatives by its results; they may be overwritten.
-    pub(super) derivatives: &'a mut [f32],
-    pub(super) work: &'a mut [f32],
-    /// To which the gradient by its parameters is added.
-    pub(super) gradient: &'a mut [f32],
-    /// Where the derivatives by its input go, unless it is the first layer.
-    pub(super) input_derivatives: Option<&'a mut [f32]>,
 }
 
 impl Place {
@@ -124,7 +110,7 @@ impl Place {
                 }
             }
             Layer::Last => {
-                let last = super::last(input, region.len());
+                let last = last(input, region.len());
                 for (y, x) in region.iter_mut().zip(last) {
                     *y = *x;
                 }
@@ -178,7 +164,7 @@ impl Place {
             Layer::Last => {
                 if let Some(below) = pass.input_derivatives {
                     below.fill(0.0);
-                    let last = super::last_mut(below, pass.derivatives.len());
+                    let last = last_mut(below, pass.derivatives.len());
                     for (y, x) in last.iter_mut().zip(pass.derivatives) {
                         *y = *x;
                     }

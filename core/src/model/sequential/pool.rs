@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use super::layer::Shape;
+use super::shape::Shape;
 use crate::lanes;
 
 /// max(x, 0) of each entry, in place. NaN stays NaN.

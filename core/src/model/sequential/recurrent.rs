@@ -4,12 +4,17 @@
 //! `c_t = f·c_{t−1} + i·g` and `h_t = o·tanh(c_t)`, h and c starting from 0
 //! (Hochreiter and Schmidhuber 1997; with forget gates, Gers, Schmidhuber, Cummins 2000).
 //!
-//! A sum z adds its terms one after the other to 0, those of x, then those of h, then b. Derivatives
-//! add their terms in the order of the gates' rows, and the gradient by a parameter sample by
-//! sample, step by step.
+//! A sum z adds its terms one after the other to 0, those of x, then those of h, then b.
+//! Derivatives add their terms in the order of the gates' rows, and the gradient by a parameter
+//! sample by sample, step by step.
 
-use super::{super::error::ModelError, layer::Shape, place::Backward};
-use crate::{lanes, math};
+use super::{
+    super::error::ModelError,
+    gates::{sigmoid_each, tanh_each},
+    pass::{Backward, last, last_mut},
+    shape::Shape,
+};
+use crate::lanes;
 
 /// The row of the table for each symbol.
 ///
@@ -101,9 +106,9 @@ impl Lstm {
         };
         for t in 0..self.length {
             let (past, states) = kept.hidden.split_at_mut(t * hidden);
-            let past_state = super::last(past, hidden);
+            let past_state = last(past, hidden);
             let (past, cells) = kept.cells.split_at_mut(t * hidden);
-            let past_cells = super::last(past, hidden);
+            let past_cells = last(past, hidden);
             let x = input.get(t * width..(t + 1) * width).unwrap_or_default();
             let Some(gates) = kept.gates.get_mut(t * 4 * hidden..(t + 1) * 4 * hidden) else {
                 return;
@@ -151,7 +156,7 @@ impl Lstm {
                 return;
             };
             step_backward(gates, [past, tanh, above], cell_derivatives, hidden);
-            let below = super::last_mut(below, hidden);
+            let below = last_mut(below, hidden);
             for (row, derivative) in recurrent.chunks_exact(hidden).zip(gates.iter()) {
                 lanes::axpy(*derivative, row, below);
             }
@@ -222,9 +227,9 @@ fn activate(gates: &mut [f32], hidden: usize) {
         .zip([false, false, true, false])
     {
         if is_candidate {
-            math::tanh_each(gates);
+            tanh_each(gates);
         } else {
-            math::sigmoid_each(gates);
+            sigmoid_each(gates);
         }
     }
 }
@@ -245,7 +250,7 @@ fn step(gates: &[f32], past: &[f32], results: [&mut [f32]; 3], hidden: usize) {
     for (tanh, c) in tanh.iter_mut().zip(&*cells) {
         *tanh = *c;
     }
-    math::tanh_each(tanh);
+    tanh_each(tanh);
     for (h, (o, tanh)) in states.iter_mut().zip(o.iter().zip(&*tanh)) {
         *h = o * tanh;
     }
