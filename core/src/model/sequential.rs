@@ -34,12 +34,13 @@ mod place;
 mod pool;
 mod recurrent;
 mod shape;
+mod vectors;
 
 use rand_core::Rng;
 
 use super::{Model, ModelError, ModelKind, Tensors, Then, affine, softmax};
 use crate::{math, samples::Samples, stream};
-use pass::{Backward, last, last_mut};
+use pass::{Backward, Forward, last, last_mut, split_last_mut};
 use place::Place;
 
 pub use error::SequentialError;
@@ -70,6 +71,8 @@ pub struct Sequential {
 struct Memory {
     /// What is computed from the parameters, once for all samples.
     prepared: usize,
+    /// Sums over all samples.
+    sums: usize,
     /// What a layer needs while it works.
     work: usize,
     /// Results of all layers.
@@ -81,6 +84,7 @@ struct Memory {
 /// Scratch memory, taken apart.
 struct Parts<'a> {
     prepared: &'a mut [f32],
+    sums: &'a mut [f32],
     work: &'a mut [f32],
     tape: &'a mut [f32],
     derivatives: [&'a mut [f32]; 2],
@@ -111,6 +115,7 @@ impl Sequential {
             parameters: 0,
             memory: Memory {
                 prepared: 0,
+                sums: 0,
                 work: 0,
                 tape: 0,
                 derivatives: 0,
@@ -153,6 +158,7 @@ impl Sequential {
         }
         let Memory {
             prepared,
+            sums,
             work,
             tape,
             derivatives,
@@ -160,6 +166,7 @@ impl Sequential {
         self.parameters = self.parameters.saturating_add(place.parameter_count());
         self.memory = Memory {
             prepared: prepared.saturating_add(place.prepared_count()),
+            sums: sums.saturating_add(place.sums_count()),
             work: larger(work, place.work_count()),
             tape: tape.saturating_add(place.tape_count()),
             derivatives: larger(derivatives, place.output.count()),
@@ -188,8 +195,11 @@ impl Sequential {
 
     /// Scratch entries that training needs, for any batch; [`Model::scratch_count`] for constants.
     pub const fn sample_scratch_count(&self) -> usize {
-        let Memory { derivatives, .. } = self.memory;
-        (self.forward_count()).saturating_add(derivatives.saturating_mul(2))
+        let Memory {
+            sums, derivatives, ..
+        } = self.memory;
+        let backward = derivatives.saturating_mul(2).saturating_add(sums);
+        self.forward_count().saturating_add(backward)
     }
 
     /// Scratch entries that scores need.
@@ -281,16 +291,22 @@ impl Sequential {
         }
     }
 
-    /// Takes scratch memory apart; without derivatives if there are to be none.
+    /// Takes scratch memory apart; without what the way back needs if there is to be none.
     #[inline(always)]
-    fn parts<'a>(&self, scratch: &'a mut [f32], derivatives: usize) -> Option<Parts<'a>> {
+    fn parts<'a>(&self, scratch: &'a mut [f32], is_training: bool) -> Option<Parts<'a>> {
+        let (sums, derivatives) = match is_training {
+            true => (self.memory.sums, self.memory.derivatives),
+            false => (0, 0),
+        };
         let (prepared, rest) = scratch.split_at_mut_checked(self.memory.prepared)?;
         let (work, rest) = rest.split_at_mut_checked(self.memory.work)?;
         let (tape, rest) = rest.split_at_mut_checked(self.memory.tape)?;
+        let (sums, rest) = rest.split_at_mut_checked(sums)?;
         let (a, rest) = rest.split_at_mut_checked(derivatives)?;
         let (b, _) = rest.split_at_mut_checked(derivatives)?;
         Some(Parts {
             prepared,
+            sums,
             work,
             tape,
             derivatives: [a, b],
@@ -309,6 +325,21 @@ impl Sequential {
             };
             place.prepare(own, room);
             (parameters, prepared) = (after, free);
+        }
+    }
+
+    /// Writes what was summed up over all samples to the gradient.
+    #[inline(always)]
+    fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
+        let (mut sums, mut gradient) = (sums, gradient);
+        for place in self.places() {
+            let own = sums.split_at_checked(place.sums_count());
+            let room = gradient.split_at_mut_checked(place.parameter_count());
+            let (Some((own, others)), Some((room, after))) = (own, room) else {
+                return;
+            };
+            place.finish(own, room);
+            (sums, gradient) = (others, after);
         }
     }
 
@@ -342,7 +373,13 @@ impl Sequential {
                     None => features,
                     Some(_) => last(before, place.input.count()),
                 };
-                place.forward(own, ready, input, parts.work, region)?;
+                place.forward(Forward {
+                    parameters: own,
+                    prepared: ready,
+                    input,
+                    work: parts.work,
+                    region,
+                })?;
             }
             end += place.tape_count();
             (parameters, prepared) = (after, others);
@@ -361,25 +398,35 @@ impl Sequential {
         gradient: &mut [f32],
     ) {
         let Parts {
+            prepared,
+            sums,
             work,
             mut tape,
             derivatives: [mut above, mut below],
-            ..
         } = parts;
+        let (mut prepared, mut sums) = (&*prepared, sums);
         let mut end = self.parameters;
         for index in (0..self.count).rev() {
             let Some(place) = self.place(index) else {
                 return;
             };
             let start = end.saturating_sub(place.parameter_count());
-            let size = tape.len().saturating_sub(place.tape_count());
-            let (Some(own), Some(sums), Some((before, region))) = (
+            let tapes = split_last_mut(tape, place.tape_count());
+            let (Some(own), Some(own_gradient), Some((before, region))) = (
                 parameters.get(start..end),
                 gradient.get_mut(start..end),
-                tape.split_at_mut_checked(size),
+                tapes,
             ) else {
                 return;
             };
+            let ready = last(prepared, place.prepared_count());
+            prepared = prepared
+                .get(..prepared.len() - ready.len())
+                .unwrap_or_default();
+            let Some((other_sums, own_sums)) = split_last_mut(sums, place.sums_count()) else {
+                return;
+            };
+            sums = other_sums;
             end = start;
             let (count, room) = (place.output.count(), place.input.count());
             let derivatives = above.get_mut(..count).unwrap_or_default();
@@ -391,6 +438,7 @@ impl Sequential {
                     (!is_first).then(|| below.get_mut(..room).unwrap_or_default());
                 place.backward(Backward {
                     parameters: own,
+                    prepared: ready,
                     input: if is_first {
                         features
                     } else {
@@ -399,7 +447,8 @@ impl Sequential {
                     region,
                     derivatives,
                     work,
-                    gradient: sums,
+                    gradient: own_gradient,
+                    sums: own_sums,
                     input_derivatives,
                 });
                 (above, below) = (below, above);
@@ -469,15 +518,15 @@ impl Model for Sequential {
             expected: self.sample_scratch_count(),
             found: scratch.len(),
         };
-        let derivatives = self.memory.derivatives;
-        let parts = self.parts(scratch, derivatives).ok_or(short)?;
+        let parts = self.parts(scratch, true).ok_or(short)?;
         self.prepare(parameters, parts.prepared);
+        parts.sums.fill(0.0);
 
         gradient.fill(0.0);
         let mean = 1.0 / batch.len() as f32;
         let mut loss = 0.0;
         for index in batch {
-            let mut parts = self.parts(scratch, derivatives).ok_or(short)?;
+            let mut parts = self.parts(scratch, true).ok_or(short)?;
             let features = samples.features(*index as usize);
             self.forward(parameters, features, &mut parts)?;
             let scores = last(parts.tape, self.score_count());
@@ -492,6 +541,8 @@ impl Model for Sequential {
             }
             self.backward(parameters, features, parts, gradient);
         }
+        let parts = self.parts(scratch, true).ok_or(short)?;
+        self.finish(parts.sums, gradient);
         then.complete(gradient, 0..parameters.len(), parameters.len());
         Ok(loss * mean)
     }
@@ -516,7 +567,7 @@ impl Model for Sequential {
             expected: self.forward_count(),
             found: scratch.len(),
         };
-        let mut parts = self.parts(scratch, 0).ok_or(short)?;
+        let mut parts = self.parts(scratch, false).ok_or(short)?;
         self.prepare(parameters, parts.prepared);
         for (scores, index) in scores.chunks_exact_mut(count.max(1)).zip(batch) {
             let features = samples.features(*index as usize);

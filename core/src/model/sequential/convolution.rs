@@ -1,97 +1,132 @@
-//! Convolutions, in the order of sums that every way of computing them keeps:
+//! Convolutions of images whose entries lie pixel by pixel. The order of sums, which every way of
+//! computing them keeps:
 //!
-//! - a result adds its terms one after the other to 0: channel by channel of the input, row by row
-//!   of the kernel, column by column; the bias comes last;
-//! - the gradient by a weight adds its terms one after the other: sample by sample, row by row of
-//!   the result, column by column; that by a bias adds the sum of the channel's derivatives
-//!   ([`lanes::sum`]);
-//! - a derivative by the input adds its terms one after the other to 0: channel by channel of the
-//!   result, row by row, column by column.
+//! - a result adds its terms one after the other to 0: row by row of the kernel, column by column,
+//!   channel by channel of the input; the bias comes last;
+//! - the gradient by a weight or a bias adds its terms one after the other to 0: sample by sample,
+//!   row by row of the result, column by column;
+//! - a derivative by the input adds its terms one after the other to 0: row by row of the result,
+//!   column by column, channel by channel.
 //!
 //! Terms with a zero of the padding may be left out or added: a sum that starts from 0 is never −0,
 //! so that for finite numbers the bits are the same.
 
 mod plain;
+mod wide;
 
 use super::{
-    pass::Backward,
-    pool::{inside, sides},
+    pass::{Backward, Forward},
     shape::Shape,
 };
-use crate::lanes;
+use crate::lanes::WIDE;
 
 /// The sizes of a convolution; pairs are height, width.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Convolution {
+    /// The input.
     image: [usize; 2],
-    result: [usize; 2],
-    /// Channels of the input and of the result.
+    /// Its channels.
     inputs: usize,
+    result: [usize; 2],
     outputs: usize,
     kernel: [usize; 2],
     stride: [usize; 2],
     padding: [usize; 2],
+    is_first: bool,
 }
 
 impl Convolution {
-    #[inline(always)]
-    pub(super) fn new(
+    /// A convolution with a kernel, a stride and a padding. The first layer needs no derivatives by
+    /// its input.
+    pub(super) const fn new(
         input: Shape,
         output: Shape,
-        kernel: [u16; 2],
-        stride: [u16; 2],
-        padding: [u16; 2],
-    ) -> Option<Self> {
-        Some(Self {
-            image: sides(input)?,
-            result: sides(output)?,
-            inputs: channels(input)?,
-            outputs: channels(output)?,
-            kernel: kernel.map(usize::from),
-            stride: stride.map(usize::from),
-            padding: padding.map(usize::from),
-        })
-    }
-
-    /// The results from the input.
-    #[inline(always)]
-    pub(super) fn forward(&self, parameters: &[f32], input: &[f32], output: &mut [f32]) {
-        let weights = self.outputs * self.patch();
-        if let Some((weights, biases)) = parameters.split_at_checked(weights) {
-            self.plain_forward(weights, biases, input, output);
+        [kernel, stride, padding]: [[u16; 2]; 3],
+        is_first: bool,
+    ) -> Self {
+        const fn sizes(pair: [u16; 2]) -> [usize; 2] {
+            [pair[0] as usize, pair[1] as usize]
         }
-    }
-
-    /// Adds to the gradient, and writes the derivatives by the input.
-    #[inline(always)]
-    pub(super) fn backward(&self, pass: Backward<'_>) {
-        let weights = self.outputs * self.patch();
-        let Some((sums, bias_sums)) = pass.gradient.split_at_mut_checked(weights) else {
-            return;
-        };
-        let size = (self.result[0] * self.result[1]).max(1);
-        for (sum, channel) in bias_sums
-            .iter_mut()
-            .zip(pass.derivatives.chunks_exact(size))
-        {
-            *sum += lanes::sum(channel);
-        }
-        self.plain_gradient(pass.input, pass.derivatives, sums);
-        if let Some(below) = pass.input_derivatives {
-            self.plain_input_derivatives(pass.parameters, pass.derivatives, below);
+        Self {
+            image: input.sides(),
+            inputs: input.channels(),
+            result: output.sides(),
+            outputs: output.channels(),
+            kernel: sizes(kernel),
+            stride: sizes(stride),
+            padding: sizes(padding),
+            is_first,
         }
     }
 
     /// Weights of a result.
     const fn patch(&self) -> usize {
-        self.inputs * self.kernel[0] * self.kernel[1]
+        volume([self.kernel[0], self.kernel[1], self.inputs])
+    }
+
+    /// Entries computed once for all samples.
+    pub(super) const fn prepared_count(&self) -> usize {
+        if WIDE { self.panels_count() } else { 0 }
+    }
+
+    /// Entries of the gradient in another order.
+    pub(super) const fn sums_count(&self) -> usize {
+        if WIDE { self.wide_sums_count() } else { 0 }
+    }
+
+    /// Entries needed while it works.
+    pub(super) const fn work_count(&self) -> usize {
+        if WIDE { self.frames_count() } else { 0 }
+    }
+
+    /// What it computes from its parameters, once for all samples.
+    #[inline(always)]
+    pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
+        if WIDE {
+            self.fill_panels(parameters, prepared);
+        }
+    }
+
+    /// Writes what was added to the sums of a batch to the gradient.
+    #[inline(always)]
+    pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
+        if WIDE {
+            self.write_gradient(sums, gradient);
+        }
+    }
+
+    /// The results from the input.
+    #[inline(always)]
+    pub(super) fn forward(&self, pass: Forward<'_>) {
+        let weights = self.outputs * self.patch();
+        let Some((weights, biases)) = pass.parameters.split_at_checked(weights) else {
+            return;
+        };
+        if WIDE {
+            self.wide_forward(biases, pass);
+        } else {
+            self.plain_forward(weights, biases, pass.input, pass.region);
+        }
+    }
+
+    /// Adds to the gradient, or to its sums, and writes the derivatives by the input.
+    #[inline(always)]
+    pub(super) fn backward(&self, pass: Backward<'_>) {
+        if WIDE {
+            self.wide_backward(pass);
+            return;
+        }
+        self.plain_gradient(pass.input, pass.derivatives, pass.gradient);
+        if let Some(below) = pass.input_derivatives {
+            self.plain_input_derivatives(pass.parameters, pass.derivatives, below);
+        }
     }
 }
 
-#[inline(always)]
-fn channels(shape: Shape) -> Option<usize> {
-    match shape {
-        Shape::Image { channels, .. } => Some(channels.into()),
-        _ => None,
-    }
+/// The product, or the largest number if that is less.
+const fn volume(sides: [usize; 3]) -> usize {
+    sides[0].saturating_mul(sides[1]).saturating_mul(sides[2])
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use super::{
     convolution::Convolution,
     dense,
     layer::Layer,
-    pass::{Backward, last, last_mut},
+    pass::{Backward, Forward, interleave, last, last_mut, separate},
     pool::{self, Windows},
     recurrent::{self, Lstm},
     shape::Shape,
@@ -32,6 +32,18 @@ impl Place {
         }
     }
 
+    /// Whether it is the first layer and needs the features of an image pixel by pixel.
+    pub(super) const fn interleaves(&self) -> bool {
+        let is_dense = matches!(self.layer, Layer::Dense { .. });
+        self.below.is_none() && !is_dense && self.input.is_interleaved()
+    }
+
+    /// Whether it needs the results of the layer below channel by channel.
+    const fn separates(&self) -> bool {
+        let is_dense = matches!(self.layer, Layer::Dense { .. });
+        self.below.is_some() && is_dense && self.input.is_interleaved()
+    }
+
     /// Number of parameters.
     pub(super) const fn parameter_count(&self) -> usize {
         self.layer.parameter_count(self.input)
@@ -39,13 +51,26 @@ impl Place {
 
     /// Entries computed once for all samples.
     pub(super) const fn prepared_count(&self) -> usize {
-        0
+        match self.convolution() {
+            Some(convolution) => convolution.prepared_count(),
+            None => 0,
+        }
+    }
+
+    /// Entries of the gradient in another order.
+    pub(super) const fn sums_count(&self) -> usize {
+        match self.convolution() {
+            Some(convolution) => convolution.sums_count(),
+            None => 0,
+        }
     }
 
     /// Entries needed while it works.
     pub(super) const fn work_count(&self) -> usize {
-        match self.layer {
-            Layer::Lstm { hidden } => hidden as usize,
+        match (self.layer, self.convolution()) {
+            (_, Some(convolution)) => convolution.work_count(),
+            (Layer::Lstm { hidden }, _) => hidden as usize,
+            _ if self.separates() => self.input.count(),
             _ => 0,
         }
     }
@@ -53,28 +78,17 @@ impl Place {
     /// Entries that it keeps of a sample.
     pub(super) const fn tape_count(&self) -> usize {
         let output = self.output.count();
+        let input = self.input.count();
         match self.layer {
             _ if self.is_in_place() => 0,
             // Gates, cells and their tanh; then the results.
             Layer::Lstm { .. } => output.saturating_mul(7),
+            _ if self.interleaves() || self.separates() => output.saturating_add(input),
             _ => output,
         }
     }
 
-    /// What it computes from its parameters, once for all samples.
-    #[inline(always)]
-    pub(super) fn prepare(&self, _parameters: &[f32], _prepared: &mut [f32]) {}
-
-    /// Its results from its input; `region` keeps them.
-    #[inline(always)]
-    pub(super) fn forward(
-        &self,
-        parameters: &[f32],
-        _prepared: &[f32],
-        input: &[f32],
-        _work: &mut [f32],
-        region: &mut [f32],
-    ) -> Result<(), ModelError> {
+    const fn convolution(&self) -> Option<Convolution> {
         match self.layer {
             Layer::Convolution {
                 kernel,
@@ -82,22 +96,70 @@ impl Place {
                 padding,
                 ..
             } => {
-                if let Some(layer) =
-                    Convolution::new(self.input, self.output, kernel, stride, padding)
-                {
-                    layer.forward(parameters, input, region);
+                let (sizes, is_first) = ([kernel, stride, padding], self.below.is_none());
+                let convolution = Convolution::new(self.input, self.output, sizes, is_first);
+                Some(convolution)
+            }
+            _ => None,
+        }
+    }
+
+    /// What it computes from its parameters, once for all samples.
+    #[inline(always)]
+    pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
+        if let Some(convolution) = self.convolution() {
+            convolution.prepare(parameters, prepared);
+        }
+    }
+
+    /// Writes what was added to the sums of a batch to the gradient.
+    #[inline(always)]
+    pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
+        if let Some(convolution) = self.convolution() {
+            convolution.finish(sums, gradient);
+        }
+    }
+
+    /// Its results from its input; `region` keeps them.
+    #[inline(always)]
+    pub(super) fn forward(&self, pass: Forward<'_>) -> Result<(), ModelError> {
+        let Forward {
+            parameters,
+            prepared,
+            mut input,
+            work,
+            mut region,
+        } = pass;
+        if self.interleaves() || self.separates() {
+            let Some((copy, rest)) = region.split_at_mut_checked(input.len()) else {
+                return Ok(());
+            };
+            let channels = self.input.channels();
+            if self.interleaves() {
+                interleave(channels, input, copy);
+            } else {
+                separate(channels, input, copy);
+            }
+            (input, region) = (copy, rest);
+        }
+        match self.layer {
+            Layer::Convolution { .. } => {
+                if let Some(convolution) = self.convolution() {
+                    convolution.forward(Forward {
+                        parameters,
+                        prepared,
+                        input,
+                        work,
+                        region,
+                    });
                 }
             }
             Layer::Relu => {
-                for (y, x) in region.iter_mut().zip(input) {
-                    *y = *x;
-                }
+                copy(input, region);
                 pool::rectify(region);
             }
             Layer::MaxPool { size, stride } => {
-                if let Some(windows) = Windows::new(self.input, self.output, size, stride) {
-                    windows.forward(input, region);
-                }
+                Windows::new(self.input, self.output, size, stride).forward(input, region);
             }
             Layer::GlobalAverage => pool::average(input, region),
             Layer::Dense { .. } => dense::forward(parameters, input, region),
@@ -109,12 +171,7 @@ impl Place {
                     lstm.forward(parameters, input, region);
                 }
             }
-            Layer::Last => {
-                let last = last(input, region.len());
-                for (y, x) in region.iter_mut().zip(last) {
-                    *y = *x;
-                }
-            }
+            Layer::Last => copy(last(input, region.len()), region),
         }
         Ok(())
     }
@@ -122,30 +179,34 @@ impl Place {
     /// Adds to the gradient, and writes the derivatives by the input.
     #[inline(always)]
     pub(super) fn backward(&self, mut pass: Backward<'_>) {
+        let mut pixels = None;
+        if self.interleaves() || self.separates() {
+            let count = pass.input.len();
+            let Some((copy, region)) = pass.region.split_at_mut_checked(count) else {
+                return;
+            };
+            (pass.input, pass.region) = (copy, region);
+            if let Some(below) = pass.input_derivatives.take() {
+                pixels = Some(below);
+                pass.input_derivatives = pass.work.get_mut(..count);
+                pass.work = &mut [];
+            }
+        }
         match self.layer {
-            Layer::Convolution {
-                kernel,
-                stride,
-                padding,
-                ..
-            } => {
-                if let Some(layer) =
-                    Convolution::new(self.input, self.output, kernel, stride, padding)
-                {
-                    layer.backward(pass);
+            Layer::Convolution { .. } => {
+                if let Some(convolution) = self.convolution() {
+                    convolution.backward(pass);
                 }
             }
             Layer::Relu => {
                 pool::rectify_backward(pass.region, pass.derivatives);
                 if let Some(below) = pass.input_derivatives {
-                    for (y, x) in below.iter_mut().zip(pass.derivatives) {
-                        *y = *x;
-                    }
+                    copy(pass.derivatives, below);
                 }
             }
             Layer::MaxPool { size, stride } => {
                 let windows = Windows::new(self.input, self.output, size, stride);
-                if let (Some(windows), Some(below)) = (windows, pass.input_derivatives) {
+                if let Some(below) = pass.input_derivatives {
                     windows.backward(pass.input, pass.derivatives, below);
                 }
             }
@@ -154,7 +215,12 @@ impl Place {
                     pool::average_backward(pass.derivatives, below);
                 }
             }
-            Layer::Dense { .. } => dense::backward(&mut pass),
+            Layer::Dense { .. } => {
+                dense::backward(&mut pass);
+                if let (Some(planar), Some(pixels)) = (pass.input_derivatives, pixels) {
+                    interleave(self.input.channels(), planar, pixels);
+                }
+            }
             Layer::Embedding { width, .. } => recurrent::embed_backward(width, &mut pass),
             Layer::Lstm { hidden } => {
                 if let Some(lstm) = Lstm::new(self.input, hidden) {
@@ -164,12 +230,16 @@ impl Place {
             Layer::Last => {
                 if let Some(below) = pass.input_derivatives {
                     below.fill(0.0);
-                    let last = last_mut(below, pass.derivatives.len());
-                    for (y, x) in last.iter_mut().zip(pass.derivatives) {
-                        *y = *x;
-                    }
+                    copy(pass.derivatives, last_mut(below, pass.derivatives.len()));
                 }
             }
         }
+    }
+}
+
+#[inline(always)]
+fn copy(from: &[f32], to: &mut [f32]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
     }
 }

@@ -1,7 +1,8 @@
 //! Shapes of samples and of what layers give.
 
-/// The shape of a sample, or of what a layer gives. Entries are row-major: the last size runs
-/// fastest.
+/// The shape of a sample, or of what a layer gives. Entries of a sample are row-major, as in
+/// PyTorch: the last size runs fastest. Between layers, the entries of an image lie pixel by pixel,
+/// which changes no parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Channels x height x width. A window of sensor channels has height 1.
@@ -39,6 +40,28 @@ impl Shape {
             Self::Sequence { length, width } => product(&[length, width]),
             Self::Vector { length } => length as usize,
         }
+    }
+
+    /// Channels of an image; 1 of anything else.
+    pub(super) const fn channels(self) -> usize {
+        match self {
+            Self::Image { channels, .. } => channels as usize,
+            _ => 1,
+        }
+    }
+
+    /// Height and width of an image.
+    pub(super) const fn sides(self) -> [usize; 2] {
+        match self {
+            Self::Image { height, width, .. } => [height as usize, width as usize],
+            _ => [1, self.count()],
+        }
+    }
+
+    /// Whether the order of entries, channel by channel or pixel by pixel, makes a difference.
+    pub(super) const fn is_interleaved(self) -> bool {
+        let [height, width] = self.sides();
+        self.channels() > 1 && height.saturating_mul(width) > 1
     }
 }
 
