@@ -26,8 +26,9 @@ pub(super) fn load<const W: usize>(v: &[f32], start: usize) -> [f32; W] {
     }
 }
 
+/// Not inlined: the compiler would give up the vector for its entries.
 #[cold]
-#[inline(always)]
+#[inline(never)]
 fn load_rest<const W: usize>(rest: &[f32]) -> [f32; W] {
     let mut vector = [0.0; W];
     for (to, from) in vector.iter_mut().zip(rest) {
@@ -38,14 +39,18 @@ fn load_rest<const W: usize>(rest: &[f32]) -> [f32; W] {
 
 /// Writes the first `count` entries of a vector, at most all, from `start` on.
 #[inline(always)]
-pub(super) fn store<const W: usize>(vector: &[f32; W], v: &mut [f32], start: usize, count: usize) {
+pub(super) fn store<const W: usize>(vector: [f32; W], v: &mut [f32], start: usize, count: usize) {
     let rest = v.get_mut(start..).unwrap_or_default();
     match rest.first_chunk_mut() {
-        Some(place) if count >= W => *place = *vector,
-        _ => {
-            for (to, from) in rest.iter_mut().zip(vector).take(count) {
-                *to = *from;
-            }
-        }
+        Some(place) if count >= W => *place = vector,
+        _ => store_rest(&vector, rest, count),
+    }
+}
+
+/// Not inlined, as above.
+#[inline(never)]
+fn store_rest<const W: usize>(vector: &[f32; W], rest: &mut [f32], count: usize) {
+    for (to, from) in rest.iter_mut().zip(vector).take(count) {
+        *to = *from;
     }
 }

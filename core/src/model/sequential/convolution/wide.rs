@@ -12,7 +12,7 @@ use super::{
     },
     Convolution, volume,
 };
-use crate::lanes::{LANES, span, unroll};
+use crate::lanes::{LANES, unroll};
 
 /// Windows side by side. With their vectors, six fill the registers of 256 bits, and hide the time
 /// of an addition in those of 512.
@@ -37,13 +37,22 @@ impl Convolution {
         rows.saturating_mul(padded(self.outputs))
     }
 
-    /// Entries of both frames.
+    /// Entries of both frames, and of the derivatives by one vector of outputs.
     pub(super) const fn frames_count(&self) -> usize {
         let input = volume([self.inputs, self.framed()[0], self.framed()[1]]);
         let [height, width] = self.turned_frame();
         let derivatives = volume([self.outputs, height, width]);
         let input = if self.is_framed() { input } else { 0 };
-        input.saturating_add(if self.is_first { 0 } else { derivatives })
+        let frames = input.saturating_add(if self.is_first { 0 } else { derivatives });
+        frames.saturating_add(self.column_count())
+    }
+
+    /// Entries of the derivatives by one vector of outputs, unless that is all.
+    const fn column_count(&self) -> usize {
+        match self.outputs {
+            LANES | WIDTH => 0,
+            outputs => volume([self.result[0], self.result[1], next_width(outputs)]),
+        }
     }
 
     /// Whether there are zeros around the input.
@@ -98,24 +107,22 @@ impl Convolution {
     /// Copies the sums to the gradient.
     #[inline(always)]
     pub(super) fn write_gradient(&self, sums: &[f32], gradient: &mut [f32]) {
-        let weights = self.patch() * padded(self.outputs);
-        let (Some((sums, bias_sums)), Some((gradient, biases))) = (
-            sums.split_at_checked(weights),
-            gradient.split_at_mut_checked(self.outputs * self.patch()),
-        ) else {
+        let weights = self.outputs * self.patch();
+        let Some((gradient, biases)) = gradient.split_at_mut_checked(weights) else {
             return;
         };
         let area = self.kernel[0] * self.kernel[1];
-        let places = Places {
-            area,
-            inner: self.inputs,
-            inner_step: area,
-            outer: self.outputs,
-            outer_step: self.patch(),
-        };
-        places.scatter(sums, gradient);
-        for (gradient, sum) in biases.iter_mut().zip(bias_sums) {
-            *gradient = *sum;
+        let mut rows = sums.chunks_exact(padded(self.outputs).max(1));
+        for place in 0..area {
+            for (channel, row) in (0..self.inputs).zip(&mut rows) {
+                let weights = gradient.iter_mut().skip(channel * area + place);
+                for (weight, sum) in weights.step_by(self.patch().max(1)).zip(row) {
+                    *weight = *sum;
+                }
+            }
+        }
+        for (bias, sum) in biases.iter_mut().zip(rows.next().unwrap_or_default()) {
+            *bias = *sum;
         }
     }
 
@@ -149,7 +156,11 @@ impl Convolution {
         let Some((frame, work)) = pass.work.split_at_mut_checked(size) else {
             return;
         };
-        self.add_sums(self.frame(pass.input, work), pass.derivatives, pass.sums);
+        let Some((column, work)) = work.split_at_mut_checked(self.column_count()) else {
+            return;
+        };
+        let input = self.frame(pass.input, work);
+        self.add_sums(input, pass.derivatives, column, pass.sums);
         let Some(below) = pass.input_derivatives else {
             return;
         };
@@ -218,59 +229,63 @@ impl Convolution {
 
     /// Adds the terms of a sample to the sums.
     #[inline(always)]
-    fn add_sums(&self, frame: &[f32], derivatives: &[f32], sums: &mut [f32]) {
-        let weights = self.patch() * padded(self.outputs);
-        let Some((mut sums, mut bias_sums)) = sums.split_at_mut_checked(weights) else {
-            return;
-        };
+    fn add_sums(&self, frame: &[f32], derivatives: &[f32], column: &mut [f32], sums: &mut [f32]) {
         let mut first = 0;
         while first < self.outputs {
             let width = next_width(self.outputs - first);
-            let panel = sums.split_at_mut_checked(width * self.patch());
-            let biases = bias_sums.split_at_mut_checked(width);
-            let (Some((panel, after)), Some((biases, others))) = (panel, biases) else {
-                return;
-            };
-            let derivatives = derivatives.get(first..).unwrap_or_default();
             if width == WIDTH {
-                self.add_panel::<WIDTH>(frame, derivatives, panel, biases);
+                self.add_column::<WIDTH>(frame, derivatives, column, sums, first);
             } else {
-                self.add_panel::<LANES>(frame, derivatives, panel, biases);
+                self.add_column::<LANES>(frame, derivatives, column, sums, first);
             }
-            (sums, bias_sums) = (after, others);
             first += width;
         }
     }
 
-    /// Adds to the sums of `W` outputs. `derivatives` begin with those of the first.
+    /// Adds to the sums of the `W` outputs from `first`.
     #[inline(always)]
-    fn add_panel<const W: usize>(
+    fn add_column<const W: usize>(
         &self,
         frame: &[f32],
         derivatives: &[f32],
-        panel: &mut [f32],
-        biases: &mut [f32],
+        column: &mut [f32],
+        sums: &mut [f32],
+        first: usize,
     ) {
-        let mut sum: [f32; W] = load(biases, 0);
-        for pixel in 0..self.result[0] * self.result[1] {
-            let derivatives: [f32; W] = load(derivatives, pixel * self.outputs);
+        let derivatives = if self.outputs == W {
+            derivatives
+        } else {
+            let (places, _) = column.as_chunks_mut::<W>();
+            for (pixel, place) in places.iter_mut().enumerate() {
+                *place = load(derivatives, pixel * self.outputs + first);
+            }
+            column
+        };
+        let (derivatives, _) = derivatives.as_chunks::<W>();
+        let (stride, length) = (padded(self.outputs), self.kernel[1] * self.inputs);
+        let at = self.patch() * stride + first;
+        let mut sum: [f32; W] = load(sums, at);
+        for derivatives in derivatives {
             for l in 0..W {
                 sum[l] += derivatives[l];
             }
         }
-        store(&sum, biases, 0, W);
-        let (panel, _) = panel.as_chunks_mut::<W>();
-        let length = self.kernel[1] * self.inputs;
-        for (row, sums) in panel.chunks_exact_mut(length.max(1)).enumerate() {
-            let frame = frame.get(row * self.framed()[1] * self.inputs..);
-            let frame = frame.unwrap_or_default();
+        store(sum, sums, at, W);
+        for row in 0..self.kernel[0] {
+            let row = Row {
+                entries: frame
+                    .get(row * self.framed()[1] * self.inputs..)
+                    .unwrap_or_default(),
+                derivatives,
+                sums: row * length * stride + first,
+            };
             let mut done = 0;
             while done < length {
                 done += match length {
-                    8.. => self.add_row::<8, W>(frame, derivatives, sums, done),
-                    5.. => self.add_row::<5, W>(frame, derivatives, sums, done),
-                    3.. => self.add_row::<3, W>(frame, derivatives, sums, done),
-                    _ => self.add_row::<1, W>(frame, derivatives, sums, done),
+                    8.. => self.add_row::<8, W>(&row, sums, done),
+                    5.. => self.add_row::<5, W>(&row, sums, done),
+                    3.. => self.add_row::<3, W>(&row, sums, done),
+                    _ => self.add_row::<1, W>(&row, sums, done),
                 };
             }
         }
@@ -281,42 +296,48 @@ impl Convolution {
     #[inline(always)]
     fn add_row<const R: usize, const W: usize>(
         &self,
-        frame: &[f32],
-        derivatives: &[f32],
-        sums: &mut [[f32; W]],
+        row: &Row<'_, W>,
+        sums: &mut [f32],
         done: usize,
     ) -> usize {
-        let first = done.min(sums.len().saturating_sub(R));
-        let Some(places) = sums
-            .get_mut(first..)
-            .and_then(|sums| sums.first_chunk_mut::<R>())
-        else {
-            return R;
-        };
-        let frame = frame.get(first..).unwrap_or_default();
-        let [height, width] = self.result;
-        let row = self.stride[0] * self.framed()[1] * self.inputs;
-        let mut sums = *places;
-        for y in 0..height {
-            let entries = frame.get(y * row..).unwrap_or_default();
-            let derivatives = derivatives.get(y * width * self.outputs..);
-            let derivatives = derivatives.unwrap_or_default();
-            for x in 0..width {
-                let entries: &[f32; R] = span(entries, x * self.stride[1] * self.inputs);
-                let derivatives: [f32; W] = load(derivatives, x * self.outputs);
+        let length = self.kernel[1] * self.inputs;
+        let first = done.min(length.saturating_sub(R));
+        let (stride, step) = (padded(self.outputs), self.stride[1] * self.inputs);
+        let at = row.sums + first * stride;
+        let mut own = [[0.0; W]; R];
+        unroll!(r < R, {
+            own[r] = load(sums, at + r * stride);
+        });
+        let below = self.stride[0] * self.framed()[1] * self.inputs;
+        let rows = row.derivatives.chunks_exact(self.result[1].max(1));
+        for (y, derivatives) in rows.enumerate() {
+            let mut entries = row.entries.get(y * below + first..).unwrap_or_default();
+            for derivatives in derivatives {
+                let Some(window) = entries.first_chunk::<R>() else {
+                    break;
+                };
                 unroll!(r < R, {
-                    for l in 0..W {
-                        sums[r][l] += entries[r] * derivatives[l];
-                    }
+                    add(&mut own[r], derivatives, window[r]);
                 });
+                entries = entries.get(step..).unwrap_or_default();
             }
         }
-        let new = R - (done - first);
-        for (place, sum) in places.iter_mut().zip(sums).skip(R - new) {
-            *place = sum;
-        }
-        new
+        unroll!(r < R, {
+            if first + r >= done {
+                store(own[r], sums, at + r * stride, W);
+            }
+        });
+        R - (done - first)
     }
+}
+
+/// What the sums of a row of the kernel are made of.
+struct Row<'a, const W: usize> {
+    /// The frame, from the row that the first windows see.
+    entries: &'a [f32],
+    derivatives: &'a [[f32; W]],
+    /// Where the sums begin.
+    sums: usize,
 }
 
 /// Where the entries of panels are among the weights.
@@ -358,34 +379,6 @@ impl Places {
                     let weights = weights.iter().step_by(self.outer_step.max(1));
                     for (entry, weight) in row.iter_mut().take(count).zip(weights) {
                         *entry = *weight;
-                    }
-                }
-            }
-            panels = after;
-            first += width;
-        }
-    }
-
-    /// Copies panels to the weights' places.
-    #[inline(always)]
-    fn scatter(&self, panels: &[f32], weights: &mut [f32]) {
-        let mut panels = panels;
-        let mut first = 0;
-        while first < self.outer {
-            let width = next_width(self.outer - first);
-            let Some((panel, after)) = panels.split_at_checked(width * self.area * self.inner)
-            else {
-                return;
-            };
-            let count = width.min(self.outer - first);
-            let mut rows = panel.chunks_exact(width);
-            for place in 0..self.area {
-                for (inner, row) in (0..self.inner).zip(&mut rows) {
-                    let start = place + inner * self.inner_step + first * self.outer_step;
-                    let weights = weights.get_mut(start..).unwrap_or_default();
-                    let weights = weights.iter_mut().step_by(self.outer_step.max(1));
-                    for (weight, entry) in weights.zip(row.iter().take(count)) {
-                        *weight = *entry;
                     }
                 }
             }
@@ -453,14 +446,17 @@ impl Sweep<'_> {
                 }
             }
             let sums = self.tile(panel, starts);
-            for (sums, pixel) in sums.iter().zip(pixel..pixel + count) {
-                let mut results = [0.0; W];
-                for l in 0..W {
-                    results[l] = sums[l] + biases[l];
+            let mut at = pixel * self.outputs + first;
+            unroll!(w < WINDOWS, {
+                if w < count {
+                    let mut results = sums[w];
+                    for l in 0..W {
+                        results[l] += biases[l];
+                    }
+                    store(results, output, at, self.outputs - first);
+                    at += self.outputs;
                 }
-                let at = pixel * self.outputs + first;
-                store(&results, output, at, self.outputs - first);
-            }
+            });
             pixel += count;
         }
     }
