@@ -98,13 +98,12 @@ impl Convolution {
     /// The results from the input.
     #[inline(always)]
     pub(super) fn forward(&self, pass: Forward<'_>) {
-        let weights = self.outputs * self.patch();
-        let Some((weights, biases)) = pass.parameters.split_at_checked(weights) else {
-            return;
-        };
         if WIDE {
-            self.wide_forward(biases, pass);
-        } else {
+            self.wide_forward(pass);
+            return;
+        }
+        let weights = self.outputs * self.patch();
+        if let Some((weights, biases)) = pass.parameters.split_at_checked(weights) {
             self.plain_forward(weights, biases, pass.input, pass.region);
         }
     }

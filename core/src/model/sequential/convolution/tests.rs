@@ -66,14 +66,14 @@ proptest! {
         let mut sums = vec![0.0; c.wide_sums_count()];
         let mut panels = vec![f32::NAN; c.panels_count()];
         let mut work = vec![f32::NAN; c.frames_count()];
-        c.fill_panels(weights, &mut panels);
+        c.fill_panels(&parameters, &mut panels);
         let mut plain_gradient = vec![0.0; parameters.len()];
         for sample in 0..2 {
             let input = values(area * c.inputs, salt ^ sample);
             let mut plain = vec![f32::NAN; results];
             let mut wide = plain.clone();
             c.plain_forward(weights, biases, &input, &mut plain);
-            c.wide_forward(biases, Forward {
+            c.wide_forward(Forward {
                 parameters: &parameters,
                 prepared: &panels,
                 input: &input,

@@ -5,6 +5,8 @@
 //! vector of derivatives; no sum runs across a vector. Derivatives by the input are a convolution
 //! of the derivatives, zeros around and between them, with the kernel turned around.
 
+use core::array;
+
 use super::{
     super::{
         pass::{Backward, Forward},
@@ -21,14 +23,17 @@ const WINDOWS: usize = 6;
 impl Convolution {
     /// Entries of the panels: of the weights, and of the kernels turned around.
     pub(super) const fn panels_count(&self) -> usize {
-        let forward = self.patch().saturating_mul(padded(self.outputs));
-        forward.saturating_add(self.turned_count())
+        self.wide_sums_count().saturating_add(self.turned_count())
     }
 
     const fn turned_count(&self) -> usize {
         let [height, width] = self.kernel;
-        let turned = volume([height, width, self.outputs]).saturating_mul(padded(self.inputs));
-        if self.is_first { 0 } else { turned }
+        let rows = volume([height, width, self.outputs]).saturating_add(1);
+        if self.is_first {
+            0
+        } else {
+            rows.saturating_mul(padded(self.inputs))
+        }
     }
 
     /// Entries of the sums: of the weights in their panels, and of the biases.
@@ -78,9 +83,10 @@ impl Convolution {
 
     /// Copies the weights to the panels.
     #[inline(always)]
-    pub(super) fn fill_panels(&self, weights: &[f32], panels: &mut [f32]) {
-        let forward = self.patch() * padded(self.outputs);
-        let Some((panels, turned)) = panels.split_at_mut_checked(forward) else {
+    pub(super) fn fill_panels(&self, parameters: &[f32], panels: &mut [f32]) {
+        let weights = parameters.split_at_checked(self.outputs * self.patch());
+        let panels = panels.split_at_mut_checked(self.wide_sums_count());
+        let (Some((weights, biases)), Some((panels, turned))) = (weights, panels) else {
             return;
         };
         let area = self.kernel[0] * self.kernel[1];
@@ -91,7 +97,7 @@ impl Convolution {
             outer: self.outputs,
             outer_step: self.patch(),
         };
-        places.gather(weights, panels, false);
+        places.gather(weights, biases, panels, false);
         if !self.is_first {
             let places = Places {
                 area,
@@ -100,7 +106,7 @@ impl Convolution {
                 outer: self.inputs,
                 outer_step: area,
             };
-            places.gather(weights, turned, true);
+            places.gather(weights, &[], turned, true);
         }
     }
 
@@ -127,7 +133,7 @@ impl Convolution {
     }
 
     #[inline(always)]
-    pub(super) fn wide_forward(&self, biases: &[f32], pass: Forward<'_>) {
+    pub(super) fn wide_forward(&self, pass: Forward<'_>) {
         let sweep = Sweep {
             frame: self.frame(pass.input, pass.work),
             row: self.framed()[1] * self.inputs,
@@ -140,7 +146,6 @@ impl Convolution {
             panels: pass.prepared,
             rows: self.patch(),
             outputs: self.outputs,
-            biases,
         };
         sweep.run(pass.region);
     }
@@ -165,7 +170,7 @@ impl Convolution {
             return;
         };
         self.turn(pass.derivatives, frame);
-        let panels = self.patch() * padded(self.outputs);
+        let panels = self.wide_sums_count();
         let sweep = Sweep {
             frame,
             row: width * self.outputs,
@@ -175,7 +180,6 @@ impl Convolution {
             panels: pass.prepared.get(panels..).unwrap_or_default(),
             rows: self.kernel[0] * self.kernel[1] * self.outputs,
             outputs: self.inputs,
-            biases: &[],
         };
         sweep.run(below);
     }
@@ -353,14 +357,14 @@ struct Places {
 }
 
 impl Places {
-    /// Copies weights to panels, with the kernel turned around or not.
+    /// Copies weights to panels, with the kernel turned around or not, and below each its biases.
     #[inline(always)]
-    fn gather(&self, weights: &[f32], panels: &mut [f32], is_turned: bool) {
+    fn gather(&self, weights: &[f32], biases: &[f32], panels: &mut [f32], is_turned: bool) {
         let mut panels = panels;
         let mut first = 0;
         while first < self.outer {
             let width = next_width(self.outer - first);
-            let size = width * self.area * self.inner;
+            let size = width * (self.area * self.inner + 1);
             let Some((panel, after)) = panels.split_at_mut_checked(size) else {
                 return;
             };
@@ -382,6 +386,12 @@ impl Places {
                     }
                 }
             }
+            if let Some(row) = rows.next() {
+                row.fill(0.0);
+                for (entry, bias) in row.iter_mut().zip(biases.iter().skip(first)) {
+                    *entry = *bias;
+                }
+            }
             panels = after;
             first += width;
         }
@@ -399,11 +409,9 @@ struct Sweep<'a> {
     /// Entries of a window that lie side by side.
     length: usize,
     panels: &'a [f32],
-    /// Rows of a panel: entries of a window.
+    /// Rows of a panel without its biases: entries of a window.
     rows: usize,
     outputs: usize,
-    /// None if all are 0.
-    biases: &'a [f32],
 }
 
 impl Sweep<'_> {
@@ -413,7 +421,7 @@ impl Sweep<'_> {
         let mut first = 0;
         while first < self.outputs {
             let width = next_width(self.outputs - first);
-            let Some((panel, after)) = panels.split_at_checked(width * self.rows) else {
+            let Some((panel, after)) = panels.split_at_checked(width * (self.rows + 1)) else {
                 return;
             };
             if width == WIDTH {
@@ -430,7 +438,9 @@ impl Sweep<'_> {
     #[inline(always)]
     fn outputs<const W: usize>(&self, panel: &[f32], first: usize, output: &mut [f32]) {
         let (panel, _) = panel.as_chunks::<W>();
-        let biases: [f32; W] = load(self.biases, first);
+        let Some((&biases, panel)) = panel.split_last() else {
+            return;
+        };
         let [height, width] = self.windows;
         let (mut start, mut column) = (0, 0);
         let mut pixel = 0;
@@ -449,10 +459,7 @@ impl Sweep<'_> {
             let mut at = pixel * self.outputs + first;
             unroll!(w < WINDOWS, {
                 if w < count {
-                    let mut results = sums[w];
-                    for l in 0..W {
-                        results[l] += biases[l];
-                    }
+                    let results: [f32; W] = array::from_fn(|l| sums[w][l] + biases[l]);
                     store(results, output, at, self.outputs - first);
                     at += self.outputs;
                 }
