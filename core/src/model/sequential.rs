@@ -25,15 +25,20 @@
 
 mod convolution;
 mod dense;
+mod embedding;
 mod error;
 mod gates;
 mod layer;
 mod misfit;
+mod panels;
 mod pass;
 mod place;
 mod pool;
+mod products;
 mod recurrent;
+mod rows;
 mod shape;
+mod sweep;
 mod vectors;
 
 use rand_core::Rng;

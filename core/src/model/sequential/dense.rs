@@ -1,6 +1,6 @@
 //! Dense layers: `Wx + b`.
 
-use super::pass::Backward;
+use super::{pass::Backward, rows::add_rows};
 use crate::lanes;
 
 /// Each result is a dot product in the order of [`lanes`], plus its bias.
@@ -33,8 +33,6 @@ pub(super) fn backward(pass: &mut Backward<'_>) {
     }
     if let Some(below) = &mut pass.input_derivatives {
         below.fill(0.0);
-        for (row, derivative) in pass.parameters.chunks_exact(width).zip(derivatives) {
-            lanes::axpy(*derivative, row, below);
-        }
+        add_rows(derivatives, pass.parameters, below);
     }
 }

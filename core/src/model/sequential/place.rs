@@ -3,11 +3,11 @@
 use super::{
     super::error::ModelError,
     convolution::Convolution,
-    dense,
+    dense, embedding,
     layer::Layer,
     pass::{Backward, Forward, interleave, last, last_mut, separate},
     pool::{self, Windows},
-    recurrent::{self, Lstm},
+    recurrent::Lstm,
     shape::Shape,
 };
 
@@ -51,25 +51,27 @@ impl Place {
 
     /// Entries computed once for all samples.
     pub(super) const fn prepared_count(&self) -> usize {
-        match self.convolution() {
-            Some(convolution) => convolution.prepared_count(),
-            None => 0,
+        match (self.convolution(), self.lstm()) {
+            (Some(convolution), _) => convolution.prepared_count(),
+            (_, Some(lstm)) => lstm.prepared_count(),
+            _ => 0,
         }
     }
 
     /// Entries of the gradient in another order.
     pub(super) const fn sums_count(&self) -> usize {
-        match self.convolution() {
-            Some(convolution) => convolution.sums_count(),
-            None => 0,
+        match (self.convolution(), self.lstm()) {
+            (Some(convolution), _) => convolution.sums_count(),
+            (_, Some(lstm)) => lstm.sums_count(),
+            _ => 0,
         }
     }
 
     /// Entries needed while it works.
     pub(super) const fn work_count(&self) -> usize {
-        match (self.layer, self.convolution()) {
-            (_, Some(convolution)) => convolution.work_count(),
-            (Layer::Lstm { hidden }, _) => hidden as usize,
+        match (self.convolution(), self.lstm()) {
+            (Some(convolution), _) => convolution.work_count(),
+            (_, Some(lstm)) => lstm.work_count(),
             _ if self.separates() => self.input.count(),
             _ => 0,
         }
@@ -79,10 +81,9 @@ impl Place {
     pub(super) const fn tape_count(&self) -> usize {
         let output = self.output.count();
         let input = self.input.count();
-        match self.layer {
+        match self.lstm() {
             _ if self.is_in_place() => 0,
-            // Gates, cells and their tanh; then the results.
-            Layer::Lstm { .. } => output.saturating_mul(7),
+            Some(lstm) => lstm.tape_count(),
             _ if self.interleaves() || self.separates() => output.saturating_add(input),
             _ => output,
         }
@@ -104,11 +105,21 @@ impl Place {
         }
     }
 
+    const fn lstm(&self) -> Option<Lstm> {
+        match self.layer {
+            Layer::Lstm { hidden } => Some(Lstm::new(self.input, hidden, self.below.is_none())),
+            _ => None,
+        }
+    }
+
     /// What it computes from its parameters, once for all samples.
     #[inline(always)]
     pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
         if let Some(convolution) = self.convolution() {
             convolution.prepare(parameters, prepared);
+        }
+        if let Some(lstm) = self.lstm() {
+            lstm.prepare(parameters, prepared);
         }
     }
 
@@ -117,6 +128,9 @@ impl Place {
     pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
         if let Some(convolution) = self.convolution() {
             convolution.finish(sums, gradient);
+        }
+        if let Some(lstm) = self.lstm() {
+            lstm.finish(sums, gradient);
         }
     }
 
@@ -164,11 +178,17 @@ impl Place {
             Layer::GlobalAverage => pool::average(input, region),
             Layer::Dense { .. } => dense::forward(parameters, input, region),
             Layer::Embedding { vocabulary, width } => {
-                recurrent::embed(parameters, vocabulary, width, input, region)?;
+                embedding::forward(parameters, vocabulary, width, input, region)?;
             }
-            Layer::Lstm { hidden } => {
-                if let Some(lstm) = Lstm::new(self.input, hidden) {
-                    lstm.forward(parameters, input, region);
+            Layer::Lstm { .. } => {
+                if let Some(lstm) = self.lstm() {
+                    lstm.forward(Forward {
+                        parameters,
+                        prepared,
+                        input,
+                        work,
+                        region,
+                    });
                 }
             }
             Layer::Last => copy(last(input, region.len()), region),
@@ -221,9 +241,9 @@ impl Place {
                     interleave(self.input.channels(), planar, pixels);
                 }
             }
-            Layer::Embedding { width, .. } => recurrent::embed_backward(width, &mut pass),
-            Layer::Lstm { hidden } => {
-                if let Some(lstm) = Lstm::new(self.input, hidden) {
+            Layer::Embedding { width, .. } => embedding::backward(width, &mut pass),
+            Layer::Lstm { .. } => {
+                if let Some(lstm) = self.lstm() {
                     lstm.backward(pass);
                 }
             }

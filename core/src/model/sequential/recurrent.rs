@@ -1,4 +1,4 @@
-//! Sequences: the table of an embedding, and long short-term memories.
+//! Long short-term memories.
 //!
 //! With z = W x_t + U h_{t−1} + b, the gates i, f, o = σ(z) and g = tanh(z),
 //! `c_t = f·c_{t−1} + i·g` and `h_t = o·tanh(c_t)`, h and c starting from 0
@@ -6,198 +6,176 @@
 //!
 //! A sum z adds its terms one after the other to 0, those of x, then those of h, then b.
 //! Derivatives add their terms in the order of the gates' rows, and the gradient by a parameter
-//! sample by sample, step by step.
+//! adds its terms one after the other to 0, sample by sample, step by step.
+
+mod plain;
+mod wide;
 
 use super::{
-    super::error::ModelError,
     gates::{sigmoid_each, tanh_each},
-    pass::{Backward, last, last_mut},
+    pass::{Backward, Forward, last_mut},
+    rows::add_rows,
     shape::Shape,
 };
-use crate::lanes;
-
-/// The row of the table for each symbol.
-///
-/// # Errors
-/// [`ModelError::Symbol`].
-#[inline(always)]
-pub(super) fn embed(
-    table: &[f32],
-    vocabulary: u16,
-    width: u16,
-    symbols: &[f32],
-    output: &mut [f32],
-) -> Result<(), ModelError> {
-    let width = usize::from(width);
-    for (symbol, output) in symbols.iter().zip(output.chunks_exact_mut(width.max(1))) {
-        let row = index(*symbol)
-            .filter(|row| *row < usize::from(vocabulary))
-            .and_then(|row| table.get(row * width..(row + 1) * width))
-            .ok_or(ModelError::Symbol {
-                vocabulary: vocabulary.into(),
-            })?;
-        for (y, x) in output.iter_mut().zip(row) {
-            *y = *x;
-        }
-    }
-    Ok(())
-}
-
-/// The row that a symbol names, if it is a whole number; larger ones than 65,535 are none.
-#[inline(always)]
-fn index(symbol: f32) -> Option<usize> {
-    // Saturates; NaN becomes 0, which it does not equal.
-    let row = symbol as u16;
-    (f32::from(row).to_bits() == symbol.to_bits() || (row == 0 && symbol == 0.0))
-        .then_some(row.into())
-}
-
-/// Adds the derivatives of each step to the row of its symbol.
-#[inline(always)]
-pub(super) fn embed_backward(width: u16, pass: &mut Backward<'_>) {
-    let width = usize::from(width);
-    let steps = pass.derivatives.chunks_exact(width.max(1));
-    for (symbol, derivatives) in pass.input.iter().zip(steps) {
-        let row = index(*symbol).and_then(|row| pass.gradient.get_mut(row * width..));
-        for (sum, derivative) in row.unwrap_or_default().iter_mut().zip(derivatives) {
-            *sum += derivative;
-        }
-    }
-}
+use crate::lanes::WIDE;
 
 /// The sizes of an LSTM.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Lstm {
     length: usize,
     width: usize,
     hidden: usize,
+    is_first: bool,
 }
 
-/// What is kept of all steps: rows of gates, of cells, of their tanh, of hidden states.
+/// What is kept of all steps: rows of gates; of cells, from those before the first step on; of
+/// their tanh; of hidden states, from that before the first step on.
 struct Kept<'a> {
     gates: &'a mut [f32],
     cells: &'a mut [f32],
     tanh: &'a mut [f32],
-    hidden: &'a mut [f32],
+    states: &'a mut [f32],
 }
 
+/// Input weights, recurrent weights, biases, or the gradient by them.
+type Parameters<'a> = (&'a [f32], &'a [f32], &'a [f32]);
+
 impl Lstm {
-    #[inline(always)]
-    pub(super) fn new(input: Shape, hidden: u16) -> Option<Self> {
-        match input {
-            Shape::Sequence { length, width } => Some(Self {
-                length: length.into(),
-                width: width.into(),
-                hidden: hidden.into(),
-            }),
-            _ => None,
+    /// A memory of this size on a sequence. The first layer needs no derivatives by its input.
+    pub(super) const fn new(input: Shape, hidden: u16, is_first: bool) -> Self {
+        let (length, width) = match input {
+            Shape::Sequence { length, width } => (length as usize, width as usize),
+            _ => (0, 0),
+        };
+        Self {
+            length,
+            width,
+            hidden: hidden as usize,
+            is_first,
         }
     }
 
-    /// The hidden states of all steps, the last entries of `region`, which keeps the rest.
+    /// Entries that are kept: four gates, cells, their tanh and states, and what was before.
+    pub(super) const fn tape_count(&self) -> usize {
+        let kept = self.hidden.saturating_mul(7).saturating_mul(self.length);
+        kept.saturating_add(2 * self.hidden)
+    }
+
+    /// Entries computed once for all samples.
+    pub(super) const fn prepared_count(&self) -> usize {
+        if WIDE { self.panels_count() } else { 0 }
+    }
+
+    /// Entries of the gradient in another order.
+    pub(super) const fn sums_count(&self) -> usize {
+        if WIDE { self.wide_sums_count() } else { 0 }
+    }
+
+    /// Entries needed while it works: derivatives by cells, and a vector a step.
+    pub(super) const fn work_count(&self) -> usize {
+        let columns = if WIDE { self.column_count() } else { 0 };
+        self.hidden.saturating_add(columns)
+    }
+
+    /// What it computes from its parameters, once for all samples.
     #[inline(always)]
-    pub(super) fn forward(&self, parameters: &[f32], input: &[f32], region: &mut [f32]) {
-        let (width, hidden) = (self.width, self.hidden);
-        let Some((weights, recurrent, biases)) = self.split(parameters) else {
+    pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
+        if let (true, Some(parameters)) = (WIDE, self.split(parameters)) {
+            self.fill_panels(parameters, prepared);
+        }
+    }
+
+    /// Writes what was added to the sums of a batch to the gradient.
+    #[inline(always)]
+    pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
+        if WIDE {
+            self.write_gradient(sums, gradient);
+        }
+    }
+
+    /// The hidden states of all steps, the last entries of the region, which keeps the rest.
+    #[inline(always)]
+    pub(super) fn forward(&self, pass: Forward<'_>) {
+        let hidden = self.hidden;
+        let (Some(parameters), Some(kept)) = (self.split(pass.parameters), self.kept(pass.region))
+        else {
             return;
         };
-        let Some(kept) = self.kept(region) else {
-            return;
-        };
-        for t in 0..self.length {
-            let (past, states) = kept.hidden.split_at_mut(t * hidden);
-            let past_state = last(past, hidden);
-            let (past, cells) = kept.cells.split_at_mut(t * hidden);
-            let past_cells = last(past, hidden);
-            let x = input.get(t * width..(t + 1) * width).unwrap_or_default();
-            let Some(gates) = kept.gates.get_mut(t * 4 * hidden..(t + 1) * 4 * hidden) else {
+        if WIDE {
+            self.project(pass.prepared, pass.input, kept.gates);
+        }
+        kept.states.get_mut(..hidden).unwrap_or_default().fill(0.0);
+        kept.cells.get_mut(..hidden).unwrap_or_default().fill(0.0);
+        let steps = kept.gates.chunks_exact_mut((4 * hidden).max(1));
+        for (t, (gates, tanh)) in steps
+            .zip(kept.tanh.chunks_exact_mut(hidden.max(1)))
+            .enumerate()
+        {
+            let states = kept.states.split_at_mut_checked((t + 1) * hidden);
+            let cells = kept.cells.split_at_mut_checked((t + 1) * hidden);
+            let (Some((states, state)), Some((cells, cell))) = (states, cells) else {
                 return;
             };
-            let rows = weights
-                .chunks_exact(width)
-                .zip(recurrent.chunks_exact(hidden));
-            for ((gate, (row, recurrent)), bias) in gates.iter_mut().zip(rows).zip(biases) {
-                let mut sum = 0.0;
-                for (x, weight) in x.iter().zip(row) {
-                    sum += x * weight;
+            let before = states.get(t * hidden..).unwrap_or_default();
+            if WIDE {
+                self.add_recurrent(pass.prepared, before, gates);
+                for (gate, bias) in gates.iter_mut().zip(parameters.2) {
+                    *gate += bias;
                 }
-                for (x, weight) in past_state.iter().zip(recurrent) {
-                    sum += x * weight;
-                }
-                *gate = sum + bias;
+            } else {
+                let x = pass.input.get(t * self.width..(t + 1) * self.width);
+                self.plain_sums(parameters, [x.unwrap_or_default(), before], gates);
             }
             activate(gates, hidden);
-            let Some(tanh) = kept.tanh.get_mut(t * hidden..(t + 1) * hidden) else {
-                return;
-            };
-            step(gates, past_cells, [cells, tanh, states], hidden);
+            step(
+                gates,
+                cells.get(t * hidden..).unwrap_or_default(),
+                [cell, tanh, state],
+            );
         }
     }
 
-    /// Adds to the gradient, and writes the derivatives by the input.
+    /// Adds to the gradient, or to its sums, and writes the derivatives by the input.
     #[inline(always)]
     pub(super) fn backward(&self, pass: Backward<'_>) {
-        let (width, hidden) = (self.width, self.hidden);
-        let Some((weights, recurrent, _)) = self.split(pass.parameters) else {
-            return;
-        };
-        let (Some(kept), Some(cell_derivatives)) =
-            (self.kept(pass.region), pass.work.get_mut(..hidden))
+        let hidden = self.hidden;
+        let work = pass.work.split_at_mut_checked(hidden);
+        let (Some(parameters), Some(kept), Some((cell_derivatives, column))) =
+            (self.split(pass.parameters), self.kept(pass.region), work)
         else {
             return;
         };
         cell_derivatives.fill(0.0);
         for t in (0..self.length).rev() {
             let (below, above) = pass.derivatives.split_at_mut(t * hidden);
-            let past = t.saturating_sub(1) * hidden..t * hidden;
-            let past = kept.cells.get(past).unwrap_or_default();
+            let past = kept.cells.get(t * hidden..).unwrap_or_default();
             let tanh = kept.tanh.get(t * hidden..).unwrap_or_default();
             let Some(gates) = kept.gates.get_mut(t * 4 * hidden..(t + 1) * 4 * hidden) else {
                 return;
             };
-            step_backward(gates, [past, tanh, above], cell_derivatives, hidden);
-            let below = last_mut(below, hidden);
-            for (row, derivative) in recurrent.chunks_exact(hidden).zip(gates.iter()) {
-                lanes::axpy(*derivative, row, below);
+            step_backward(gates, [past, tanh, above], cell_derivatives);
+            if t > 0 {
+                add_rows(gates, parameters.1, last_mut(below, hidden));
             }
         }
-
-        let Some((sums, rest)) = pass.gradient.split_at_mut_checked(weights.len()) else {
-            return;
-        };
-        let Some((recurrent_sums, bias_sums)) = rest.split_at_mut_checked(recurrent.len()) else {
-            return;
-        };
-        let steps = kept.gates.chunks_exact(4 * hidden);
-        for (t, derivatives) in steps.enumerate() {
-            let x = pass.input.get(t * width..(t + 1) * width);
-            let x = x.unwrap_or_default();
-            for (row, derivative) in sums.chunks_exact_mut(width).zip(derivatives) {
-                lanes::axpy(*derivative, x, row);
-            }
-            let state = kept.hidden.get(t.saturating_sub(1) * hidden..t * hidden);
-            let state = state.unwrap_or_default();
-            for (row, derivative) in recurrent_sums.chunks_exact_mut(hidden).zip(derivatives) {
-                lanes::axpy(*derivative, state, row);
-            }
-            for (sum, derivative) in bias_sums.iter_mut().zip(derivatives) {
-                *sum += derivative;
-            }
+        let (derivatives, states) = (&*kept.gates, &*kept.states);
+        if WIDE {
+            self.add_sums([derivatives, pass.input, states], column, pass.sums);
+        } else {
+            self.plain_gradient([derivatives, pass.input, states], pass.gradient);
         }
         if let Some(below) = pass.input_derivatives {
-            below.fill(0.0);
-            let steps = kept.gates.chunks_exact(4 * hidden);
-            for (below, derivatives) in below.chunks_exact_mut(width).zip(steps) {
-                for (row, derivative) in weights.chunks_exact(width).zip(derivatives) {
-                    lanes::axpy(*derivative, row, below);
-                }
+            if WIDE {
+                self.project_back(pass.prepared, derivatives, below);
+            } else {
+                self.plain_input_derivatives(parameters.0, derivatives, below);
             }
         }
     }
 
     /// Input weights, recurrent weights, biases.
     #[inline(always)]
-    fn split<'a>(&self, parameters: &'a [f32]) -> Option<(&'a [f32], &'a [f32], &'a [f32])> {
+    fn split<'a>(&self, parameters: &'a [f32]) -> Option<Parameters<'a>> {
         let gates = 4 * self.hidden;
         let (weights, rest) = parameters.split_at_checked(gates * self.width)?;
         let (recurrent, biases) = rest.split_at_checked(gates * self.hidden)?;
@@ -206,15 +184,15 @@ impl Lstm {
 
     #[inline(always)]
     fn kept<'a>(&self, region: &'a mut [f32]) -> Option<Kept<'a>> {
-        let states = self.length * self.hidden;
-        let (gates, rest) = region.split_at_mut_checked(4 * states)?;
-        let (cells, rest) = rest.split_at_mut_checked(states)?;
-        let (tanh, hidden) = rest.split_at_mut_checked(states)?;
+        let steps = self.length * self.hidden;
+        let (gates, rest) = region.split_at_mut_checked(4 * steps)?;
+        let (cells, rest) = rest.split_at_mut_checked(steps + self.hidden)?;
+        let (tanh, states) = rest.split_at_mut_checked(steps)?;
         Some(Kept {
             gates,
             cells,
             tanh,
-            hidden,
+            states,
         })
     }
 }
@@ -222,10 +200,8 @@ impl Lstm {
 /// The gates from their sums.
 #[inline(always)]
 fn activate(gates: &mut [f32], hidden: usize) {
-    for (gates, is_candidate) in gates
-        .chunks_exact_mut(hidden.max(1))
-        .zip([false, false, true, false])
-    {
+    let each = gates.chunks_exact_mut(hidden.max(1));
+    for (gates, is_candidate) in each.zip([false, false, true, false]) {
         if is_candidate {
             tanh_each(gates);
         } else {
@@ -234,67 +210,53 @@ fn activate(gates: &mut [f32], hidden: usize) {
     }
 }
 
-/// Cells, their tanh and hidden states from the gates. Without past cells, those were 0.
+/// Cells, their tanh and states from the gates and the cells before.
 #[inline(always)]
-fn step(gates: &[f32], past: &[f32], results: [&mut [f32]; 3], hidden: usize) {
-    let Some([i, f, g, o]) = quarters(gates, hidden) else {
+fn step(gates: &[f32], before: &[f32], results: [&mut [f32]; 3]) {
+    let [cells, tanh, states] = results;
+    let mut each = gates.chunks_exact(tanh.len().max(1));
+    let (Some(i), Some(f), Some(g), Some(o)) = (each.next(), each.next(), each.next(), each.next())
+    else {
         return;
     };
-    let [cells, tanh, states] = results;
-    for (c, (i, g)) in cells.iter_mut().zip(i.iter().zip(g)) {
-        *c = i * g;
-    }
-    for (c, (f, past)) in cells.iter_mut().zip(f.iter().zip(past)) {
-        *c += f * past;
-    }
-    for (tanh, c) in tanh.iter_mut().zip(&*cells) {
-        *tanh = *c;
+    let products = i.iter().zip(g).zip(f.iter().zip(before));
+    for ((cell, tanh), ((i, g), (f, before))) in cells.iter_mut().zip(&mut *tanh).zip(products) {
+        *cell = f * before + i * g;
+        *tanh = *cell;
     }
     tanh_each(tanh);
-    for (h, (o, tanh)) in states.iter_mut().zip(o.iter().zip(&*tanh)) {
-        *h = o * tanh;
+    for (state, (o, tanh)) in states.iter_mut().zip(o.iter().zip(&*tanh)) {
+        *state = o * tanh;
     }
 }
 
 /// The gates become the derivatives by their sums. `values` are the cells of the step before, the
-/// tanh of this step's and the derivatives by its hidden state; the derivatives by its cells become
-/// those by the cells before.
+/// tanh of this step's and the derivatives by its state; the derivatives by its cells become those
+/// by the cells before.
 #[inline(always)]
-fn step_backward(
-    gates: &mut [f32],
-    values: [&[f32]; 3],
-    cell_derivatives: &mut [f32],
-    hidden: usize,
-) {
-    let [past, tanh, derivatives] = values;
-    let Some([i, f, g, o]) = quarters_mut(gates, hidden) else {
+fn step_backward(gates: &mut [f32], values: [&[f32]; 3], cell_derivatives: &mut [f32]) {
+    let [before, tanh, derivatives] = values;
+    let mut each = gates.chunks_exact_mut(cell_derivatives.len().max(1));
+    let (Some(i), Some(f), Some(g), Some(o)) = (each.next(), each.next(), each.next(), each.next())
+    else {
         return;
     };
     let entries = i.iter_mut().zip(f).zip(g.iter_mut().zip(o));
-    let values = tanh.iter().zip(derivatives).zip(cell_derivatives);
-    // Without past cells, those were 0.
-    let past = past.iter().copied().chain(core::iter::repeat(0.0));
-    for ((((i, f), (g, o)), ((tanh, d), dc)), past) in entries.zip(values).zip(past) {
+    let values = before
+        .iter()
+        .zip(tanh)
+        .zip(derivatives)
+        .zip(cell_derivatives);
+    for (((i, f), (g, o)), (((before, tanh), d), dc)) in entries.zip(values) {
         let cell = *dc + d * *o * (1.0 - tanh * tanh);
         *dc = cell * *f;
         *o = d * tanh * (*o * (1.0 - *o));
-        *f = cell * past * (*f * (1.0 - *f));
+        *f = cell * before * (*f * (1.0 - *f));
         let input = cell * *g * (*i * (1.0 - *i));
         *g = cell * *i * (1.0 - *g * *g);
         *i = input;
     }
 }
 
-/// The four gates.
-#[inline(always)]
-fn quarters(gates: &[f32], hidden: usize) -> Option<[&[f32]; 4]> {
-    let mut each = gates.chunks_exact(hidden.max(1));
-    Some([each.next()?, each.next()?, each.next()?, each.next()?])
-}
-
-/// The four gates.
-#[inline(always)]
-fn quarters_mut(gates: &mut [f32], hidden: usize) -> Option<[&mut [f32]; 4]> {
-    let mut each = gates.chunks_exact_mut(hidden.max(1));
-    Some([each.next()?, each.next()?, each.next()?, each.next()?])
-}
+#[cfg(test)]
+mod tests;

@@ -54,3 +54,11 @@ fn store_rest<const W: usize>(vector: &[f32; W], rest: &mut [f32], count: usize)
         *to = *from;
     }
 }
+
+/// `sums += vector·x`.
+#[inline(always)]
+pub(super) fn add<const W: usize>(sums: &mut [f32; W], vector: &[f32; W], x: f32) {
+    for l in 0..W {
+        sums[l] += vector[l] * x;
+    }
+}

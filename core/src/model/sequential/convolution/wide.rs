@@ -5,20 +5,17 @@
 //! vector of derivatives; no sum runs across a vector. Derivatives by the input are a convolution
 //! of the derivatives, zeros around and between them, with the kernel turned around.
 
-use core::array;
-
 use super::{
     super::{
+        panels::Places,
         pass::{Backward, Forward},
-        vectors::{WIDTH, load, next_width, padded, store},
+        products::{Products, column_of},
+        sweep::Sweep,
+        vectors::{WIDTH, add, load, next_width, padded, store},
     },
     Convolution, volume,
 };
-use crate::lanes::{LANES, unroll};
-
-/// Windows side by side. With their vectors, six fill the registers of 256 bits, and hide the time
-/// of an addition in those of 512.
-const WINDOWS: usize = 6;
+use crate::lanes::LANES;
 
 impl Convolution {
     /// Entries of the panels: of the weights, and of the kernels turned around.
@@ -256,244 +253,23 @@ impl Convolution {
         sums: &mut [f32],
         first: usize,
     ) {
-        let derivatives = if self.outputs == W {
-            derivatives
-        } else {
-            let (places, _) = column.as_chunks_mut::<W>();
-            for (pixel, place) in places.iter_mut().enumerate() {
-                *place = load(derivatives, pixel * self.outputs + first);
-            }
-            column
-        };
-        let (derivatives, _) = derivatives.as_chunks::<W>();
-        let (stride, length) = (padded(self.outputs), self.kernel[1] * self.inputs);
+        let vectors = column_of::<W>(derivatives, self.outputs, first, column);
+        let (stride, count) = (padded(self.outputs), self.kernel[1] * self.inputs);
+        let row = self.framed()[1] * self.inputs;
         let at = self.patch() * stride + first;
         let mut sum: [f32; W] = load(sums, at);
-        for derivatives in derivatives {
-            for l in 0..W {
-                sum[l] += derivatives[l];
-            }
+        for vector in vectors {
+            add(&mut sum, vector, 1.0);
         }
         store(sum, sums, at, W);
-        for row in 0..self.kernel[0] {
-            let row = Row {
-                entries: frame
-                    .get(row * self.framed()[1] * self.inputs..)
-                    .unwrap_or_default(),
-                derivatives,
-                sums: row * length * stride + first,
+        for kernel_row in 0..self.kernel[0] {
+            let products = Products {
+                entries: frame.get(kernel_row * row..).unwrap_or_default(),
+                steps: [self.stride[0] * row, self.stride[1] * self.inputs],
+                columns: self.result[1],
+                vectors,
             };
-            let mut done = 0;
-            while done < length {
-                done += match length {
-                    8.. => self.add_row::<8, W>(&row, sums, done),
-                    5.. => self.add_row::<5, W>(&row, sums, done),
-                    3.. => self.add_row::<3, W>(&row, sums, done),
-                    _ => self.add_row::<1, W>(&row, sums, done),
-                };
-            }
+            products.add_to(sums, kernel_row * count * stride + first, stride, count);
         }
-    }
-
-    /// Adds to the sums of the next `R` weights of a kernel's row, of which `done` are done; at its
-    /// end, some are computed once more and left as they are. Returns how many are new.
-    #[inline(always)]
-    fn add_row<const R: usize, const W: usize>(
-        &self,
-        row: &Row<'_, W>,
-        sums: &mut [f32],
-        done: usize,
-    ) -> usize {
-        let length = self.kernel[1] * self.inputs;
-        let first = done.min(length.saturating_sub(R));
-        let (stride, step) = (padded(self.outputs), self.stride[1] * self.inputs);
-        let at = row.sums + first * stride;
-        let mut own = [[0.0; W]; R];
-        unroll!(r < R, {
-            own[r] = load(sums, at + r * stride);
-        });
-        let below = self.stride[0] * self.framed()[1] * self.inputs;
-        let rows = row.derivatives.chunks_exact(self.result[1].max(1));
-        for (y, derivatives) in rows.enumerate() {
-            let mut entries = row.entries.get(y * below + first..).unwrap_or_default();
-            for derivatives in derivatives {
-                let Some(window) = entries.first_chunk::<R>() else {
-                    break;
-                };
-                unroll!(r < R, {
-                    add(&mut own[r], derivatives, window[r]);
-                });
-                entries = entries.get(step..).unwrap_or_default();
-            }
-        }
-        unroll!(r < R, {
-            if first + r >= done {
-                store(own[r], sums, at + r * stride, W);
-            }
-        });
-        R - (done - first)
-    }
-}
-
-/// What the sums of a row of the kernel are made of.
-struct Row<'a, const W: usize> {
-    /// The frame, from the row that the first windows see.
-    entries: &'a [f32],
-    derivatives: &'a [[f32; W]],
-    /// Where the sums begin.
-    sums: usize,
-}
-
-/// Where the entries of panels are among the weights.
-struct Places {
-    /// Places of the kernel.
-    area: usize,
-    /// The channels along a panel.
-    inner: usize,
-    inner_step: usize,
-    /// The channels of a vector.
-    outer: usize,
-    outer_step: usize,
-}
-
-impl Places {
-    /// Copies weights to panels, with the kernel turned around or not, and below each its biases.
-    #[inline(always)]
-    fn gather(&self, weights: &[f32], biases: &[f32], panels: &mut [f32], is_turned: bool) {
-        let mut panels = panels;
-        let mut first = 0;
-        while first < self.outer {
-            let width = next_width(self.outer - first);
-            let size = width * (self.area * self.inner + 1);
-            let Some((panel, after)) = panels.split_at_mut_checked(size) else {
-                return;
-            };
-            let count = width.min(self.outer - first);
-            let mut rows = panel.chunks_exact_mut(width);
-            for place in 0..self.area {
-                let place = if is_turned {
-                    self.area - 1 - place
-                } else {
-                    place
-                };
-                for (inner, row) in (0..self.inner).zip(&mut rows) {
-                    let start = place + inner * self.inner_step + first * self.outer_step;
-                    let weights = weights.get(start..).unwrap_or_default();
-                    row.fill(0.0);
-                    let weights = weights.iter().step_by(self.outer_step.max(1));
-                    for (entry, weight) in row.iter_mut().take(count).zip(weights) {
-                        *entry = *weight;
-                    }
-                }
-            }
-            if let Some(row) = rows.next() {
-                row.fill(0.0);
-                for (entry, bias) in row.iter_mut().zip(biases.iter().skip(first)) {
-                    *entry = *bias;
-                }
-            }
-            panels = after;
-            first += width;
-        }
-    }
-}
-
-/// The windows of a frame, and the panels that their entries are multiplied with.
-struct Sweep<'a> {
-    frame: &'a [f32],
-    /// Entries of a row of the frame.
-    row: usize,
-    /// Entries from a window to the next below, and to the next on the right.
-    steps: [usize; 2],
-    windows: [usize; 2],
-    /// Entries of a window that lie side by side.
-    length: usize,
-    panels: &'a [f32],
-    /// Rows of a panel without its biases: entries of a window.
-    rows: usize,
-    outputs: usize,
-}
-
-impl Sweep<'_> {
-    #[inline(always)]
-    fn run(&self, output: &mut [f32]) {
-        let mut panels = self.panels;
-        let mut first = 0;
-        while first < self.outputs {
-            let width = next_width(self.outputs - first);
-            let Some((panel, after)) = panels.split_at_checked(width * (self.rows + 1)) else {
-                return;
-            };
-            if width == WIDTH {
-                self.outputs::<WIDTH>(panel, first, output);
-            } else {
-                self.outputs::<LANES>(panel, first, output);
-            }
-            panels = after;
-            first += width;
-        }
-    }
-
-    /// The `W` outputs from `first` of all windows.
-    #[inline(always)]
-    fn outputs<const W: usize>(&self, panel: &[f32], first: usize, output: &mut [f32]) {
-        let (panel, _) = panel.as_chunks::<W>();
-        let Some((&biases, panel)) = panel.split_last() else {
-            return;
-        };
-        let [height, width] = self.windows;
-        let (mut start, mut column) = (0, 0);
-        let mut pixel = 0;
-        while pixel < height * width {
-            let count = WINDOWS.min(height * width - pixel);
-            // Where there are fewer, the first one several times.
-            let mut starts = [start + column * self.steps[1]; WINDOWS];
-            for place in starts.iter_mut().take(count) {
-                *place = start + column * self.steps[1];
-                column += 1;
-                if column == width {
-                    (start, column) = (start + self.steps[0], 0);
-                }
-            }
-            let sums = self.tile(panel, starts);
-            let mut at = pixel * self.outputs + first;
-            unroll!(w < WINDOWS, {
-                if w < count {
-                    let results: [f32; W] = array::from_fn(|l| sums[w][l] + biases[l]);
-                    store(results, output, at, self.outputs - first);
-                    at += self.outputs;
-                }
-            });
-            pixel += count;
-        }
-    }
-
-    /// The sums of some windows, which begin at `starts`.
-    #[inline(always)]
-    fn tile<const W: usize>(&self, panel: &[[f32; W]], starts: [usize; WINDOWS]) -> [[f32; W]; 6] {
-        let [mut s0, mut s1, mut s2, mut s3, mut s4, mut s5] = [[0.0; W]; 6];
-        for (row, weights) in panel.chunks_exact(self.length.max(1)).enumerate() {
-            let [a, b, c, d, e, f] = starts.map(|start| {
-                let row = self.frame.get(start + row * self.row..).unwrap_or_default();
-                row.get(..self.length).unwrap_or_default().iter()
-            });
-            let windows = a.zip(b).zip(c.zip(d)).zip(e.zip(f));
-            for (weights, (((a, b), (c, d)), (e, f))) in weights.iter().zip(windows) {
-                add(&mut s0, weights, *a);
-                add(&mut s1, weights, *b);
-                add(&mut s2, weights, *c);
-                add(&mut s3, weights, *d);
-                add(&mut s4, weights, *e);
-                add(&mut s5, weights, *f);
-            }
-        }
-        [s0, s1, s2, s3, s4, s5]
-    }
-}
-
-#[inline(always)]
-fn add<const W: usize>(sums: &mut [f32; W], weights: &[f32; W], x: f32) {
-    for l in 0..W {
-        sums[l] += weights[l] * x;
     }
 }
