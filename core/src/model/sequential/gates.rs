@@ -1,5 +1,7 @@
 //! What the gates of a recurrent layer do to their sums: the same bits with vectors and without.
 
+use core::array;
+
 use crate::{
     lanes::WIDE,
     math::{abs, exp, exp_each},
@@ -43,9 +45,7 @@ fn from_exponentials(v: &mut [f32], factor: f32, f: impl Fn(f32, f32) -> f32) {
     for block in blocks {
         exponentials = block.map(|x| factor * abs(x));
         exp_each(&mut exponentials);
-        for (x, e) in block.iter_mut().zip(&exponentials) {
-            *x = f(*x, *e);
-        }
+        *block = array::from_fn(|l| f(block[l], exponentials[l]));
     }
     if rest.is_empty() {
         return;
