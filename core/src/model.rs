@@ -37,7 +37,8 @@ pub use sequential::{Layer, LayerError, MAX_LAYERS, Sequential, SequentialError,
 pub use softmax::Softmax;
 pub use tensors::{MAX_TENSORS, Tensors};
 
-/// Calls a macro with the type of each model, sizes known at run time.
+/// Calls a macro with the type of each model, sizes known at run time; and with `apart` after it if
+/// a batch is so much code, and so much work, that it had better be called than inlined.
 #[macro_export]
 macro_rules! each_model {
     ($call:ident) => {
@@ -45,7 +46,7 @@ macro_rules! each_model {
         $call!($crate::model::Logistic<usize>);
         $call!($crate::model::Softmax<usize, usize>);
         $call!($crate::model::Encoder<usize, usize, usize>);
-        $call!($crate::model::Sequential);
+        $call!($crate::model::Sequential, apart);
     };
 }
 

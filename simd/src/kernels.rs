@@ -1,5 +1,7 @@
 //! Local training and scores of each model, with the widest vectors of this machine.
 
+use core::convert::identity;
+
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::model::{Distilled, Model, ModelError, WithRow};
 use smolfed_core::personal::{self, Anchor, PersonalTraining, StepMemory};
@@ -7,7 +9,7 @@ use smolfed_core::samples::Samples;
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{self, LocalTraining, TrainError, TrainReport, Workspace};
 
-use crate::Rows;
+use crate::{Rows, apart::Apart};
 
 /// A model whose kernels are compiled here.
 pub trait Kernels: Model {
@@ -75,6 +77,12 @@ pub type Release<'a> = dyn FnMut(&mut [f32]) -> Result<(), TrainError> + 'a;
 /// inlined for the same reason.
 macro_rules! kernels {
     ($model:ty) => {
+        kernels!($model, identity);
+    };
+    ($model:ty, apart) => {
+        kernels!($model, Apart);
+    };
+    ($model:ty, $kernel:path) => {
         impl Kernels for $model {
             #[inline(never)]
             fn local_update(
@@ -86,7 +94,7 @@ macro_rules! kernels {
                 work: Workspace<'_>,
             ) -> Result<TrainReport, TrainError> {
                 Arch::new().dispatch(LocalUpdate {
-                    model: self,
+                    model: &$kernel(*self),
                     samples,
                     global,
                     settings,
@@ -105,7 +113,7 @@ macro_rules! kernels {
                 memory: StepMemory<'_>,
             ) -> Result<TrainReport, TrainError> {
                 Arch::new().dispatch(Descend {
-                    model: self,
+                    model: &$kernel(*self),
                     samples,
                     local,
                     steps,
