@@ -39,13 +39,14 @@ mod recurrent;
 mod rows;
 mod shape;
 mod sweep;
+mod training;
 mod vectors;
+mod walk;
 
 use rand_core::Rng;
 
-use super::{Model, ModelError, ModelKind, Tensors, Then, affine, softmax};
-use crate::{math, samples::Samples, stream};
-use pass::{Backward, Forward, last, last_mut, split_last_mut};
+use super::ModelError;
+use crate::{math, stream};
 use place::Place;
 
 pub use error::SequentialError;
@@ -84,15 +85,6 @@ struct Memory {
     tape: usize,
     /// Derivatives by the result of a layer: the longest.
     derivatives: usize,
-}
-
-/// Scratch memory, taken apart.
-struct Parts<'a> {
-    prepared: &'a mut [f32],
-    sums: &'a mut [f32],
-    work: &'a mut [f32],
-    tape: &'a mut [f32],
-    derivatives: [&'a mut [f32]; 2],
 }
 
 impl Sequential {
@@ -193,12 +185,12 @@ impl Sequential {
         self.outputs.get(..self.count).unwrap_or_default()
     }
 
-    /// Number of parameters; [`Model::parameter_count`] for constants.
+    /// Number of parameters, also for constants.
     pub const fn parameter_count(&self) -> usize {
         self.parameters
     }
 
-    /// Scratch entries that training needs, for any batch; [`Model::scratch_count`] for constants.
+    /// Scratch entries that training needs for any batch, also for constants.
     pub const fn sample_scratch_count(&self) -> usize {
         let Memory {
             sums, derivatives, ..
@@ -294,304 +286,6 @@ impl Sequential {
         } else {
             Err(ModelError::Parameters { expected, found })
         }
-    }
-
-    /// Takes scratch memory apart; without what the way back needs if there is to be none.
-    #[inline(always)]
-    fn parts<'a>(&self, scratch: &'a mut [f32], is_training: bool) -> Option<Parts<'a>> {
-        let (sums, derivatives) = match is_training {
-            true => (self.memory.sums, self.memory.derivatives),
-            false => (0, 0),
-        };
-        let (prepared, rest) = scratch.split_at_mut_checked(self.memory.prepared)?;
-        let (work, rest) = rest.split_at_mut_checked(self.memory.work)?;
-        let (tape, rest) = rest.split_at_mut_checked(self.memory.tape)?;
-        let (sums, rest) = rest.split_at_mut_checked(sums)?;
-        let (a, rest) = rest.split_at_mut_checked(derivatives)?;
-        let (b, _) = rest.split_at_mut_checked(derivatives)?;
-        Some(Parts {
-            prepared,
-            sums,
-            work,
-            tape,
-            derivatives: [a, b],
-        })
-    }
-
-    /// What layers compute from the parameters, once for all samples.
-    #[inline(always)]
-    fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
-        let (mut parameters, mut prepared) = (parameters, prepared);
-        for place in self.places() {
-            let own = parameters.split_at_checked(place.parameter_count());
-            let room = prepared.split_at_mut_checked(place.prepared_count());
-            let (Some((own, after)), Some((room, free))) = (own, room) else {
-                return;
-            };
-            place.prepare(own, room);
-            (parameters, prepared) = (after, free);
-        }
-    }
-
-    /// Writes what was summed up over all samples to the gradient.
-    #[inline(always)]
-    fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
-        let (mut sums, mut gradient) = (sums, gradient);
-        for place in self.places() {
-            let own = sums.split_at_checked(place.sums_count());
-            let room = gradient.split_at_mut_checked(place.parameter_count());
-            let (Some((own, others)), Some((room, after))) = (own, room) else {
-                return;
-            };
-            place.finish(own, room);
-            (sums, gradient) = (others, after);
-        }
-    }
-
-    /// The results of all layers for one sample; the scores are the last entries of the tape.
-    ///
-    /// # Errors
-    /// [`ModelError::Symbol`].
-    #[inline(always)]
-    fn forward(
-        &self,
-        parameters: &[f32],
-        features: &[f32],
-        parts: &mut Parts<'_>,
-    ) -> Result<(), ModelError> {
-        let (mut parameters, mut prepared) = (parameters, &*parts.prepared);
-        let mut end = 0;
-        for place in self.places() {
-            let own = parameters.split_at_checked(place.parameter_count());
-            let ready = prepared.split_at_checked(place.prepared_count());
-            let tape = parts.tape.split_at_mut_checked(end);
-            let (Some((own, after)), Some((ready, others)), Some((before, tape))) =
-                (own, ready, tape)
-            else {
-                break;
-            };
-            let region = tape.get_mut(..place.tape_count()).unwrap_or_default();
-            if place.is_in_place() {
-                pool::rectify(last_mut(before, place.output.count()));
-            } else {
-                let input = match place.below {
-                    None => features,
-                    Some(_) => last(before, place.input.count()),
-                };
-                place.forward(Forward {
-                    parameters: own,
-                    prepared: ready,
-                    input,
-                    work: parts.work,
-                    region,
-                })?;
-            }
-            end += place.tape_count();
-            (parameters, prepared) = (after, others);
-        }
-        Ok(())
-    }
-
-    /// Adds the gradient of one sample, from the derivatives by its scores, which are the first
-    /// entries of the first of `parts.derivatives`.
-    #[inline(always)]
-    fn backward(
-        &self,
-        parameters: &[f32],
-        features: &[f32],
-        parts: Parts<'_>,
-        gradient: &mut [f32],
-    ) {
-        let Parts {
-            prepared,
-            sums,
-            work,
-            mut tape,
-            derivatives: [mut above, mut below],
-        } = parts;
-        let (mut prepared, mut sums) = (&*prepared, sums);
-        let mut end = self.parameters;
-        for index in (0..self.count).rev() {
-            let Some(place) = self.place(index) else {
-                return;
-            };
-            let start = end.saturating_sub(place.parameter_count());
-            let tapes = split_last_mut(tape, place.tape_count());
-            let (Some(own), Some(own_gradient), Some((before, region))) = (
-                parameters.get(start..end),
-                gradient.get_mut(start..end),
-                tapes,
-            ) else {
-                return;
-            };
-            let ready = last(prepared, place.prepared_count());
-            prepared = prepared
-                .get(..prepared.len() - ready.len())
-                .unwrap_or_default();
-            let Some((other_sums, own_sums)) = split_last_mut(sums, place.sums_count()) else {
-                return;
-            };
-            sums = other_sums;
-            end = start;
-            let (count, room) = (place.output.count(), place.input.count());
-            let derivatives = above.get_mut(..count).unwrap_or_default();
-            if place.is_in_place() {
-                pool::rectify_backward(last(before, count), derivatives);
-            } else {
-                let is_first = place.below.is_none();
-                let input_derivatives =
-                    (!is_first).then(|| below.get_mut(..room).unwrap_or_default());
-                place.backward(Backward {
-                    parameters: own,
-                    prepared: ready,
-                    input: if is_first {
-                        features
-                    } else {
-                        last(before, room)
-                    },
-                    region,
-                    derivatives,
-                    work,
-                    gradient: own_gradient,
-                    sums: own_sums,
-                    input_derivatives,
-                });
-                (above, below) = (below, above);
-            }
-            tape = before;
-        }
-    }
-}
-
-impl Model for Sequential {
-    type Target = u16;
-    type Tensors = Tensors;
-
-    const KIND: ModelKind = ModelKind::Sequential;
-    /// Sizes are values, not types: any tensor may be long.
-    const LARGEST_TENSOR: usize = usize::MAX;
-
-    #[inline(always)]
-    fn feature_count(&self) -> usize {
-        self.input.count()
-    }
-
-    #[inline(always)]
-    fn output_count(&self) -> usize {
-        self.score_count()
-    }
-
-    /// The tensors of each layer.
-    fn tensors(&self) -> Tensors {
-        let lengths = self
-            .places()
-            .flat_map(|place| place.layer.tensors(place.input));
-        Tensors::of(lengths.filter(|length| *length > 0))
-    }
-
-    #[inline(always)]
-    fn parameter_count(&self) -> usize {
-        self.parameters
-    }
-
-    /// The results of all layers for one sample, twice the longest of them, and what layers need
-    /// while they work: the same for any number of samples.
-    #[inline(always)]
-    fn scratch_count(&self, _: usize) -> usize {
-        self.sample_scratch_count()
-    }
-
-    #[inline(always)]
-    fn score_scratch_count(&self) -> usize {
-        self.forward_count()
-    }
-
-    #[inline(always)]
-    fn loss_and_gradient_then<S: Samples<Target = u16>>(
-        &self,
-        parameters: &[f32],
-        samples: &S,
-        batch: &[u32],
-        scratch: &mut [f32],
-        gradient: &mut [f32],
-        then: &mut impl Then,
-    ) -> Result<f32, ModelError> {
-        self.check_parameters(parameters)?;
-        self.check_parameters(gradient)?;
-        affine::check_batch(self.feature_count(), samples, batch)?;
-        let short = ModelError::Scratch {
-            expected: self.sample_scratch_count(),
-            found: scratch.len(),
-        };
-        let parts = self.parts(scratch, true).ok_or(short)?;
-        self.prepare(parameters, parts.prepared);
-        parts.sums.fill(0.0);
-
-        gradient.fill(0.0);
-        let mean = 1.0 / batch.len() as f32;
-        let mut loss = 0.0;
-        for index in batch {
-            let mut parts = self.parts(scratch, true).ok_or(short)?;
-            let features = samples.features(*index as usize);
-            self.forward(parameters, features, &mut parts)?;
-            let scores = last(parts.tape, self.score_count());
-            let [above, _] = &mut parts.derivatives;
-            let residuals = above.get_mut(..scores.len()).unwrap_or_default();
-            for (residual, score) in residuals.iter_mut().zip(scores) {
-                *residual = *score;
-            }
-            loss += self.loss_in_place(residuals, samples.target(*index as usize));
-            for residual in residuals {
-                *residual *= mean;
-            }
-            self.backward(parameters, features, parts, gradient);
-        }
-        let parts = self.parts(scratch, true).ok_or(short)?;
-        self.finish(parts.sums, gradient);
-        then.complete(gradient, 0..parameters.len(), parameters.len());
-        Ok(loss * mean)
-    }
-
-    #[inline(always)]
-    fn batch_scores<S: Samples>(
-        &self,
-        parameters: &[f32],
-        samples: &S,
-        batch: &[u32],
-        scratch: &mut [f32],
-        scores: &mut [f32],
-    ) -> Result<(), ModelError> {
-        self.check_parameters(parameters)?;
-        affine::check_batch(self.feature_count(), samples, batch)?;
-        let count = self.score_count();
-        let (expected, found) = (batch.len() * count, scores.len());
-        if found != expected {
-            return Err(ModelError::Scratch { expected, found });
-        }
-        let short = ModelError::Scratch {
-            expected: self.forward_count(),
-            found: scratch.len(),
-        };
-        let mut parts = self.parts(scratch, false).ok_or(short)?;
-        self.prepare(parameters, parts.prepared);
-        for (scores, index) in scores.chunks_exact_mut(count.max(1)).zip(batch) {
-            let features = samples.features(*index as usize);
-            self.forward(parameters, features, &mut parts)?;
-            for (score, result) in scores.iter_mut().zip(last(parts.tape, count)) {
-                *score = *result;
-            }
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn loss_in_place(&self, scores: &mut [f32], target: u16) -> f32 {
-        softmax::cross_entropy(scores, target)
-    }
-
-    #[inline]
-    fn predict(&self, scores: &[f32]) -> u16 {
-        softmax::most_likely(scores)
     }
 }
 

@@ -113,7 +113,8 @@ impl Windows {
         }
     }
 
-    /// The largest entries of the window that begins at `window`, of `W` channels. NaN is taken for the largest.
+    /// The largest entries of the window that begins at `window`, of `W` channels. NaN is taken for
+    /// the largest.
     #[inline(always)]
     fn largest<const W: usize>(&self, input: &[f32], window: usize) -> [f32; W] {
         let mut largest = [f32::NEG_INFINITY; W];

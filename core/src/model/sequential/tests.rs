@@ -5,7 +5,10 @@ use std::{string::ToString, vec, vec::Vec};
 use proptest::{collection::vec as vector, prelude::*};
 use serde_json::Value;
 
-use super::*;
+use super::{
+    super::{Model, ModelKind},
+    *,
+};
 use crate::{
     samples::SampleSlice,
     stream::{Purpose, Root, StreamId},
