@@ -183,7 +183,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     value
 }
 
-/// The block for each number below a constant, at most five.
+/// The block for each number below a constant, at most eight.
 ///
 /// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
 /// over them, and it gives up on large ones.
@@ -194,6 +194,9 @@ macro_rules! unroll {
         unroll!($i = 2, $count, $body);
         unroll!($i = 3, $count, $body);
         unroll!($i = 4, $count, $body);
+        unroll!($i = 5, $count, $body);
+        unroll!($i = 6, $count, $body);
+        unroll!($i = 7, $count, $body);
     };
     ($i:ident = $value:literal, $count:expr, $body:block) => {
         if $value < $count {

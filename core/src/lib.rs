@@ -37,7 +37,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`client`] | a model with the memory that its training needs, checked when it is compiled |
-//! | [`model`] | linear, logistic and softmax regression over flat parameters |
+//! | [`model`] | linear, logistic and softmax regression and networks over flat parameters |
 //! | [`samples`] | a device's local data |
 //! | [`train`] | local SGD with projection onto the clip norm's ball |
 //! | [`contrast`] | learning without labels, and correlation matrices with noise |

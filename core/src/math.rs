@@ -60,19 +60,20 @@ fn exp_without_branches(x: f32) -> f32 {
     const P1: f32 = 1.666_662_5e-1;
     const P2: f32 = -2.766_733_3e-3;
     let magnitude = x.to_bits() & 0x7fff_ffff;
-    let (half, one) = if x < 0.0 { (-0.5, -1.0) } else { (0.5, 1.0) };
-    // Toward zero, by way of an integer that fits.
-    let rounded = (INVERSE_LN2 * x + half) as i32 as f32;
-    let k = match magnitude {
+    let (half, one) = if x < 0.0 { (-0.5, -1) } else { (0.5, 1) };
+    // Toward zero, and it fits.
+    let rounded = (INVERSE_LN2 * x + half) as i32;
+    let whole = match magnitude {
         0x3f85_1593.. => rounded,
         0x3eb1_7219.. => one,
-        _ => 0.0,
+        _ => 0,
     };
+    let k = whole as f32;
     let (high, low) = (x - k * LN2_HIGH, k * LN2_LOW);
     let r = high - low;
     let square = r * r;
     let c = r - square * (P1 + square * P2);
-    let power = f32::from_bits(((k as i32 + 127) << 23) as u32);
+    let power = f32::from_bits(((whole + 127) << 23) as u32);
     let y = (1.0 + (r * c / (2.0 - c) - low + high)) * power;
     if magnitude > 0x3900_0000 { y } else { 1.0 + x }
 }

@@ -2,9 +2,9 @@
 //!
 //! Three of them score a sample as `Wx + b` and differ in the number of scores and in the loss:
 //! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). [`Encoder`] has
-//! a hidden layer below a softmax. Parameters are one slice, for each layer W class-major (row c =
-//! class c over features), then the biases. A size is [`Const<N>`](Const) on devices and `usize` on
-//! desktops; the code is the same.
+//! a hidden layer below a softmax, [`Sequential`] any layers. Parameters are one slice, for each
+//! layer W class-major (row c = class c over features), then the biases. A size is
+//! [`Const<N>`](Const) on devices and `usize` on desktops; the code is the same.
 //!
 //! A new model is a file here, with a `mod` and a `pub use` below, a [`ModelKind`] and a line in
 //! [`each_model`](crate::each_model), from which the desktop's kernels are made.
@@ -17,6 +17,7 @@ mod error;
 mod linear;
 mod logistic;
 mod pass;
+mod sequential;
 mod softmax;
 mod tensors;
 
@@ -32,10 +33,12 @@ pub use error::ModelError;
 pub use linear::Linear;
 pub use logistic::Logistic;
 pub use pass::Then;
+pub use sequential::{Layer, LayerError, MAX_LAYERS, Sequential, SequentialError, Shape};
 pub use softmax::Softmax;
-pub use tensors::Tensors;
+pub use tensors::{MAX_TENSORS, Tensors};
 
-/// Calls a macro with the type of each model, sizes known at run time.
+/// Calls a macro with the type of each model, sizes known at run time; and with `apart` after it if
+/// a batch is so much code, and so much work, that it had better be called than inlined.
 #[macro_export]
 macro_rules! each_model {
     ($call:ident) => {
@@ -43,6 +46,7 @@ macro_rules! each_model {
         $call!($crate::model::Logistic<usize>);
         $call!($crate::model::Softmax<usize, usize>);
         $call!($crate::model::Encoder<usize, usize, usize>);
+        $call!($crate::model::Sequential, apart);
     };
 }
 
@@ -50,6 +54,9 @@ macro_rules! each_model {
 pub trait Model {
     /// A class (`u16`) or a value (`f32`).
     type Target: Copy;
+
+    /// Lengths of parameter tensors: a [`Tensors`] with room for as many as there can be.
+    type Tensors: AsRef<[usize]>;
 
     /// Which model.
     const KIND: ModelKind;
@@ -63,17 +70,25 @@ pub trait Model {
     /// Scores of a sample: 1, or the number of classes.
     fn output_count(&self) -> usize;
 
-    /// Lengths of the parameter tensors: W, then b, layer by layer.
-    fn tensors(&self) -> Tensors;
+    /// Lengths of the parameter tensors, layer by layer: W, then b where a layer is affine.
+    fn tensors(&self) -> Self::Tensors;
 
     /// Scratch entries with which [`Self::loss_and_gradient`] works on that many samples at a time.
     fn scratch_count(&self, samples: usize) -> usize {
         samples.saturating_mul(self.output_count())
     }
 
+    /// Scratch entries that [`Self::scores`] and [`Self::batch_scores`] need: none where scores are
+    /// computed one by one.
+    fn score_scratch_count(&self) -> usize {
+        0
+    }
+
     /// Number of parameters.
     fn parameter_count(&self) -> usize {
-        self.tensors().total()
+        let tensors = self.tensors();
+        let lengths = tensors.as_ref().iter();
+        lengths.fold(0, |total, length| total.saturating_add(*length))
     }
 
     /// Mean loss over the samples that `batch` names, and its gradient into `gradient`.
@@ -119,7 +134,10 @@ pub trait Model {
     }
 
     /// Scores of one sample into `scores`: the predicted value ([`Linear`]), the logit of class 1
-    /// ([`Logistic`]), the logits ([`Softmax`]).
+    /// ([`Logistic`]), the logits (the others).
+    ///
+    /// * Shape: `scores` has [`Self::output_count`] entries; `scratch` at least
+    ///   [`Self::score_scratch_count`].
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
@@ -127,12 +145,15 @@ pub trait Model {
         &self,
         parameters: &[f32],
         features: &[f32],
+        scratch: &mut [f32],
         scores: &mut [f32],
     ) -> Result<(), ModelError> {
-        self.batch_scores(parameters, &One(features), &[0], scores)
+        self.batch_scores(parameters, &One(features), &[0], scratch, scores)
     }
 
     /// Scores of the samples that `batch` names, one row of [`Self::output_count`] after the other.
+    ///
+    /// * Shape: `scratch` has at least [`Self::score_scratch_count`] entries.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit or `batch` is empty.
@@ -142,6 +163,7 @@ pub trait Model {
         parameters: &[f32],
         samples: &S,
         batch: &[u32],
+        _scratch: &mut [f32],
         scores: &mut [f32],
     ) -> Result<(), ModelError> {
         let layer = Affine::of(self.feature_count(), self.output_count());
@@ -197,6 +219,8 @@ pub enum ModelKind {
     Softmax,
     /// [`Encoder`]. Version 1 of the protocol cannot describe it.
     Encoder,
+    /// [`Sequential`]. Version 1 of the protocol cannot describe it.
+    Sequential,
 }
 
 impl ModelKind {
@@ -207,10 +231,12 @@ impl ModelKind {
             Self::Logistic => 2,
             Self::Softmax => 3,
             Self::Encoder => 4,
+            Self::Sequential => 5,
         }
     }
 
-    /// The kind with this number, if it can travel: an encoder's shape has a third number.
+    /// The kind with this number, if it can travel: an encoder's shape has a third number, and a
+    /// network's many more.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
             1 => Some(Self::Linear),

@@ -250,7 +250,7 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
                 if let Some(smoothing) = settings.gradient_smoothing {
                     // The tensors add up to the update, whose length was checked above.
                     let tensors = model.tensors();
-                    let _ = smoothing.apply_tensors(update, tensors.as_slice(), M::LARGEST_TENSOR);
+                    let _ = smoothing.apply_tensors(update, tensors.as_ref(), M::LARGEST_TENSOR);
                 }
                 (loss, descend(settings, global, local, update))
             };

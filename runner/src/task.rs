@@ -248,7 +248,7 @@ impl Task {
     /// Lengths of the parameter tensors: weights and biases, layer by layer.
     #[must_use]
     pub fn tensors(&self) -> Tensors {
-        of_task!(self, model => model.tensors())
+        of_task!(self, model => Tensors::of(model.tensors().as_slice().iter().copied()))
     }
 
     /// Number of parameters.

@@ -1,5 +1,7 @@
 //! Local training and scores of each model, with the widest vectors of this machine.
 
+use core::convert::identity;
+
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::model::{Distilled, Model, ModelError, WithRow};
 use smolfed_core::personal::{self, Anchor, PersonalTraining, StepMemory};
@@ -7,7 +9,7 @@ use smolfed_core::samples::Samples;
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{self, LocalTraining, TrainError, TrainReport, Workspace};
 
-use crate::Rows;
+use crate::{Rows, apart::Apart};
 
 /// A model whose kernels are compiled here.
 pub trait Kernels: Model {
@@ -46,6 +48,7 @@ pub trait Kernels: Model {
         parameters: &[f32],
         samples: &Rows<'_, Self::Target>,
         batch: &[u32],
+        scratch: &mut [f32],
         scores: &mut [f32],
     ) -> Result<(), ModelError>;
 
@@ -74,6 +77,12 @@ pub type Release<'a> = dyn FnMut(&mut [f32]) -> Result<(), TrainError> + 'a;
 /// inlined for the same reason.
 macro_rules! kernels {
     ($model:ty) => {
+        kernels!($model, identity);
+    };
+    ($model:ty, apart) => {
+        kernels!($model, Apart);
+    };
+    ($model:ty, $kernel:path) => {
         impl Kernels for $model {
             #[inline(never)]
             fn local_update(
@@ -85,7 +94,7 @@ macro_rules! kernels {
                 work: Workspace<'_>,
             ) -> Result<TrainReport, TrainError> {
                 Arch::new().dispatch(LocalUpdate {
-                    model: self,
+                    model: &$kernel(*self),
                     samples,
                     global,
                     settings,
@@ -104,7 +113,7 @@ macro_rules! kernels {
                 memory: StepMemory<'_>,
             ) -> Result<TrainReport, TrainError> {
                 Arch::new().dispatch(Descend {
-                    model: self,
+                    model: &$kernel(*self),
                     samples,
                     local,
                     steps,
@@ -119,6 +128,7 @@ macro_rules! kernels {
                 parameters: &[f32],
                 samples: &Rows<'_, Self::Target>,
                 batch: &[u32],
+                scratch: &mut [f32],
                 scores: &mut [f32],
             ) -> Result<(), ModelError> {
                 Arch::new().dispatch(Scores {
@@ -126,6 +136,7 @@ macro_rules! kernels {
                     parameters,
                     samples,
                     batch,
+                    scratch,
                     scores,
                 })
             }
@@ -252,6 +263,7 @@ pub(crate) struct Scores<'a, M: Model> {
     pub(crate) parameters: &'a [f32],
     pub(crate) samples: &'a Rows<'a, M::Target>,
     pub(crate) batch: &'a [u32],
+    pub(crate) scratch: &'a mut [f32],
     pub(crate) scores: &'a mut [f32],
 }
 
@@ -260,8 +272,13 @@ impl<M: Model<Target: Default>> NullaryFnOnce for Scores<'_, M> {
 
     #[inline(always)]
     fn call(self) -> Self::Output {
-        self.model
-            .batch_scores(self.parameters, self.samples, self.batch, self.scores)
+        self.model.batch_scores(
+            self.parameters,
+            self.samples,
+            self.batch,
+            self.scratch,
+            self.scores,
+        )
     }
 }
 

@@ -21,6 +21,7 @@
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 
 pub mod aligned;
+mod apart;
 pub mod bytes;
 pub mod kernels;
 pub mod mixture;

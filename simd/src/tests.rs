@@ -4,12 +4,13 @@ use core::num::NonZeroU32;
 
 use proptest::prelude::*;
 use pulp::Arch;
-use smolfed_core::model::{Encoder, Linear, Logistic, Model, Softmax};
+use smolfed_core::model::{Encoder, Layer, Linear, Logistic, Model, Sequential, Shape, Softmax};
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{Clipping, LocalTraining, Workspace};
 
 use crate::Rows;
+use crate::apart::Gradient;
 use crate::kernels::{LocalUpdate, Scores};
 
 /// What kernels are compiled for, as far as this machine has it: SSE2, AVX2, AVX-512; NEON.
@@ -36,7 +37,7 @@ fn bits(v: &[f32]) -> Vec<u32> {
 
 /// The size of a problem.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Problem {
     features: usize,
     samples: usize,
     batch: u32,
@@ -44,15 +45,17 @@ struct Shape {
     proximal: f32,
 }
 
-fn shapes() -> impl Strategy<Value = Shape> {
+fn shapes() -> impl Strategy<Value = Problem> {
     let proximal = prop_oneof![Just(0.0), Just(0.1)];
     let sizes = (1usize..200, 1usize..45, 1u32..50);
-    (sizes, any::<u32>(), proximal).prop_map(|((features, samples, batch), salt, proximal)| Shape {
-        features,
-        samples,
-        batch,
-        salt,
-        proximal,
+    (sizes, any::<u32>(), proximal).prop_map(|((features, samples, batch), salt, proximal)| {
+        Problem {
+            features,
+            samples,
+            batch,
+            salt,
+            proximal,
+        }
     })
 }
 
@@ -60,7 +63,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
 fn at_width<M: Model<Target: Default>>(
     width: Arch,
     model: &M,
-    shape: Shape,
+    shape: Problem,
     targets: &[M::Target],
 ) -> (Vec<u32>, [u32; 3], Vec<u32>) {
     let table = values(shape.features * shape.samples, shape.salt);
@@ -103,6 +106,7 @@ fn at_width<M: Model<Target: Default>>(
         parameters: &local,
         samples: &samples,
         batch: &rows,
+        scratch: &mut vec![0.0; model.score_scratch_count()],
         scores: &mut scores,
     });
     scored.unwrap();
@@ -110,7 +114,11 @@ fn at_width<M: Model<Target: Default>>(
     (bits(&update), report, bits(&scores))
 }
 
-fn same_at_every_width<M: Model<Target: Default>>(model: &M, shape: Shape, targets: &[M::Target]) {
+fn same_at_every_width<M: Model<Target: Default>>(
+    model: &M,
+    shape: Problem,
+    targets: &[M::Target],
+) {
     let expected = at_width(Arch::Scalar, model, shape, targets);
     for width in widths() {
         let found = at_width(width, model, shape, targets);
@@ -135,5 +143,60 @@ proptest! {
         same_at_every_width(&encoder, shape, &classes_of(3));
         same_at_every_width(&Logistic::new(shape.features), shape, &classes_of(2));
         same_at_every_width(&Linear::new(shape.features), shape, &values(shape.samples, 5));
+    }
+    #[test]
+    fn networks_have_the_same_bits_at_every_width(
+        [inputs, outputs, hidden] in [1u16..10, 1u16..25, 1u16..40],
+        kernel in 1u16..6,
+        stride in 1u16..3,
+        salt in any::<u32>(),
+    ) {
+        let convolution = Layer::Convolution {
+            channels: outputs,
+            kernel: [kernel, 3],
+            stride: [stride, 1],
+            padding: [kernel / 2, 1],
+        };
+        let pool = Layer::MaxPool { size: [1, 2], stride: [1, 2] };
+        let layers = [convolution, Layer::Relu, pool, convolution, Layer::Dense { outputs: 3 }];
+        let image = Shape::Image { channels: inputs, height: 7, width: 9 };
+        network_has_the_same_bits(&Sequential::new(image, &layers).unwrap(), salt);
+        let lstm = Layer::Lstm { hidden };
+        let layers = [lstm, lstm, Layer::Last, Layer::Dense { outputs: 3 }];
+        let sequence = Shape::Sequence { length: 5, width: inputs };
+        network_has_the_same_bits(&Sequential::new(sequence, &layers).unwrap(), salt);
+    }
+}
+
+fn network_has_the_same_bits(network: &Sequential, salt: u32) {
+    let features = network.feature_count();
+    let table = values(features * 3, salt);
+    let samples = Rows::new(&table, features, &[0, 2, 1], &[2, 0, 1]);
+    let parameters = values(network.parameter_count(), !salt);
+    let run = |width: Arch| {
+        let mut gradient = vec![f32::NAN; parameters.len()];
+        let mut scores = vec![f32::NAN; 9];
+        let loss = width.dispatch(Gradient {
+            model: network,
+            parameters: &parameters,
+            samples: &samples,
+            batch: &[0, 1, 2],
+            scratch: &mut vec![f32::NAN; network.scratch_count(1)],
+            gradient: &mut gradient,
+        });
+        let scored = width.dispatch(Scores {
+            model: network,
+            parameters: &parameters,
+            samples: &samples,
+            batch: &[0, 1, 2],
+            scratch: &mut vec![f32::NAN; network.score_scratch_count()],
+            scores: &mut scores,
+        });
+        assert_eq!(scored, Ok(()));
+        (loss.unwrap().to_bits(), bits(&gradient), bits(&scores))
+    };
+    let expected = run(Arch::Scalar);
+    for width in widths() {
+        assert_eq!(run(width), expected, "{width:?} of {network:?}");
     }
 }

@@ -83,6 +83,7 @@ pub fn log_probabilities(scores: &mut [f32]) {
 
 impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
     type Target = Labelled;
+    type Tensors = Tensors<2>;
 
     const KIND: ModelKind = ModelKind::Softmax;
     const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
@@ -97,7 +98,7 @@ impl<D: Dim, C: Dim> Model for Distilled<'_, D, C> {
         self.student.output_count()
     }
 
-    fn tensors(&self) -> Tensors {
+    fn tensors(&self) -> Tensors<2> {
         self.student.tensors()
     }
 

@@ -227,6 +227,7 @@ impl<D: Dim, H: Dim, C: Dim> Encoder<D, H, C> {
 
 impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
     type Target = u16;
+    type Tensors = Tensors<4>;
 
     const KIND: ModelKind = ModelKind::Encoder;
     const LARGEST_TENSOR: usize = {
@@ -245,7 +246,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         self.classes.get()
     }
 
-    fn tensors(&self) -> Tensors {
+    fn tensors(&self) -> Tensors<4> {
         Tensors::two_layers(self.features.get(), self.hidden.get(), self.classes.get())
     }
 
@@ -341,6 +342,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
         parameters: &[f32],
         samples: &S,
         batch: &[u32],
+        _scratch: &mut [f32],
         scores: &mut [f32],
     ) -> Result<(), ModelError> {
         let Layers { encoder, head } = self.layers(parameters)?;

@@ -18,9 +18,9 @@ pub enum ModelError {
         /// Features of the sample.
         found: usize,
     },
-    /// The scratch memory holds less than the scores of one sample.
+    /// The scratch memory is too short, or there is not room for one row of scores a sample.
     Scratch {
-        /// Scores of one sample.
+        /// Entries needed.
         expected: usize,
         /// Length of the slice.
         found: usize,
@@ -29,6 +29,11 @@ pub enum ModelError {
     Empty,
     /// A batch names a sample that does not exist, or none at all.
     Batch,
+    /// A feature of a sample is no symbol of the vocabulary.
+    Symbol {
+        /// Symbols: whole numbers below this one.
+        vocabulary: usize,
+    },
 }
 
 impl core::fmt::Display for ModelError {
@@ -43,11 +48,16 @@ impl core::fmt::Display for ModelError {
             Self::Scratch { expected, found } => {
                 write!(
                     f,
-                    "scratch memory for {found} scores: at least {expected} are needed"
+                    "scratch memory of {found} entries: at least {expected} are needed"
                 )
             }
             Self::Empty => f.write_str("a model needs at least one feature and one output"),
             Self::Batch => f.write_str("a batch is empty or names a sample that does not exist"),
+            Self::Symbol { vocabulary } => write!(
+                f,
+                "a feature is no symbol: whole numbers from 0 to {} are",
+                vocabulary.saturating_sub(1)
+            ),
         }
     }
 }

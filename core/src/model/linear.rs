@@ -17,6 +17,7 @@ impl<D: Dim> Linear<D> {
 
 impl<D: Dim> Model for Linear<D> {
     type Target = f32;
+    type Tensors = Tensors<2>;
     const KIND: ModelKind = ModelKind::Linear;
     const LARGEST_TENSOR: usize = D::LARGEST;
 
@@ -30,7 +31,7 @@ impl<D: Dim> Model for Linear<D> {
         1
     }
 
-    fn tensors(&self) -> Tensors {
+    fn tensors(&self) -> Tensors<2> {
         Tensors::affine(self.features.get(), 1)
     }
 

@@ -20,6 +20,7 @@ impl<D: Dim> Logistic<D> {
 
 impl<D: Dim> Model for Logistic<D> {
     type Target = u16;
+    type Tensors = Tensors<2>;
     const KIND: ModelKind = ModelKind::Logistic;
     const LARGEST_TENSOR: usize = D::LARGEST;
 
@@ -33,7 +34,7 @@ impl<D: Dim> Model for Logistic<D> {
         1
     }
 
-    fn tensors(&self) -> Tensors {
+    fn tensors(&self) -> Tensors<2> {
         Tensors::affine(self.features.get(), 1)
     }
 

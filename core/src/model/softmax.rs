@@ -24,6 +24,7 @@ impl<D: Dim, C: Dim> Softmax<D, C> {
 
 impl<D: Dim, C: Dim> Model for Softmax<D, C> {
     type Target = u16;
+    type Tensors = Tensors<2>;
     const KIND: ModelKind = ModelKind::Softmax;
     const LARGEST_TENSOR: usize = D::LARGEST.saturating_mul(C::LARGEST);
 
@@ -37,7 +38,7 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
         self.classes.get()
     }
 
-    fn tensors(&self) -> Tensors {
+    fn tensors(&self) -> Tensors<2> {
         Tensors::affine(self.features.get(), self.classes.get())
     }
 

@@ -1,25 +1,28 @@
 //! The parts of a model's parameters.
 
-/// Lengths of the parameter tensors of a model, in order.
+/// Lengths of the parameter tensors of a model, in order. `MAX` is how many there can be: a model
+/// of two tensors takes the memory of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tensors {
-    lengths: [usize; Self::MAX],
+pub struct Tensors<const MAX: usize = MAX_TENSORS> {
+    lengths: [usize; MAX],
     count: usize,
 }
 
-impl Tensors {
-    /// Tensors of a model, at most.
-    const MAX: usize = 4;
+/// Tensors of any model, at most: three for each layer of a network.
+pub const MAX_TENSORS: usize = 36;
 
+impl Tensors<2> {
     /// The two tensors of an affine layer: weights and biases.
     pub const fn affine(features: usize, outputs: usize) -> Self {
         // A product that does not fit names a model that no slice can match: refused at its use.
         Self {
-            lengths: [features.saturating_mul(outputs), outputs, 0, 0],
+            lengths: [features.saturating_mul(outputs), outputs],
             count: 2,
         }
     }
+}
 
+impl Tensors<4> {
     /// The four tensors of two affine layers, one above the other.
     pub const fn two_layers(features: usize, hidden: usize, outputs: usize) -> Self {
         Self {
@@ -32,15 +35,44 @@ impl Tensors {
             count: 4,
         }
     }
+}
+
+impl<const MAX: usize> Tensors<MAX> {
+    /// The tensors with these lengths, at most the first `MAX`.
+    pub fn of(lengths: impl IntoIterator<Item = usize>) -> Self {
+        let mut tensors = Self {
+            lengths: [0; MAX],
+            count: 0,
+        };
+        for (slot, length) in tensors.lengths.iter_mut().zip(lengths) {
+            *slot = length;
+            tensors.count += 1;
+        }
+        tensors
+    }
 
     /// The lengths.
+    #[inline]
     pub fn as_slice(&self) -> &[usize] {
         self.lengths.get(..self.count).unwrap_or_default()
     }
 
     /// Sum of the lengths.
+    #[inline]
     pub const fn total(&self) -> usize {
-        let [a, b, c, d] = self.lengths;
-        a.saturating_add(b).saturating_add(c).saturating_add(d)
+        let mut total = 0_usize;
+        let mut i = 0;
+        while i < MAX {
+            total = total.saturating_add(self.lengths[i]);
+            i += 1;
+        }
+        total
+    }
+}
+
+impl<const MAX: usize> AsRef<[usize]> for Tensors<MAX> {
+    #[inline]
+    fn as_ref(&self) -> &[usize] {
+        self.as_slice()
     }
 }

@@ -21,10 +21,16 @@ fn mean_loss<M: Model>(
     samples: &impl Samples<Target = M::Target>,
 ) -> f64 {
     let mut scores = vec![0.0; model.output_count()];
+    let mut scratch = vec![0.0; model.score_scratch_count()];
     let mut loss = 0.0;
     for index in 0..samples.len() {
         model
-            .scores(parameters, samples.features(index), &mut scores)
+            .scores(
+                parameters,
+                samples.features(index),
+                &mut scratch,
+                &mut scores,
+            )
             .unwrap();
         loss += f64::from(model.loss_in_place(&mut scores, samples.target(index)));
     }
@@ -38,7 +44,7 @@ fn gradient_is_the_derivative<M: Model<Target = T>, T: Copy + Default>(model: &M
     let samples = SampleSlice::new(&inputs, targets, features).unwrap();
     let parameters = values(count, 3);
     let batch: Vec<u32> = (0..targets.len() as u32).collect();
-    let (mut gradient, mut scratch) = (vec![9.0; count], vec![0.0; 2 * model.output_count()]);
+    let (mut gradient, mut scratch) = (vec![9.0; count], vec![0.0; model.scratch_count(2)]);
     let loss = model
         .loss_and_gradient(&parameters, &samples, &batch, &mut scratch, &mut gradient)
         .unwrap();
@@ -154,16 +160,16 @@ fn wrong_lengths_are_refused() {
     assert_eq!(run(9, &[1], 3, 9), ModelError::Batch);
     let scores = &mut [0.0; 3];
     assert_eq!(
-        model.scores(&[0.0; 9], &[1.0], scores),
+        model.scores(&[0.0; 9], &[1.0], &mut [], scores),
         Err(ModelError::Features {
             expected: 2,
             found: 1
         })
     );
     assert_eq!(
-        Softmax::new(0usize, 3usize).scores(&[0.0; 3], &[], scores),
+        Softmax::new(0usize, 3usize).scores(&[0.0; 3], &[], &mut [], scores),
         Err(ModelError::Empty)
     );
     let huge = Softmax::new(usize::MAX, 2usize);
-    assert!(huge.scores(&[0.0; 3], &[], scores).is_err());
+    assert!(huge.scores(&[0.0; 3], &[], &mut [], scores).is_err());
 }

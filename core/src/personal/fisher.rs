@@ -41,7 +41,7 @@ pub fn fisher_diagonal<D: Dim, C: Dim, S: Samples>(
     fisher.fill(0.0);
     let mean = 1.0 / count as f32;
     for index in 0..count {
-        model.batch_scores(parameters, samples, &[index as u32], scores)?;
+        model.batch_scores(parameters, samples, &[index as u32], &mut [], scores)?;
         log_probabilities(scores);
         let sample = samples.features(index);
         let (weights, biases) = fisher.split_at_mut(features * classes);

@@ -227,7 +227,7 @@ fn fine_tuning_objectives_agree() {
 
     let mut teacher = vec![0.0; 12];
     model
-        .batch_scores(&global, &samples, &[0, 1, 2, 3], &mut teacher)
+        .batch_scores(&global, &samples, &[0, 1, 2, 3], &mut [], &mut teacher)
         .unwrap();
     for row in teacher.chunks_exact_mut(3) {
         log_probabilities(row);
@@ -284,7 +284,7 @@ fn the_encoder_agrees() {
     close(&memory.gradient, &gradient, "gradient");
     let mut scores = vec![0.0; 9];
     model
-        .batch_scores(&parameters, &samples, &[0, 1, 2], &mut scores)
+        .batch_scores(&parameters, &samples, &[0, 1, 2], &mut [], &mut scores)
         .unwrap();
     close(&scores, &numbers(&expected["logits"]), "logits");
 }

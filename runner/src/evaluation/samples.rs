@@ -100,7 +100,10 @@ pub fn scores(
     let pieces = pieces.zip(indices.par_chunks(PIECE));
     on_samples!(task, samples, (model, rows) => {
         pieces
-            .map(|(scores, batch)| model.row_scores(parameters, rows, batch, scores))
+            .map(|(scores, batch)| {
+                let mut scratch = vec![0.0; model.score_scratch_count()];
+                model.row_scores(parameters, rows, batch, &mut scratch, scores)
+            })
             .collect::<Result<(), ModelError>>()
     })?;
     Ok(scores)
@@ -127,9 +130,10 @@ fn losses<M: Kernels<Target: Default>>(
     let mut losses = Vec::with_capacity(samples.len());
     let indices: Vec<u32> = (0..samples.len() as u32).collect();
     let mut scores = vec![0.0; PIECE * outputs];
+    let mut scratch = vec![0.0; model.score_scratch_count()];
     for batch in indices.chunks(PIECE) {
         let scores = scores.get_mut(..batch.len() * outputs).unwrap_or_default();
-        model.row_scores(parameters, samples, batch, scores)?;
+        model.row_scores(parameters, samples, batch, &mut scratch, scores)?;
         let rows = scores.chunks_exact_mut(outputs).zip(batch);
         losses.extend(
             rows.map(|(row, index)| model.loss_in_place(row, samples.target(*index as usize))),
@@ -242,7 +246,8 @@ fn tally<M: Kernels<Target: Default + PartialEq>>(
 ) -> Result<Tally, ModelError> {
     let batch: Vec<u32> = (0..samples.len() as u32).collect();
     let mut scores = vec![0.0; batch.len() * model.output_count()];
-    model.row_scores(parameters, samples, &batch, &mut scores)?;
+    let mut scratch = vec![0.0; model.score_scratch_count()];
+    model.row_scores(parameters, samples, &batch, &mut scratch, &mut scores)?;
     Ok(piece(model, samples, &batch, &mut scores))
 }
 

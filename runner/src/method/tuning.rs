@@ -58,7 +58,7 @@ impl Tuning<'_> {
                 let samples = samples.classes();
                 let classes = softmax.output_count();
                 let mut teacher = vec![0.0; rows.len() * classes];
-                softmax.row_scores(self.anchor, &samples, &rows, &mut teacher)?;
+                softmax.row_scores(self.anchor, &samples, &rows, &mut [], &mut teacher)?;
                 teacher
                     .chunks_exact_mut(classes)
                     .for_each(log_probabilities);

@@ -100,7 +100,7 @@ fn nearest(
         let count = part.classes.len();
         let cosines = &mut cosines[..batch.len() * count];
         part.model
-            .row_scores(&part.parameters, queries, batch, cosines)?;
+            .row_scores(&part.parameters, queries, batch, &mut [], cosines)?;
         for (nearest, cosines) in all.iter_mut().zip(cosines.chunks_exact(count)) {
             nearest.offer(cosines, part.classes);
         }

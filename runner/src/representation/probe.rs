@@ -53,6 +53,7 @@ pub fn probe_accuracy(bank: &Labelled, queries: &Labelled, class_count: usize) -
             &parameters,
             &rows(&queries, &indices),
             &indices,
+            &mut [],
             &mut scores,
         )
         .ok()?;

@@ -198,7 +198,7 @@ proptest! {
             let mut scores = [vec![0.0; length], vec![0.0; length]];
             let [direct, fused] = &mut scores;
             let results = (
-                model.row_scores(parameters, &rows, batch, direct),
+                model.row_scores(parameters, &rows, batch, &mut [], direct),
                 model.fused_scores(parameters, &rows, batch, fused),
             );
             (results, scores)

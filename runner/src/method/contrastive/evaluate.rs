@@ -315,8 +315,14 @@ fn accuracy(
         .ok()?;
     let rows = Rows::new(ask, width, all, indices.get(..all.len())?);
     let mut scores = vec![0.0; all.len() * classes];
-    head.row_scores(&parameters, &rows, indices.get(..all.len())?, &mut scores)
-        .ok()?;
+    head.row_scores(
+        &parameters,
+        &rows,
+        indices.get(..all.len())?,
+        &mut [],
+        &mut scores,
+    )
+    .ok()?;
     let predicted = scores
         .chunks_exact(classes)
         .map(|scores| smolfed_core::model::Model::predict(&head, scores));

@@ -1,0 +1,293 @@
+//! Networks: one layer after the other below a softmax, sizes known at run time or when the
+//! program is compiled.
+//!
+//! ```
+//! use smolfed_core::model::{Layer, Model, Sequential, Shape};
+//!
+//! const DIGITS: Sequential = match Sequential::new(
+//!     Shape::Image { channels: 1, height: 8, width: 8 },
+//!     &[
+//!         Layer::Convolution { channels: 4, kernel: [3, 3], stride: [1, 1], padding: [1, 1] },
+//!         Layer::Relu,
+//!         Layer::MaxPool { size: [2, 2], stride: [2, 2] },
+//!         Layer::Dense { outputs: 10 },
+//!     ],
+//! ) {
+//!     Ok(network) => network,
+//!     Err(_) => panic!("the layers do not fit"),
+//! };
+//! assert_eq!(DIGITS.tensors().as_slice(), [36, 4, 640, 10]);
+//! ```
+//!
+//! A batch is worked off sample by sample: forward through the layers, whose results stay in
+//! scratch memory, and backward, adding to the gradient. Every sum has one order, which the layers
+//! say; none depends on vectors, the batch's other samples or the length of the scratch memory.
+
+mod convolution;
+mod dense;
+mod embedding;
+mod error;
+mod gates;
+mod layer;
+mod misfit;
+mod panels;
+mod pass;
+mod place;
+mod pool;
+mod products;
+mod recurrent;
+mod rows;
+mod shape;
+mod sweep;
+mod training;
+mod vectors;
+mod walk;
+
+use rand_core::Rng;
+
+use super::ModelError;
+use crate::{math, stream};
+use place::Place;
+
+pub use error::SequentialError;
+pub use layer::{Layer, MAX_LAYERS};
+pub use misfit::LayerError;
+pub use shape::Shape;
+
+/// The most parameters, and scratch entries, of a network: 2 GiB, on any machine.
+const MAX_ENTRIES: usize = i32::MAX as usize / size_of::<f32>();
+
+/// Layers one after the other; the result of the last are the logits of a softmax.
+///
+/// The loss is the cross-entropy, as that of [`Softmax`](super::Softmax). Parameters: the tensors
+/// of each [`Layer`], in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequential {
+    input: Shape,
+    layers: [Layer; MAX_LAYERS],
+    /// What each layer gives.
+    outputs: [Shape; MAX_LAYERS],
+    count: usize,
+    parameters: usize,
+    memory: Memory,
+}
+
+/// Scratch entries of one sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Memory {
+    /// What is computed from the parameters, once for all samples.
+    prepared: usize,
+    /// Sums over all samples.
+    sums: usize,
+    /// What a layer needs while it works.
+    work: usize,
+    /// Results of all layers.
+    tape: usize,
+    /// Derivatives by the result of a layer: the longest.
+    derivatives: usize,
+}
+
+impl Sequential {
+    /// A network of these layers on samples of this shape.
+    ///
+    /// # Errors
+    /// [`SequentialError`] if there are no layers or too many, a layer does not fit what it is
+    /// given, or the last one does not give a vector.
+    pub const fn new(input: Shape, layers: &[Layer]) -> Result<Self, SequentialError> {
+        if layers.is_empty() {
+            return Err(SequentialError::NoLayers);
+        }
+        if layers.len() > MAX_LAYERS {
+            let found = layers.len();
+            return Err(SequentialError::TooManyLayers { found });
+        }
+        if input.count() == 0 {
+            return Err(SequentialError::EmptyInput { found: input });
+        }
+        let mut network = Self {
+            input,
+            layers: [Layer::Relu; MAX_LAYERS],
+            outputs: [input; MAX_LAYERS],
+            count: layers.len(),
+            parameters: 0,
+            memory: Memory {
+                prepared: 0,
+                sums: 0,
+                work: 0,
+                tape: 0,
+                derivatives: 0,
+            },
+        };
+        let (mut i, mut shape) = (0, input);
+        while i < layers.len() {
+            let output = match layers[i].output(shape, i == 0) {
+                Ok(output) => output,
+                Err(error) => {
+                    let number = i + 1;
+                    return Err(SequentialError::Layer { number, error });
+                }
+            };
+            network.layers[i] = layers[i];
+            network.outputs[i] = output;
+            network.add(&Place {
+                layer: layers[i],
+                below: if i == 0 { None } else { Some(layers[i - 1]) },
+                input: shape,
+                output,
+            });
+            if network.parameters > MAX_ENTRIES || network.sample_scratch_count() > MAX_ENTRIES {
+                let (number, error) = (i + 1, LayerError::TooLarge);
+                return Err(SequentialError::Layer { number, error });
+            }
+            shape = output;
+            i += 1;
+        }
+        match shape {
+            Shape::Vector { .. } => Ok(network),
+            found => Err(SequentialError::NoScores { found }),
+        }
+    }
+
+    /// Counts the parameters and the memory of a layer.
+    const fn add(&mut self, place: &Place) {
+        const fn larger(a: usize, b: usize) -> usize {
+            if a > b { a } else { b }
+        }
+        let Memory {
+            prepared,
+            sums,
+            work,
+            tape,
+            derivatives,
+        } = self.memory;
+        self.parameters = self.parameters.saturating_add(place.parameter_count());
+        self.memory = Memory {
+            prepared: prepared.saturating_add(place.prepared_count()),
+            sums: sums.saturating_add(place.sums_count()),
+            work: larger(work, place.work_count()),
+            tape: tape.saturating_add(place.tape_count()),
+            derivatives: larger(derivatives, place.output.count()),
+        };
+    }
+
+    /// The shape of a sample.
+    pub const fn input(&self) -> Shape {
+        self.input
+    }
+
+    /// The layers.
+    pub fn layers(&self) -> &[Layer] {
+        self.layers.get(..self.count).unwrap_or_default()
+    }
+
+    /// What each layer gives.
+    pub fn outputs(&self) -> &[Shape] {
+        self.outputs.get(..self.count).unwrap_or_default()
+    }
+
+    /// Number of parameters, also for constants.
+    pub const fn parameter_count(&self) -> usize {
+        self.parameters
+    }
+
+    /// Scratch entries that training needs for any batch, also for constants.
+    pub const fn sample_scratch_count(&self) -> usize {
+        let Memory {
+            sums, derivatives, ..
+        } = self.memory;
+        let backward = derivatives.saturating_mul(2).saturating_add(sums);
+        self.forward_count().saturating_add(backward)
+    }
+
+    /// Scratch entries that scores need.
+    const fn forward_count(&self) -> usize {
+        let Memory {
+            prepared,
+            work,
+            tape,
+            ..
+        } = self.memory;
+        prepared.saturating_add(work).saturating_add(tape)
+    }
+
+    /// Scores of a sample.
+    const fn score_count(&self) -> usize {
+        match self.count {
+            1..=MAX_LAYERS => self.outputs[self.count - 1].count(),
+            _ => 0,
+        }
+    }
+
+    /// Draws initial parameters, which depend on no data: from the uniform law on ±b, tensor by
+    /// tensor in the order of the parameters.
+    ///
+    /// As PyTorch does by default, b = 1/√(weights of an output) for weights and biases of
+    /// convolutions and dense layers, and b = 1/√hidden for all parameters of an LSTM. The table of
+    /// an embedding has variance 1, as there, but is uniform, not normal: b = √3.
+    ///
+    /// # Errors
+    /// [`ModelError::Parameters`] if `parameters` has another length than the model.
+    pub fn initialise(&self, parameters: &mut [f32], rng: &mut impl Rng) -> Result<(), ModelError> {
+        self.check_parameters(parameters)?;
+        let mut rest = parameters;
+        for place in self.places() {
+            let inverse_square = match place.layer {
+                Layer::Embedding { .. } => 1.0 / 3.0,
+                Layer::Lstm { hidden } => f32::from(hidden),
+                _ => {
+                    let [weights, biases, _] = place.layer.tensors(place.input);
+                    weights as f32 / biases as f32
+                }
+            };
+            let reach = math::sqrt(1.0 / inverse_square);
+            let Some((own, after)) = rest.split_at_mut_checked(place.parameter_count()) else {
+                break;
+            };
+            for parameter in own {
+                *parameter = reach * stream::symmetric(rng);
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// The layers in their places.
+    #[inline(always)]
+    fn places(&self) -> impl Iterator<Item = Place> {
+        let layers = self.layers().iter().zip(self.outputs());
+        layers.scan((None, self.input), |(below, input), (layer, output)| {
+            let place = Place {
+                layer: *layer,
+                below: *below,
+                input: *input,
+                output: *output,
+            };
+            (*below, *input) = (Some(*layer), *output);
+            Some(place)
+        })
+    }
+
+    /// The layer with this index, in its place.
+    #[inline(always)]
+    fn place(&self, index: usize) -> Option<Place> {
+        let below = index.checked_sub(1);
+        Some(Place {
+            layer: *self.layers.get(index)?,
+            below: below.and_then(|i| self.layers.get(i)).copied(),
+            input: below.map_or(Some(self.input), |i| self.outputs.get(i).copied())?,
+            output: *self.outputs.get(index)?,
+        })
+    }
+
+    fn check_parameters(&self, parameters: &[f32]) -> Result<(), ModelError> {
+        let (expected, found) = (self.parameters, parameters.len());
+        if found == expected {
+            Ok(())
+        } else {
+            Err(ModelError::Parameters { expected, found })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

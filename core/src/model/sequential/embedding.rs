@@ -1,0 +1,52 @@
+//! The table of an embedding.
+
+use super::{super::error::ModelError, pass::Backward};
+
+/// The row of the table for each symbol.
+///
+/// # Errors
+/// [`ModelError::Symbol`].
+#[inline(always)]
+pub(super) fn forward(
+    table: &[f32],
+    vocabulary: u16,
+    width: u16,
+    symbols: &[f32],
+    output: &mut [f32],
+) -> Result<(), ModelError> {
+    let width = usize::from(width);
+    for (symbol, output) in symbols.iter().zip(output.chunks_exact_mut(width.max(1))) {
+        let row = index(*symbol)
+            .filter(|row| *row < usize::from(vocabulary))
+            .and_then(|row| table.get(row * width..(row + 1) * width))
+            .ok_or(ModelError::Symbol {
+                vocabulary: vocabulary.into(),
+            })?;
+        for (y, x) in output.iter_mut().zip(row) {
+            *y = *x;
+        }
+    }
+    Ok(())
+}
+
+/// The row that a symbol names, if it is a whole number; larger ones than 65,535 are none.
+#[inline(always)]
+fn index(symbol: f32) -> Option<usize> {
+    // Saturates; NaN becomes 0, which it does not equal.
+    let row = symbol as u16;
+    (f32::from(row).to_bits() == symbol.to_bits() || (row == 0 && symbol == 0.0))
+        .then_some(row.into())
+}
+
+/// Adds the derivatives of each step to the row of its symbol.
+#[inline(always)]
+pub(super) fn backward(width: u16, pass: &mut Backward<'_>) {
+    let width = usize::from(width);
+    let steps = pass.derivatives.chunks_exact(width.max(1));
+    for (symbol, derivatives) in pass.input.iter().zip(steps) {
+        let row = index(*symbol).and_then(|row| pass.gradient.get_mut(row * width..));
+        for (sum, derivative) in row.unwrap_or_default().iter_mut().zip(derivatives) {
+            *sum += derivative;
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Long short-term memories.
+//!
+//! With z = W x_t + U h_{t−1} + b, the gates i, f, o = σ(z) and g = tanh(z),
+//! `c_t = f·c_{t−1} + i·g` and `h_t = o·tanh(c_t)`, h and c starting from 0
+//! (Hochreiter and Schmidhuber 1997; with forget gates, Gers, Schmidhuber, Cummins 2000).
+//!
+//! A sum z adds its terms one after the other to 0, those of x, then those of h, then b.
+//! Derivatives add their terms in the order of the gates' rows, and the gradient by a parameter
+//! adds its terms one after the other to 0, sample by sample, step by step.
+
+mod plain;
+mod wide;
+
+use super::{
+    gates::{sigmoid_each, tanh_each},
+    pass::{Backward, Forward, last_mut},
+    rows::add_rows,
+    shape::Shape,
+};
+use crate::lanes::WIDE;
+
+/// The sizes of an LSTM.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lstm {
+    length: usize,
+    width: usize,
+    hidden: usize,
+    is_first: bool,
+}
+
+/// What is kept of all steps: rows of gates; of cells, from those before the first step on; of
+/// their tanh; of hidden states, from that before the first step on.
+struct Kept<'a> {
+    gates: &'a mut [f32],
+    cells: &'a mut [f32],
+    tanh: &'a mut [f32],
+    states: &'a mut [f32],
+}
+
+/// Input weights, recurrent weights, biases, or the gradient by them.
+type Parameters<'a> = (&'a [f32], &'a [f32], &'a [f32]);
+
+impl Lstm {
+    /// A memory of this size on a sequence. The first layer needs no derivatives by its input.
+    pub(super) const fn new(input: Shape, hidden: u16, is_first: bool) -> Self {
+        let (length, width) = match input {
+            Shape::Sequence { length, width } => (length as usize, width as usize),
+            _ => (0, 0),
+        };
+        Self {
+            length,
+            width,
+            hidden: hidden as usize,
+            is_first,
+        }
+    }
+
+    /// Entries that are kept: four gates, cells, their tanh and states, and what was before.
+    pub(super) const fn tape_count(&self) -> usize {
+        let kept = self.hidden.saturating_mul(7).saturating_mul(self.length);
+        kept.saturating_add(2 * self.hidden)
+    }
+
+    /// Entries computed once for all samples.
+    pub(super) const fn prepared_count(&self) -> usize {
+        if WIDE { self.panels_count() } else { 0 }
+    }
+
+    /// Entries of the gradient in another order.
+    pub(super) const fn sums_count(&self) -> usize {
+        if WIDE { self.wide_sums_count() } else { 0 }
+    }
+
+    /// Entries needed while it works: derivatives by cells, and a vector a step.
+    pub(super) const fn work_count(&self) -> usize {
+        let columns = if WIDE { self.column_count() } else { 0 };
+        self.hidden.saturating_add(columns)
+    }
+
+    /// What it computes from its parameters, once for all samples.
+    #[inline(always)]
+    pub(super) fn prepare(&self, parameters: &[f32], prepared: &mut [f32]) {
+        if let (true, Some(parameters)) = (WIDE, self.split(parameters)) {
+            self.fill_panels(parameters, prepared);
+        }
+    }
+
+    /// Writes what was added to the sums of a batch to the gradient.
+    #[inline(always)]
+    pub(super) fn finish(&self, sums: &[f32], gradient: &mut [f32]) {
+        if WIDE {
+            self.write_gradient(sums, gradient);
+        }
+    }
+
+    /// The hidden states of all steps, the last entries of the region, which keeps the rest.
+    #[inline(always)]
+    pub(super) fn forward(&self, pass: Forward<'_>) {
+        let hidden = self.hidden;
+        let (Some(parameters), Some(kept)) = (self.split(pass.parameters), self.kept(pass.region))
+        else {
+            return;
+        };
+        if WIDE {
+            self.project(pass.prepared, pass.input, kept.gates);
+        }
+        kept.states.get_mut(..hidden).unwrap_or_default().fill(0.0);
+        kept.cells.get_mut(..hidden).unwrap_or_default().fill(0.0);
+        let steps = kept.gates.chunks_exact_mut((4 * hidden).max(1));
+        for (t, (gates, tanh)) in steps
+            .zip(kept.tanh.chunks_exact_mut(hidden.max(1)))
+            .enumerate()
+        {
+            let states = kept.states.split_at_mut_checked((t + 1) * hidden);
+            let cells = kept.cells.split_at_mut_checked((t + 1) * hidden);
+            let (Some((states, state)), Some((cells, cell))) = (states, cells) else {
+                return;
+            };
+            let before = states.get(t * hidden..).unwrap_or_default();
+            if WIDE {
+                self.add_recurrent(pass.prepared, before, gates);
+                for (gate, bias) in gates.iter_mut().zip(parameters.2) {
+                    *gate += bias;
+                }
+            } else {
+                let x = pass.input.get(t * self.width..(t + 1) * self.width);
+                self.plain_sums(parameters, [x.unwrap_or_default(), before], gates);
+            }
+            activate(gates, hidden);
+            step(
+                gates,
+                cells.get(t * hidden..).unwrap_or_default(),
+                [cell, tanh, state],
+            );
+        }
+    }
+
+    /// Adds to the gradient, or to its sums, and writes the derivatives by the input.
+    #[inline(always)]
+    pub(super) fn backward(&self, pass: Backward<'_>) {
+        let hidden = self.hidden;
+        let work = pass.work.split_at_mut_checked(hidden);
+        let (Some(parameters), Some(kept), Some((cell_derivatives, column))) =
+            (self.split(pass.parameters), self.kept(pass.region), work)
+        else {
+            return;
+        };
+        cell_derivatives.fill(0.0);
+        for t in (0..self.length).rev() {
+            let (below, above) = pass.derivatives.split_at_mut(t * hidden);
+            let past = kept.cells.get(t * hidden..).unwrap_or_default();
+            let tanh = kept.tanh.get(t * hidden..).unwrap_or_default();
+            let Some(gates) = kept.gates.get_mut(t * 4 * hidden..(t + 1) * 4 * hidden) else {
+                return;
+            };
+            step_backward(gates, [past, tanh, above], cell_derivatives);
+            if t > 0 {
+                add_rows(gates, parameters.1, last_mut(below, hidden));
+            }
+        }
+        let (derivatives, states) = (&*kept.gates, &*kept.states);
+        if WIDE {
+            self.add_sums([derivatives, pass.input, states], column, pass.sums);
+        } else {
+            self.plain_gradient([derivatives, pass.input, states], pass.gradient);
+        }
+        if let Some(below) = pass.input_derivatives {
+            if WIDE {
+                self.project_back(pass.prepared, derivatives, below);
+            } else {
+                self.plain_input_derivatives(parameters.0, derivatives, below);
+            }
+        }
+    }
+
+    /// Input weights, recurrent weights, biases.
+    #[inline(always)]
+    fn split<'a>(&self, parameters: &'a [f32]) -> Option<Parameters<'a>> {
+        let gates = 4 * self.hidden;
+        let (weights, rest) = parameters.split_at_checked(gates * self.width)?;
+        let (recurrent, biases) = rest.split_at_checked(gates * self.hidden)?;
+        Some((weights, recurrent, biases))
+    }
+
+    #[inline(always)]
+    fn kept<'a>(&self, region: &'a mut [f32]) -> Option<Kept<'a>> {
+        let steps = self.length * self.hidden;
+        let (gates, rest) = region.split_at_mut_checked(4 * steps)?;
+        let (cells, rest) = rest.split_at_mut_checked(steps + self.hidden)?;
+        let (tanh, states) = rest.split_at_mut_checked(steps)?;
+        Some(Kept {
+            gates,
+            cells,
+            tanh,
+            states,
+        })
+    }
+}
+
+/// The gates from their sums.
+#[inline(always)]
+fn activate(gates: &mut [f32], hidden: usize) {
+    let each = gates.chunks_exact_mut(hidden.max(1));
+    for (gates, is_candidate) in each.zip([false, false, true, false]) {
+        if is_candidate {
+            tanh_each(gates);
+        } else {
+            sigmoid_each(gates);
+        }
+    }
+}
+
+/// Cells, their tanh and states from the gates and the cells before.
+#[inline(always)]
+fn step(gates: &[f32], before: &[f32], results: [&mut [f32]; 3]) {
+    let [cells, tanh, states] = results;
+    let mut each = gates.chunks_exact(tanh.len().max(1));
+    let (Some(i), Some(f), Some(g), Some(o)) = (each.next(), each.next(), each.next(), each.next())
+    else {
+        return;
+    };
+    let products = i.iter().zip(g).zip(f.iter().zip(before));
+    for ((cell, tanh), ((i, g), (f, before))) in cells.iter_mut().zip(&mut *tanh).zip(products) {
+        *cell = f * before + i * g;
+        *tanh = *cell;
+    }
+    tanh_each(tanh);
+    for (state, (o, tanh)) in states.iter_mut().zip(o.iter().zip(&*tanh)) {
+        *state = o * tanh;
+    }
+}
+
+/// The gates become the derivatives by their sums. `values` are the cells of the step before, the
+/// tanh of this step's and the derivatives by its state; the derivatives by its cells become those
+/// by the cells before.
+#[inline(always)]
+fn step_backward(gates: &mut [f32], values: [&[f32]; 3], cell_derivatives: &mut [f32]) {
+    let [before, tanh, derivatives] = values;
+    let mut each = gates.chunks_exact_mut(cell_derivatives.len().max(1));
+    let (Some(i), Some(f), Some(g), Some(o)) = (each.next(), each.next(), each.next(), each.next())
+    else {
+        return;
+    };
+    let entries = i.iter_mut().zip(f).zip(g.iter_mut().zip(o));
+    let values = before
+        .iter()
+        .zip(tanh)
+        .zip(derivatives)
+        .zip(cell_derivatives);
+    for (((i, f), (g, o)), (((before, tanh), d), dc)) in entries.zip(values) {
+        let cell = *dc + d * *o * (1.0 - tanh * tanh);
+        *dc = cell * *f;
+        *o = d * tanh * (*o * (1.0 - *o));
+        *f = cell * before * (*f * (1.0 - *f));
+        let input = cell * *g * (*i * (1.0 - *i));
+        *g = cell * *i * (1.0 - *g * *g);
+        *i = input;
+    }
+}
+
+#[cfg(test)]
+mod tests;

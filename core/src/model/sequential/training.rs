@@ -1,0 +1,140 @@
+//! A network as a [`Model`]: loss, gradient and scores of batches.
+
+use super::{
+    super::{Model, ModelError, ModelKind, Tensors, Then, affine, softmax},
+    Sequential,
+    pass::last,
+};
+use crate::samples::Samples;
+
+impl Model for Sequential {
+    type Target = u16;
+    type Tensors = Tensors;
+
+    const KIND: ModelKind = ModelKind::Sequential;
+    /// Sizes are values, not types: any tensor may be long.
+    const LARGEST_TENSOR: usize = usize::MAX;
+
+    #[inline(always)]
+    fn feature_count(&self) -> usize {
+        self.input.count()
+    }
+
+    #[inline(always)]
+    fn output_count(&self) -> usize {
+        self.score_count()
+    }
+
+    /// The tensors of each layer.
+    fn tensors(&self) -> Tensors {
+        let lengths = self
+            .places()
+            .flat_map(|place| place.layer.tensors(place.input));
+        Tensors::of(lengths.filter(|length| *length > 0))
+    }
+
+    #[inline(always)]
+    fn parameter_count(&self) -> usize {
+        self.parameters
+    }
+
+    /// The results of all layers for one sample, twice the longest of them, and what layers need
+    /// while they work: the same for any number of samples.
+    #[inline(always)]
+    fn scratch_count(&self, _: usize) -> usize {
+        self.sample_scratch_count()
+    }
+
+    #[inline(always)]
+    fn score_scratch_count(&self) -> usize {
+        self.forward_count()
+    }
+
+    #[inline(always)]
+    fn loss_and_gradient_then<S: Samples<Target = u16>>(
+        &self,
+        parameters: &[f32],
+        samples: &S,
+        batch: &[u32],
+        scratch: &mut [f32],
+        gradient: &mut [f32],
+        then: &mut impl Then,
+    ) -> Result<f32, ModelError> {
+        self.check_parameters(parameters)?;
+        self.check_parameters(gradient)?;
+        affine::check_batch(self.feature_count(), samples, batch)?;
+        let short = ModelError::Scratch {
+            expected: self.sample_scratch_count(),
+            found: scratch.len(),
+        };
+        let parts = self.parts(scratch, true).ok_or(short)?;
+        self.prepare(parameters, parts.prepared);
+        parts.sums.fill(0.0);
+
+        gradient.fill(0.0);
+        let mean = 1.0 / batch.len() as f32;
+        let mut loss = 0.0;
+        for index in batch {
+            let mut parts = self.parts(scratch, true).ok_or(short)?;
+            let features = samples.features(*index as usize);
+            self.forward(parameters, features, &mut parts)?;
+            let scores = last(parts.tape, self.score_count());
+            let [above, _] = &mut parts.derivatives;
+            let residuals = above.get_mut(..scores.len()).unwrap_or_default();
+            for (residual, score) in residuals.iter_mut().zip(scores) {
+                *residual = *score;
+            }
+            loss += self.loss_in_place(residuals, samples.target(*index as usize));
+            for residual in residuals {
+                *residual *= mean;
+            }
+            self.backward(parameters, features, parts, gradient);
+        }
+        let parts = self.parts(scratch, true).ok_or(short)?;
+        self.finish(parts.sums, gradient);
+        then.complete(gradient, 0..parameters.len(), parameters.len());
+        Ok(loss * mean)
+    }
+
+    #[inline(always)]
+    fn batch_scores<S: Samples>(
+        &self,
+        parameters: &[f32],
+        samples: &S,
+        batch: &[u32],
+        scratch: &mut [f32],
+        scores: &mut [f32],
+    ) -> Result<(), ModelError> {
+        self.check_parameters(parameters)?;
+        affine::check_batch(self.feature_count(), samples, batch)?;
+        let count = self.score_count();
+        let (expected, found) = (batch.len() * count, scores.len());
+        if found != expected {
+            return Err(ModelError::Scratch { expected, found });
+        }
+        let short = ModelError::Scratch {
+            expected: self.forward_count(),
+            found: scratch.len(),
+        };
+        let mut parts = self.parts(scratch, false).ok_or(short)?;
+        self.prepare(parameters, parts.prepared);
+        for (scores, index) in scores.chunks_exact_mut(count.max(1)).zip(batch) {
+            let features = samples.features(*index as usize);
+            self.forward(parameters, features, &mut parts)?;
+            for (score, result) in scores.iter_mut().zip(last(parts.tape, count)) {
+                *score = *result;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn loss_in_place(&self, scores: &mut [f32], target: u16) -> f32 {
+        softmax::cross_entropy(scores, target)
+    }
+
+    #[inline]
+    fn predict(&self, scores: &[f32]) -> u16 {
+        softmax::most_likely(scores)
+    }
+}
