@@ -48,6 +48,7 @@ mod inference;
 mod ledger;
 mod memory;
 mod mnist;
+mod networks;
 mod own_data;
 mod panics;
 mod personal;

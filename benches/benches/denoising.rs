@@ -5,6 +5,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use smolfed::server::{Auto, ExpertSet};
+use smolfed::task::Task;
+use smolfed_core::model::Softmax;
 
 const LENGTHS: [usize; 3] = [7_850, 100_000, 1_000_000];
 /// Outputs of the layer.
@@ -23,8 +25,8 @@ fn denoising(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(length as u64));
         let average = smolfed_benches::vector(length);
         let mut global = vec![0.0; length];
-        let tensors = [length - OUTPUTS, OUTPUTS];
-        let mut auto = Auto::new(&global, &tensors, &ExpertSet::Filters(Vec::new()));
+        let task = Task::Softmax(Softmax::new(length / OUTPUTS - 1, OUTPUTS));
+        let mut auto = Auto::new(&global, &task.layout(), &ExpertSet::Filters(Vec::new()));
         group.bench_function(BenchmarkId::new("auto", length), |bencher| {
             bencher.iter(|| auto.step(black_box(&mut global), &average, NOISE_STD, 1.0));
         });

@@ -57,10 +57,9 @@ impl Local {
         let refuse = |key, advice| Err(contradiction("simulation.arithmetic", key, advice));
         match local.name {
             ArithmeticName::F32 => Ok(local),
-            ArithmeticName::Fast if task.hidden_count().is_some() => refuse(
-                "model.hidden",
-                "\"fast\" trains models without a hidden layer: use \"f32\"",
-            ),
+            ArithmeticName::Fast if let Some(key) = task.nonlinear_key() => {
+                refuse(key, "\"fast\" trains models of one layer: use \"f32\"")
+            }
             ArithmeticName::Fast if train.gradient_smoothing > 0.0 => refuse(
                 "train.gradient_smoothing",
                 "smoothed gradients are no combinations of samples, which \"fast\" needs: use \

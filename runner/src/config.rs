@@ -34,7 +34,7 @@ pub use check::ExperimentError;
 pub use cohort::{CohortConfig, Denominator, SamplingScheme, Weighting};
 pub use contrast::{AlphaName, AugmentConfig, ContrastConfig, ExchangeTime, MatrixPrivacyConfig};
 pub use error::ConfigError;
-pub use model::{ActivationName, ModelConfig, ModelKind};
+pub use model::{ActivationName, LayerConfig, ModelConfig, ModelKind, Pair};
 pub use overrides::Override;
 pub use personalise::{
     FineTuneKind, NoiseScale, NoiseTime, PersonaliseConfig, PmtlUpdateName, PrivatePart,

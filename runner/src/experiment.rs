@@ -36,7 +36,7 @@ use crate::release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timin
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{Auto, ServerStep};
 use crate::source::attendance::Attendance;
-use crate::task::Task;
+use crate::task::{Task, TensorLayout};
 use correlated::Correlated;
 use keys::Keys;
 use scaling::ScaleRelease;
@@ -264,25 +264,27 @@ impl Experiment {
     pub fn auto(&self, start: &[f32]) -> Option<Auto> {
         let experts = self.server.auto.as_ref();
         let experts = experts.filter(|_| self.privacy.has_noise())?;
-        Some(Auto::new(start, &self.shared_tensors(), experts))
+        Some(Auto::new(start, &self.shared_layout(), experts))
+    }
+
+    /// The tensors that are shared.
+    #[must_use]
+    pub fn shared_layout(&self) -> Vec<TensorLayout> {
+        let shared = self.method.shared_count();
+        let mut total = 0;
+        let is_shared = |layout: &TensorLayout| {
+            total += layout.length();
+            total <= shared
+        };
+        let layout = self.method.task().layout();
+        layout.into_iter().take_while(is_shared).collect()
     }
 
     /// Lengths of the tensors that are shared.
     #[must_use]
     pub fn shared_tensors(&self) -> Vec<usize> {
-        let shared = self.method.shared_count();
-        let tensors = self.method.task().tensors();
-        let mut total = 0;
-        let is_shared = |length: &&usize| {
-            total += **length;
-            total <= shared
-        };
-        tensors
-            .as_slice()
-            .iter()
-            .take_while(is_shared)
-            .copied()
-            .collect()
+        let layout = self.shared_layout();
+        layout.iter().map(TensorLayout::length).collect()
     }
 
     /// Local training in `round`: the learning rate decays from round to round.

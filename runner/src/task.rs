@@ -3,20 +3,28 @@
 //! A model of the core becomes one of experiments here: a variant of [`Task`] with its line in
 //! [`of_task!`](crate::of_task), and the data that it fits in [`Task::new`].
 
+mod layers;
+mod layout;
+
 use std::fmt;
 use std::str::FromStr;
 
 use smolfed_core::model::ModelKind as WireKind;
-use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Softmax, Tensors};
+use smolfed_core::model::{
+    Activation, Encoder, Linear, Logistic, Model, Sequential, Softmax, Tensors,
+};
 use smolfed_core::provision::{Target, TargetKind};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_simd::Rows;
 
 use crate::config::model::{ActivationName, ModelConfig, ModelKind};
 use crate::data::dataset::{DatasetView, SampleTarget};
+pub use layers::LayersError;
+pub use layout::{DENSE_NAMES, LAYER_NAMES, TensorLayout, layer_tensor};
 
 /// A model of run-time size.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "an experiment has one task")]
 pub enum Task {
     /// Linear regression.
     Linear(Linear<usize>),
@@ -26,6 +34,8 @@ pub enum Task {
     Softmax(Softmax<usize, usize>),
     /// Softmax regression on a hidden layer.
     Encoder(Encoder<usize, usize, usize>),
+    /// Softmax regression on a network of layers.
+    Sequential(Sequential),
 }
 
 /// The block for whichever model a task is.
@@ -37,6 +47,7 @@ macro_rules! of_task {
             $crate::task::Task::Logistic($model) => $body,
             $crate::task::Task::Softmax($model) => $body,
             $crate::task::Task::Encoder($model) => $body,
+            $crate::task::Task::Sequential($model) => $body,
         }
     };
 }
@@ -49,7 +60,7 @@ macro_rules! of_linear_scores {
             $crate::task::Task::Linear($model) => $body,
             $crate::task::Task::Logistic($model) => $body,
             $crate::task::Task::Softmax($model) => $body,
-            $crate::task::Task::Encoder(_) => $other,
+            $crate::task::Task::Encoder(_) | $crate::task::Task::Sequential(_) => $other,
         }
     };
 }
@@ -78,40 +89,44 @@ pub fn rows<'a, M: Model<Target: SampleTarget>>(
 /// The most parameters that a model with a hidden layer may have: a gigabyte of them.
 pub const MAX_PARAMETERS: u64 = 1 << 28;
 
-/// Why a model does not fit the data; the text completes "`model.kind` is ..".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a model does not fit the data. Each text is a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// Regression on classes.
-    #[error("\"{kind}\", but the data have classes: use \"logistic\" or \"softmax\"")]
+    #[error(
+        "`model.kind` is \"{kind}\", but the data have classes: use \"logistic\" or \"softmax\""
+    )]
     ValuesNeeded {
         /// The kind that was asked for.
         kind: &'static str,
     },
     /// A classifier on values.
-    #[error("\"{kind}\", but the data have values to predict: use \"linear\"")]
+    #[error("`model.kind` is \"{kind}\", but the data have values to predict: use \"linear\"")]
     ClassesNeeded {
         /// The kind that was asked for.
         kind: &'static str,
     },
     /// Logistic regression on more than two classes.
-    #[error("\"logistic\", but the data have {classes} classes: use \"softmax\"")]
+    #[error("`model.kind` is \"logistic\", but the data have {classes} classes: use \"softmax\"")]
     TwoClassesNeeded {
         /// Classes of the data.
         classes: usize,
     },
     /// A hidden layer below something else than a softmax.
-    #[error("\"{kind}\", but `model.hidden` needs \"softmax\" and data with classes")]
+    #[error(
+        "`model.kind` is \"{kind}\", but `model.hidden` needs \"softmax\" and data with classes"
+    )]
     HiddenNeedsSoftmax {
         /// The kind that was asked for.
         kind: &'static str,
     },
     /// A hidden layer without units.
-    #[error("\"softmax\", but `model.hidden` is 0: leave it out for no hidden layer")]
+    #[error("`model.hidden` is 0: leave it out for no hidden layer")]
     NoUnits,
     /// More parameters than memory is planned for.
     #[error(
-        "\"softmax\", but `model.hidden` = {hidden} asks for {parameters} parameters, and at most \
-         {MAX_PARAMETERS} are supported"
+        "`model.hidden` = {hidden} asks for {parameters} parameters, and at most {MAX_PARAMETERS} \
+         are supported"
     )]
     TooLarge {
         /// Units of the hidden layer.
@@ -120,26 +135,52 @@ pub enum TaskError {
         parameters: u64,
     },
     /// A kind that is no encoder.
-    #[error("\"{kind}\", but the method learns an encoder: use \"softmax\" or remove it")]
+    #[error(
+        "`model.kind` is \"{kind}\", but the method learns an encoder: use \"softmax\" or remove it"
+    )]
     NoKind {
         /// The kind that was asked for.
         kind: &'static str,
     },
+    /// Layers of an encoder that is learned by itself.
+    #[error(
+        "`model.layers` are for methods that learn to predict classes: this one learns an encoder, \
+         which has at most one hidden layer (`model.hidden`)"
+    )]
+    NoLayers,
     /// An activation of nothing.
-    #[error("used without `model.hidden`, so `model.activation` has no effect; remove it")]
+    #[error("`model.activation` has no effect without `model.hidden`; remove it")]
     ActivationOfNothing,
+    /// Layers that make no network for the data.
+    #[error(transparent)]
+    Layers(#[from] LayersError),
 }
 
 impl Task {
-    /// A model for data of `features` features and `classes` classes (`None` for values).
+    /// A model for data of `features` features, which lie along `axes` if there are any, and
+    /// `classes` classes (`None` for values).
     ///
     /// # Errors
-    /// [`TaskError`] if the kind does not fit the data.
+    /// [`TaskError`] if the kind or the layers do not fit the data.
     pub fn new(
         model: &ModelConfig,
+        axes: &[usize],
         features: usize,
         classes: Option<usize>,
     ) -> Result<Self, TaskError> {
+        if !model.layers.is_empty() {
+            return match (model.kind, classes, model.hidden) {
+                (.., Some(_)) => Err(LayersError::Hidden.into()),
+                (None | Some(ModelKind::Softmax), Some(classes), None) => {
+                    let network = layers::network(model, axes, features, classes)?;
+                    Ok(Self::Sequential(network))
+                }
+                _ => Err(LayersError::Softmax.into()),
+            };
+        }
+        if !model.input.is_empty() {
+            return Err(LayersError::InputOfNothing.into());
+        }
         if model.hidden.is_none() && model.activation.is_some() {
             return Err(TaskError::ActivationOfNothing);
         }
@@ -195,25 +236,29 @@ impl Task {
     /// cannot be.
     pub fn encoder(model: &ModelConfig, features: usize, width: usize) -> Result<Self, TaskError> {
         match model.kind {
-            None | Some(ModelKind::Softmax) => Self::new(model, features, Some(width)),
+            _ if !model.layers.is_empty() => Err(TaskError::NoLayers),
+            None | Some(ModelKind::Softmax) => Self::new(model, &[], features, Some(width)),
             Some(kind) => Err(TaskError::NoKind { kind: kind.name() }),
         }
     }
 
-    /// The parameters before the first round, which depend on no data: zeros, and for a hidden
-    /// layer draws from the run's own stream.
+    /// The parameters before the first round, which depend on no data: zeros, and for layers below
+    /// the last one draws from the run's own stream.
     #[must_use]
     pub fn initial(&self, root: &Root) -> Vec<f32> {
         let mut parameters = vec![0.0; self.parameter_count()];
-        if let Self::Encoder(model) = self {
-            let id = StreamId {
-                purpose: Purpose::Initialisation,
-                round: 0,
-                device: 0,
-            };
-            // The length fits: it is the model's own.
-            let _ = model.initialise(&mut parameters, &mut root.stream(id));
-        }
+        let id = StreamId {
+            purpose: Purpose::Initialisation,
+            round: 0,
+            device: 0,
+        };
+        let stream = &mut root.stream(id);
+        // The length fits: it is the model's own.
+        let _ = match self {
+            Self::Encoder(model) => model.initialise(&mut parameters, stream),
+            Self::Sequential(model) => model.initialise(&mut parameters, stream),
+            Self::Linear(_) | Self::Logistic(_) | Self::Softmax(_) => Ok(()),
+        };
         parameters
     }
 
@@ -223,7 +268,7 @@ impl Task {
         match self {
             Self::Linear(_) => ModelKind::Linear,
             Self::Logistic(_) => ModelKind::Logistic,
-            Self::Softmax(_) | Self::Encoder(_) => ModelKind::Softmax,
+            Self::Softmax(_) | Self::Encoder(_) | Self::Sequential(_) => ModelKind::Softmax,
         }
     }
 
@@ -278,6 +323,32 @@ impl Task {
         }
     }
 
+    /// The network of layers, if it is one.
+    #[must_use]
+    pub const fn network(&self) -> Option<&Sequential> {
+        match self {
+            Self::Sequential(network) => Some(network),
+            _ => None,
+        }
+    }
+
+    /// `model.input` of a network: the shape of a sample, where data do not give it.
+    #[must_use]
+    pub fn input(&self) -> Vec<u16> {
+        let shape = self.network().map(Sequential::input);
+        shape.map(layers::axes_of).unwrap_or_default()
+    }
+
+    /// The key that makes scores other than linear in the features, if there is one.
+    #[must_use]
+    pub const fn nonlinear_key(&self) -> Option<&'static str> {
+        match self {
+            Self::Linear(_) | Self::Logistic(_) | Self::Softmax(_) => None,
+            Self::Encoder(_) => Some("model.hidden"),
+            Self::Sequential(_) => Some("model.layers"),
+        }
+    }
+
     /// Features of a sample.
     #[must_use]
     pub fn feature_count(&self) -> usize {
@@ -296,7 +367,7 @@ impl Task {
         match self {
             Self::Linear(_) => 0,
             Self::Logistic(_) => 2,
-            Self::Softmax(_) | Self::Encoder(_) => self.output_count(),
+            Self::Softmax(_) | Self::Encoder(_) | Self::Sequential(_) => self.output_count(),
         }
     }
 
@@ -308,6 +379,7 @@ impl Task {
             Self::Logistic(model) => model.predict(scores).into(),
             Self::Softmax(model) => model.predict(scores).into(),
             Self::Encoder(model) => model.predict(scores).into(),
+            Self::Sequential(model) => model.predict(scores).into(),
         }
     }
 
@@ -380,9 +452,9 @@ mod tests {
     #[test]
     fn the_data_choose_the_model_when_the_file_does_not() {
         let model = ModelConfig::default();
-        let task = Task::new(&model, 3, None).unwrap();
+        let task = Task::new(&model, &[], 3, None).unwrap();
         assert_eq!(task.kind(), ModelKind::Linear);
-        let task = Task::new(&model, 64, Some(10)).unwrap();
+        let task = Task::new(&model, &[], 64, Some(10)).unwrap();
         assert_eq!(
             (task.kind(), task.parameter_count()),
             (ModelKind::Softmax, 650)
@@ -397,7 +469,7 @@ mod tests {
                 kind: Some(kind),
                 ..ModelConfig::default()
             };
-            Task::new(&model, 2, classes).unwrap_err()
+            Task::new(&model, &[], 2, classes).unwrap_err()
         };
         let refused = TaskError::ValuesNeeded { kind: "linear" };
         assert_eq!(error(ModelKind::Linear, Some(2)), refused);
@@ -414,13 +486,14 @@ mod tests {
             hidden,
             kind,
             activation,
+            ..ModelConfig::default()
         };
-        let task = Task::new(&model(Some(16), None, None), 64, Some(10)).unwrap();
+        let task = Task::new(&model(Some(16), None, None), &[], 64, Some(10)).unwrap();
         assert_eq!(task.tensors().as_slice(), [1024, 16, 160, 10]);
         let [a, b, c] = [1, 1, 2].map(|seed| task.initial(&Root::from_seed(seed)));
         assert!(a == b && a != c && a[1024..].iter().all(|x| *x == 0.0));
 
-        let refused = |model: ModelConfig, classes| Task::new(&model, 2, classes).unwrap_err();
+        let refused = |model: ModelConfig, classes| Task::new(&model, &[], 2, classes).unwrap_err();
         let regression = refused(model(Some(3), None, None), None);
         assert_eq!(regression, TaskError::HiddenNeedsSoftmax { kind: "linear" });
         assert_eq!(

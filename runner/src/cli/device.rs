@@ -109,9 +109,9 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         (None, Some(task)) => task,
         (None, None) => return Err(CliError::Usage("`--model` is missing".to_owned())),
     };
-    if task.hidden_count().is_some() {
+    if task.nonlinear_key().is_some() {
         return Err(CliError::Usage(
-            "`--preprocessing`: its model has a hidden layer, which real devices do not train"
+            "`--preprocessing`: its model has more than one layer, which real devices do not train"
                 .to_owned(),
         ));
     }

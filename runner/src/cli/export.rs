@@ -56,6 +56,13 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
              device alone"
         );
     }
+    if model.task().network().is_some() {
+        return Err(CliError::Usage(
+            "networks of `model.layers` are not exported yet; their weights are in \
+             model.safetensors, in the order and shapes of PyTorch"
+                .to_owned(),
+        ));
+    }
     let bytes = match args.format {
         Format::CHeader => c_header::encode(&model).into_bytes(),
         Format::Onnx => onnx::encode(&model),

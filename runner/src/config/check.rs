@@ -71,7 +71,7 @@ pub enum ExperimentError {
         reason: CorrelatedError,
     },
     /// The model does not fit the data.
-    #[error("`model.kind` is {0}")]
+    #[error(transparent)]
     Task(#[from] TaskError),
     /// The target ε cannot be met.
     #[error("`privacy.epsilon` is {epsilon}: {reason}")]

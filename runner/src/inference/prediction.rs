@@ -62,6 +62,7 @@ fn probabilities(task: &Task, scores: &[f32]) -> Vec<f32> {
         }
         Task::Softmax(model) => model.loss_in_place(&mut scores, NO_CLASS),
         Task::Encoder(model) => model.loss_in_place(&mut scores, NO_CLASS),
+        Task::Sequential(model) => model.loss_in_place(&mut scores, NO_CLASS),
     };
     scores
 }

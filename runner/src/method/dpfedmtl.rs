@@ -44,7 +44,7 @@ fn shared(setup: &Setup<'_>, task: &Task) -> Result<usize, ExperimentError> {
     let tensors = task.tensors();
     let lengths = tensors.as_slice();
     let kept = match private {
-        PrivatePart::Head if !matches!(task, Task::Encoder(_)) => {
+        PrivatePart::Head if task.nonlinear_key().is_none() => {
             return Err(ExperimentError::Missing {
                 key: "model.hidden",
                 purpose: "the units of the layer that \"dpfedmtl\" shares below the private head \
@@ -55,7 +55,14 @@ fn shared(setup: &Setup<'_>, task: &Task) -> Result<usize, ExperimentError> {
         PrivatePart::Biases => 1,
         PrivatePart::Nothing => 0,
     };
-    Ok(lengths.iter().rev().skip(kept).sum())
+    let shared = lengths.iter().rev().skip(kept).sum();
+    if shared == 0 {
+        return Err(ExperimentError::Missing {
+            key: "model.layers",
+            purpose: "parameters below the private head, which \"dpfedmtl\" could share",
+        });
+    }
+    Ok(shared)
 }
 
 /// Whether each local step is clipped and gets noise, or the update of the round.

@@ -8,7 +8,6 @@ use super::personal::{Learned, Personal, Personalised};
 use super::setup::Setup;
 use super::state::PersonalState;
 use crate::config::check::{ExperimentError, contradiction, out_of_range};
-use crate::task::Task;
 
 #[derive(Debug)]
 struct PpSgd {
@@ -19,12 +18,11 @@ struct PpSgd {
 /// `pp-sgd`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let task = setup.task()?;
-    if matches!(task, Task::Encoder(_)) {
+    if let Some(key) = task.nonlinear_key() {
         return Err(contradiction(
             "method",
-            "model.hidden",
-            "\"pp-sgd\" adds an offset to a model without a hidden layer; use \"pmtl\" or \
-             \"dpfedmtl\"",
+            key,
+            "\"pp-sgd\" adds an offset to a model of one layer; use \"pmtl\" or \"dpfedmtl\"",
         ));
     }
     let ratio = setup.personalise.ratio.unwrap_or(1.0);

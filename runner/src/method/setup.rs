@@ -7,16 +7,17 @@ use crate::arithmetic::Local;
 use crate::config::check::ExperimentError;
 use crate::config::cohort::CohortConfig;
 use crate::config::contrast::ContrastConfig;
-use crate::config::model::ModelConfig;
+use crate::config::model::{LayerConfig, ModelConfig};
 use crate::config::personalise::PersonaliseConfig;
 use crate::config::privacy::PrivacyConfig;
 use crate::config::server::ServerConfig;
 use crate::config::simulation::SimulationConfig;
 use crate::config::train::TrainConfig;
-use crate::data::config::DataConfig;
+use crate::data::config::{DataConfig, SourceConfig};
 use crate::data::federation::Federation;
+use crate::data::scale::Scale;
 use crate::privacy::origin::Origin;
-use crate::task::{Task, TaskError};
+use crate::task::{LayersError, Task, TaskError};
 
 /// The tables of an experiment, and what they are for.
 #[derive(Clone, Copy)]
@@ -72,8 +73,18 @@ impl Setup<'_> {
     /// # Errors
     /// [`TaskError`] if it does not fit them.
     pub fn task(&self) -> Result<Task, TaskError> {
-        let features = self.federation.feature_count();
-        Task::new(self.model, features, self.federation.class_count())
+        let federation = self.federation;
+        let first = self.model.layers.first();
+        let has_symbols = matches!(first, Some(LayerConfig::Embedding { .. }));
+        let is_scaled = match &self.data.source {
+            SourceConfig::Stored(stored) => stored.scale != Scale::None,
+            SourceConfig::Synthetic(_) => false,
+        };
+        if has_symbols && is_scaled {
+            return Err(LayersError::ScaledSymbols.into());
+        }
+        let (axes, features) = (federation.axes(), federation.feature_count());
+        Task::new(self.model, &axes, features, federation.class_count())
     }
 
     /// The arithmetic of devices that train `task` for `effort` in a round, and whether another

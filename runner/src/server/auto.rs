@@ -28,6 +28,7 @@ use rayon::prelude::*;
 use smolfed_simd::mixture;
 
 use crate::method::state::{Dtype, Saved, SavedTensor};
+use crate::task::TensorLayout;
 use blocks::{Block, Tensors};
 pub use experts::ExpertSet;
 use experts::{Expert, Filter, Weights};
@@ -48,7 +49,7 @@ const EVIDENCE: &str = "auto.evidence";
 #[derive(Clone, Debug)]
 pub struct Auto {
     experts: Vec<Expert>,
-    /// The shared tensors; every second one is a bias.
+    /// The shared tensors.
     tensors: Tensors,
     /// w₀.
     start: Vec<f32>,
@@ -77,13 +78,13 @@ pub struct ExpertWeight {
 }
 
 impl Auto {
-    /// Before the first round: the initial model, the lengths of its tensors, and what is mixed.
+    /// Before the first round: the initial model, its tensors, and what is mixed.
     #[must_use]
-    pub fn new(start: &[f32], tensors: &[usize], set: &ExpertSet) -> Self {
+    pub fn new(start: &[f32], tensors: &[TensorLayout], set: &ExpertSet) -> Self {
         Self::of(start, tensors, set.experts())
     }
 
-    fn of(start: &[f32], tensors: &[usize], experts: Vec<Expert>) -> Self {
+    fn of(start: &[f32], tensors: &[TensorLayout], experts: Vec<Expert>) -> Self {
         let zeros = vec![0.0; start.len()];
         let filtered = experts
             .iter()
@@ -182,7 +183,7 @@ impl Auto {
         let all = all.zip(self.tensors.blocks());
         all.for_each(|((moved, mean), block)| {
             // A bias is its own average.
-            let decay = if block.is_bias() { 0.0 } else { DECAY };
+            let decay = if block.is_bias { 0.0 } else { DECAY };
             let steps = &average[block.range.clone()];
             mixture::accumulate(moved, mean, steps, learning_rate, decay);
         });
@@ -195,16 +196,17 @@ impl Auto {
         let stored = self.filtered.par_iter_mut().zip(experts);
         let stored = stored.filter(|(_, expert)| expert.filter.is_stored());
         stored.for_each(|(out, expert)| {
-            for (index, span) in tensors.spans().iter().enumerate() {
-                let (moved, out) = (&moved[span.clone()], &mut out[span.clone()]);
-                if Tensors::is_bias(index) {
+            for (index, tensor) in tensors.tensors().iter().enumerate() {
+                let span = || tensor.span.clone();
+                let (moved, out) = (&moved[span()], &mut out[span()]);
+                if tensor.is_bias {
                     out.copy_from_slice(moved);
                     continue;
                 }
                 let weights = Weights {
                     moved,
                     variance,
-                    outputs: tensors.length(index + 1).unwrap_or(1),
+                    outputs: tensor.outputs,
                     has_axes: index == 0,
                 };
                 expert.filter.apply(&weights, out);

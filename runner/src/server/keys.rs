@@ -76,10 +76,10 @@ fn check_axes(axes: &[usize], task: &Task) -> Result<(), ExperimentError> {
     if axes.is_empty() {
         return Ok(());
     }
-    if matches!(task, Task::Encoder(_)) {
+    if let Some(key) = task.nonlinear_key() {
         return Err(contradiction(
             "server.axes",
-            "model.hidden",
+            key,
             "axes are for models whose weights are as long as a sample",
         ));
     }

@@ -16,7 +16,7 @@ pub enum SourceName {
 }
 
 /// What the protocol can carry.
-pub const ONE_MODEL: &str = "the protocol has only one model, without a hidden layer, that is the \
+pub const ONE_MODEL: &str = "the protocol has only one model, of one layer, that is the \
                              same on all devices";
 const NO_MOMENTS: &str = "the protocol has no message for moments of features; give real devices \
                           the constants of a simulation on public data";

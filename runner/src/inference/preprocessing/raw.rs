@@ -2,9 +2,10 @@
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smolfed_core::model::Sequential;
 
 use super::{Column, Disclosure, Preprocessing, Target};
-use crate::config::model::{ActivationName, ModelConfig, ModelKind};
+use crate::config::model::{ActivationName, LayerConfig, ModelConfig, ModelKind};
 use crate::data::constants::{Affine, Bounds, ConstantError, FeatureMap};
 use crate::data::preparation::{ColumnMap, Fill, NumberMap};
 use crate::data::table::encoding::FeatureColumn;
@@ -30,7 +31,7 @@ enum FormatError {
     Cells,
     #[error("`target`: {0}")]
     Scale(ConstantError),
-    #[error("`model.kind` is {0}")]
+    #[error(transparent)]
     Model(TaskError),
     #[error("`shape` is {shape:?}, but there are {columns} columns")]
     Shape { shape: Vec<usize>, columns: usize },
@@ -83,6 +84,10 @@ struct RawModel {
     activation: Option<ActivationName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     personal: Option<PersonalState>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    input: Vec<u16>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    layers: Vec<LayerConfig>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -181,6 +186,8 @@ impl From<Preprocessing> for RawPreprocessing {
                 hidden: task.hidden_count().map(|units| units as u32),
                 activation: task.activation(),
                 personal,
+                input: task.input(),
+                layers: layers_of(&task),
             },
             target: RawTarget::of(target),
             shape: match axes.is_empty() {
@@ -245,14 +252,23 @@ impl RawModel {
             kind: Some(self.kind),
             hidden: self.hidden,
             activation: self.activation,
+            input: self.input.clone(),
+            layers: self.layers.clone(),
         };
         let task = match target {
-            Target::Classes { labels, .. } => Task::new(&config, features, Some(labels.len())),
-            Target::Value { .. } => Task::new(&config, features, None),
+            Target::Classes { labels, .. } => Task::new(&config, &[], features, Some(labels.len())),
+            Target::Value { .. } => Task::new(&config, &[], features, None),
             Target::Representation => Task::encoder(&config, features, self.outputs),
         };
         task.map_err(FormatError::Model)
     }
+}
+
+/// The layers of a network below the last one, which follows from the classes.
+fn layers_of(task: &Task) -> Vec<LayerConfig> {
+    let layers = task.network().map(Sequential::layers).unwrap_or_default();
+    let below = layers.split_last().map_or(&[][..], |(_, below)| below);
+    below.iter().copied().map(LayerConfig::from).collect()
 }
 
 impl RawTarget {

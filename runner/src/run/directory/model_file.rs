@@ -1,16 +1,18 @@
 //! `model.safetensors`: `weights` (outputs × features) and `biases` (outputs), and under `smolfed`
 //! in its metadata, as JSON, what they mean. A model with a hidden layer has that layer's under
 //! these names, a row a hidden unit, and above it `head_weights` and `head_biases`, if they are
-//! shared.
+//! shared. A network has `layer_1.weights`, `layer_1.biases` and so on, with the shapes that they
+//! have in PyTorch; an LSTM has `state_weights` as well.
 
 use std::collections::HashMap;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
+use smolfed_core::model::MAX_LAYERS;
 
 use super::checkpoint::{bytes_to_floats, floats_to_bytes, not_tensors};
 use crate::data::dataset::Names;
-use crate::task::Task;
+use crate::task::{DENSE_NAMES, LAYER_NAMES, Task, layer_tensor};
 
 /// The key of our metadata. Only one: the format writes several in no fixed order, and the same
 /// model must be the same bytes.
@@ -34,7 +36,7 @@ pub struct ModelFile {
     pub weights: Vec<f32>,
     /// One an output; empty if they stay on the devices.
     pub biases: Vec<f32>,
-    /// Units of the hidden layer, whose weights these then are.
+    /// Outputs of the first of several layers, whose weights these then are.
     pub hidden: Option<usize>,
     /// Number of features.
     pub features: usize,
@@ -52,6 +54,9 @@ struct Meaning {
     model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hidden: Option<usize>,
+    /// Layers of a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    layers: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     axes: Vec<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -60,39 +65,27 @@ struct Meaning {
     class_names: Vec<String>,
 }
 
-/// Tensors in the order of the parameters; the last ones are not there if they stay on the devices.
-const NAMES: [&str; 4] = ["weights", "biases", "head_weights", "head_biases"];
-
 pub(super) fn encode(
     task: &Task,
     layout: &InputLayout,
     parameters: &[f32],
 ) -> Result<Vec<u8>, String> {
-    let lengths = task.tensors();
-    let rows = lengths.as_slice().chunks(2).flat_map(|layer| match layer {
-        [_, rows] => [Some(*rows), None],
-        _ => [None, None],
-    });
     // Tensors that stay on the devices are not there.
     let (mut rest, mut parts) = (parameters, Vec::new());
-    for ((name, length), rows) in NAMES.into_iter().zip(lengths.as_slice()).zip(rows) {
-        let Some((tensor, after)) = rest.split_at_checked(*length) else {
+    for layout in task.layout() {
+        let Some((tensor, after)) = rest.split_at_checked(layout.length()) else {
             break;
         };
-        let shape = match rows {
-            Some(rows) => vec![rows, length / rows.max(1)],
-            None => vec![*length],
-        };
-        parts.push((name, shape, floats_to_bytes(tensor)));
+        parts.push((layout, floats_to_bytes(tensor)));
         rest = after;
     }
     if parts.is_empty() || !rest.is_empty() {
         return Err("the model has another number of parameters".to_owned());
     }
     let mut tensors = Vec::new();
-    for (name, shape, bytes) in &parts {
-        let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
-        tensors.push((*name, view.map_err(|error| error.to_string())?));
+    for (layout, bytes) in &parts {
+        let view = TensorView::new(Dtype::F32, layout.shape.clone(), bytes);
+        tensors.push((&layout.name, view.map_err(|error| error.to_string())?));
     }
     let meaning = Meaning {
         model: match layout.is_encoder {
@@ -100,6 +93,7 @@ pub(super) fn encode(
             false => task.kind().name().to_owned(),
         },
         hidden: task.hidden_count(),
+        layers: task.network().map(|network| network.layers().len()),
         axes: layout.axes.clone(),
         feature_names: layout.names.features.clone(),
         class_names: layout.names.classes.clone(),
@@ -113,10 +107,20 @@ pub(super) fn encode(
 pub(super) fn parameters(bytes: &[u8]) -> Result<Vec<f32>, String> {
     let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
     let mut parameters = Vec::new();
-    for tensor in NAMES.iter().map_while(|name| tensors.tensor(name).ok()) {
-        parameters.extend(bytes_to_floats(&tensor)?);
+    for name in names() {
+        if let Ok(tensor) = tensors.tensor(&name) {
+            parameters.extend(bytes_to_floats(&tensor)?);
+        }
     }
     Ok(parameters)
+}
+
+/// Names of tensors in the order of the parameters, of which a file has some: the last ones are not
+/// there if they stay on the devices.
+fn names() -> impl Iterator<Item = String> {
+    let of_layer = |layer| LAYER_NAMES.map(|name| layer_tensor(layer, name));
+    let dense = DENSE_NAMES.into_iter().map(str::to_owned);
+    dense.chain((1..=MAX_LAYERS).flat_map(of_layer))
 }
 
 impl ModelFile {
@@ -126,11 +130,12 @@ impl ModelFile {
     /// What is wrong with them, to follow "the file is damaged: ".
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let tensors = SafeTensors::deserialize(bytes).map_err(not_tensors)?;
-        let tensor = |name| tensors.tensor(name).map_err(|error| error.to_string());
-        let weights = tensor("weights")?;
-        let &[_, features] = weights.shape() else {
+        let first = names().find_map(|name| tensors.tensor(&name).ok());
+        let weights = first.ok_or("it has no `weights`")?;
+        let [outputs, row @ ..] = weights.shape() else {
             return Err("`weights` is no matrix".to_owned());
         };
+        let (outputs, features) = (*outputs, row.iter().product());
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(not_tensors)?;
         let meaning = header.metadata().as_ref().and_then(|all| all.get(METADATA));
         let meaning = match meaning {
@@ -146,9 +151,14 @@ impl ModelFile {
                 Ok(biases) => bytes_to_floats(&biases)?,
                 Err(_) => Vec::new(),
             },
-            hidden: meaning.hidden,
+            // The kernels of a convolution, one below the other for the channels of its input.
+            axes: match row {
+                &[channels, rows, columns] => vec![channels * rows, columns],
+                _ if meaning.layers.is_some() => Vec::new(),
+                _ => meaning.axes,
+            },
+            hidden: meaning.hidden.or(meaning.layers.map(|_| outputs)),
             features,
-            axes: meaning.axes,
             feature_names: meaning.feature_names,
             class_names: meaning.class_names,
         })

@@ -338,7 +338,7 @@ fn a_checkpoint_with_numbers_that_cannot_be_is_refused() {
 #[test]
 fn a_model_comes_back_with_its_shape() {
     let (_place, dir) = run_dir();
-    let task = Task::new(&ModelConfig::default(), 2, Some(3)).unwrap();
+    let task = Task::new(&ModelConfig::default(), &[], 2, Some(3)).unwrap();
     let parameters: Vec<f32> = (0..9u8).map(f32::from).collect();
     let layout = InputLayout {
         axes: vec![1, 2],

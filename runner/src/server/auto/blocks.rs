@@ -3,13 +3,26 @@
 
 use std::ops::Range;
 
+use crate::task::TensorLayout;
+
 /// Entries of a block: what its vectors have of them fits into the fastest caches.
 const BLOCK: usize = 4096;
 /// How the tensors of a model lie in its parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Tensors {
-    spans: Vec<Range<usize>>,
+    tensors: Vec<Tensor>,
     blocks: Vec<Block>,
+}
+
+/// A tensor in the parameters.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    /// Where it lies.
+    pub span: Range<usize>,
+    /// Outputs of its layer.
+    pub outputs: usize,
+    /// Whether it has no weights: an entry for each output.
+    pub is_bias: bool,
 }
 
 /// A part of one tensor.
@@ -17,45 +30,43 @@ pub(super) struct Tensors {
 pub(super) struct Block {
     /// Which tensor.
     tensor: usize,
+    /// Whether that is a bias.
+    pub is_bias: bool,
     /// Where in the parameters.
     pub range: Range<usize>,
 }
 
 impl Tensors {
-    /// Tensors of these lengths in a model of `parameters` parameters.
-    pub(super) fn new(lengths: &[usize], parameters: usize) -> Self {
+    /// The tensors of a model of `parameters` parameters.
+    pub(super) fn new(layouts: &[TensorLayout], parameters: usize) -> Self {
         let mut end = 0;
-        let span = |length: &usize| {
+        let tensor = |layout: &TensorLayout| {
             let start = end;
-            end = (start + length).min(parameters);
-            start..end
+            end = (start + layout.length()).min(parameters);
+            Tensor {
+                span: start..end,
+                outputs: layout.outputs(),
+                is_bias: layout.is_bias(),
+            }
         };
-        let spans: Vec<Range<usize>> = lengths.iter().map(span).collect();
-        let of_tensor = |(tensor, span): (usize, &Range<usize>)| {
-            let end = span.end;
-            let starts = span.clone().step_by(BLOCK);
+        let tensors: Vec<Tensor> = layouts.iter().map(tensor).collect();
+        let of_tensor = |(index, tensor): (usize, &Tensor)| {
+            let end = tensor.span.end;
+            let starts = tensor.span.clone().step_by(BLOCK);
+            let is_bias = tensor.is_bias;
             starts.map(move |start| Block {
-                tensor,
+                tensor: index,
+                is_bias,
                 range: start..(start + BLOCK).min(end),
             })
         };
-        let blocks = spans.iter().enumerate().flat_map(of_tensor).collect();
-        Self { spans, blocks }
+        let blocks = tensors.iter().enumerate().flat_map(of_tensor).collect();
+        Self { tensors, blocks }
     }
 
-    /// Where each tensor lies.
-    pub(super) fn spans(&self) -> &[Range<usize>] {
-        &self.spans
-    }
-
-    /// Entries of a tensor, if there is one.
-    pub(super) fn length(&self, tensor: usize) -> Option<usize> {
-        self.spans.get(tensor).map(ExactSizeIterator::len)
-    }
-
-    /// Whether a tensor is a bias: weights and biases of a layer follow each other.
-    pub(super) const fn is_bias(tensor: usize) -> bool {
-        !tensor.is_multiple_of(2)
+    /// The tensors, in order.
+    pub(super) fn tensors(&self) -> &[Tensor] {
+        &self.tensors
     }
 
     /// The blocks of all tensors, in order.
@@ -76,7 +87,7 @@ impl Tensors {
 
     /// √(a / b) for each tensor of weights, a and b being sums over its blocks; 1 where b is 0.
     pub(super) fn kept(&self, squares: &[[f64; 2]]) -> Vec<f64> {
-        let mut sums = vec![[0.0; 2]; self.spans.len()];
+        let mut sums = vec![[0.0; 2]; self.tensors.len()];
         for (block, [mixed, whole]) in self.blocks.iter().zip(squares) {
             if let Some([sum, of_whole]) = sums.get_mut(block.tensor) {
                 *sum += mixed;
@@ -87,13 +98,8 @@ impl Tensors {
             true => (mixed / whole).sqrt(),
             false => 1.0,
         };
-        sums.iter().step_by(2).map(share).collect()
-    }
-}
-
-impl Block {
-    /// Whether it is of a bias.
-    pub(super) const fn is_bias(&self) -> bool {
-        Tensors::is_bias(self.tensor)
+        let both = sums.iter().zip(&self.tensors);
+        let weights = both.filter(|(_, tensor)| !tensor.is_bias);
+        weights.map(|(sums, _)| share(sums)).collect()
     }
 }

@@ -10,7 +10,6 @@ use super::*;
 
 const GOLDENS: &str = include_str!("../../../../tests/vectors/laplacian_smoothing.json");
 const AXES: [usize; 2] = [8, 8];
-const TENSORS: [usize; 2] = [128, 2];
 const LENGTH: usize = 130;
 
 fn stream(seed: u32) -> Stream {
@@ -41,6 +40,14 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
     squares.sum::<f64>().sqrt()
 }
 
+/// Weights and biases of so many outputs, in a model of so many parameters.
+fn tensors(outputs: usize, length: usize) -> [TensorLayout; 2] {
+    [vec![outputs, (length - outputs) / outputs], vec![outputs]].map(|shape| TensorLayout {
+        name: String::new(),
+        shape,
+    })
+}
+
 fn filters() -> ExpertSet {
     ExpertSet::Filters(AXES.to_vec())
 }
@@ -48,7 +55,7 @@ fn filters() -> ExpertSet {
 /// Devices that go half of the way to `goal` in each round, under noise: the models with `auto` and
 /// with none.
 fn run(goal: &[f32], std: f64, rounds: u32) -> [Vec<f32>; 2] {
-    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
+    let mut auto = Auto::new(&[0.0; LENGTH], &tensors(2, LENGTH), &filters());
     let mut rng = stream(7);
     let (mut mixed, mut plain) = (vec![0.0; LENGTH], vec![0.0; LENGTH]);
     for _ in 0..rounds {
@@ -85,9 +92,19 @@ fn nothing_is_lost_without_structure() {
     }
 }
 
+/// Where there is nothing to learn, the model goes no further than the noise does by itself.
+#[test]
+fn nothing_blows_up_under_noise_alone() {
+    for std in [1e-3, 1.0, 1e6] {
+        let [auto, none] =
+            run(&[0.0; LENGTH], std, 100).map(|model| distance(&model, &[0.0; LENGTH]));
+        assert!(auto < 1.05 * none, "{std}: {auto} {none}");
+    }
+}
+
 #[test]
 fn the_accumulated_model_wins_on_a_stream_without_noise() {
-    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
+    let mut auto = Auto::new(&[0.0; LENGTH], &tensors(2, LENGTH), &filters());
     let mut global = vec![0.0; LENGTH];
     let goal = noise(&mut stream(9), 1.0);
     for _ in 0..20 {
@@ -135,7 +152,11 @@ fn a_fixed_filter_is_laplacian_smoothing() {
             name: "smooth".to_owned(),
             filter: Filter::Smooth(smoothing, Vec::new()),
         };
-        let mut auto = Auto::of(&vec![0.25; input.len()], &[input.len()], vec![expert]);
+        let mut auto = Auto::of(
+            &vec![0.25; input.len()],
+            &tensors(1, input.len() + 1)[..1],
+            vec![expert],
+        );
         let mut global = vec![0.0; input.len()];
         for share in [0.5, -0.25, 0.75] {
             let step: Vec<f32> = input.iter().map(|x| share * x).collect();
@@ -157,7 +178,7 @@ fn a_fixed_filter_is_laplacian_smoothing() {
 /// Along the axes of a sample, tensor by tensor.
 #[test]
 fn weights_are_smoothed_along_axes() {
-    let mut auto = Auto::new(&[0.25; LENGTH], &TENSORS, &filters());
+    let mut auto = Auto::new(&[0.25; LENGTH], &tensors(2, LENGTH), &filters());
     let names: Vec<String> = auto.weights().into_iter().map(|w| w.expert).collect();
     let at = names.iter().position(|name| name == "smooth 3").unwrap();
     let mut expected = waves();
@@ -172,7 +193,7 @@ fn weights_are_smoothed_along_axes() {
 fn smoothing_is_kept_to_where_noise_is_strong() {
     let rough = noise(&mut stream(11), 1.0);
     let smoothed = |noise_std| {
-        let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
+        let mut auto = Auto::new(&[0.0; LENGTH], &tensors(2, LENGTH), &filters());
         auto.step(&mut [0.0; LENGTH], &rough, noise_std, 1.0);
         auto.filtered(0) != rough
     };
@@ -183,7 +204,7 @@ fn smoothing_is_kept_to_where_noise_is_strong() {
 #[test]
 fn steps_alone_are_multiples() {
     let steps = waves();
-    let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &ExpertSet::Steps);
+    let mut auto = Auto::new(&[0.0; LENGTH], &tensors(2, LENGTH), &ExpertSet::Steps);
     let mut global = vec![0.0; LENGTH];
     auto.step(&mut global, &steps, 1.0, 1.0);
     assert_eq!(global, steps, "no evidence, no change");
@@ -203,7 +224,7 @@ fn a_restored_denoiser_goes_on_with_the_same_bits() {
     let mut rng = stream(10);
     let averages: Vec<_> = (0..8).map(|_| noise(&mut rng, 1.0)).collect();
     let start = vec![0.5; LENGTH];
-    let mut whole = Auto::new(&start, &TENSORS, &filters());
+    let mut whole = Auto::new(&start, &tensors(2, LENGTH), &filters());
     let mut global = start.clone();
     let mut saved = Saved::default();
     for (round, average) in averages.iter().enumerate() {
@@ -212,7 +233,7 @@ fn a_restored_denoiser_goes_on_with_the_same_bits() {
             whole.save(&mut saved);
         }
     }
-    let mut resumed = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
+    let mut resumed = Auto::new(&[0.0; LENGTH], &tensors(2, LENGTH), &filters());
     let mut rest = saved.clone();
     resumed.restore(&mut rest).unwrap();
     assert_eq!(rest, Saved::default());
@@ -241,7 +262,7 @@ fn blocks_do_not_show() {
     let length = 10_001;
     let average: Vec<f32> = (0..length).map(|i| ((i * 37 % 101) as f32).sin()).collect();
     let set = ExpertSet::Steps;
-    let mut auto = Auto::new(&vec![0.5; length], &[length - 1, 1], &set);
+    let mut auto = Auto::new(&vec![0.5; length], &tensors(1, length), &set);
     let mut global = vec![0.0; length];
     for _ in 0..3 {
         auto.step(&mut global, &average, 0.1, 0.5);
@@ -271,7 +292,7 @@ proptest! {
         scale in prop_oneof![Just(0f32), Just(1e-30), Just(1.0)],
         noise_std in prop_oneof![Just(0f64), Just(1e-20), Just(1.0), Just(1e20)],
     ) {
-        let mut auto = Auto::new(&[0.0; LENGTH], &TENSORS, &filters());
+        let mut auto = Auto::new(&[0.0; LENGTH], &tensors(2, LENGTH), &filters());
         let mut global = vec![0.0; LENGTH];
         for average in averages {
             let average: Vec<f32> = average.iter().map(|x| x * scale).collect();
@@ -286,7 +307,7 @@ proptest! {
     /// Tensors of one entry, and samples without axes.
     #[test]
     fn small_tensors_are_fine(averages in vec(vec(-1f32..1.0, 2), 1..9)) {
-        let mut auto = Auto::new(&[0.0; 2], &[1, 1], &ExpertSet::Filters(Vec::new()));
+        let mut auto = Auto::new(&[0.0; 2], &tensors(1, 2), &ExpertSet::Filters(Vec::new()));
         let mut global = vec![0.0; 2];
         for average in averages {
             auto.step(&mut global, &average, 0.1, 1.0);

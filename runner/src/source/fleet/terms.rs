@@ -154,8 +154,8 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
         return simulation_only(what, "real devices do not disclose their number of samples");
     }
-    if experiment.task().hidden_count().is_some() {
-        return simulation_only("`model.hidden`".to_owned(), ONE_MODEL);
+    if let Some(key) = experiment.task().nonlinear_key() {
+        return simulation_only(format!("`{key}`"), ONE_MODEL);
     }
     let shape = shape(experiment.task()).ok_or(ServeError::TooLarge {
         features: experiment.task().feature_count(),

@@ -38,6 +38,26 @@ fn files_are_written_as_they_were_read() {
 }
 
 #[test]
+fn networks_are_written_as_they_were_read() {
+    let mut file: serde_json::Value = serde_json::from_str(FILE).unwrap();
+    let pair = serde_json::json!([2, 2]);
+    file["model"] = serde_json::json!({
+        "kind": "softmax", "outputs": 2, "input": [1, 2, 3], "layers": [
+            { "type": "convolution", "channels": 3, "kernel": pair, "stride": [1, 1],
+              "padding": [0, 0] },
+            { "type": "relu" },
+        ],
+    });
+    let parsed = read(&file.to_string()).unwrap();
+    assert_eq!(parsed.task.tensors().as_slice(), [12, 3, 12, 2]);
+    let written: serde_json::Value = serde_json::from_str(&parsed.to_json()).unwrap();
+    assert_eq!(written, file);
+    file["model"]["input"] = serde_json::json!([1, 2, 2]);
+    let error = read(&file.to_string()).unwrap_err();
+    assert!(error.contains("an image of 1 x 2 x 2"), "{error}");
+}
+
+#[test]
 fn equal_columns_with_names_stay_apart() {
     let column = |name: Option<&str>| Column {
         name: name.map(str::to_owned),

@@ -1,0 +1,248 @@
+//! Networks of layers, from a file to predictions, through the command line.
+
+use crate::program::{Outcome, Place};
+
+const CNN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/cnn.toml");
+
+/// Eight windows of two channels for each of six devices, in a table: the second class rises.
+fn windows() -> String {
+    let mut rows = String::from("device,label");
+    for channel in ["x", "y"] {
+        for step in 0..12 {
+            rows += &format!(",{channel}{step}");
+        }
+    }
+    rows.push('\n');
+    for device in 0..6 {
+        for window in 0..8 {
+            let slope = if window % 2 == 0 { -0.1 } else { 0.1 };
+            rows += &format!("{device},{}", ["falls", "rises"][window % 2]);
+            for channel in 0..2 {
+                for step in 0..12 {
+                    let wave = ((device * 5 + window * 3 + channel + step * 7) % 11) as f64 / 40.0;
+                    rows += &format!(",{:.3}", slope * (f64::from(step as u8) - 5.5) + wave);
+                }
+            }
+            rows.push('\n');
+        }
+    }
+    rows
+}
+
+const WINDOWS: &str = "name = \"windows\"
+method = \"dp-fed\"
+rounds = 30
+
+[data]
+source = \"csv\"
+path = \"windows.csv\"
+label = \"label\"
+device_column = \"device\"
+test = 0.25
+
+[model]
+input = [2, 1, 12]
+
+[[model.layers]]
+type = \"convolution\"
+channels = 3
+kernel = [1, 5]
+
+[[model.layers]]
+type = \"relu\"
+
+[[model.layers]]
+type = \"global-average\"
+
+[cohort]
+sampling = \"poisson\"
+sampling_rate = 0.9
+
+[train]
+epochs = 4
+batch_size = 4
+learning_rate = 0.5
+
+[privacy]
+noise_multiplier = 0.01
+clip_norm = 5.0
+";
+
+/// A place with windows and an experiment on them, with this replaced by that.
+fn place_with(from: &str, to: &str) -> Place {
+    let place = Place::new();
+    std::fs::write(place.path("windows.csv"), windows()).unwrap();
+    assert!(WINDOWS.contains(from), "{from}");
+    std::fs::write(place.path("windows.toml"), WINDOWS.replace(from, to)).unwrap();
+    place
+}
+
+#[test]
+fn a_network_learns_from_windows_and_predicts() {
+    let place = place_with("", "");
+    let document = place
+        .smolfed("run windows.toml --out run --json")
+        .success()
+        .json();
+    assert!(document["test_accuracy"].as_f64() > Some(0.8), "{document}");
+    let predicted = place.smolfed("predict run --data windows.csv").success();
+    assert_eq!(predicted.stdout.lines().count(), 49);
+    let assessed = place
+        .smolfed("evaluate run --data windows.csv --json")
+        .success()
+        .json();
+    assert!(assessed["accuracy"].as_f64() > Some(0.8), "{assessed}");
+
+    let bytes = std::fs::read(place.path("run/model.safetensors")).unwrap();
+    let header = String::from_utf8_lossy(&bytes).into_owned();
+    for (name, shape) in [
+        ("layer_1.weights", "3,2,1,5"),
+        ("layer_1.biases", "3"),
+        ("layer_4.weights", "2,3"),
+        ("layer_4.biases", "2"),
+    ] {
+        let tensor = format!("\"{name}\":{{\"dtype\":\"F32\",\"shape\":[{shape}]");
+        assert!(header.contains(&tensor), "{tensor}");
+    }
+    // The first kernels are drawn.
+    let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
+    assert!(report.contains("Weights for unit 2"), "no kernels");
+    let export = place.smolfed("export run --format c-header");
+    assert_eq!(export.code, Some(2), "{export}");
+    assert!(export.stderr.contains("model.safetensors"), "{export}");
+}
+
+/// Every method that shares a model, and what can be done to it, takes networks.
+#[test]
+fn networks_go_with_methods_and_denoisers() {
+    let place = place_with("", "");
+    for (at, more) in [
+        "method=dp-fed-ls --set server.smoothing_factor=1",
+        "method=fedprox",
+        "method=pmtl",
+        "method=dpfedmtl",
+        "method=local",
+        "server.denoiser=auto",
+        "server.denoiser=auto-step",
+        "server.denoiser=james-stein",
+        "privacy.trust=local",
+        "personalise.fine_tune=plain",
+        "cohort={sampling=\"arrival\",cohort_size=3} --set privacy.mechanism=correlated \
+         --set privacy.separation=1",
+        "train.clip=every-step",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let call = format!("run windows.toml --out run-{at} --json --set rounds=3 --set {more}");
+        place.smolfed(&call).success();
+    }
+}
+
+#[test]
+fn networks_have_the_same_bits_on_any_number_of_threads() {
+    let place = Place::new();
+    let models = ["1", "3"].map(|threads| {
+        let call = format!("run {CNN} --out {threads} --json --set rounds=4 --threads {threads}");
+        place.smolfed(&call).success();
+        std::fs::read(place.path(format!("{threads}/model.safetensors"))).unwrap()
+    });
+    assert_eq!(models[0], models[1]);
+}
+
+#[test]
+fn texts_are_learned_by_embedding_and_memory() {
+    let place = Place::new();
+    let mut rows = String::from("device,label,a,b,c,d\n");
+    for row in 0..48 {
+        let symbol = |i: usize| (row * 7 + i * 5) % 4;
+        rows += &format!("{},s{}", row % 6, symbol(3));
+        for i in 0..4 {
+            rows += &format!(",{}", symbol(i));
+        }
+        rows.push('\n');
+    }
+    std::fs::write(place.path("text.csv"), &rows).unwrap();
+    let layers = "[[model.layers]]\ntype = \"embedding\"\nvocabulary = 4\nwidth = 3\n
+                  [[model.layers]]\ntype = \"lstm\"\nhidden = 5\n
+                  [[model.layers]]\ntype = \"last\"\n";
+    let head = &WINDOWS[..WINDOWS.find("[model]").unwrap()];
+    let rest = &WINDOWS[WINDOWS.find("[cohort]").unwrap()..];
+    let text = format!("{head}{layers}\n{rest}").replace("windows.csv", "text.csv");
+    std::fs::write(place.path("text.toml"), &text).unwrap();
+    let scaled = place.smolfed("run text.toml --json");
+    assert!(
+        scaled.stderr.contains("set `data.scale` to \"none\""),
+        "{scaled}"
+    );
+    let text = text.replace("test = 0.25", "test = 0.25\nscale = \"none\"");
+    std::fs::write(place.path("text.toml"), text).unwrap();
+    let document = place
+        .smolfed("run text.toml --out run --json --set rounds=60")
+        .success()
+        .json();
+    assert!(document["test_accuracy"].as_f64() > Some(0.9), "{document}");
+    place.smolfed("predict run --data text.csv").success();
+
+    let outside = rows.replace(",0\n", ",9\n");
+    std::fs::write(place.path("text.csv"), outside).unwrap();
+    let refused = place.smolfed("run text.toml --json");
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains("symbol"), "{refused}");
+}
+
+fn refused(place: &Place) -> Outcome {
+    let refused = place.smolfed("run windows.toml --json");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    refused
+}
+
+#[test]
+fn layers_that_do_not_fit_are_named() {
+    for (from, to, parts) in [
+        (
+            "kernel = [1, 5]",
+            "kernel = [1, 13]",
+            &["layer 1", "13"][..],
+        ),
+        ("kernel = [1, 5]", "kernel = [2, 5]", &["layer 1"]),
+        ("kernel = [1, 5]", "kernel = 0", &["layer 1"]),
+        ("kernel = [1, 5]", "kernel = -1", &["layer", "is -1"]),
+        ("\"global-average\"", "\"last\"", &["layer 3", "3 x 1 x 8"]),
+        ("\"global-average\"", "\"average\"", &["global-average"]),
+        (
+            "input = [2, 1, 12]",
+            "input = [2, 1, 13]",
+            &["model.input", "26", "24"],
+        ),
+        ("input = [2, 1, 12]", "input = [24]", &["model.input"]),
+        ("input = [2, 1, 12]", "", &["model.input", "[1, 1, 24]"]),
+        (
+            "input = [2, 1, 12]",
+            "input = [2, 1, 12]\nhidden = 4",
+            &["model.hidden"],
+        ),
+        (
+            "input = [2, 1, 12]",
+            "input = [2, 1, 12]\nkind = \"logistic\"",
+            &["softmax"],
+        ),
+        ("\"dp-fed\"", "\"pp-sgd\"", &["pp-sgd", "model.layers"]),
+        ("\"dp-fed\"", "\"fedsc\"", &["model.layers"]),
+        (
+            "[privacy]",
+            "[simulation]\narithmetic = \"fast\"\n[privacy]",
+            &["fast", "model.layers"],
+        ),
+        (
+            "[privacy]",
+            "[server]\naxes = [2, 12]\n[privacy]",
+            &["server.axes", "model.layers"],
+        ),
+    ] {
+        let refused = refused(&place_with(from, to));
+        for part in parts {
+            assert!(refused.stderr.contains(part), "{to}: {refused}");
+        }
+    }
+}
