@@ -2,7 +2,7 @@
 //! each parameter.
 //!
 //! Entries are in single precision, sums in double precision: entry i of a slice is added in lane i
-//! modulo [`LANES`] and lanes are added in order, whatever the width of the machine.
+//! modulo 16 and lanes are added in order, whatever the width of the machine.
 
 use pulp::{Arch, NullaryFnOnce};
 

@@ -1,4 +1,7 @@
 //! From layer to layer, up and back.
+//!
+//! Both ways are inlined into what the crates of kernels compile for wider vectors. The tests of
+//! this crate call them: inlined into each test, they took three minutes to compile.
 
 use super::{
     super::error::ModelError,
@@ -73,7 +76,7 @@ impl Sequential {
     ///
     /// # Errors
     /// [`ModelError::Symbol`].
-    #[inline(always)]
+    #[cfg_attr(not(test), inline(always))]
     pub(super) fn forward(
         &self,
         parameters: &[f32],
@@ -115,7 +118,7 @@ impl Sequential {
 
     /// Adds the gradient of one sample, from the derivatives by its scores, which are the first
     /// entries of the first of `parts.derivatives`.
-    #[inline(always)]
+    #[cfg_attr(not(test), inline(always))]
     pub(super) fn backward(
         &self,
         parameters: &[f32],
