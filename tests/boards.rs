@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use smolfed_core::clip::clip_l2;
 use smolfed_core::contrast::correlation::{self, SumMemory, sum_into};
 use smolfed_core::contrast::{self, Augmented, BatchMemory, Objective, Projection, TrainingMemory};
-use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Softmax};
+use smolfed_core::model::{Activation, Encoder, Linear, Logistic, Model, Sequential, Softmax};
 use smolfed_core::personal::{
     Anchor, NoisySteps, StepMemory, descend, descend_released, difference,
 };
@@ -22,7 +22,10 @@ use smolfed_core::wire::crc32::crc32;
 #[path = "../firmware-example/src/data.rs"]
 mod data;
 
-use data::{CLASSES, DATA, FEATURES, HIDDEN, PAIRS, ROUNDS, SAMPLES, SETTINGS, Setting, WIDTH};
+use data::{
+    CLASSES, DATA, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SEQUENCES, SETTINGS, Setting,
+    WIDTH,
+};
 
 #[path = "../firmware-example/boards.rs"]
 mod table;
@@ -146,7 +149,11 @@ fn simulated() -> String {
         lines += &line("softmax", &softmax, &classes(CLASSES), setting);
     }
     let classes = classes(CLASSES);
-    lines + &pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes)
+    lines += &(pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes));
+    for (name, model) in [("images", &IMAGES), ("sequences", &SEQUENCES)] {
+        lines += &network(name, model, &classes);
+    }
+    lines
 }
 
 /// Memory of local steps with larger batches than a board has room for.
@@ -287,6 +294,29 @@ fn contrast(classes: &[u16]) -> String {
     )
     .unwrap();
     state_line("contrast", 0, &own, &sent)
+}
+
+fn network(name: &str, network: &Sequential, classes: &[u16]) -> String {
+    let samples = SampleSlice::new(&DATA, classes, FEATURES).unwrap();
+    let count = network.parameter_count();
+    let global: Vec<f32> = (0..count).map(data::parameter).collect();
+    let mut update = vec![0.0; count];
+    let work = Workspace {
+        local: &mut vec![0.0; count],
+        update: &mut update,
+        order: &mut [0; SAMPLES],
+        scratch: &mut vec![0.0; network.scratch_count(8)],
+    };
+    let order = &mut data::stream(Purpose::BatchShuffle);
+    let training = SETTINGS[0].training().unwrap();
+    local_update(network, &samples, &global, &training, order, work).unwrap();
+    let mut sent = vec![0; count];
+    data::grid()
+        .unwrap()
+        .quantize_into(&update, &mut sent)
+        .unwrap();
+    let sent: Vec<i64> = sent.into_iter().map(i64::from).collect();
+    state_line(name, 0, &update, &sent)
 }
 
 fn state_line(method: &str, round: usize, own: &[f32], sent: &[i64]) -> String {

@@ -7,6 +7,7 @@ use smolfed_core::{
         ContrastTraining,
         augment::{ChannelDrop, Jitter, Rotation, Scaling, TimeShift},
     },
+    model::{Layer, Sequential, SequentialError, Shape},
     noise::{DiscreteGaussian, NoiseError},
     params::{ClipNorm, LearningRate, ParamError, Penalty},
     personal::{Effort, PersonalTraining},
@@ -26,6 +27,59 @@ pub const SAMPLES: usize = 12;
 pub const HIDDEN: usize = 6;
 /// Rounds in which the device keeps a personal model.
 pub const ROUNDS: usize = 3;
+
+/// A network of convolutions for the samples as images.
+pub const IMAGES: Sequential = checked(Sequential::new(
+    Shape::Image {
+        channels: 2,
+        height: 2,
+        width: 4,
+    },
+    &[
+        Layer::Convolution {
+            channels: 9,
+            kernel: [2, 3],
+            stride: [1, 1],
+            padding: [1, 1],
+        },
+        Layer::Relu,
+        Layer::MaxPool {
+            size: [2, 2],
+            stride: [1, 2],
+        },
+        Layer::Convolution {
+            channels: 3,
+            kernel: [2, 2],
+            stride: [1, 1],
+            padding: [1, 0],
+        },
+        Layer::Dense {
+            outputs: CLASSES as u16,
+        },
+    ],
+));
+/// A recurrent network for the samples as sequences.
+pub const SEQUENCES: Sequential = checked(Sequential::new(
+    Shape::Sequence {
+        length: 4,
+        width: 4,
+    },
+    &[
+        Layer::Lstm { hidden: 5 },
+        Layer::Lstm { hidden: 3 },
+        Layer::Last,
+        Layer::Dense {
+            outputs: CLASSES as u16,
+        },
+    ],
+));
+
+const fn checked(network: Result<Sequential, SequentialError>) -> Sequential {
+    match network {
+        Ok(network) => network,
+        Err(_) => panic!("the layers do not fit"),
+    }
+}
 
 /// Feature values that use many bits, in the range of standardised data.
 pub static DATA: [f32; FEATURES * SAMPLES] = {

@@ -14,15 +14,17 @@ use smolfed_core::{
         self, Augmented, BatchMemory, Objective, Projection, TrainingMemory,
         correlation::{self, SumMemory, sum_into},
     },
-    model::{Activation, Const, Encoder, FixedModel, Linear, Logistic, Softmax},
+    model::{Activation, Const, Encoder, FixedModel, Linear, Logistic, Sequential, Softmax},
     personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
     samples::SampleSlice,
     stream::Purpose,
+    train::{Workspace, local_update},
     wire::crc32::crc32,
 };
 
 use smolfed_firmware::data::{
-    self, CLASSES, DATA, FEATURES, HIDDEN, PAIRS, ROUNDS, SAMPLES, SETTINGS, Setting, WIDTH,
+    self, CLASSES, DATA, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SEQUENCES, SETTINGS,
+    Setting, WIDTH,
 };
 
 #[cfg(target_arch = "arm")]
@@ -64,7 +66,14 @@ fn run() -> Result<(), &'static str> {
     }
     pmtl()?;
     shared_encoder()?;
-    contrast()
+    contrast()?;
+    const CONVOLUTIONS: [usize; 2] = [IMAGES.parameter_count(), IMAGES.sample_scratch_count()];
+    network::<{ CONVOLUTIONS[0] }, { CONVOLUTIONS[1] }>("images", &IMAGES)?;
+    const RECURRENT: [usize; 2] = [
+        SEQUENCES.parameter_count(),
+        SEQUENCES.sample_scratch_count(),
+    ];
+    network::<{ RECURRENT[0] }, { RECURRENT[1] }>("sequences", &SEQUENCES)
 }
 
 /// An encoder without labels, and the device's correlation matrix with noise.
@@ -216,6 +225,35 @@ fn shared_encoder() -> Result<(), &'static str> {
         .map_err(|_| "training")?;
         print_state("encoder", round, &own, &sent);
     }
+    Ok(())
+}
+
+/// A network of `P` parameters that needs `S` entries of memory.
+fn network<const P: usize, const S: usize>(
+    name: &str,
+    network: &Sequential,
+) -> Result<(), &'static str> {
+    let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
+    let samples = SampleSlice::new(&DATA, &targets, FEATURES).map_err(|_| "the samples")?;
+    let global: [f32; P] = core::array::from_fn(data::parameter);
+    let mut update = [0.0; P];
+    let work = Workspace {
+        local: &mut [0.0; P],
+        update: &mut update,
+        order: &mut [0; SAMPLES],
+        scratch: &mut [0.0; S],
+    };
+    let order = &mut data::stream(Purpose::BatchShuffle);
+    let training = SETTINGS[0].training()?;
+    local_update(network, &samples, &global, &training, order, work).map_err(|_| "training")?;
+    let grid = data::grid()?;
+    let quantizer = grid.quantizer(&update).map_err(|_| "the update")?;
+    print_state(
+        name,
+        0,
+        &update,
+        &update.map(|x| i64::from(quantizer.get(x))),
+    );
     Ok(())
 }
 

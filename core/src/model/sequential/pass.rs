@@ -53,6 +53,14 @@ pub(super) fn split_last_mut(v: &mut [f32], count: usize) -> Option<(&mut [f32],
     v.split_at_mut_checked(start)
 }
 
+/// Copies entries, as many as both have.
+#[inline(always)]
+pub(super) fn copy(from: &[f32], to: &mut [f32]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+}
+
 /// Pixel by pixel what was channel by channel.
 #[inline(always)]
 pub(super) fn interleave(channels: usize, planar: &[f32], pixels: &mut [f32]) {

@@ -5,7 +5,7 @@ use super::{
     convolution::Convolution,
     dense, embedding,
     layer::Layer,
-    pass::{Backward, Forward, interleave, last, last_mut, separate},
+    pass::{Backward, Forward, copy, interleave, last, last_mut, separate},
     pool::{self, Windows},
     recurrent::Lstm,
     shape::Shape,
@@ -254,12 +254,5 @@ impl Place {
                 }
             }
         }
-    }
-}
-
-#[inline(always)]
-fn copy(from: &[f32], to: &mut [f32]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
     }
 }

@@ -147,7 +147,9 @@ impl Lstm {
         };
         cell_derivatives.fill(0.0);
         for t in (0..self.length).rev() {
-            let (below, above) = pass.derivatives.split_at_mut(t * hidden);
+            let Some((below, above)) = pass.derivatives.split_at_mut_checked(t * hidden) else {
+                return;
+            };
             let past = kept.cells.get(t * hidden..).unwrap_or_default();
             let tanh = kept.tanh.get(t * hidden..).unwrap_or_default();
             let Some(gates) = kept.gates.get_mut(t * 4 * hidden..(t + 1) * 4 * hidden) else {

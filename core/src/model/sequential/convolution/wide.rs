@@ -8,7 +8,7 @@
 use super::{
     super::{
         panels::Places,
-        pass::{Backward, Forward},
+        pass::{Backward, Forward, copy},
         products::{Products, column_of},
         sweep::Sweep,
         vectors::{WIDTH, add, load, next_width, padded, store},
@@ -195,7 +195,7 @@ impl Convolution {
         for (row, entries) in rows.zip(input.chunks_exact(length)) {
             let start = self.padding[1] * self.inputs;
             if let Some(row) = row.get_mut(start..start + length) {
-                row.copy_from_slice(entries);
+                copy(entries, row);
             }
         }
         frame
@@ -215,7 +215,7 @@ impl Convolution {
             let row = row.get_mut(left * self.outputs..).unwrap_or_default();
             if self.stride[1] == 1 {
                 if let Some(row) = row.get_mut(..length) {
-                    row.copy_from_slice(entries);
+                    copy(entries, row);
                 }
                 continue;
             }
