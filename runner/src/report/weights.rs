@@ -84,8 +84,8 @@ fn images(model: &ModelFile, height: usize, width: usize) -> String {
     content.push_str("</ul>\n");
     content.push_str(&key(full));
     let caption = format!(
-        "The weights of each output in the shape of its input, {height} × {width}: where it is \
-         orange, a larger input speaks for the class; where it is blue, against it.{}",
+        "The weights of each output in the shape of its input, {height} × {width}. {}{}",
+        colours(model),
         left_off(model)
     );
     Figure {
@@ -94,6 +94,14 @@ fn images(model: &ModelFile, height: usize, width: usize) -> String {
         ..Figure::default()
     }
     .around(&content)
+}
+
+/// What the colours of weights mean.
+const fn colours(model: &ModelFile) -> &'static str {
+    match model.hidden {
+        Some(_) => "Orange: a larger input raises what the unit gives; blue: it lowers it.",
+        None => "Orange: a larger input speaks for the class; blue: against it.",
+    }
 }
 
 fn heat_map(model: &ModelFile) -> String {
@@ -113,9 +121,9 @@ fn heat_map(model: &ModelFile) -> String {
     content.push_str("</tbody></table>\n");
     content.push_str(&key(full));
     let caption = format!(
-        "One row an output, one column for each of the {} features in their order. Orange: a \
-         larger value speaks for the class; blue: against it.{}",
+        "One row an output, one column for each of its {} inputs in their order. {}{}",
         model.features,
+        colours(model),
         left_off(model)
     );
     Figure {
