@@ -187,8 +187,9 @@ fn texts_are_learned_by_embedding_and_memory() {
     let outside = rows.replace(",0\n", ",9\n");
     std::fs::write(place.path("text.csv"), outside).unwrap();
     let refused = place.smolfed("run text.toml --json");
-    assert_ne!(refused.code, Some(0));
-    assert!(refused.stderr.contains("symbol"), "{refused}");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    let advice = "the feature 9, but `model.layers` begin with an embedding of 4 symbols";
+    assert!(refused.stderr.contains(advice), "{refused}");
 }
 
 fn refused(place: &Place) -> Outcome {

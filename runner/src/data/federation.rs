@@ -151,6 +151,18 @@ impl Federation {
         }
     }
 
+    /// A feature of the stored samples, held-out ones among them, that is no whole number below
+    /// `count`.
+    #[must_use]
+    pub fn other_than_symbols(&self, count: u16) -> Option<f32> {
+        let Kind::Stored(stored) = &self.0 else {
+            return None;
+        };
+        let is_symbol = |x: &f32| (0.0..f32::from(count)).contains(x) && x.fract() == 0.0;
+        let mut features = (0..stored.data.len()).flat_map(|row| stored.data.row(row));
+        features.find(|feature| !is_symbol(feature))
+    }
+
     /// Samples of every device where they are generated, the same for all.
     pub(super) fn common_sample_count(&self) -> Option<usize> {
         match &self.0 {

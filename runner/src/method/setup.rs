@@ -74,17 +74,29 @@ impl Setup<'_> {
     /// [`TaskError`] if it does not fit them.
     pub fn task(&self) -> Result<Task, TaskError> {
         let federation = self.federation;
-        let first = self.model.layers.first();
-        let has_symbols = matches!(first, Some(LayerConfig::Embedding { .. }));
-        let is_scaled = match &self.data.source {
-            SourceConfig::Stored(stored) => stored.scale != Scale::None,
-            SourceConfig::Synthetic(_) => false,
-        };
-        if has_symbols && is_scaled {
-            return Err(LayersError::ScaledSymbols.into());
-        }
         let (axes, features) = (federation.axes(), federation.feature_count());
-        Task::new(self.model, &axes, features, federation.class_count())
+        let task = Task::new(self.model, &axes, features, federation.class_count())?;
+        if let Some(LayerConfig::Embedding { vocabulary, .. }) = self.model.layers.first() {
+            self.check_symbols(*vocabulary)?;
+        }
+        Ok(task)
+    }
+
+    /// Refuses features that are no symbols before the first round, lest whether a round fails
+    /// depend on who takes part in it.
+    fn check_symbols(&self, vocabulary: u16) -> Result<(), LayersError> {
+        if let SourceConfig::Stored(stored) = &self.data.source
+            && stored.scale != Scale::None
+        {
+            return Err(LayersError::ScaledSymbols);
+        }
+        match self.federation.other_than_symbols(vocabulary) {
+            None => Ok(()),
+            Some(found) => Err(LayersError::Symbol {
+                found: found.to_string(),
+                vocabulary,
+            }),
+        }
     }
 
     /// The arithmetic of devices that train `task` for `effort` in a round, and whether another

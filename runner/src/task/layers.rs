@@ -64,6 +64,18 @@ pub enum LayersError {
          `data.scale` to \"none\""
     )]
     ScaledSymbols,
+    /// A feature outside of the vocabulary.
+    #[error(
+        "the data have the feature {found}, but `model.layers` begin with an embedding of \
+         {vocabulary} symbols: whole numbers from 0 to {}",
+        vocabulary - 1
+    )]
+    Symbol {
+        /// The feature.
+        found: String,
+        /// Symbols of the embedding, at least 1.
+        vocabulary: u16,
+    },
     /// The layers do not fit each other.
     #[error("`model.layers`: {0}")]
     Layers(#[from] SequentialError),

@@ -54,6 +54,16 @@ fn values(count: usize, salt: u32) -> Vec<f32> {
         .collect()
 }
 
+/// The same, some of them 0.
+pub(super) fn sparse_values(count: usize, salt: u32) -> Vec<f32> {
+    let some = |x: f32| if x.abs() < 0.2 { 0.0 } else { x };
+    values(count, salt).into_iter().map(some).collect()
+}
+
+pub(super) fn bits(v: &[f32]) -> Vec<u32> {
+    v.iter().map(|x| x.to_bits()).collect()
+}
+
 /// Loss and gradient of a batch.
 fn gradient(
     network: &Sequential,

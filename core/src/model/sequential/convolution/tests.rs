@@ -1,23 +1,11 @@
 //! Vectors of channels give the bits of one sum after the other.
 
-use std::{vec, vec::Vec};
+use std::vec;
 
 use proptest::prelude::*;
 
+use super::super::tests::{bits, sparse_values};
 use super::*;
-
-/// Deterministic values in (-1, 1) without a generator, some of them 0.
-fn values(count: usize, salt: u32) -> Vec<f32> {
-    let value = |i: u32| (i.wrapping_mul(2_654_435_761) ^ salt).wrapping_mul(2_246_822_519) as i32;
-    let some = |x: f32| if x.abs() < 0.2 { 0.0 } else { x };
-    (0..count as u32)
-        .map(|i| some(value(i) as f32 / (1u32 << 31) as f32))
-        .collect()
-}
-
-fn bits(v: &[f32]) -> Vec<u32> {
-    v.iter().map(|x| x.to_bits()).collect()
-}
 
 fn convolutions() -> impl Strategy<Value = Convolution> {
     let pair = |low: usize, high: usize| [low..high, low..high];
@@ -60,7 +48,7 @@ proptest! {
         convolution.is_first = is_first;
         let (c, area) = (convolution, convolution.image[0] * convolution.image[1]);
         let weight_count = c.outputs * c.patch();
-        let parameters = values(weight_count + c.outputs, salt);
+        let parameters = sparse_values(weight_count + c.outputs, salt);
         let (weights, biases) = parameters.split_at(weight_count);
         let results = c.outputs * c.result[0] * c.result[1];
         let mut sums = vec![0.0; c.wide_sums_count()];
@@ -69,7 +57,7 @@ proptest! {
         c.fill_panels(&parameters, &mut panels);
         let mut plain_gradient = vec![0.0; parameters.len()];
         for sample in 0..2 {
-            let input = values(area * c.inputs, salt ^ sample);
+            let input = sparse_values(area * c.inputs, salt ^ sample);
             let mut plain = vec![f32::NAN; results];
             let mut wide = plain.clone();
             c.plain_forward(weights, biases, &input, &mut plain);
@@ -82,7 +70,7 @@ proptest! {
             });
             prop_assert_eq!(bits(&wide), bits(&plain), "results");
 
-            let mut derivatives = values(results, !salt ^ sample);
+            let mut derivatives = sparse_values(results, !salt ^ sample);
             let mut plain = vec![f32::NAN; input.len()];
             c.plain_gradient(&input, &derivatives, &mut plain_gradient);
             c.plain_input_derivatives(weights, &derivatives, &mut plain);

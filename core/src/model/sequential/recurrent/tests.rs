@@ -1,23 +1,11 @@
 //! Vectors give the bits of one sum after the other.
 
-use std::{vec, vec::Vec};
+use std::vec;
 
 use proptest::prelude::*;
 
+use super::super::tests::{bits, sparse_values};
 use super::*;
-
-/// Deterministic values in (-1, 1) without a generator, some of them 0.
-fn values(count: usize, salt: u32) -> Vec<f32> {
-    let value = |i: u32| (i.wrapping_mul(2_654_435_761) ^ salt).wrapping_mul(2_246_822_519) as i32;
-    let some = |x: f32| if x.abs() < 0.2 { 0.0 } else { x };
-    (0..count as u32)
-        .map(|i| some(value(i) as f32 / (1u32 << 31) as f32))
-        .collect()
-}
-
-fn bits(v: &[f32]) -> Vec<u32> {
-    v.iter().map(|x| x.to_bits()).collect()
-}
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -35,14 +23,14 @@ proptest! {
     ) {
         let lstm = Lstm { length, width, hidden, is_first };
         let count = 4 * hidden * (width + hidden + 1);
-        let parameters = values(count, salt);
+        let parameters = sparse_values(count, salt);
         let parts = lstm.split(&parameters).unwrap();
         let mut panels = vec![f32::NAN; lstm.panels_count()];
         lstm.fill_panels(parts, &mut panels);
-        let input = values(length * width, !salt);
+        let input = sparse_values(length * width, !salt);
         let mut wide = vec![f32::NAN; length * 4 * hidden];
         lstm.project(&panels, &input, &mut wide);
-        let states = values((length + 1) * hidden, salt ^ 1);
+        let states = sparse_values((length + 1) * hidden, salt ^ 1);
         for (t, wide) in wide.chunks_exact_mut(4 * hidden).enumerate() {
             let state = &states[t * hidden..(t + 1) * hidden];
             lstm.add_recurrent(&panels, state, wide);
@@ -54,7 +42,7 @@ proptest! {
             prop_assert_eq!(bits(wide), bits(&plain));
         }
 
-        let derivatives = values(length * 4 * hidden, salt ^ 2);
+        let derivatives = sparse_values(length * 4 * hidden, salt ^ 2);
         let mut column = vec![f32::NAN; lstm.column_count()];
         let mut sums = vec![0.0; lstm.wide_sums_count()];
         let (mut wide, mut plain) = (vec![f32::NAN; count], vec![0.0; count]);
