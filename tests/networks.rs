@@ -238,7 +238,12 @@ fn layers_that_do_not_fit_are_named() {
         (
             "[privacy]",
             "[server]\naxes = [2, 12]\n[privacy]",
-            &["server.axes", "model.layers"],
+            &["server.axes", "model.layers", "smooth_along"],
+        ),
+        (
+            "[privacy]",
+            "[server]\nsmooth_along = \"NCHW\"\n[privacy]",
+            &["NCHW", "BHWC"],
         ),
     ] {
         let refused = refused(&place_with(from, to));

@@ -156,6 +156,10 @@ fn numbers_out_of_a_range_of_their_own_are_refused() {
             "`server.axes` is [8]: it must be lengths whose product is the 64",
         ),
         ("server.axes=[9223372036854775807, 3]", "`server.axes` is ["),
+        (
+            "server.smooth_along=image",
+            "`server.smooth_along` is \"image\": it must be left out without `model.layers`",
+        ),
         ("name=\"a/b\"", "`name` is \"a/b\""),
         ("name=\"..\"", "`name` is \"..\""),
         ("name=\"\"", "`name` is \"\""),

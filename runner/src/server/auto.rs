@@ -27,6 +27,7 @@ mod hedge;
 use rayon::prelude::*;
 use smolfed_simd::mixture;
 
+use super::denoise::Flattenings;
 use crate::method::state::{Dtype, Saved, SavedTensor};
 use crate::task::TensorLayout;
 use blocks::{Block, Tensors};
@@ -51,6 +52,8 @@ pub struct Auto {
     experts: Vec<Expert>,
     /// The shared tensors.
     tensors: Tensors,
+    /// Along what each of them is smoothed.
+    flattenings: Flattenings,
     /// w₀.
     start: Vec<f32>,
     /// V.
@@ -81,7 +84,12 @@ impl Auto {
     /// Before the first round: the initial model, its tensors, and what is mixed.
     #[must_use]
     pub fn new(start: &[f32], tensors: &[TensorLayout], set: &ExpertSet) -> Self {
-        Self::of(start, tensors, set.experts())
+        let auto = Self::of(start, tensors, set.experts());
+        let flattenings = set.flattenings();
+        Self {
+            flattenings,
+            ..auto
+        }
     }
 
     fn of(start: &[f32], tensors: &[TensorLayout], experts: Vec<Expert>) -> Self {
@@ -97,6 +105,7 @@ impl Auto {
             filtered: filtered.collect(),
             experts,
             tensors: Tensors::new(tensors, start.len()),
+            flattenings: Flattenings::default(),
             start: start.to_vec(),
             moved: zeros.clone(),
             average: zeros,
@@ -193,6 +202,7 @@ impl Auto {
     fn filter(&mut self) {
         let (moved, variance) = (&self.moved, self.variance);
         let (tensors, experts) = (&self.tensors, &self.experts);
+        let flattenings = &self.flattenings;
         let stored = self.filtered.par_iter_mut().zip(experts);
         let stored = stored.filter(|(_, expert)| expert.filter.is_stored());
         stored.for_each(|(out, expert)| {
@@ -207,7 +217,7 @@ impl Auto {
                     moved,
                     variance,
                     outputs: tensor.outputs,
-                    has_axes: index == 0,
+                    flattening: flattenings.of(index),
                 };
                 expert.filter.apply(&weights, out);
             }

@@ -4,6 +4,7 @@
 //! Laplacian smoothing is the method of DP-Fed-LS; James-Stein and soft thresholding are those that
 //! the paper compares it with in Table 4. Each works tensor by tensor.
 
+mod flattening;
 mod james_stein;
 mod laplacian;
 mod soft_threshold;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use smolfed_core::smooth::LaplacianSmoothing;
 
 use super::auto::ExpertSet;
+pub use flattening::{Flattening, Flattenings};
 use james_stein::JamesStein;
 use laplacian::Laplacian;
 use soft_threshold::SoftThreshold;
@@ -51,11 +53,11 @@ macro_rules! denoisers {
                 }
             }
 
-            /// What is mixed from all steps so far; `axes` are those that smoothing runs along.
+            /// What is mixed from all steps so far, and along what each tensor is smoothed.
             #[must_use]
-            pub fn experts(self, axes: &[usize]) -> Option<ExpertSet> {
+            pub fn experts(self, flattenings: Flattenings) -> Option<ExpertSet> {
                 match self {
-                    Self::Auto => Some(ExpertSet::Filters(axes.to_vec())),
+                    Self::Auto => Some(ExpertSet::Filters(flattenings)),
                     Self::AutoStep => Some(ExpertSet::Steps),
                     _ => None,
                 }
@@ -85,10 +87,13 @@ denoisers! {
 pub struct Denoiser(Option<Arc<dyn Denoise>>);
 
 impl Denoiser {
-    /// A_σ⁻¹ on each tensor; along `axes` of the input unless they are empty.
+    /// A_σ⁻¹ on each tensor.
     #[must_use]
-    pub fn laplacian(smoothing: LaplacianSmoothing, axes: Vec<usize>) -> Self {
-        Self(Some(Arc::new(Laplacian { smoothing, axes })))
+    pub fn laplacian(smoothing: LaplacianSmoothing, flattenings: Flattenings) -> Self {
+        Self(Some(Arc::new(Laplacian {
+            smoothing,
+            flattenings,
+        })))
     }
 
     /// Denoises `average` in place. `noise_std` is that of the noise on each coordinate.
@@ -104,8 +109,7 @@ impl Denoiser {
             denoise.apply(Tensor {
                 values,
                 noise_std,
-                // The first tensor has the input's axes, once for each output.
-                has_axes: index == 0,
+                index,
             });
             rest = after;
         }
@@ -158,14 +162,15 @@ mod tests {
         let tensors = [8, 2];
         let original: Vec<f32> = (0..10).map(|i| (i * i % 7) as f32).collect();
         let mut flat = original.clone();
-        Denoiser::laplacian(smoothing, vec![]).apply(&mut flat, &tensors, 1.0);
+        Denoiser::laplacian(smoothing, Flattenings::default()).apply(&mut flat, &tensors, 1.0);
         let mut expected = original.clone();
         smoothing.apply(&mut expected[..8]);
         smoothing.apply(&mut expected[8..]);
         assert_eq!(flat, expected);
 
         let mut grid = original.clone();
-        Denoiser::laplacian(smoothing, vec![2, 2]).apply(&mut grid, &tensors, 1.0);
+        let flattenings = Flattenings::of_samples(&[2, 2]);
+        Denoiser::laplacian(smoothing, flattenings).apply(&mut grid, &tensors, 1.0);
         let mut expected = original.clone();
         smoothing.apply_grid(&mut expected[..8], &[2, 2]).unwrap();
         smoothing.apply(&mut expected[8..]);

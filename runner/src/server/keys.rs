@@ -4,12 +4,12 @@ use smolfed_core::params::LearningRate;
 use smolfed_core::smooth::LaplacianSmoothing;
 
 use super::ServerStep;
-use super::denoise::{Denoiser, DenoiserKind};
+use super::denoise::{Denoiser, DenoiserKind, Flattenings};
 use crate::config::Config;
 use crate::config::check::{ExperimentError, contradiction};
 use crate::config::cohort::Denominator;
 use crate::config::privacy::MechanismName;
-use crate::config::server::ServerConfig;
+use crate::config::server::{ServerConfig, SmoothAlong};
 use crate::method::contract::Method;
 use crate::source::attendance::Attendance;
 use crate::task::Task;
@@ -35,7 +35,8 @@ impl ServerKeys {
         attendance: &Attendance,
         device_count: u32,
     ) -> Result<ServerStep, ExperimentError> {
-        let auto = config.server.denoiser.experts(&config.server.axes);
+        let flattenings = flattenings(&config.server, method.task())?;
+        let auto = config.server.denoiser.experts(flattenings.clone());
         if auto.is_some() && config.privacy.mechanism == MechanismName::Correlated {
             return Err(contradiction(
                 "server.denoiser",
@@ -46,7 +47,7 @@ impl ServerKeys {
         let devices = f64::from(device_count);
         let expected = method.denominator(attendance.expected_size(), devices);
         Ok(ServerStep {
-            denoiser: self.denoiser(&config.server, method.task())?,
+            denoiser: self.denoiser(&config.server, flattenings)?,
             auto,
             learning_rate: self.learning_rate,
             fixed_denominator: match config.cohort.denominator {
@@ -56,7 +57,11 @@ impl ServerKeys {
         })
     }
 
-    fn denoiser(self, server: &ServerConfig, task: &Task) -> Result<Denoiser, ExperimentError> {
+    fn denoiser(
+        self,
+        server: &ServerConfig,
+        flattenings: Flattenings,
+    ) -> Result<Denoiser, ExperimentError> {
         if self.smoothing.is_some() && server.denoiser != DenoiserKind::None {
             return Err(contradiction(
                 "server.denoiser",
@@ -64,11 +69,43 @@ impl ServerKeys {
                 "compare them in separate runs",
             ));
         }
-        check_axes(&server.axes, task)?;
         Ok(match self.smoothing {
             None => server.denoiser.denoiser(),
-            Some(smoothing) => Denoiser::laplacian(smoothing, server.axes.clone()),
+            Some(smoothing) => Denoiser::laplacian(smoothing, flattenings),
         })
+    }
+}
+
+/// Along what the tensors are smoothed.
+fn flattenings(server: &ServerConfig, task: &Task) -> Result<Flattenings, ExperimentError> {
+    check_axes(&server.axes, task)?;
+    let along = server.smooth_along;
+    if along == SmoothAlong::default() {
+        return Ok(Flattenings::of_samples(&server.axes));
+    }
+    if !matches!(task, Task::Sequential(_)) {
+        return Err(ExperimentError::Range {
+            key: "server.smooth_along",
+            value: format!("\"{along}\""),
+            expected: "left out without `model.layers`; `server.axes` has the lengths of a sample's \
+                       axes"
+                .to_owned(),
+        });
+    }
+    let layout = task.layout();
+    let (flattenings, advice) = match along {
+        SmoothAlong::Line(order) => {
+            let flattenings = Flattenings::ordered(&layout, order);
+            (flattenings, "no layer is a convolution with an order")
+        }
+        SmoothAlong::Image => {
+            let advice = "no layer is a convolution, or dense on an image";
+            (Flattenings::of_images(&layout), advice)
+        }
+    };
+    match flattenings.are_lines() {
+        true => Err(contradiction("server.smooth_along", "model.layers", advice)),
+        false => Ok(flattenings),
     }
 }
 
@@ -80,7 +117,8 @@ fn check_axes(axes: &[usize], task: &Task) -> Result<(), ExperimentError> {
         return Err(contradiction(
             "server.axes",
             key,
-            "axes are for models whose weights are as long as a sample",
+            "axes are for models whose weights are as long as a sample; networks are smoothed along \
+             the axes of their images with `server.smooth_along = \"image\"`",
         ));
     }
     let cells = axes

@@ -11,6 +11,8 @@ pub struct TensorLayout {
     pub name: String,
     /// Lengths of its axes: outputs first, as in PyTorch. That of a bias has one axis.
     pub shape: Vec<usize>,
+    /// Rows and columns of what the weights of each output lie on, if that is an image.
+    pub image: Option<[usize; 2]>,
 }
 
 impl TensorLayout {
@@ -65,6 +67,7 @@ fn of_dense(lengths: &[usize]) -> Vec<TensorLayout> {
     let layout = |(name, shape): (&str, _)| TensorLayout {
         name: name.to_owned(),
         shape,
+        image: None,
     };
     named.map(layout).collect()
 }
@@ -77,13 +80,26 @@ fn of_network(network: &Sequential) -> Vec<TensorLayout> {
     let of_layer = |(index, (layer, input)): (usize, (&Layer, Shape))| {
         let named = LAYER_NAMES.into_iter().zip(shapes(*layer, input));
         let named = named.filter(|(_, shape)| !shape.is_empty());
-        let layout = |(name, shape)| TensorLayout {
+        let image = image(*layer, input);
+        let layout = |(name, shape): (_, Vec<usize>)| TensorLayout {
             name: layer_tensor(index + 1, name),
+            image: image.filter(|_| shape.len() > 1),
             shape,
         };
         named.map(layout).collect::<Vec<_>>()
     };
     layers.flat_map(of_layer).collect()
+}
+
+/// Rows and columns of a layer's kernels, or of the image that each output weighs.
+fn image(layer: Layer, input: Shape) -> Option<[usize; 2]> {
+    match (layer, input) {
+        (Layer::Convolution { kernel, .. }, _) => Some(kernel.map(usize::from)),
+        (Layer::Dense { .. }, Shape::Image { height, width, .. }) => {
+            Some([height.into(), width.into()])
+        }
+        _ => None,
+    }
 }
 
 /// Shapes of a layer's weights, recurrent weights and biases on inputs of this shape; empty for

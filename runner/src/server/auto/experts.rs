@@ -4,12 +4,13 @@
 use smolfed_core::smooth::LaplacianSmoothing;
 use smolfed_simd::mixture;
 
+use crate::server::denoise::{Flattening, Flattenings};
+
 /// Which experts there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpertSet {
-    /// Filters that take noise away; smoothing is along these axes of a sample, or along one line
-    /// if there are none.
-    Filters(Vec<usize>),
+    /// Filters that take noise away, and along what each tensor is smoothed.
+    Filters(Flattenings),
     /// Nothing but longer and shorter steps, for comparison.
     Steps,
 }
@@ -22,8 +23,8 @@ pub(super) struct Weights<'a> {
     pub variance: f64,
     /// Outputs of the layer.
     pub outputs: usize,
-    /// Whether it has the axes of a sample, once for each output.
-    pub has_axes: bool,
+    /// Along what it is smoothed.
+    pub flattening: &'a Flattening,
 }
 
 /// A filter with its name.
@@ -42,14 +43,22 @@ pub(super) enum Filter {
     Average,
     /// The shrinkage of an empirical Bayes estimate for each feature.
     ShrinkFeatures,
-    /// Laplacian smoothing as by `server.smoothing_factor`, along the axes of a sample if given,
-    /// where it would be worth it if V had all the noise that was added.
-    Smooth(LaplacianSmoothing, Vec<usize>),
+    /// Laplacian smoothing as by `server.smoothing_factor`, where it would be worth it if V had all
+    /// the noise that was added.
+    Smooth(LaplacianSmoothing),
     /// This multiple of V.
     Step(f32),
 }
 
 impl ExpertSet {
+    /// Along what each tensor is smoothed.
+    pub(super) fn flattenings(&self) -> Flattenings {
+        match self {
+            Self::Filters(flattenings) => flattenings.clone(),
+            Self::Steps => Flattenings::default(),
+        }
+    }
+
     /// The experts. The first is the one that has all weight before there is evidence.
     pub(super) fn experts(&self) -> Vec<Expert> {
         let expert = |name: &str, filter| Expert {
@@ -57,10 +66,10 @@ impl ExpertSet {
             filter,
         };
         match self {
-            Self::Filters(axes) => {
+            Self::Filters(_) => {
                 let smooth = |factor| {
                     let smoothing = LaplacianSmoothing::new(factor).ok()?;
-                    let filter = Filter::Smooth(smoothing, axes.clone());
+                    let filter = Filter::Smooth(smoothing);
                     Some(expert(&format!("smooth {factor}"), filter))
                 };
                 let mut all: Vec<Expert> =
@@ -94,7 +103,7 @@ impl Filter {
         match self {
             Self::None | Self::Average => {}
             Self::ShrinkFeatures => shrink_features(weights, out),
-            Self::Smooth(smoothing, axes) => smooth(smoothing, axes, weights, out),
+            Self::Smooth(smoothing) => smooth(smoothing, weights, out),
             Self::Step(length) => {
                 for (y, x) in out.iter_mut().zip(weights.moved) {
                     *y = length * x;
@@ -107,16 +116,10 @@ impl Filter {
 /// Stein's estimate of the squared error, ‖Sv − v‖² + 2 s² tr S for S and s² d for V, says where
 /// smoothing removes more noise than it takes away. Devices undo noise, never add some: what is not
 /// worth it with all of the noise is not worth it with what is left.
-fn smooth(smoothing: &LaplacianSmoothing, axes: &[usize], weights: &Weights<'_>, out: &mut [f32]) {
+fn smooth(smoothing: &LaplacianSmoothing, weights: &Weights<'_>, out: &mut [f32]) {
     out.copy_from_slice(weights.moved);
-    let is_grid = weights.has_axes && !axes.is_empty() && smoothing.apply_grid(out, axes).is_ok();
-    let left = |length: usize| smoothing.effective_dim(length) / length.max(1) as f64;
-    let left = if is_grid {
-        axes.iter().map(|axis| left(*axis)).product()
-    } else {
-        smoothing.apply(out);
-        left(out.len())
-    };
+    weights.flattening.smooth(smoothing, out);
+    let left = weights.flattening.left(smoothing, out.len());
     let removed = 2.0 * weights.variance * out.len() as f64 * (1.0 - left);
     if mixture::square_distance(out, weights.moved) > removed {
         out.copy_from_slice(weights.moved);

@@ -45,11 +45,12 @@ fn tensors(outputs: usize, length: usize) -> [TensorLayout; 2] {
     [vec![outputs, (length - outputs) / outputs], vec![outputs]].map(|shape| TensorLayout {
         name: String::new(),
         shape,
+        image: None,
     })
 }
 
 fn filters() -> ExpertSet {
-    ExpertSet::Filters(AXES.to_vec())
+    ExpertSet::Filters(Flattenings::of_samples(&AXES))
 }
 
 /// Devices that go half of the way to `goal` in each round, under noise: the models with `auto` and
@@ -150,7 +151,7 @@ fn a_fixed_filter_is_laplacian_smoothing() {
         let smoothing = LaplacianSmoothing::new(case["sigma"].as_f64().unwrap() as f32).unwrap();
         let expert = Expert {
             name: "smooth".to_owned(),
-            filter: Filter::Smooth(smoothing, Vec::new()),
+            filter: Filter::Smooth(smoothing),
         };
         let mut auto = Auto::of(
             &vec![0.25; input.len()],
@@ -307,7 +308,7 @@ proptest! {
     /// Tensors of one entry, and samples without axes.
     #[test]
     fn small_tensors_are_fine(averages in vec(vec(-1f32..1.0, 2), 1..9)) {
-        let mut auto = Auto::new(&[0.0; 2], &tensors(1, 2), &ExpertSet::Filters(Vec::new()));
+        let mut auto = Auto::new(&[0.0; 2], &tensors(1, 2), &ExpertSet::Filters(Flattenings::default()));
         let mut global = vec![0.0; 2];
         for average in averages {
             auto.step(&mut global, &average, 0.1, 1.0);

@@ -2,6 +2,7 @@
 
 use smolfed_core::smooth::LaplacianSmoothing;
 
+use super::flattening::Flattenings;
 use super::tensor::{Denoise, Tensor};
 
 /// The denoiser.
@@ -9,16 +10,13 @@ use super::tensor::{Denoise, Tensor};
 pub(super) struct Laplacian {
     /// A_σ.
     pub smoothing: LaplacianSmoothing,
-    /// Axes of the input along which weights are smoothed; empty for the flat tensor.
-    pub axes: Vec<usize>,
+    /// Along what each tensor is smoothed.
+    pub flattenings: Flattenings,
 }
 
 impl Denoise for Laplacian {
     fn apply(&self, tensor: Tensor<'_>) {
-        let is_grid = tensor.has_axes && !self.axes.is_empty();
-        // Axes that do not divide the tensor are refused before a run starts.
-        if !(is_grid && self.smoothing.apply_grid(tensor.values, &self.axes).is_ok()) {
-            self.smoothing.apply(tensor.values);
-        }
+        let flattening = self.flattenings.of(tensor.index);
+        flattening.smooth(&self.smoothing, tensor.values);
     }
 }

@@ -6,8 +6,8 @@ pub struct Tensor<'a> {
     pub values: &'a mut [f32],
     /// Standard deviation of the noise on each value.
     pub noise_std: f64,
-    /// Whether it has the axes of the input, once for each output.
-    pub has_axes: bool,
+    /// Which of the tensors it is.
+    pub index: usize,
 }
 
 /// A denoiser of one tensor after the other.
