@@ -193,9 +193,72 @@ fn texts_are_learned_by_embedding_and_memory() {
 }
 
 fn refused(place: &Place) -> Outcome {
-    let refused = place.smolfed("run windows.toml --json");
-    assert_eq!(refused.code, Some(2), "{refused}");
+    refused_as(place, "run windows.toml --json")
+}
+
+fn refused_as(place: &Place, command: &str) -> Outcome {
+    let refused = place.smolfed(command);
+    assert_eq!(refused.code, Some(2), "{command}: {refused}");
     refused
+}
+
+/// Training goes on from a model of another run, whose file may not change under a run.
+#[test]
+fn training_starts_from_a_file() {
+    let init = "init = \"first/model.safetensors\"\ninput = [2, 1, 12]";
+    let place = place_with("input = [2, 1, 12]", init);
+    std::fs::write(place.path("first.toml"), WINDOWS).unwrap();
+    place.smolfed("run first.toml --out first").success();
+    let accuracy = |flags: &str| {
+        let run = place.smolfed(&format!(
+            "run {flags} --set rounds=1 --set train.learning_rate=1e-6 --json"
+        ));
+        run.success().json()["test_accuracy"].as_f64().unwrap()
+    };
+    let seeded = accuracy("first.toml --out seeded");
+    let from_file = accuracy("windows.toml --out second");
+    assert!(
+        from_file > 0.8 && from_file > seeded,
+        "{from_file} {seeded}"
+    );
+    let statement = std::fs::read_to_string(place.path("second/privacy.json")).unwrap();
+    assert!(
+        statement.contains("starts from the parameters in"),
+        "{statement}"
+    );
+
+    // What was written can be run again, and says where the file has changed.
+    place
+        .smolfed("run second/config.toml --out third")
+        .success();
+    let same = |run: &str| std::fs::read(place.path(run).join("model.safetensors")).unwrap();
+    assert_eq!(same("second"), same("third"));
+    std::fs::copy(
+        place.path("second/model.safetensors"),
+        place.path("first/model.safetensors"),
+    )
+    .unwrap();
+    let changed = refused_as(&place, "run second/config.toml --out fourth");
+    assert!(changed.stderr.contains("has changed"), "{changed}");
+
+    for (flags, part) in [
+        ("model.init=nowhere.safetensors", "nowhere.safetensors"),
+        ("model.init=windows.csv", "no safetensors file"),
+        ("model.init_checksum=00000000", "has changed"),
+        (
+            "model.layers= --set model.input=",
+            "tensors of the model are weights, biases",
+        ),
+    ] {
+        let refused = refused_as(&place, &format!("run windows.toml --set {flags}"));
+        assert!(refused.stderr.contains(part), "{flags}: {refused}");
+    }
+    let wider = std::fs::read_to_string(place.path("windows.toml")).unwrap();
+    let wider = wider.replace("kernel = [1, 5]", "kernel = [1, 7]");
+    std::fs::write(place.path("windows.toml"), wider).unwrap();
+    let refused = refused(&place);
+    let shapes = "is of shape [3, 2, 1, 5], but that of the model is of shape [3, 2, 1, 7]";
+    assert!(refused.stderr.contains(shapes), "{refused}");
 }
 
 #[test]

@@ -39,6 +39,7 @@ use crate::release::History;
 use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, Training};
 use crate::server::Auto;
 use crate::source::{Simulated, Source, SourceError};
+use crate::task::pretrained;
 use budget::{Budget, BudgetError};
 use directory::RunDir;
 use directory::checkpoint::Checkpoint;
@@ -179,6 +180,7 @@ pub fn prepare_from(
     origin: Origin,
 ) -> Result<(Experiment, Federation), RunError> {
     config.data = folders.anchor(config.data)?;
+    pretrained::anchor(&mut config.model, folders).map_err(ExperimentError::from)?;
     let federation = Federation::new(&config.data, folders, config.seed)?;
     let (mut spent, mut flaws) = (Vec::new(), Vec::new());
     if let Some(path) = &mut config.privacy.ledger {

@@ -50,6 +50,7 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::ranks::RankError;
 use crate::run::error::RunDirError;
+use crate::task::pretrained::PretrainedError;
 
 pub use document::Document;
 pub use execution::execute;
@@ -95,6 +96,9 @@ pub enum SweepError {
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// The file of initial parameters.
+    #[error(transparent)]
+    Pretrained(#[from] Box<PretrainedError>),
     /// The results or the tables.
     #[error(transparent)]
     Files(#[from] RunDirError),

@@ -5,6 +5,7 @@
 
 mod layers;
 mod layout;
+pub mod pretrained;
 
 use std::fmt;
 use std::str::FromStr;

@@ -3,6 +3,7 @@
 use smolfed_core::params::ParamError;
 
 use crate::task::TaskError;
+use crate::task::pretrained::PretrainedError;
 use smolfed_accounting::accountant::AccountingError;
 use smolfed_accounting::calibrate::CalibrationError;
 use smolfed_accounting::correlated::CorrelatedError;
@@ -73,6 +74,9 @@ pub enum ExperimentError {
     /// The model does not fit the data.
     #[error(transparent)]
     Task(#[from] TaskError),
+    /// The initial parameters cannot be taken from their file.
+    #[error(transparent)]
+    Pretrained(#[from] Box<PretrainedError>),
     /// The target ε cannot be met.
     #[error("`privacy.epsilon` is {epsilon}: {reason}")]
     Calibration {

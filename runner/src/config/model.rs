@@ -1,6 +1,7 @@
 //! `[model]`: the model that is trained.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, SeqAccess, Visitor, value::SeqAccessDeserializer};
@@ -48,6 +49,13 @@ pub struct ModelConfig {
     /// of an image, or steps and entries of a sequence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<u16>,
+    /// A safetensors file with the parameters that training starts from, by the names of
+    /// `model.safetensors`; what it does not have starts from the seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init: Option<PathBuf>,
+    /// CRC-32 of that file, as a run finds it: with another one, it is not resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_checksum: Option<String>,
     /// Layers below the softmax, from the features on; a dense layer to the classes follows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerConfig>,

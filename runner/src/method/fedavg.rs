@@ -4,7 +4,7 @@
 
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::Effort;
-use smolfed_core::stream::{Purpose, StreamId};
+use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{LocalTraining, TrainReport};
 
 use super::contract::{
@@ -21,7 +21,7 @@ use crate::release::Contribution;
 use crate::task::Task;
 
 /// Federated averaging of a model.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Averaging {
     supervised: Supervised,
     /// How devices calculate.
@@ -67,6 +67,14 @@ pub(super) fn smoothed(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentE
 impl Method for Averaging {
     fn task(&self) -> &Task {
         &self.supervised.task
+    }
+
+    fn initial(&self, root: &Root) -> Vec<f32> {
+        self.supervised.initial_of(root)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.supervised.note().into_iter().collect()
     }
 
     fn adapt(&self, training: LocalTraining) -> LocalTraining {

@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 use smolfed_core::lanes;
 use smolfed_core::params::{LearningRate, Penalty};
 use smolfed_core::personal::{Anchor, Effort, PersonalTraining};
-use smolfed_core::stream::{Purpose, StreamId};
+use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
 use smolfed_simd::{Release as StepRelease, Steps};
 
@@ -157,6 +157,12 @@ impl<P: Personal> Method for Personalised<P> {
         self.personal.shared_count(self.task())
     }
 
+    fn initial(&self, root: &Root) -> Vec<f32> {
+        let mut parameters = self.supervised.initial_of(root);
+        parameters.truncate(self.shared_count());
+        parameters
+    }
+
     fn shares_a_model(&self) -> bool {
         self.personal.shares_a_model()
     }
@@ -185,7 +191,10 @@ impl<P: Personal> Method for Personalised<P> {
 
     fn notes(&self) -> Vec<String> {
         if self.timing() == Timing::Never {
-            return vec!["Each device trains by itself and sends nothing.".to_owned()];
+            let alone = "Each device trains by itself and sends nothing.".to_owned();
+            return std::iter::once(alone)
+                .chain(self.supervised.note())
+                .collect();
         }
         let kept = self.personal_state().map(|_| {
             "Each device keeps a personal model. Epsilon bounds what all others together learn of \
@@ -194,7 +203,8 @@ impl<P: Personal> Method for Personalised<P> {
              on the device."
         });
         let notes = kept.into_iter().chain(self.personal.note());
-        notes.map(str::to_owned).collect()
+        let notes = notes.map(str::to_owned);
+        notes.chain(self.supervised.note()).collect()
     }
 
     fn begin<'a>(

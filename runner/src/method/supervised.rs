@@ -11,6 +11,7 @@
 //! A device whose own training diverges has no such figure; the others have theirs.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use smolfed_core::params::Penalty;
@@ -32,6 +33,7 @@ use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceFigures, DeviceReport, Which};
 use crate::evaluation::samples::evaluate;
 use crate::task::Task;
+use crate::task::pretrained::Pretrained;
 
 /// λ where none is given.
 pub(super) const DEFAULT_LAMBDA: f64 = 0.1;
@@ -44,12 +46,14 @@ const FINE_TUNING: u32 = u32::MAX;
 const ALONE: u32 = u32::MAX - 1;
 
 /// A model that predicts, and how it is evaluated device by device.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Supervised {
     /// The model.
     pub task: Task,
     arithmetic: ArithmeticName,
     seed: u64,
+    /// Initial parameters from a file.
+    pretrained: Option<Arc<Pretrained>>,
     /// Fine-tuning after training, and passes of it.
     fine_tune: Option<(FineTune, u32)>,
     /// How long a device trains that trains alone, where that is for comparison.
@@ -76,6 +80,7 @@ impl Supervised {
             task,
             arithmetic: setup.simulation.arithmetic,
             seed: setup.seed,
+            pretrained: Pretrained::of(setup.model, &task)?,
             fine_tune: fine_tune(setup, &task)?,
             alone: Some(alone),
             max_devices: max_devices(setup)?,
@@ -84,7 +89,7 @@ impl Supervised {
 
     /// The same for a method that trains each device alone itself.
     #[must_use]
-    pub const fn without_alone(self) -> Self {
+    pub fn without_alone(self) -> Self {
         Self {
             alone: None,
             ..self
@@ -94,7 +99,23 @@ impl Supervised {
     /// The whole model before the first round, which depends on no data.
     #[must_use]
     pub fn initial(&self) -> Vec<f32> {
-        self.task.initial(&Root::from_seed(self.seed))
+        self.initial_of(&Root::from_seed(self.seed))
+    }
+
+    /// The same from the streams of another seed.
+    #[must_use]
+    pub fn initial_of(&self, root: &Root) -> Vec<f32> {
+        let mut parameters = self.task.initial(root);
+        if let Some(pretrained) = &self.pretrained {
+            pretrained.put(&mut parameters);
+        }
+        parameters
+    }
+
+    /// What a reader of the privacy statement must know of it.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        self.pretrained.as_ref().map(|pretrained| pretrained.note())
     }
 
     /// Evaluates the devices on their own test and validation samples. After the last round also

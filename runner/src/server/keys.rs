@@ -87,9 +87,10 @@ fn flattenings(server: &ServerConfig, task: &Task) -> Result<Flattenings, Experi
         return Err(ExperimentError::Range {
             key: "server.smooth_along",
             value: format!("\"{along}\""),
-            expected: "left out without `model.layers`; `server.axes` has the lengths of a sample's \
+            expected:
+                "left out without `model.layers`; `server.axes` has the lengths of a sample's \
                        axes"
-                .to_owned(),
+                    .to_owned(),
         });
     }
     let layout = task.layout();

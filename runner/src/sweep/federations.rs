@@ -6,6 +6,7 @@ use super::SweepError;
 use crate::config::Config;
 use crate::data::config::DataConfig;
 use crate::data::{DataFolders, Federation};
+use crate::task::pretrained;
 
 /// The federations of a sweep, one for each pair of `[data]` and seed.
 pub(super) struct Federations<'a> {
@@ -37,6 +38,7 @@ impl<'a> Federations<'a> {
     /// Announces a run: anchors the paths of its data and returns the number of its federation.
     pub(super) fn announce(&mut self, config: &mut Config) -> Result<usize, SweepError> {
         config.data = self.folders.anchor(config.data.clone())?;
+        pretrained::anchor(&mut config.model, self.folders)?;
         let known = |entry: &Entry| entry.seed == config.seed && entry.data == config.data;
         let number = self.entries.iter().position(known).unwrap_or_else(|| {
             self.entries.push(Entry {

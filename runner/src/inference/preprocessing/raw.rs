@@ -254,6 +254,7 @@ impl RawModel {
             activation: self.activation,
             input: self.input.clone(),
             layers: self.layers.clone(),
+            ..ModelConfig::default()
         };
         let task = match target {
             Target::Classes { labels, .. } => Task::new(&config, &[], features, Some(labels.len())),

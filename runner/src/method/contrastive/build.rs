@@ -58,6 +58,13 @@ pub(in crate::method) fn central_sc(setup: &Setup<'_>) -> Result<Box<dyn Method>
 }
 
 pub(super) fn contrastive(setup: &Setup<'_>, kind: Kind) -> Result<Contrastive, ExperimentError> {
+    if setup.model.init.is_some() {
+        return Err(contradiction(
+            "model.init",
+            "method",
+            "encoders that are learned without labels start from the seed",
+        ));
+    }
     let width = in_range("contrast.width", setup.contrast.width, WIDTH, MAX_WIDTH)? as usize;
     let features = setup.federation.feature_count();
     let task = Task::encoder(setup.model, features, width)?;
