@@ -4,6 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
+use smolfed::server::denoise::Flattenings;
 use smolfed::server::{Auto, ExpertSet};
 use smolfed::task::Task;
 use smolfed_core::model::Softmax;
@@ -26,7 +27,11 @@ fn denoising(criterion: &mut Criterion) {
         let average = smolfed_benches::vector(length);
         let mut global = vec![0.0; length];
         let task = Task::Softmax(Softmax::new(length / OUTPUTS - 1, OUTPUTS));
-        let mut auto = Auto::new(&global, &task.layout(), &ExpertSet::Filters(Vec::new()));
+        let mut auto = Auto::new(
+            &global,
+            &task.layout(),
+            &ExpertSet::Filters(Flattenings::default()),
+        );
         group.bench_function(BenchmarkId::new("auto", length), |bencher| {
             bencher.iter(|| auto.step(black_box(&mut global), &average, NOISE_STD, 1.0));
         });

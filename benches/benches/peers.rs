@@ -5,6 +5,7 @@
 //! one has not been installed, the command that does it is printed instead of its times.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ use smolfed::round::Training;
 use smolfed::source::Simulated;
 use smolfed_benches::peer::{Peer, Script};
 use smolfed_benches::reference::{Files, LARGE, REFERENCE, Round};
+use smolfed_benches::turns::{IN_A_ROW, Row};
 
 /// How smolfed runs: what is measured, and what it changes in the experiment.
 const OURS: [(&str, &[&str]); 2] = [
@@ -56,9 +58,6 @@ const MEASUREMENTS: [Measurement; 2] = [
     },
 ];
 
-/// Rounds of one program in a row: the first one in a turn finds caches cold and a core asleep.
-const IN_A_ROW: usize = 5;
-
 /// How a round is measured.
 struct Measurement {
     round: Round,
@@ -67,9 +66,6 @@ struct Measurement {
     /// How often each program has its turn.
     turns: usize,
 }
-
-/// Milliseconds after which nobody is measured again: slow programs would hold up the others.
-const PATIENCE: f64 = 20e3;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -125,17 +121,18 @@ fn compare(
         }
         ours.push(Row::new((*title).to_owned(), step));
     }
+    let numbers = [round.cohort_size.to_string(), threads.to_string()].map(OsString::from);
+    let files = [&files.images, &files.labels].map(OsString::from);
+    let arguments = [files, numbers].concat();
     for script in &PEERS {
-        match Peer::start(script, files, round.cohort_size, threads)? {
+        match Peer::start(script, "round", &arguments)? {
             Some(mut peer) => theirs.push(Row::new(peer.title.clone(), move || peer.step())),
             None => println!("{} is missing: {}", script.title, script.install()),
         }
     }
     for _ in 0..measurement.turns {
         for row in ours.iter_mut().chain(&mut theirs) {
-            for _ in 0..IN_A_ROW {
-                row.measure()?;
-            }
+            row.turn()?;
         }
     }
     println!("{:>24} {:>12} {:>12}", "", "median ms", "minimum ms");
@@ -159,42 +156,4 @@ fn compare(
         );
     }
     Ok(())
-}
-
-/// One program, and the milliseconds of its rounds.
-struct Row<'a> {
-    title: String,
-    step: Box<dyn FnMut() -> Result<f64, Box<dyn Error>> + 'a>,
-    times: Vec<f64>,
-}
-
-impl<'a> Row<'a> {
-    fn new(title: String, step: impl FnMut() -> Result<f64, Box<dyn Error>> + 'a) -> Self {
-        Self {
-            title,
-            step: Box::new(step),
-            times: Vec::new(),
-        }
-    }
-
-    /// One more round, unless it has had its time.
-    fn measure(&mut self) -> Result<(), Box<dyn Error>> {
-        if self.times.iter().sum::<f64>() < PATIENCE {
-            self.times.push((self.step)()?);
-        }
-        Ok(())
-    }
-
-    /// The median and the minimum.
-    fn figures(&self) -> [f64; 2] {
-        let mut times = self.times.clone();
-        times.sort_by(f64::total_cmp);
-        [times.len() / 2, 0].map(|at| times.get(at).copied().unwrap_or(f64::NAN))
-    }
-
-    /// By how much the figures of another are larger.
-    fn ratio(&self, other: &Self) -> [f64; 2] {
-        let (own, other) = (self.figures(), other.figures());
-        [other[0] / own[0], other[1] / own[1]]
-    }
 }

@@ -1,9 +1,11 @@
 //! Shared by the benches: short criterion settings, seeded vectors and samples, the federation of
-//! the reference round, and other programs that run it.
+//! the reference round, networks, and other programs that train them.
 #![forbid(unsafe_code)]
 
+pub mod networks;
 pub mod peer;
 pub mod reference;
+pub mod turns;
 
 use std::time::Duration;
 

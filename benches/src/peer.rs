@@ -1,20 +1,19 @@
-//! Another program that runs the reference round: a script in `benches/peers`, a line of standard
+//! Another program that does the same work: a script in `benches/peers`, a line of standard
 //! input for each round, and its milliseconds on standard output.
 //!
 //! It runs with the Python of the folder `benches/peers/venv-NAME`, or else with the `python3` on
 //! the PATH.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::reference::Files;
-
 /// The folder of the scripts, as seen from the root of the repository.
 const FOLDER: &str = "benches/peers";
 
-/// A script, `NAME_round.py`, with its requirements, `NAME.txt`.
+/// What runs scripts, `NAME_WORK.py`, with its requirements, `NAME.txt`.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
     /// What is measured, as it is written.
@@ -62,26 +61,24 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it for a cohort on so many threads; `None` if nobody has installed what it needs.
+    /// Starts its script for this work; `None` if nobody has installed what it needs.
     ///
     /// # Errors
     /// If it fails.
     pub fn start(
         script: &Script,
-        files: &Files,
-        cohort_size: u32,
-        threads: usize,
+        work: &str,
+        arguments: &[OsString],
     ) -> Result<Option<Self>, Box<dyn Error>> {
         let Some(python) = script.python() else {
             return Ok(None);
         };
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
-        let path = path.join(format!("{}_round.py", script.name));
+        let path = path.join(format!("{}_{work}.py", script.name));
         let mut process = Command::new(python)
             .args(["-W", "ignore"])
             .arg(&path)
-            .args([&files.images, &files.labels])
-            .args([cohort_size.to_string(), threads.to_string()])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
