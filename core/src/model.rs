@@ -35,7 +35,8 @@ pub use linear::Linear;
 pub use logistic::Logistic;
 pub use pass::Then;
 pub use sequential::{
-    Architecture, Fixed, Layer, LayerError, MAX_LAYERS, Sequential, SequentialError, Shape,
+    Architecture, DIGEST_BYTES, Fixed, Layer, LayerError, MAX_LAYERS, Sequential, SequentialError,
+    Shape,
 };
 pub use softmax::Softmax;
 pub use tensors::{MAX_TENSORS, Tensors};

@@ -51,6 +51,7 @@ use super::ModelError;
 use crate::{math, stream};
 use place::Place;
 
+pub use encoding::DIGEST_BYTES;
 pub use error::SequentialError;
 pub use fixed::{Architecture, Fixed};
 pub use layer::{Layer, MAX_LAYERS};
