@@ -1,7 +1,7 @@
 //! Networks for windows of six channels, as of an accelerometer and a gyroscope: each is written
 //! down once, and its sizes are constants.
 
-use smolfed_core::model::{Architecture, Fixed, Layer, Shape};
+use smolfed_core::model::{Architecture, Fixed, FixedModel, Layer, Shape};
 
 /// Channels of a window.
 pub const CHANNELS: u16 = 6;
@@ -49,3 +49,13 @@ pub type Network = Fixed<SixChannels<50, 8, 16>>;
 
 /// 355 parameters, for half of that: it trains in 16 KiB of RAM.
 pub type SmallNetwork = Fixed<SixChannels<25, 4, 8>>;
+
+// Training takes three vectors and less than the activations of a batch of ten: a sample's are kept,
+// whatever the batch.
+const _: () = assert!(takes_no_more::<SixChannels<50, 8, 16>>(10));
+const _: () = assert!(takes_no_more::<SixChannels<25, 4, 8>>(10));
+
+const fn takes_no_more<A: Architecture>(batch: usize) -> bool {
+    let activations = batch * Fixed::<A>::NETWORK.activation_count();
+    Fixed::<A>::TRAINING_BYTES <= (3 * Fixed::<A>::PARAMETERS + activations) * size_of::<f32>()
+}

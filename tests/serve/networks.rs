@@ -5,7 +5,7 @@ use super::boards::Running;
 use super::device::Device;
 use super::{assert_is_the_simulation, part_of, wait};
 use crate::boards::{CORTEX_M4F, firmware, named};
-use crate::program::Place;
+use crate::program::{Place, program};
 
 /// The network of `firmware-example/src/network.rs`.
 const EXPERIMENT: &str = "method = \"dp-fed-ls\"\nrounds = 3\n\
@@ -71,7 +71,13 @@ fn a_network_on_a_board_and_on_devices_gives_the_model_of_the_simulation() {
             &format!("{options} --connect unix:fleet.sock"),
         )
     };
-    let _devices = [start(1, "fleet"), start(2, "fleet"), start(3, "other")];
+    let _devices = [start(1, "fleet"), start(2, "fleet")];
+    let said = std::fs::File::create(place.path("said")).unwrap();
+    let mut stranger = place.command(program());
+    let call = "device --provision fleet/device-3.bin --ledger fleet/device-3.ledger \
+                --preprocessing other/preprocessing.json --connect unix:fleet.sock";
+    stranger.args(call.split_whitespace()).stderr(said);
+    let _stranger = Device(stranger.spawn().expect("a device starts"));
     let serve = "serve experiment.toml --keys fleet/keys.toml --device unix:line-0 \
                  --listen unix:fleet.sock --simulated 2 --seed 7 --timeout 20s --out served --json";
     let outcome = wait(place.start(serve), serve).success();
@@ -88,5 +94,7 @@ fn a_network_on_a_board_and_on_devices_gives_the_model_of_the_simulation() {
     }
     let (answered, missing) = part_of(&place, "served", 3);
     assert_eq!((answered, missing.len()), (vec![], 3), "{missing:?}");
-    assert!(missing[0].contains("another model"), "{missing:?}");
+    let said = std::fs::read_to_string(place.path("said")).unwrap();
+    assert!(said.contains("refused by the coordinator"), "{said}");
+    assert!(said.contains("another model"), "{said}");
 }

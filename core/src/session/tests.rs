@@ -34,6 +34,7 @@ use crate::{
 mod bit;
 mod coordinator;
 mod line;
+mod network;
 mod stream;
 
 use coordinator::Coordinator;

@@ -44,7 +44,7 @@ pub trait Architecture {
 /// ```
 ///
 /// Layers that do not fit each other do not compile: `the network is wrong: layer 1 has a window
-/// larger than its input`.
+/// larger than its input with padding`.
 ///
 /// ```compile_fail
 /// use smolfed_core::FixedModel;
@@ -229,4 +229,126 @@ impl<A: Architecture> FixedModel for Fixed<A> {
     const PARAMETERS: usize = Self::NETWORK.parameter_count();
     const OUTPUTS: usize = Self::NETWORK.score_count();
     const SCRATCH: usize = Self::NETWORK.sample_scratch_count();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::MAX_LAYERS, *};
+    use crate::{
+        Client, ClipNorm, LearningRate, LocalTraining, Purpose, Root, SampleSlice, StreamId,
+        train::{Workspace, local_update},
+    };
+    use std::{string::String, vec, vec::Vec};
+
+    struct Windows;
+
+    impl Architecture for Windows {
+        const INPUT: Shape = Shape::Image {
+            channels: 2,
+            height: 1,
+            width: 9,
+        };
+        const LAYERS: &'static [Layer] = &[
+            Layer::Convolution {
+                channels: 3,
+                kernel: [1, 4],
+                stride: [1, 1],
+                padding: [0, 0],
+            },
+            Layer::Relu,
+            Layer::MaxPool {
+                size: [1, 2],
+                stride: [1, 2],
+            },
+            Layer::Dense { outputs: 3 },
+        ];
+    }
+
+    type Network = Fixed<Windows>;
+
+    fn order() -> impl rand_core::Rng {
+        Root::from_seed(5).stream(StreamId {
+            purpose: Purpose::BatchShuffle,
+            round: 1,
+            device: 2,
+        })
+    }
+
+    #[test]
+    fn a_type_trains_as_the_same_layers_at_run_time() {
+        let features: Vec<f32> = (0..18 * 5)
+            .map(|i| (i * 7 % 23) as f32 / 9.0 - 1.0)
+            .collect();
+        let samples = SampleSlice::new(&features, &[0, 2, 1, 1, 0], 18).unwrap();
+        let clip_norm = ClipNorm::new(0.7).unwrap();
+        let settings =
+            LocalTraining::new(LearningRate::new(0.2).unwrap(), clip_norm).with_epochs(2);
+        let global: [f32; Network::PARAMETERS] =
+            core::array::from_fn(|i| (i * 5 % 13) as f32 / 20.0 - 0.3);
+        let mut client: Client<Network, { Network::PARAMETERS }, 5, { Network::SCRATCH }> =
+            Client::new(Fixed::default());
+        let report = client.train(&samples, &global, &settings, &mut order());
+        assert!(report.unwrap().first_loss > 0.0);
+
+        let network = Sequential::new(Windows::INPUT, Windows::LAYERS).unwrap();
+        let count = network.parameter_count();
+        assert_eq!(
+            (count, Model::parameter_count(&Network::new())),
+            (27 + 30, count)
+        );
+        assert_eq!(Network::LARGEST_TENSOR, 27);
+        assert_eq!(Network::new().tensors(), network.tensors());
+        let (mut local, mut update) = (vec![0.0; count], vec![0.0; count]);
+        let work = Workspace {
+            local: &mut local,
+            update: &mut update,
+            order: &mut [0; 5],
+            scratch: &mut vec![0.0; network.scratch_count(1)],
+        };
+        local_update(&network, &samples, &global, &settings, &mut order(), work).unwrap();
+        assert_eq!(client.update()[..], update);
+    }
+
+    #[test]
+    fn what_is_wrong_with_layers_is_said_while_compiling() {
+        let text = |input, layers: &[Layer]| {
+            let mut text = Text::new();
+            match Sequential::new(input, layers) {
+                Ok(_) => text.push("nothing"),
+                Err(error) => error.describe(&mut text),
+            }
+            String::from(text.get())
+        };
+        let dense = Layer::Dense { outputs: 2 };
+        let (input, vector) = (Windows::INPUT, Shape::Vector { length: 4 });
+        assert_eq!(text(input, &[dense]), "nothing");
+        assert_eq!(text(input, &[]), "it needs at least one layer");
+        let many = [Layer::Relu; MAX_LAYERS + 1];
+        assert_eq!(text(input, &many), "it has more layers than 12");
+        let none = Shape::Vector { length: 0 };
+        assert_eq!(text(none, &[dense]), "its input is empty");
+        assert_eq!(
+            text(input, &[Layer::Relu]),
+            "its last layer does not give a vector of scores"
+        );
+        let mut late = [Layer::Relu; 11];
+        late[10] = Layer::GlobalAverage;
+        assert_eq!(text(vector, &late), "layer 11 expects an image");
+        let window = |size| Layer::MaxPool {
+            size,
+            stride: [1, 1],
+        };
+        assert_eq!(
+            text(input, &[dense, Layer::Last]),
+            "layer 2 expects a sequence"
+        );
+        assert_eq!(
+            text(input, &[window([1, 10])]),
+            "layer 1 has a window larger than its input with padding"
+        );
+        assert_eq!(
+            text(input, &[window([0, 1])]),
+            "layer 1 has a size or a stride of 0"
+        );
+    }
 }
