@@ -11,8 +11,16 @@ use boards::{BOARDS, Board, Region};
 /// RAM, in bytes, below which a vector of 4 KiB is too much, next to those of training.
 const SMALL_RAM: u32 = 32 << 10;
 
-/// Features and classes of the client's model, unless the environment gives others.
-const MODEL: [(&str, &str); 2] = [("SMOLFED_FEATURES", "64"), ("SMOLFED_CLASSES", "10")];
+/// Features and classes of the client's model, and the samples of a channel in a network's window,
+/// unless the environment gives others.
+const MODEL: [(&str, &str); 3] = [
+    ("SMOLFED_FEATURES", "64"),
+    ("SMOLFED_CLASSES", "10"),
+    ("SMOLFED_WIDTH", "50"),
+];
+
+/// What a board of little RAM has instead of the last.
+const SMALL_WIDTH: &str = "25";
 
 fn main() -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=SMOLFED_BOARD");
@@ -48,8 +56,13 @@ fn main() -> Result<(), String> {
         println!("cargo:rustc-cfg=small_ram");
     }
     println!("cargo:rustc-env=SMOLFED_WINDOWS={}", board.windows);
+    println!("cargo:rustc-env=SMOLFED_RAM={}", board.ram.length);
     for (name, default) in MODEL {
         println!("cargo:rerun-if-env-changed={name}");
+        let default = match name {
+            "SMOLFED_WIDTH" if board.ram.length < SMALL_RAM => SMALL_WIDTH,
+            _ => default,
+        };
         let value = env::var(name).unwrap_or_else(|_| default.to_owned());
         println!("cargo:rustc-env={name}={value}");
     }

@@ -90,6 +90,7 @@ fn shape() -> Shape {
         kind: ModelKind::Softmax,
         features: FEATURES as u16,
         outputs: CLASSES as u16,
+        network: None,
     }
 }
 

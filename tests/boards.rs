@@ -23,9 +23,13 @@ use smolfed_core::wire::crc32::crc32;
 mod data;
 
 use data::{
-    CLASSES, DATA, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SEQUENCES, SETTINGS, Setting,
-    WIDTH,
+    CLASSES, DATA, FEATURES, HIDDEN, IMAGES, LARGE_SETTINGS, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA,
+    SEQUENCES, SETTINGS, Setting, WIDTH,
 };
+use windows::{Network, SmallNetwork};
+
+#[path = "../firmware-example/src/network.rs"]
+mod windows;
 
 #[path = "../firmware-example/boards.rs"]
 mod table;
@@ -57,7 +61,8 @@ fn same_bits(board: &Board) {
     let Some((program, qemu)) = firmware(board, "selftest") else {
         return;
     };
-    assert_eq!(run(&qemu, &program, &[]), simulated(), "{}", board.target);
+    let printed = run(&qemu, &program, &[]);
+    assert_eq!(printed, simulated(board), "{}", board.target);
 }
 
 /// Runs a program until it ends; what it prints through semihosting.
@@ -133,8 +138,11 @@ pub(crate) fn firmware(board: &Board, name: &str) -> Option<(PathBuf, Qemu)> {
     Some((program.join("release").join(name), qemu))
 }
 
+/// Bytes of RAM below which a board has no room for the larger of both networks for windows.
+const SMALL_RAM: u32 = 32 << 10;
+
 /// What the board must print.
-fn simulated() -> String {
+fn simulated(board: &Board) -> String {
     let classes = |count| {
         (0..SAMPLES)
             .map(|i| data::class(i, count))
@@ -143,10 +151,15 @@ fn simulated() -> String {
     let values: Vec<f32> = (0..SAMPLES).map(data::value).collect();
     let mut lines = String::new();
     for setting in &SETTINGS {
-        lines += &line("linear", &Linear::new(FEATURES), &values, setting);
-        lines += &line("logistic", &Logistic::new(FEATURES), &classes(2), setting);
+        lines += &line("linear", &Linear::new(FEATURES), &DATA, &values, setting);
+        let logistic = Logistic::new(FEATURES);
+        lines += &line("logistic", &logistic, &DATA, &classes(2), setting);
         let softmax = Softmax::new(FEATURES, CLASSES);
-        lines += &line("softmax", &softmax, &classes(CLASSES), setting);
+        lines += &line("softmax", &softmax, &DATA, &classes(CLASSES), setting);
+    }
+    lines += &of_windows("windows-small", SmallNetwork::NETWORK, &SETTINGS);
+    if board.ram.length >= SMALL_RAM {
+        lines += &of_windows("windows", Network::NETWORK, &LARGE_SETTINGS);
     }
     let classes = classes(CLASSES);
     lines += &(pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes));
@@ -319,6 +332,17 @@ fn network(name: &str, network: &Sequential, classes: &[u16]) -> String {
     state_line(name, 0, &update, &sent)
 }
 
+/// A network whose sizes the simulator knows only when it runs, for windows of a sensor.
+fn of_windows(name: &str, network: &Sequential, settings: &[Setting]) -> String {
+    let class = |i| data::class(i, windows::CLASSES.into());
+    let classes: Vec<u16> = (0..SAMPLES).map(class).collect();
+    let features = &SENSOR_DATA[..network.feature_count() * SAMPLES];
+    let lines = settings
+        .iter()
+        .map(|setting| line(name, network, features, &classes, setting));
+    lines.collect()
+}
+
 fn state_line(method: &str, round: usize, own: &[f32], sent: &[i64]) -> String {
     let own: Vec<u8> = own.iter().flat_map(|x| x.to_le_bytes()).collect();
     let sent: Vec<u8> = sent.iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -329,11 +353,17 @@ fn state_line(method: &str, round: usize, own: &[f32], sent: &[i64]) -> String {
     )
 }
 
-fn line<M: Model>(name: &str, model: &M, targets: &[M::Target], setting: &Setting) -> String
+fn line<M: Model>(
+    name: &str,
+    model: &M,
+    features: &[f32],
+    targets: &[M::Target],
+    setting: &Setting,
+) -> String
 where
     M::Target: Default,
 {
-    let samples = SampleSlice::new(&DATA, targets, FEATURES).unwrap();
+    let samples = SampleSlice::new(features, targets, model.feature_count()).unwrap();
     let count = model.parameter_count();
     let global: Vec<f32> = (0..count).map(data::parameter).collect();
     let mut update = vec![0.0; count];
@@ -342,7 +372,7 @@ where
         update: &mut update,
         order: &mut [0; SAMPLES],
         // Scores of several samples at a time, as on a desktop.
-        scratch: &mut vec![0.0; 8 * model.output_count()],
+        scratch: &mut vec![0.0; model.scratch_count(8)],
     };
     let order = &mut data::stream(Purpose::BatchShuffle);
     let training = setting.training().unwrap();

@@ -161,6 +161,7 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
             kind: ModelKind::Softmax,
             features: FEATURES as u16,
             outputs: CLASSES as u16,
+            network: None,
         },
         epochs: 2,
         batch_size: NonZeroU32::new(5).unwrap(),

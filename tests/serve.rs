@@ -16,6 +16,7 @@ use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 
 mod boards;
 mod device;
+mod networks;
 mod preprocessing;
 mod proxy;
 

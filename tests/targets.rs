@@ -2,6 +2,7 @@
 //! compiler; `docs/targets.md` has all targets, and counts of firmware that is optimised for speed.
 
 use std::path::Path;
+use std::process::Command;
 
 use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
@@ -55,6 +56,64 @@ fn a_cortex_m4f_needs_no_more_instructions() {
         complaints.is_empty(),
         "more than 5 % above the recorded counts:\n{complaints}all of them:\n{printed}"
     );
+}
+
+/// Memory of training beside three vectors: little more than a sample's activations, which a batch has
+/// ten times.
+#[test]
+fn a_network_trains_in_three_vectors_and_the_activations_of_a_sample() {
+    let Some((program, qemu)) = firmware(named(CORTEX_M4F), "bench") else {
+        return;
+    };
+    let printed = run(&qemu, &program, &[]);
+    let number = |name: &str| -> u64 {
+        let of_name = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+        printed.lines().find_map(of_name).expect("a number")
+    };
+    for (name, parameters) in [("network", 1_023), ("network-small", 355)] {
+        assert_eq!(number(&format!("{name}-parameters")), parameters);
+        assert_eq!(number(&format!("{name}-vectors")), 3 * 4 * parameters);
+        let activations = number(&format!("{name}-activations"));
+        let scratch = number(&format!("{name}-scratch"));
+        assert!(
+            scratch * 100 <= activations * 110,
+            "{scratch}, {activations}"
+        );
+    }
+}
+
+/// A model that the board has no room for does not compile, and the compiler says why.
+#[test]
+fn a_model_beyond_the_ram_of_a_board_does_not_compile() {
+    let board = named("microbit");
+    // Where its toolchain is, as the other tests find it.
+    if firmware(board, "network").is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    for (program, name, value) in [
+        ("network", "SMOLFED_WIDTH", "50"),
+        ("bare", "SMOLFED_FEATURES", "120"),
+    ] {
+        let mut command = Command::new(env!("CARGO"));
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../firmware-example");
+        command
+            .current_dir(folder)
+            .args(["build", "--locked", "--target", board.target])
+            .args(["--release", "--bin", program, "--target-dir"])
+            .arg(dir.path())
+            .env_remove("RUSTFLAGS")
+            .env(name, value);
+        let output = command.output().expect("cargo starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.contains("can't find crate for `core`") {
+            eprintln!("SKIPPED: no library for {}", board.target);
+            return;
+        }
+        assert!(!output.status.success(), "{program} with {name}={value}");
+        let why = "need more RAM than the board has";
+        assert!(said.contains(why), "{said}");
+    }
 }
 
 #[test]

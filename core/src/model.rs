@@ -4,7 +4,8 @@
 //! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). [`Encoder`] has
 //! a hidden layer below a softmax, [`Sequential`] any layers. Parameters are one slice, for each
 //! layer W class-major (row c = class c over features), then the biases. A size is
-//! [`Const<N>`](Const) on devices and `usize` on desktops; the code is the same.
+//! [`Const<N>`](Const) on devices and `usize` on desktops; a network on a device is a type as well,
+//! [`Fixed`]. The code is the same.
 //!
 //! A new model is a file here, with a `mod` and a `pub use` below, a [`ModelKind`] and a line in
 //! [`each_model`](crate::each_model), from which the desktop's kernels are made.
@@ -33,7 +34,10 @@ pub use error::ModelError;
 pub use linear::Linear;
 pub use logistic::Logistic;
 pub use pass::Then;
-pub use sequential::{Layer, LayerError, MAX_LAYERS, Sequential, SequentialError, Shape};
+pub use sequential::{
+    Architecture, DIGEST_BYTES, Fixed, Layer, LayerError, MAX_LAYERS, Sequential, SequentialError,
+    Shape,
+};
 pub use softmax::Softmax;
 pub use tensors::{MAX_TENSORS, Tensors};
 
@@ -82,6 +86,11 @@ pub trait Model {
     /// computed one by one.
     fn score_scratch_count(&self) -> usize {
         0
+    }
+
+    /// The layers, if its kind leaves them open.
+    fn network(&self) -> Option<&Sequential> {
+        None
     }
 
     /// Number of parameters.
@@ -217,9 +226,9 @@ pub enum ModelKind {
     Logistic,
     /// [`Softmax`].
     Softmax,
-    /// [`Encoder`]. Version 1 of the protocol cannot describe it.
+    /// [`Encoder`]. The protocol cannot describe it.
     Encoder,
-    /// [`Sequential`]. Version 1 of the protocol cannot describe it.
+    /// [`Sequential`], also as [`Fixed`].
     Sequential,
 }
 
@@ -235,13 +244,13 @@ impl ModelKind {
         }
     }
 
-    /// The kind with this number, if it can travel: an encoder's shape has a third number, and a
-    /// network's many more.
+    /// The kind with this number, if it can travel: an encoder's shape has a third number.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
             1 => Some(Self::Linear),
             2 => Some(Self::Logistic),
             3 => Some(Self::Softmax),
+            5 => Some(Self::Sequential),
             _ => None,
         }
     }
@@ -255,6 +264,12 @@ pub trait FixedModel: Model {
     const OUTPUTS: usize;
     /// Scratch entries at least; see [`Model::scratch_count`].
     const SCRATCH: usize = Self::OUTPUTS;
+    /// Bytes of RAM for local training: global model, local model, gradient, and scratch memory.
+    /// Beside them come the samples, and four bytes for the place of each in the order of an epoch.
+    const TRAINING_BYTES: usize = Self::PARAMETERS
+        .saturating_mul(3)
+        .saturating_add(Self::SCRATCH)
+        .saturating_mul(size_of::<f32>());
 }
 
 /// A single sample without a target, to score.

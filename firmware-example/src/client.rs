@@ -1,4 +1,4 @@
-//! The client: its model, its data, and its loop.
+//! The client: its data and its loop, around any model whose size the compiler knows.
 
 use core::convert::Infallible;
 use core::ffi::CStr;
@@ -19,11 +19,25 @@ use crate::{
     sensor::{Sensor, Windows},
 };
 
-/// Features of the model: `SMOLFED_FEATURES` when the firmware is built.
+/// Features of the softmax model: `SMOLFED_FEATURES` when the firmware is built.
 pub const FEATURES: usize = number(env!("SMOLFED_FEATURES"));
 
-/// Classes of the model: `SMOLFED_CLASSES` when the firmware is built.
+/// Classes of the softmax model: `SMOLFED_CLASSES` when the firmware is built.
 pub const CLASSES: usize = number(env!("SMOLFED_CLASSES"));
+
+/// The softmax model.
+pub type Regression = Softmax<Const<FEATURES>, Const<CLASSES>>;
+
+/// [`run`] with the softmax model.
+///
+/// # Errors
+/// As there.
+pub fn run_regression<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CStr> {
+    let model: Regression = Softmax::new(Const, Const);
+    run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _>(
+        model, ledger, starts,
+    )
+}
 
 /// Samples of the record that are used, at most: four bytes of RAM each.
 pub const MAX_SAMPLES: usize = 64;
@@ -31,22 +45,41 @@ pub const MAX_SAMPLES: usize = 64;
 /// Windows of the sensor that are kept: `boards.rs`.
 pub const WINDOWS: usize = number(env!("SMOLFED_WINDOWS"));
 
-type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
-const PARAMETERS: usize = Model::PARAMETERS;
+/// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
+/// `docs/targets.md` has, with a reserve.
+const RESERVE: usize = 3 << 10;
 
 /// Silence after which the last message is repeated.
 const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 
-/// Takes part forever, with the ledger and the count of starts on these pieces of flash.
+/// Takes part forever, with a model of `P` parameters that needs `B` entries of scratch memory on
+/// samples of `D` features, and the ledger and the count of starts on these pieces of flash.
+///
+/// What the board's RAM has no room for does not compile.
 ///
 /// # Errors
 /// What is missing or wrong at the start; the device then must not take part.
-pub fn run<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CStr> {
+pub fn run<M, const P: usize, const B: usize, const D: usize, F>(
+    model: M,
+    ledger: F,
+    starts: F,
+) -> Result<Infallible, &'static CStr>
+where
+    M: FixedModel<Target = u16>,
+    F: NorFlash,
+{
+    const {
+        assert!(
+            ram_bytes::<M, D>() <= board::RAM_BYTES,
+            "the model, its training memory and the windows need more RAM than the board has; \
+             firmware-example/boards.rs has its length"
+        );
+    }
     let mut windows = Windows::new();
-    let mut local = local_data(&mut windows);
+    let mut local = local_data::<D>(&mut windows, M::OUTPUTS as u16);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
-    let mut vectors = Vectors::new();
-    let mut session = open(ledger, starts, &mut vectors);
+    let mut vectors = Vectors::<P, B>::new();
+    let mut session = open(model, ledger, starts, &mut vectors);
     // Both where they are: moved out, they would be in RAM twice.
     let session = session.as_mut().map_err(|why| *why)?;
 
@@ -76,23 +109,30 @@ pub fn run<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CSt
     }
 }
 
-/// What training needs: three vectors, the order of the samples, and scores.
-struct Vectors {
-    global: [f32; PARAMETERS],
-    local: [f32; PARAMETERS],
-    update: [f32; PARAMETERS],
-    order: [u32; MAX_SAMPLES],
-    scratch: [f32; CLASSES],
+/// Bytes of RAM that a client takes.
+const fn ram_bytes<M: FixedModel, const D: usize>() -> usize {
+    let order = MAX_SAMPLES * size_of::<u32>();
+    let sum = M::TRAINING_BYTES.saturating_add(order + RESERVE);
+    sum.saturating_add(size_of::<Windows<D, WINDOWS>>())
 }
 
-impl Vectors {
+/// What training needs: three vectors, the order of the samples, and scratch memory.
+struct Vectors<const P: usize, const B: usize> {
+    global: [f32; P],
+    local: [f32; P],
+    update: [f32; P],
+    order: [u32; MAX_SAMPLES],
+    scratch: [f32; B],
+}
+
+impl<const P: usize, const B: usize> Vectors<P, B> {
     const fn new() -> Self {
         Self {
-            global: [0.0; PARAMETERS],
-            local: [0.0; PARAMETERS],
-            update: [0.0; PARAMETERS],
+            global: [0.0; P],
+            local: [0.0; P],
+            update: [0.0; P],
             order: [0; MAX_SAMPLES],
-            scratch: [0.0; CLASSES],
+            scratch: [0.0; B],
         }
     }
 
@@ -117,31 +157,33 @@ const NO_LEDGER: &CStr = c"refused: there is no valid ledger";
 
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
-fn local_data(
-    windows: &mut Windows<FEATURES, WINDOWS>,
-) -> Result<(LocalData<'_>, Sensor), &'static CStr> {
+fn local_data<const D: usize>(
+    windows: &mut Windows<D, WINDOWS>,
+    classes: u16,
+) -> Result<(LocalData<'_, D>, Sensor), &'static CStr> {
     let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
     let data =
         LocalData::new(&record.samples, windows).ok_or(c"refused: samples for another model")?;
-    Ok((data, Sensor::new(CLASSES as u16, record.identity.device)))
+    Ok((data, Sensor::new(classes, record.identity.device)))
 }
 
 /// A session of the device that the provisioning record names, or what is missing for one.
 ///
 /// A separate function, so that what only the start needs leaves the stack.
 #[inline(never)]
-fn open<F: NorFlash>(
+fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash>(
+    model: M,
     ledger: F,
     starts: F,
-    vectors: &mut Vectors,
-) -> Result<Session<'_, Model, F, Nonces>, &'static CStr> {
+    vectors: &mut Vectors<P, B>,
+) -> Result<Session<'_, M, F, Nonces>, &'static CStr> {
     let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
     let ledger = nonces::ledger(ledger).map_err(|_| NO_LEDGER)?;
     let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
     Session::new(
         record.identity,
         record.policy,
-        Softmax::new(Const, Const),
+        model,
         vectors.memory(),
         ledger,
         nonces,
@@ -151,29 +193,29 @@ fn open<F: NorFlash>(
 
 /// A number in the environment of the build; anything else does not compile.
 #[expect(clippy::panic, reason = "while compiling only")]
-const fn number(text: &str) -> usize {
+pub const fn number(text: &str) -> usize {
     match usize::from_str_radix(text, 10) {
         Ok(number) if number > 0 => number,
-        _ => panic!("SMOLFED_FEATURES and SMOLFED_CLASSES must be positive numbers"),
+        _ => panic!("SMOLFED_FEATURES, SMOLFED_CLASSES and SMOLFED_WIDTH are positive numbers"),
     }
 }
 
 /// What the device trains on. One type for both, so that the training is in the flash once.
-pub enum LocalData<'a> {
+pub enum LocalData<'a, const D: usize> {
     /// The samples of the provisioning record.
     Stored(StoredSamples<'a, u16>),
     /// The last windows of the sensor.
-    Measured(&'a mut Windows<FEATURES, WINDOWS>),
+    Measured(&'a mut Windows<D, WINDOWS>),
 }
 
-impl<'a> LocalData<'a> {
+impl<'a, const D: usize> LocalData<'a, D> {
     /// The record's samples, or windows where it has none; `None` if the samples do not fit the
     /// model.
-    pub fn new(stored: &Stored<'a>, windows: &'a mut Windows<FEATURES, WINDOWS>) -> Option<Self> {
+    pub fn new(stored: &Stored<'a>, windows: &'a mut Windows<D, WINDOWS>) -> Option<Self> {
         if stored.is_empty() {
             return Some(Self::Measured(windows));
         }
-        if stored.feature_count() != FEATURES || stored.len() > MAX_SAMPLES {
+        if stored.feature_count() != D || stored.len() > MAX_SAMPLES {
             return None;
         }
         stored.in_place().ok().map(Self::Stored)
@@ -187,7 +229,7 @@ impl<'a> LocalData<'a> {
     }
 }
 
-impl Samples for LocalData<'_> {
+impl<const D: usize> Samples for LocalData<'_, D> {
     type Target = u16;
 
     fn len(&self) -> usize {

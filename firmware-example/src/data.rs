@@ -92,6 +92,18 @@ pub static DATA: [f32; FEATURES * SAMPLES] = {
     values
 };
 
+/// The samples of [`DATA`]'s device for networks: windows of six channels of up to 50 values, made
+/// up. Shorter windows take the first values.
+pub static SENSOR_DATA: [f32; 300 * SAMPLES] = {
+    let mut values = [0.0; 300 * SAMPLES];
+    let mut i = 0;
+    while i < values.len() {
+        values[i] = ((i * 6_151 + 29) % 2_003) as f32 / 641.0 - 1.57;
+        i += 1;
+    }
+    values
+};
+
 /// The class of a sample, below `classes`.
 pub fn class(sample: usize, classes: usize) -> u16 {
     (sample * 5 % 7 % classes) as u16
@@ -146,6 +158,12 @@ pub const SETTINGS: [Setting; 4] = [
         noise: true,
     },
 ];
+
+/// The settings for a network that takes long without a floating-point unit.
+pub const LARGE_SETTINGS: [Setting; 1] = {
+    let [.., last] = SETTINGS;
+    [last]
+};
 
 impl Setting {
     /// The settings of local training.

@@ -10,7 +10,6 @@ pub mod pretrained;
 use std::fmt;
 use std::str::FromStr;
 
-use smolfed_core::model::ModelKind as WireKind;
 use smolfed_core::model::{
     Activation, Encoder, Linear, Logistic, Model, Sequential, Softmax, Tensors,
 };
@@ -271,15 +270,6 @@ impl Task {
             Self::Logistic(_) => ModelKind::Logistic,
             Self::Softmax(_) | Self::Encoder(_) | Self::Sequential(_) => ModelKind::Softmax,
         }
-    }
-
-    /// The kind in messages.
-    #[must_use]
-    pub fn wire_kind(&self) -> WireKind {
-        const fn kind_of<M: Model>(_: &M) -> WireKind {
-            M::KIND
-        }
-        of_task!(self, model => kind_of(model))
     }
 
     /// Whether it predicts values, not classes.

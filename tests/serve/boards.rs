@@ -13,11 +13,11 @@ use crate::firmware::{emulate, emulator};
 use crate::program::Place;
 
 /// An emulated board that ends with the test.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Running {
     /// Starts device `number` on `board`; its line is the socket `line-<number>`.
-    fn start(place: &Place, number: usize, board: &Board, program: &Path) -> Self {
+    pub(super) fn start(place: &Place, number: usize, board: &Board, program: &Path) -> Self {
         let page = place.path(format!("fleet/device-{number}.bin"));
         let ledger = place.path(format!("fleet/device-{number}.ledger"));
         let line = place.path(format!("line-{number}"));

@@ -48,17 +48,49 @@ def packed(values, width):
     return number.to_bytes((len(values) * width + 7) // 8, "little")
 
 
+def record(code, *numbers):
+    """The shape of a sample or a layer, in the encoding of a network."""
+    return struct.pack("<B7H", code, *numbers, *[0] * (7 - len(numbers)))
+
+
+def network_digest(*records):
+    text = b"smolfed network" + b"".join(records)
+    return hashlib.blake2s(text, key=bytes(32), digest_size=32).digest()[:8]
+
+
+# Windows of six channels of 50 samples: 8 kernels of 5, the larger of each two, 16 kernels of 5, the
+# mean of each channel, 7 classes.
+CONVOLUTIONS = [
+    record(1, 6, 1, 50),
+    record(1, 8, 1, 5, 1, 1, 0, 0),
+    record(2),
+    record(3, 1, 2, 1, 2),
+    record(1, 16, 1, 5, 1, 1, 0, 0),
+    record(2),
+    record(4),
+    record(5, 7),
+]
+# Texts of 40 symbols out of 80, in 8 numbers each; an LSTM of 64; 80 classes.
+RECURRENT = [record(2, 40, 1), record(6, 80, 8), record(7, 64), record(8), record(5, 80)]
+# A dense layer on 9 features.
+FLAT = [record(3, 9), record(5, 3)]
+
 SHAPE = struct.pack("<BHH", 3, 64, 10)
+PARAMETERS = (6 * 5 + 1) * 8 + (8 * 5 + 1) * 16 + 17 * 7
+NETWORK = struct.pack("<BHHI", 5, 300, 7, PARAMETERS) + network_digest(*CONVOLUTIONS)
 SESSION = session_key()
 ROOT = bytes(range(32, 64))
-HELLO = struct.pack("<I", DEVICE) + DEVICE_NONCE + bytes([3, 3]) + SHAPE + bytes([1])
+GREETING = struct.pack("<I", DEVICE) + DEVICE_NONCE + bytes([3, 3])
+HELLO = GREETING + SHAPE + bytes([1])
+HELLO_NETWORK = GREETING + NETWORK + bytes([0])
 NO_BIT, BIT, BIT_WITH_NOISE = [
     struct.pack("<BQQ", *bit) for bit in [(0, 0, 0), (1, 0, 0), (1, 9 << 20, 4)]
 ]
 INVITATION = SHAPE + struct.pack(
     "<IIfffBffBQQ", 5, 10, 0.125, 0.0, 0.0, 1, 2.0, 0.5, 20, 11 << 20, 10
 )
-CENTRAL = SHAPE + struct.pack("<IIfffBffBQQ", 1, 1, 0.5, 0.25, 1.0, 0, 0.0, 1.0, 8, 0, 0)
+CENTRAL_SETTINGS = struct.pack("<IIfffBffBQQ", 1, 1, 0.5, 0.25, 1.0, 0, 0.0, 1.0, 8, 0, 0)
+CENTRAL = SHAPE + CENTRAL_SETTINGS
 MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
 VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
 UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
@@ -75,6 +107,11 @@ def noisy_width(grid_bits, numerator, denominator):
 cases = [
     ("call", TO_DEVICE, frame(bytes(32), TO_DEVICE, 1, b"", version=0)),
     ("hello", TO_COORDINATOR, frame(DEVICE_KEY, TO_COORDINATOR, 2, HELLO, version=0)),
+    (
+        "hello, network",
+        TO_COORDINATOR,
+        frame(DEVICE_KEY, TO_COORDINATOR, 2, HELLO_NETWORK, version=0),
+    ),
     (
         "welcome",
         TO_DEVICE,
@@ -101,6 +138,11 @@ cases = [
         "invitation, adaptive, central trust",
         TO_DEVICE,
         frame(SESSION, TO_DEVICE, 17, CENTRAL + BIT, 10, 4),
+    ),
+    (
+        "invitation, network, central trust",
+        TO_DEVICE,
+        frame(SESSION, TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT, 11, 5),
     ),
     ("want model", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 18, b"\2\0", 7, 2)),
     ("model chunk", TO_DEVICE, frame(SESSION, TO_DEVICE, 19, MODEL, 7, 3)),
@@ -138,6 +180,11 @@ if __name__ == "__main__":
                     {"bits": bits, "sigma": sigma, "width": noisy_width(bits, *sigma)}
                     for bits, sigma in [(20, (11 << 20, 10)), (20, (9 << 20, 4)), (4, (1, 3))]
                 ],
+                "networks": {
+                    "convolutions": network_digest(*CONVOLUTIONS).hex(),
+                    "recurrent": network_digest(*RECURRENT).hex(),
+                    "flat": network_digest(*FLAT).hex(),
+                },
                 "cases": [
                     {"name": name, "direction": direction, "frame": frame.hex()}
                     for name, direction, frame in cases

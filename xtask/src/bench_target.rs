@@ -11,11 +11,11 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tables::{Counts, Measurement, tables};
+use tables::{Counts, Measurement, NetworkSizes, tables};
 
 use crate::board::{BOARDS, Board, Region};
 use crate::elf::Sizes;
-use crate::federation::{Running, provisioned, serve, smolfed};
+use crate::federation::{Federation, Running, provisioned, serve, smolfed};
 use crate::toolchain::{Variant, firmware, root};
 
 /// The bench, optimised for speed.
@@ -50,7 +50,12 @@ pub fn run() -> Result<(), Box<dyn Error>> {
             board: *board,
             sizes: Sizes::read(&programs.join("bare"))?,
             round: Sizes::read(&programs.join("round"))?.flash(),
-            stack: stack(board, &programs.join("client"), &smolfed)?,
+            stack: stack(board, &programs.join("client"), &smolfed, false)?,
+            network: NetworkSizes {
+                flash: Sizes::read(&programs.join("network"))?.flash(),
+                client_flash: Sizes::read(&programs.join("client"))?.flash(),
+                stack: stack(board, &programs.join("network"), &smolfed, true)?,
+            },
             counts: [
                 counts(board, &fast.join("bench"))?,
                 counts(board, &programs.join("bench"))?,
@@ -90,14 +95,24 @@ fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
 /// Bytes of stack that the client used in a few rounds. The RAM of an emulated board is zero at
 /// first: what is not zero above the variables was stack at some time. (Zeros at the very end of
 /// the deepest frame are missed.)
-fn stack(board: &Board, client: &Path, smolfed: &Path) -> Result<u64, Box<dyn Error>> {
+fn stack(
+    board: &Board,
+    client: &Path,
+    smolfed: &Path,
+    is_network: bool,
+) -> Result<u64, Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
+    let federation = if is_network {
+        &Federation::of_network(board, dir.path())?
+    } else {
+        &Federation::BUILT_IN
+    };
     let monitor = dir.path().join("monitor");
     let socket = format!("unix:{},server=on,wait=off", monitor.display());
-    let running = provisioned(board, client, smolfed, dir.path(), |command| {
+    let running = provisioned(federation, board, client, smolfed, dir.path(), |command| {
         command.args(["-monitor", &socket]).stdout(Stdio::null());
     })?;
-    serve(smolfed, dir.path(), Stdio::null())?;
+    serve(federation, smolfed, dir.path(), Stdio::null())?;
     let Region { start, length } = board.ram;
     let image = dir.path().join("ram.bin");
     let mut monitor = UnixStream::connect(monitor)?;

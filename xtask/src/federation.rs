@@ -1,23 +1,94 @@
 //! A federation of one emulated board and simulated devices.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::board::Board;
 use crate::toolchain::root;
 
-/// Devices of the federation: the board is number 0, the others are simulated.
-const DEVICES: &str = "100";
+/// Simulated devices of the built-in experiment: the board is number 0 of 100.
 pub const SIMULATED: &str = "99";
 
-/// A short run of the built-in experiment.
-const SETTINGS: [&str; 4] = [
-    "name=board",
-    "rounds=10",
-    "cohort.sampling_rate=0.8",
-    "privacy.epsilon=4",
-];
+/// What a board takes part in.
+pub struct Federation {
+    /// The experiment's file; the built-in one without.
+    file: Option<PathBuf>,
+    settings: &'static [&'static str],
+    simulated: &'static str,
+}
+
+impl Federation {
+    /// A short run of the built-in experiment.
+    pub const BUILT_IN: Self = Self {
+        file: None,
+        settings: &[
+            "name=board",
+            "rounds=10",
+            "cohort.sampling_rate=0.8",
+            "privacy.epsilon=4",
+            "data.devices=100",
+        ],
+        simulated: SIMULATED,
+    };
+
+    /// Five rounds of the network of `firmware-example/src/network.rs` on this board, with windows that
+    /// are made up, in a folder.
+    pub fn of_network(board: &Board, dir: &Path) -> Result<Self, Box<dyn Error>> {
+        let is_small = board.ram.length < SMALL_RAM;
+        let (width, channels) = if is_small {
+            (25, [4, 8])
+        } else {
+            (50, [8, 16])
+        };
+        let mut windows = "who,class".to_owned();
+        for feature in 0..6 * width {
+            write!(windows, ",f{feature}")?;
+        }
+        for (device, class) in (0..4).flat_map(|device| (0..7).map(move |class| (device, class))) {
+            write!(windows, "\n{device},{class}")?;
+            for feature in 0..6 * width {
+                let at = (feature * (3 + class) + device * 11) % 97;
+                write!(windows, ",{}", f64::from(at) / 50.0 - 1.0)?;
+            }
+        }
+        std::fs::write(dir.join("windows.csv"), windows + "\n")?;
+        let along_time = |channels| {
+            format!("{{ type = \"convolution\", channels = {channels}, kernel = [1, 5] }}")
+        };
+        let [first, second] = channels.map(along_time);
+        let file = dir.join("experiment.toml");
+        let text = format!(
+            "name = \"board\"\nmethod = \"dp-fed\"\nrounds = 5\n[data]\nsource = \"csv\"\n\
+             path = \"windows.csv\"\nlabel = \"class\"\ndevice_column = \"who\"\ntest = 0\n\
+             [model]\ninput = [6, 1, {width}]\nlayers = [{first}, {{ type = \"relu\" }}, \
+             {{ type = \"max-pool\", size = [1, 2] }}, {second}, {{ type = \"relu\" }}, \
+             {{ type = \"global-average\" }}]\n[train]\nepochs = 1\n\
+             [cohort]\nsampling = \"full\"\n\
+             [privacy]\nnoise_multiplier = 1.0\nclip_norm = 1.0\ntrust = \"local\"\n"
+        );
+        std::fs::write(&file, text)?;
+        Ok(Self {
+            file: Some(file),
+            settings: &[],
+            simulated: "3",
+        })
+    }
+
+    /// `smolfed SUBCOMMAND` of the experiment.
+    fn command(&self, smolfed: &Path, subcommand: &str) -> Command {
+        let mut command = Command::new(smolfed);
+        command.arg(subcommand).args(&self.file);
+        for setting in self.settings {
+            command.args(["--set", setting]);
+        }
+        command
+    }
+}
+
+/// Bytes of RAM below which a board has the smaller network: as in `firmware-example/build.rs`.
+pub const SMALL_RAM: u32 = 32 << 10;
 
 /// A process that is killed when it is dropped.
 pub struct Running(pub Child);
@@ -44,26 +115,17 @@ pub fn smolfed() -> Result<PathBuf, Box<dyn Error>> {
 
 /// Provisions the board as device 0, with its share of the data, and starts the client on it.
 pub fn provisioned(
+    federation: &Federation,
     board: &Board,
     client: &Path,
     smolfed: &Path,
     dir: &Path,
     more: impl FnOnce(&mut Command),
 ) -> Result<Running, Box<dyn Error>> {
-    let mut command = Command::new(smolfed);
-    let devices = format!("data.devices={DEVICES}");
-    command.args([
-        "provision",
-        "--devices",
-        "0..1",
-        "--with-data",
-        "--set",
-        &devices,
-    ]);
-    for setting in SETTINGS {
-        command.args(["--set", setting]);
-    }
+    let mut command = federation.command(smolfed, "provision");
+    command.args(["--devices", "0..1", "--with-data"]);
     let fleet = dir.join("fleet");
+    command.stdout(Stdio::null());
     succeed(command.arg("--out").arg(&fleet))?;
     let mut command = board.client(client, dir, &fleet.join("device-0"))?;
     more(&mut command);
@@ -72,24 +134,17 @@ pub fn provisioned(
 }
 
 /// Runs the rounds, over the board's serial line.
-pub fn serve(smolfed: &Path, dir: &Path, output: Stdio) -> Result<(), Box<dyn Error>> {
-    let mut command = Command::new(smolfed);
-    command
-        .arg("serve")
-        .arg("--keys")
-        .arg(dir.join("fleet/keys.toml"));
+pub fn serve(
+    federation: &Federation,
+    smolfed: &Path,
+    dir: &Path,
+    output: Stdio,
+) -> Result<(), Box<dyn Error>> {
+    let mut command = federation.command(smolfed, "serve");
+    command.arg("--keys").arg(dir.join("fleet/keys.toml"));
     let line = format!("unix:{}", dir.join("line").display());
-    command.args([
-        "--device",
-        &line,
-        "--simulated",
-        SIMULATED,
-        "--timeout",
-        "60s",
-    ]);
-    for setting in SETTINGS {
-        command.args(["--set", setting]);
-    }
+    command.args(["--device", &line, "--timeout", "60s"]);
+    command.args(["--simulated", federation.simulated]);
     succeed(command.arg("--out").arg(dir.join("run")).stdout(output))
 }
 

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::process::Stdio;
 
 use crate::board::Board;
-use crate::federation::{SIMULATED, provisioned, serve, smolfed};
+use crate::federation::{Federation, SIMULATED, provisioned, serve, smolfed};
 use crate::toolchain::{Variant, firmware};
 
 pub fn run(board: &Board) -> Result<(), Box<dyn Error>> {
@@ -21,9 +21,17 @@ pub fn run(board: &Board) -> Result<(), Box<dyn Error>> {
     let smolfed = smolfed()?;
     let dir = tempfile::tempdir()?;
     let client = programs.join("client");
-    let _board = provisioned(board, &client, &smolfed, dir.path(), |command| {
-        command.args(["-monitor", "none"]);
-    })?;
+    let federation = &Federation::BUILT_IN;
+    let _board = provisioned(
+        federation,
+        board,
+        &client,
+        &smolfed,
+        dir.path(),
+        |command| {
+            command.args(["-monitor", "none"]);
+        },
+    )?;
     println!("\nThe board takes part in a federation with {SIMULATED} simulated devices:");
-    serve(&smolfed, dir.path(), Stdio::inherit())
+    serve(federation, &smolfed, dir.path(), Stdio::inherit())
 }

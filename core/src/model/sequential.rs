@@ -4,7 +4,7 @@
 //! ```
 //! use smolfed_core::model::{Layer, Model, Sequential, Shape};
 //!
-//! const DIGITS: Sequential = match Sequential::new(
+//! let digits = Sequential::new(
 //!     Shape::Image { channels: 1, height: 8, width: 8 },
 //!     &[
 //!         Layer::Convolution { channels: 4, kernel: [3, 3], stride: [1, 1], padding: [1, 1] },
@@ -12,12 +12,12 @@
 //!         Layer::MaxPool { size: [2, 2], stride: [2, 2] },
 //!         Layer::Dense { outputs: 10 },
 //!     ],
-//! ) {
-//!     Ok(network) => network,
-//!     Err(_) => panic!("the layers do not fit"),
-//! };
-//! assert_eq!(DIGITS.tensors().as_slice(), [36, 4, 640, 10]);
+//! )?;
+//! assert_eq!(digits.tensors().as_slice(), [36, 4, 640, 10]);
+//! # Ok::<(), smolfed_core::model::SequentialError>(())
 //! ```
+//!
+//! On a device the same layers are a type, [`Fixed`], whose sizes are lengths of arrays.
 //!
 //! A batch is worked off sample by sample: forward through the layers, whose results stay in
 //! scratch memory, and backward, adding to the gradient. Every sum has one order, which the layers
@@ -26,7 +26,9 @@
 mod convolution;
 mod dense;
 mod embedding;
+mod encoding;
 mod error;
+mod fixed;
 mod gates;
 mod layer;
 mod misfit;
@@ -49,7 +51,9 @@ use super::ModelError;
 use crate::{math, stream};
 use place::Place;
 
+pub use encoding::DIGEST_BYTES;
 pub use error::SequentialError;
+pub use fixed::{Architecture, Fixed};
 pub use layer::{Layer, MAX_LAYERS};
 pub use misfit::LayerError;
 pub use shape::Shape;
@@ -190,6 +194,16 @@ impl Sequential {
         self.parameters
     }
 
+    /// Activations of a sample, also for constants: its features, and what each layer gives.
+    pub const fn activation_count(&self) -> usize {
+        let (mut i, mut count) = (0, self.input.count());
+        while i < self.count && i < MAX_LAYERS {
+            count = count.saturating_add(self.outputs[i].count());
+            i += 1;
+        }
+        count
+    }
+
     /// Scratch entries that training needs for any batch, also for constants.
     pub const fn sample_scratch_count(&self) -> usize {
         let Memory {
@@ -208,6 +222,23 @@ impl Sequential {
             ..
         } = self.memory;
         prepared.saturating_add(work).saturating_add(tape)
+    }
+
+    /// Entries of the largest parameter tensor.
+    const fn largest_tensor(&self) -> usize {
+        let (mut i, mut largest, mut input) = (0, 0, self.input);
+        while i < self.count && i < MAX_LAYERS {
+            let (lengths, mut j) = (self.layers[i].tensors(input), 0);
+            while j < lengths.len() {
+                if lengths[j] > largest {
+                    largest = lengths[j];
+                }
+                j += 1;
+            }
+            input = self.outputs[i];
+            i += 1;
+        }
+        largest
     }
 
     /// Scores of a sample.

@@ -22,8 +22,8 @@ pub struct Memory<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The protocol cannot describe the model: another kind than linear, logistic or softmax, or
-    /// more than 65,535 features or scores.
+    /// The protocol cannot describe the model: a kind that it does not know, or more than 65,535
+    /// features or scores.
     Shape,
     /// An update of the model has more chunks than can be numbered.
     Chunks,
@@ -47,8 +47,8 @@ impl core::fmt::Display for SessionError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Shape => f.write_str(
-                "the protocol describes linear, logistic and softmax models of at most 65,535 \
-                 features and scores",
+                "the protocol describes linear, logistic and softmax models and networks of at \
+                 most 65,535 features and scores",
             ),
             Self::Chunks => f.write_str("an update of the model has more than 65,535 chunks"),
             Self::Vector { expected, found } => {

@@ -34,6 +34,7 @@ use crate::{
 mod bit;
 mod coordinator;
 mod line;
+mod network;
 mod stream;
 
 use coordinator::Coordinator;
@@ -111,6 +112,7 @@ fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
             kind: ModelKind::Softmax,
             features: FEATURES as u16,
             outputs: 6,
+            network: None,
         },
         epochs: 2,
         batch_size: NonZeroU32::new(4).unwrap(),
@@ -761,6 +763,7 @@ fn an_update_of_one_coordinate_at_the_bound_arrives() {
             kind: ModelKind::Linear,
             features: 1,
             outputs: 1,
+            network: None,
         };
         let mut other = Coordinator::new(Key::from_secret(KEY), 1, asked, vec![0.0; 2]);
         for turn in 0.. {

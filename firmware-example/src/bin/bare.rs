@@ -16,7 +16,7 @@ use smolfed_firmware::{board, client};
 
 #[entry]
 fn main() -> ! {
-    let Err(_why) = client::run(Forgetful::new(), Forgetful::new());
+    let Err(_why) = client::run_regression(Forgetful::new(), Forgetful::new());
     loop {
         board::sleep_unless(|| false);
     }

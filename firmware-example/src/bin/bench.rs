@@ -5,6 +5,7 @@
 #![no_std]
 #![no_main]
 
+use core::cell::Cell;
 use core::hint::black_box;
 use core::num::NonZeroU32;
 
@@ -15,7 +16,7 @@ use riscv_rt::entry;
 use semihosting::{println, process::ExitCode};
 use smolfed_core::{
     clip::clip_l2,
-    model::{Const, FixedModel, Model, Softmax},
+    model::{Const, Fixed, FixedModel, Model, Softmax},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     quantize::Grid,
@@ -30,7 +31,9 @@ use smolfed_core::{
         pack,
     },
 };
-use smolfed_firmware::{board, host};
+#[cfg(not(small_ram))]
+use smolfed_firmware::network::Network;
+use smolfed_firmware::{board, host, network::SmallNetwork};
 
 type Client = Softmax<Const<64>, Const<10>>;
 const PARAMETERS: usize = Client::PARAMETERS;
@@ -60,10 +63,65 @@ fn print(name: &str, instructions: u32) {
     println!("{name} {instructions}");
 }
 
-/// Samples that are computed: 50 rows of 64 values would leave no room on the smallest board.
-struct Rows([[f32; 64]; 2]);
+/// Counts what takes longer than the board's counter: it is looked at whenever a sample is.
+struct Clock {
+    last: Cell<u32>,
+    total: Cell<u64>,
+}
 
-impl Samples for Rows {
+impl Clock {
+    fn start() -> Self {
+        Self {
+            last: Cell::new(board::counter()),
+            total: Cell::new(0),
+        }
+    }
+
+    fn look(&self) {
+        let now = board::counter();
+        let since = u64::from(now.wrapping_sub(self.last.replace(now)));
+        self.total.set(self.total.get() + since);
+    }
+
+    fn instructions(&self) -> u64 {
+        self.look();
+        self.total.get() * 1_000 / u64::from(board::COUNTS_PER_1000)
+    }
+}
+
+/// Samples under a clock.
+struct Counted<'a, S>(&'a S, Clock);
+
+impl<S: Samples> Samples for Counted<'_, S> {
+    type Target = S::Target;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn features(&self, index: usize) -> &[f32] {
+        self.1.look();
+        self.0.features(index)
+    }
+
+    fn target(&self, index: usize) -> S::Target {
+        self.0.target(index)
+    }
+}
+
+/// Samples that are computed: 50 rows of 64 values would leave no room on the smallest board.
+struct Rows<const FEATURES: usize>([[f32; FEATURES]; 2]);
+
+impl<const FEATURES: usize> Rows<FEATURES> {
+    fn new() -> Self {
+        Self([
+            core::array::from_fn(|i| (i * 37 % 101) as f32 / 50.0 - 1.0),
+            core::array::from_fn(|i| (i * 53 % 103) as f32 / 50.0 - 1.0),
+        ])
+    }
+}
+
+impl<const FEATURES: usize> Samples for Rows<FEATURES> {
     type Target = u16;
 
     fn len(&self) -> usize {
@@ -91,10 +149,23 @@ fn stream(purpose: Purpose) -> Stream {
 }
 
 fn run() -> Option<()> {
-    let rows = Rows([
-        core::array::from_fn(|i| (i * 37 % 101) as f32 / 50.0 - 1.0),
-        core::array::from_fn(|i| (i * 53 % 103) as f32 / 50.0 - 1.0),
-    ]);
+    clients()?;
+    network::<SmallNetwork, 150, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
+        "network-small",
+        Fixed::new(),
+    )?;
+    #[cfg(not(small_ram))]
+    network::<Network, 300, { Network::PARAMETERS }, { Network::SCRATCH }>(
+        "network",
+        Fixed::new(),
+    )?;
+    Some(())
+}
+
+/// The client of `docs/targets.md`, part by part.
+#[inline(never)]
+fn clients() -> Option<()> {
+    let rows = Rows::new();
     let mut global = [0.01; PARAMETERS];
     let mut local = [0.01; PARAMETERS];
     let mut update = [0.0; PARAMETERS];
@@ -109,7 +180,7 @@ fn run() -> Option<()> {
 }
 
 /// Loss and gradient of one sample.
-fn gradient(rows: &Rows, local: &[f32], update: &mut [f32]) -> Option<()> {
+fn gradient(rows: &Rows<64>, local: &[f32], update: &mut [f32]) -> Option<()> {
     let model = Client::new(Const, Const);
     let mut scratch = [0.0; 10];
     for name in ["gradient-first", "gradient"] {
@@ -127,7 +198,7 @@ fn gradient(rows: &Rows, local: &[f32], update: &mut [f32]) -> Option<()> {
 }
 
 /// One step of the device's algorithm on one sample: training of three steps less one of two.
-fn step(rows: &Rows, global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
+fn step(rows: &Rows<64>, global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
     let sample = SampleSlice::new(rows.features(0), &[3u16], 64).ok()?;
     let mut steps = |epochs| {
         let training = training(epochs)?;
@@ -246,7 +317,7 @@ fn frames() -> Option<()> {
 }
 
 /// All that the device computes in a round of local trust: 50 samples, 5 epochs, batches of 10.
-fn round(rows: &Rows, global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
+fn round(rows: &Rows<64>, global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
     let training = training(5)?;
     let grid = Grid::new(ClipNorm::new(0.3).ok()?, BITS).ok()?;
     let noise = DiscreteGaussian::new(1 << BITS, 1).ok()?;
@@ -285,5 +356,43 @@ fn send(
         });
         black_box(link.seal(1, &message));
     }
+    Some(())
+}
+
+/// A network: loss and gradient of one sample, and the training of a round as above.
+#[inline(never)]
+fn network<M, const FEATURES: usize, const P: usize, const B: usize>(
+    name: &str,
+    model: M,
+) -> Option<()>
+where
+    M: FixedModel<Target = u16>,
+{
+    println!("{name}-parameters {P}");
+    println!("{name}-vectors {}", 3 * P * size_of::<f32>());
+    println!("{name}-scratch {}", B * size_of::<f32>());
+    let activations = model.network()?.activation_count();
+    println!("{name}-activations {}", activations * size_of::<f32>());
+
+    let rows = Rows::<FEATURES>::new();
+    let global: [f32; P] = core::array::from_fn(|i| (i * 31 % 29) as f32 / 113.0 - 0.1);
+    let (mut local, mut update, mut scratch) = ([0.0; P], [0.0; P], [0.0; B]);
+    let samples = Counted(&rows, Clock::start());
+    let batch = black_box(&[1]);
+    model
+        .loss_and_gradient(&global, &samples, batch, &mut scratch, &mut update)
+        .ok()?;
+    println!("{name}-gradient {}", samples.1.instructions());
+
+    let samples = Counted(&rows, Clock::start());
+    let work = Workspace {
+        local: &mut local,
+        update: &mut update,
+        order: &mut [0; SAMPLES],
+        scratch: &mut scratch,
+    };
+    let order = &mut stream(Purpose::BatchShuffle);
+    local_update(&model, &samples, &global, &training(5)?, order, work).ok()?;
+    println!("{name}-training {}", samples.1.instructions());
     Some(())
 }

@@ -16,6 +16,6 @@ fn main() -> ! {
     let (Ok(ledger), Ok(starts)) = (host::HostFlash::open(0), host::HostFlash::open(1)) else {
         host::give_up(c"refused: the file of the flash; -semihosting-config arg=client,arg=FILE");
     };
-    let Err(why) = client::run(ledger, starts);
+    let Err(why) = client::run_regression(ledger, starts);
     host::give_up(why)
 }

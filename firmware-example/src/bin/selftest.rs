@@ -14,7 +14,7 @@ use smolfed_core::{
         self, Augmented, BatchMemory, Objective, Projection, TrainingMemory,
         correlation::{self, SumMemory, sum_into},
     },
-    model::{Activation, Const, Encoder, FixedModel, Linear, Logistic, Sequential, Softmax},
+    model::{Activation, Const, Encoder, Fixed, FixedModel, Linear, Logistic, Sequential, Softmax},
     personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
     samples::SampleSlice,
     stream::Purpose,
@@ -22,9 +22,14 @@ use smolfed_core::{
     wire::crc32::crc32,
 };
 
-use smolfed_firmware::data::{
-    self, CLASSES, DATA, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SEQUENCES, SETTINGS,
-    Setting, WIDTH,
+#[cfg(not(small_ram))]
+use smolfed_firmware::{data::LARGE_SETTINGS, network::Network};
+use smolfed_firmware::{
+    data::{
+        self, CLASSES, DATA, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA,
+        SEQUENCES, SETTINGS, Setting, WIDTH,
+    },
+    network::{self, SmallNetwork},
 };
 
 #[cfg(target_arch = "arm")]
@@ -48,22 +53,30 @@ fn run() -> Result<(), &'static str> {
     let classes = |count| core::array::from_fn(|i| data::class(i, count));
     for setting in &SETTINGS {
         let linear = Linear::new(Const::<FEATURES>);
-        print::<_, { FEATURES + 1 }, 1>(
-            "linear",
-            linear,
-            &core::array::from_fn(data::value),
-            setting,
-        )?;
+        let values = core::array::from_fn(data::value);
+        print::<_, { FEATURES + 1 }, 1>("linear", linear, &DATA, &values, setting)?;
         let logistic = Logistic::new(Const::<FEATURES>);
-        print::<_, { FEATURES + 1 }, 1>("logistic", logistic, &classes(2), setting)?;
+        print::<_, { FEATURES + 1 }, 1>("logistic", logistic, &DATA, &classes(2), setting)?;
         let softmax = Softmax::new(Const::<FEATURES>, Const::<CLASSES>);
         print::<_, { (FEATURES + 1) * CLASSES }, CLASSES>(
             "softmax",
             softmax,
+            &DATA,
             &classes(CLASSES),
             setting,
         )?;
     }
+    windows::<SmallNetwork, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
+        "windows-small",
+        Fixed::new(),
+        &SETTINGS,
+    )?;
+    #[cfg(not(small_ram))]
+    windows::<Network, { Network::PARAMETERS }, { Network::SCRATCH }>(
+        "windows",
+        Fixed::new(),
+        &LARGE_SETTINGS,
+    )?;
     pmtl()?;
     shared_encoder()?;
     contrast()?;
@@ -77,6 +90,7 @@ fn run() -> Result<(), &'static str> {
 }
 
 /// An encoder without labels, and the device's correlation matrix with noise.
+#[inline(never)]
 fn contrast() -> Result<(), &'static str> {
     const PARAMETERS: usize = FEATURES * WIDTH;
     const MATRIX: usize = correlation::packed_length(WIDTH);
@@ -141,6 +155,7 @@ fn contrast() -> Result<(), &'static str> {
 }
 
 /// A personal model that is pulled to the shared one, in place: three vectors in all.
+#[inline(never)]
 fn pmtl() -> Result<(), &'static str> {
     const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
     let model = Softmax::new(Const::<FEATURES>, Const::<CLASSES>);
@@ -183,6 +198,7 @@ fn pmtl() -> Result<(), &'static str> {
 }
 
 /// A shared encoder with noise in each step, below a head that stays on the device.
+#[inline(never)]
 fn shared_encoder() -> Result<(), &'static str> {
     const SHARED: usize = (FEATURES + 1) * HIDDEN;
     const PARAMETERS: usize = SHARED + (HIDDEN + 1) * CLASSES;
@@ -229,6 +245,7 @@ fn shared_encoder() -> Result<(), &'static str> {
 }
 
 /// A network of `P` parameters that needs `S` entries of memory.
+#[inline(never)]
 fn network<const P: usize, const S: usize>(
     name: &str,
     network: &Sequential,
@@ -257,6 +274,24 @@ fn network<const P: usize, const S: usize>(
     Ok(())
 }
 
+/// A network of a type of its own, on windows of a sensor.
+fn windows<M, const P: usize, const B: usize>(
+    name: &str,
+    model: M,
+    settings: &[Setting],
+) -> Result<(), &'static str>
+where
+    M: FixedModel<Target = u16> + Copy,
+{
+    let targets = core::array::from_fn(|i| data::class(i, usize::from(network::CLASSES)));
+    let count = model.feature_count() * SAMPLES;
+    let features = SENSOR_DATA.get(..count).ok_or("the windows")?;
+    for setting in settings {
+        print::<M, P, B>(name, model, features, &targets, setting)?;
+    }
+    Ok(())
+}
+
 fn print_state<const P: usize, const S: usize>(
     method: &str,
     round: usize,
@@ -268,9 +303,12 @@ fn print_state<const P: usize, const S: usize>(
     println!("{method} {round} {own:08x} {sent:08x}");
 }
 
+// Not inlined, as the others: their memory would be on the stack at the same time.
+#[inline(never)]
 fn print<M: FixedModel, const P: usize, const B: usize>(
     name: &str,
     model: M,
+    features: &[f32],
     targets: &[M::Target; SAMPLES],
     setting: &Setting,
 ) -> Result<(), &'static str>
@@ -278,7 +316,8 @@ where
     M::Target: Default,
 {
     let mut client: Client<M, P, SAMPLES, B> = Client::new(model);
-    let samples = SampleSlice::new(&DATA, targets, FEATURES).map_err(|_| "the samples")?;
+    let feature_count = client.model().feature_count();
+    let samples = SampleSlice::new(features, targets, feature_count).map_err(|_| "the samples")?;
     let global = core::array::from_fn(data::parameter);
     let order = &mut data::stream(Purpose::BatchShuffle);
     client

@@ -30,6 +30,7 @@ use crate::fleet::transport::{Address, Transport, accept};
 use crate::inference::input::{Input, Options};
 use crate::inference::preprocessing::Preprocessing;
 use crate::of_task;
+use crate::source::combinations::HIDDEN_LAYER;
 use crate::task::Task;
 
 /// How often the listener of a device is polled.
@@ -50,7 +51,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
   smolfed device --preprocessing fleet/preprocessing.json --provision device-7.bin \
       --ledger device-7.ledger --data measurements.csv --connect tcp:10.0.0.1:7000")]
 pub(super) struct Args {
-    /// The model, as KIND:FEATURES or softmax:FEATURESxCLASSES; `smolfed provision` prints it.
+    /// The model, as KIND:FEATURES or softmax:FEATURESxCLASSES; `smolfed provision` prints it. A
+    /// network of layers needs `--preprocessing` instead.
     #[arg(
         long,
         value_name = "MODEL",
@@ -109,11 +111,10 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         (None, Some(task)) => task,
         (None, None) => return Err(CliError::Usage("`--model` is missing".to_owned())),
     };
-    if task.nonlinear_key().is_some() {
-        return Err(CliError::Usage(
-            "`--preprocessing`: its model has more than one layer, which real devices do not train"
-                .to_owned(),
-        ));
+    if task.hidden_count().is_some() {
+        return Err(CliError::Usage(format!(
+            "`--preprocessing`: `model.hidden` is supported only in simulations: {HIDDEN_LAYER}"
+        )));
     }
     let data = match (&args.data, &preprocessing, &args.label) {
         (None, ..) => None,

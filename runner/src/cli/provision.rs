@@ -308,13 +308,25 @@ fn print_commands(
     };
     let folder = args.out.display();
     let first = args.devices.start;
+    let own_samples = format!("--preprocessing {folder}/preprocessing.json --data FILE");
+    // A network has no short name.
+    let (model, own_samples) = match task.network() {
+        None => (
+            format!("--model {task}"),
+            format!("{own_samples} instead of --model"),
+        ),
+        Some(_) => (
+            format!("--preprocessing {folder}/preprocessing.json"),
+            "--data FILE".to_owned(),
+        ),
+    };
     writeln!(
         out,
         "{} devices in {folder}: keys.toml is for the coordinator, device-K.bin for device K.\n\n  \
          smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}\n  \
-         smolfed device --model {task} --provision {folder}/device-{first}.bin --ledger \
+         smolfed device {model} --provision {folder}/device-{first}.bin --ledger \
          {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with samples of \
-         its own: --preprocessing {folder}/preprocessing.json --data FILE instead of --model.",
+         its own: {own_samples}.",
         args.devices.len(),
         args.file
             .as_ref()

@@ -23,7 +23,7 @@ impl SessionMemory {
             local: parameters(),
             update: parameters(),
             order: vec![0; samples],
-            scratch: vec![0.0; BATCH_GROUP * model.output_count()],
+            scratch: vec![0.0; model.scratch_count(BATCH_GROUP)],
         }
     }
 

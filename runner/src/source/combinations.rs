@@ -16,8 +16,10 @@ pub enum SourceName {
 }
 
 /// What the protocol can carry.
-pub const ONE_MODEL: &str = "the protocol has only one model, of one layer, that is the \
-                             same on all devices";
+pub const ONE_MODEL: &str = "the protocol has only one model, that is the same on all devices";
+/// What the protocol cannot describe.
+pub const HIDDEN_LAYER: &str = "the protocol does not know it: write it as `model.layers`, { type \
+                                = \"dense\", outputs = .. } followed by { type = \"relu\" }";
 const NO_MOMENTS: &str = "the protocol has no message for moments of features; give real devices \
                           the constants of a simulation on public data";
 const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";

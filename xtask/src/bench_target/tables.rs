@@ -30,7 +30,7 @@ const fn once(name: &'static str, title: &'static str) -> Operation {
     }
 }
 
-const OPERATIONS: [Operation; 10] = [
+const OPERATIONS: [Operation; 14] = [
     once("gradient", "loss and gradient of one sample, 64 × 10"),
     once("step", "one step on one sample, with projection"),
     once("clip-650", "clip 650"),
@@ -45,6 +45,22 @@ const OPERATIONS: [Operation; 10] = [
     once("frame", "tag and frame of an update's chunk"),
     once("round-training", "a round: training, 50 samples, E = 5"),
     once("round-sending", "a round: quantise, noise, frames of 650"),
+    once(
+        "network-small-gradient",
+        "network of 355: loss and gradient of one sample",
+    ),
+    once(
+        "network-small-training",
+        "the same: training of a round, 50 samples, E = 5",
+    ),
+    once(
+        "network-gradient",
+        "network of 1,023: loss and gradient of one sample",
+    ),
+    once(
+        "network-training",
+        "the same: training of a round, 50 samples, E = 5",
+    ),
 ];
 
 /// Bytes of three vectors of 650 parameters: global model, local model, update.
@@ -57,7 +73,16 @@ const fn samples(board: &Board) -> u64 {
 }
 
 /// Instructions by operation.
-pub type Counts = BTreeMap<String, u32>;
+pub type Counts = BTreeMap<String, u64>;
+
+/// The client with a network.
+pub struct NetworkSizes {
+    /// Its flash, with what it borrows from a host.
+    pub flash: u64,
+    /// The same of the client with the softmax model.
+    pub client_flash: u64,
+    pub stack: u64,
+}
 
 /// The measurements on a board.
 pub struct Measurement {
@@ -66,6 +91,7 @@ pub struct Measurement {
     /// Flash of a round without session, ledger and record.
     pub round: u64,
     pub stack: u64,
+    pub network: NetworkSizes,
     /// In the order of [`VARIANTS`].
     pub counts: [Counts; 3],
 }
@@ -74,6 +100,7 @@ pub struct Measurement {
 pub fn tables(boards: &[Measurement]) -> Result<String, Error> {
     let mut page = String::new();
     sizes(boards, &mut page)?;
+    networks(boards, &mut page)?;
     for (variant, title) in VARIANTS.into_iter().enumerate() {
         instructions(boards, variant, title, &mut page)?;
     }
@@ -107,6 +134,55 @@ fn sizes(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
+/// Bytes for samples of a network: windows with their classes, and their order.
+const fn windows(board: &Board, features: u64) -> u64 {
+    board.windows as u64 * (features * 4 + 2) + 4 + 64 * 4
+}
+
+fn networks(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
+    writeln!(
+        page,
+        "\nThe client with a network on windows of six channels, opt-level \"s\", bytes; both programs \
+         borrow their flash from a host:\n"
+    )?;
+    writeln!(
+        page,
+        "| processor | parameters | flash | with 64 × 10 instead | three vectors | activations of a \
+         sample | scratch | RAM: stack | beside vectors, scratch and windows |"
+    )?;
+    writeln!(page, "| --- |{}", " ---: |".repeat(8))?;
+    for measured in boards {
+        let NetworkSizes {
+            flash,
+            client_flash,
+            stack,
+        } = measured.network;
+        let [_, small, _] = &measured.counts;
+        let (name, features) = match small.contains_key("network-parameters") {
+            true => ("network", 300),
+            false => ("network-small", 150),
+        };
+        let of = |what| small.get(&format!("{name}-{what}")).copied().unwrap_or(0);
+        let (vectors, scratch) = (of("vectors"), of("scratch"));
+        let used = vectors + scratch + windows(&measured.board, features);
+        let variables = measured.sizes.data + measured.sizes.bss;
+        let beside = (variables + stack).saturating_sub(used);
+        let numbers = [
+            of("parameters"),
+            flash,
+            client_flash,
+            vectors,
+            of("activations"),
+            scratch,
+            stack,
+            beside,
+        ];
+        let numbers = numbers.map(grouped).join(" | ");
+        writeln!(page, "| {} | {numbers} |", measured.board.processor)?;
+    }
+    Ok(())
+}
+
 fn instructions(
     boards: &[Measurement],
     variant: usize,
@@ -128,7 +204,7 @@ fn instructions(
         for measured in boards {
             let counts = measured.counts.get(variant);
             match counts.and_then(|counts| counts.get(name)) {
-                Some(count) => write!(page, " {} |", grouped(count.div_ceil(repeats).into()))?,
+                Some(count) => write!(page, " {} |", grouped(count.div_ceil(repeats.into())))?,
                 None => write!(page, " – |")?,
             }
         }
@@ -145,9 +221,10 @@ fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(page, "that are assumed, not measured:\n")?;
     writeln!(
         page,
-        "| processor | clock, MHz | cycles an instruction | ms |"
+        "| processor | clock, MHz | cycles an instruction | 64 × 10, ms | network of 355: training, ms \
+         | network of 1,023: training, ms |"
     )?;
-    writeln!(page, "| --- | ---: | ---: | ---: |")?;
+    writeln!(page, "| --- | ---: | ---: | ---: | ---: | ---: |")?;
     for measured in boards {
         let Board {
             processor,
@@ -157,11 +234,22 @@ fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
         } = measured.board;
         let names = ["round-training", "round-sending"];
         let [fast, ..] = &measured.counts;
-        let instructions: u32 = names.iter().filter_map(|name| fast.get(*name)).sum();
-        let ms = f64::from(instructions) * cycles_per_instruction / f64::from(clock_mhz) / 1_000.0;
+        let ms = |instructions: u64| {
+            instructions as f64 * cycles_per_instruction / f64::from(clock_mhz) / 1_000.0
+        };
+        let softmax = ms(names.iter().filter_map(|name| fast.get(*name)).sum());
+        let network = |name| match fast.get(name) {
+            Some(count) => format!("{:.0}", ms(*count)),
+            None => "–".to_owned(),
+        };
+        let (small, large) = (
+            network("network-small-training"),
+            network("network-training"),
+        );
         writeln!(
             page,
-            "| {processor} | {clock_mhz} | {cycles_per_instruction} | {ms:.0} |"
+            "| {processor} | {clock_mhz} | {cycles_per_instruction} | {softmax:.0} | {small} \
+             | {large} |"
         )?;
     }
     writeln!(page)

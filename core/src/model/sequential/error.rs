@@ -1,6 +1,6 @@
 //! What can be wrong with a composition of layers.
 
-use super::{layer::MAX_LAYERS, misfit::LayerError, shape::Shape};
+use super::{fixed::Text, layer::MAX_LAYERS, misfit::LayerError, shape::Shape};
 
 /// Why layers are no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,27 @@ pub enum SequentialError {
         /// What it gives.
         found: Shape,
     },
+}
+
+impl SequentialError {
+    /// What [`Display`](core::fmt::Display) writes, without shapes: for the compiler.
+    pub(super) const fn describe(self, text: &mut Text) {
+        match self {
+            Self::NoLayers => text.push("it needs at least one layer"),
+            Self::TooManyLayers { .. } => {
+                text.push("it has more layers than ");
+                text.push_number(MAX_LAYERS);
+            }
+            Self::EmptyInput { .. } => text.push("its input is empty"),
+            Self::Layer { number, error } => {
+                text.push("layer ");
+                text.push_number(number);
+                text.push(" ");
+                text.push(error.in_short());
+            }
+            Self::NoScores { .. } => text.push("its last layer does not give a vector of scores"),
+        }
+    }
 }
 
 impl core::fmt::Display for SequentialError {

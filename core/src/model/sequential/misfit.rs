@@ -42,6 +42,21 @@ pub enum LayerError {
     TooLarge,
 }
 
+impl LayerError {
+    /// The text without shapes, also while compiling.
+    pub(super) const fn in_short(self) -> &'static str {
+        match self {
+            Self::ExpectsImage { .. } => "expects an image",
+            Self::ExpectsSequence { .. } => "expects a sequence",
+            Self::ExpectsSymbols { .. } => "expects symbols, as the first layer",
+            Self::Zero => "has a size or a stride of 0",
+            Self::Window { .. } => "has a window larger than its input with padding",
+            Self::Padding { .. } => "has as much padding as its kernel has entries",
+            Self::TooLarge => "is too large",
+        }
+    }
+}
+
 impl core::fmt::Display for LayerError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {

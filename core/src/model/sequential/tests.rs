@@ -496,7 +496,12 @@ fn twelve_layers_have_their_tensors() {
     assert_eq!(network.outputs()[10], Shape::Vector { length: 2 });
     assert_eq!(Model::parameter_count(&network), network.parameter_count());
     assert_eq!(Sequential::KIND.code(), 5);
-    assert_eq!(ModelKind::from_code(5), None, "it cannot travel");
+    assert_eq!(ModelKind::from_code(5), Some(ModelKind::Sequential));
+    assert_eq!(
+        ModelKind::from_code(4),
+        None,
+        "an encoder with a hidden layer cannot travel"
+    );
 }
 
 #[test]

@@ -25,6 +25,10 @@ impl Model for Sequential {
         self.score_count()
     }
 
+    fn network(&self) -> Option<&Sequential> {
+        Some(self)
+    }
+
     /// The tensors of each layer.
     fn tensors(&self) -> Tensors {
         let lengths = self

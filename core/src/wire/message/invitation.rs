@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     bit::BitRequest,
-    model::{Model, ModelKind},
+    model::{DIGEST_BYTES, Model, ModelKind, Sequential},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     quantize::Grid,
@@ -28,37 +28,79 @@ pub struct Shape {
     pub features: u16,
     /// Scores of a sample.
     pub outputs: u16,
+    /// Which network, if it is one.
+    pub network: Option<NetworkId>,
+}
+
+/// What tells a network from others of as many features and scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetworkId {
+    /// Number of parameters.
+    pub parameters: u32,
+    /// Of the shape of a sample and the layers: [`Sequential::digest`].
+    pub digest: [u8; DIGEST_BYTES],
+}
+
+impl NetworkId {
+    /// Bytes on the line.
+    const BYTES: usize = size_of::<u32>() + DIGEST_BYTES;
+
+    fn of(network: &Sequential) -> Option<Self> {
+        Some(Self {
+            parameters: u32::try_from(network.parameter_count()).ok()?,
+            digest: network.digest(),
+        })
+    }
 }
 
 impl Shape {
-    /// The shape of a model; `None` if a number exceeds 65,535 or two numbers do not describe it.
+    /// The shape of a model; `None` if a number exceeds 65,535 or the protocol does not know its kind.
     pub fn of<M: Model>(model: &M) -> Option<Self> {
         Some(Self {
             kind: ModelKind::from_code(M::KIND.code())?,
             features: u16::try_from(model.feature_count()).ok()?,
             outputs: u16::try_from(model.output_count()).ok()?,
+            network: match model.network() {
+                None => None,
+                Some(network) => Some(NetworkId::of(network)?),
+            },
         })
     }
 
     /// Number of parameters.
     pub const fn parameters(&self) -> usize {
+        if let Some(network) = &self.network {
+            return network.parameters as usize;
+        }
         // At most 2^16 · 2^16: below a usize of 32 bits only by the saturation.
         (self.features as usize + 1).saturating_mul(self.outputs as usize)
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let kind = ModelKind::from_code(reader.u8()?)?;
         Some(Self {
-            kind: ModelKind::from_code(reader.u8()?)?,
+            kind,
             features: reader.u16()?,
             outputs: reader.u16()?,
+            network: match kind {
+                ModelKind::Sequential => Some(NetworkId {
+                    parameters: reader.u32()?,
+                    digest: reader.array()?,
+                }),
+                _ => None,
+            },
         })
     }
 
     pub(super) fn write<'w, 'b>(&self, writer: &'w mut Writer<'b>) -> &'w mut Writer<'b> {
-        writer
+        let writer = writer
             .u8(self.kind.code())
             .u16(self.features)
-            .u16(self.outputs)
+            .u16(self.outputs);
+        match &self.network {
+            None => writer,
+            Some(network) => writer.u32(network.parameters).put(&network.digest),
+        }
     }
 }
 
@@ -191,33 +233,59 @@ fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
     writer.u64(numerator).u64(denominator);
 }
 
-/// Bytes of an invitation.
+/// Bytes of an invitation to train a model that is no network.
 const BYTES: usize = 68;
+
+/// Bytes of an invitation to train a network.
+const NETWORK_BYTES: usize = BYTES + NetworkId::BYTES;
 
 /// An invitation as it travels: a message is a third as large with it, and so is what a device
 /// keeps on its stack while it handles any other message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PackedInvitation([u8; BYTES]);
+pub struct PackedInvitation {
+    /// Zeros behind the last byte.
+    bytes: [u8; NETWORK_BYTES],
+    is_of_network: bool,
+}
 
 impl PackedInvitation {
     /// The invitation; `None` if a value is invalid.
     pub fn unpack(&self) -> Option<Invitation> {
-        Invitation::read(&mut Reader(&self.0))
+        let reader = &mut Reader(self.as_slice());
+        let invitation = Invitation::read(reader)?;
+        reader.end()?;
+        Some(invitation)
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        reader.array().map(Self)
+        let body = reader.rest();
+        let mut bytes = [0; NETWORK_BYTES];
+        for (byte, received) in bytes.iter_mut().zip(body) {
+            *byte = *received;
+        }
+        matches!(body.len(), BYTES | NETWORK_BYTES).then_some(Self {
+            bytes,
+            is_of_network: body.len() == NETWORK_BYTES,
+        })
     }
 
-    pub(super) const fn as_slice(&self) -> &[u8] {
-        &self.0
+    pub(super) fn as_slice(&self) -> &[u8] {
+        let length = if self.is_of_network {
+            NETWORK_BYTES
+        } else {
+            BYTES
+        };
+        self.bytes.get(..length).unwrap_or_default()
     }
 }
 
 impl From<&Invitation> for PackedInvitation {
     fn from(invitation: &Invitation) -> Self {
-        let mut bytes = [0; BYTES];
+        let mut bytes = [0; NETWORK_BYTES];
         invitation.write(&mut Writer::new(&mut bytes));
-        Self(bytes)
+        Self {
+            bytes,
+            is_of_network: invitation.shape.network.is_some(),
+        }
     }
 }

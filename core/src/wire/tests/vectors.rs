@@ -6,11 +6,11 @@ use std::{format, string::String, vec::Vec};
 use super::*;
 use crate::{
     bit::BitRequest,
-    model::ModelKind,
+    model::{self, Layer, ModelKind, Sequential},
     stream::Root,
     wire::{
         link::End,
-        message::{Abort, Decline, Invitation, PackedInvitation, WhyRefused},
+        message::{Abort, Decline, Invitation, PackedInvitation, Shape, WhyRefused},
     },
 };
 
@@ -100,9 +100,14 @@ fn check(name: &str, message: &Message<'_>) {
             assert_eq!(hello.device, 42);
             assert_eq!(hello.nonce[0], 100);
             assert_eq!(hello.common_version(), Some(3));
-            assert_eq!(hello.shape.kind, ModelKind::Softmax);
-            assert_eq!(hello.shape.parameters(), 650);
-            assert!(hello.needs_local_noise);
+            let is_network = name.ends_with("network");
+            let (kind, parameters) = match is_network {
+                true => (ModelKind::Sequential, 1_023),
+                false => (ModelKind::Softmax, 650),
+            };
+            assert_eq!(hello.shape.kind, kind);
+            assert_eq!(hello.shape.parameters(), parameters);
+            assert_eq!(hello.needs_local_noise, !is_network);
         }
         Message::Welcome(welcome) => assert_eq!((welcome.version, welcome.nonce[15]), (3, 215)),
         Message::Refused(refused) => {
@@ -147,6 +152,12 @@ fn check(name: &str, message: &Message<'_>) {
 }
 
 fn check_invitation(name: &str, invitation: &Invitation) {
+    let shape = name.contains("network").then(|| Shape::of(&convolutions()));
+    let shape = shape
+        .flatten()
+        .map_or((650, None), |shape| (1_023, shape.network));
+    let found = invitation.shape;
+    assert_eq!((found.parameters(), found.network), shape, "{name}");
     let training = invitation.training();
     if name.ends_with("local trust") {
         assert_eq!((training.epochs, training.batch_size.get()), (5, 10));
@@ -171,6 +182,62 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         (true, Some(_)) => (Some(Some((9 << 20, 4))), Some(26)),
     };
     assert_eq!((bit, invitation.bit_width()), (expected, width), "{name}");
+}
+
+/// The network that a device names in `wire.py`.
+fn convolutions() -> Sequential {
+    let along_time = |channels| Layer::Convolution {
+        channels,
+        kernel: [1, 5],
+        stride: [1, 1],
+        padding: [0, 0],
+    };
+    let window = model::Shape::Image {
+        channels: 6,
+        height: 1,
+        width: 50,
+    };
+    let layers = [
+        along_time(8),
+        Layer::Relu,
+        Layer::MaxPool {
+            size: [1, 2],
+            stride: [1, 2],
+        },
+        along_time(16),
+        Layer::Relu,
+        Layer::GlobalAverage,
+        Layer::Dense { outputs: 7 },
+    ];
+    Sequential::new(window, &layers).unwrap()
+}
+
+#[test]
+fn digests_of_networks_agree_with_an_independent_reading() {
+    let text = model::Shape::Sequence {
+        length: 40,
+        width: 1,
+    };
+    let layers = [
+        Layer::Embedding {
+            vocabulary: 80,
+            width: 8,
+        },
+        Layer::Lstm { hidden: 64 },
+        Layer::Last,
+        Layer::Dense { outputs: 80 },
+    ];
+    let recurrent = Sequential::new(text, &layers).unwrap();
+    let vector = model::Shape::Vector { length: 9 };
+    let flat = Sequential::new(vector, &[Layer::Dense { outputs: 3 }]).unwrap();
+    let file = file();
+    for (name, network) in [
+        ("convolutions", convolutions()),
+        ("recurrent", recurrent),
+        ("flat", flat),
+    ] {
+        assert_eq!(network.digest(), array(&file["networks"][name]), "{name}");
+    }
 }
 
 #[test]

@@ -135,6 +135,7 @@ pub(super) fn shape() -> Shape {
         kind: ModelKind::Softmax,
         features: FEATURES as u16,
         outputs: CLASSES as u16,
+        network: None,
     }
 }
 

@@ -10,9 +10,10 @@ use crate::experiment::Experiment;
 use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
+use crate::of_task;
 use crate::release::Encoding;
 use crate::source::combinations::{
-    ONE_MODEL, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
+    HIDDEN_LAYER, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
     refusal_of_restart,
 };
 use crate::task::Task;
@@ -154,8 +155,8 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
         return simulation_only(what, "real devices do not disclose their number of samples");
     }
-    if let Some(key) = experiment.task().nonlinear_key() {
-        return simulation_only(format!("`{key}`"), ONE_MODEL);
+    if experiment.task().hidden_count().is_some() {
+        return simulation_only("`model.hidden`".to_owned(), HIDDEN_LAYER);
     }
     let shape = shape(experiment.task()).ok_or(ServeError::TooLarge {
         features: experiment.task().feature_count(),
@@ -191,11 +192,7 @@ fn check_settings(training: &LocalTraining, clip_norm: ClipNorm) -> Result<(), S
 /// The model as the wire names it, if it can be carried.
 #[must_use]
 pub fn shape(task: &Task) -> Option<Shape> {
-    let shape = Shape {
-        kind: task.wire_kind(),
-        features: task.feature_count().try_into().ok()?,
-        outputs: task.output_count().try_into().ok()?,
-    };
+    let shape = of_task!(task, model => Shape::of(model))?;
     // The widest update has values of 57 bits.
     u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
     Some(shape)

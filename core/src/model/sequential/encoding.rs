@@ -1,0 +1,72 @@
+//! What a network is, in a few bytes: for those who have to agree on it.
+
+use super::{Layer, MAX_LAYERS, Sequential, Shape};
+use crate::wire::mac::Key;
+
+/// Bytes that tell one network from another.
+pub const DIGEST_BYTES: usize = 8;
+
+/// Separates digests of networks from other uses of keyed BLAKE2s.
+const LABEL: &[u8] = b"smolfed network";
+
+/// Numbers of a layer, at most.
+const NUMBERS: usize = 7;
+
+impl Sequential {
+    /// The first bytes of BLAKE2s-256(zeros; "smolfed network" ‖ encoding), which is no secret.
+    ///
+    /// The encoding is the shape of a sample and then each layer: a byte for which it is, and seven
+    /// numbers `u16`, little-endian, zeros after the last. `docs/protocol.md` has them all.
+    // Not inlined: the encoding is not on the stack of what comes after.
+    #[inline(never)]
+    pub fn digest(&self) -> [u8; DIGEST_BYTES] {
+        let mut records = [[0; 1 + 2 * NUMBERS]; MAX_LAYERS + 1];
+        let layers = self.layers().iter().map(|layer| of_layer(*layer));
+        let parts = core::iter::once(of_shape(self.input)).chain(layers);
+        for (record, (code, numbers)) in records.iter_mut().zip(parts) {
+            let [first, rest @ ..] = record;
+            *first = code;
+            let (places, _) = rest.as_chunks_mut();
+            for (place, number) in places.iter_mut().zip(numbers) {
+                *place = number.to_le_bytes();
+            }
+        }
+        let records = records.get(..=self.layers().len()).unwrap_or_default();
+        let digest = Key::from_secret([0; 32]).derive(LABEL, records.as_flattened());
+        digest.first_chunk().copied().unwrap_or_default()
+    }
+}
+
+const fn of_shape(shape: Shape) -> (u8, [u16; NUMBERS]) {
+    match shape {
+        Shape::Image {
+            channels,
+            height,
+            width,
+        } => (1, [channels, height, width, 0, 0, 0, 0]),
+        Shape::Sequence { length, width } => (2, [length, width, 0, 0, 0, 0, 0]),
+        Shape::Vector { length } => (3, [length, 0, 0, 0, 0, 0, 0]),
+    }
+}
+
+/// Codes are appended and never reused.
+const fn of_layer(layer: Layer) -> (u8, [u16; NUMBERS]) {
+    match layer {
+        Layer::Convolution {
+            channels,
+            kernel: [height, width],
+            stride: [down, right],
+            padding: [above, left],
+        } => (1, [channels, height, width, down, right, above, left]),
+        Layer::Relu => (2, [0; NUMBERS]),
+        Layer::MaxPool {
+            size: [height, width],
+            stride: [down, right],
+        } => (3, [height, width, down, right, 0, 0, 0]),
+        Layer::GlobalAverage => (4, [0; NUMBERS]),
+        Layer::Dense { outputs } => (5, [outputs, 0, 0, 0, 0, 0, 0]),
+        Layer::Embedding { vocabulary, width } => (6, [vocabulary, width, 0, 0, 0, 0, 0]),
+        Layer::Lstm { hidden } => (7, [hidden, 0, 0, 0, 0, 0, 0]),
+        Layer::Last => (8, [0; NUMBERS]),
+    }
+}

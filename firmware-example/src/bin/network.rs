@@ -1,0 +1,40 @@
+//! `client` with a network: it trains convolutions on windows of six channels.
+//!
+//! The network is that of `src/network.rs`, on windows of `SMOLFED_WIDTH` samples. A board of less than
+//! 32 KiB of RAM has the smaller one.
+#![no_std]
+#![no_main]
+
+#[cfg(target_arch = "arm")]
+use cortex_m_rt::entry;
+#[cfg(target_arch = "riscv32")]
+use riscv_rt::entry;
+use smolfed_core::model::{Fixed, FixedModel};
+use smolfed_firmware::{
+    client::{self, number},
+    host,
+    network::{CHANNELS, SixChannels},
+};
+
+/// Samples of a channel in a window.
+const WIDTH: u16 = number(env!("SMOLFED_WIDTH")) as u16;
+
+#[cfg(not(small_ram))]
+type Model = Fixed<SixChannels<WIDTH, 8, 16>>;
+#[cfg(small_ram)]
+type Model = Fixed<SixChannels<WIDTH, 4, 8>>;
+
+const FEATURES: usize = CHANNELS as usize * WIDTH as usize;
+
+#[entry]
+fn main() -> ! {
+    let (Ok(ledger), Ok(starts)) = (host::HostFlash::open(0), host::HostFlash::open(1)) else {
+        host::give_up(c"refused: the file of the flash; -semihosting-config arg=client,arg=FILE");
+    };
+    let Err(why) = client::run::<Model, { Model::PARAMETERS }, { Model::SCRATCH }, FEATURES, _>(
+        Fixed::new(),
+        ledger,
+        starts,
+    );
+    host::give_up(why)
+}
