@@ -97,7 +97,7 @@ fn settings(config: &SyntheticConfig) -> String {
                  {drift:?} }})"
             ),
         ),
-        SyntheticKind::Readings(_) => return format!("{config:?}"),
+        SyntheticKind::Readings(_) | SyntheticKind::Text(_) => return format!("{config:?}"),
     };
     format!(
         "SyntheticConfig {{ devices: {devices}, samples_per_device: {samples_per_device}, \
