@@ -96,7 +96,7 @@ pub enum ContentError {
     /// Recordings that make no windows.
     Recordings(#[from] RecordingsError),
     /// Texts that make no samples.
-    Text(#[from] TextError),
+    Text(Box<TextError>),
     /// A file of CIFAR-10 is malformed.
     Cifar(#[from] CifarError),
     /// A LEAF file is malformed.
@@ -111,6 +111,13 @@ pub enum ContentError {
     Split(#[from] SplitError),
     /// The data cannot be dealt to devices as asked.
     Partition(#[from] PartitionError),
+}
+
+/// Behind a pointer, since it holds errors of tables.
+impl From<TextError> for ContentError {
+    fn from(error: TextError) -> Self {
+        Self::Text(Box::new(error))
+    }
 }
 
 impl DataError {
