@@ -110,6 +110,13 @@ impl KnownSet {
         KNOWN_SETS.iter().find(|set| set.name == name)
     }
 
+    /// Whether samples are cut from its rows: from texts, or from recordings.
+    pub fn is_cut(&self) -> bool {
+        ["text_column", "window"]
+            .iter()
+            .any(|key| self.table.contains(&format!("\n{key} = ")))
+    }
+
     /// Where its files are; `None` if they are in none of the folders or it needs none.
     pub fn place(&self, folders: &DataFolders) -> Option<PathBuf> {
         self.path
@@ -133,6 +140,13 @@ mod tests {
             assert_eq!(KnownSet::named(set.name), Some(set));
         }
         assert_eq!(KnownSet::named("imagenet"), None);
+    }
+
+    #[test]
+    fn texts_and_recordings_are_cut() {
+        let cut = KNOWN_SETS.iter().filter(|set| set.is_cut());
+        let names: Vec<&str> = cut.map(|set| set.name).collect();
+        assert_eq!(names, ["shakespeare", "watch"]);
     }
 
     #[test]

@@ -182,6 +182,7 @@ struct RawData {
     alphabet: Option<String>,
     unknown_characters: Option<UnknownCharacters>,
     drift: Option<f64>,
+    jitter: Option<f64>,
     noise: Option<f64>,
     partition: Option<PartitionName>,
     devices: Option<u32>,

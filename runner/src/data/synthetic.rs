@@ -272,6 +272,7 @@ mod tests {
                 window: 16,
                 classes: 4,
                 drift: 0.2,
+                jitter: 0.5,
             }),
             SyntheticKind::Readings(ReadingsConfig {
                 features: 10,

@@ -1,8 +1,8 @@
 //! New rows for a model: read in parts, prepared as rows were in training.
 //!
 //! Files are read whole, plain or gzipped, and become features part by part. The columns of tables
-//! are found by name; of texts, that of the text is; the features of IDX, NumPy and LEAF files and of images have no names, and
-//! are taken in order.
+//! are found by name, and so is that of texts; the features of IDX, NumPy and LEAF files and of
+//! images have no names, and are taken in order.
 
 mod array;
 mod rows;

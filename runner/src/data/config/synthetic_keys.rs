@@ -6,7 +6,7 @@ use super::{DataConfigError, KindName, MAX_SAMPLES, RawData, SourceName};
 use crate::data::classes::ClassList;
 use crate::data::synthetic::readings::ReadingsConfig;
 use crate::data::synthetic::tasks::TasksConfig;
-use crate::data::synthetic::windows::WindowsConfig;
+use crate::data::synthetic::windows::{JITTER, WindowsConfig};
 use crate::data::synthetic::words::WordsConfig;
 use crate::data::synthetic::{SyntheticConfig, SyntheticKind};
 
@@ -34,6 +34,7 @@ impl RawData {
                 )?,
                 classes: self.take_class_count()?,
                 drift: strength("drift", self.drift.take(), 0.2)?,
+                jitter: strength("jitter", self.jitter.take(), JITTER)?,
             }),
             KindName::Readings => SyntheticKind::Readings(ReadingsConfig {
                 features: self.take_features(20)?,
@@ -88,6 +89,7 @@ impl RawData {
                 self.channels = Some(windows.channels);
                 self.window = Some(windows.window);
                 self.drift = Some(windows.drift);
+                self.jitter = windows.unusual_jitter();
             }
             SyntheticKind::Readings(readings) => {
                 self.kind = Some(KindName::Readings);

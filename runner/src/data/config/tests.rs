@@ -46,7 +46,8 @@ const COMPLETE: [&str; 22] = [
     "source = \"cifar10\"\ndevices = 10",
     "source = \"digits\"\ndevices = 10\nhold_out = \"last\"\ntest = 0.3",
     "source = \"text\"\npath = \"a\"\ntext_column = \"line\"\ndevices = 5\nlength = 20",
-    "source = \"text\"\npath = \"a\"\ntext_column = \"t\"\ndevice_columns = [\"play\", \"role\"]\n\
+    "source = \"text\"\npath = \"a\"\ntext_column = \"t\"\n\
+     device_columns = [\"play\", \"role\"]\n\
      length = 20\nstride = 3\nmin_samples = 7\nalphabet = \"ab \\n\"\nhold_out = \"random\"\n\
      unknown_characters = \"replace\"",
     "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\nwindow = 100\nevery = 4\n\

@@ -85,18 +85,23 @@ fn settings(config: &SyntheticConfig) -> String {
                  shift: {shift:?} }})"
             ),
         ),
-        SyntheticKind::Windows(WindowsConfig {
-            classes,
-            channels,
-            window,
-            drift,
-        }) => (
-            classes,
-            format!(
+        SyntheticKind::Windows(
+            windows @ WindowsConfig {
+                classes,
+                channels,
+                window,
+                drift,
+                ..
+            },
+        ) => {
+            let jitter = windows.unusual_jitter();
+            let jitter = jitter.map_or(String::new(), |jitter| format!(", jitter: {jitter:?}"));
+            let kind = format!(
                 "Windows(WindowsConfig {{ channels: {channels}, window: {window}, drift: \
-                 {drift:?} }})"
-            ),
-        ),
+                 {drift:?}{jitter} }})"
+            );
+            (classes, kind)
+        }
         SyntheticKind::Readings(_) | SyntheticKind::Text(_) => return format!("{config:?}"),
     };
     format!(
@@ -172,6 +177,7 @@ mod tests {
             channels: 2,
             window: 16,
             drift: 0.2,
+            jitter: 0.5,
         };
         assert_eq!(
             settings(&config(SyntheticKind::Windows(windows))),
