@@ -81,8 +81,8 @@ pub enum SubjectError {
     },
     /// A folder without the files of a known set.
     #[error(
-        "{}: holds neither the files of MNIST, FEMNIST-206 or CIFAR-10, nor one folder of PNG or JPEG images \
-         a class, perhaps below one a device; name one file",
+        "{}: holds neither the files of MNIST, FEMNIST-206 or CIFAR-10, nor one folder of PNG or \
+         JPEG images a class, perhaps below one a device; name one file",
         path.display()
     )]
     Folder {

@@ -50,9 +50,10 @@ const COMPLETE: [&str; 22] = [
      device_columns = [\"play\", \"role\"]\n\
      length = 20\nstride = 3\nmin_samples = 7\nalphabet = \"ab \\n\"\nhold_out = \"random\"\n\
      unknown_characters = \"replace\"",
-    "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\nwindow = 100\nevery = 4\n\
-     series_column = \"series\"\nscale = { mean = 0, std = [1, 2] }",
-    "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 3\nwindow = 10\nhold_out = \"random\"",
+    "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\nwindow = 100\n\
+     every = 4\nseries_column = \"series\"\nscale = { mean = 0, std = [1, 2] }",
+    "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 3\nwindow = 10\n\
+     hold_out = \"random\"",
 ];
 
 #[test]
@@ -157,7 +158,8 @@ fn sequences_have_their_own_defaults() {
 
 #[test]
 fn sequences_that_cannot_be_cut_are_refused() {
-    let text = "source = \"text\"\npath = \"a\"\ntext_column = \"t\"\ndevice_columns = [\"who\"]\n";
+    let text = "source = \"text\"\npath = \"a\"\ntext_column = \"t\"\n\
+                device_columns = [\"who\"]\n";
     for (more, parts) in [
         ("length = 0", &["data.length", "is 0"][..]),
         ("length = 70000", &["data.length", "at most 65535"]),
