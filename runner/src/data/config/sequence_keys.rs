@@ -103,29 +103,21 @@ impl RawData {
         }
     }
 
-    /// Whether shares that are held out are the last rows: what lies close together in time is
-    /// alike, and so this is usual for texts and recordings.
+    /// Whether shares that are held out are the last rows: usual for texts, where what lies close
+    /// together is alike.
     pub(super) fn takes_last(&mut self, set: &StoredSet) -> bool {
         match self.hold_out.take() {
             Some(order) => order == HoldOutOrder::Last,
-            None => is_sequence(set),
+            None => matches!(set, StoredSet::Text(_)),
         }
     }
 
     /// Names the order where it is not that of rows in no order.
     pub(super) fn put_order(&mut self, is_last: bool, set: &StoredSet) {
-        self.hold_out = match (is_last, is_sequence(set)) {
+        self.hold_out = match (is_last, set) {
             (true, _) => Some(HoldOutOrder::Last),
-            (false, true) => Some(HoldOutOrder::Random),
-            (false, false) => None,
+            (false, StoredSet::Text(_)) => Some(HoldOutOrder::Random),
+            (false, _) => None,
         };
-    }
-}
-
-fn is_sequence(set: &StoredSet) -> bool {
-    match set {
-        StoredSet::Text(_) => true,
-        StoredSet::Table(table) => table.recordings.is_some(),
-        _ => false,
     }
 }

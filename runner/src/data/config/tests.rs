@@ -53,7 +53,7 @@ const COMPLETE: [&str; 22] = [
     "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\nwindow = 100\n\
      every = 4\nseries_column = \"series\"\nscale = { mean = 0, std = [1, 2] }",
     "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 3\nwindow = 10\n\
-     hold_out = \"random\"",
+     hold_out = \"last\"",
 ];
 
 #[test]
@@ -147,7 +147,7 @@ fn sequences_have_their_own_defaults() {
     assert_eq!(found.device_columns, ["who"]);
     let windows = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\nwindow = 10";
     let config = read(windows).unwrap();
-    assert_eq!(config.test, HoldOut::LastFraction(0.2));
+    assert_eq!(config.test, HoldOut::Fraction(0.2));
     assert_eq!(config.symbol_count(), None);
     assert!(
         !toml::to_string(&read(COMPLETE[0]).unwrap())
