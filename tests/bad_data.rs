@@ -19,7 +19,8 @@ pub(crate) fn csv_experiment(keys: &str) -> String {
     ))
 }
 
-fn experiment(data: &str) -> String {
+/// An experiment on these data.
+pub(crate) fn experiment(data: &str) -> String {
     format!("method = \"dp-fed\"\nrounds = 2\n[cohort]\nsampling = \"full\"\n[data]\n{data}")
 }
 

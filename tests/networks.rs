@@ -192,6 +192,143 @@ fn texts_are_learned_by_embedding_and_memory() {
     assert!(refused.stderr.contains(advice), "{refused}");
 }
 
+/// Lines of six speakers, each of whom repeats a word.
+pub(crate) fn lines() -> String {
+    let words = ["abcd ", "bcda "];
+    let line = |at: usize| format!("s{}\t{}\n", at % 6, words[at % 2].repeat(6 + at % 3));
+    let lines: String = (0..36).map(line).collect();
+    format!("who\tline\n{lines}")
+}
+
+/// A network on the usual characters.
+pub(crate) const TEXT_LAYERS: &str = "[[model.layers]]
+type = \"embedding\"
+vocabulary = 80
+width = 4
+
+[[model.layers]]
+type = \"lstm\"
+hidden = 8
+
+[[model.layers]]
+type = \"last\"
+";
+
+#[test]
+fn the_next_character_of_a_table_of_texts_is_learned() {
+    let place = Place::new();
+    place.write("lines.tsv", lines());
+    let data = "[data]\nsource = \"text\"\npath = \"lines.tsv\"\ntext_column = \"line\"\n
+                device_columns = [\"who\"]\nlength = 6\n";
+    let rest = &WINDOWS[WINDOWS.find("[cohort]").unwrap()..];
+    let head = "name = \"text\"\nmethod = \"dp-fed\"\nrounds = 40\n";
+    place.write("text.toml", format!("{head}{data}{TEXT_LAYERS}{rest}"));
+    let document = place
+        .smolfed("run text.toml --out run --json")
+        .success()
+        .json();
+    assert_eq!(document["devices"], 6);
+    assert!(document["test_accuracy"].as_f64() > Some(0.9), "{document}");
+    let written = std::fs::read_to_string(place.path("run/config.toml")).unwrap();
+    for line in [
+        "stride = 6",
+        "hold_out = \"last\"",
+        "scale = \"none\"",
+        "abcdef",
+    ] {
+        assert!(written.contains(line), "{line}: {written}");
+    }
+
+    place.write(
+        "begun.csv",
+        "id,line\nfirst,abcd abcd abc\nsecond,bcda bcd\n",
+    );
+    let predicted = place
+        .smolfed("predict run --data begun.csv --id id")
+        .success();
+    let rows: Vec<&str> = predicted.stdout.lines().skip(1).collect();
+    assert!(rows[0].starts_with("first,d,"), "{predicted}");
+    assert!(rows[1].starts_with("second,a,"), "{predicted}");
+    let assessed = place
+        .smolfed("evaluate run --data lines.tsv --json")
+        .success()
+        .json();
+    assert!(assessed["accuracy"].as_f64() > Some(0.9), "{assessed}");
+    let inspected = place.smolfed("data inspect text.toml").success();
+    assert!(inspected.stdout.contains("abcd a"), "{inspected}");
+}
+
+/// A recording of a sensor a device: what its channels do depends on the class.
+fn recordings() -> String {
+    let mut rows = String::from("series,device,label,x,y\n");
+    for series in 0..12 {
+        let (device, class) = (series / 2, series % 2);
+        for time in 0..60 {
+            let phase = time * (2 + class) + series;
+            let wave = |phase: i32| [0, 7, 10, 7, 0, -7, -10, -7][(phase % 8) as usize];
+            let label = ["slow", "fast"][class as usize];
+            rows += &format!(
+                "{series},{device},{label},{},{}\n",
+                wave(phase),
+                wave(phase + 3)
+            );
+        }
+    }
+    rows
+}
+
+#[test]
+fn recordings_become_windows_with_a_shape() {
+    let place = Place::new();
+    place.write("recordings.csv", recordings());
+    let (from, to) = (
+        WINDOWS.find("[model]").unwrap(),
+        WINDOWS.find("[[model").unwrap(),
+    );
+    let text = format!("{}{}", &WINDOWS[..from], &WINDOWS[to..])
+        .replace("windows.csv", "recordings.csv")
+        .replace(
+            "test = 0.25",
+            "series_column = \"series\"\nwindow = 10\nscale = { mean = 0, std = [7, 7] }",
+        );
+    place.write("recordings.toml", text);
+    let document = place
+        .smolfed("run recordings.toml --out run --json")
+        .success()
+        .json();
+    assert!(document["test_accuracy"].as_f64() > Some(0.8), "{document}");
+    let preprocessing = std::fs::read_to_string(place.path("run/preprocessing.json")).unwrap();
+    for part in ["\"x_0\"", "\"y_9\""] {
+        assert!(preprocessing.contains(part), "{part}");
+    }
+    let refused = place.smolfed("predict run --data recordings.csv");
+    assert!(
+        refused.stderr.contains("the model reads `x_0`"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn examples_of_networks_learn() {
+    let place = Place::new();
+    for (name, accuracy) in [("lstm", 0.4), ("watch-cnn", 0.6)] {
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/");
+        let check = format!("run {example}{name}.toml --dry-run");
+        place.smolfed(&check).success();
+        // Fewer devices and no noise: whether they learn, and not how well under privacy.
+        let call = format!(
+            "run {example}{name}.toml --out {name} --json --set rounds=8 --set data.devices=200 \
+             --set data.test=300 --set cohort.sampling_rate=0.2 --set privacy.epsilon= \
+             --set privacy.noise_multiplier=0"
+        );
+        let document = place.smolfed(&call).success().json();
+        assert!(
+            document["test_accuracy"].as_f64() > Some(accuracy),
+            "{document}"
+        );
+    }
+}
+
 fn refused(place: &Place) -> Outcome {
     refused_as(place, "run windows.toml --json")
 }

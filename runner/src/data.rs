@@ -7,7 +7,8 @@
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
 //! | arrays; folders of images | [`mod@array`]; [`images`] |
-//! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist` |
+//! | texts; windows of recordings | [`text`]; [`recordings`] |
+//! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
 //! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`moments`] |
@@ -34,6 +35,7 @@
 pub mod archive;
 pub mod array;
 pub mod catalogue;
+pub mod cifar;
 pub mod classes;
 pub mod config;
 pub mod constants;
@@ -59,12 +61,14 @@ pub mod preparation;
 pub mod reads;
 #[cfg(test)]
 mod real_data;
+pub mod recordings;
 pub mod scale;
 pub mod source;
 pub mod split;
 pub mod suggestion;
 pub mod synthetic;
 pub mod table;
+pub mod text;
 mod vocabulary;
 
 pub use config::{DataConfig, DataConfigError};

@@ -27,6 +27,7 @@ const WIDTH: usize = 96;
 const EPOCHS: u32 = 2;
 const BATCH_SIZE: u32 = 10;
 const LEARNING_RATE: f64 = 0.05;
+const LEARNING_RATE_OF_TEXTS: f64 = 0.5;
 
 /// Devices of a round that are aimed at.
 const COHORT: f64 = 50.0;
@@ -110,12 +111,17 @@ pub fn experiment(name: &str, command: &str, data: DataSection, found: &Inspecti
     lines.table("data");
     lines.0 += &data.text;
     lines.found(found);
+    let symbols = found.config.symbol_count();
+    if let Some(symbols) = symbols {
+        lines.layers(symbols);
+    }
     lines.cohort(&plan, devices);
     lines.table("train");
     let about = format!("passes over the samples of a device: in the median, it has {median}");
     lines.key("epochs", EPOCHS, &about);
     lines.key("batch_size", BATCH_SIZE, "");
-    lines.key("learning_rate", LEARNING_RATE, "");
+    let learning_rate = symbols.map_or(LEARNING_RATE, |_| LEARNING_RATE_OF_TEXTS);
+    lines.key("learning_rate", learning_rate, "");
     lines.key("clip", quoted("final"), "once, after the last step");
     if is_image {
         lines.table("server");
@@ -181,7 +187,7 @@ impl Lines {
         let SourceConfig::Stored(stored) = &found.config.source else {
             return;
         };
-        if matches!(stored.set, StoredSet::Table(_)) {
+        if matches!(stored.set, StoredSet::Table(_) | StoredSet::Text(_)) {
             return;
         }
         if let TargetFacts::Classes(classes) = &found.facts.targets
@@ -211,6 +217,13 @@ impl Lines {
                 &format!("x / {maximum:?}, which reads no rows"),
             );
         }
+    }
+
+    /// A network for texts of so many symbols.
+    fn layers(&mut self, symbols: u16) {
+        let layers = "\n[[model.layers]]\ntype = ";
+        self.0 += &format!("{layers}\"embedding\"\nvocabulary = {symbols}\nwidth = 8\n");
+        self.0 += &format!("{layers}\"lstm\"\nhidden = 64\n{layers}\"last\"\n");
     }
 
     fn cohort(&mut self, plan: &Plan, devices: u32) {

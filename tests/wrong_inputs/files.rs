@@ -3,7 +3,8 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use crate::bad_data::{csv_experiment, good_csv};
+use crate::bad_data::{csv_experiment, experiment, good_csv};
+use crate::networks::{TEXT_LAYERS, lines};
 use crate::program::Place;
 
 /// A sweep that could run.
@@ -106,6 +107,15 @@ fn experiments(place: &Place) {
     }
     place.write("of-folder.toml", good.replace("table.csv", "folder"));
     place.write("good.toml", good);
+    let text = "source = \"text\"\npath = \"lines.tsv\"\ntext_column = \"line\"\n\
+                device_columns = [\"who\"]\nlength = 8\nstride = 4\n";
+    place.write("text.toml", experiment(text) + TEXT_LAYERS);
+    let folder = "source = \"cifar10\"\npath = \"folder\"\ndevices = 2\n";
+    place.write("cifar.toml", experiment(folder));
+    place.write(
+        "torn-cifar.toml",
+        experiment(&folder.replace("folder", "batches")),
+    );
     place.write("sweep.toml", SWEEP);
     place.write("empty.toml", "\n");
     place.write("mine.yaml", "method: dp-fed\nrounds: 2\n");
@@ -132,6 +142,12 @@ fn data(place: &Place) {
     place.write("picture.png", PICTURE);
     place.write("cut.csv", GZIP);
     place.write("users.json", "{\"users\": [");
+    place.write("lines.tsv", lines());
+    place.write("gap.tsv", "who\tline\na\tabc\na\t\n");
+    place.write("brief.tsv", "who\tline\na\tabc\n");
+    fs::create_dir_all(place.path("batches")).unwrap();
+    place.write("batches/data_batch_1.bin", "torn");
+    place.write("batches/test_batch.bin", "torn");
     place.write("new.csv", "x,y\n1,2\n3,4\n");
     place.write("few.csv", "x\n1\n");
     place.write("words.csv", "x,y\n1,two\n");
@@ -148,6 +164,7 @@ fn runs(place: &Place) {
     place
         .smolfed(&format!("run good.toml -q {personal}"))
         .success();
+    place.smolfed("run text.toml -q --out spoken").success();
     for (name, kept) in [
         ("torn", &["config.toml", "preprocessing.json"][..]),
         ("old", &["config.toml", "model.safetensors"]),

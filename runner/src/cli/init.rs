@@ -89,7 +89,9 @@ impl Args {
     fn section(&self, folders: &DataFolders) -> Result<DataSection, CliError> {
         let set = KnownSet::named(&self.data);
         let known = set.and_then(|set| set.place(folders));
-        let known = known.filter(|place| place.is_file());
+        // The columns of a set that is cut into samples say nothing of these.
+        let is_cut = set.is_some_and(KnownSet::is_cut);
+        let known = known.filter(|place| place.is_file() && !is_cut);
         let place = known
             .as_ref()
             .map_or(self.data.as_str().into(), |place| place.to_string_lossy());

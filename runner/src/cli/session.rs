@@ -113,6 +113,12 @@ pub(super) fn warn_of(experiment: &Experiment, federation: &Federation) {
             "`data.unknown_labels`: {dropped} rows of other classes were left out"
         ));
     }
+    let small = federation.small_devices();
+    if small > 0 {
+        warn(format!(
+            "`data.min_samples`: {small} devices with fewer samples were left out"
+        ));
+    }
 }
 
 /// A flag that Ctrl-C, SIGTERM and SIGHUP set; a second one exits at once.

@@ -20,7 +20,7 @@ pub struct KnownSet {
 }
 
 /// All known sets.
-pub const KNOWN_SETS: [KnownSet; 7] = [
+pub const KNOWN_SETS: [KnownSet; 10] = [
     KnownSet {
         name: "digits",
         about: "1,797 handwritten digits, 8 x 8 pixels, 10 classes",
@@ -48,6 +48,34 @@ pub const KNOWN_SETS: [KnownSet; 7] = [
         cite: "Caldas et al. 2018, arXiv:1812.01097; Cohen et al. 2017, arXiv:1702.05373",
         path: Some("femnist"),
         table: "source = \"femnist\"\n",
+    },
+    KnownSet {
+        name: "cifar10",
+        about: "7,500 photographs of CIFAR-10, 3 x 32 x 32 pixels, 10 classes",
+        cite: "Krizhevsky 2009, \"Learning multiple layers of features from tiny images\"",
+        path: Some("cifar10_subset"),
+        table: "source = \"cifar10\"\npath = \"cifar10_subset\"\ndevices = 100\n",
+    },
+    KnownSet {
+        name: "shakespeare",
+        about: "37 plays by speaking role: the next of 80 characters",
+        cite: "McMahan et al. 2017, arXiv:1602.05629, for the task; the plays are public",
+        path: Some("shakespeare/shakespeare_lines_by_role.tsv.gz"),
+        table: "source = \"text\"\npath = \"shakespeare/shakespeare_lines_by_role.tsv.gz\"\n\
+                text_column = \"line\"\ndevice_columns = [\"play\", \"role\"]\nlength = 40\n\
+                min_samples = 100\nvalidation = 0.1\n",
+    },
+    KnownSet {
+        name: "watch",
+        about: "140 recordings of 10 people's watches, 6 channels at 50 Hz, 7 exercises",
+        cite: "Burns et al. 2018, arXiv:1802.01489",
+        path: Some("watch/watch_imu_50hz.csv.gz"),
+        table: "source = \"csv\"\npath = \"watch/watch_imu_50hz.csv.gz\"\n\
+                label = \"exercise\"\ndevice_column = \"subject\"\n\
+                series_column = \"series\"\nignore = [\"side\"]\n\
+                classes = [\"PEN\", \"ABD\", \"FEL\", \"IR\", \"ER\", \"TRAP\", \"ROW\"]\n\
+                window = 100\nevery = 4\n\
+                scale = { mean = 0, std = [1, 1, 1, 2, 2, 2] }\n",
     },
     KnownSet {
         name: "wisdm",
@@ -82,6 +110,13 @@ impl KnownSet {
         KNOWN_SETS.iter().find(|set| set.name == name)
     }
 
+    /// Whether samples are cut from its rows: from texts, or from recordings.
+    pub fn is_cut(&self) -> bool {
+        ["text_column", "window"]
+            .iter()
+            .any(|key| self.table.contains(&format!("\n{key} = ")))
+    }
+
     /// Where its files are; `None` if they are in none of the folders or it needs none.
     pub fn place(&self, folders: &DataFolders) -> Option<PathBuf> {
         self.path
@@ -108,6 +143,13 @@ mod tests {
     }
 
     #[test]
+    fn texts_and_recordings_are_cut() {
+        let cut = KNOWN_SETS.iter().filter(|set| set.is_cut());
+        let names: Vec<&str> = cut.map(|set| set.name).collect();
+        assert_eq!(names, ["shakespeare", "watch"]);
+    }
+
+    #[test]
     fn every_table_is_a_checked_configuration() {
         for set in &KNOWN_SETS {
             let config = toml::from_str::<DataConfig>(set.table);
@@ -122,6 +164,7 @@ mod tests {
             ("school", 15_362, 139, 28),
             ("parkinsons", 5875, 42, 19),
             ("femnist", 6237, 206, 784),
+            ("watch", 2369, 10, 150),
         ] {
             let set = KnownSet::named(name).unwrap();
             let Some(folders) = real_data::folders(set.path.unwrap()) else {

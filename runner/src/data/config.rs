@@ -6,6 +6,7 @@
 
 mod error;
 mod scale;
+mod sequence_keys;
 mod set;
 mod source_keys;
 mod synthetic_keys;
@@ -25,10 +26,11 @@ use super::moments::{PrivateScale, ScaleNoise};
 use super::partition::Dealing;
 use super::scale::{Scale, TargetScale};
 use super::split::HoldOut;
-use super::synthetic::SyntheticConfig;
+use super::synthetic::{SyntheticConfig, SyntheticKind};
 use super::table::TimePart;
+use super::text::TextColumn;
 
-use self::scale::{NameOr, Named, ScaleName, TargetScaleName};
+use self::scale::{NameOr, Named, Samples, ScaleName, TargetScaleName};
 use error::{in_range, needed, positive, share, wrong};
 
 pub use error::DataConfigError;
@@ -86,6 +88,7 @@ enum SourceName {
     Digits,
     Mnist,
     Femnist,
+    Cifar10,
     Idx,
     Npy,
     Csv,
@@ -94,6 +97,7 @@ enum SourceName {
     Parquet,
     Leaf,
     Images,
+    Text,
     Synthetic,
 }
 
@@ -106,6 +110,22 @@ enum FoldersName {
     Class,
     #[serde(rename = "device/class")]
     DeviceAndClass,
+}
+
+/// Which rows a share that is held out is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum HoldOutOrder {
+    Random,
+    Last,
+}
+
+/// What becomes of a character that is not in the alphabet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum UnknownCharacters {
+    Error,
+    Replace,
 }
 
 /// The names of the ways to deal rows.
@@ -125,6 +145,7 @@ enum KindName {
     Tasks,
     Windows,
     Readings,
+    Text,
 }
 
 /// Every key of the table, in the order in which it is written back (tables last).
@@ -139,6 +160,9 @@ struct RawData {
     test_label_path: Option<PathBuf>,
     label: Option<String>,
     device_column: Option<String>,
+    text_column: Option<String>,
+    device_columns: Option<Vec<String>>,
+    series_column: Option<String>,
     ignore: Option<Vec<String>>,
     task: Option<TaskKind>,
     classes: Option<ClassList>,
@@ -152,7 +176,13 @@ struct RawData {
     shift: Option<f64>,
     channels: Option<u32>,
     window: Option<u32>,
+    every: Option<u32>,
+    length: Option<u32>,
+    stride: Option<u32>,
+    alphabet: Option<String>,
+    unknown_characters: Option<UnknownCharacters>,
     drift: Option<f64>,
+    jitter: Option<f64>,
     noise: Option<f64>,
     partition: Option<PartitionName>,
     devices: Option<u32>,
@@ -160,6 +190,7 @@ struct RawData {
     shards_per_device: Option<u32>,
     alpha: Option<f64>,
     min_samples: Option<u32>,
+    hold_out: Option<HoldOutOrder>,
     #[schemars(with = "Option<f64>")]
     validation: Option<HoldOut>,
     #[schemars(with = "Option<f64>")]
@@ -197,6 +228,12 @@ impl TryFrom<RawData> for DataConfig {
             refuse_share("validation", validation)?;
             refuse_share("test", test)?;
         }
+        let (validation, test) = match &source {
+            SourceConfig::Stored(stored) if raw.takes_last(&stored.set) => {
+                (validation.of_last(), test.of_last())
+            }
+            _ => (validation, test),
+        };
         if let Some(key) = raw.left_over() {
             let mut context = format!("source = {}", name_of(raw.source));
             if let Some(partition) = partition {
@@ -224,6 +261,36 @@ impl DataConfig {
             SourceConfig::Synthetic(_) => None,
         }
     }
+
+    /// The column of texts, if the features are characters of one.
+    #[must_use]
+    pub fn text_column(&self) -> Option<TextColumn> {
+        let SourceConfig::Stored(stored) = &self.source else {
+            return None;
+        };
+        match &stored.set {
+            StoredSet::Text(text) => Some(TextColumn {
+                column: text.text_column.clone(),
+                alphabet: text.alphabet.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Symbols that the features are, if these are texts.
+    #[must_use]
+    pub fn symbol_count(&self) -> Option<u16> {
+        match &self.source {
+            SourceConfig::Stored(stored) => match &stored.set {
+                StoredSet::Text(text) => Some(text.alphabet.symbol_count()),
+                _ => None,
+            },
+            SourceConfig::Synthetic(synthetic) => match synthetic.kind {
+                SyntheticKind::Text(_) => synthetic.kind.class_count(),
+                _ => None,
+            },
+        }
+    }
 }
 
 impl From<DataConfig> for RawData {
@@ -233,8 +300,14 @@ impl From<DataConfig> for RawData {
             test: Some(config.test),
             ..Self::default()
         };
+        let is_last = [config.validation, config.test]
+            .iter()
+            .any(|part| matches!(part, HoldOut::LastFraction(_)));
         match config.source {
-            SourceConfig::Stored(stored) => raw.put_stored(*stored),
+            SourceConfig::Stored(stored) => {
+                raw.put_order(is_last, &stored.set);
+                raw.put_stored(*stored);
+            }
             SourceConfig::Synthetic(synthetic) => raw.put_synthetic(synthetic),
         }
         raw
@@ -368,10 +441,18 @@ impl RawData {
     }
 
     fn take_scale(&mut self, set: &StoredSet) -> Result<Scale, DataConfigError> {
-        let is_table = matches!(set, StoredSet::Table(table) if table.axes.is_empty());
+        if matches!(set, StoredSet::Text(_)) {
+            return match self.scale.take() {
+                None | Some(NameOr::Name(ScaleName::None)) => Ok(Scale::None),
+                Some(scale) => {
+                    let expected = "\"none\" for texts, whose characters are symbols";
+                    Err(wrong("scale", name_of(scale), expected))
+                }
+            };
+        }
         let scale = self.scale.take();
         let scale = scale.unwrap_or(NameOr::Name(ScaleName::Standardise));
-        match scale.resolve(is_table) {
+        match scale.resolve(Samples::of(set)) {
             Named::Scale(scale) => Ok(scale),
             Named::Private { is_per_feature } => Ok(Scale::Private(PrivateScale {
                 is_per_feature,
@@ -406,7 +487,7 @@ impl RawData {
 fn refuse_share(key: &'static str, hold_out: HoldOut) -> Result<(), DataConfigError> {
     match hold_out {
         HoldOut::Rows(_) => Ok(()),
-        HoldOut::Fraction(share) => {
+        HoldOut::Fraction(share) | HoldOut::LastFraction(share) => {
             let expected = "a whole number of samples for synthetic data";
             Err(wrong(key, share, expected))
         }

@@ -279,6 +279,42 @@ impl Constants {
     }
 }
 
+impl Constants {
+    /// As [`Self::maps`], of features in `channels`, one after the other: lists may also have one
+    /// number for each channel.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn maps_by_channel(
+        &self,
+        width: usize,
+        channels: Option<usize>,
+        unit: f64,
+    ) -> Result<Vec<FeatureMap>, ConstantError> {
+        match channels.filter(|channels| self.lists().any(|count| count == *channels)) {
+            None => self.maps(width, unit),
+            Some(channels) => {
+                let maps = self.maps(channels, unit)?.into_iter();
+                let of_channel = |map| std::iter::repeat_n(map, width / channels);
+                Ok(maps.flat_map(of_channel).collect())
+            }
+        }
+    }
+
+    /// How many numbers each list has.
+    fn lists(&self) -> impl Iterator<Item = usize> {
+        let bounds = self
+            .bounds
+            .iter()
+            .flat_map(|bounds| [&bounds.min, &bounds.max]);
+        let moments = self.moments.iter().flat_map(|(mean, std)| [mean, std]);
+        bounds.chain(moments).filter_map(|numbers| match numbers {
+            PerFeature::All(_) => None,
+            PerFeature::Each(values) => Some(values.len()),
+        })
+    }
+}
+
 impl TryFrom<RawConstants> for Constants {
     type Error = ConstantError;
 

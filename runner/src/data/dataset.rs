@@ -264,6 +264,14 @@ impl Dataset {
         &self.axes
     }
 
+    /// Channels of a row that is an image or a window of several: the first of three axes.
+    pub fn channels(&self) -> Option<usize> {
+        match *self.axes {
+            [channels, _, _] => Some(channels),
+            _ => None,
+        }
+    }
+
     /// Largest value of a feature by its format, where known.
     pub fn maximum(&self) -> Option<f32> {
         self.maximum

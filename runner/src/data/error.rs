@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::archive::ArchiveError;
 use super::array::ArrayError;
+use super::cifar::CifarError;
 use super::dataset::DatasetError;
 use super::idx::IdxError;
 use super::images::ImagesError;
@@ -12,9 +13,11 @@ use super::leaf::LeafError;
 use super::missing::ImputeError;
 use super::npy::NpyError;
 use super::partition::PartitionError;
+use super::recordings::RecordingsError;
 use super::scale::ScaleError;
 use super::split::SplitError;
 use super::table::TableError;
+use super::text::TextError;
 
 /// Why data cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +93,12 @@ pub enum ContentError {
     Array(#[from] ArrayError),
     /// A table is malformed.
     Table(#[from] TableError),
+    /// Recordings that make no windows.
+    Recordings(#[from] RecordingsError),
+    /// Texts that make no samples.
+    Text(Box<TextError>),
+    /// A file of CIFAR-10 is malformed.
+    Cifar(#[from] CifarError),
     /// A LEAF file is malformed.
     Leaf(#[from] LeafError),
     /// The content is well-formed but cannot be learned from.
@@ -102,6 +111,13 @@ pub enum ContentError {
     Split(#[from] SplitError),
     /// The data cannot be dealt to devices as asked.
     Partition(#[from] PartitionError),
+}
+
+/// Behind a pointer, since it holds errors of tables.
+impl From<TextError> for ContentError {
+    fn from(error: TextError) -> Self {
+        Self::Text(Box::new(error))
+    }
 }
 
 impl DataError {

@@ -49,6 +49,8 @@ struct Stored {
     dropped: usize,
     /// Columns that were left out, as they have no name.
     unnamed: usize,
+    /// Devices that were left out, as they have too few samples.
+    small_devices: usize,
     /// A scale that waits for moments under noise.
     private: Option<PrivateScale>,
     /// What became of the columns.
@@ -370,6 +372,14 @@ impl Federation {
         }
     }
 
+    /// Devices that were left out, as they have too few samples.
+    pub fn small_devices(&self) -> usize {
+        match &self.0 {
+            Kind::Stored(stored) => stored.small_devices,
+            Kind::Generated(_) => 0,
+        }
+    }
+
     /// The scale that waits for moments under noise, if there is one. Until then, features are
     /// those that moments are released of: in [−1, 1], by the bounds.
     pub fn private_scale(&self) -> Option<&PrivateScale> {
@@ -438,6 +448,7 @@ impl Stored {
             origin,
             dropped,
             unnamed,
+            small_devices,
         } = loaded;
         let natural = stored.dealing == Dealing::Natural;
         let split = Split::new(
@@ -481,6 +492,7 @@ impl Stored {
             beyond: prepared.beyond,
             dropped,
             unnamed,
+            small_devices,
             private,
             columns: prepared.columns,
             fingerprint: None,
@@ -587,7 +599,7 @@ fn columns(
 impl Generated {
     fn new(synthetic: Synthetic, config: &DataConfig) -> Result<Self, DataError> {
         let draw = |part, hold_out| match hold_out {
-            HoldOut::Rows(0) | HoldOut::Fraction(_) => Ok(None),
+            HoldOut::Rows(0) | HoldOut::Fraction(_) | HoldOut::LastFraction(_) => Ok(None),
             HoldOut::Rows(rows) => {
                 let drawn = synthetic.sample(part, rows);
                 let data = drawn.map_err(DataError::of("synthetic data"))?;

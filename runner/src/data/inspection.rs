@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::config::{DataConfig, SourceConfig};
+use super::config::{DataConfig, SourceConfig, StoredSet};
 use super::dataset::{Dataset, Targets};
 use super::error::DataError;
 use super::federation::Federation;
 use super::folders::DataFolders;
 use super::reads::Read;
 use super::source;
-use super::synthetic::{Part, Synthetic};
+use super::synthetic::{Part, Synthetic, SyntheticKind, words};
 
 /// The data of a configuration, before scaling, and their devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,6 +23,8 @@ pub struct Inspection {
     pub beyond_bounds: Vec<(String, u64)>,
     /// Rows that are left out, as their labels are none of the known classes.
     pub dropped_rows: usize,
+    /// Devices that are left out, as they have too few samples.
+    pub small_devices: usize,
     /// Samples that devices train on.
     pub devices: DeviceSizes,
     /// Samples in the validation part.
@@ -165,6 +167,8 @@ pub struct Example {
     pub features: Vec<f32>,
     /// Its class or value, as text.
     pub target: String,
+    /// What it reads, if it is a text.
+    pub text: Option<String>,
 }
 
 /// Samples of a synthetic federation that are looked at.
@@ -176,7 +180,7 @@ impl Inspection {
     /// # Errors
     /// [`DataError`] as for a run with this configuration.
     pub fn new(config: &DataConfig, folders: &DataFolders, seed: u64) -> Result<Self, DataError> {
-        let (facts, federation) = match &config.source {
+        let (mut facts, federation) = match &config.source {
             SourceConfig::Stored(stored) => {
                 let loaded = source::load(&stored.set, folders)?;
                 let samples = loaded.data.len() as u64;
@@ -196,11 +200,13 @@ impl Inspection {
                 (facts, Federation::new(config, folders, seed)?)
             }
         };
+        facts.example.text = text(config, &facts.example.features);
         let reads = federation.reads().iter();
         Ok(Self {
             reads: reads.map(|read| PrivateRead::new(*read, &facts)).collect(),
             beyond_bounds: federation.beyond_bounds(),
             dropped_rows: federation.dropped_rows(),
+            small_devices: federation.small_devices(),
             facts,
             devices: DeviceSizes::of(&federation),
             validation: federation.validation().len(),
@@ -227,6 +233,7 @@ impl Facts {
             example: Example {
                 features: data.row(0).collect(),
                 target: target(data, 0),
+                text: None,
             },
         }
     }
@@ -331,6 +338,20 @@ fn target(data: &Dataset, row: usize) -> String {
     match data.targets() {
         Targets::Classes { labels, .. } => class(data, usize::from(labels[row])),
         Targets::Values(values) => values[row].to_string(),
+    }
+}
+
+/// What symbols read, if the samples are texts.
+fn text(config: &DataConfig, symbols: &[f32]) -> Option<String> {
+    match &config.source {
+        SourceConfig::Stored(stored) => match &stored.set {
+            StoredSet::Text(text) => Some(text.alphabet.decode(symbols)),
+            _ => None,
+        },
+        SourceConfig::Synthetic(synthetic) => match synthetic.kind {
+            SyntheticKind::Text(_) => Some(words::printed(symbols)),
+            _ => None,
+        },
     }
 }
 

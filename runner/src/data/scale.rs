@@ -22,6 +22,9 @@ pub enum Scale {
     Unit,
     /// One mean and one standard deviation over all features of the training part.
     StandardiseSet,
+    /// A mean and a standard deviation for each channel of images or windows, over the training
+    /// part.
+    StandardiseChannels,
     /// A mean and a standard deviation for each feature, over the training part.
     StandardiseFeatures,
     /// Constants: means and deviations in units of the largest value where one is known (pixels in
@@ -46,7 +49,10 @@ impl Scale {
     /// Whether statistics of the devices' rows are used without noise.
     #[must_use]
     pub const fn reads_rows(&self) -> bool {
-        matches!(self, Self::StandardiseSet | Self::StandardiseFeatures)
+        matches!(
+            self,
+            Self::StandardiseSet | Self::StandardiseChannels | Self::StandardiseFeatures
+        )
     }
 }
 
@@ -90,13 +96,17 @@ pub fn scale_features(
         }
         Scale::Constants(constants) => {
             let unit = maximum.map_or(1.0, f64::from);
-            let maps = constants.maps(width, unit).map_err(of_key("scale"))?;
-            apply(data, maps)
+            let maps = constants.maps_by_channel(width, data.channels(), unit);
+            apply(data, maps.map_err(of_key("scale"))?)
         }
         Scale::Private(private) => apply(data, private.maps(width, maximum)?),
         Scale::StandardiseSet => {
             let map = moments(training.iter().flat_map(|&row| data.row(row as usize)));
             standardise(data, vec![map; width])
+        }
+        Scale::StandardiseChannels => {
+            let maps = channel_moments(data, training);
+            standardise(data, maps)
         }
         Scale::StandardiseFeatures => {
             let maps = feature_moments(data, training);
@@ -225,6 +235,20 @@ fn moments(values: impl Iterator<Item = f32> + Clone) -> Option<Affine> {
     Affine::new(mean, libm::sqrt(squares / count as f64)).ok()
 }
 
+/// As [`moments`], for every channel, of which there is one where data have none.
+fn channel_moments(data: &Dataset, training: &[u32]) -> Vec<Option<Affine>> {
+    let width = data.feature_count();
+    let size = width / data.channels().unwrap_or(1);
+    let channel = |start: usize| {
+        let rows = training.iter();
+        let values = move |row: &u32| data.row(*row as usize).skip(start).take(size);
+        moments(rows.flat_map(values))
+    };
+    let maps = (0..width).step_by(size).map(channel);
+    maps.flat_map(|map| std::iter::repeat_n(map, size))
+        .collect()
+}
+
 /// As [`moments`], for every feature at once, so that rows are read in the order of memory.
 fn feature_moments(data: &Dataset, training: &[u32]) -> Vec<Option<Affine>> {
     let width = data.feature_count();
@@ -308,6 +332,31 @@ mod tests {
         let mut set = data(&[1.0, 10.0, 3.0, 30.0, 4.0, 0.0], 2);
         scale_features(&mut set, &[0, 1], &Scale::StandardiseFeatures).unwrap();
         assert_eq!(set.features().to_vec(), [-1.0, -1.0, 1.0, 1.0, 2.0, -2.0]);
+    }
+
+    #[test]
+    fn a_mean_and_deviation_for_each_channel() {
+        let windows = || {
+            let rows = data(&[1.0, 3.0, 10.0, 30.0, 3.0, 1.0, 30.0, 50.0], 4);
+            rows.with_axes(vec![2, 1, 2]).unwrap()
+        };
+        let mut set = windows();
+        scale_features(&mut set, &[0], &Scale::StandardiseChannels).unwrap();
+        let expected = [-1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 3.0];
+        assert_eq!(set.features().to_vec(), expected);
+        let mut set = windows();
+        let constants: Constants = toml::from_str("mean = 0\nstd = [1, 10]").unwrap();
+        scale_features(&mut set, &[], &Scale::Constants(constants)).unwrap();
+        let expected = [1.0, 3.0, 1.0, 3.0, 3.0, 1.0, 3.0, 5.0];
+        assert_eq!(set.features().to_vec(), expected);
+        let constants: Constants = toml::from_str("mean = 0\nstd = [1, 10, 2]").unwrap();
+        let error = scale_features(&mut set, &[], &Scale::Constants(constants));
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("`std` lists 3 numbers")
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::archive;
 use super::array::{Array, ArrayError, ArrayFormat};
+use super::cifar;
 use super::classes::Classes;
 use super::config::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
 use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets, TaskKind};
@@ -20,6 +21,7 @@ use super::leaf::{self, LeafSamples};
 use super::mnist;
 use super::npy;
 use super::table;
+use super::text::{self, TextConfig};
 use super::vocabulary::Vocabulary;
 
 /// All samples of a source, before they are split and scaled.
@@ -35,6 +37,8 @@ pub struct Loaded {
     pub dropped: usize,
     /// Columns that were left out, as they have no name.
     pub unnamed: usize,
+    /// Devices that were left out, as they have too few samples.
+    pub small_devices: usize,
 }
 
 impl Loaded {
@@ -51,6 +55,7 @@ impl Loaded {
             test_rows: self.test_rows - in_test.count(),
             dropped: dropped.len(),
             unnamed: self.unnamed,
+            small_devices: self.small_devices,
             data,
             origin: self.origin,
         })
@@ -69,6 +74,7 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
             origin: digits::ORIGIN.to_owned(),
             dropped: 0,
             unnamed: 0,
+            small_devices: 0,
         }),
         StoredSet::Mnist { path } => load_arrays(&mnist::files(&folders.find(path)?), folders),
         StoredSet::Femnist { path } => {
@@ -86,6 +92,8 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
         StoredSet::Table(table) => load_table(table, folders),
         StoredSet::Leaf(leaf) => load_leaf(leaf, folders),
         StoredSet::Images(images) => load_images(images, folders),
+        StoredSet::Cifar10 { path } => load_cifar(path, folders),
+        StoredSet::Text(text) => load_text(text, folders),
     };
     loaded?.of_classes(set.classes())
 }
@@ -153,6 +161,7 @@ fn load_arrays(config: &ArraysConfig, folders: &DataFolders) -> Result<Loaded, D
         origin,
         dropped: 0,
         unnamed: 0,
+        small_devices: 0,
     })
 }
 
@@ -291,17 +300,68 @@ fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, Dat
         table.append(test).map_err(DataError::of(&origin))?;
     }
     let unnamed = table.unnamed().len();
+    let series = table.series();
     let data = table
         .into_dataset()
         .and_then(|data| data.with_axes(config.axes.clone()))
-        .map_err(DataError::of(&origin))?
-        .with_maximum(config.maximum);
+        .map_err(DataError::of(&origin))?;
+    let (data, test_rows) = match config.recordings {
+        None => (data, test_rows),
+        Some(recordings) => recordings
+            .windows(&data, &series, test_rows)
+            .map_err(DataError::of(&origin))?,
+    };
+    let data = data.with_maximum(config.maximum);
     Ok(Loaded {
         data,
         test_rows,
         origin,
         dropped: 0,
         unnamed,
+        small_devices: 0,
+    })
+}
+
+fn load_text(config: &TextConfig, folders: &DataFolders) -> Result<Loaded, DataError> {
+    let ((data, small_devices), origin) =
+        with_one(&config.path, "csv", folders, |bytes, origin| {
+            text::parse(bytes, config).map_err(DataError::of(origin))
+        })?;
+    Ok(Loaded {
+        data,
+        test_rows: 0,
+        origin,
+        dropped: 0,
+        unnamed: 0,
+        small_devices,
+    })
+}
+
+fn load_cifar(path: &Path, folders: &DataFolders) -> Result<Loaded, DataError> {
+    let folder = folders.find(path)?;
+    let origin = folder.display().to_string();
+    let files = cifar::files(&folder).map_err(|reason| DataError::Read {
+        path: folder,
+        reason,
+    })?;
+    let files = files.checked().map_err(DataError::of(&origin))?;
+    let mut images = cifar::Images::default();
+    let mut test_rows = 0;
+    for (part, is_test) in [(files.train, false), (files.test, true)] {
+        for file in part {
+            let place = file.display().to_string();
+            let records = files::read_unpacked(&file)?;
+            let count = images.append(&records).map_err(DataError::of(&place))?;
+            test_rows += if is_test { count } else { 0 };
+        }
+    }
+    Ok(Loaded {
+        data: images.into_dataset().map_err(DataError::of(&origin))?,
+        test_rows,
+        origin,
+        dropped: 0,
+        unnamed: 0,
+        small_devices: 0,
     })
 }
 
@@ -324,6 +384,7 @@ fn load_leaf(config: &LeafConfig, folders: &DataFolders) -> Result<Loaded, DataE
         origin,
         dropped: 0,
         unnamed: 0,
+        small_devices: 0,
     })
 }
 
@@ -344,6 +405,7 @@ fn load_images(config: &ImagesConfig, folders: &DataFolders) -> Result<Loaded, D
         origin,
         dropped: 0,
         unnamed: 0,
+        small_devices: 0,
     })
 }
 

@@ -14,6 +14,9 @@ pub enum HoldOut {
     /// This share of the rows, in [0, 1), drawn at random; of each device's rows where devices are
     /// natural.
     Fraction(f64),
+    /// This share of the rows, in [0, 1), the last ones in file order; of each device's rows where
+    /// devices are natural.
+    LastFraction(f64),
 }
 
 /// Rows of the three parts, each ascending; no row is in two of them.
@@ -52,7 +55,17 @@ impl HoldOut {
     pub(super) fn count(self, rows: usize) -> u64 {
         match self {
             Self::Rows(count) => u64::from(count),
-            Self::Fraction(fraction) => libm::round(fraction * rows as f64) as u64,
+            Self::Fraction(fraction) | Self::LastFraction(fraction) => {
+                libm::round(fraction * rows as f64) as u64
+            }
+        }
+    }
+
+    /// The same number of rows, the last ones.
+    pub(super) const fn of_last(self) -> Self {
+        match self {
+            Self::Fraction(fraction) => Self::LastFraction(fraction),
+            other => other,
         }
     }
 }
@@ -246,6 +259,21 @@ mod tests {
         );
         assert_eq!((of(&split.train, 1), of(&split.test, 1)), (1, 0));
         assert_eq!((of(&split.train, 2), of(&split.test, 2)), (1, 1));
+    }
+
+    #[test]
+    fn the_last_rows_of_each_device_are_held_out() {
+        let data = grouped(&[0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+        let (tenth, fifth) = (HoldOut::LastFraction(0.2), HoldOut::LastFraction(0.4));
+        let split = Split::new(&data, 0, tenth, fifth, true, 3).unwrap();
+        assert_eq!(split.train, [0, 1, 2, 3]);
+        assert_eq!(split.validation, [4, 5]);
+        assert_eq!(split.test, [6, 7, 8, 9]);
+        let split = Split::new(&data, 0, tenth, fifth, false, 3).unwrap();
+        assert_eq!(
+            (split.validation, split.test),
+            (vec![4, 5], vec![6, 7, 8, 9])
+        );
     }
 
     #[test]

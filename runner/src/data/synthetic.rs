@@ -7,6 +7,7 @@
 pub mod readings;
 pub mod tasks;
 pub mod windows;
+pub mod words;
 
 use smolfed_core::stream::Stream;
 
@@ -15,6 +16,7 @@ use super::draw;
 use readings::{Readings, ReadingsConfig};
 use tasks::{Tasks, TasksConfig};
 use windows::{Windows, WindowsConfig};
+use words::{Words, WordsConfig};
 
 /// A checked synthetic federation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +26,7 @@ pub struct SyntheticConfig {
     /// Samples a device, at least 1.
     pub samples_per_device: u32,
     /// Standard deviation of the noise: on logits for tasks, on every feature for windows, on the
-    /// value to predict for readings.
+    /// value to predict for readings; for texts the share of characters that are mistyped.
     pub noise: f64,
     /// What the devices have to learn.
     pub kind: SyntheticKind,
@@ -39,6 +41,8 @@ pub enum SyntheticKind {
     Windows(WindowsConfig),
     /// Values that sensors with a drift of their own read.
     Readings(ReadingsConfig),
+    /// The next character of texts.
+    Text(WordsConfig),
 }
 
 impl SyntheticKind {
@@ -47,6 +51,7 @@ impl SyntheticKind {
         match self {
             Self::Tasks(tasks) => Some(tasks.classes),
             Self::Windows(windows) => Some(windows.classes),
+            Self::Text(words) => Some(words.classes),
             Self::Readings(_) => None,
         }
     }
@@ -81,6 +86,7 @@ enum Model {
     Tasks(Tasks),
     Windows(Windows),
     Readings(Readings),
+    Text(Words),
 }
 
 /// Targets of generated samples: one of the two is filled, by the kind.
@@ -128,6 +134,7 @@ impl Synthetic {
             SyntheticKind::Readings(readings) => {
                 Model::Readings(Readings::new(readings, noise, &mut rng))
             }
+            SyntheticKind::Text(words) => Model::Text(Words::new(words, noise, &mut rng)),
         };
         Self {
             config,
@@ -147,6 +154,7 @@ impl Synthetic {
             Model::Tasks(tasks) => tasks.feature_count(),
             Model::Windows(windows) => windows.feature_count(),
             Model::Readings(readings) => readings.feature_count(),
+            Model::Text(words) => words.feature_count(),
         }
     }
 
@@ -154,7 +162,7 @@ impl Synthetic {
     pub fn axes(&self) -> Vec<usize> {
         match &self.model {
             Model::Windows(windows) => windows.axes(),
-            Model::Tasks(_) | Model::Readings(_) => Vec::new(),
+            Model::Tasks(_) | Model::Readings(_) | Model::Text(_) => Vec::new(),
         }
     }
 
@@ -230,6 +238,10 @@ impl Synthetic {
                 readings.make_device(&mut maker, own);
                 readings.append(own, &mut samples, count, features, &mut made.values);
             }
+            Model::Text(words) => {
+                words.make_device(&mut maker, own);
+                words.append(own, &mut samples, count, features, &mut made.labels);
+            }
         }
     }
 }
@@ -247,7 +259,7 @@ mod tests {
         }
     }
 
-    fn kinds() -> [SyntheticKind; 3] {
+    fn kinds() -> [SyntheticKind; 4] {
         [
             SyntheticKind::Tasks(TasksConfig {
                 features: 10,
@@ -260,11 +272,17 @@ mod tests {
                 window: 16,
                 classes: 4,
                 drift: 0.2,
+                jitter: 0.5,
             }),
             SyntheticKind::Readings(ReadingsConfig {
                 features: 10,
                 heterogeneity: 0.5,
                 drift: 0.2,
+            }),
+            SyntheticKind::Text(WordsConfig {
+                length: 12,
+                classes: 5,
+                heterogeneity: 0.5,
             }),
         ]
     }

@@ -59,6 +59,7 @@ pub struct Table {
     row_count: usize,
     labels: Labels,
     devices: Option<Vocabulary>,
+    series: Option<Vocabulary>,
 }
 
 #[derive(Clone, Debug)]
@@ -119,6 +120,7 @@ pub fn parse(format: TableFormat, bytes: &[u8], columns: &Columns) -> Result<Tab
             Some(classes) => Labels::Known(KnownLabels::new(classes)),
         },
         devices: roles.device.map(|_| Vocabulary::default()),
+        series: roles.series.map(|_| Vocabulary::default()),
     };
     while let Some((row, mut cells)) = rows.next_row()? {
         table.push(&row, &mut cells, &roles)?;
@@ -179,6 +181,9 @@ impl Table {
         if let (Some(ours), Some(theirs)) = (&mut self.devices, &other.devices) {
             ours.extend(theirs);
         }
+        if let (Some(ours), Some(theirs)) = (&mut self.series, &other.series) {
+            ours.extend(theirs);
+        }
         Ok(())
     }
 
@@ -195,6 +200,12 @@ impl Table {
     /// Number of rows.
     pub fn row_count(&self) -> usize {
         self.row_count
+    }
+
+    /// The number of each row's series; empty without a column of series.
+    pub fn series(&self) -> Vec<u32> {
+        let series = self.series.as_ref().map(Vocabulary::rows);
+        series.map_or(Vec::new(), <[u32]>::to_vec)
     }
 
     /// The data set: classes and devices numbered in the order of their names (by value where all
@@ -267,6 +278,9 @@ impl Table {
         }
         if let (Some(devices), Some(at)) = (&mut self.devices, roles.device) {
             devices.push(row.text(at, "device")?);
+        }
+        if let (Some(series), Some(at)) = (&mut self.series, roles.series) {
+            series.push(row.text(at, "series")?);
         }
         for (at, column) in &roles.features {
             cells.features(row, (*at, column), &mut self.features, &mut self.missing)?;

@@ -13,7 +13,13 @@ pub(super) struct Vocabulary {
 impl Vocabulary {
     /// Adds one row.
     pub(super) fn push(&mut self, name: &str) {
-        let number = match self.numbers.get(name) {
+        let number = self.number(name);
+        self.rows.push(number);
+    }
+
+    /// The number of a name, which need not have a row.
+    pub(super) fn number(&mut self, name: &str) -> u32 {
+        match self.numbers.get(name) {
             Some(&number) => number,
             None => {
                 // Rows are numbered by u32, so there are no more names than that.
@@ -22,13 +28,17 @@ impl Vocabulary {
                 self.names.push(name.to_owned());
                 number
             }
-        };
-        self.rows.push(number);
+        }
     }
 
     /// The names, by first occurrence.
     pub(super) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The number of each row's name.
+    pub(super) fn rows(&self) -> &[u32] {
+        &self.rows
     }
 
     /// Adds the rows of another vocabulary.

@@ -1,8 +1,8 @@
 //! New rows for a model: read in parts, prepared as rows were in training.
 //!
 //! Files are read whole, plain or gzipped, and become features part by part. The columns of tables
-//! are found by name; the features of IDX, NumPy and LEAF files and of images have no names, and
-//! are taken in order.
+//! are found by name, and so is that of texts; the features of IDX, NumPy and LEAF files and of
+//! images have no names, and are taken in order.
 
 mod array;
 mod rows;
@@ -54,6 +54,9 @@ impl<'a> Kind<'a> {
             }
             [b'{', ..] | [b'P', b'K', 3, 4, ..] => {
                 Self::Array(Array::of_leaf(&bytes, origin, options)?)
+            }
+            bytes if preprocessing.text.is_some() => {
+                Self::Array(Array::of_text(bytes, origin, preprocessing, options)?)
             }
             bytes => Self::Table(Box::new(Table::new(bytes, origin, preprocessing, options)?)),
         })

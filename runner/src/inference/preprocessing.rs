@@ -29,6 +29,7 @@ use crate::data::federation::Federation;
 use crate::data::preparation::{ColumnMap, Fill};
 use crate::data::reads::Read;
 use crate::data::table::encoding::{Encoding, FeatureColumn};
+use crate::data::text::TextColumn;
 use crate::experiment::Experiment;
 use crate::method::state::PersonalState;
 use crate::run::error::{RunDirError, damaged, io};
@@ -50,6 +51,8 @@ pub struct Preprocessing {
     /// The columns of a table whose cells become the features, in order; empty where each feature
     /// is a column of numbers.
     pub cells: Vec<FeatureColumn>,
+    /// The column of the texts whose characters are the features, if these are texts.
+    pub text: Option<TextColumn>,
     /// Where the constants come from.
     pub disclosure: Disclosure,
 }
@@ -159,6 +162,7 @@ impl Preprocessing {
             axes: federation.axes(),
             columns,
             cells,
+            text: experiment.config.data.text_column(),
         }
     }
 

@@ -76,8 +76,21 @@ impl Setup<'_> {
         let federation = self.federation;
         let (axes, features) = (federation.axes(), federation.feature_count());
         let task = Task::new(self.model, &axes, features, federation.class_count())?;
-        if let Some(LayerConfig::Embedding { vocabulary, .. }) = self.model.layers.first() {
-            self.check_symbols(*vocabulary)?;
+        match (self.model.layers.first(), self.data.symbol_count()) {
+            (Some(LayerConfig::Embedding { vocabulary, .. }), None) => {
+                self.check_symbols(*vocabulary)?;
+            }
+            (Some(&LayerConfig::Embedding { vocabulary, .. }), Some(symbols)) => {
+                if vocabulary < symbols {
+                    return Err(LayersError::Vocabulary {
+                        vocabulary,
+                        symbols,
+                    }
+                    .into());
+                }
+            }
+            (_, Some(symbols)) => return Err(LayersError::SymbolsAsNumbers { symbols }.into()),
+            (_, None) => {}
         }
         Ok(task)
     }

@@ -64,6 +64,26 @@ pub enum LayersError {
          `data.scale` to \"none\""
     )]
     ScaledSymbols,
+    /// Symbols for a model of numbers.
+    #[error(
+        "the samples are texts, whose characters are symbols and no numbers: begin \
+         `model.layers` with {{ type = \"embedding\", vocabulary = {symbols}, width = .. }}"
+    )]
+    SymbolsAsNumbers {
+        /// Symbols of the texts.
+        symbols: u16,
+    },
+    /// A vocabulary that lacks symbols.
+    #[error(
+        "`model.layers` begin with an embedding of {vocabulary} symbols, but the texts have \
+         {symbols}: set its `vocabulary` to {symbols}"
+    )]
+    Vocabulary {
+        /// Symbols of the embedding.
+        vocabulary: u16,
+        /// Symbols of the texts.
+        symbols: u16,
+    },
     /// A feature outside of the vocabulary.
     #[error(
         "the data have the feature {found}, but `model.layers` begin with an embedding of \

@@ -12,6 +12,8 @@ const MIN_ROWS: usize = 5;
 /// Of three axes (channels, rows, columns) the first channel is shown.
 pub(super) fn lines(features: &[f32], axes: &[usize]) -> Vec<String> {
     let (rows, columns) = match *axes {
+        // A window of several channels.
+        [channels, 1, columns] => (channels, columns),
         [rows, columns] | [_, rows, columns] => (rows, columns),
         _ => return Vec::new(),
     };
@@ -21,7 +23,8 @@ pub(super) fn lines(features: &[f32], axes: &[usize]) -> Vec<String> {
     else {
         return Vec::new();
     };
-    if rows < MIN_ROWS {
+    let is_window = matches!(axes, [_, 1, _]);
+    if is_window || rows < MIN_ROWS {
         return if columns <= MAX_COLUMNS {
             channels(grid, columns)
         } else {
@@ -109,6 +112,8 @@ mod tests {
     #[test]
     fn windows_are_drawn_by_channel() {
         assert_eq!(lines(&[0.0, 1.0, 5.0, 5.0], &[2, 2]), ["▁█", "▁▁"]);
+        let many = [[0.0, 1.0]; 6].concat();
+        assert_eq!(lines(&many, &[6, 1, 2]), ["▁█"; 6]);
     }
 
     #[test]

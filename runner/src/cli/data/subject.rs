@@ -81,8 +81,8 @@ pub enum SubjectError {
     },
     /// A folder without the files of a known set.
     #[error(
-        "{}: holds neither the files of MNIST or FEMNIST-206, nor one folder of PNG or JPEG images \
-         a class, perhaps below one a device; name one file",
+        "{}: holds neither the files of MNIST, FEMNIST-206 or CIFAR-10, nor one folder of PNG or \
+         JPEG images a class, perhaps below one a device; name one file",
         path.display()
     )]
     Folder {
@@ -372,6 +372,8 @@ fn folder(path: &Path) -> Result<Table, SubjectError> {
     let has = |name: &str| path.join(name).exists() || path.join(format!("{name}.gz")).exists();
     let source = if has("train-images-idx3-ubyte") {
         "mnist"
+    } else if has("data_batch_1.bin") {
+        "cifar10"
     } else if has("femnist206-images-idx3-ubyte") {
         "femnist"
     } else {
@@ -464,7 +466,7 @@ fn text_of(path: &Path) -> Result<Value, SubjectError> {
 
 /// A number of devices for rows that belong to none and are dealt to no given number.
 pub(in crate::cli) fn complete_devices(table: &mut Table) {
-    let natural = ["device_column", "device_path"]
+    let natural = ["device_column", "device_columns", "device_path"]
         .iter()
         .any(|key| table.contains_key(*key))
         || table.get("folders").and_then(Value::as_str) == Some("device/class");

@@ -59,7 +59,10 @@ pub(super) fn write(
     if let Some((profile, suggestion)) = columns {
         write_columns(profile, suggestion, out)?;
     }
-    let lines = picture::lines(&facts.example.features, &facts.axes);
+    let lines = match &facts.example.text {
+        Some(text) => text.lines().map(str::to_owned).collect(),
+        None => picture::lines(&facts.example.features, &facts.axes),
+    };
     if !lines.is_empty() {
         writeln!(out, "\nA sample of {}:\n", facts.example.target)?;
         for line in lines {
@@ -141,6 +144,11 @@ fn private(
             "left out",
             format!("{rows} rows of classes that are not listed"),
         )?;
+    }
+    if found.small_devices > 0 {
+        let devices = found.small_devices;
+        let about = "devices with fewer samples than `min_samples`";
+        fact("left out", format!("{devices} {about}"))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::{DataConfigError, wrong};
+use super::set::StoredSet;
 use crate::data::constants::Constants;
 use crate::data::moments::ScaleNoise;
 use crate::data::scale::{Scale, TargetScale};
@@ -33,6 +34,7 @@ pub(super) enum ScaleName {
     Unit,
     Standardise,
     StandardiseSet,
+    StandardiseChannels,
     StandardiseFeatures,
     Private,
     PrivateSet,
@@ -47,6 +49,28 @@ pub(super) enum TargetScaleName {
     Standardise,
 }
 
+/// What samples are, for the scale that is usual for them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Samples {
+    /// Rows of a table.
+    Rows,
+    /// Windows of a recording, of several channels.
+    Windows,
+    /// Images and other grids.
+    Grids,
+}
+
+impl Samples {
+    /// Those of a set.
+    pub(super) fn of(set: &StoredSet) -> Self {
+        match set {
+            StoredSet::Table(table) if table.recordings.is_some() => Self::Windows,
+            StoredSet::Table(table) if table.axes.is_empty() => Self::Rows,
+            _ => Self::Grids,
+        }
+    }
+}
+
 /// What a table says about a scale, before the keys of a private one.
 pub(super) enum Named {
     /// All of it.
@@ -59,8 +83,8 @@ pub(super) enum Named {
 }
 
 impl NameOr<ScaleName> {
-    /// The scale; what is usual depends on whether samples are rows of a table.
-    pub(super) fn resolve(self, is_table: bool) -> Named {
+    /// The scale; what is usual depends on what samples are.
+    pub(super) fn resolve(self, samples: Samples) -> Named {
         let name = match self {
             Self::Constants(constants) => return Named::Scale(Scale::Constants(constants)),
             Self::Name(name) => name,
@@ -70,9 +94,15 @@ impl NameOr<ScaleName> {
             ScaleName::Unit => return Named::Scale(Scale::Unit),
             ScaleName::StandardiseFeatures => return Named::Scale(Scale::StandardiseFeatures),
             ScaleName::StandardiseSet => return Named::Scale(Scale::StandardiseSet),
-            ScaleName::Standardise if is_table => return Named::Scale(Scale::StandardiseFeatures),
-            ScaleName::Standardise => return Named::Scale(Scale::StandardiseSet),
-            ScaleName::Private => is_table,
+            ScaleName::StandardiseChannels => return Named::Scale(Scale::StandardiseChannels),
+            ScaleName::Standardise => {
+                return Named::Scale(match samples {
+                    Samples::Rows => Scale::StandardiseFeatures,
+                    Samples::Windows => Scale::StandardiseChannels,
+                    Samples::Grids => Scale::StandardiseSet,
+                });
+            }
+            ScaleName::Private => samples == Samples::Rows,
             ScaleName::PrivateSet => false,
             ScaleName::PrivateFeatures => true,
         };
@@ -86,6 +116,7 @@ impl NameOr<ScaleName> {
             Scale::None => ScaleName::None,
             Scale::Unit => ScaleName::Unit,
             Scale::StandardiseSet => ScaleName::StandardiseSet,
+            Scale::StandardiseChannels => ScaleName::StandardiseChannels,
             Scale::StandardiseFeatures => ScaleName::StandardiseFeatures,
             Scale::Private(private) if private.is_per_feature => ScaleName::PrivateFeatures,
             Scale::Private(_) => ScaleName::PrivateSet,

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use crate::data::array::ArrayFormat;
 use crate::data::classes::Classes;
 use crate::data::dataset::TaskKind;
+use crate::data::recordings::Recordings;
 use crate::data::table::{Columns, TableFormat};
+use crate::data::text::TextConfig;
 
 /// A data set that is built in or read from files.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,11 @@ pub enum StoredSet {
         /// The folder.
         path: PathBuf,
     },
+    /// The folder with the binary files of CIFAR-10.
+    Cifar10 {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Any arrays of features, labels and devices.
     Arrays(ArraysConfig),
     /// A table.
@@ -30,6 +37,8 @@ pub enum StoredSet {
     Leaf(LeafConfig),
     /// A folder of images.
     Images(ImagesConfig),
+    /// A table of texts.
+    Text(TextConfig),
 }
 
 /// Arrays that belong together.
@@ -62,6 +71,8 @@ pub struct TableConfig {
     pub test_path: Option<PathBuf>,
     /// The meaning of the columns.
     pub columns: Columns,
+    /// How rows in the order of time become windows; `None` for rows that are samples.
+    pub recordings: Option<Recordings>,
     /// Lengths of the axes of a row that is a grid.
     pub axes: Vec<usize>,
     /// Largest value of a feature.
@@ -102,8 +113,8 @@ impl StoredSet {
     /// Whether the set comes with a test part of its own.
     pub fn gives_test(&self) -> bool {
         match self {
-            Self::Mnist { .. } => true,
-            Self::Digits | Self::Femnist { .. } => false,
+            Self::Mnist { .. } | Self::Cifar10 { .. } => true,
+            Self::Digits | Self::Femnist { .. } | Self::Text(_) => false,
             Self::Arrays(idx) => idx.test.is_some(),
             Self::Table(table) => table.test_path.is_some(),
             Self::Leaf(leaf) => leaf.test_path.is_some(),
@@ -114,8 +125,9 @@ impl StoredSet {
     /// Whether rows belong to natural devices.
     pub fn has_devices(&self) -> bool {
         match self {
-            Self::Digits | Self::Mnist { .. } => false,
+            Self::Digits | Self::Mnist { .. } | Self::Cifar10 { .. } => false,
             Self::Femnist { .. } | Self::Leaf(_) => true,
+            Self::Text(text) => !text.device_columns.is_empty(),
             Self::Arrays(idx) => idx.device_path.is_some(),
             Self::Table(table) => table.columns.device.is_some(),
             Self::Images(images) => images.has_devices,
@@ -135,7 +147,11 @@ impl StoredSet {
     /// The classes that the configuration lists.
     pub fn classes(&self) -> Option<&Classes> {
         match self {
-            Self::Digits | Self::Mnist { .. } | Self::Femnist { .. } => None,
+            Self::Digits
+            | Self::Mnist { .. }
+            | Self::Femnist { .. }
+            | Self::Cifar10 { .. }
+            | Self::Text(_) => None,
             Self::Arrays(idx) => idx.classes.as_ref(),
             Self::Table(table) => table.columns.classes.as_ref(),
             Self::Leaf(leaf) => leaf.classes.as_ref(),
@@ -147,7 +163,11 @@ impl StoredSet {
     pub fn reads_classes(&self) -> bool {
         let is_fixed = matches!(
             self,
-            Self::Digits | Self::Mnist { .. } | Self::Femnist { .. }
+            Self::Digits
+                | Self::Mnist { .. }
+                | Self::Femnist { .. }
+                | Self::Cifar10 { .. }
+                | Self::Text(_)
         );
         !is_fixed && !self.is_regression() && self.classes().is_none()
     }
@@ -157,7 +177,8 @@ impl StoredSet {
         match self {
             Self::Digits => Vec::new(),
             Self::Images(images) => vec![&mut images.path],
-            Self::Mnist { path } | Self::Femnist { path } => vec![path],
+            Self::Mnist { path } | Self::Femnist { path } | Self::Cifar10 { path } => vec![path],
+            Self::Text(text) => vec![&mut text.path],
             Self::Arrays(idx) => {
                 let mut paths = vec![&mut idx.path, &mut idx.label_path];
                 paths.extend(&mut idx.device_path);

@@ -22,6 +22,10 @@ impl RawData {
             SourceName::Femnist => StoredSet::Femnist {
                 path: folder("femnist"),
             },
+            SourceName::Cifar10 => StoredSet::Cifar10 {
+                path: folder("cifar10"),
+            },
+            SourceName::Text => StoredSet::Text(self.take_text()?),
             SourceName::Idx => StoredSet::Arrays(self.take_arrays(ArrayFormat::Idx)?),
             SourceName::Npy => StoredSet::Arrays(self.take_arrays(ArrayFormat::Npy)?),
             SourceName::Images => StoredSet::Images(self.take_images()?),
@@ -64,6 +68,7 @@ impl RawData {
 
     fn take_table(&mut self, format: TableFormat) -> Result<TableConfig, DataConfigError> {
         let task = self.task;
+        let recordings = self.take_recordings(task)?;
         Ok(TableConfig {
             format,
             path: needed(
@@ -75,12 +80,18 @@ impl RawData {
             columns: Columns {
                 label: needed("label", self.label.take(), "the column to predict")?,
                 device: self.device_column.take(),
+                series: recordings.and_then(|_| self.series_column.take()),
                 ignore: self.ignore.take().unwrap_or_default(),
                 task,
                 classes: self.take_classes_of_task()?,
                 encodings: self.take_encodings()?,
             },
-            axes: self.axes.take().unwrap_or_default(),
+            recordings,
+            // A window has the axes of its channels, and leaves others behind.
+            axes: match recordings {
+                None => self.axes.take().unwrap_or_default(),
+                Some(_) => Vec::new(),
+            },
             maximum: self.take_maximum()?,
         })
     }
@@ -185,13 +196,20 @@ impl RawData {
                 self.test_path = table.test_path;
                 self.label = Some(table.columns.label);
                 self.device_column = table.columns.device;
+                self.series_column = table.columns.series;
                 self.ignore = unless_empty(table.columns.ignore);
                 self.task = table.columns.task;
                 self.put_classes(table.columns.classes);
                 self.put_encodings(table.columns.encodings);
+                self.put_recordings(table.recordings);
                 self.axes = unless_empty(table.axes);
                 self.maximum = table.maximum;
             }
+            StoredSet::Cifar10 { path } => {
+                self.source = SourceName::Cifar10;
+                self.path = Some(path);
+            }
+            StoredSet::Text(text) => self.put_text(text),
             StoredSet::Images(images) => {
                 self.source = SourceName::Images;
                 self.path = Some(images.path);

@@ -1,15 +1,20 @@
 //! The keys of generated devices.
 
 use super::error::{in_range, strength, wrong};
+use super::sequence_keys::MAX_LENGTH;
 use super::{DataConfigError, KindName, MAX_SAMPLES, RawData, SourceName};
 use crate::data::classes::ClassList;
 use crate::data::synthetic::readings::ReadingsConfig;
 use crate::data::synthetic::tasks::TasksConfig;
-use crate::data::synthetic::windows::WindowsConfig;
+use crate::data::synthetic::windows::{JITTER, WindowsConfig};
+use crate::data::synthetic::words::WordsConfig;
 use crate::data::synthetic::{SyntheticConfig, SyntheticKind};
 
 /// Most features of a sample, as [`MAX_SAMPLES`] of a device.
 const MAX_FEATURES: u32 = 1_000_000;
+
+/// Fewest symbols of a generated text.
+const MIN_SYMBOLS: u16 = 3;
 
 impl RawData {
     pub(super) fn take_synthetic(&mut self) -> Result<SyntheticConfig, DataConfigError> {
@@ -29,12 +34,14 @@ impl RawData {
                 )?,
                 classes: self.take_class_count()?,
                 drift: strength("drift", self.drift.take(), 0.2)?,
+                jitter: strength("jitter", self.jitter.take(), JITTER)?,
             }),
             KindName::Readings => SyntheticKind::Readings(ReadingsConfig {
                 features: self.take_features(20)?,
                 heterogeneity: strength("heterogeneity", self.heterogeneity.take(), 0.2)?,
                 drift: strength("drift", self.drift.take(), 1.0)?,
             }),
+            KindName::Text => SyntheticKind::Text(self.take_words()?),
         };
         let devices = self.devices.take().unwrap_or(1000);
         let samples = self.samples_per_device.take().unwrap_or(50);
@@ -43,6 +50,24 @@ impl RawData {
             samples_per_device: in_range("samples_per_device", samples, 1..=MAX_SAMPLES)?,
             noise: strength("noise", self.noise.take(), 0.1)?,
             kind,
+        })
+    }
+
+    /// Those of generated texts, whose noise is a share.
+    fn take_words(&mut self) -> Result<WordsConfig, DataConfigError> {
+        if let Some(noise) = self.noise.filter(|noise| *noise > 1.0) {
+            let expected = "a share from 0 to 1 of the characters of generated texts";
+            return Err(wrong("noise", noise, expected));
+        }
+        let classes = self.take_class_count()?;
+        if classes < MIN_SYMBOLS {
+            let expected = "at least 3 for generated texts: a space and two letters";
+            return Err(wrong("classes", classes, expected));
+        }
+        Ok(WordsConfig {
+            length: in_range("length", self.length.take().unwrap_or(20), 1..=MAX_LENGTH)?,
+            classes,
+            heterogeneity: strength("heterogeneity", self.heterogeneity.take(), 0.5)?,
         })
     }
 
@@ -64,12 +89,18 @@ impl RawData {
                 self.channels = Some(windows.channels);
                 self.window = Some(windows.window);
                 self.drift = Some(windows.drift);
+                self.jitter = windows.unusual_jitter();
             }
             SyntheticKind::Readings(readings) => {
                 self.kind = Some(KindName::Readings);
                 self.features = Some(readings.features);
                 self.heterogeneity = Some(readings.heterogeneity);
                 self.drift = Some(readings.drift);
+            }
+            SyntheticKind::Text(words) => {
+                self.kind = Some(KindName::Text);
+                self.length = Some(words.length);
+                self.heterogeneity = Some(words.heterogeneity);
             }
         }
     }

@@ -23,7 +23,7 @@ fn stored(text: &str) -> StoredConfig {
     }
 }
 
-const COMPLETE: [&str; 15] = [
+const COMPLETE: [&str; 22] = [
     "source = \"digits\"\ndevices = 10",
     "source = \"digits\"\ndevices = 10\npartition = \"shards\"\nshards_per_device = 3",
     "source = \"digits\"\ndevices = 10\npartition = \"dirichlet\"\nalpha = 0.1\nmin_samples = 4",
@@ -42,6 +42,18 @@ const COMPLETE: [&str; 15] = [
     "source = \"leaf\"\npath = \"a\"\naxes = [28, 28]\nmaximum = 1.0\ntest_path = \"b\"",
     "source = \"synthetic\"\nkind = \"windows\"\ndevices = 5000000\ndrift = 0.5\nvalidation = 100",
     "source = \"synthetic\"\nkind = \"readings\"\ndevices = 500\nfeatures = 8\ndrift = 2.0",
+    "source = \"synthetic\"\nkind = \"text\"\ndevices = 500\nlength = 8\nclasses = 12\nnoise = 0.1",
+    "source = \"cifar10\"\ndevices = 10",
+    "source = \"digits\"\ndevices = 10\nhold_out = \"last\"\ntest = 0.3",
+    "source = \"text\"\npath = \"a\"\ntext_column = \"line\"\ndevices = 5\nlength = 20",
+    "source = \"text\"\npath = \"a\"\ntext_column = \"t\"\n\
+     device_columns = [\"play\", \"role\"]\n\
+     length = 20\nstride = 3\nmin_samples = 7\nalphabet = \"ab \\n\"\nhold_out = \"random\"\n\
+     unknown_characters = \"replace\"",
+    "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevice_column = \"who\"\nwindow = 100\n\
+     every = 4\nseries_column = \"series\"\nscale = { mean = 0, std = [1, 2] }",
+    "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 3\nwindow = 10\n\
+     hold_out = \"last\"",
 ];
 
 #[test]
@@ -113,6 +125,102 @@ fn defaults_follow_the_source() {
             shards_per_device: 2
         }
     );
+}
+
+#[test]
+fn sequences_have_their_own_defaults() {
+    let text = "source = \"text\"\npath = \"a\"\ntext_column = \"t\"\n";
+    let config = read(&format!("{text}device_column = \"who\"")).unwrap();
+    assert_eq!(config.test, HoldOut::LastFraction(0.2));
+    assert_eq!(config.symbol_count(), Some(80));
+    let SourceConfig::Stored(stored) = &config.source else {
+        panic!("synthetic")
+    };
+    assert_eq!(
+        (&stored.scale, stored.dealing),
+        (&Scale::None, Dealing::Natural)
+    );
+    let StoredSet::Text(found) = &stored.set else {
+        panic!("no text")
+    };
+    assert_eq!((found.length, found.stride, found.min_samples), (80, 80, 1));
+    assert_eq!(found.device_columns, ["who"]);
+    let windows = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\nwindow = 10";
+    let config = read(windows).unwrap();
+    assert_eq!(config.test, HoldOut::Fraction(0.2));
+    assert_eq!(config.symbol_count(), None);
+    assert!(
+        !toml::to_string(&read(COMPLETE[0]).unwrap())
+            .unwrap()
+            .contains("hold_out")
+    );
+}
+
+#[test]
+fn sequences_that_cannot_be_cut_are_refused() {
+    let text = "source = \"text\"\npath = \"a\"\ntext_column = \"t\"\n\
+                device_columns = [\"who\"]\n";
+    for (more, parts) in [
+        ("length = 0", &["data.length", "is 0"][..]),
+        ("length = 70000", &["data.length", "at most 65535"]),
+        ("stride = 0", &["data.stride", "is 0"]),
+        ("min_samples = 0", &["data.min_samples"]),
+        (
+            "alphabet = \"\"",
+            &["data.alphabet", "0 characters", "2 to 255"],
+        ),
+        (
+            "alphabet = \"abca\"",
+            &["data.alphabet", "'a' occurs twice"],
+        ),
+        ("unknown_characters = \"drop\"", &["drop", "replace"]),
+        (
+            "scale = \"unit\"",
+            &["data.scale", "\"unit\"", "\"none\" for texts"],
+        ),
+        ("hold_out = \"first\"", &["first", "last"]),
+        (
+            "device_column = \"who\"",
+            &["data.device_columns", "data.device_column"],
+        ),
+        ("window = 10", &["data.window"]),
+        ("classes = 10", &["data.classes"]),
+    ] {
+        refused(&format!("{text}{more}"), parts);
+    }
+    refused(
+        "source = \"text\"\ntext_column = \"t\"",
+        &["data.path", "text in each row"],
+    );
+    refused("source = \"text\"\npath = \"a\"", &["data.text_column"]);
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";
+    for (more, parts) in [
+        ("window = 1", &["data.window", "at least 2"][..]),
+        (
+            "window = 10\nevery = 3",
+            &["data.every", "divisor of `data.window` = 10"],
+        ),
+        ("window = 10\nevery = 11", &["data.every", "at most 10"]),
+        ("every = 2", &["data.every"]),
+        ("series_column = \"s\"", &["data.series_column"]),
+        ("window = 10\naxes = [2, 5]", &["data.axes"]),
+        (
+            "window = 10\ntask = \"regression\"",
+            &["data.window", "have a class"],
+        ),
+    ] {
+        refused(&format!("{csv}{more}"), parts);
+    }
+    let words = "source = \"synthetic\"\nkind = \"text\"\n";
+    refused(
+        &format!("{words}noise = 1.5"),
+        &["data.noise", "from 0 to 1"],
+    );
+    refused(
+        &format!("{words}classes = 2"),
+        &["data.classes", "at least 3"],
+    );
+    refused(&format!("{words}hold_out = \"last\""), &["data.hold_out"]);
 }
 
 #[test]

@@ -85,19 +85,24 @@ fn settings(config: &SyntheticConfig) -> String {
                  shift: {shift:?} }})"
             ),
         ),
-        SyntheticKind::Windows(WindowsConfig {
-            classes,
-            channels,
-            window,
-            drift,
-        }) => (
-            classes,
-            format!(
+        SyntheticKind::Windows(
+            windows @ WindowsConfig {
+                classes,
+                channels,
+                window,
+                drift,
+                ..
+            },
+        ) => {
+            let jitter = windows.unusual_jitter();
+            let jitter = jitter.map_or(String::new(), |jitter| format!(", jitter: {jitter:?}"));
+            let kind = format!(
                 "Windows(WindowsConfig {{ channels: {channels}, window: {window}, drift: \
-                 {drift:?} }})"
-            ),
-        ),
-        SyntheticKind::Readings(_) => return format!("{config:?}"),
+                 {drift:?}{jitter} }})"
+            );
+            (classes, kind)
+        }
+        SyntheticKind::Readings(_) | SyntheticKind::Text(_) => return format!("{config:?}"),
     };
     format!(
         "SyntheticConfig {{ devices: {devices}, samples_per_device: {samples_per_device}, \
@@ -172,6 +177,7 @@ mod tests {
             channels: 2,
             window: 16,
             drift: 0.2,
+            jitter: 0.5,
         };
         assert_eq!(
             settings(&config(SyntheticKind::Windows(windows))),

@@ -1,6 +1,7 @@
 //! What a run sees: sizes, parts, scaling without a look at the test part, fingerprints.
 
 use super::*;
+use crate::data::catalogue::KnownSet;
 use crate::data::dataset::Targets;
 use crate::data::real_data;
 
@@ -524,4 +525,72 @@ fn a_new_row_gets_the_bits_that_it_had_in_training() {
         found.sort_unstable();
         assert_eq!(found, expected, "{scale}");
     }
+}
+
+/// The bytes of a federation's features, after scaling and dealing.
+fn are_bytes(data: &str, set: &str) -> Option<(Vec<usize>, bool)> {
+    let folders = real_data::folders(set)?;
+    let federation = federation(data, &folders, 1).unwrap();
+    let is_bytes = matches!(federation.test(), HeldOut::Bytes { .. });
+    Some((federation.axes(), is_bytes))
+}
+
+#[test]
+fn images_have_their_shape_and_stay_bytes_when_scaled_and_dealt() {
+    let path = "path = \"cifar10_subset\"\n";
+    for (set, axes, scale) in [
+        ("mnist", &[28, 28][..], "\"unit\"\ndevices = 1000"),
+        ("femnist", &[28, 28], "\"standardise\""),
+        (
+            "cifar10_subset",
+            &[3, 32, 32],
+            "\"standardise\"\ndevices = 50",
+        ),
+        (
+            "cifar10_subset",
+            &[3, 32, 32],
+            "{ mean = 0.5, std = 0.25 }\ndevices = 50",
+        ),
+    ] {
+        let (source, path) = match set.strip_suffix("_subset") {
+            Some(source) => (source, path),
+            None => (set, ""),
+        };
+        let data = format!("source = \"{source}\"\n{path}scale = {scale}");
+        if let Some((found, is_bytes)) = are_bytes(&data, set) {
+            assert_eq!((found.as_slice(), is_bytes), (axes, true), "{data}");
+        }
+    }
+}
+
+#[test]
+fn shakespeare_is_dealt_to_roles_in_the_order_of_time() {
+    let path = "shakespeare/shakespeare_lines_by_role.tsv.gz";
+    let Some(folders) = real_data::folders(path) else {
+        return;
+    };
+    let set = KnownSet::named("shakespeare").unwrap();
+    let federation = federation(set.table, &folders, 1).unwrap();
+    assert_eq!(
+        (federation.feature_count(), federation.class_count()),
+        (40, Some(80))
+    );
+    let kept = federation.device_count() as usize;
+    assert_eq!(kept + federation.small_devices(), 1359);
+    let held_out = (federation.validation().len(), federation.test().len());
+    let train: usize = federation.sample_counts().map(|count| count as usize).sum();
+    let share = train as f64 / (train + held_out.0 + held_out.1) as f64;
+    assert!((share - 0.7).abs() < 0.01, "{share}");
+    assert!(matches!(federation.test(), HeldOut::Bytes { .. }));
+    // The test part of a role follows its training part: no window is in both.
+    let mut buffer = DeviceBuffer::default();
+    let last = |samples: &DatasetView<'_>, at: usize| samples.features(at).to_vec();
+    let before = {
+        let samples = federation.device(0, &mut buffer);
+        (0..samples.len())
+            .map(|at| last(&samples, at))
+            .collect::<Vec<_>>()
+    };
+    let tested = federation.device_test(0, &mut buffer).unwrap();
+    assert!((0..tested.len()).all(|at| !before.contains(&last(&tested, at))));
 }

@@ -236,6 +236,7 @@ fn csv_config(test_path: Option<&str>) -> StoredSet {
         path: "a.csv".into(),
         test_path: test_path.map(Into::into),
         columns,
+        recordings: None,
         axes: Vec::new(),
         maximum: None,
     })
@@ -405,4 +406,24 @@ fn femnist_is_the_same_as_leaf_and_as_idx() {
         .map(|(a, b)| (a - b / 255.0).abs())
         .fold(0.0, f32::max);
     assert!(furthest < 1e-6, "{furthest}");
+}
+
+#[test]
+fn cifar_10_is_read_with_its_test_part() {
+    let Some(folders) = real_data::folders("cifar10_subset") else {
+        return;
+    };
+    let path = "cifar10_subset".into();
+    let loaded = load(&StoredSet::Cifar10 { path }, &folders).unwrap();
+    assert_eq!((loaded.data.len(), loaded.test_rows), (7500, 1500));
+    let pixels = |channel: usize| {
+        let rows = 0..6000;
+        let sum = rows.flat_map(|row| loaded.data.row(row).skip(channel * 1024).take(1024));
+        sum.map(f64::from).sum::<f64>() / (6000.0 * 1024.0 * 255.0)
+    };
+    // Those of the README of the subset.
+    for (channel, mean) in [0.4916, 0.4809, 0.4445].into_iter().enumerate() {
+        assert!((pixels(channel) - mean).abs() < 1e-4, "{channel}");
+    }
+    assert_eq!(loaded.data.names().classes[9], "truck");
 }

@@ -5,7 +5,8 @@
 //! `wave = Σ_h A_ach · sin(2π (f_h · tempo_k · t/T) + φ_ach + jitter)`.
 //! Amplitudes and phases belong to the activity; gain, offset, trend and tempo are the device's,
 //! and `drift` is how far they stray (gain and tempo around 1, offset and trend around 0). The
-//! jitter is one small normal draw a window, so windows are aligned roughly, as by a trigger. Few
+//! jitter is one normal draw a window, usually small, so that windows are aligned roughly, as by a
+//! trigger; with a large one they begin anywhere in an activity, as if cut from a recording. Few
 //! low frequencies make neighbouring values alike: the kind of input whose weights are smooth.
 
 use std::f64::consts::TAU;
@@ -25,12 +26,14 @@ pub struct WindowsConfig {
     pub classes: u16,
     /// How far devices stray from the common sensor; 0 for equal ones.
     pub drift: f64,
+    /// Standard deviation of a window's phase, in radians; usually [`JITTER`].
+    pub jitter: f64,
 }
 
 /// Waves in each channel of each activity: 1, 2 and 3 periods a window.
 const HARMONICS: usize = 3;
-/// Standard deviation of a window's phase, in radians: about a twelfth of a period.
-const JITTER: f64 = 0.5;
+/// The usual standard deviation of a window's phase, in radians: about a twelfth of a period.
+pub const JITTER: f64 = 0.5;
 /// Of the drift, how much goes to the tempo: a tenth, so that periods stay recognisable.
 const TEMPO_SHARE: f64 = 0.1;
 
@@ -41,6 +44,13 @@ pub(super) struct Windows {
     noise: f64,
     /// Amplitude and phase by activity, channel, harmonic.
     waves: Vec<(f64, f64)>,
+}
+
+impl WindowsConfig {
+    /// The jitter, if it is not the usual one.
+    pub(in crate::data) fn unusual_jitter(&self) -> Option<f64> {
+        (self.jitter.to_bits() != JITTER.to_bits()).then_some(self.jitter)
+    }
 }
 
 impl Windows {
@@ -98,7 +108,7 @@ impl Windows {
         for _ in 0..count {
             // Below `classes`, which is a u16.
             let class = below(rng, u32::from(self.config.classes)) as u16;
-            let jitter = JITTER * normals.next(rng);
+            let jitter = self.config.jitter * normals.next(rng);
             let waves = &self.waves[usize::from(class) * per_class..][..per_class];
             for (waves, sensor) in waves.chunks_exact(HARMONICS).zip(sensor.chunks_exact(3)) {
                 for step in 0..self.config.window {
@@ -132,6 +142,7 @@ mod tests {
             window: 64,
             classes: 5,
             drift,
+            jitter: JITTER,
         };
         Windows::new(config, noise, &mut synthesis_stream(1, 0, 0))
     }

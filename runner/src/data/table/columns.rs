@@ -16,6 +16,8 @@ pub struct Columns {
     pub label: String,
     /// The column whose values are the natural devices.
     pub device: Option<String>,
+    /// The column whose values are the recordings that rows belong to.
+    pub series: Option<String>,
     /// Columns to leave out.
     pub ignore: Vec<String>,
     /// What the label is; `None` for classes, unless their names are more numbers than classes are
@@ -39,6 +41,7 @@ impl Columns {
 pub(super) struct Roles {
     pub(super) label: usize,
     pub(super) device: Option<usize>,
+    pub(super) series: Option<usize>,
     pub(super) features: Vec<(usize, FeatureColumn)>,
     /// Positions of the columns that have no name, and are left out.
     pub(super) unnamed: Vec<usize>,
@@ -63,6 +66,10 @@ impl Roles {
             Some(column) => Some(places.take(column, "data.device_column")?),
             None => None,
         };
+        let series = match &columns.series {
+            Some(column) => Some(places.take(column, "data.series_column")?),
+            None => None,
+        };
         for column in &columns.ignore {
             places.take(column, "data.ignore")?;
         }
@@ -83,6 +90,7 @@ impl Roles {
         Ok(Self {
             label,
             device,
+            series,
             features,
             unnamed,
         })
@@ -114,16 +122,8 @@ impl<'a> Places<'a> {
     }
 
     fn take(&mut self, column: &str, key: &'static str) -> Result<usize, TableError> {
-        let header = self.header;
         let Some(&at) = self.of_name.get(column) else {
-            if header.iter().all(|name| name.parse::<f64>().is_ok()) {
-                return Err(TableError::NamesMissing);
-            }
-            return Err(TableError::NoColumn {
-                column: column.to_owned(),
-                key,
-                columns: listed(header.into_iter()),
-            });
+            return Err(no_column(self.header, column, key));
         };
         if std::mem::replace(&mut self.taken[at], true) {
             return Err(TableError::ColumnTwice {
@@ -131,6 +131,30 @@ impl<'a> Places<'a> {
             });
         }
         Ok(at)
+    }
+}
+
+/// Where the column of this name is; `key` is the key of the configuration that names it.
+pub(super) fn place_of(
+    header: &StringRecord,
+    column: &str,
+    key: &'static str,
+) -> Result<usize, TableError> {
+    if header.iter().all(str::is_empty) {
+        return Err(TableError::NoHeader);
+    }
+    let place = header.iter().position(|name| name == column);
+    place.ok_or_else(|| no_column(header, column, key))
+}
+
+fn no_column(header: &StringRecord, column: &str, key: &'static str) -> TableError {
+    if header.iter().all(|name| name.parse::<f64>().is_ok()) {
+        return TableError::NamesMissing;
+    }
+    TableError::NoColumn {
+        column: column.to_owned(),
+        key,
+        columns: listed(header.iter()),
     }
 }
 

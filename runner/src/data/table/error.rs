@@ -32,8 +32,8 @@ pub enum TableError {
     },
     /// One column cannot have two meanings.
     #[error(
-        "the column `{column}` is given two of the roles label, device, ignored and encoded: \
-         name another column for one of them"
+        "the column `{column}` is given two of the roles label, device, series, ignored and \
+         encoded: name another column for one of them"
     )]
     ColumnTwice {
         /// The name.

@@ -3,6 +3,7 @@
 use csv::StringRecord;
 
 use super::cell::{Notation, is_missing};
+use super::columns::place_of;
 use super::encoding::{Encoding, FeatureColumn};
 use super::error::{CellError, TableError};
 use super::format::{self, TableFormat};
@@ -56,6 +57,14 @@ impl Reader {
     #[must_use]
     pub const fn header(&self) -> &StringRecord {
         &self.header
+    }
+
+    /// Where the column of this name is; `key` is the key of the configuration that names it.
+    ///
+    /// # Errors
+    /// [`TableError`] if there is no header, or no such column.
+    pub fn place_of(&self, column: &str, key: &'static str) -> Result<usize, TableError> {
+        place_of(&self.header, column, key)
     }
 
     /// What becomes of the cells of a column, unless the configuration says otherwise.
@@ -119,16 +128,32 @@ impl<'a> Row<'a> {
     /// # Panics
     /// If there is no such column.
     pub fn text(&self, at: usize, what: &'static str) -> Result<&'a str, TableError> {
-        let cell = &self.record[at];
-        if is_missing(cell) {
-            let column = self.header[at].to_owned();
-            return Err(TableError::Empty {
-                place: self.place,
-                column,
-                what,
-            });
+        match is_missing(&self.record[at]) {
+            true => Err(self.empty(at, what)),
+            false => Ok(&self.record[at]),
         }
-        Ok(cell)
+    }
+
+    /// The cell in column `at`, which is a `what` and may read like a missing value: `NA`, `?`.
+    ///
+    /// # Errors
+    /// [`TableError::Empty`] if there is nothing in it.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn cell(&self, at: usize, what: &'static str) -> Result<&'a str, TableError> {
+        match &self.record[at] {
+            "" => Err(self.empty(at, what)),
+            cell => Ok(cell),
+        }
+    }
+
+    fn empty(&self, at: usize, what: &'static str) -> TableError {
+        TableError::Empty {
+            place: self.place,
+            column: self.header[at].to_owned(),
+            what,
+        }
     }
 
     fn refuse(&self, at: usize, reason: CellError) -> TableError {

@@ -1,4 +1,5 @@
-//! Rows of IDX, NumPy and LEAF files and of folders of images, whose features have no names.
+//! Rows of IDX, NumPy and LEAF files, of folders of images and of texts, whose features have no
+//! names.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -131,6 +132,49 @@ impl Array {
             ids: None,
             done: 0,
         })
+    }
+
+    /// The ends of texts, or all their samples where targets were asked for.
+    pub(super) fn of_text(
+        bytes: &[u8],
+        origin: &str,
+        preprocessing: &Preprocessing,
+        options: Options<'_>,
+    ) -> Result<Self, InferenceError> {
+        const CLASSES: &str = "tables with labels; the class of a text is its next character";
+        let refuse = |option, meant| Err(wrong_option(origin, option, meant));
+        match (options, &preprocessing.text) {
+            (Options { label: Some(_), .. }, _) => refuse("--label", CLASSES),
+            (
+                Options {
+                    labels: Some(_), ..
+                },
+                _,
+            ) => refuse("--labels", LABELLED),
+            (
+                Options {
+                    has_header: false, ..
+                },
+                _,
+            ) => refuse("--no-header", "tables of numbers"),
+            (_, None) => refuse("data.text_column", "texts"),
+            (_, Some(text)) => {
+                let width = preprocessing.columns.len();
+                let pieces = match options.has_targets {
+                    true => text.samples(bytes, width),
+                    false => text.ends(bytes, width, options.id),
+                };
+                let pieces = pieces.map_err(DataError::of(origin))?;
+                let targets = pieces.next.into_iter().map(f32::from);
+                Ok(Self {
+                    features: Features::of_bytes(pieces.symbols),
+                    width,
+                    targets: options.has_targets.then(|| targets.collect()),
+                    ids: (!pieces.names.is_empty()).then_some(pieces.names),
+                    done: 0,
+                })
+            }
+        }
     }
 
     /// Features of a row.

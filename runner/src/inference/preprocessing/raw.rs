@@ -9,6 +9,7 @@ use crate::config::model::{ActivationName, LayerConfig, ModelConfig, ModelKind};
 use crate::data::constants::{Affine, Bounds, ConstantError, FeatureMap};
 use crate::data::preparation::{ColumnMap, Fill, NumberMap};
 use crate::data::table::encoding::FeatureColumn;
+use crate::data::text::{Alphabet, TextColumn};
 use crate::method::state::PersonalState;
 use crate::task::{Task, TaskError};
 
@@ -29,6 +30,10 @@ enum FormatError {
     Column { at: usize, reason: ColumnError },
     #[error("`cells` do not give the features that `columns` name")]
     Cells,
+    #[error("the alphabet of `text` is {0}")]
+    Alphabet(String),
+    #[error("`text` has {symbols} characters, but `target` has {classes}")]
+    Symbols { symbols: u16, classes: usize },
     #[error("`target`: {0}")]
     Scale(ConstantError),
     #[error(transparent)]
@@ -62,7 +67,17 @@ struct RawPreprocessing {
     columns: Vec<RawColumn>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cells: Vec<FeatureColumn>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<RawText>,
     privacy: Disclosure,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawText {
+    column: String,
+    alphabet: String,
+    replaces_unknown: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,6 +185,7 @@ impl From<Preprocessing> for RawPreprocessing {
             axes,
             columns,
             cells,
+            text,
             disclosure,
         } = preprocessing;
         let name = match target {
@@ -196,6 +212,7 @@ impl From<Preprocessing> for RawPreprocessing {
             },
             columns: merged(columns),
             cells,
+            text: text.map(RawText::from),
             privacy: disclosure,
         }
     }
@@ -231,7 +248,9 @@ impl TryFrom<RawPreprocessing> for Preprocessing {
         if !raw.cells.is_empty() && !made.map(Some).eq(names) {
             return Err(FormatError::Cells);
         }
+        let text = raw.text.map(|text| text.parse(&target)).transpose()?;
         Ok(Self {
+            text,
             task: raw.model.task(columns.len(), &target)?,
             personal: raw.model.personal,
             target,
@@ -243,6 +262,31 @@ impl TryFrom<RawPreprocessing> for Preprocessing {
             cells: raw.cells,
             disclosure: raw.privacy,
         })
+    }
+}
+
+impl From<TextColumn> for RawText {
+    fn from(text: TextColumn) -> Self {
+        Self {
+            column: text.column,
+            alphabet: text.alphabet.text(),
+            replaces_unknown: text.alphabet.has_unknown(),
+        }
+    }
+}
+
+impl RawText {
+    fn parse(self, target: &Target) -> Result<TextColumn, FormatError> {
+        let alphabet = Alphabet::new(Some(&self.alphabet), self.replaces_unknown);
+        let alphabet = alphabet.map_err(FormatError::Alphabet)?;
+        let (symbols, column) = (alphabet.symbol_count(), self.column);
+        match target {
+            Target::Classes { labels, .. } if labels.len() != usize::from(symbols) => {
+                let classes = labels.len();
+                Err(FormatError::Symbols { symbols, classes })
+            }
+            _ => Ok(TextColumn { column, alphabet }),
+        }
     }
 }
 
