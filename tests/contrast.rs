@@ -179,3 +179,61 @@ fn unsupported_uses_of_encoders_are_refused() {
         outcome.refused(2, &[text]);
     }
 }
+
+/// Images of three channels from a table: the network says what their views are. On any number of
+/// threads the encoder is the same; its kernels are drawn, and it represents new rows.
+#[test]
+fn a_network_learns_from_views_of_images_with_channels() {
+    let place = Place::new();
+    let mut table = "device,class".to_owned();
+    (0..48).for_each(|pixel| table += &format!(",p{pixel}"));
+    for row in 0..60u32 {
+        let class = row % 3;
+        table += &format!("\n{},c{class}", row % 5);
+        for pixel in 0..48 {
+            let is_bright = pixel / 16 == class && pixel % 4 >= 2;
+            let value = (row * 7 + pixel * 13) % 11 + if is_bright { 20 } else { 0 };
+            table += &format!(",{}", f64::from(value) / 31.0);
+        }
+    }
+    place.write("images.csv", table + "\n");
+    place.write(
+        "images.toml",
+        "name = \"images\"\nmethod = \"fedsc\"\nrounds = 12\n\
+         [data]\nsource = \"csv\"\npath = \"images.csv\"\nlabel = \"class\"\n\
+         device_column = \"device\"\nvalidation = 0\ntest = 0.3\n\
+         [model]\ninput = [3, 4, 4]\n\
+         [[model.layers]]\ntype = \"convolution\"\nchannels = 4\nkernel = 3\n\
+         [[model.layers]]\ntype = \"relu\"\n\
+         [cohort]\nsampling = \"full\"\n[train]\nepochs = 3\nbatch_size = 8\n\
+         learning_rate = 0.05\nweight_decay = 0\n[contrast]\nwidth = 4\nnorm_bound = 2\n",
+    );
+    let run = |more: &str| place.smolfed(&format!("run images.toml --json {more}"));
+    let document = run("--out one --threads 1").success().json();
+    let accuracy = document["knn_accuracy"].as_f64();
+    assert!(accuracy > Some(0.6), "{document}");
+    run("--out two --threads 2").success();
+    let read = |file: &str| std::fs::read(place.path(file)).unwrap();
+    let model = read("one/model.safetensors");
+    assert_eq!(model, read("two/model.safetensors"));
+    let header = String::from_utf8_lossy(&model).into_owned();
+    for tensor in [
+        "\"layer_1.weights\":{\"dtype\":\"F32\",\"shape\":[4,3,3,3]",
+        "\"layer_3.weights\":{\"dtype\":\"F32\",\"shape\":[4,16]",
+        "\\\"model\\\":\\\"encoder\\\"",
+    ] {
+        assert!(header.contains(tensor), "{tensor} {header}");
+    }
+    let report = String::from_utf8(read("one/report.html")).unwrap();
+    for text in ["What the encoder sees", "Weights for unit 3"] {
+        assert!(report.contains(text), "no {text}");
+    }
+    let predicted = place.smolfed("predict one --data images.csv").success();
+    let first = predicted.stdout.lines().next().unwrap();
+    assert_eq!(first, "row,output_0,output_1,output_2,output_3");
+    assert_eq!(predicted.stdout.lines().count(), 61);
+
+    let refused = run("--out c --set contrast.augment.time_shift=1");
+    refused.refused(2, &["it is for windows, channels × time"]);
+    run("--out d --set rounds=1 --set contrast.augment.erase=2").success();
+}

@@ -120,6 +120,7 @@ fn networks_go_with_methods_and_denoisers() {
         "method=dp-fed-ls --set server.smoothing_factor=1",
         "method=fedprox",
         "method=pmtl",
+        "method=pp-sgd",
         "method=dpfedmtl",
         "method=local",
         "server.denoiser=auto",
@@ -428,8 +429,6 @@ fn layers_that_do_not_fit_are_named() {
             "input = [2, 1, 12]\nkind = \"logistic\"",
             &["softmax"],
         ),
-        ("\"dp-fed\"", "\"pp-sgd\"", &["pp-sgd", "model.layers"]),
-        ("\"dp-fed\"", "\"fedsc\"", &["model.layers"]),
         (
             "[privacy]",
             "[simulation]\narithmetic = \"fast\"\n[privacy]",

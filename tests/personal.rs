@@ -166,7 +166,6 @@ fn invalid_and_contradictory_settings_are_refused_in_a_sentence() {
             "--set method=pmtl --set personalise.local_steps=0",
             "personalise.local_steps",
         ),
-        ("--set method=pp-sgd --set model.hidden=8", "pp-sgd"),
         ("--set method=dpfedmtl", "model.hidden"),
         (
             "--set model.hidden=8 --set personalise.fine_tune=ewc",

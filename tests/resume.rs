@@ -20,6 +20,12 @@ const CONTRAST: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.s
                         --set contrast.width=4 --set contrast.privacy.epsilon=8 \
                         --set privacy.epsilon=inf";
 
+/// The same with a network of layers as the encoder.
+const LAYERS: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.scale=unit \
+                      --set data.devices=60 --set server.smoothing_factor=0 \
+                      --set contrast.width=4 --set privacy.epsilon=inf \
+                      --set model.layers=[{type=\"convolution\",channels=2,kernel=5}]";
+
 /// The same length, with a clip norm that changes, which a checkpoint must restore.
 const ADAPTIVE: &str = "--set rounds=60 --seed 5 --set privacy.clip_norm=adaptive";
 
@@ -186,6 +192,7 @@ fn personal_models_survive_a_kill_at_any_moment() {
 #[test]
 fn correlation_matrices_survive_a_kill_at_any_moment() {
     killed_at_any_moment(CONTRAST);
+    killed_at_any_moment(LAYERS);
 }
 
 #[test]

@@ -116,6 +116,7 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
     let (raw, derivative) = pair.split_at_mut(width);
 
     // Representations sample by sample, view by view, and their correlation matrix.
+    encoder.begin(parameters, hidden)?;
     matrix.fill(0.0);
     let names = views_of(batch, 2 * pairs);
     for (z, (sample, number)) in representations.chunks_exact_mut(width).zip(names) {
@@ -151,6 +152,7 @@ pub fn loss_and_gradient<R: Representation, V: Views>(
         }
         encoder.backward(parameters, view, hidden, derivative, gradient)?;
     }
+    encoder.end(hidden, gradient)?;
     if loss.is_finite() && lanes::norm(gradient).is_finite() {
         Ok(loss)
     } else {
@@ -332,6 +334,7 @@ pub fn represent<R: Representation>(
             return Err(TrainError::Workspace { expected, found });
         }
     }
+    encoder.begin(parameters, hidden)?;
     let rows = representations.chunks_exact_mut(encoder.width().max(1));
     for (index, z) in rows.enumerate() {
         encoder.forward(parameters, samples.features(index), hidden, z)?;

@@ -17,7 +17,7 @@ use smolfed_core::provision::{Target, TargetKind};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_simd::Rows;
 
-use crate::config::model::{ActivationName, ModelConfig, ModelKind};
+use crate::config::model::{ActivationName, LayerConfig, ModelConfig, ModelKind};
 use crate::data::dataset::{DatasetView, SampleTarget};
 pub use layers::LayersError;
 pub use layout::{DENSE_NAMES, LAYER_NAMES, TensorLayout, layer_tensor};
@@ -142,12 +142,12 @@ pub enum TaskError {
         /// The kind that was asked for.
         kind: &'static str,
     },
-    /// Layers of an encoder that is learned by itself.
+    /// Symbols without labels.
     #[error(
-        "`model.layers` are for methods that learn to predict classes: this one learns an encoder, \
-         which has at most one hidden layer (`model.hidden`)"
+        "`model.layers` begin with an embedding of symbols, but the method learns an encoder from \
+         variations of samples, which symbols do not have: use layers for numbers"
     )]
-    NoLayers,
+    NoVariations,
     /// An activation of nothing.
     #[error("`model.activation` has no effect without `model.hidden`; remove it")]
     ActivationOfNothing,
@@ -229,16 +229,24 @@ impl Task {
     }
 
     /// The layout of an encoder of `width` outputs, whose parameters come first. Without a hidden
-    /// layer it is a linear map, and the biases of this layout are not used.
+    /// layer it is a linear map, and the biases of this layout are not used; layers have a dense
+    /// one to the outputs above.
     ///
     /// # Errors
-    /// [`TaskError`] if the file names a kind that has no such outputs, or a hidden layer that
-    /// cannot be.
-    pub fn encoder(model: &ModelConfig, features: usize, width: usize) -> Result<Self, TaskError> {
-        match model.kind {
-            _ if !model.layers.is_empty() => Err(TaskError::NoLayers),
-            None | Some(ModelKind::Softmax) => Self::new(model, &[], features, Some(width)),
-            Some(kind) => Err(TaskError::NoKind { kind: kind.name() }),
+    /// [`TaskError`] if the file names a kind that has no such outputs, or a hidden layer or layers
+    /// that cannot be.
+    pub fn encoder(
+        model: &ModelConfig,
+        axes: &[usize],
+        features: usize,
+        width: usize,
+    ) -> Result<Self, TaskError> {
+        match (model.kind, model.layers.first()) {
+            (Some(kind @ (ModelKind::Linear | ModelKind::Logistic)), _) => {
+                Err(TaskError::NoKind { kind: kind.name() })
+            }
+            (_, Some(LayerConfig::Embedding { .. })) => Err(TaskError::NoVariations),
+            _ => Self::new(model, axes, features, Some(width)),
         }
     }
 

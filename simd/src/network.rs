@@ -2,16 +2,19 @@
 
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::contrast::{Projection, Representation};
-use smolfed_core::model::{Encoder, ModelError};
+use smolfed_core::model::{Encoder, ModelError, Sequential};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 /// An encoder of run-time size.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "an experiment has one encoder")]
 pub enum Network {
     /// A linear map without biases.
     Linear(Projection<usize, usize>),
     /// One hidden layer.
     Hidden(Encoder<usize, usize, usize>),
+    /// Layers, whose last results are the representation.
+    Layers(Sequential),
 }
 
 impl Network {
@@ -37,6 +40,9 @@ impl Network {
                 let weights = parameters.get_mut(upper..upper + hidden * width);
                 Projection::new(hidden, width).initialise(weights.unwrap_or_default(), &mut rng);
             }
+            Self::Layers(network) => {
+                let _ = network.initialise(&mut parameters, &mut rng);
+            }
         }
         parameters
     }
@@ -47,6 +53,7 @@ impl Representation for Network {
         match self {
             Self::Linear(map) => map.feature_count(),
             Self::Hidden(network) => Representation::feature_count(network),
+            Self::Layers(network) => Representation::feature_count(network),
         }
     }
 
@@ -54,6 +61,7 @@ impl Representation for Network {
         match self {
             Self::Linear(map) => map.width(),
             Self::Hidden(network) => network.width(),
+            Self::Layers(network) => network.width(),
         }
     }
 
@@ -61,6 +69,7 @@ impl Representation for Network {
         match self {
             Self::Linear(map) => map.hidden_count(),
             Self::Hidden(network) => Representation::hidden_count(network),
+            Self::Layers(network) => network.hidden_count(),
         }
     }
 
@@ -68,6 +77,24 @@ impl Representation for Network {
         match self {
             Self::Linear(map) => map.parameter_count(),
             Self::Hidden(network) => Representation::parameter_count(network),
+            Self::Layers(network) => network.parameter_count(),
+        }
+    }
+
+    // Once a batch: no vectors are needed.
+    fn begin(&self, parameters: &[f32], hidden: &mut [f32]) -> Result<(), ModelError> {
+        match self {
+            Self::Linear(map) => map.begin(parameters, hidden),
+            Self::Hidden(network) => network.begin(parameters, hidden),
+            Self::Layers(network) => Representation::begin(network, parameters, hidden),
+        }
+    }
+
+    fn end(&self, hidden: &mut [f32], gradient: &mut [f32]) -> Result<(), ModelError> {
+        match self {
+            Self::Linear(map) => map.end(hidden, gradient),
+            Self::Hidden(network) => network.end(hidden, gradient),
+            Self::Layers(network) => Representation::end(network, hidden, gradient),
         }
     }
 
@@ -135,6 +162,9 @@ impl NullaryFnOnce for Forward<'_> {
             Network::Hidden(network) => {
                 Representation::forward(network, parameters, features, hidden, representation)
             }
+            Network::Layers(network) => {
+                network.forward(parameters, features, hidden, representation)
+            }
         }
     }
 }
@@ -169,6 +199,9 @@ impl NullaryFnOnce for Backward<'_> {
             Network::Hidden(network) => Representation::backward(
                 network, parameters, features, hidden, derivative, gradient,
             ),
+            Network::Layers(network) => {
+                network.backward(parameters, features, hidden, derivative, gradient)
+            }
         }
     }
 }

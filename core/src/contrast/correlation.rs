@@ -22,7 +22,9 @@
 
 use rand_core::CryptoRng;
 
-use crate::{lanes, math, noise::DiscreteGaussian, quantize::Grid, train::TrainError};
+use crate::{
+    lanes, math, model::ModelError, noise::DiscreteGaussian, quantize::Grid, train::TrainError,
+};
 
 use super::{Representation, Views};
 
@@ -181,12 +183,17 @@ pub fn sum_samples<R: Representation, V: Views>(
     let bound = grid.clip_norm().get() * (1.0 - hair);
     let mut is_whole = true;
     sum.fill(0);
+    encoder.begin(parameters, memory.hidden)?;
     for sample in 0..views.sample_count() {
         memory.matrix.fill(0.0);
         for number in 0..numbers {
             views.write(sample as u32, number, memory.view);
             let z = &mut *memory.representation;
-            encoder.forward(parameters, memory.view, memory.hidden, z)?;
+            match encoder.forward(parameters, memory.view, memory.hidden, z) {
+                // A sample that the encoder cannot read says so to nobody.
+                Err(ModelError::Symbol { .. }) => z.fill(f32::NAN),
+                other => other?,
+            }
             clip_to_root(z, bound);
             add_outer(z, mean, memory.matrix);
         }

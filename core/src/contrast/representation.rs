@@ -4,11 +4,13 @@ use rand_core::Rng;
 
 use crate::{
     lanes, math,
-    model::{Dim, Encoder, Model, ModelError},
+    model::{Dim, Encoder, Model, ModelError, Sequential},
     stream,
 };
 
 /// A map from D features to H numbers, over flat parameters that it does not own.
+///
+/// [`Self::begin`] comes before the samples of a batch, [`Self::end`] after their derivatives.
 pub trait Representation {
     /// D.
     fn feature_count(&self) -> usize;
@@ -16,16 +18,36 @@ pub trait Representation {
     /// H.
     fn width(&self) -> usize;
 
-    /// Hidden values between the two.
+    /// Entries of working memory: the hidden values between the two, and what layers need.
     fn hidden_count(&self) -> usize;
 
     /// Number of parameters.
     fn parameter_count(&self) -> usize;
 
-    /// The representation of a sample; `hidden` is kept for [`Self::backward`].
+    /// Prepares `hidden` for samples with these parameters, where that is needed.
     ///
     /// # Errors
     /// [`ModelError`] if a length does not fit.
+    #[inline(always)]
+    fn begin(&self, parameters: &[f32], hidden: &mut [f32]) -> Result<(), ModelError> {
+        let _ = (parameters, hidden);
+        Ok(())
+    }
+
+    /// Completes the gradient of all samples since [`Self::begin`], before which it was 0.
+    ///
+    /// # Errors
+    /// [`ModelError`] if a length does not fit.
+    #[inline(always)]
+    fn end(&self, hidden: &mut [f32], gradient: &mut [f32]) -> Result<(), ModelError> {
+        let _ = (hidden, gradient);
+        Ok(())
+    }
+
+    /// The representation of a sample; `hidden` is kept for [`Self::backward`].
+    ///
+    /// # Errors
+    /// [`ModelError`] if a length does not fit, or a feature is none that the encoder reads.
     fn forward(
         &self,
         parameters: &[f32],
@@ -150,6 +172,61 @@ impl<D: Dim, U: Dim, H: Dim> Representation for Encoder<D, U, H> {
 
     fn parameter_count(&self) -> usize {
         Model::parameter_count(self)
+    }
+
+    #[inline(always)]
+    fn forward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        representation: &mut [f32],
+    ) -> Result<(), ModelError> {
+        self.forward_one(parameters, features, hidden, representation)
+    }
+
+    #[inline(always)]
+    fn backward(
+        &self,
+        parameters: &[f32],
+        features: &[f32],
+        hidden: &mut [f32],
+        derivative: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<(), ModelError> {
+        self.backward_one(parameters, features, hidden, derivative, gradient)
+    }
+}
+
+/// The results of the last layer are the representation.
+impl Representation for Sequential {
+    #[inline(always)]
+    fn feature_count(&self) -> usize {
+        Model::feature_count(self)
+    }
+
+    #[inline(always)]
+    fn width(&self) -> usize {
+        Model::output_count(self)
+    }
+
+    /// As [`Sequential::sample_scratch_count`].
+    fn hidden_count(&self) -> usize {
+        self.sample_scratch_count()
+    }
+
+    fn parameter_count(&self) -> usize {
+        Self::parameter_count(self)
+    }
+
+    #[inline(always)]
+    fn begin(&self, parameters: &[f32], hidden: &mut [f32]) -> Result<(), ModelError> {
+        Self::begin(self, parameters, hidden)
+    }
+
+    #[inline(always)]
+    fn end(&self, hidden: &mut [f32], gradient: &mut [f32]) -> Result<(), ModelError> {
+        Self::end(self, hidden, gradient)
     }
 
     #[inline(always)]

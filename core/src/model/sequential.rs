@@ -39,6 +39,7 @@ mod pool;
 mod products;
 mod recurrent;
 mod rows;
+mod sample;
 mod shape;
 mod sweep;
 mod training;

@@ -1,5 +1,8 @@
 //! PP-SGD: a shared model, and an offset to it on each device (Bietti et al. 2022,
 //! arXiv:2202.05318).
+//!
+//! A device predicts with the sum of both. Whatever the model, the gradient by each is that by the
+//! sum, and so both are learned from one pass.
 
 use smolfed_core::personal::split_step;
 
@@ -7,7 +10,7 @@ use super::contract::Method;
 use super::personal::{Learned, Personal, Personalised};
 use super::setup::Setup;
 use super::state::PersonalState;
-use crate::config::check::{ExperimentError, contradiction, out_of_range};
+use crate::config::check::{ExperimentError, out_of_range};
 
 #[derive(Debug)]
 struct PpSgd {
@@ -18,13 +21,6 @@ struct PpSgd {
 /// `pp-sgd`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let task = setup.task()?;
-    if let Some(key) = task.nonlinear_key() {
-        return Err(contradiction(
-            "method",
-            key,
-            "\"pp-sgd\" adds an offset to a model of one layer; use \"pmtl\" or \"dpfedmtl\"",
-        ));
-    }
     let ratio = setup.personalise.ratio.unwrap_or(1.0);
     if !(0.0..=1000.0).contains(&ratio) {
         return Err(out_of_range("personalise.ratio", ratio, "from 0 to 1000"));

@@ -67,19 +67,13 @@ impl Model for Sequential {
         self.check_parameters(parameters)?;
         self.check_parameters(gradient)?;
         affine::check_batch(self.feature_count(), samples, batch)?;
-        let short = ModelError::Scratch {
-            expected: self.sample_scratch_count(),
-            found: scratch.len(),
-        };
-        let parts = self.parts(scratch, true).ok_or(short)?;
-        self.prepare(parameters, parts.prepared);
-        parts.sums.fill(0.0);
+        self.begin(parameters, scratch)?;
 
         gradient.fill(0.0);
         let mean = 1.0 / batch.len() as f32;
         let mut loss = 0.0;
         for index in batch {
-            let mut parts = self.parts(scratch, true).ok_or(short)?;
+            let mut parts = self.training_parts(scratch)?;
             let features = samples.features(*index as usize);
             self.forward(parameters, features, &mut parts)?;
             let scores = last(parts.tape, self.score_count());
@@ -94,8 +88,7 @@ impl Model for Sequential {
             }
             self.backward(parameters, features, parts, gradient);
         }
-        let parts = self.parts(scratch, true).ok_or(short)?;
-        self.finish(parts.sums, gradient);
+        self.end(scratch, gradient)?;
         then.complete(gradient, 0..parameters.len(), parameters.len());
         Ok(loss * mean)
     }

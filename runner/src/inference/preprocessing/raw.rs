@@ -303,7 +303,7 @@ impl RawModel {
         let task = match target {
             Target::Classes { labels, .. } => Task::new(&config, &[], features, Some(labels.len())),
             Target::Value { .. } => Task::new(&config, &[], features, None),
-            Target::Representation => Task::encoder(&config, features, self.outputs),
+            Target::Representation => Task::encoder(&config, &[], features, self.outputs),
         };
         task.map_err(FormatError::Model)
     }

@@ -12,14 +12,15 @@ use crate::method::setup::Setup;
 /// The variations that the file asks for or, where it asks for none, those that suit the kind of
 /// data.
 pub(super) fn variations(setup: &Setup<'_>) -> Result<Variations, ExperimentError> {
-    let axes = setup.federation.axes();
+    let axes = axes(setup);
     let image = ImageShape::of_axes(&axes);
     let augment = match setup.contrast.augment == AugmentConfig::default() {
-        true => suitable(setup, image),
+        true => suitable(setup, &axes),
         false => setup.contrast.augment.clone(),
     };
     let time = match axes.as_slice() {
         &[_, time] => time,
+        &[_, height, width] => height * width,
         _ => 1,
     };
     let rotation = share("contrast.augment.rotation", augment.rotation, 180.0)?;
@@ -50,6 +51,21 @@ pub(super) fn variations(setup: &Setup<'_>) -> Result<Variations, ExperimentErro
     Ok(variations)
 }
 
+/// The axes of a sample: those of the data or, where these have none, of the image that a network
+/// reads.
+fn axes(setup: &Setup<'_>) -> Vec<usize> {
+    let axes = setup.federation.axes();
+    if !axes.is_empty() {
+        return axes;
+    }
+    match *setup.model.input {
+        // A window of sensors.
+        [channels, 1, time] => vec![channels.into(), time.into()],
+        [channels, height, width] => [channels, height, width].map(usize::from).to_vec(),
+        _ => axes,
+    }
+}
+
 /// A number from 0, which is none, to `max`.
 fn share(key: &'static str, value: Option<f64>, max: f64) -> Result<Option<f32>, ExperimentError> {
     match value {
@@ -65,7 +81,7 @@ fn fits_the_axes(
     axes: &[usize],
     is_image: bool,
 ) -> Result<(), ExperimentError> {
-    const IMAGES: &str = "it is for images, height × width";
+    const IMAGES: &str = "it is for images, height × width or channels × height × width";
     let is_window = axes.len() == 2;
     let has_three_axes = is_window && axes.first() == Some(&3);
     let angle = |degrees: Option<f64>| degrees.is_some_and(|degrees| degrees > 0.0);
@@ -109,13 +125,16 @@ fn fits_the_axes(
     Ok(())
 }
 
-/// Variations that suit the kind of data.
-fn suitable(setup: &Setup<'_>, image: Option<ImageShape>) -> AugmentConfig {
+/// Variations that suit the kind of data. Those of two axes may be images or windows; those of
+/// three are images.
+fn suitable(setup: &Setup<'_>, axes: &[usize]) -> AugmentConfig {
+    let is_grid = ImageShape::of_axes(axes).is_some();
     let is_image = match &setup.data.source {
+        _ if axes.len() == 3 => is_grid,
         SourceConfig::Synthetic(_) => false,
-        SourceConfig::Stored(stored) => !matches!(stored.set, StoredSet::Table(_)),
+        SourceConfig::Stored(stored) => is_grid && !matches!(stored.set, StoredSet::Table(_)),
     };
-    match (is_image && image.is_some(), image.is_some()) {
+    match (is_image, is_grid) {
         (true, _) => AugmentConfig {
             jitter: Some(0.2),
             shift: Some(1),

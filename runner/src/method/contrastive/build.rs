@@ -66,8 +66,8 @@ pub(super) fn contrastive(setup: &Setup<'_>, kind: Kind) -> Result<Contrastive, 
         ));
     }
     let width = in_range("contrast.width", setup.contrast.width, WIDTH, MAX_WIDTH)? as usize;
-    let features = setup.federation.feature_count();
-    let task = Task::encoder(setup.model, features, width)?;
+    let (axes, features) = (setup.federation.axes(), setup.federation.feature_count());
+    let task = Task::encoder(setup.model, &axes, features, width)?;
     refuse_keys_of_averaging(setup)?;
     let max_devices = max_devices(setup)?;
     let mut settings = settings(setup, &task, kind)?;
@@ -105,10 +105,11 @@ fn settings(
     let (features, width) = (task.feature_count(), task.output_count());
     let network = match task {
         Task::Encoder(encoder) => Network::Hidden(*encoder),
+        Task::Sequential(network) => Network::Layers(*network),
         _ if width > features => {
             let expected = format!(
                 "at most {features}, as a linear encoder has no more directions than features; or \
-                 give `model.hidden`"
+                 give `model.hidden` or `model.layers`"
             );
             return Err(out_of_range("contrast.width", width as f64, &expected));
         }

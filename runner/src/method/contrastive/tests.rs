@@ -12,12 +12,14 @@ use crate::config::{Config, Override};
 use crate::data::dataset::DeviceBuffer;
 use crate::data::{DataFolders, Federation};
 use crate::experiment::Experiment;
+use crate::method::contract::Assignment;
 use crate::privacy::origin::Origin;
 use crate::privacy::statement::Subject;
-use crate::release::Messages;
+use crate::release::{Admitted, Mechanism, Messages, Release};
 use crate::round::{Start, Training};
 use crate::source::Simulated;
 use crate::source::sampling::draw_cohort;
+use crate::source::simulated::train_cohort;
 
 /// Twenty devices of one or two digits each.
 const SOUND: &str = "method = \"fedsc\"\nseed = 3\nrounds = 6\n[data]\nsource = \"digits\"\n\
@@ -25,6 +27,10 @@ const SOUND: &str = "method = \"fedsc\"\nseed = 3\nrounds = 6\n[data]\nsource = 
                      scale = \"unit\"\n[cohort]\nsampling = \"full\"\n[train]\nepochs = 1\n\
                      batch_size = 16\nlearning_rate = 0.02\nweight_decay = 0\n[contrast]\nwidth = \
                      8\n";
+
+/// Layers of an encoder, below a dense one to the representation.
+const CNN: &str = "model.layers=[{type=\"convolution\",channels=2,kernel=3},{type=\"relu\"},\
+                   {type=\"max-pool\",size=2}]";
 
 fn build(settings: &[&str]) -> (Experiment, Federation) {
     let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
@@ -400,6 +406,69 @@ fn with_shares_a_round_is_one_of_all_samples_in_one_place() {
     assert!(shares < 1e-3 && average > 0.02, "{shares} {average}");
 }
 
+/// A network of layers is an encoder like the others: with and without matrices, and with noise on
+/// them.
+#[test]
+fn a_network_of_layers_is_an_encoder() {
+    let noise = "contrast.privacy.noise_multiplier=0.01";
+    let mut left = Vec::new();
+    for settings in [
+        &["method=fedsc", CNN][..],
+        &["method=fedsc", CNN, noise],
+        &["method=fedavg-sc", CNN],
+        &["method=central-sc", CNN],
+    ] {
+        let trained = train(settings);
+        let task = trained.experiment.task();
+        // Two kernels of 3 × 3, and 8 numbers of 2 × 3 × 3.
+        assert_eq!(task.tensors().as_slice(), [18, 2, 144, 8]);
+        let global = trained.global;
+        let start = trained.experiment.method.initial(&Root::from_seed(3));
+        assert_eq!(global.len(), start.len());
+        let moved: Vec<f32> = global.iter().zip(&start).map(|(w, s)| w - s).collect();
+        for tensor in [0..18, 18..20, 20..164, 164..172] {
+            let norm = smolfed_core::lanes::norm(&moved[tensor]);
+            assert!(norm.is_finite() && norm > 0.0, "{settings:?} {norm}");
+        }
+        assert!(!left.contains(&global), "{settings:?}");
+        left.push(global);
+    }
+}
+
+/// Whatever a device holds, its update of a network is inside the clip norm, and at this learning
+/// rate it would not be.
+#[test]
+fn updates_of_a_network_are_clipped() {
+    let settings = [
+        "method=fedavg-sc",
+        CNN,
+        "privacy.noise_multiplier=1",
+        "privacy.clip_norm=0.01",
+    ];
+    let (experiment, federation) = build(&settings);
+    let release = Release {
+        mechanism: Mechanism::None,
+        ..experiment.release
+    };
+    let root = Root::from_seed(3);
+    let global = experiment.method.initial(&root);
+    let mut learner = experiment.method.begin(&federation, None).unwrap();
+    for device in 0..4 {
+        let assignment = Assignment {
+            training: experiment.training_in(0),
+            release: &release,
+            admitted: &Admitted::All,
+            root: &root,
+            global: &global,
+            round: 0,
+            number: 0,
+        };
+        let found = train_cohort(&assignment, &mut *learner, &federation, &[device]).unwrap();
+        let squares: i64 = found.sum.integers().iter().map(|q| q * q).sum();
+        assert!((1 << 39..=1 << 40).contains(&squares), "{squares}");
+    }
+}
+
 /// Settings that are refused, and how the sentence begins.
 const INVALID: &[(&[&str], &str)] = &[
     (
@@ -455,6 +524,18 @@ const INVALID: &[(&[&str], &str)] = &[
             "contrast.privacy.epsilon=8",
         ],
         "`privacy.epsilon` is 1: no noise multiplier keeps epsilon at or below 1",
+    ),
+    (
+        &["model.layers=[{type=\"embedding\",vocabulary=17,width=2},{type=\"last\"}]"],
+        "`model.layers` begin with an embedding of symbols, but the method learns an encoder",
+    ),
+    (
+        &["model.layers=[{type=\"convolution\",channels=2,kernel=9}]"],
+        "`model.layers`: layer 1",
+    ),
+    (
+        &["model.hidden=3", CNN],
+        "`model.hidden` and `model.layers` exclude each other",
     ),
     (
         &["model.kind=linear"],

@@ -14,6 +14,10 @@ use crate::run::{self, Control};
 use crate::source::CohortSum;
 use crate::source::simulated::train_cohort;
 
+/// Layers below a dense one to the classes.
+const CNN: &str = "model.layers=[{type=\"convolution\",channels=2,kernel=3},{type=\"relu\"},\
+                   {type=\"max-pool\",size=2}]";
+
 fn prepared(settings: &[&str]) -> (Experiment, Federation) {
     let common = [
         "data.devices=20",
@@ -73,7 +77,7 @@ fn sum(
     found.sum.integers().to_vec()
 }
 
-const METHODS: [&[&str]; 6] = [
+const METHODS: [&[&str]; 10] = [
     &["method=pmtl"],
     &["method=pmtl", "personalise.update=as-printed"],
     &[
@@ -84,6 +88,10 @@ const METHODS: [&[&str]; 6] = [
     &["method=pp-sgd"],
     &["method=dpfedmtl", "model.hidden=4"],
     &["method=dpfedmtl", "personalise.private=biases"],
+    &["method=pmtl", CNN],
+    &["method=pp-sgd", "model.hidden=4"],
+    &["method=pp-sgd", CNN, "personalise.ratio=0.5"],
+    &["method=dpfedmtl", CNN],
 ];
 
 /// What a device sends when it is selected for the first time depends on the shared model alone,
@@ -154,16 +162,75 @@ fn weights_are_capped_and_said() {
 fn every_update_is_clipped() {
     for settings in METHODS {
         let (experiment, federation) = prepared(&[settings, &["train.learning_rate=2"]].concat());
-        let global = vec![0.0; experiment.method.shared_count()];
+        let global = experiment.method.initial(&Root::from_seed(1));
         let mut learner = learner(&experiment, &federation);
         let of = (&experiment, &federation);
         for round in 0..2 {
             for device in 0..3 {
                 let sum = sum(of, &mut *learner, &global, (round, &[device]));
                 let squares: i64 = sum.iter().map(|q| q * q).sum();
+                // At this learning rate every update is longer, and none is left out.
                 assert!(squares <= 1 << 40, "{settings:?}");
+                assert!(squares > 1 << 39, "{settings:?}");
             }
         }
+    }
+}
+
+/// All but the last layer of a network is shared; that one is the device's state.
+#[test]
+fn the_private_head_of_a_network_is_its_last_layer() {
+    let (experiment, federation) = prepared(&["method=dpfedmtl", CNN]);
+    let task = experiment.task();
+    let (shared, count) = (experiment.method.shared_count(), task.parameter_count());
+    let mut before = 0;
+    let private = task.layout().into_iter().filter(|tensor| {
+        before += tensor.length();
+        before > shared
+    });
+    let names: Vec<String> = private.map(|tensor| tensor.name).collect();
+    assert_eq!(names, ["layer_4.weights", "layer_4.biases"]);
+    assert_eq!(count - shared, 10 * (2 * 3 * 3 + 1));
+
+    let global = experiment.method.initial(&Root::from_seed(1));
+    let mut learner = learner(&experiment, &federation);
+    let of = (&experiment, &federation);
+    let sent = sum(of, &mut *learner, &global, (0, &[3]));
+    assert_eq!((sent.len(), global.len()), (shared, shared));
+    assert!(sent.iter().any(|entry| *entry != 0));
+    let state = experiment.method.personal_state().unwrap();
+    assert_eq!(state.length(count, shared), count - shared);
+}
+
+/// PP-SGD learns the sum of both parts with their steps added, and splits what it moved by: on a
+/// network as on one layer.
+#[test]
+fn an_offset_and_the_shared_network_move_together() {
+    let settings = [
+        "method=pp-sgd",
+        CNN,
+        "personalise.ratio=3",
+        "privacy.clip_norm=1000",
+        "train.learning_rate=0.02",
+    ];
+    let (experiment, federation) = prepared(&settings);
+    // The same device with a ratio of 0 and four times the rate moves the shared part alone.
+    let plain = [
+        "personalise.ratio=0",
+        "privacy.clip_norm=1000",
+        "train.learning_rate=0.08",
+    ];
+    let (alone, _) = prepared(&[&settings[..2], &plain].concat());
+    let global = experiment.method.initial(&Root::from_seed(1));
+    let update = |experiment: &Experiment| {
+        let mut learner = learner(experiment, &federation);
+        let of = (experiment, &federation);
+        sum(of, &mut *learner, &global, (0, &[3]))
+    };
+    let (split, whole) = (update(&experiment), update(&alone));
+    assert!(whole.iter().any(|entry| entry.abs() > 100));
+    for (split, whole) in split.iter().zip(&whole) {
+        assert!((4 * split - whole).abs() <= 8, "{split} {whole}");
     }
 }
 
@@ -185,7 +252,9 @@ fn every_method_runs_and_is_judged_by_device() {
         (&["method=pmtl"], "shared own alone"),
         (&["method=pp-sgd"], "shared own alone"),
         (&["method=local"], "own"),
+        (&["method=pp-sgd", CNN], "shared own alone"),
         (&["method=dpfedmtl", "model.hidden=4"], "own alone"),
+        (&["method=dpfedmtl", CNN], "own alone"),
         (
             &["method=dp-fed-ls", "personalise.fine_tune=plain"],
             "shared tuned alone",
