@@ -41,6 +41,7 @@ mod recurrent;
 mod rows;
 mod shape;
 mod sweep;
+mod text;
 mod training;
 mod vectors;
 mod walk;
