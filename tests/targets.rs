@@ -9,7 +9,7 @@ use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 use crate::boards::{CORTEX_M4F, firmware, named, run};
 
 /// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95.
-const INSTRUCTIONS: [(&str, u32); 10] = [
+const INSTRUCTIONS: [(&str, u32); 12] = [
     ("gradient", 7_448),
     ("step", 30_301),
     ("clip-650", 9_578),
@@ -20,10 +20,13 @@ const INSTRUCTIONS: [(&str, u32); 10] = [
     ("frame", 27_600),
     ("round-training", 2_686_338),
     ("round-sending", 601_775),
+    ("network-gradient", 1_431_724),
+    ("network-training", 354_027_713),
 ];
 
-/// Bytes in flash: of the client without a host, and of a round alone.
-const FLASH: [(&str, u32); 2] = [("bare", 29_628), ("round", 15_700)];
+/// Bytes in flash: of the client without a host, of a round alone, and of the client with a network,
+/// which borrows the ledger's flash from a host.
+const FLASH: [(&str, u32); 3] = [("bare", 29_628), ("round", 15_700), ("network", 43_296)];
 
 /// Limit for a round alone, in bytes.
 const MAX_ROUND: u32 = 16 << 10;
@@ -58,8 +61,8 @@ fn a_cortex_m4f_needs_no_more_instructions() {
     );
 }
 
-/// Memory of training beside three vectors: little more than a sample's activations, which a batch has
-/// ten times.
+/// Memory of training beside three vectors: little more than a sample's activations, which a batch
+/// has ten times.
 #[test]
 fn a_network_trains_in_three_vectors_and_the_activations_of_a_sample() {
     let Some((program, qemu)) = firmware(named(CORTEX_M4F), "bench") else {

@@ -21,7 +21,7 @@ include!(concat!(env!("OUT_DIR"), "/board.rs"));
 pub use cortex_m::sleep_unless;
 
 /// Bytes of RAM: `boards.rs`.
-pub const RAM_BYTES: usize = crate::client::number(env!("SMOLFED_RAM"));
+pub const RAM_BYTES: usize = crate::number::number(env!("SMOLFED_RAM"));
 
 /// Ticks in a second.
 pub const TICKS_PER_SECOND: u32 = 10;

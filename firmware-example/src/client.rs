@@ -16,6 +16,7 @@ use crate::{
     board,
     link::{RECEIVED, Serial},
     nonces::{self, Nonces},
+    number::number,
     sensor::{Sensor, Windows},
 };
 
@@ -189,15 +190,6 @@ fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash>(
         nonces,
     )
     .map_err(|_| c"refused: the model is too large for the protocol")
-}
-
-/// A number in the environment of the build; anything else does not compile.
-#[expect(clippy::panic, reason = "while compiling only")]
-pub const fn number(text: &str) -> usize {
-    match usize::from_str_radix(text, 10) {
-        Ok(number) if number > 0 => number,
-        _ => panic!("SMOLFED_FEATURES, SMOLFED_CLASSES and SMOLFED_WIDTH are positive numbers"),
-    }
 }
 
 /// What the device trains on. One type for both, so that the training is in the flash once.

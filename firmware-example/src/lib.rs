@@ -8,10 +8,12 @@
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
 //! | [`network`] | networks for windows of six channels |
 //! | [`nonces`] | nonces of sessions that never come again |
+//! | [`number`] | numbers in the environment of the build |
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | [`data`] | the data of the self-test |
 //!
-//! `src/bin/client.rs` is the program, and `src/bin/network.rs` the same with a network. Only the board files use `unsafe`.
+//! `src/bin/client.rs` is the program, and `src/bin/network.rs` the same with a network. Only the
+//! board files use `unsafe`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -23,6 +25,7 @@ pub mod host;
 pub mod link;
 pub mod network;
 pub mod nonces;
+pub mod number;
 pub mod sensor;
 
 mod panic;

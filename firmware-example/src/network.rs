@@ -50,8 +50,8 @@ pub type Network = Fixed<SixChannels<50, 8, 16>>;
 /// 355 parameters, for half of that: it trains in 16 KiB of RAM.
 pub type SmallNetwork = Fixed<SixChannels<25, 4, 8>>;
 
-// Training takes three vectors and less than the activations of a batch of ten: a sample's are kept,
-// whatever the batch.
+// Training takes three vectors and less than the activations of a batch of ten: those of one sample
+// are kept, whatever the batch.
 const _: () = assert!(takes_no_more::<SixChannels<50, 8, 16>>(10));
 const _: () = assert!(takes_no_more::<SixChannels<25, 4, 8>>(10));
 

@@ -1,5 +1,5 @@
-//! A network on an emulated Cortex-M4F, on devices that are processes, and on simulated ones, in one
-//! federation; a device with another network is refused.
+//! A network on an emulated Cortex-M4F, on devices that are processes, and on simulated ones, in
+//! one federation; a device with another network is refused.
 
 use super::boards::Running;
 use super::device::Device;

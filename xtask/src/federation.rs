@@ -33,7 +33,7 @@ impl Federation {
         simulated: SIMULATED,
     };
 
-    /// Five rounds of the network of `firmware-example/src/network.rs` on this board, with windows that
+    /// Five rounds of this board's network of `firmware-example/src/network.rs`, with windows that
     /// are made up, in a folder.
     pub fn of_network(board: &Board, dir: &Path) -> Result<Self, Box<dyn Error>> {
         let is_small = board.ram.length < SMALL_RAM;

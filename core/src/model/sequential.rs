@@ -42,6 +42,7 @@ mod rows;
 mod sample;
 mod shape;
 mod sweep;
+mod text;
 mod training;
 mod vectors;
 mod walk;

@@ -1,7 +1,7 @@
 //! `client` with a network: it trains convolutions on windows of six channels.
 //!
-//! The network is that of `src/network.rs`, on windows of `SMOLFED_WIDTH` samples. A board of less than
-//! 32 KiB of RAM has the smaller one.
+//! The network is that of `src/network.rs`, on windows of `SMOLFED_WIDTH` samples. A board of less
+//! than 32 KiB of RAM has the smaller one.
 #![no_std]
 #![no_main]
 
@@ -11,9 +11,9 @@ use cortex_m_rt::entry;
 use riscv_rt::entry;
 use smolfed_core::model::{Fixed, FixedModel};
 use smolfed_firmware::{
-    client::{self, number},
-    host,
+    client, host,
     network::{CHANNELS, SixChannels},
+    number::number,
 };
 
 /// Samples of a channel in a window.

@@ -142,13 +142,13 @@ const fn windows(board: &Board, features: u64) -> u64 {
 fn networks(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(
         page,
-        "\nThe client with a network on windows of six channels, opt-level \"s\", bytes; both programs \
-         borrow their flash from a host:\n"
+        "\nThe client with a network on windows of six channels, opt-level \"s\", bytes; both \
+         programs borrow their flash from a host:\n"
     )?;
     writeln!(
         page,
-        "| processor | parameters | flash | with 64 × 10 instead | three vectors | activations of a \
-         sample | scratch | RAM: stack | beside vectors, scratch and windows |"
+        "| processor | parameters | flash | with 64 × 10 instead | three vectors \
+         | activations of a sample | scratch | RAM: stack | beside vectors, scratch and windows |"
     )?;
     writeln!(page, "| --- |{}", " ---: |".repeat(8))?;
     for measured in boards {
@@ -221,8 +221,8 @@ fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(page, "that are assumed, not measured:\n")?;
     writeln!(
         page,
-        "| processor | clock, MHz | cycles an instruction | 64 × 10, ms | network of 355: training, ms \
-         | network of 1,023: training, ms |"
+        "| processor | clock, MHz | cycles an instruction | 64 × 10, ms \
+         | network of 355: training, ms | network of 1,023: training, ms |"
     )?;
     writeln!(page, "| --- | ---: | ---: | ---: | ---: | ---: |")?;
     for measured in boards {

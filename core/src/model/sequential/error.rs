@@ -1,6 +1,6 @@
 //! What can be wrong with a composition of layers.
 
-use super::{fixed::Text, layer::MAX_LAYERS, misfit::LayerError, shape::Shape};
+use super::{layer::MAX_LAYERS, misfit::LayerError, shape::Shape, text::Text};
 
 /// Why layers are no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,7 +54,8 @@ impl NetworkId {
 }
 
 impl Shape {
-    /// The shape of a model; `None` if a number exceeds 65,535 or the protocol does not know its kind.
+    /// The shape of a model; `None` if a number exceeds 65,535, or the protocol does not know its
+    /// kind.
     pub fn of<M: Model>(model: &M) -> Option<Self> {
         Some(Self {
             kind: ModelKind::from_code(M::KIND.code())?,

@@ -1,0 +1,10 @@
+//! Numbers in the environment of the build.
+
+/// A positive number; anything else does not compile.
+#[expect(clippy::panic, reason = "while compiling only")]
+pub const fn number(text: &str) -> usize {
+    match usize::from_str_radix(text, 10) {
+        Ok(number) if number > 0 => number,
+        _ => panic!("SMOLFED_FEATURES, SMOLFED_CLASSES and SMOLFED_WIDTH are positive numbers"),
+    }
+}
