@@ -18,9 +18,9 @@ pub(super) fn variations(setup: &Setup<'_>) -> Result<Variations, ExperimentErro
         true => suitable(setup, &axes),
         false => setup.contrast.augment.clone(),
     };
-    let time = match axes.as_slice() {
-        &[_, time] => time,
-        &[_, height, width] => height * width,
+    let time = match *axes.as_slice() {
+        [_, time] => time,
+        [_, height, width] => height * width,
         _ => 1,
     };
     let rotation = share("contrast.augment.rotation", augment.rotation, 180.0)?;
