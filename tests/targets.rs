@@ -24,8 +24,8 @@ const INSTRUCTIONS: [(&str, u32); 12] = [
     ("network-training", 354_027_713),
 ];
 
-/// Bytes in flash: of the client without a host, of a round alone, and of the client with a network,
-/// which borrows the ledger's flash from a host.
+/// Bytes in flash: of the client without a host, of a round alone, and of the client with a
+/// network, which borrows the ledger's flash from a host.
 const FLASH: [(&str, u32); 3] = [("bare", 29_628), ("round", 15_700), ("network", 43_296)];
 
 /// Limit for a round alone, in bytes.

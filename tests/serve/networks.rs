@@ -45,7 +45,7 @@ fn windows() -> String {
 #[test]
 fn a_network_on_a_board_and_on_devices_gives_the_model_of_the_simulation() {
     let board = named(CORTEX_M4F);
-    let Some((program, _)) = firmware(board, "network") else {
+    let Some((client, _)) = firmware(board, "network") else {
         return;
     };
     let place = Place::new();
@@ -62,7 +62,7 @@ fn a_network_on_a_board_and_on_devices_gives_the_model_of_the_simulation() {
     let model = "smolfed device --preprocessing fleet/preprocessing.json --provision";
     assert!(printed.contains(model), "{printed}");
 
-    let _board = Running::start(&place, 0, board, &program);
+    let _board = Running::start(&place, 0, board, &client);
     let start = |number, folder: &str| {
         let options = format!("--preprocessing {folder}/preprocessing.json");
         Device::start_with(
