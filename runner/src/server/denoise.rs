@@ -7,6 +7,7 @@
 mod flattening;
 mod james_stein;
 mod laplacian;
+mod order;
 mod soft_threshold;
 mod tensor;
 
@@ -19,6 +20,7 @@ use super::auto::ExpertSet;
 pub use flattening::{Flattening, Flattenings};
 use james_stein::JamesStein;
 use laplacian::Laplacian;
+pub use order::{KernelOrder, SmoothAlong};
 use soft_threshold::SoftThreshold;
 pub use tensor::{Denoise, Tensor};
 

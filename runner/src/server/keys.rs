@@ -4,12 +4,12 @@ use smolfed_core::params::LearningRate;
 use smolfed_core::smooth::LaplacianSmoothing;
 
 use super::ServerStep;
-use super::denoise::{Denoiser, DenoiserKind, Flattenings};
+use super::denoise::{Denoiser, DenoiserKind, Flattenings, SmoothAlong};
 use crate::config::Config;
 use crate::config::check::{ExperimentError, contradiction};
 use crate::config::cohort::Denominator;
 use crate::config::privacy::MechanismName;
-use crate::config::server::{ServerConfig, SmoothAlong};
+use crate::config::server::ServerConfig;
 use crate::method::contract::Method;
 use crate::source::attendance::Attendance;
 use crate::task::Task;
@@ -118,8 +118,8 @@ fn check_axes(axes: &[usize], task: &Task) -> Result<(), ExperimentError> {
         return Err(contradiction(
             "server.axes",
             key,
-            "axes are for models whose weights are as long as a sample; networks are smoothed along \
-             the axes of their images with `server.smooth_along = \"image\"`",
+            "axes are for models whose weights are as long as a sample; for networks there is \
+             `server.smooth_along = \"image\"`",
         ));
     }
     let cells = axes

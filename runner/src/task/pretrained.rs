@@ -219,8 +219,8 @@ impl Pretrained {
             others => format!("; {} start from the seed", others.join(", ")),
         };
         format!(
-            "Training starts from the parameters in {path}{others}. Epsilon does not cover the data \
-             that these were made from: they must be public, or of other devices."
+            "Training starts from the parameters in {path}{others}. Epsilon does not cover what \
+             these were made from: it must be public, or of other devices."
         )
     }
 }

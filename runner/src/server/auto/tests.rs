@@ -308,7 +308,8 @@ proptest! {
     /// Tensors of one entry, and samples without axes.
     #[test]
     fn small_tensors_are_fine(averages in vec(vec(-1f32..1.0, 2), 1..9)) {
-        let mut auto = Auto::new(&[0.0; 2], &tensors(1, 2), &ExpertSet::Filters(Flattenings::default()));
+        let along = ExpertSet::Filters(Flattenings::default());
+        let mut auto = Auto::new(&[0.0; 2], &tensors(1, 2), &along);
         let mut global = vec![0.0; 2];
         for average in averages {
             auto.step(&mut global, &average, 0.1, 1.0);

@@ -2,7 +2,7 @@
 
 use smolfed_core::smooth::LaplacianSmoothing;
 
-use crate::config::server::KernelOrder;
+use super::order::KernelOrder;
 use crate::task::TensorLayout;
 
 /// Along what one tensor is smoothed.
