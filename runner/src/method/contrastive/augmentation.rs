@@ -52,16 +52,19 @@ pub(super) fn variations(setup: &Setup<'_>) -> Result<Variations, ExperimentErro
 }
 
 /// The axes of a sample: those of the data or, where these have none, of the image that a network
-/// reads.
+/// reads. An image of one row is a window of sensors, channels × time.
 fn axes(setup: &Setup<'_>) -> Vec<usize> {
-    let axes = setup.federation.axes();
-    if !axes.is_empty() {
-        return axes;
-    }
-    match *setup.model.input {
-        // A window of sensors.
-        [channels, 1, time] => vec![channels.into(), time.into()],
-        [channels, height, width] => [channels, height, width].map(usize::from).to_vec(),
+    let axes = match setup.federation.axes() {
+        axes if axes.is_empty() && setup.model.input.len() == 3 => setup
+            .model
+            .input
+            .iter()
+            .map(|axis| usize::from(*axis))
+            .collect(),
+        axes => axes,
+    };
+    match *axes {
+        [channels, 1, time] => vec![channels, time],
         _ => axes,
     }
 }
