@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use smolfed::fleet::exchange::{ExchangeOutcome, Offer};
 use smolfed::fleet::peer::{ConnectionId, Peer, Terms};
-use smolfed::fleet::{connection::Connection, ledgers::KnownLedgers, registry::Registry};
+use smolfed::fleet::registry::{Registry, SharedPeer, lock};
+use smolfed::fleet::{connection::Connection, ledgers::KnownLedgers};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::link::{DeviceEnd, Link, greet};
@@ -76,7 +77,7 @@ struct Coordinator {
 
 impl Coordinator {
     fn reconnect(&mut self) {
-        self.connection.lost(&mut self.registry);
+        self.connection.lost(&self.registry);
         self.connections += 1;
         self.connection = Connection::new(ConnectionId(self.connections));
     }
@@ -88,31 +89,37 @@ impl Coordinator {
             invitation: invitation(choice),
             model: vec![0.5; PARAMETERS],
         });
-        for peer in self.registry.peers.values_mut() {
-            peer.offer(Arc::clone(&next));
+        for peer in self.peers() {
+            lock(&peer).offer(Arc::clone(&next));
         }
     }
 
     /// Ends the round.
     fn close(&mut self) {
-        for peer in self.registry.peers.values_mut() {
-            check(peer.close());
+        for peer in self.peers() {
+            check(lock(&peer).close());
         }
+    }
+
+    /// All devices.
+    fn peers(&self) -> Vec<SharedPeer> {
+        let peers = [5, 6].map(|device| self.registry.peer(device));
+        peers.into_iter().flatten().collect()
     }
 
     /// The answer to `bytes`.
     fn receive(&mut self, bytes: &[u8], now: Duration) -> Vec<u8> {
         let mut out = Vec::new();
-        let registry = &mut self.registry;
+        let registry = &self.registry;
         self.connection.receive(bytes, registry, now, &mut out);
-        self.connection.poll(registry, now, &mut out);
+        self.connection.poll(now, &mut out);
         let frames = bytes.iter().filter(|byte| **byte == 0).count();
         // An answer each, an invitation each, and a call.
         let limit = (frames + 4) * FRAME_BYTES;
         assert!(out.len() <= limit, "{} bytes", out.len());
-        let without_key = registry.peers.get(&6);
+        let without_key = registry.peer(6);
         assert!(
-            without_key.is_some_and(|peer| !peer.is_reachable()),
+            without_key.is_some_and(|peer| !lock(&peer).is_reachable()),
             "without its key"
         );
         out

@@ -12,12 +12,15 @@
 //! | [`connection`] | one connection: bytes in, bytes out, and which device it belongs to |
 //! | [`transport`] | addresses; serial lines, TCP, Unix sockets |
 //! | [`backoff`] | growing pauses between attempts to connect |
-//! | [`threads`] | a thread for each connection |
+//! | [`admission`] | which connections stay open |
+//! | [`service`] | the event loop: a task for each connection |
+//! | `turns` | one round in progress: who is awaited, and whose turn it is |
 //! | [`coordinator`] | rounds with the devices of a cohort |
 //! | [`status`] | the table of devices |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
 //! | [`ledgers`] | the ledger of each device, as it was first seen |
 
+pub mod admission;
 pub mod backoff;
 pub mod connection;
 pub mod coordinator;
@@ -26,9 +29,10 @@ pub mod keys;
 pub mod ledgers;
 pub mod peer;
 pub mod registry;
+pub mod service;
 pub mod status;
-pub mod threads;
 pub mod transport;
+mod turns;
 
 #[cfg(test)]
 mod tests;

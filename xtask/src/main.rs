@@ -5,6 +5,7 @@
 //! cargo xtask firmware [TARGET]...   builds the firmware, for all targets or some
 //! cargo xtask qemu BOARD             runs a federation with an emulated board
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
+//! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices
 //! cargo xtask deb                    builds the Debian package
 //! cargo xtask structure              import cycles, long lines and dead links of the repository
 //! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N
@@ -21,6 +22,7 @@ mod deb;
 mod elf;
 mod federation;
 mod firmware;
+mod load;
 mod mutants;
 mod qemu;
 mod structure;
@@ -30,7 +32,7 @@ use board::Board;
 use toolchain::Missing;
 
 const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | qemu BOARD | bench-target | \
-                     deb | structure | mutants [K/N]";
+                     load [--devices N] | deb | structure | mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing: `./test` installs it and tries again.
 const MISSING: u8 = 3;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ["firmware", targets @ ..] => firmware::run(targets),
         ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board)),
         ["bench-target"] => bench_target::run(),
+        ["load", arguments @ ..] => load::run(arguments),
         ["deb"] => deb::run(),
         ["structure"] => structure::run(),
         ["mutants"] => mutants::run(None),

@@ -1,51 +1,64 @@
 //! `smolfed device`: one device as a process.
 
-use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+mod data;
+mod files;
+mod progress;
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
+use embedded_storage::nor_flash::NorFlash;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use rand_core::Rng;
-use smolfed_core::ledger::Ledger;
 use smolfed_core::model::Model;
 use smolfed_core::provision::{Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Phase, Session};
+use smolfed_core::session::Session;
 use smolfed_core::stream::{Purpose, Root, StreamId};
-use zeroize::Zeroizing;
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
-use crate::data::dataset::{Targets, TaskKind};
-use crate::data::table::{self, Columns, TableFormat};
-use crate::device::client::{Event, exchange};
-use crate::device::flash::FileFlash;
+use crate::device::client::exchange;
 use crate::device::memory::SessionMemory;
-use crate::durable::is_private;
 use crate::entropy::secret;
 use crate::fleet::backoff::BackOff;
-use crate::fleet::transport::{Address, Transport, accept};
-use crate::inference::input::{Input, Options};
+use crate::fleet::transport::{Address, Listener, Transport, accept};
 use crate::inference::preprocessing::Preprocessing;
 use crate::of_task;
 use crate::source::combinations::HIDDEN_LAYER;
 use crate::task::Task;
 
-/// How often the listener of a device is polled.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+use data::{Data, FromData};
+use files::{Files, ledger, of_folder, read_record, refused};
+use progress::Progress;
 
-/// Run one device as a process, with the same client code as on boards.
+/// How often the command looks whether it is to end.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Open files that are no connections: records, ledgers.
+const OTHER_FILES: u64 = 64;
+
+/// Run a device as a process, or many, with the same client code as on boards.
 ///
 /// Its number, key, secret and limits come from a record written by `smolfed provision`, its data
 /// from the record or a CSV file. Its ledger records the rounds it took part in: it must never be
 /// lost or restored from a backup, or random streams could be reused. Runs until Ctrl-C, and
-/// reconnects if the connection is lost.
+/// reconnects if the connection is lost. With a folder that `smolfed provision` wrote in the place
+/// of a record, all devices in it run in one process: for tests, demonstrations and measurements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed device --model softmax:64x10 --provision fleet/device-0.bin \\
       --ledger fleet/device-0.ledger --connect tcp:127.0.0.1:7000
+  smolfed device --model softmax:64x10 --provision fleet --connect tcp:127.0.0.1:7000
   smolfed device --model linear:13 --provision device-7.bin --ledger device-7.ledger \\
       --data measurements.csv --label power --listen unix:/run/smolfed/device-7
   smolfed device --preprocessing fleet/preprocessing.json --provision device-7.bin \
@@ -65,12 +78,13 @@ pub(super) struct Args {
     /// missing values replaced, values scaled, and classes are names.
     #[arg(long, value_name = "FILE")]
     preprocessing: Option<PathBuf>,
-    /// The device's record, written by `smolfed provision`.
-    #[arg(long, value_name = "FILE")]
+    /// The device's record, written by `smolfed provision`; or a folder with the records and ledgers
+    /// of several devices, whose samples are in their records.
+    #[arg(long, value_name = "FILE|DIR")]
     provision: PathBuf,
     /// The device's ledger, created by `smolfed provision`.
     #[arg(long, value_name = "FILE")]
-    ledger: PathBuf,
+    ledger: Option<PathBuf>,
     /// Connect to the coordinator: tcp:HOST:PORT, unix:PATH or serial:PATH[@BAUD].
     #[arg(
         long,
@@ -97,11 +111,6 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let page = read_record(&args.provision)?;
-    let record = Record::read(&page).map_err(|error| {
-        let advice = "give a device-K.bin that `smolfed provision` wrote";
-        refused(&args.provision, format!("{error}; {advice}"))
-    })?;
     let preprocessing = args.preprocessing.as_deref().map(Preprocessing::read);
     let preprocessing = preprocessing.transpose();
     // Whatever is wrong with it, it was given.
@@ -129,38 +138,146 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             )));
         }
     };
-    let device = Device {
-        args,
-        task,
-        record: &record,
-        data: data.as_ref(),
-        stop: stop_on_ctrl_c()?,
-    };
-    of_task!(task, model => device.run(model))
+    let files = files(args)?;
+    if files.len() > 1 && data.is_some() {
+        let folder = args.provision.display();
+        return Err(CliError::Usage(format!(
+            "`--data`: {folder} has {} devices, whose samples are in their records: give the \
+             device-K.bin of one, or leave `--data` out",
+            files.len()
+        )));
+    }
+    let progress = Progress::new(files.len());
+    let devices: Vec<Device<'_>> = files
+        .into_iter()
+        .map(|files| Device {
+            args,
+            task,
+            files,
+            data: data.as_ref(),
+            progress: &progress,
+        })
+        .collect();
+    run_all(&devices, &progress)
 }
 
+/// The devices to be run: one, or all of a folder.
+fn files(args: &Args) -> Result<Vec<Files>, CliError> {
+    let record = &args.provision;
+    let ledger = match (record.is_dir(), &args.ledger) {
+        (false, Some(ledger)) => ledger.clone(),
+        (false, None) => {
+            return Err(CliError::Usage(
+                "`--ledger` is missing: the file device-K.ledger beside the record".to_owned(),
+            ));
+        }
+        (true, None) => return of_folder(record),
+        (true, Some(_)) => {
+            let folder = record.display();
+            return Err(CliError::Usage(format!(
+                "`--ledger`: the devices of the folder {folder} have their ledgers in it"
+            )));
+        }
+    };
+    Ok(vec![Files {
+        record: record.clone(),
+        ledger,
+    }])
+}
+
+/// Runs all devices until Ctrl-C, on as many threads as there are cores, each with its share.
+fn run_all(devices: &[Device<'_>], progress: &Progress) -> Result<(), CliError> {
+    let asked = stop_on_ctrl_c()?;
+    let stop = CancellationToken::new();
+    check_open_files(devices.len())?;
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let share = devices.len().div_ceil(threads).max(1);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if asked.load(Ordering::Relaxed) {
+                    stop.cancel();
+                }
+                progress.show();
+                std::thread::sleep(POLL_INTERVAL);
+            }
+        });
+        let run = |share| run_share(share, &stop).inspect_err(|_| stop.cancel());
+        let shares: Vec<_> = devices
+            .chunks(share)
+            .map(|share| scope.spawn(move || run(share)))
+            .collect();
+        let results: Vec<_> = shares.into_iter().map(ScopedJoinHandle::join).collect();
+        is_over.store(true, Ordering::Relaxed);
+        for result in results {
+            // A panic goes on where it came from.
+            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(())
+    })
+}
+
+/// Refuses more devices than the system allows open files for: a socket and a ledger each.
+fn check_open_files(devices: usize) -> Result<(), CliError> {
+    let needed = 2 * devices as u64 + OTHER_FILES;
+    // Without an answer of the system the devices say what fails.
+    let allowed = rlimit::increase_nofile_limit(needed).unwrap_or(needed);
+    if allowed >= needed {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "{devices} devices need {needed} open files and the system allows {allowed}: raise it with \
+         `ulimit -n {needed}`, or run them in several processes"
+    )))
+}
+
+/// Runs devices side by side on this thread.
+fn run_share(devices: &[Device<'_>], stop: &CancellationToken) -> Result<(), CliError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::Stopped(error.to_string()))?;
+    runtime.block_on(async {
+        let mut running: FuturesUnordered<_> = devices
+            .iter()
+            .map(|device| of_task!(device.task, model => device.run_boxed(model, stop)))
+            .collect();
+        while let Some(result) = running.next().await {
+            result?;
+        }
+        Ok(())
+    })
+}
+
+/// One device, and what it has been given.
 struct Device<'a> {
     args: &'a Args,
     task: Task,
-    record: &'a Record<'a>,
+    files: Files,
     data: Option<&'a Data>,
-    stop: &'a AtomicBool,
-}
-
-/// Samples of a file, as the model reads them.
-struct Data {
-    /// Row after row.
-    features: Vec<f32>,
-    /// Values, or numbers of classes.
-    targets: Vec<f32>,
-    /// The column of the targets.
-    label: String,
+    progress: &'a Progress,
 }
 
 impl Device<'_> {
-    fn run<M: Model<Target: Target + Default + FromData>>(&self, model: M) -> Result<(), CliError> {
-        let args = self.args;
-        let (features, targets) = self.samples::<M::Target>()?;
+    /// [`Self::run`] as one type for all models.
+    fn run_boxed<'a, M: Model<Target: Target + Default + FromData> + 'a>(
+        &'a self,
+        model: M,
+        stop: &'a CancellationToken,
+    ) -> Pin<Box<dyn Future<Output = Result<(), CliError>> + 'a>> {
+        Box::pin(self.run(model, stop))
+    }
+
+    async fn run<M: Model<Target: Target + Default + FromData>>(
+        &self,
+        model: M,
+        stop: &CancellationToken,
+    ) -> Result<(), CliError> {
+        let page = read_record(&self.files.record)?;
+        let record = Record::read(&page).map_err(|error| {
+            let advice = "give a device-K.bin that `smolfed provision` wrote";
+            refused(&self.files.record, format!("{error}; {advice}"))
+        })?;
+        let (features, targets) = self.samples::<M::Target>(&record)?;
         let samples =
             SampleSlice::new(&features, &targets, model.feature_count()).map_err(|_| {
                 let found = features.len() / targets.len().max(1);
@@ -174,31 +291,41 @@ impl Device<'_> {
         let nonces = nonces.stream(StreamId {
             purpose: Purpose::SessionNonces,
             round: 0,
-            device: self.record.identity.device,
+            device: record.identity.device,
         });
-        let (identity, policy) = (self.record.identity.clone(), self.record.policy);
-        let ledger = ledger(&args.ledger)?;
+        let (identity, policy) = (record.identity.clone(), record.policy);
+        let ledger = ledger(&self.files.ledger)?;
         let session = Session::new(identity, policy, model, memory.borrow(), ledger, nonces);
         let mut session =
             session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;
-        self.connect(&mut session, &samples)
+        let line = Line {
+            args: self.args,
+            device: record.identity.device,
+            budget: record.policy.limits.budget.0,
+            progress: self.progress,
+            stop,
+        };
+        line.keep(&mut session, &samples).await
     }
 
     /// The samples of the file, or those of the record.
-    fn samples<T: Target + FromData>(&self) -> Result<(Vec<f32>, Vec<T>), CliError> {
+    fn samples<T: Target + FromData>(
+        &self,
+        record: &Record<'_>,
+    ) -> Result<(Vec<f32>, Vec<T>), CliError> {
         if let Some(data) = self.data {
             return self.of_file(data);
         }
-        let stored = &self.record.samples;
+        let stored = &record.samples;
         if stored.kind() == TargetKind::None {
-            let path = self.args.provision.display();
+            let path = self.files.record.display();
             return Err(CliError::Usage(format!(
                 "{path} has no samples: give `--data FILE --label COLUMN`, or provision with \
                  `--with-data`"
             )));
         }
         if stored.kind() != T::KIND {
-            let path = self.args.provision.display();
+            let path = self.files.record.display();
             return Err(CliError::Usage(format!(
                 "{path} contains samples for another kind of model than `--model {}`",
                 self.task
@@ -208,7 +335,7 @@ impl Device<'_> {
         let classes = self.task.output_count().max(2);
         let is_class = |target: &T| (target.to_word() as usize) < classes;
         if T::KIND == TargetKind::Class && !targets.iter().all(is_class) {
-            let path = self.args.provision.display();
+            let path = self.files.record.display();
             return Err(CliError::Usage(format!(
                 "{path} contains samples of classes that `--model {}` does not have",
                 self.task
@@ -231,195 +358,74 @@ impl Device<'_> {
         let targets = data.targets.iter().map(target).collect::<Result<_, _>>()?;
         Ok((data.features.clone(), targets))
     }
+}
 
-    /// Connects and takes part in rounds; reconnects when the connection breaks.
-    fn connect<M: Model, F: embedded_storage::nor_flash::NorFlash, R: Rng>(
+/// The connection of a device, made again whenever it breaks.
+struct Line<'a> {
+    args: &'a Args,
+    device: u32,
+    budget: u32,
+    progress: &'a Progress,
+    stop: &'a CancellationToken,
+}
+
+impl Line<'_> {
+    /// Takes part in rounds until the command ends.
+    async fn keep<M: Model, F: NorFlash, R: Rng>(
         &self,
         session: &mut Session<'_, M, F, R>,
         samples: &impl Samples<Target = M::Target>,
     ) -> Result<(), CliError> {
-        let (args, device) = (self.args, self.record.identity.device);
-        let budget = self.record.policy.limits.budget.0;
-        let listener = match &args.listen {
+        let mut listener = match &self.args.listen {
             None => None,
             Some(address) => Some(address.listen().map_err(|error| {
                 CliError::Stopped(format!("cannot listen at {address}: {error}"))
             })?),
         };
-        let mut report = |event| match event {
-            Event::Connected => eprintln!("device {device}: connected"),
-            Event::Trained { participations } => {
-                eprintln!("device {device}: participation {participations} of at most {budget}");
-            }
-            Event::Refused(Phase::Refused(why)) => {
-                eprintln!("device {device}: refused by the coordinator: {why}");
-            }
-            Event::Refused(_) | Event::Idle => {}
-        };
         let (mut back_off, mut is_reported) = (BackOff::new(), false);
-        while !self.stop.load(Ordering::Relaxed) {
-            let opened = match (&listener, &args.connect) {
-                (Some(listener), _) => accept(&**listener),
-                (None, Some(address)) => address.connect().map(Some),
-                (None, None) => Ok(None),
+        while !self.stop.is_cancelled() {
+            let opened = tokio::select! {
+                () = self.stop.cancelled() => return Ok(()),
+                opened = self.open(listener.as_deref_mut()) => opened,
             };
-            match self.serve(opened, session, samples, &mut report) {
-                Ok(true) if args.once => return Ok(()),
-                Ok(true) => (back_off, is_reported) = (BackOff::new(), false),
-                Ok(false) => {
-                    std::thread::sleep(POLL_INTERVAL);
-                    continue;
-                }
-                Err(error) => {
-                    if !is_reported {
-                        let address = args.connect.as_ref().or(args.listen.as_ref());
-                        let address = address.map(Address::to_string).unwrap_or_default();
-                        eprintln!("device {device}: {address}: {error}; retrying");
-                        is_reported = true;
+            match opened {
+                Ok(mut transport) => {
+                    let mut report = |event| self.progress.note(self.device, self.budget, event);
+                    // Connections end at any time: that is not reported.
+                    let _ =
+                        exchange(session, samples, &mut *transport, self.stop, &mut report).await;
+                    if self.args.once {
+                        return Ok(());
                     }
+                    (back_off, is_reported) = (BackOff::new(), false);
                 }
+                Err(error) if !is_reported => {
+                    let address = self.args.connect.as_ref().or(self.args.listen.as_ref());
+                    let address = address.map(Address::to_string).unwrap_or_default();
+                    let device = self.device;
+                    self.progress
+                        .tell(format!("device {device}: {address}: {error}; retrying"));
+                    is_reported = true;
+                }
+                Err(_) => {}
             }
-            back_off.wait(self.stop);
+            tokio::select! {
+                () = self.stop.cancelled() => return Ok(()),
+                () = sleep(back_off.next_pause()) => {}
+            }
         }
         Ok(())
     }
 
-    /// Serves a connection until it ends; returns whether there was one.
-    fn serve<M: Model, F: embedded_storage::nor_flash::NorFlash, R: Rng>(
+    /// The next connection.
+    async fn open(
         &self,
-        opened: io::Result<Option<Box<dyn Transport>>>,
-        session: &mut Session<'_, M, F, R>,
-        samples: &impl Samples<Target = M::Target>,
-        report: &mut dyn FnMut(Event),
-    ) -> io::Result<bool> {
-        let Some(mut transport) = opened? else {
-            return Ok(false);
-        };
-        // Connections end at any time: that is not reported.
-        let _ = exchange(session, samples, &mut *transport, self.stop, report);
-        Ok(true)
-    }
-}
-
-impl Data {
-    /// Numbers in the order of the columns, without any preprocessing.
-    fn as_it_is(path: &Path, label: &str) -> Result<Self, CliError> {
-        let bytes = std::fs::read(path).map_err(|error| refused(path, error))?;
-        let columns = Columns {
-            label: label.to_owned(),
-            task: Some(TaskKind::Regression),
-            ..Columns::default()
-        };
-        let table = table::parse(TableFormat::Csv, &bytes, &columns);
-        let table = table.map_err(|error| refused(path, error))?;
-        let data = table.into_dataset().map_err(|error| refused(path, error))?;
-        if !data.missing().is_empty() {
-            return Err(refused(
-                path,
-                "values are missing, which `--preprocessing` would replace",
-            ));
+        listener: Option<&mut (dyn Listener + 'static)>,
+    ) -> io::Result<Box<dyn Transport>> {
+        match (listener, &self.args.connect) {
+            (Some(listener), _) => Ok(accept(listener).await?.transport),
+            (None, Some(address)) => address.connect().await,
+            (None, None) => Err(io::ErrorKind::NotFound.into()),
         }
-        let Targets::Values(targets) = data.targets() else {
-            return Err(refused(path, "its targets are no numbers"));
-        };
-        Ok(Self {
-            features: data.features().to_vec(),
-            targets: targets.clone(),
-            label: label.to_owned(),
-        })
     }
-
-    /// Rows as the experiment prepares them.
-    fn prepared(
-        path: &Path,
-        preprocessing: &Preprocessing,
-        label: Option<&str>,
-    ) -> Result<Self, CliError> {
-        let options = Options {
-            has_targets: true,
-            label,
-            labels: None,
-            id: None,
-            has_header: true,
-        };
-        let mut input = Input::open(path, preprocessing, options)?;
-        let mut data = Self {
-            features: Vec::new(),
-            targets: Vec::new(),
-            label: label
-                .or(preprocessing.target_column())
-                .unwrap_or_default()
-                .to_owned(),
-        };
-        while let Some(part) = input.next(usize::MAX)? {
-            let samples = part.samples();
-            for row in 0..samples.len() {
-                data.features.extend(samples.features(row));
-                data.targets.push(samples.value(row));
-            }
-        }
-        Ok(data)
-    }
-}
-
-/// A target that can be read from a CSV file.
-trait FromData: Sized {
-    /// The target for a number; `None` if it is not a class of the model.
-    fn of(value: f32, classes: usize) -> Option<Self>;
-}
-
-impl FromData for f32 {
-    fn of(value: f32, _: usize) -> Option<Self> {
-        Some(value)
-    }
-}
-
-impl FromData for u16 {
-    /// Class numbers, not names: devices would number names differently, by the samples they have.
-    fn of(value: f32, classes: usize) -> Option<Self> {
-        let class = value as Self;
-        let is_class = f32::from(class).to_bits() == value.to_bits();
-        (is_class && usize::from(class) < classes.max(2)).then_some(class)
-    }
-}
-
-fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
-    // A missing one is not created: the device may have used its random streams before.
-    let flash = FileFlash::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => refused(
-            path,
-            "there is no ledger; `smolfed provision` creates it, once in the lifetime of a device",
-        ),
-        _ => refused(path, error),
-    })?;
-    Ledger::open(flash).map_err(|error| refused(path, error))
-}
-
-/// The device's record, which only its owner may be able to read; overwritten when it is dropped.
-fn read_record(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
-    if path.is_dir() {
-        return Err(refused(path, "is a folder: give the device-K.bin in it"));
-    }
-    let mut file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            refused(path, "there is no record; `smolfed provision` writes it")
-        }
-        _ => refused(path, error),
-    })?;
-    if !is_private(&file).map_err(|error| refused(path, error))? {
-        let path = path.display();
-        return Err(CliError::Usage(format!(
-            "{path} contains secrets and can be read by others: run `chmod 600 {path}`"
-        )));
-    }
-    // Room for all of it: a vector that grows leaves copies behind.
-    let length = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut page = Zeroizing::new(Vec::with_capacity(length as usize + 1));
-    file.read_to_end(&mut page)
-        .map_err(|error| refused(path, error))?;
-    Ok(page)
-}
-
-fn refused(path: &Path, error: impl fmt::Display) -> CliError {
-    CliError::Usage(format!("{}: {error}", path.display()))
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::text::aligned;
+use crate::fleet::service::Service;
 use crate::fleet::status::{Status, Table};
-use crate::fleet::threads::SharedState;
 
 /// The table and the progress on a terminal; elsewhere what happens, line by line.
 pub(super) struct Screen {
@@ -19,11 +19,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    pub(super) fn new(
-        rounds: u32,
-        devices: Arc<SharedState>,
-        told: mpsc::Receiver<String>,
-    ) -> Self {
+    pub(super) fn new(rounds: u32, devices: Arc<Service>, told: mpsc::Receiver<String>) -> Self {
         let bar = ProgressBar::new(u64::from(rounds));
         let template = "{msg}\nround {pos}/{len} {bar:30} [{elapsed}]";
         if let Ok(style) = ProgressStyle::with_template(template) {

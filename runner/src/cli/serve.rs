@@ -62,6 +62,13 @@ pub(super) struct Args {
     /// Time for a device to complete its part in a round, like 30s, 500ms or 2m [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
+    /// Connections that are accepted at most; by default 1024 more than there are devices. When all
+    /// are taken, one without a session gives way to each new one.
+    #[arg(long, value_name = "N")]
+    max_connections: Option<usize>,
+    /// Devices that receive the model at the same time; the others wait for their turn.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    in_flight: usize,
     /// Set a key of the experiment; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     overrides: Vec<Override>,
@@ -152,6 +159,8 @@ impl Setup {
                 dial: args.devices.clone(),
                 listen: args.listen.clone(),
                 timeout,
+                max_connections: args.max_connections,
+                in_flight: args.in_flight,
             },
             file,
             resumed: None,
@@ -185,6 +194,8 @@ impl Setup {
                 dial: known(&args.devices, &file.devices)?,
                 listen: known(&args.listen, &file.listen)?,
                 timeout: args.timeout.unwrap_or(stored),
+                max_connections: args.max_connections,
+                in_flight: args.in_flight,
             },
             file,
             resumed: Some(dir),
@@ -228,13 +239,13 @@ impl Setup {
         let parameters = experiment.method.shared_count();
         let checkpoint = dir.load_checkpoint(&name, parameters)?;
         let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);
-        let shared = fleet.shared();
+        let service = fleet.service();
         tell_of_restart(&experiment, done, paid);
         let numbers = (first_number, paid);
         let records = dir.participation(done)?;
         let mut served =
             Fleet::new(fleet, &federation, terms, numbers, records).resumed_after(done.max(paid));
-        let screen = Screen::new(experiment.config.rounds, Arc::clone(&shared), told);
+        let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), told);
         let control = Control {
             stop: stop_on_ctrl_c()?,
             // Each round is on disk before the next one begins.
@@ -255,7 +266,7 @@ impl Setup {
             },
         };
         let result = run.execute(&mut served, control);
-        let table = Table::new(&shared);
+        let table = Table::new(&service);
         drop(served);
         screen.close();
         dir.write_devices(&table)?;

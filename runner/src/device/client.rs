@@ -2,19 +2,29 @@
 //! between a UART and the session.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::pin::pin;
+use std::time::Duration;
 
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 use smolfed_core::model::Model;
 use smolfed_core::samples::Samples;
 use smolfed_core::session::{Phase, Session};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
-use crate::fleet::transport::{Transport, read_some, write_all};
+use crate::fleet::transport::Transport;
 
-/// Silence after which the device repeats its last frame.
+/// Silence after which the device repeats its last frame; then twice as long, up to the maximum.
 const REPEAT_AFTER: Duration = Duration::from_millis(500);
+const MAX_REPEAT_AFTER: Duration = Duration::from_secs(8);
+
+/// How long a frame may take to be written: a serial line of 9,600 baud needs 0.3 s for one.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Bytes that are read at a time: a few frames.
+const READ_BYTES: usize = 1024;
 
 /// Silence after which a connection is closed, also between rounds: the peer may have disappeared
 /// unnoticed.
@@ -36,68 +46,130 @@ pub enum Event {
     Refused(Phase),
 }
 
-/// Takes part in rounds over one connection, until it breaks or `stop` is set.
+/// Takes part in rounds over one connection, until it breaks or `stop` is cancelled.
 ///
 /// # Errors
 /// Why the connection broke.
-pub fn exchange<M: Model, F: NorFlash, R: Rng>(
+pub async fn exchange<M: Model, F: NorFlash, R: Rng>(
     session: &mut Session<'_, M, F, R>,
     samples: &impl Samples<Target = M::Target>,
     transport: &mut dyn Transport,
-    stop: &AtomicBool,
+    stop: &CancellationToken,
     report: &mut dyn FnMut(Event),
 ) -> io::Result<()> {
     let mut phase = session.phase();
-    let mut buffer = [0; 1024];
     // A zero ends frames that were cut short, in both directions; the last frame is repeated.
-    write_all(transport, &[0])?;
+    write(transport, &[0]).await?;
     session.receive(&[0]);
     session.timeout();
     // Received bytes do not postpone the repetition: they may belong to no valid frame.
-    let (mut last_sent, mut last_received) = (Instant::now(), Instant::now());
-    while !stop.load(Ordering::Relaxed) {
-        if send(session, transport)? {
-            last_sent = Instant::now();
-        }
-        let read = read_some(transport, &mut buffer)?;
-        let mut rest = buffer.get(..read).unwrap_or_default();
-        if read > 0 {
-            last_received = Instant::now();
-        } else if last_received.elapsed() >= IDLE_TIMEOUT {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        while !rest.is_empty() {
-            let taken = session.receive(rest);
-            rest = rest.get(taken..).unwrap_or_default();
-            if session.phase() == Phase::Training {
-                session.train(samples);
-            }
-            if send(session, transport)? {
-                last_sent = Instant::now();
-            }
-        }
-        if last_sent.elapsed() >= REPEAT_AFTER {
-            last_sent = Instant::now();
-            session.timeout();
+    let mut repetition = Repetition::new();
+    let mut last_received = Instant::now();
+    let mut timer = pin!(sleep_until(last_received));
+    let mut buffer = [0; READ_BYTES];
+    while !stop.is_cancelled() {
+        if send(session, transport).await? {
+            repetition = Repetition::new();
         }
         let now = session.phase();
         if let Some(event) = event(phase, now, session.ledger().past().participations) {
             report(event);
         }
         phase = now;
+        let idle_end = last_received + IDLE_TIMEOUT;
+        let due = repetition
+            .due(phase)
+            .map_or(idle_end, |due| due.min(idle_end));
+        timer.as_mut().reset(due);
+        let read = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = &mut timer => None,
+            read = transport.read(&mut buffer) => Some(read?),
+        };
+        let Some(read) = read else {
+            if last_received.elapsed() >= IDLE_TIMEOUT {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            session.timeout();
+            if send(session, transport).await? {
+                repetition.repeated();
+            }
+            continue;
+        };
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        last_received = Instant::now();
+        let mut rest = buffer.get(..read).unwrap_or_default();
+        while !rest.is_empty() {
+            let taken = session.receive(rest);
+            rest = rest.get(taken..).unwrap_or_default();
+            if session.phase() == Phase::Training {
+                session.train(samples);
+            }
+            if send(session, transport).await? {
+                repetition = Repetition::new();
+            }
+        }
     }
     Ok(())
 }
 
+/// When the last frame is repeated: pauses grow, so that a coordinator that is behind is not asked
+/// ever more often, and they vary, so that devices which lost their answers together do not ask
+/// together again.
+struct Repetition {
+    sent: Instant,
+    pause: Duration,
+}
+
+impl Repetition {
+    fn new() -> Self {
+        Self {
+            sent: Instant::now(),
+            pause: varied(REPEAT_AFTER),
+        }
+    }
+
+    fn repeated(&mut self) {
+        let longer = (2 * self.pause).min(MAX_REPEAT_AFTER);
+        *self = Self {
+            sent: Instant::now(),
+            pause: varied(longer),
+        };
+    }
+
+    /// When the next repetition is due; `None` where a session has nothing to repeat.
+    fn due(&self, phase: Phase) -> Option<Instant> {
+        let is_silent = matches!(phase, Phase::Idle | Phase::Refused(_));
+        (!is_silent).then(|| self.sent + self.pause)
+    }
+}
+
+/// Up to an eighth more or less.
+fn varied(pause: Duration) -> Duration {
+    let mut byte = [0];
+    // Without entropy the pause is as it is.
+    let _ = getrandom::fill(&mut byte);
+    pause.mul_f64(0.875 + f64::from(byte[0]) / 1024.0)
+}
+
 /// Sends what the session has to send; returns whether there was anything.
-fn send<M: Model, F: NorFlash, R: Rng>(
+async fn send<M: Model, F: NorFlash, R: Rng>(
     session: &mut Session<'_, M, F, R>,
     transport: &mut dyn Transport,
 ) -> io::Result<bool> {
-    let is_any = !session.outgoing().is_empty();
-    write_all(transport, session.outgoing())?;
+    if session.outgoing().is_empty() {
+        return Ok(false);
+    }
+    write(transport, session.outgoing()).await?;
     session.sent();
-    Ok(is_any)
+    Ok(true)
+}
+
+async fn write(transport: &mut dyn Transport, bytes: &[u8]) -> io::Result<()> {
+    let written = timeout(WRITE_TIMEOUT, transport.write_all(bytes)).await;
+    written.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 fn event(before: Phase, now: Phase, participations: u32) -> Option<Event> {

@@ -1,13 +1,14 @@
 //! Growing pauses between attempts to connect.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 const FIRST: Duration = Duration::from_millis(100);
 const MAX: Duration = Duration::from_secs(5);
 
-/// How often a waiting thread looks whether it is to stop.
+/// How often a waiting task looks whether it is to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The pause before the next attempt: 0.1 s, then twice as long each time, up to 5 s.
@@ -23,13 +24,19 @@ impl BackOff {
         Self { pause: FIRST }
     }
 
+    /// The pause before the next attempt; the one after it is longer.
+    pub fn next_pause(&mut self) -> Duration {
+        let pause = self.pause;
+        self.pause = (2 * pause).min(MAX);
+        pause
+    }
+
     /// Waits, or returns early once `stop` is set; the next pause is longer.
-    pub fn wait(&mut self, stop: &AtomicBool) {
-        let end = Instant::now() + self.pause;
+    pub async fn wait(&mut self, stop: &AtomicBool) {
+        let end = Instant::now() + self.next_pause();
         while !stop.load(Ordering::Relaxed) && Instant::now() < end {
-            thread::sleep(POLL_INTERVAL);
+            sleep(POLL_INTERVAL).await;
         }
-        self.pause = (2 * self.pause).min(MAX);
     }
 }
 

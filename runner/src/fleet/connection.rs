@@ -1,17 +1,18 @@
 //! One connection: bytes in, bytes out. Which device it belongs to follows from its frames.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use smolfed_core::wire::VERSION;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::{Encoded, Frame};
 use smolfed_core::wire::link::{CoordinatorEnd, greet, open_greeting};
-use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::mac::{Fingerprint, Key};
 use smolfed_core::wire::message::{Message, is_greeting};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
-use super::peer::ConnectionId;
-use super::registry::Registry;
+use super::peer::{ConnectionId, Peer};
+use super::registry::{Registry, SharedPeer, lock};
 
 /// Devices of one connection that are remembered. There is one, unless a gateway serves several.
 const MAX_DEVICES: usize = 8;
@@ -31,12 +32,14 @@ pub struct Connection {
     id: ConnectionId,
     decoder: Decoder,
     /// Devices that sent an authentic frame on it, the most recent one first.
-    devices: Vec<u32>,
+    devices: Vec<(u32, SharedPeer)>,
     refusals: Refusals,
     /// When `Call` was sent last.
     called: Option<Duration>,
     /// Frames that matched no session.
     unmatched: u32,
+    /// Whether a device was refused since this was last asked.
+    has_refused: bool,
 }
 
 impl Connection {
@@ -50,6 +53,7 @@ impl Connection {
             refusals: Refusals::new(),
             called: None,
             unmatched: 0,
+            has_refused: false,
         }
     }
 
@@ -64,15 +68,14 @@ impl Connection {
         std::mem::take(&mut self.refusals)
     }
 
+    /// Whether a device was refused since the last call.
+    pub(super) fn take_refused(&mut self) -> bool {
+        std::mem::take(&mut self.has_refused)
+    }
+
     /// Processes received bytes; appends the answers to `out`, at most one frame for each received
     /// one.
-    pub fn receive(
-        &mut self,
-        bytes: &[u8],
-        registry: &mut Registry,
-        now: Duration,
-        out: &mut Vec<u8>,
-    ) {
+    pub fn receive(&mut self, bytes: &[u8], registry: &Registry, now: Duration, out: &mut Vec<u8>) {
         for byte in bytes {
             let mut decoder = std::mem::take(&mut self.decoder);
             let result = decoder
@@ -88,15 +91,13 @@ impl Connection {
     }
 
     /// Appends to `out` what is due without having been asked for: invitations, or a `Call`.
-    pub fn poll(&mut self, registry: &mut Registry, now: Duration, out: &mut Vec<u8>) {
-        for device in &self.devices {
-            if let Some(peer) = registry.peers.get_mut(device) {
-                out.extend_from_slice(peer.poll(self.id, now).as_slice());
-            }
+    pub fn poll(&mut self, now: Duration, out: &mut Vec<u8>) {
+        for (_, peer) in &self.devices {
+            out.extend_from_slice(lock(peer).poll(self.id, now).as_slice());
         }
         let waited = self.called.map(|then| now.saturating_sub(then));
         let is_due = waited.is_none_or(|waited| waited >= CALL_INTERVAL);
-        if is_due && !self.has_session(registry) {
+        if is_due && !self.has_session() {
             self.called = Some(now);
             // A zero ends a frame that was cut short. The tag of a `Call` has no meaning.
             out.push(0);
@@ -106,26 +107,42 @@ impl Connection {
         }
     }
 
+    /// When [`Self::poll`] has something to send next, unless bytes are received before.
+    #[must_use]
+    pub fn due(&self) -> Option<Duration> {
+        let invitations = self.devices.iter();
+        let invitation = invitations.filter_map(|(_, peer)| lock(peer).due(self.id));
+        let call = (!self.has_session()).then(|| {
+            self.called
+                .map_or(Duration::ZERO, |then| then + CALL_INTERVAL)
+        });
+        invitation.chain(call).min()
+    }
+
     /// Whether a device has its session on this connection.
     #[must_use]
-    pub fn has_session(&self, registry: &Registry) -> bool {
-        let mut peers = self.devices.iter().filter_map(|x| registry.peers.get(x));
-        peers.any(|peer| peer.is_on(self.id))
+    pub fn has_session(&self) -> bool {
+        let mut peers = self.devices.iter();
+        peers.any(|(_, peer)| lock(peer).is_on(self.id))
     }
 
     /// Tells the devices that the connection is lost.
-    pub fn lost(&self, registry: &mut Registry) {
-        for device in &self.devices {
-            if let Some(peer) = registry.peers.get_mut(device) {
+    pub fn lost(&self, registry: &Registry) {
+        for (device, peer) in &self.devices {
+            let is_orphan = {
+                let mut peer = lock(peer);
                 peer.connection_lost(self.id);
-            }
+                peer.is_orphan()
+            };
+            registry.set_orphan(*device, is_orphan);
+            registry.notify(*device);
         }
     }
 
     fn frame(
         &mut self,
         raw: &[u8],
-        registry: &mut Registry,
+        registry: &Registry,
         now: Duration,
     ) -> Result<Encoded, Refusal> {
         let frame = Frame::parse(raw)?;
@@ -136,70 +153,82 @@ impl Connection {
         if frame.header.version != VERSION {
             return Err(Refusal::Version);
         }
-        if let Some(answer) = self.offer_to(&self.devices.clone(), &frame, registry, now) {
-            return Ok(answer);
+        for index in 0..self.devices.len() {
+            if let Some((device, peer)) = self.devices.get(index).cloned()
+                && let Some(answer) = self.offer_to(device, &peer, &frame, registry, now)
+            {
+                return Ok(answer);
+            }
         }
         if self.unmatched >= MAX_UNMATCHED {
             return Err(Refusal::Tag);
         }
         // A session whose connection was lost may continue on this one.
-        let orphans = registry.peers.iter().filter(|(_, peer)| peer.is_orphan());
-        let orphans: Vec<u32> = orphans.map(|(device, _)| *device).collect();
-        let answer = self.offer_to(&orphans, &frame, registry, now);
-        if answer.is_none() {
-            self.unmatched += 1;
-        }
-        answer.ok_or(Refusal::Tag)
-    }
-
-    /// The answer of the device whose session the frame belongs to, which may be empty; `None` if
-    /// it belongs to none.
-    fn offer_to(
-        &mut self,
-        devices: &[u32],
-        frame: &Frame<'_>,
-        registry: &mut Registry,
-        now: Duration,
-    ) -> Option<Encoded> {
-        for device in devices {
-            let peer = registry.peers.get_mut(device)?;
-            match peer.receive(self.id, frame, now, &mut registry.ledgers) {
-                Err(Refusal::Tag) => {}
-                // The peer has counted it.
-                Err(_) => return Some(Encoded::empty()),
-                Ok(answer) => {
-                    if peer.is_refused() {
-                        self.called = Some(now + REFUSED_PAUSE);
-                    }
-                    self.remember(*device);
-                    return Some(answer);
-                }
+        for device in registry.orphans() {
+            if let Some(peer) = registry.peer(device)
+                && let Some(answer) = self.offer_to(device, &peer, &frame, registry, now)
+            {
+                registry.set_orphan(device, false);
+                return Ok(answer);
             }
         }
-        None
+        self.unmatched += 1;
+        Err(Refusal::Tag)
+    }
+
+    /// The answer of the device if the frame belongs to its session, which may be empty.
+    fn offer_to(
+        &mut self,
+        device: u32,
+        shared: &SharedPeer,
+        frame: &Frame<'_>,
+        registry: &Registry,
+        now: Duration,
+    ) -> Option<Encoded> {
+        let mut peer = lock(shared);
+        let progress = |peer: &Peer| (peer.is_settled(), peer.is_on(self.id), peer.is_in_flight());
+        let before = progress(&peer);
+        let admits =
+            |key: &Key, ledger: Fingerprint| registry.ledgers().admits(device, key, ledger);
+        let answer = match peer.receive(self.id, frame, now, &admits) {
+            Err(Refusal::Tag) => return None,
+            // The peer has counted it.
+            Err(_) => return Some(Encoded::empty()),
+            Ok(answer) => answer,
+        };
+        let has_changed = before != progress(&peer);
+        if peer.is_refused() {
+            self.called = Some(now + REFUSED_PAUSE);
+            self.has_refused = true;
+        }
+        drop(peer);
+        if has_changed {
+            registry.notify(device);
+        }
+        self.remember(device, shared);
+        Some(answer)
     }
 
     fn greeting(
         &mut self,
         frame: &Frame<'_>,
-        registry: &mut Registry,
+        registry: &Registry,
         now: Duration,
     ) -> Result<Encoded, Refusal> {
         let Message::Hello(hello) = open_greeting::<CoordinatorEnd>(frame)? else {
             return Err(Refusal::Unexpected);
         };
         // Without the device's key nothing is authentic.
-        if !registry.peers.contains_key(&hello.device) {
-            return Err(Refusal::Tag);
-        }
+        let shared = registry.peer(hello.device).ok_or(Refusal::Tag)?;
         let nonce = registry.nonce();
-        let peer = registry.peers.get_mut(&hello.device).ok_or(Refusal::Tag)?;
+        let mut peer = lock(&shared);
         match peer.hello(self.id, frame, &hello, nonce) {
             Ok(answer) => {
                 if peer.is_refused() {
                     self.called = Some(now + REFUSED_PAUSE);
                 }
-                self.remember(hello.device);
+                drop(peer);
+                self.remember(hello.device, &shared);
                 Ok(answer)
             }
             // The peer has counted it.
@@ -207,18 +236,20 @@ impl Connection {
         }
     }
 
-    fn remember(&mut self, device: u32) {
-        if self.devices.first() == Some(&device) {
+    fn remember(&mut self, device: u32, peer: &SharedPeer) {
+        let is_known = |(_, known): &(u32, SharedPeer)| Arc::ptr_eq(known, peer);
+        if self.devices.first().is_some_and(is_known) {
             return;
         }
-        self.devices.retain(|other| *other != device);
+        self.devices.retain(|(other, _)| *other != device);
         self.devices.truncate(MAX_DEVICES - 1);
-        self.devices.insert(0, device);
+        self.devices.insert(0, (device, Arc::clone(peer)));
     }
 }
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?} of devices {:?}", self.id, self.devices)
+        let devices: Vec<u32> = self.devices.iter().map(|(device, _)| *device).collect();
+        write!(f, "{:?} of devices {devices:?}", self.id)
     }
 }

@@ -2,18 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use smolfed_core::stream::{Purpose, Root, StreamId};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::task::TaskTracker;
 
 use super::exchange::{ExchangeOutcome, Offer};
 use super::keys::{FleetKeys, KeysError};
 use super::ledgers::KnownLedgers;
 use super::peer::{Peer, Terms};
-use super::registry::Registry;
-use super::threads::{Report, SharedState};
+use super::registry::{Registry, lock};
+use super::service::{Report, Service};
 use super::transport::{Address, Listener};
+use super::turns::Turns;
 use crate::entropy::{EntropyError, secret};
 
 /// Why the coordinator could not be started.
@@ -31,8 +33,8 @@ pub enum FleetError {
         /// Why.
         source: std::io::Error,
     },
-    /// A thread.
-    #[error("cannot start a thread for a connection: {0}")]
+    /// The threads of the event loop.
+    #[error("cannot start the threads for connections: {0}")]
     Thread(std::io::Error),
     /// The nonces of sessions, the identifier of a run.
     #[error(transparent)]
@@ -48,16 +50,38 @@ pub struct Endpoints {
     pub listen: Vec<Address>,
     /// Time for a device to complete its part in a round, from the invitation to the update.
     pub timeout: Duration,
+    /// Connections that are accepted at most; by default enough for all devices and some more.
+    pub max_connections: Option<usize>,
+    /// Devices that receive the model at the same time at most.
+    pub in_flight: usize,
 }
+
+/// Connections beyond those of all devices: of devices that reconnect before the loss of the
+/// earlier connection is noticed, and of strangers.
+const SPARE_CONNECTIONS: usize = 1024;
+
+/// Open files that are no connections: run directory, ledger, data.
+const OTHER_FILES: usize = 64;
+
+/// How often the coordinator looks for devices that stall, though nothing happens.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long the coordinator waits after a change for others, which it then takes together.
+const GATHER: Duration = Duration::from_millis(1);
+
+/// How long connections are waited for at the end: enough for a frame that is being written.
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(250);
 
 /// The coordinator of a fleet.
 #[derive(Debug)]
 pub struct Coordinator {
-    shared: Arc<SharedState>,
-    /// Those that accept connections.
-    threads: Vec<JoinHandle<()>>,
+    service: Arc<Service>,
+    /// `None` once it is shut down.
+    runtime: Option<Runtime>,
+    tasks: TaskTracker,
     keys: FleetKeys,
     timeout: Duration,
+    in_flight: usize,
     /// Devices without a connection when they last missed a round: no round waits for them until
     /// they have reconnected.
     away: BTreeSet<u32>,
@@ -84,24 +108,28 @@ impl Coordinator {
             device: 0,
         });
         let registry = Registry::new(peers.collect(), KnownLedgers::open(keys.path())?, nonces);
-        let shared = Arc::new(SharedState::new(registry, report));
-        let listeners: Result<Vec<_>, _> = endpoints.listen.iter().map(listen).collect();
-        let mut threads = Vec::new();
-        for listener in listeners? {
-            let shared = Arc::clone(&shared);
-            threads.push(spawn(move || shared.accept(&*listener))?);
+        let places = places(endpoints, registry.device_count(), &report);
+        let service = Arc::new(Service::new(registry, places, report));
+        let runtime = Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(FleetError::Thread)?;
+        let tasks = TaskTracker::new();
+        let within = runtime.enter();
+        for listener in endpoints.listen.iter().map(listen).collect::<Vec<_>>() {
+            let (listener, connections) = (listener?, tasks.clone());
+            let spawn = move |task| drop(connections.spawn(task));
+            tasks.spawn(Arc::clone(&service).accept(listener, spawn));
         }
         for address in &endpoints.dial {
-            let address = address.clone();
-            let shared = Arc::clone(&shared);
-            // Detached: it may be blocked in an attempt to connect when the coordinator stops.
-            spawn(move || shared.dial(&address))?;
+            tasks.spawn(Arc::clone(&service).dial(address.clone()));
         }
+        drop(within);
         Ok(Self {
-            shared,
-            threads,
+            service,
+            runtime: Some(runtime),
+            tasks,
             keys,
             timeout: endpoints.timeout,
+            in_flight: endpoints.in_flight,
             away: BTreeSet::new(),
         })
     }
@@ -127,43 +155,23 @@ impl Coordinator {
         let offer = Arc::new(offer);
         let drawn: Vec<u32> = cohort.iter().copied().filter(|x| self.has(*x)).collect();
         let deadline = Instant::now() + self.timeout;
-        {
-            let mut registry = self.shared.registry();
-            for device in &drawn {
-                if let Some(peer) = registry.peers.get_mut(device) {
-                    peer.offer(Arc::clone(&offer));
-                }
-            }
-        }
-        let result = meanwhile();
-        self.wait_for(&drawn, deadline);
+        let registry = self.service.registry();
+        let turns = Turns::new(registry, &offer, &drawn, &self.away, self.in_flight);
+        let result = std::thread::scope(|scope| {
+            let service = &self.service;
+            scope.spawn(move || wait(service, turns, deadline));
+            meanwhile()
+        });
         Ok((self.close(&drawn), result))
     }
 
-    /// Waits until each device has settled or is known to be away, or until the deadline.
-    fn wait_for(&self, drawn: &[u32], deadline: Instant) {
-        let mut registry = self.shared.registry();
-        loop {
-            let is_awaited = |device: &u32| match registry.peers.get(device) {
-                None => false,
-                Some(peer) if peer.is_settled() => false,
-                Some(peer) => peer.is_reachable() || !self.away.contains(device),
-            };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || !drawn.iter().any(is_awaited) {
-                return;
-            }
-            registry = self.shared.wait(registry, left);
-        }
-    }
-
     fn close(&mut self, drawn: &[u32]) -> BTreeMap<u32, ExchangeOutcome> {
-        let mut registry = self.shared.registry();
         let mut outcomes = BTreeMap::new();
         for device in drawn {
-            let Some(peer) = registry.peers.get_mut(device) else {
+            let Some(peer) = self.service.registry().peer(*device) else {
                 continue;
             };
+            let mut peer = lock(&peer);
             let Some(outcome) = peer.close() else {
                 continue;
             };
@@ -179,13 +187,13 @@ impl Coordinator {
 
     /// What the table of devices is made from while a round runs.
     #[must_use]
-    pub fn shared(&self) -> Arc<SharedState> {
-        Arc::clone(&self.shared)
+    pub fn service(&self) -> Arc<Service> {
+        Arc::clone(&self.service)
     }
 
     /// Reports an event, in a sentence.
     pub fn report(&self, event: &str) {
-        self.shared.report(event);
+        self.service.report(event);
     }
 
     /// The lowest round number that the fleet has not used.
@@ -197,12 +205,69 @@ impl Coordinator {
 
 impl Drop for Coordinator {
     fn drop(&mut self) {
-        self.shared.stop();
-        for thread in self.threads.drain(..) {
-            // The panic of a thread was printed; there is nothing else to do about it.
-            let _ = thread.join();
+        self.service.stop();
+        self.tasks.close();
+        if let Some(runtime) = self.runtime.take() {
+            // Those that are still writing then are cut off.
+            let ended = async { tokio::time::timeout(SHUTDOWN_GRACE, self.tasks.wait()).await };
+            let _ = runtime.block_on(ended);
+            runtime.shutdown_background();
         }
     }
+}
+
+/// Waits until the round is over for all devices that are awaited, or until the deadline, and gives
+/// devices their turns meanwhile.
+fn wait(service: &Service, mut turns: Turns<'_>, deadline: Instant) {
+    let registry = service.registry();
+    let mut is_reported = false;
+    loop {
+        // A device is invited only once its ledger is on disk.
+        match registry.ledgers().save() {
+            Ok(()) => {
+                for connection in turns.advance(service.now()) {
+                    service.wake(connection);
+                }
+            }
+            Err(error) if !is_reported => {
+                service.report(&format!("no device is invited: {error}"));
+                is_reported = true;
+            }
+            Err(_) => {}
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || turns.is_over() {
+            return;
+        }
+        let mut changes = registry.changes(LOOK_INTERVAL.min(left));
+        if !changes.is_empty() {
+            std::thread::sleep(GATHER.min(left));
+            changes.append(&mut registry.changes(Duration::ZERO));
+        }
+        for device in changes {
+            turns.look_at(device);
+        }
+    }
+}
+
+/// Places for accepted connections: as many as asked for, or as the system allows.
+fn places(endpoints: &Endpoints, devices: usize, report: &Report) -> usize {
+    let wanted = endpoints
+        .max_connections
+        .unwrap_or(devices + SPARE_CONNECTIONS);
+    let needed = (wanted + OTHER_FILES) as u64;
+    // A failure leaves the limit as it was, which then says what is possible.
+    let files = rlimit::increase_nofile_limit(needed).unwrap_or(needed);
+    let possible = usize::try_from(files)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(OTHER_FILES);
+    if possible < wanted && !endpoints.listen.is_empty() {
+        report(&format!(
+            "the system allows {files} open files, enough for {possible} connections of the \
+             {wanted} that are wanted: raise it with `ulimit -n {needed}` or LimitNOFILE={needed}"
+        ));
+    }
+    wanted.min(possible)
 }
 
 fn listen(address: &Address) -> Result<Box<dyn Listener>, FleetError> {
@@ -210,9 +275,4 @@ fn listen(address: &Address) -> Result<Box<dyn Listener>, FleetError> {
         address: address.clone(),
         source,
     })
-}
-
-fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, FleetError> {
-    let spawned = std::thread::Builder::new().spawn(work);
-    spawned.map_err(FleetError::Thread)
 }

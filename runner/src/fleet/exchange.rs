@@ -16,8 +16,10 @@ use smolfed_core::wire::refusal::Refusal;
 
 use crate::release::{InvalidUpdate, ReceivedUpdate};
 
-/// Interval at which an unanswered invitation is repeated.
-const INVITE_INTERVAL: Duration = Duration::from_millis(500);
+/// Pause before an unanswered invitation is repeated for the first time. Each further one is twice
+/// as long, up to [`MAX_INVITE_PAUSE`].
+const INVITE_PAUSE: Duration = Duration::from_millis(500);
+const MAX_INVITE_PAUSE: Duration = Duration::from_secs(8);
 
 /// A round as it is offered to devices.
 #[derive(Debug)]
@@ -101,8 +103,12 @@ enum Stage {
 pub(super) struct Exchange {
     offer: Arc<Offer>,
     stage: Stage,
-    /// When it was last invited in this session.
-    invited: Option<Duration>,
+    /// Whether the device waits for its turn and must not be invited yet.
+    is_held: bool,
+    /// When it is invited next, since it has been invited in this session.
+    due: Option<Duration>,
+    /// Invitations in this session.
+    invitations: u32,
     /// Whether the result was taken: what is received now is too late.
     closed: bool,
 }
@@ -118,13 +124,21 @@ pub(super) enum Reply {
 }
 
 impl Exchange {
-    pub(super) const fn new(offer: Arc<Offer>) -> Self {
+    /// A round whose device is invited at once or, if it `is_held`, after [`Self::release`].
+    pub(super) const fn new(offer: Arc<Offer>, is_held: bool) -> Self {
         Self {
             offer,
             stage: Stage::Invited,
-            invited: None,
+            is_held,
+            due: None,
+            invitations: 0,
             closed: false,
         }
+    }
+
+    /// It is the device's turn.
+    pub(super) const fn release(&mut self) {
+        self.is_held = false;
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -136,24 +150,45 @@ impl Exchange {
         self.closed || matches!(self.stage, Stage::Complete { .. } | Stage::Missing(_))
     }
 
-    /// Whether the device may be invited: it has not answered, and the round is not closed.
+    /// Whether the device may be invited: it is its turn, it has not answered, and the round is not
+    /// closed.
     pub(super) const fn is_open(&self) -> bool {
-        !self.closed && matches!(self.stage, Stage::Invited)
+        !self.closed && !self.is_held && matches!(self.stage, Stage::Invited)
     }
 
-    /// Whether an invitation is due, which then counts as sent.
-    pub(super) fn is_due(&mut self, now: Duration) -> bool {
-        let waited = self.invited.map(|then| now.saturating_sub(then));
-        let due = self.is_open() && waited.is_none_or(|waited| waited >= INVITE_INTERVAL);
-        if due {
-            self.invited = Some(now);
+    /// Whether the device occupies the line: it was invited and has not received the whole model.
+    pub(super) const fn is_in_flight(&self) -> bool {
+        let is_before_training = matches!(
+            self.stage,
+            Stage::Invited | Stage::Fetching { delivered: false }
+        );
+        !self.closed && !self.is_held && is_before_training
+    }
+
+    /// When the next invitation is due, if there is to be one.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.is_open().then(|| self.due.unwrap_or_default())
+    }
+
+    /// Whether an invitation is due, which then counts as sent. `jitter` (any number) spreads the
+    /// repetitions of several devices, so that they do not collide again.
+    pub(super) fn take_due(&mut self, now: Duration, jitter: u32) -> bool {
+        let is_due = self.due().is_some_and(|due| due <= now);
+        if is_due {
+            let pause = INVITE_PAUSE.saturating_mul(1 << self.invitations.min(8));
+            let pause = pause.min(MAX_INVITE_PAUSE);
+            // A quarter more at most.
+            let spread = pause / 4 * (jitter % 256) / 256;
+            self.due = Some(now + pause + spread);
+            self.invitations += 1;
         }
-        due
+        is_due
     }
 
     /// How far the device has progressed, in a word or two.
     pub(super) const fn state(&self) -> &'static str {
         match &self.stage {
+            Stage::Invited if self.is_held => "waiting for its turn",
             Stage::Invited => "invited",
             Stage::Fetching { delivered: false } => "fetching the model",
             Stage::Fetching { delivered: true } => "training",
@@ -168,7 +203,7 @@ impl Exchange {
     /// If the whole model was delivered it may have trained, and is not invited to this round
     /// again.
     pub(super) fn session_lost(&mut self) {
-        self.invited = None;
+        (self.due, self.invitations) = (None, 0);
         match self.stage {
             Stage::Fetching { delivered: false } => self.stage = Stage::Invited,
             Stage::Fetching { delivered: true } | Stage::Sending { .. } => {

@@ -2,8 +2,9 @@
 //!
 //! A device whose flash was erased has a new ledger, and with it a count of participations that
 //! begins again. It is refused until it is provisioned again, which gives it another key. The file
-//! holds fingerprints under the devices' keys, which are public, and is written before a device
-//! takes part in anything.
+//! holds fingerprints under the devices' keys, which are public, and is written before a device is
+//! invited to anything: many at a time, as a fleet that comes at once would otherwise wait for its
+//! own number of writes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,6 +48,8 @@ struct RawLedger {
 pub struct KnownLedgers {
     known: BTreeMap<u32, Known>,
     path: Option<PathBuf>,
+    /// Whether the file lacks some of them.
+    is_unsaved: bool,
     /// What the operator has not been told yet.
     events: Vec<String>,
     /// The last event of each device, which is not repeated.
@@ -72,14 +75,14 @@ impl KnownLedgers {
     }
 
     /// Whether a device with this key may take part with this ledger: its first one, or the one
-    /// that it had before. `None` if a first one could not be stored.
-    pub(super) fn admits(&mut self, device: u32, key: &Key, ledger: Fingerprint) -> Option<bool> {
+    /// that it had before. A first one is not on disk before [`Self::save`].
+    pub(super) fn admits(&mut self, device: u32, key: &Key, ledger: Fingerprint) -> bool {
         let now = Known {
             key: key.fingerprint([&[], &[]]),
             ledger,
         };
         match self.known.get(&device) {
-            Some(known) if *known == now => return Some(true),
+            Some(known) if *known == now => return true,
             Some(known) if known.key == now.key => {
                 self.report(
                     device,
@@ -89,20 +92,25 @@ impl KnownLedgers {
                          the board that it was"
                     ),
                 );
-                return Some(false);
+                return false;
             }
             _ => {}
         }
-        let before = self.known.insert(device, now);
-        let Err(error) = self.store() else {
-            return Some(true);
-        };
-        match before {
-            Some(before) => self.known.insert(device, before),
-            None => self.known.remove(&device),
-        };
-        self.report(device, format!("device {device} has to wait: {error}"));
-        None
+        self.known.insert(device, now);
+        self.is_unsaved = true;
+        true
+    }
+
+    /// Writes the file if it lacks some ledgers: no device is invited before that.
+    ///
+    /// # Errors
+    /// [`KeysError::Io`]; the next call tries again.
+    pub(super) fn save(&mut self) -> Result<(), KeysError> {
+        if self.is_unsaved {
+            self.store()?;
+            self.is_unsaved = false;
+        }
+        Ok(())
     }
 
     /// What happened since the last call, in sentences.
@@ -179,35 +187,43 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys.toml");
         let mut ledgers = KnownLedgers::open(&keys).unwrap();
-        assert_eq!(ledgers.admits(3, &key(3), FIRST), Some(true));
-        assert_eq!(ledgers.admits(4, &key(4), OTHER), Some(true));
+        assert!(ledgers.admits(3, &key(3), FIRST));
+        assert!(ledgers.admits(4, &key(4), OTHER));
         assert!(ledgers.take_events().is_empty());
+        ledgers.save().unwrap();
         // After a restart of the coordinator too.
         let mut ledgers = KnownLedgers::open(&keys).unwrap();
-        assert_eq!(ledgers.admits(3, &key(3), FIRST), Some(true));
+        assert!(ledgers.admits(3, &key(3), FIRST));
         for _ in 0..3 {
-            assert_eq!(ledgers.admits(3, &key(3), OTHER), Some(false));
+            assert!(!ledgers.admits(3, &key(3), OTHER));
         }
         let events = ledgers.take_events();
         assert!(events[0].starts_with("device 3 is refused: it has another ledger"));
         assert_eq!(events.len(), 1, "told once");
         // Provisioned again: then the new ledger is the one that counts.
-        assert_eq!(ledgers.admits(3, &key(5), OTHER), Some(true));
+        assert!(ledgers.admits(3, &key(5), OTHER));
+        ledgers.save().unwrap();
         let mut ledgers = KnownLedgers::open(&keys).unwrap();
-        assert_eq!(ledgers.admits(3, &key(5), FIRST), Some(false));
-        assert_eq!(ledgers.admits(4, &key(4), OTHER), Some(true));
+        assert!(!ledgers.admits(3, &key(5), FIRST));
+        assert!(ledgers.admits(4, &key(4), OTHER));
     }
 
     #[test]
-    fn a_ledger_that_cannot_be_stored_is_not_admitted() {
+    fn a_ledger_that_cannot_be_stored_is_tried_again() {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("gone/keys.toml");
         let mut ledgers = KnownLedgers::open(&keys).unwrap();
-        assert_eq!(ledgers.admits(3, &key(3), FIRST), None);
-        assert_eq!(ledgers.admits(3, &key(3), OTHER), None);
-        let events = ledgers.take_events();
-        assert!(events[0].contains("cannot write"), "{events:?}");
-        assert_eq!(events.len(), 1, "told once");
+        assert!(ledgers.save().is_ok(), "nothing to write");
+        assert!(ledgers.admits(3, &key(3), FIRST));
+        for _ in 0..2 {
+            let error = ledgers.save().unwrap_err().to_string();
+            assert!(error.contains("cannot write"), "{error}");
+            assert!(error.contains("keys.toml.ledgers"), "{error}");
+        }
+        fs::create_dir(dir.path().join("gone")).unwrap();
+        ledgers.save().unwrap();
+        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        assert!(!ledgers.admits(3, &key(3), OTHER));
     }
 
     #[test]

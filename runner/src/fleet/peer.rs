@@ -12,13 +12,12 @@ use std::time::Duration;
 
 use smolfed_core::wire::frame::{Encoded, Frame};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, greet};
-use smolfed_core::wire::mac::{Key, Nonce};
+use smolfed_core::wire::mac::{Fingerprint, Key, Nonce};
 use smolfed_core::wire::message::{Hello, Message, Refused, Shape, Welcome, WhyRefused};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 use smolfed_core::wire::{Direction, VERSION};
 
 use super::exchange::{Absence, Exchange, ExchangeOutcome, Offer, Reply};
-use super::ledgers::KnownLedgers;
 
 /// Pending sessions of a device on one connection. A new one replaces the oldest one of the same
 /// connection: what is sent on other connections cannot evict it.
@@ -97,7 +96,27 @@ impl Peer {
 
     /// Offers a round; the device is invited when it is [polled](Self::poll) next.
     pub fn offer(&mut self, offer: Arc<Offer>) {
-        self.exchange = Some(Exchange::new(offer));
+        self.exchange = Some(Exchange::new(offer, false));
+    }
+
+    /// Offers a round to which the device is invited once [`Self::release`] gives it its turn.
+    pub fn hold(&mut self, offer: Arc<Offer>) {
+        self.exchange = Some(Exchange::new(offer, true));
+    }
+
+    /// Gives the device its turn in the round that it was held for; returns the connection to poll,
+    /// if it has one.
+    pub fn release(&mut self) -> Option<ConnectionId> {
+        self.exchange.as_mut()?.release();
+        self.active.as_ref()?.connection
+    }
+
+    /// Whether the device occupies the line: it was invited, has a session and has not received the
+    /// whole model.
+    #[must_use]
+    pub fn is_in_flight(&self) -> bool {
+        let exchange = self.exchange.as_ref();
+        self.is_reachable() && exchange.is_some_and(Exchange::is_in_flight)
     }
 
     /// Whether the outcome of the round that was offered is final.
@@ -265,6 +284,7 @@ impl Peer {
     }
 
     /// Processes a frame that is not part of the greeting; returns the answer, which may be empty.
+    /// `admits` says whether a device with this key may take part with this ledger.
     ///
     /// # Errors
     /// [`Refusal::Tag`] if it belongs to no session of this device: it may be another device's.
@@ -274,7 +294,7 @@ impl Peer {
         connection: ConnectionId,
         frame: &Frame<'_>,
         now: Duration,
-        ledgers: &mut KnownLedgers,
+        admits: &dyn Fn(&Key, Fingerprint) -> bool,
     ) -> Result<Encoded, Refusal> {
         let opened = match self.open(connection, frame) {
             Err(Refusal::Tag) => return Err(Refusal::Tag),
@@ -286,8 +306,7 @@ impl Peer {
                 let Message::Ready(ledger) = message else {
                     return Err(Refusal::Unexpected);
                 };
-                let admitted = ledgers.admits(self.device, &self.key, ledger);
-                if !admitted.ok_or(Refusal::Unexpected)? {
+                if !admits(&self.key, ledger) {
                     return Ok(self.refuse_ledger(index));
                 }
                 self.activate(index, connection);
@@ -361,8 +380,9 @@ impl Peer {
     ) -> Result<Option<Reply>, Refusal> {
         if matches!(message, Message::Ready(_)) {
             let due = self.exchange.as_mut().filter(|exchange| exchange.is_open());
+            let jitter = spread(self.device);
             return Ok(due.map(|exchange| {
-                exchange.is_due(now);
+                exchange.take_due(now, jitter);
                 Reply::Invitation
             }));
         }
@@ -387,16 +407,29 @@ impl Peer {
         }
     }
 
+    /// When [`Self::poll`] has something to send on this connection, if it will.
+    #[must_use]
+    pub fn due(&self, connection: ConnectionId) -> Option<Duration> {
+        let exchange = self.exchange.as_ref().filter(|_| self.is_on(connection));
+        exchange.and_then(Exchange::due)
+    }
+
     /// What is due on this connection without having been asked for: an invitation.
     pub fn poll(&mut self, connection: ConnectionId, now: Duration) -> Encoded {
-        let is_here = self.is_on(connection);
+        let (is_here, jitter) = (self.is_on(connection), spread(self.device));
         let exchange = self.exchange.as_mut();
-        if is_here && exchange.is_some_and(|exchange| exchange.is_due(now)) {
+        if is_here && exchange.is_some_and(|exchange| exchange.take_due(now, jitter)) {
             self.seal(Some(Reply::Invitation))
         } else {
             Encoded::empty()
         }
     }
+}
+
+/// A number that is another one for neighbouring devices.
+const fn spread(device: u32) -> u32 {
+    // The odd multiplier of Knuth's multiplicative hashing: 2^32 divided by the golden ratio.
+    device.wrapping_mul(0x9e37_79b1) >> 24
 }
 
 fn refused(nonce: Nonce, reason: WhyRefused, session: &Key) -> Encoded {

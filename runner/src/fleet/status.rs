@@ -6,7 +6,7 @@ use serde::Serialize;
 use smolfed_core::wire::refusal::Refusals;
 
 use super::peer::Peer;
-use super::threads::SharedState;
+use super::service::Service;
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,25 +42,26 @@ pub struct Table {
 impl Table {
     /// The current state.
     #[must_use]
-    pub fn new(shared: &SharedState) -> Self {
-        let unattributed = by_reason(&shared.unattributed());
-        let now = shared.now();
-        let status = |(device, peer): (&u32, &Peer)| {
+    pub fn new(service: &Service) -> Self {
+        let unattributed = by_reason(&service.unattributed());
+        let now = service.now();
+        let mut devices = Vec::new();
+        service.registry().for_each(|device, peer: &Peer| {
             let tally = peer.tally();
             let silent = peer.last_received().map(|then| now.saturating_sub(then));
-            Status {
-                device: *device,
+            devices.push(Status {
+                device,
                 state: peer.state(),
                 silent_seconds: silent.map(|time| time.as_secs_f64()),
                 drawn: tally.drawn,
                 answered: tally.answered,
                 missed: tally.missed.map(|absence| absence.to_string()),
                 refused: by_reason(peer.refusals()),
-            }
-        };
+            });
+        });
         Self {
             covered_by_the_privacy_statement: false,
-            devices: shared.registry().peers.iter().map(status).collect(),
+            devices,
             unattributed,
         }
     }

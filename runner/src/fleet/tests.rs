@@ -423,12 +423,12 @@ fn hellos_replayed_on_another_connection_evict_no_session() {
     let mut out = vec![];
     for number in 0..5 * MAX_PENDING as u8 {
         let replay = hello(0, 0, [number; 16]);
-        elsewhere.receive(&replay, &mut harness.registry, harness.now, &mut out);
+        elsewhere.receive(&replay, &harness.registry, harness.now, &mut out);
     }
     // Also the `Hello` that is being answered.
     elsewhere.receive(
         &hello(0, 0, nonce),
-        &mut harness.registry,
+        &harness.registry,
         harness.now,
         &mut out,
     );
@@ -516,9 +516,9 @@ fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     let outcome = run(&mut board(2), &mut harness, 2, |bytes| bytes);
     assert!(matches!(outcome, ExchangeOutcome::Answered(_)));
     // The coordinator restarts too: what it knows is all that is left.
-    let ledgers = std::mem::take(&mut harness.registry.ledgers);
+    let ledgers = std::mem::take(&mut *harness.registry.ledgers());
     let mut harness = Harness::new(None);
-    harness.registry.ledgers = ledgers;
+    *harness.registry.ledgers() = ledgers;
     let mut erased = board_of(2, key(2), 1, policy(), new_ledger());
     harness.peer(2).offer(offer(2, None));
     for _ in 0..20 {
@@ -533,13 +533,13 @@ fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     );
     let outcome = harness.peer(2).close().unwrap();
     assert_eq!(outcome, ExchangeOutcome::Missing(Absence::NotConnected));
-    let events = harness.registry.ledgers.take_events();
+    let events = harness.registry.ledgers().take_events();
     assert_eq!(events.len(), 1, "{events:?}");
     assert!(events[0].starts_with("device 2 is refused"), "{events:?}");
 
     let again = Key::from_secret([99; 32]);
     let peer = Peer::new(2, again.clone(), terms(None));
-    harness.registry.peers.insert(2, peer);
+    harness.insert(2, peer);
     harness.reconnect();
     harness.peer(2).offer(offer(3, None));
     let mut board = board_of(2, again, 2, policy(), new_ledger());

@@ -3,20 +3,17 @@
 //! A transport is a file of this folder that implements [`Endpoint`], and a line in `SCHEMES`.
 
 mod endpoint;
-mod io;
 mod serial;
 mod tcp;
 mod unix;
 
 use std::fmt;
-use std::io::ErrorKind;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use endpoint::Scheme;
 
-pub use endpoint::{Endpoint, Listener, Transport};
-pub use io::{read_some, write_all};
+pub use endpoint::{Accepted, Connecting, Endpoint, Listener, Transport};
 
 /// All transports.
 const SCHEMES: &[Scheme] = &[serial::SCHEME, tcp::SCHEME, unix::SCHEME];
@@ -68,32 +65,30 @@ impl Address {
         self.endpoint.leaves_this_machine()
     }
 
-    /// Connects.
+    /// Connects, within a runtime of tokio.
     ///
     /// # Errors
     /// Those of the operating system.
-    pub fn connect(&self) -> std::io::Result<Box<dyn Transport>> {
+    pub fn connect(&self) -> Connecting<'_> {
         self.endpoint.connect()
     }
 
-    /// Listens for connections.
+    /// Listens for connections, within a runtime of tokio.
     ///
     /// # Errors
-    /// Those of the operating system; [`ErrorKind::Unsupported`] for a serial line.
+    /// Those of the operating system; [`ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported)
+    /// for a serial line.
     pub fn listen(&self) -> std::io::Result<Box<dyn Listener>> {
         self.endpoint.listen()
     }
 }
 
-/// Accepts the next connection, if there is one; does not wait.
+/// The next connection of a listener.
 ///
 /// # Errors
 /// Those of the operating system.
-pub fn accept(listener: &dyn Listener) -> std::io::Result<Option<Box<dyn Transport>>> {
-    match listener.accept() {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-        other => other.map(Some),
-    }
+pub async fn accept(listener: &mut dyn Listener) -> std::io::Result<Accepted> {
+    std::future::poll_fn(|context| listener.poll_accept(context)).await
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 pub mod terms;
 
+use std::collections::BTreeMap;
+
 use smolfed_core::bit::BitRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::wire::message::Invitation;
@@ -177,13 +179,13 @@ impl Source for Fleet<'_> {
                     outcomes.push(Outcome::Answered);
                 }
                 Some(ExchangeOutcome::Missing(absence)) => {
-                    let round = assignment.round;
-                    self.fleet
-                        .report(&format!("round {round}: device {device}: {absence}"));
                     record.missing.insert(*device, absence.to_string());
                     outcomes.push(Outcome::Missing);
                 }
             }
+        }
+        for line in missing_lines(&record) {
+            self.fleet.report(&line);
         }
         self.record(&record)?;
         self.is_resumed = false;
@@ -192,5 +194,55 @@ impl Source for Fleet<'_> {
             outcomes,
             left_out_messages: trained.left_out_messages,
         })
+    }
+}
+
+/// Who is missing in a round: a line a reason, however many devices there are.
+fn missing_lines(record: &Participation) -> Vec<String> {
+    /// Devices that are named.
+    const NAMED: usize = 5;
+    let mut by_reason: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for (device, reason) in &record.missing {
+        by_reason.entry(reason).or_default().push(*device);
+    }
+    let line = |(reason, devices): (&str, Vec<u32>)| {
+        let named: Vec<String> = devices.iter().take(NAMED).map(u32::to_string).collect();
+        let named = named.join(", ");
+        let round = record.round;
+        match devices.len() {
+            1 => format!("round {round}: device {named}: {reason}"),
+            2..=NAMED => format!("round {round}: devices {named}: {reason}"),
+            count => format!("round {round}: {count} devices, {named} and others: {reason}"),
+        }
+    };
+    by_reason.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mass_outage_is_one_line() {
+        let mut record = Participation {
+            round: 3,
+            ..Participation::default()
+        };
+        let mut miss = |devices: std::ops::Range<u32>, reason: &str| {
+            record
+                .missing
+                .extend(devices.map(|device| (device, reason.to_owned())));
+        };
+        miss(0..900, "not connected");
+        miss(900..902, "too late");
+        miss(902..903, "no answer to the invitation");
+        assert_eq!(
+            missing_lines(&record),
+            [
+                "round 3: device 902: no answer to the invitation",
+                "round 3: 900 devices, 0, 1, 2, 3, 4 and others: not connected",
+                "round 3: devices 900, 901: too late",
+            ]
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use embedded_storage::nor_flash::{
@@ -26,7 +26,7 @@ use crate::fleet::connection::Connection;
 use crate::fleet::exchange::{ExchangeOutcome, Offer};
 use crate::fleet::ledgers::KnownLedgers;
 use crate::fleet::peer::{ConnectionId, Peer, Terms};
-use crate::fleet::registry::Registry;
+use crate::fleet::registry::{Registry, SharedPeer, lock};
 use crate::release::ReceivedUpdate;
 
 pub(super) const FEATURES: usize = 20;
@@ -238,6 +238,7 @@ pub(super) fn expected(device: u32, offer: &Offer) -> ReceivedUpdate {
 /// A coordinator of devices 0 to 3 and the connection of one of them.
 pub(super) struct Harness {
     pub(super) registry: Registry,
+    peers: BTreeMap<u32, SharedPeer>,
     pub(super) connection: Connection,
     pub(super) connections: u64,
     pub(super) now: Duration,
@@ -246,21 +247,30 @@ pub(super) struct Harness {
 impl Harness {
     pub(super) fn new(noise: Option<DiscreteGaussian>) -> Self {
         let peer = |device| (device, Peer::new(device, key(device), terms(noise)));
-        let peers: BTreeMap<u32, Peer> = (0..4).map(peer).collect();
+        let registry = Registry::new(
+            (0..4).map(peer).collect(),
+            KnownLedgers::default(),
+            stream(Purpose::Initialisation, 0, 99),
+        );
+        let shared = |device| (device, registry.peer(device).unwrap());
         Self {
-            registry: Registry::new(
-                peers,
-                KnownLedgers::default(),
-                stream(Purpose::Initialisation, 0, 99),
-            ),
+            peers: (0..4).map(shared).collect(),
+            registry,
             connection: Connection::new(ConnectionId(0)),
             connections: 0,
             now: Duration::ZERO,
         }
     }
 
-    pub(super) fn peer(&mut self, device: u32) -> &mut Peer {
-        self.registry.peers.get_mut(&device).unwrap()
+    pub(super) fn peer(&self, device: u32) -> MutexGuard<'_, Peer> {
+        lock(&self.peers[&device])
+    }
+
+    /// A device in the place of the one with its number.
+    pub(super) fn insert(&mut self, device: u32, peer: Peer) {
+        self.registry.insert(device, peer);
+        self.peers
+            .insert(device, self.registry.peer(device).unwrap());
     }
 
     /// Bytes in, bytes out, and time passes.
@@ -268,14 +278,14 @@ impl Harness {
         self.now += STEP;
         let mut out = vec![];
         self.connection
-            .receive(bytes, &mut self.registry, self.now, &mut out);
-        self.connection.poll(&mut self.registry, self.now, &mut out);
+            .receive(bytes, &self.registry, self.now, &mut out);
+        self.connection.poll(self.now, &mut out);
         out
     }
 
     /// The connection breaks and is replaced by another one.
     pub(super) fn reconnect(&mut self) {
-        self.connection.lost(&mut self.registry);
+        self.connection.lost(&self.registry);
         self.connections += 1;
         self.connection = Connection::new(ConnectionId(self.connections));
     }

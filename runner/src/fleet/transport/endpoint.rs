@@ -1,8 +1,13 @@
 //! What a transport implements.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A kind of address.
 pub(super) struct Scheme {
@@ -14,7 +19,12 @@ pub(super) struct Scheme {
     pub(super) parse: fn(&str) -> Option<Arc<dyn Endpoint>>,
 }
 
+/// What an attempt to connect becomes.
+pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send + 'a>>;
+
 /// Where a device is, or where devices connect to. `Display` shows what follows the scheme.
+///
+/// Both functions are called within a runtime of tokio.
 pub trait Endpoint: fmt::Debug + fmt::Display + Send + Sync {
     /// Whether what is sent there may cross a network.
     fn leaves_this_machine(&self) -> bool;
@@ -23,7 +33,7 @@ pub trait Endpoint: fmt::Debug + fmt::Display + Send + Sync {
     ///
     /// # Errors
     /// Those of the operating system.
-    fn connect(&self) -> io::Result<Box<dyn Transport>>;
+    fn connect(&self) -> Connecting<'_>;
 
     /// Listens for connections.
     ///
@@ -32,15 +42,23 @@ pub trait Endpoint: fmt::Debug + fmt::Display + Send + Sync {
     fn listen(&self) -> io::Result<Box<dyn Listener>>;
 }
 
+/// A connection that was accepted.
+pub struct Accepted {
+    /// Its bytes.
+    pub transport: Box<dyn Transport>,
+    /// The address of the peer, where transports have one: quotas are kept by it.
+    pub source: Option<IpAddr>,
+}
+
 /// Accepts connections.
 pub trait Listener: Send {
-    /// The next connection; [`io::ErrorKind::WouldBlock`] if there is none.
+    /// The next connection.
     ///
     /// # Errors
     /// Those of the operating system.
-    fn accept(&self) -> io::Result<Box<dyn Transport>>;
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>>;
 }
 
-/// A stream of bytes whose reads and writes time out.
-pub trait Transport: Read + Write + Send {}
-impl<T: Read + Write + Send> Transport for T {}
+/// A stream of bytes in both directions.
+pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}

@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use super::endpoint::{Endpoint, Listener, Scheme, Transport};
-use super::io::READ_TIMEOUT;
+use tokio_serial::SerialPortBuilderExt;
+
+use super::endpoint::{Connecting, Endpoint, Listener, Scheme, Transport};
 
 /// Bits a second, if the address does not specify them.
 const DEFAULT_BAUD: u32 = 115_200;
@@ -47,9 +48,11 @@ impl Endpoint for Serial {
         false
     }
 
-    fn connect(&self) -> io::Result<Box<dyn Transport>> {
-        let port = serialport::new(&self.path, self.baud);
-        Ok(Box::new(port.timeout(READ_TIMEOUT).open()?))
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async {
+            let line = tokio_serial::new(&self.path, self.baud).open_native_async()?;
+            Ok(Box::new(line) as Box<dyn Transport>)
+        })
     }
 
     fn listen(&self) -> io::Result<Box<dyn Listener>> {

@@ -2,16 +2,22 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::time::timeout;
 
-use super::endpoint::{Endpoint, Listener, Scheme, Transport};
-use super::io::{READ_TIMEOUT, WRITE_TIMEOUT};
+use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections that the operating system holds until they are accepted: a fleet that comes back
+/// after an outage comes at once. The system's own limit may be lower (net.core.somaxconn).
+const BACKLOG: i32 = 4096;
 
 /// Keep-alive probes begin after this much silence, are repeated at this interval, and the
 /// connection is broken after so many without an answer. So the loss of a device's power is noticed
@@ -52,54 +58,74 @@ impl Endpoint for Tcp {
         host != "localhost" && !host.parse().is_ok_and(is_loopback)
     }
 
-    fn connect(&self) -> io::Result<Box<dyn Transport>> {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async {
+            let mut last = io::Error::from(ErrorKind::NotFound);
+            for address in lookup_host(&self.0).await? {
+                let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
+                match connecting.map_err(|_| ErrorKind::TimedOut.into()).flatten() {
+                    Ok(stream) => return Ok(Box::new(configured(stream)?) as Box<dyn Transport>),
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        })
+    }
+
+    fn listen(&self) -> io::Result<Box<dyn Listener>> {
         let mut last = io::Error::from(ErrorKind::NotFound);
         for address in self.0.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-                Ok(stream) => return configured(stream),
+            let bind = || {
+                let socket = Socket::new(
+                    Domain::for_address(address),
+                    Type::STREAM,
+                    Some(Protocol::TCP),
+                )?;
+                socket.set_reuse_address(true)?;
+                socket.set_nonblocking(true)?;
+                socket.bind(&address.into())?;
+                socket.listen(BACKLOG)?;
+                TcpListener::from_std(socket.into())
+            };
+            match bind() {
+                Ok(listener) => return Ok(Box::new(listener)),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
-
-    fn listen(&self) -> io::Result<Box<dyn Listener>> {
-        let listener = TcpListener::bind(&self.0)?;
-        listener.set_nonblocking(true)?;
-        Ok(Box::new(listener))
-    }
 }
 
 impl Listener for TcpListener {
-    fn accept(&self) -> io::Result<Box<dyn Transport>> {
-        configured(Self::accept(self)?.0)
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        let (stream, address) = ready!(Self::poll_accept(self, context))?;
+        Poll::Ready(configured(stream).map(|stream| Accepted {
+            transport: Box::new(stream),
+            source: Some(address.ip()),
+        }))
     }
 }
 
-fn configured(stream: TcpStream) -> io::Result<Box<dyn Transport>> {
-    stream.set_nonblocking(false)?;
+fn configured(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     let keep_alive = TcpKeepalive::new()
         .with_time(KEEP_ALIVE_TIME)
         .with_interval(KEEP_ALIVE_INTERVAL)
         .with_retries(KEEP_ALIVE_PROBES);
     SockRef::from(&stream).set_tcp_keepalive(&keep_alive)?;
-    stream.set_read_timeout(Some(READ_TIMEOUT))?;
-    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
-    Ok(Box::new(stream))
+    Ok(stream)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn connections_are_kept_alive() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let same = stream.try_clone().unwrap();
-        let _transport = configured(stream).unwrap();
-        let socket = SockRef::from(&same);
+    #[tokio::test]
+    async fn connections_are_kept_alive() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap());
+        let stream = configured(stream.await.unwrap()).unwrap();
+        let socket = SockRef::from(&stream);
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEP_ALIVE_TIME);
         assert_eq!(

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use super::endpoint::{Endpoint, Listener, Scheme, Transport};
-use super::io::{READ_TIMEOUT, WRITE_TIMEOUT};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport};
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "unix",
@@ -30,8 +31,11 @@ impl Endpoint for Unix {
         false
     }
 
-    fn connect(&self) -> io::Result<Box<dyn Transport>> {
-        configured(UnixStream::connect(&self.0)?)
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async {
+            let stream = UnixStream::connect(&self.0).await?;
+            Ok(Box::new(stream) as Box<dyn Transport>)
+        })
     }
 
     /// Listens. A stale socket of an earlier process is replaced.
@@ -44,7 +48,6 @@ impl Endpoint for Unix {
             }
             other => other?,
         };
-        listener.set_nonblocking(true)?;
         Ok(Box::new(Socket {
             listener,
             path: path.clone(),
@@ -59,8 +62,12 @@ struct Socket {
 }
 
 impl Listener for Socket {
-    fn accept(&self) -> io::Result<Box<dyn Transport>> {
-        configured(self.listener.accept()?.0)
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        let (stream, _) = ready!(self.listener.poll_accept(context))?;
+        Poll::Ready(Ok(Accepted {
+            transport: Box::new(stream),
+            source: None,
+        }))
     }
 }
 
@@ -76,26 +83,19 @@ impl Drop for Socket {
 /// Whether the file is a socket at which no process listens. Other files are never removed.
 fn is_stale(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
-    is_socket(path) && UnixStream::connect(path).is_err_and(refused)
+    is_socket(path) && std::os::unix::net::UnixStream::connect(path).is_err_and(refused)
 }
 
 fn is_socket(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 
-fn configured(stream: UnixStream) -> io::Result<Box<dyn Transport>> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(READ_TIMEOUT))?;
-    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
-    Ok(Box::new(stream))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_stale_socket_is_replaced_and_no_other_file_is() {
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_no_other_file_is() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let endpoint = Unix(path.clone());

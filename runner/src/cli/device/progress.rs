@@ -1,0 +1,98 @@
+//! What devices have done: a line each for a few, a line for all of many.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use smolfed_core::session::Phase;
+
+use crate::device::client::Event;
+use crate::fleet::registry::lock;
+
+/// Devices whose events are told one by one.
+const FEW: usize = 16;
+
+/// Sentences that are told of many devices.
+const MOST_SENTENCES: usize = 10;
+
+/// How often the line of many devices is printed, if it has changed.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// What devices have done.
+pub(super) struct Progress {
+    devices: usize,
+    connected: AtomicUsize,
+    participations: AtomicU64,
+    sentences: AtomicUsize,
+    shown: Mutex<(Instant, String)>,
+}
+
+impl Progress {
+    pub(super) fn new(devices: usize) -> Self {
+        Self {
+            devices,
+            connected: AtomicUsize::new(0),
+            participations: AtomicU64::new(0),
+            sentences: AtomicUsize::new(0),
+            shown: Mutex::new((Instant::now(), String::new())),
+        }
+    }
+
+    /// Takes note of an event of a device that may take part `budget` times.
+    pub(super) fn note(&self, device: u32, budget: u32, event: Event) {
+        match event {
+            Event::Connected => {
+                self.connected.fetch_add(1, Ordering::Relaxed);
+                self.tell_of_few(|| format!("device {device}: connected"));
+            }
+            Event::Trained { participations } => {
+                self.participations.fetch_add(1, Ordering::Relaxed);
+                self.tell_of_few(|| {
+                    format!("device {device}: participation {participations} of at most {budget}")
+                });
+            }
+            Event::Refused(Phase::Refused(why)) => {
+                self.tell(format!(
+                    "device {device}: refused by the coordinator: {why}"
+                ));
+            }
+            Event::Refused(_) | Event::Idle => {}
+        }
+    }
+
+    /// Tells a sentence, unless too many were told of many devices.
+    pub(super) fn tell(&self, sentence: String) {
+        let told = self.sentences.fetch_add(1, Ordering::Relaxed);
+        if self.devices <= FEW || told < MOST_SENTENCES {
+            eprintln!("{sentence}");
+        }
+    }
+
+    fn tell_of_few(&self, sentence: impl FnOnce() -> String) {
+        if self.devices <= FEW {
+            eprintln!("{}", sentence());
+        }
+    }
+
+    /// Prints the line of many devices when it is time to.
+    pub(super) fn show(&self) {
+        if self.devices <= FEW {
+            return;
+        }
+        let mut shown = lock(&self.shown);
+        let (when, before) = &mut *shown;
+        if when.elapsed() < INTERVAL {
+            return;
+        }
+        let line = format!(
+            "{} devices: {} sessions opened, {} updates computed",
+            self.devices,
+            self.connected.load(Ordering::Relaxed),
+            self.participations.load(Ordering::Relaxed)
+        );
+        if line != *before {
+            eprintln!("{line}");
+        }
+        (*when, *before) = (Instant::now(), line);
+    }
+}

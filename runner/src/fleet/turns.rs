@@ -1,0 +1,126 @@
+//! One round in progress: who is awaited, and whose turn it is.
+//!
+//! Devices that receive the model share the line and the processors, so a bounded number of them is
+//! *in flight*: invited, and without the whole model. The next one is invited when one of them has
+//! its model, declines, or stays silent for long enough that it must not hold up the others. What
+//! devices do after that takes its own time: training is slow, and updates come when they are
+//! ready.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::exchange::Offer;
+use super::peer::ConnectionId;
+use super::registry::{Registry, lock};
+
+/// How long a device in flight may be silent before its turn goes to another one. It may still
+/// complete the round.
+const STALL: Duration = Duration::from_secs(2);
+
+/// A round in progress.
+pub(super) struct Turns<'a> {
+    registry: &'a Registry,
+    /// Devices that are not awaited before they have reconnected.
+    away: &'a BTreeSet<u32>,
+    /// Devices in flight at most.
+    window: usize,
+    drawn: BTreeSet<u32>,
+    /// Devices for which the round goes on.
+    awaited: BTreeSet<u32>,
+    /// Devices with a session that wait for their turn.
+    queue: VecDeque<u32>,
+    queued: BTreeSet<u32>,
+    /// When each device in flight got its turn.
+    flight: BTreeMap<u32, Duration>,
+}
+
+impl<'a> Turns<'a> {
+    /// Offers the round to the devices that were drawn.
+    pub(super) fn new(
+        registry: &'a Registry,
+        offer: &Arc<Offer>,
+        drawn: &[u32],
+        away: &'a BTreeSet<u32>,
+        window: usize,
+    ) -> Self {
+        let mut turns = Self {
+            registry,
+            away,
+            window: window.max(1),
+            drawn: drawn.iter().copied().collect(),
+            awaited: BTreeSet::new(),
+            queue: VecDeque::new(),
+            queued: BTreeSet::new(),
+            flight: BTreeMap::new(),
+        };
+        for device in drawn {
+            if let Some(peer) = registry.peer(*device) {
+                lock(&peer).hold(Arc::clone(offer));
+                turns.look_at(*device);
+            }
+        }
+        turns
+    }
+
+    /// Takes note of what has become of a device.
+    pub(super) fn look_at(&mut self, device: u32) {
+        let Some(peer) = self
+            .registry
+            .peer(device)
+            .filter(|_| self.drawn.contains(&device))
+        else {
+            return;
+        };
+        let peer = lock(&peer);
+        if peer.is_settled() {
+            self.awaited.remove(&device);
+        } else if peer.is_reachable() {
+            self.awaited.insert(device);
+            if !self.flight.contains_key(&device) && self.queued.insert(device) {
+                self.queue.push_back(device);
+            }
+        } else if self.away.contains(&device) {
+            self.awaited.remove(&device);
+        } else {
+            self.awaited.insert(device);
+        }
+    }
+
+    /// Gives turns to as many devices as the window allows; returns their connections, which have
+    /// invitations to send.
+    pub(super) fn advance(&mut self, now: Duration) -> Vec<ConnectionId> {
+        let registry = self.registry;
+        self.flight.retain(|device, turn| {
+            registry.peer(*device).is_some_and(|peer| {
+                let peer = lock(&peer);
+                let last = peer.last_received().unwrap_or_default().max(*turn);
+                peer.is_in_flight() && now.saturating_sub(last) < STALL
+            })
+        });
+        let mut connections = Vec::new();
+        while self.flight.len() < self.window {
+            let Some(device) = self.queue.pop_front() else {
+                break;
+            };
+            self.queued.remove(&device);
+            let Some(peer) = registry.peer(device) else {
+                continue;
+            };
+            let mut peer = lock(&peer);
+            // One that was lost meanwhile comes back to the queue with its next session.
+            if peer.is_reachable() && !peer.is_settled() {
+                connections.extend(peer.release());
+                if peer.is_in_flight() {
+                    self.flight.insert(device, now);
+                }
+            }
+        }
+        connections
+    }
+
+    /// Whether no device is awaited any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.awaited.is_empty()
+    }
+}
