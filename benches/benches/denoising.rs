@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use smolfed::server::denoise::Flattenings;
+use smolfed::server::flattening::Flattenings;
 use smolfed::server::{Auto, ExpertSet};
 use smolfed::task::Task;
 use smolfed_core::model::Softmax;

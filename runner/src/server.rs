@@ -4,6 +4,7 @@
 pub mod adaptive;
 pub mod auto;
 pub mod denoise;
+pub mod flattening;
 pub mod keys;
 
 use smolfed_core::params::LearningRate;

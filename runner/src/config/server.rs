@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::server::denoise::{DenoiserKind, SmoothAlong};
+use crate::server::denoise::DenoiserKind;
+use crate::server::flattening::SmoothAlong;
 
 /// `[server]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -27,7 +27,7 @@ mod hedge;
 use rayon::prelude::*;
 use smolfed_simd::mixture;
 
-use super::denoise::Flattenings;
+use super::flattening::Flattenings;
 use crate::method::state::{Dtype, Saved, SavedTensor};
 use crate::task::TensorLayout;
 use blocks::{Block, Tensors};

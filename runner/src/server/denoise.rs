@@ -4,10 +4,8 @@
 //! Laplacian smoothing is the method of DP-Fed-LS; James-Stein and soft thresholding are those that
 //! the paper compares it with in Table 4. Each works tensor by tensor.
 
-mod flattening;
 mod james_stein;
 mod laplacian;
-mod order;
 mod soft_threshold;
 mod tensor;
 
@@ -17,10 +15,9 @@ use serde::{Deserialize, Serialize};
 use smolfed_core::smooth::LaplacianSmoothing;
 
 use super::auto::ExpertSet;
-pub use flattening::{Flattening, Flattenings};
+use super::flattening::Flattenings;
 use james_stein::JamesStein;
 use laplacian::Laplacian;
-pub use order::{KernelOrder, SmoothAlong};
 use soft_threshold::SoftThreshold;
 pub use tensor::{Denoise, Tensor};
 

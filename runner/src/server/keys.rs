@@ -4,7 +4,8 @@ use smolfed_core::params::LearningRate;
 use smolfed_core::smooth::LaplacianSmoothing;
 
 use super::ServerStep;
-use super::denoise::{Denoiser, DenoiserKind, Flattenings, SmoothAlong};
+use super::denoise::{Denoiser, DenoiserKind};
+use super::flattening::{Flattenings, SmoothAlong};
 use crate::config::Config;
 use crate::config::check::{ExperimentError, contradiction};
 use crate::config::cohort::Denominator;

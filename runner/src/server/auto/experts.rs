@@ -4,7 +4,7 @@
 use smolfed_core::smooth::LaplacianSmoothing;
 use smolfed_simd::mixture;
 
-use crate::server::denoise::{Flattening, Flattenings};
+use crate::server::flattening::{Flattening, Flattenings};
 
 /// Which experts there are.
 #[derive(Clone, Debug, PartialEq, Eq)]

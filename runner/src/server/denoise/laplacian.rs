@@ -2,8 +2,8 @@
 
 use smolfed_core::smooth::LaplacianSmoothing;
 
-use super::flattening::Flattenings;
 use super::tensor::{Denoise, Tensor};
+use crate::server::flattening::Flattenings;
 
 /// The denoiser.
 #[derive(Debug)]

@@ -1,9 +1,11 @@
 //! Along what a tensor is smoothed: the paper flattens tensors, and its Table 5 compares orders.
 
+mod order;
+
 use smolfed_core::smooth::LaplacianSmoothing;
 
-use super::order::KernelOrder;
 use crate::task::TensorLayout;
+pub use order::{KernelOrder, SmoothAlong};
 
 /// Along what one tensor is smoothed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
