@@ -19,6 +19,7 @@ mod device;
 mod networks;
 mod preprocessing;
 mod proxy;
+mod stragglers;
 
 use device::Device;
 use proxy::Proxy;
@@ -450,6 +451,15 @@ const BAD_CALLS: &[(&str, &str)] = &[
         "provision --devices 0..4 --out x --separation 65538",
         "`--separation 65538`: a device that accepts rounds up to 65536 numbers ahead would take \
          part once; at most 65537 is possible",
+    ),
+    (
+        "serve --keys fleet/keys.toml LISTEN --simulated 50 --quorum 0.8 --set \
+         cohort={sampling=\"full\"}",
+        "`--quorum`: a device that answers early displaces another one",
+    ),
+    (
+        "serve --keys fleet/keys.toml LISTEN --simulated 50 --quorum 80",
+        "expected a share of the cohort above 0 and up to 1",
     ),
     (
         "serve --keys missing.toml --listen tcp:127.0.0.1:0",

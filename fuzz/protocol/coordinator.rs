@@ -88,6 +88,7 @@ impl Coordinator {
             number,
             invitation: invitation(choice),
             model: vec![0.5; PARAMETERS],
+            places: None,
         });
         for peer in self.peers() {
             lock(&peer).offer(Arc::clone(&next));

@@ -15,6 +15,8 @@
 //! | [`admission`] | which connections stay open |
 //! | [`service`] | the event loop: a task for each connection |
 //! | `turns` | one round in progress: who is awaited, and whose turn it is |
+//! | [`quorum`] | rounds that end when a share of the cohort has answered |
+//! | [`quarantine`] | devices that are no longer invited |
 //! | [`coordinator`] | rounds with the devices of a cohort |
 //! | [`status`] | the table of devices |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
@@ -28,6 +30,8 @@ pub mod exchange;
 pub mod keys;
 pub mod ledgers;
 pub mod peer;
+pub mod quarantine;
+pub mod quorum;
 pub mod registry;
 pub mod service;
 pub mod status;

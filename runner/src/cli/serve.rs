@@ -19,6 +19,7 @@ use crate::entropy::secret;
 use crate::experiment::Experiment;
 use crate::fleet::coordinator::{Coordinator, Endpoints, FleetError};
 use crate::fleet::keys::FleetKeys;
+use crate::fleet::quorum::Quorum;
 use crate::fleet::status::Table;
 use crate::fleet::transport::Address;
 use crate::privacy::ledger::Ledger;
@@ -28,7 +29,7 @@ use crate::run::directory::RunDir;
 use crate::run::fleet_file::FleetFile;
 use crate::run::{self, Control, Run};
 use crate::source::fleet::Fleet;
-use crate::source::fleet::terms::{ServeError, check_devices, terms};
+use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms};
 
 /// Train one experiment with real devices, optionally alongside simulated ones.
 ///
@@ -69,6 +70,15 @@ pub(super) struct Args {
     /// Devices that receive the model at the same time; the others wait for their turn.
     #[arg(long, value_name = "N", default_value_t = 256)]
     in_flight: usize,
+    /// End a round when this share of its cohort has answered, for example 0.8. Only where the
+    /// accounting covers it: with uniform sampling, or under local trust.
+    #[arg(long, value_name = "SHARE", conflicts_with = "resume")]
+    quorum: Option<Quorum>,
+    /// Rounds in a row without an answer after which a device is no longer invited, until `smolfed
+    /// keys readmit`; 0 for never. One that sends what no honest device sends is put into
+    /// quarantine at once.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    strikes: u32,
     /// Set a key of the experiment; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     overrides: Vec<Override>,
@@ -148,6 +158,7 @@ impl Setup {
             keys: std::path::absolute(path)?,
             simulated: args.simulated.unwrap_or(0),
             timeout_ms: timeout.as_millis() as u64,
+            quorum: args.quorum.map(Quorum::get),
             devices: texts(&args.devices),
             listen: texts(&args.listen),
         };
@@ -161,6 +172,7 @@ impl Setup {
                 timeout,
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
+                strikes: args.strikes,
             },
             file,
             resumed: None,
@@ -196,23 +208,33 @@ impl Setup {
                 timeout: args.timeout.unwrap_or(stored),
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
+                strikes: args.strikes,
             },
             file,
             resumed: Some(dir),
         })
     }
 
-    fn train(self, args: &Args) -> Result<(), CliError> {
-        let started = Instant::now();
-        let origin = Origin::Fleet {
+    fn origin(&self) -> Origin {
+        Origin::Fleet {
             id: self.file.id.clone(),
             seed: self.file.seed,
             device_seed: self.keys.device_seed(),
             simulated: self.file.simulated,
-        };
+            has_quorum: self.file.quorum.is_some(),
+        }
+    }
+
+    fn train(self, args: &Args) -> Result<(), CliError> {
+        let started = Instant::now();
+        let origin = self.origin();
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
+        let quorum = self.file.quorum.and_then(Quorum::new);
+        if quorum.is_some() {
+            check_quorum(&experiment)?;
+        }
         warn_of(&experiment, &federation);
         if !experiment.privacy.is_local() {
             warn_of_unencrypted(&self.endpoints);
@@ -243,8 +265,9 @@ impl Setup {
         tell_of_restart(&experiment, done, paid);
         let numbers = (first_number, paid);
         let records = dir.participation(done)?;
-        let mut served =
-            Fleet::new(fleet, &federation, terms, numbers, records).resumed_after(done.max(paid));
+        let mut served = Fleet::new(fleet, &federation, terms, numbers, records)
+            .resumed_after(done.max(paid))
+            .with_quorum(quorum);
         let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), told);
         let control = Control {
             stop: stop_on_ctrl_c()?,

@@ -40,6 +40,8 @@ pub struct Connection {
     unmatched: u32,
     /// Whether a device was refused since this was last asked.
     has_refused: bool,
+    /// A device under whose key two sessions have replaced each other.
+    alarm: Option<u32>,
 }
 
 impl Connection {
@@ -54,6 +56,7 @@ impl Connection {
             called: None,
             unmatched: 0,
             has_refused: false,
+            alarm: None,
         }
     }
 
@@ -66,6 +69,11 @@ impl Connection {
     /// Takes these counts, to be added up elsewhere.
     pub fn take_refusals(&mut self) -> Refusals {
         std::mem::take(&mut self.refusals)
+    }
+
+    /// A device under whose key two sessions have replaced each other since the last call.
+    pub(super) const fn take_alarm(&mut self) -> Option<u32> {
+        self.alarm.take()
     }
 
     /// Whether a device was refused since the last call.
@@ -200,6 +208,9 @@ impl Connection {
         if peer.is_refused() {
             self.called = Some(now + REFUSED_PAUSE);
             self.has_refused = true;
+        }
+        if peer.take_alarm() {
+            self.alarm = Some(device);
         }
         drop(peer);
         if has_changed {

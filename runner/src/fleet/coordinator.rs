@@ -8,10 +8,11 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::TaskTracker;
 
-use super::exchange::{ExchangeOutcome, Offer};
+use super::exchange::{Absence, ExchangeOutcome, Offer};
 use super::keys::{FleetKeys, KeysError};
 use super::ledgers::KnownLedgers;
 use super::peer::{Peer, Terms};
+use super::quarantine::Quarantine;
 use super::registry::{Registry, lock};
 use super::service::{Report, Service};
 use super::transport::{Address, Listener};
@@ -54,6 +55,8 @@ pub struct Endpoints {
     pub max_connections: Option<usize>,
     /// Devices that receive the model at the same time at most.
     pub in_flight: usize,
+    /// Rounds in a row without an answer after which a device is put into quarantine; 0 for never.
+    pub strikes: u32,
 }
 
 /// Connections beyond those of all devices: of devices that reconnect before the loss of the
@@ -82,6 +85,7 @@ pub struct Coordinator {
     keys: FleetKeys,
     timeout: Duration,
     in_flight: usize,
+    quarantine: Quarantine,
     /// Devices without a connection when they last missed a round: no round waits for them until
     /// they have reconnected.
     away: BTreeSet<u32>,
@@ -108,6 +112,7 @@ impl Coordinator {
             device: 0,
         });
         let registry = Registry::new(peers.collect(), KnownLedgers::open(keys.path())?, nonces);
+        let quarantine = Quarantine::open(keys.path(), endpoints.strikes)?;
         let places = places(endpoints, registry.device_count(), &report);
         let service = Arc::new(Service::new(registry, places, report));
         let runtime = Builder::new_multi_thread().enable_all().build();
@@ -130,6 +135,7 @@ impl Coordinator {
             keys,
             timeout: endpoints.timeout,
             in_flight: endpoints.in_flight,
+            quarantine,
             away: BTreeSet::new(),
         })
     }
@@ -153,7 +159,12 @@ impl Coordinator {
     ) -> Result<(BTreeMap<u32, ExchangeOutcome>, T), KeysError> {
         self.keys.use_round(offer.number)?;
         let offer = Arc::new(offer);
-        let drawn: Vec<u32> = cohort.iter().copied().filter(|x| self.has(*x)).collect();
+        self.quarantine.refresh()?;
+        let is_out = |device: &u32| self.quarantine.has(*device);
+        let (out, drawn): (Vec<u32>, Vec<u32>) = cohort
+            .iter()
+            .filter(|device| self.has(**device))
+            .partition(|device| is_out(device));
         let deadline = Instant::now() + self.timeout;
         let registry = self.service.registry();
         let turns = Turns::new(registry, &offer, &drawn, &self.away, self.in_flight);
@@ -162,7 +173,33 @@ impl Coordinator {
             scope.spawn(move || wait(service, turns, deadline));
             meanwhile()
         });
-        Ok((self.close(&drawn), result))
+        let mut outcomes = self.close(&drawn);
+        self.judge(offer.number, &outcomes)?;
+        let absence = ExchangeOutcome::Missing(Absence::Quarantined);
+        outcomes.extend(out.into_iter().map(|device| (device, absence.clone())));
+        Ok((outcomes, result))
+    }
+
+    /// Puts devices into quarantine for what they did in a round.
+    fn judge(
+        &mut self,
+        round: u32,
+        outcomes: &BTreeMap<u32, ExchangeOutcome>,
+    ) -> Result<(), KeysError> {
+        let mut is_changed = false;
+        for (device, outcome) in outcomes {
+            if self.quarantine.note(*device, round, outcome) {
+                is_changed = true;
+                self.report(&format!(
+                    "device {device} is in quarantine and no longer invited: `smolfed keys readmit \
+                     {device}` readmits it"
+                ));
+            }
+        }
+        if is_changed {
+            self.quarantine.save()?;
+        }
+        Ok(())
     }
 
     fn close(&mut self, drawn: &[u32]) -> BTreeMap<u32, ExchangeOutcome> {

@@ -14,6 +14,7 @@ use smolfed_core::wire::message::{
 use smolfed_core::wire::pack;
 use smolfed_core::wire::refusal::Refusal;
 
+use super::quorum::Places;
 use crate::release::{InvalidUpdate, ReceivedUpdate};
 
 /// Pause before an unanswered invitation is repeated for the first time. Each further one is twice
@@ -30,6 +31,8 @@ pub struct Offer {
     pub invitation: Invitation,
     /// The global model.
     pub model: Vec<f32>,
+    /// How many updates count, if not all.
+    pub places: Option<Places>,
 }
 
 /// Why a device that was drawn has no update in a round.
@@ -48,6 +51,10 @@ pub enum Absence {
     Declined(Decline),
     /// Its update exceeds the clip norm, which an honest device's cannot.
     OutOfBound,
+    /// Its update was complete, but the round had the updates of its quorum.
+    BeyondQuorum,
+    /// It was not invited: it stalled or lied before, and nobody has readmitted it.
+    Quarantined,
     /// The bit of its update has a third value, which an honest device's cannot have.
     InvalidBit,
 }
@@ -60,6 +67,8 @@ impl std::fmt::Display for Absence {
             Self::Late => f.write_str("too late"),
             Self::SessionLost => f.write_str("the session was lost after the model was delivered"),
             Self::Declined(reason) => write!(f, "declined: {reason}"),
+            Self::BeyondQuorum => f.write_str("the round had the updates of its quorum"),
+            Self::Quarantined => f.write_str("in quarantine"),
             Self::OutOfBound => f.write_str("the update exceeds its bound"),
             Self::InvalidBit => {
                 f.write_str("the bit that says whether it was clipped is neither 2^b nor -2^b")
@@ -216,13 +225,24 @@ impl Exchange {
     /// Ends the round for this device, at the latest at its deadline.
     pub(super) fn close(&mut self, has_session: bool) -> ExchangeOutcome {
         self.closed = true;
+        let late = match self.has_quorum() {
+            true => Absence::BeyondQuorum,
+            false => Absence::Late,
+        };
         match &mut self.stage {
             Stage::Complete { update, .. } => ExchangeOutcome::Answered(std::mem::take(update)),
             Stage::Missing(absence) => ExchangeOutcome::Missing(*absence),
+            Stage::Invited if has_session && late == Absence::BeyondQuorum => self.miss(late),
             Stage::Invited if has_session => self.miss(Absence::Silent),
             Stage::Invited => self.miss(Absence::NotConnected),
-            Stage::Fetching { .. } | Stage::Sending { .. } => self.miss(Absence::Late),
+            Stage::Fetching { .. } | Stage::Sending { .. } => self.miss(late),
         }
+    }
+
+    /// Whether the round ended because enough others had answered.
+    fn has_quorum(&self) -> bool {
+        let places = self.offer.places.as_ref();
+        places.is_some_and(Places::are_taken)
     }
 
     fn miss(&mut self, absence: Absence) -> ExchangeOutcome {
@@ -311,6 +331,17 @@ impl Exchange {
         let Invitation { grid, noise, .. } = invitation;
         let checked = ReceivedUpdate::check(grid, integers, negated, bit, noise.is_some());
         let (stage, reply) = match checked {
+            // Numbered now, not when the round is closed: see `quorum`.
+            Ok(_)
+                if self
+                    .offer
+                    .places
+                    .as_ref()
+                    .is_some_and(|places| !places.take()) =>
+            {
+                let late = Reply::Abort(Abort::Late);
+                (Stage::Missing(Absence::BeyondQuorum), late)
+            }
             Ok(update) => {
                 let last = chunk.index;
                 (Stage::Complete { update, last }, Reply::Done)

@@ -59,6 +59,33 @@ pub struct Peer {
     refused: Option<WhyRefused>,
     last_received: Option<Duration>,
     tally: Tally,
+    takeovers: Takeovers,
+}
+
+/// Sessions that replaced another one whose connection was still open. A device that reconnects
+/// does that now and then; two boards with one key do it in turns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Takeovers {
+    /// How many there were since `first`.
+    count: u32,
+    first: Duration,
+    /// Whether they are to be reported.
+    is_alarming: bool,
+}
+
+impl Takeovers {
+    /// So many within the time raise the alarm.
+    const MOST: u32 = 3;
+    const TIME: Duration = Duration::from_secs(60);
+
+    fn note(&mut self, now: Duration) {
+        if now.saturating_sub(self.first) > Self::TIME {
+            (self.count, self.first) = (0, now);
+        }
+        self.count += 1;
+        // Once for each time.
+        self.is_alarming |= self.count == Self::MOST;
+    }
 }
 
 /// A device's participation so far.
@@ -91,7 +118,17 @@ impl Peer {
                 answered: 0,
                 missed: None,
             },
+            takeovers: Takeovers {
+                count: 0,
+                first: Duration::ZERO,
+                is_alarming: false,
+            },
         }
+    }
+
+    /// Whether two sessions under the device's key have replaced each other since the last call.
+    pub fn take_alarm(&mut self) -> bool {
+        std::mem::take(&mut self.takeovers.is_alarming)
     }
 
     /// Offers a round; the device is invited when it is [polled](Self::poll) next.
@@ -309,7 +346,7 @@ impl Peer {
                 if !admits(&self.key, ledger) {
                     return Ok(self.refuse_ledger(index));
                 }
-                self.activate(index, connection);
+                self.activate(index, connection, now);
             }
             self.refused = None;
             let reply = self.answer(frame.header.round, &message, now)?;
@@ -350,7 +387,10 @@ impl Peer {
     }
 
     /// A pending session becomes the active one.
-    fn activate(&mut self, index: usize, connection: ConnectionId) {
+    fn activate(&mut self, index: usize, connection: ConnectionId, now: Duration) {
+        if self.is_reachable() && !self.is_on(connection) {
+            self.takeovers.note(now);
+        }
         self.active = self.pending.remove(index);
         if let Some(session) = self.active.as_mut() {
             session.connection = Some(connection);

@@ -229,6 +229,12 @@ impl Service {
             let events = self.registry.ledgers().take_events();
             events.iter().for_each(|event| self.report(event));
         }
+        if let Some(device) = served.connection.take_alarm() {
+            self.report(&format!(
+                "device {device}: sessions on several connections replace each other: another board \
+                 has its key, or its line breaks again and again"
+            ));
+        }
         let has_session = served.connection.has_session();
         if has_session {
             served.last_session = self.now();

@@ -18,6 +18,7 @@ use smolfed_core::wire::{Direction, VERSION};
 use super::connection::Connection;
 use super::exchange::{Absence, ExchangeOutcome};
 use super::peer::{ConnectionId, MAX_PENDING, Peer};
+use super::quorum::Places;
 use crate::release::ReceivedUpdate;
 
 mod harness;
@@ -227,6 +228,51 @@ fn malformed_chunks_are_counted_and_the_round_continues() {
         harness.peer(0).close().unwrap(),
         ExchangeOutcome::Answered(vec![0; PARAMETERS].into())
     );
+}
+
+/// Exactly as many updates count as the quorum has, also if others are complete when the round is
+/// closed.
+#[test]
+fn updates_beyond_the_quorum_do_not_count() {
+    let mut harness = Harness::new(None);
+    let mut offer = Arc::into_inner(offer(1, None)).unwrap();
+    offer.places = Some(Places::new(1));
+    let offer = Arc::new(offer);
+    harness.peer(0).offer(Arc::clone(&offer));
+    harness.peer(1).offer(Arc::clone(&offer));
+    harness.peer(2).offer(Arc::clone(&offer));
+    let answers = [0, 1].map(|device| {
+        let mut device = ScriptedDevice::new(&mut harness, device);
+        device.fetch(&mut harness, 1);
+        device.send_update(&mut harness, &offer, &[3; PARAMETERS], false)[0]
+    });
+    assert_eq!(answers, [22, 24], "done, aborted");
+    let outcomes = [0, 1, 2].map(|device| harness.peer(device).close().unwrap());
+    let missing = ExchangeOutcome::Missing;
+    assert_eq!(
+        outcomes,
+        [
+            ExchangeOutcome::Answered(vec![3; PARAMETERS].into()),
+            missing(Absence::BeyondQuorum),
+            missing(Absence::NotConnected),
+        ]
+    );
+}
+
+/// Two boards with one key take the session from each other.
+#[test]
+fn sessions_that_alternate_raise_an_alarm() {
+    let mut harness = Harness::new(None);
+    ScriptedDevice::new(&mut harness, 0);
+    for turn in 1..=3 {
+        assert!(!harness.peer(0).take_alarm(), "turn {turn}");
+        // Another connection; the one before stays open.
+        harness.connections += 1;
+        harness.connection = Connection::new(ConnectionId(harness.connections));
+        restart(&mut harness, turn);
+    }
+    assert_eq!(harness.connection.take_alarm(), Some(0));
+    assert_eq!(harness.connection.take_alarm(), None, "once");
 }
 
 #[test]

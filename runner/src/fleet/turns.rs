@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::exchange::Offer;
 use super::peer::ConnectionId;
+use super::quorum::Places;
 use super::registry::{Registry, lock};
 
 /// How long a device in flight may be silent before its turn goes to another one. It may still
@@ -21,6 +22,7 @@ const STALL: Duration = Duration::from_secs(2);
 /// A round in progress.
 pub(super) struct Turns<'a> {
     registry: &'a Registry,
+    offer: &'a Offer,
     /// Devices that are not awaited before they have reconnected.
     away: &'a BTreeSet<u32>,
     /// Devices in flight at most.
@@ -39,13 +41,14 @@ impl<'a> Turns<'a> {
     /// Offers the round to the devices that were drawn.
     pub(super) fn new(
         registry: &'a Registry,
-        offer: &Arc<Offer>,
+        offer: &'a Arc<Offer>,
         drawn: &[u32],
         away: &'a BTreeSet<u32>,
         window: usize,
     ) -> Self {
         let mut turns = Self {
             registry,
+            offer,
             away,
             window: window.max(1),
             drawn: drawn.iter().copied().collect(),
@@ -119,8 +122,9 @@ impl<'a> Turns<'a> {
         connections
     }
 
-    /// Whether no device is awaited any more.
+    /// Whether no device is awaited any more, or the round has its quorum.
     pub(super) fn is_over(&self) -> bool {
-        self.awaited.is_empty()
+        let places = self.offer.places.as_ref();
+        self.awaited.is_empty() || places.is_some_and(Places::are_taken)
     }
 }

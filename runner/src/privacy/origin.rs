@@ -23,6 +23,8 @@ pub enum Origin {
         device_seed: Option<u64>,
         /// Devices that are simulated.
         simulated: u32,
+        /// Whether a round ends when a share of its cohort has answered.
+        has_quorum: bool,
     },
 }
 
@@ -64,6 +66,7 @@ impl Origin {
                 seed,
                 device_seed,
                 simulated,
+                has_quorum,
                 ..
             } => {
                 let mut notes = vec![match is_local {
@@ -83,6 +86,19 @@ impl Origin {
                         "{simulated} of the devices were simulated by the coordinator and add no \
                          anonymity."
                     ));
+                }
+                notes.push(
+                    "Devices that did not answer count as zero updates: neither the denominator nor \
+                     the accounting depends on them."
+                        .to_owned(),
+                );
+                if *has_quorum && !is_local {
+                    notes.push(
+                        "Rounds ended when a share of the cohort had answered: the statement holds \
+                         if the time at which a device answers does not depend on the data of other \
+                         devices."
+                            .to_owned(),
+                    );
                 }
                 notes.push(
                     "The statement does not cover which devices were drawn and which answered: \

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// What `fleet.toml` of a run directory says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetFile {
     /// Tells the run from others of the same experiment; random.
@@ -21,6 +21,9 @@ pub struct FleetFile {
     pub simulated: u32,
     /// Milliseconds that a device has for its part in a round.
     pub timeout_ms: u64,
+    /// The share of a cohort whose updates end a round; absent if all are awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<f64>,
     /// Where the coordinator connects to devices.
     pub devices: Vec<String>,
     /// Where devices connect to the coordinator.

@@ -19,6 +19,7 @@ use crate::data::federation::Federation;
 use crate::fleet::coordinator::Coordinator;
 use crate::fleet::exchange::{ExchangeOutcome, Offer};
 use crate::fleet::peer::Terms;
+use crate::fleet::quorum::{Places, Quorum};
 use crate::method::contract::{Assignment, Learner};
 use crate::release::admission::REASON;
 use crate::release::{Admitted, Outcome};
@@ -36,6 +37,8 @@ pub struct Fleet<'a> {
     participation: RecordFile<Participation>,
     /// Whether this process goes on with a run, and has not had a round yet.
     is_resumed: bool,
+    /// The share of a cohort whose updates end a round.
+    quorum: Option<Quorum>,
 }
 
 impl<'a> Fleet<'a> {
@@ -56,7 +59,15 @@ impl<'a> Fleet<'a> {
             paid,
             participation,
             is_resumed: false,
+            quorum: None,
         }
+    }
+
+    /// The same where a round ends when this share of its cohort has answered;
+    /// [`terms::check_quorum`] says whether the accounting allows it.
+    #[must_use]
+    pub fn with_quorum(self, quorum: Option<Quorum>) -> Self {
+        Self { quorum, ..self }
     }
 
     /// The same where another process had the first `rounds` rounds.
@@ -145,6 +156,10 @@ impl Source for Fleet<'_> {
             number: assignment.number,
             invitation,
             model: assignment.global.to_vec(),
+            places: self.quorum.map(|quorum| {
+                let simulated = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
+                Places::new(quorum.of(cohort.len()).saturating_sub(simulated))
+            }),
         };
         // Nobody is asked too early; the device would decline.
         let is_asked = |device: &u32| assignment.admitted.has(*device);

@@ -53,6 +53,7 @@ fn origin(dir: &RunDir) -> Result<Origin, CliError> {
             seed: file.seed,
             device_seed: keys.and_then(|keys| keys.device_seed()),
             simulated: file.simulated,
+            has_quorum: file.quorum.is_some(),
         });
     }
     let path = dir.participation_path();

@@ -166,6 +166,7 @@ pub(super) fn offer(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> 
             noise,
             bit: None,
         },
+        places: None,
         model: (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect(),
     })
 }

@@ -1,5 +1,6 @@
 //! What a federation asks of real devices, and whether an experiment can ask it.
 
+use smolfed_accounting::event::{Adjacency, PrivacyEvent};
 use smolfed_core::params::ClipNorm;
 use smolfed_core::session::SETTING_LIMITS;
 use smolfed_core::train::LocalTraining;
@@ -74,6 +75,14 @@ pub enum ServeError {
         real: u32,
         /// The difference.
         rest: u32,
+    },
+    /// A quorum that the accounting does not cover.
+    #[error("`--quorum`: {reason}; leave it out, or {instead}")]
+    Quorum {
+        /// Why.
+        reason: &'static str,
+        /// What is possible.
+        instead: &'static str,
     },
     /// The fleet.
     #[error(transparent)]
@@ -167,6 +176,35 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         shape,
         local_noise: privacy.is_local() && privacy.noise.is_some(),
     })
+}
+
+/// Whether the accounting covers rounds that end when a share of the cohort has answered; see
+/// [`crate::fleet::quorum`].
+///
+/// # Errors
+/// [`ServeError::Quorum`].
+pub fn check_quorum(experiment: &Experiment) -> Result<(), ServeError> {
+    let refuse = |reason, instead| Err(ServeError::Quorum { reason, instead });
+    if experiment.privacy.is_local() {
+        return Ok(());
+    }
+    if experiment.privacy.strategy.is_some() {
+        return refuse(
+            "with correlated noise a device that answers early would displace another one in every \
+             round it takes part in, which its sensitivity does not count",
+            "use independent noise",
+        );
+    }
+    let events = experiment.events_in(0);
+    let is_covered = |event: &PrivacyEvent| event.adjacency() == Adjacency::ReplaceOne;
+    if !events.iter().all(is_covered) {
+        return refuse(
+            "a device that answers early displaces another one, and the sum moves by up to twice \
+             the clip norm, where add-remove adjacency counts it once",
+            "use `cohort.sampling` = \"uniform\", or local trust",
+        );
+    }
+    Ok(())
 }
 
 /// Refuses what devices decline: the learning rate falls from the first round to the last.

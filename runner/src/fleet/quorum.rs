@@ -1,0 +1,127 @@
+//! A round that ends when a share of the cohort has answered.
+//!
+//! # Privacy
+//! Which updates are in the sum then depends on who was faster: a device that answers early
+//! displaces the one that would have been last. Suppose that when a device answers does not depend
+//! on the data of *others*. If the data of one device change, the order of all others stays, and
+//! exactly the first k updates count. So either the device's update is in both sums, or it takes the
+//! place of one other update in one of them: the sums differ by two updates, each of norm at most L,
+//! that is by 2L. This is the sensitivity that is counted under replace-one adjacency anyway, where
+//! a quorum costs nothing. Under add-remove adjacency the sensitivity would be L without a quorum
+//! and 2L with one, so that there the coordinator refuses it under central trust. Under local trust
+//! every update is private by itself, and any choice among them is post-processing.
+//!
+//! It matters that exactly k updates count, and not those that happened to be there when the round
+//! was closed: the time of closing depends on the device too, and could move several others. So
+//! each update is numbered at the moment at which it is complete.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The share of a cohort whose updates end a round: above 0, at most 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quorum(f64);
+
+/// A share that is not above 0 and at most 1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a share of the cohort above 0 and up to 1, for example 0.8")]
+pub struct QuorumError;
+
+impl FromStr for Quorum {
+    type Err = QuorumError;
+
+    fn from_str(text: &str) -> Result<Self, QuorumError> {
+        let share: f64 = text.parse().map_err(|_| QuorumError)?;
+        Self::new(share).ok_or(QuorumError)
+    }
+}
+
+impl fmt::Display for Quorum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Quorum {
+    /// A share; `None` unless it is above 0 and at most 1.
+    #[must_use]
+    pub fn new(share: f64) -> Option<Self> {
+        (share > 0.0 && share <= 1.0).then_some(Self(share))
+    }
+
+    /// The share.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    /// How many of a cohort's devices end the round: at least 1, rounded up.
+    #[must_use]
+    pub fn of(self, cohort: usize) -> u32 {
+        // At most the cohort's size, which is a number of devices.
+        let devices = (self.0 * cohort as f64).ceil() as u32;
+        devices.max(1)
+    }
+}
+
+/// Counts complete updates up to a limit.
+#[derive(Debug)]
+pub struct Places {
+    limit: u32,
+    taken: AtomicU32,
+}
+
+impl Places {
+    /// Places for so many updates.
+    #[must_use]
+    pub const fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            taken: AtomicU32::new(0),
+        }
+    }
+
+    /// Takes a place for an update that is complete now; whether there was one left.
+    pub fn take(&self) -> bool {
+        let take = |taken: u32| (taken < self.limit).then_some(taken + 1);
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        self.taken.fetch_update(success, failure, take).is_ok()
+    }
+
+    /// Whether all places are taken.
+    #[must_use]
+    pub fn are_taken(&self) -> bool {
+        self.taken.load(Ordering::Acquire) >= self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_parsed_and_rounded_up() {
+        for text in ["0", "-0.5", "1.01", "nan", "inf", "", "80%"] {
+            assert_eq!(text.parse::<Quorum>(), Err(QuorumError), "{text}");
+        }
+        let quorum: Quorum = "0.8".parse().unwrap();
+        for (cohort, expected) in [(0, 1), (1, 1), (4, 4), (5, 4), (100, 80)] {
+            assert_eq!(quorum.of(cohort), expected, "of {cohort}");
+        }
+        assert_eq!("1".parse::<Quorum>().unwrap().of(7), 7);
+    }
+
+    #[test]
+    fn no_more_than_the_limit_get_a_place() {
+        let places = Places::new(3);
+        let taken = std::thread::scope(|scope| {
+            let takes = || (0..100).filter(|_| places.take()).count();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(takes)).collect();
+            let counts = threads.into_iter().map(|thread| thread.join().unwrap());
+            counts.sum::<usize>()
+        });
+        assert_eq!(taken, 3);
+        assert!(places.are_taken());
+    }
+}

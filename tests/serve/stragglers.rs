@@ -1,0 +1,66 @@
+//! Devices that are late, and rounds that do not wait for them.
+
+use crate::program::{Place, wait_until};
+
+use super::device::Device;
+use super::{assert_is_the_simulation, lines, part_of, serve, wait};
+
+/// All of 54 devices in each round, of which 5 are real.
+const UNIFORM: &str =
+    "--set cohort={sampling=\"uniform\",cohort_size=54} --set data.devices=54 --set rounds=12";
+
+/// 53 of 54 answers end a round: with four real devices all of them count, and one that stalls is
+/// not waited for.
+#[test]
+fn a_round_ends_with_its_quorum() {
+    let place = Place::new();
+    let provision = format!("provision --devices 0..4 --out fleet --with-data --seed 7 {UNIFORM}");
+    place.smolfed(&provision).success();
+    let devices = Device::start_all(&place, 0..4);
+    // Without the quorum each round would take the time-out.
+    let arguments = serve("60s", &format!("{UNIFORM} --quorum 0.975"));
+    let coordinator = place.start(&arguments);
+    wait_until(|| part_of(&place, "served", 2).0.len() + part_of(&place, "served", 2).1.len() > 1);
+    devices[2].signal("-STOP");
+    let outcome = wait(coordinator, &arguments).success();
+    let rounds = lines(&place.path("served/participation.jsonl"));
+    assert_eq!(rounds.len(), 12);
+    for round in &rounds {
+        // Exactly as many as the quorum has: ceil(0.975 · 54) less 50 simulated ones.
+        assert_eq!(round["answered"].as_array().unwrap().len(), 3, "{round}");
+    }
+    let (_, missing) = part_of(&place, "served", 2);
+    let beyond = "the round had the updates of its quorum";
+    assert!(missing.iter().all(|why| why == beyond), "{missing:?}");
+    let notes = outcome.json()["privacy"][0]["notes"].to_string();
+    assert!(
+        notes.contains("when a share of the cohort had answered"),
+        "{notes}"
+    );
+    assert_is_the_simulation(&place, "served");
+}
+
+/// A device that stalls again and again is no longer invited, until an operator readmits it.
+#[test]
+fn a_device_that_stalls_is_put_into_quarantine() {
+    let place = Place::new();
+    let provision = format!("provision --devices 0..4 --out fleet --with-data --seed 7 {UNIFORM}");
+    place.smolfed(&provision).success();
+    let devices = Device::start_all(&place, 0..4);
+    let arguments = serve("1s", &format!("{UNIFORM} --strikes 2"));
+    let coordinator = place.start(&arguments);
+    wait_until(|| part_of(&place, "served", 2).0.len() > 1);
+    devices[2].signal("-STOP");
+    let outcome = wait(coordinator, &arguments).success();
+    let (_, missing) = part_of(&place, "served", 2);
+    let quarantined = missing.iter().filter(|why| *why == "in quarantine");
+    assert_eq!(missing.len() - quarantined.count(), 2, "{missing:?}");
+    assert!(
+        outcome.stderr.contains("device 2 is in quarantine"),
+        "{outcome}"
+    );
+    let file = place.path("fleet/keys.toml.quarantine");
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.contains("number = 2\n"), "{text}");
+    assert_is_the_simulation(&place, "served");
+}
