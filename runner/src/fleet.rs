@@ -17,8 +17,10 @@
 //! | [`status`] | the table of devices |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
 //! | [`ledgers`] | the ledger of each device, as it was first seen |
+//! | [`chains`] | the chain key of each device, and where in the chain it greets |
 
 pub mod backoff;
+pub mod chains;
 pub mod connection;
 pub mod coordinator;
 pub mod exchange;

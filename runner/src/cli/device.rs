@@ -1,8 +1,8 @@
 //! `smolfed device`: one device as a process.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rand_core::Rng;
 use smolfed_core::ledger::Ledger;
 use smolfed_core::model::Model;
-use smolfed_core::provision::{Record, Target, TargetKind};
+use smolfed_core::provision::{KEY, Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Phase, Session};
 use smolfed_core::stream::{Purpose, Root, StreamId};
@@ -40,7 +40,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// Its number, key, secret and limits come from a record written by `smolfed provision`, its data
 /// from the record or a CSV file. Its ledger records the rounds it took part in: it must never be
-/// lost or restored from a backup, or random streams could be reused. Runs until Ctrl-C, and
+/// lost or restored from a backup, or random streams could be reused. The first key in the record is
+/// overwritten, as the ledger has its own. Runs until Ctrl-C, and
 /// reconnects if the connection is lost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -178,6 +179,9 @@ impl Device<'_> {
         });
         let (identity, policy) = (self.record.identity.clone(), self.record.policy);
         let ledger = ledger(&args.ledger)?;
+        if self.record.key.is_some() {
+            forget_key(&args.provision);
+        }
         let session = Session::new(identity, policy, model, memory.borrow(), ledger, nonces);
         let mut session =
             session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;
@@ -393,6 +397,23 @@ fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
         _ => refused(path, error),
     })?;
     Ledger::open(flash).map_err(|error| refused(path, error))
+}
+
+/// Overwrites the first chain key in a record: the ledger has it, and replaces it. What was recorded
+/// of the line before stays secret from who reads the record later.
+fn forget_key(path: &Path) {
+    let overwrite = || {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        file.seek(SeekFrom::Start(KEY.start as u64))?;
+        file.write_all(&[0; KEY.end - KEY.start])?;
+        file.sync_all()
+    };
+    if let Err(error) = overwrite() {
+        let path = path.display();
+        eprintln!(
+            "warning: the first key cannot be overwritten in {path}, where it is of no use: {error}"
+        );
+    }
 }
 
 /// The device's record, which only its owner may be able to read; overwritten when it is dropped.

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
+use smolfed_core::wire::Direction;
 use smolfed_core::wire::VERSION;
 use smolfed_core::wire::cobs::Decoder;
-use smolfed_core::wire::frame::{Encoded, Frame};
-use smolfed_core::wire::link::{CoordinatorEnd, greet, open_greeting};
-use smolfed_core::wire::mac::Key;
-use smolfed_core::wire::message::{Message, is_greeting};
+use smolfed_core::wire::frame::{Encoded, Frame, Sealed};
+use smolfed_core::wire::greeting::Greeting;
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
-use super::peer::ConnectionId;
+use super::peer::{ConnectionId, Peer};
 use super::registry::Registry;
 
 /// Devices of one connection that are remembered. There is one, unless a gateway serves several.
@@ -98,11 +97,9 @@ impl Connection {
         let is_due = waited.is_none_or(|waited| waited >= CALL_INTERVAL);
         if is_due && !self.has_session(registry) {
             self.called = Some(now);
-            // A zero ends a frame that was cut short. The tag of a `Call` has no meaning.
+            // A zero ends a frame that was cut short.
             out.push(0);
-            let no_key = Key::from_secret([0; 32]);
-            let call = greet::<CoordinatorEnd>(&Message::Call, &no_key);
-            out.extend_from_slice(call.as_slice());
+            out.extend_from_slice(Greeting::Call.encoded().as_slice());
         }
     }
 
@@ -124,19 +121,19 @@ impl Connection {
 
     fn frame(
         &mut self,
-        raw: &[u8],
+        raw: &mut [u8],
         registry: &mut Registry,
         now: Duration,
     ) -> Result<Encoded, Refusal> {
-        let frame = Frame::parse(raw)?;
-        if is_greeting(frame.header.kind) {
-            return self.greeting(&frame, registry, now);
-        }
+        let mut frame = match Frame::parse(raw)? {
+            Frame::Greeting { kind, body } => return self.greeting(kind, body, registry, now),
+            Frame::Sealed(frame) => frame,
+        };
         // Until its tag is verified a frame is attributed to no device.
-        if frame.header.version != VERSION {
+        if frame.version() != VERSION {
             return Err(Refusal::Version);
         }
-        if let Some(answer) = self.offer_to(&self.devices.clone(), &frame, registry, now) {
+        if let Some(answer) = self.offer_to(&self.devices.clone(), &mut frame, registry, now) {
             return Ok(answer);
         }
         if self.unmatched >= MAX_UNMATCHED {
@@ -145,7 +142,7 @@ impl Connection {
         // A session whose connection was lost may continue on this one.
         let orphans = registry.peers.iter().filter(|(_, peer)| peer.is_orphan());
         let orphans: Vec<u32> = orphans.map(|(device, _)| *device).collect();
-        let answer = self.offer_to(&orphans, &frame, registry, now);
+        let answer = self.offer_to(&orphans, &mut frame, registry, now);
         if answer.is_none() {
             self.unmatched += 1;
         }
@@ -157,21 +154,17 @@ impl Connection {
     fn offer_to(
         &mut self,
         devices: &[u32],
-        frame: &Frame<'_>,
+        frame: &mut Sealed<'_>,
         registry: &mut Registry,
         now: Duration,
     ) -> Option<Encoded> {
         for device in devices {
-            let peer = registry.peers.get_mut(device)?;
-            match peer.receive(self.id, frame, now, &mut registry.ledgers) {
+            match registry.receive(*device, self.id, frame, now) {
                 Err(Refusal::Tag) => {}
                 // The peer has counted it.
                 Err(_) => return Some(Encoded::empty()),
                 Ok(answer) => {
-                    if peer.is_refused() {
-                        self.called = Some(now + REFUSED_PAUSE);
-                    }
-                    self.remember(*device);
+                    self.greeted(*device, registry, now);
                     return Some(answer);
                 }
             }
@@ -181,30 +174,33 @@ impl Connection {
 
     fn greeting(
         &mut self,
-        frame: &Frame<'_>,
+        kind: u8,
+        body: &[u8],
         registry: &mut Registry,
         now: Duration,
     ) -> Result<Encoded, Refusal> {
-        let Message::Hello(hello) = open_greeting::<CoordinatorEnd>(frame)? else {
+        let Greeting::Hello(hello) = Greeting::parse(kind, body, Direction::ToCoordinator)? else {
             return Err(Refusal::Unexpected);
         };
         // Without the device's key nothing is authentic.
-        if !registry.peers.contains_key(&hello.device) {
-            return Err(Refusal::Tag);
-        }
-        let nonce = registry.nonce();
-        let peer = registry.peers.get_mut(&hello.device).ok_or(Refusal::Tag)?;
-        match peer.hello(self.id, frame, &hello, nonce) {
+        let device = registry.device_of(&hello.name).ok_or(Refusal::Tag)?;
+        match registry.hello(device, self.id, &hello, now) {
             Ok(answer) => {
-                if peer.is_refused() {
-                    self.called = Some(now + REFUSED_PAUSE);
-                }
-                self.remember(hello.device);
+                self.greeted(device, registry, now);
                 Ok(answer)
             }
             // The peer has counted it.
             Err(_) => Ok(Encoded::empty()),
         }
+    }
+
+    /// The device has sent an authentic frame here.
+    fn greeted(&mut self, device: u32, registry: &Registry, now: Duration) {
+        let peer = registry.peers.get(&device);
+        if peer.is_some_and(Peer::is_refused) {
+            self.called = Some(now + REFUSED_PAUSE);
+        }
+        self.remember(device);
     }
 
     fn remember(&mut self, device: u32) {

@@ -2,16 +2,19 @@
 //!
 //! A device whose flash was erased has a new ledger, and with it a count of participations that
 //! begins again. It is refused until it is provisioned again, which gives it another key. The file
-//! holds fingerprints under the devices' keys, which are public, and is written before a device
-//! takes part in anything.
+//! holds fingerprints, which are no secret, and is written before a device takes part in
+//! anything. The devices' chain keys are remembered here as well, in [a file of their own](super::chains).
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use smolfed_core::wire::mac::{Fingerprint, Key};
+use smolfed_core::crypto::Key;
+use smolfed_core::wire::keys::{ChainKey, Fingerprint, key_fingerprint};
 
+use super::chains::ChainKeys;
 use super::keys::{KeysError, beside, content, io};
 use crate::durable::write_atomically;
 
@@ -46,6 +49,7 @@ struct RawLedger {
 #[derive(Debug, Default)]
 pub struct KnownLedgers {
     known: BTreeMap<u32, Known>,
+    chains: ChainKeys,
     path: Option<PathBuf>,
     /// What the operator has not been told yet.
     events: Vec<String>,
@@ -54,10 +58,10 @@ pub struct KnownLedgers {
 }
 
 impl KnownLedgers {
-    /// Reads the file that belongs to a file of keys, which the caller has locked.
+    /// Reads the files that belong to a file of keys, which the caller has locked.
     ///
     /// # Errors
-    /// [`KeysError::Io`], [`KeysError::Content`].
+    /// [`KeysError::Io`], [`KeysError::Content`], [`KeysError::Readable`].
     pub fn open(keys: &Path) -> Result<Self, KeysError> {
         let path = beside(keys, ".ledgers");
         let known = match fs::read_to_string(&path) {
@@ -66,6 +70,7 @@ impl KnownLedgers {
         };
         Ok(Self {
             known,
+            chains: ChainKeys::open(keys)?,
             path: Some(path),
             ..Self::default()
         })
@@ -75,7 +80,7 @@ impl KnownLedgers {
     /// that it had before. `None` if a first one could not be stored.
     pub(super) fn admits(&mut self, device: u32, key: &Key, ledger: Fingerprint) -> Option<bool> {
         let now = Known {
-            key: key.fingerprint([&[], &[]]),
+            key: key_fingerprint(key),
             ledger,
         };
         match self.known.get(&device) {
@@ -103,6 +108,32 @@ impl KnownLedgers {
         };
         self.report(device, format!("device {device} has to wait: {error}"));
         None
+    }
+
+    /// The chain key of a device that was provisioned with this key.
+    pub(super) fn chain(&self, device: u32, key: &Key) -> ChainKey {
+        self.chains.of(device, key, key_fingerprint(key))
+    }
+
+    /// The device has this chain key now.
+    pub(super) fn advanced(&mut self, device: u32, key: &Key, chain: &ChainKey, now: Duration) {
+        let advanced = self
+            .chains
+            .advanced(device, key_fingerprint(key), chain, now);
+        if let Err(error) = advanced {
+            self.report(device, format!("the chain key of device {device}: {error}"));
+        }
+    }
+
+    /// A Hello came under a key that the device had before.
+    pub(super) fn is_stale(&mut self, device: u32) {
+        self.report(
+            device,
+            format!(
+                "device {device} greets under a key of before: a copy of it is in use, its ledger was \
+                 put back, or somebody repeats a recorded greeting"
+            ),
+        );
     }
 
     /// What happened since the last call, in sentences.
