@@ -43,7 +43,17 @@ impl Key {
     /// Nobody learns from it anything about this key, or about the keys of other inputs.
     #[must_use]
     pub fn derive(&self, input: &[u8; 16]) -> Self {
-        Self(chacha20::hchacha20(&self.0, input))
+        self.cascade(&[input])
+    }
+
+    /// [`Self::derive`], and from what it gives with the next input, and so on.
+    #[inline(never)]
+    pub(crate) fn cascade(&self, inputs: &[&[u8; 16]]) -> Self {
+        let mut key = self.clone();
+        for input in inputs {
+            chacha20::hchacha20(&mut key.0, input);
+        }
+        key
     }
 
     /// The first bytes, for those that are no key: a tag, a fingerprint, a pseudonym.
@@ -75,11 +85,11 @@ pub(crate) const fn joined<const A: usize, const B: usize>(
 /// them no faster than 2¹²⁸ calls of an ideal permutation allow, or than the bytes that are kept do.
 #[inline(never)]
 pub(crate) fn hash(label: &[u8; 16], blocks: impl Iterator<Item = [u8; 16]>) -> [u8; 8] {
-    let mut key = Key([0; KEY_BYTES]).derive(label);
-    for block in blocks {
-        key = key.derive(&block);
+    let mut key = [0; KEY_BYTES];
+    for block in core::iter::once(*label).chain(blocks) {
+        chacha20::hchacha20(&mut key, &block);
     }
-    key.truncated()
+    key.first_chunk().copied().unwrap_or_default()
 }
 
 impl Drop for Key {

@@ -8,7 +8,7 @@ use rand_core::Rng;
 
 use super::{
     Key,
-    chacha20::{Generator, generator},
+    chacha20::{Generator, generator, half_block},
     poly1305::Poly1305,
 };
 
@@ -48,11 +48,7 @@ pub fn open(
 #[inline(never)]
 fn begin(key: &Key, nonce: &Nonce) -> (Generator, Poly1305) {
     let mut words = generator(key.secret(), *nonce);
-    let one_time = core::array::from_fn(|_| words.next_u32());
-    // The other half of the block has no use.
-    for _ in 0..8 {
-        let _ = words.next_u32();
-    }
+    let one_time = half_block(&mut words);
     (words, Poly1305::new(one_time))
 }
 
@@ -132,8 +128,8 @@ mod tests {
             // A bit of the tag, of the text or of the associated data.
             let (mut wrong, mut wrong_tag, mut wrong_data) = (sealed.clone(), tag, associated.clone());
             let bit = bit.index(8 * (16 + text.len() + associated.len()));
-            let bytes = wrong_tag.iter_mut().chain(&mut wrong).chain(&mut wrong_data);
-            *bytes.skip(bit / 8).next().unwrap() ^= 1 << (bit % 8);
+            let mut bytes = wrong_tag.iter_mut().chain(&mut wrong).chain(&mut wrong_data);
+            *bytes.nth(bit / 8).unwrap() ^= 1 << (bit % 8);
             let before = wrong.clone();
             prop_assert!(!open(&key, &nonce, &wrong_data, &mut wrong, &wrong_tag));
             prop_assert_eq!(wrong, before, "unchanged");

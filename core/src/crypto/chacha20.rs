@@ -41,6 +41,21 @@ pub(crate) const fn generator(key: &[u8; 32], nonce: [u32; 3]) -> Generator {
     Generator::new(initial_state(key, nonce))
 }
 
+/// The first eight words of a stream; the other half of its first block is skipped.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) fn half_block(words: &mut Generator) -> [u32; 8] {
+    use rand_core::Rng;
+    let half = core::array::from_fn(|_| words.next_u32());
+    words.set_word_pos(words.get_word_pos() + 8);
+    half
+}
+
+/// The first eight words of a stream; the other half of its first block is skipped.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) fn half_block(words: &mut Generator) -> [u32; 8] {
+    words.half_block()
+}
+
 /// Constants, key, number of the first block, nonce (RFC 8439, section 2.3). Inlined, and written
 /// down where it stays: one that is filled step by step would be on the stack twice.
 #[inline(always)]
@@ -72,23 +87,21 @@ const fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
     words
 }
 
-/// HChaCha20: 32 bytes that belong to a key and 16 bytes.
+/// HChaCha20: 32 bytes that belong to a key and 16 bytes, in the place of the key.
 ///
 /// The rounds without the addition at their end, of which the words are kept whose start is public. It is
 /// a pseudo-random function if ChaCha20 is (Bernstein 2011, "Extending the Salsa20 nonce", section
 /// 3, the same argument).
 #[inline(never)]
-pub(crate) fn hchacha20(key: &[u8; 32], input: &[u8; 16]) -> [u8; 32] {
+pub(crate) fn hchacha20(key: &mut [u8; 32], input: &[u8; 16]) {
     let mut x = state(key, words(input));
     rounds(&mut x);
-    let mut output = [0; 32];
-    let (places, _) = output.as_chunks_mut();
+    let (places, _) = key.as_chunks_mut();
     let [a, b, c, d, .., e, f, g, h] = x;
     for (place, word) in places.iter_mut().zip([a, b, c, d, e, f, g, h]) {
         *place = word.to_le_bytes();
     }
     wipe(&mut x);
-    output
 }
 
 /// A quarter round (section 2.1) on four words of the state, by their places.
@@ -128,17 +141,17 @@ mod tests {
     /// draft-irtf-cfrg-xchacha-03, section 2.2.1.
     #[test]
     fn hchacha20_is_that_of_the_draft() {
-        let key = core::array::from_fn(|i| i as u8);
+        let mut key = core::array::from_fn(|i| i as u8);
         let mut input = [0; 16];
         input[3] = 0x09;
         input[7] = 0x4a;
         input[12..].copy_from_slice(&[0x31, 0x41, 0x59, 0x27]);
-        let found = hchacha20(&key, &input);
+        hchacha20(&mut key, &input);
         let text: [u8; 32] = [
             0x82, 0x41, 0x3b, 0x42, 0x27, 0xb2, 0x7b, 0xfe, 0xd3, 0x0e, 0x42, 0x50, 0x8a, 0x87,
             0x7d, 0x73, 0xa0, 0xf9, 0xe4, 0xd5, 0x8a, 0x74, 0xa8, 0x53, 0xc1, 0x2e, 0xc4, 0x13,
             0x26, 0xd3, 0xec, 0xdc,
         ];
-        assert_eq!(found, text);
+        assert_eq!(key, text);
     }
 }

@@ -69,8 +69,7 @@ impl ChainKey {
     /// The keys of one session between this device and the coordinator.
     pub fn session(&self, device: u32, device_nonce: &Nonce, nonce: &Nonce) -> SessionKeys {
         let label = joined(b"smolfed sess", &device.to_le_bytes());
-        let label = self.0.derive(&label);
-        SessionKeys(label.derive(device_nonce).derive(nonce))
+        SessionKeys(self.0.cascade(&[&label, device_nonce, nonce]))
     }
 }
 
@@ -96,7 +95,7 @@ pub struct GreetingKey(Key);
 impl GreetingKey {
     /// The tag of a Hello.
     pub(super) fn tag(&self, nonce: &Nonce, covered: &Covered) -> [u8; TAG_BYTES] {
-        self.0.derive(nonce).derive(covered).truncated()
+        self.0.cascade(&[nonce, covered]).truncated()
     }
 }
 
@@ -107,8 +106,8 @@ pub struct SessionKeys(Key);
 impl SessionKeys {
     /// The tag of the coordinator's answer to a Hello.
     pub(super) fn tag(&self, covered: &Covered) -> [u8; TAG_BYTES] {
-        let key = self.0.derive(b"smolfed welcome ");
-        key.derive(covered).truncated()
+        let key = self.0.cascade(&[b"smolfed welcome ", covered]);
+        key.truncated()
     }
 
     /// The key of the session's frames.

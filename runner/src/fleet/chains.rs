@@ -46,6 +46,8 @@ const HEADER: &str = "# The chain key of each device. Secret: they suffice to im
 #[derive(Clone, Debug)]
 pub struct Chain {
     current: ChainKey,
+    /// Of the key that it was provisioned with, with which a device begins anew that was erased.
+    first: (Pseudonym, GreetingKey),
     /// From [`LOOKBACK`] steps before the current key, if there were as many, to [`LOOKAHEAD`] steps
     /// after it.
     window: VecDeque<(Pseudonym, GreetingKey)>,
@@ -73,11 +75,12 @@ pub(super) struct Renamed {
 }
 
 impl Chain {
-    /// The chain from this key on.
+    /// The chain that began with `first`, from `current` on.
     #[must_use]
-    pub fn new(current: ChainKey) -> Self {
+    pub fn new(first: &ChainKey, current: ChainKey) -> Self {
         let mut chain = Self {
             current,
+            first: (first.pseudonym(), first.greeting()),
             window: VecDeque::new(),
             behind: 0,
             searched: None,
@@ -112,7 +115,8 @@ impl Chain {
 
     /// The pseudonyms of the device, as far as they are known.
     pub(super) fn pseudonyms(&self) -> impl Iterator<Item = Pseudonym> {
-        self.window.iter().map(|(name, _)| *name)
+        let entries = core::iter::once(&self.first).chain(&self.window);
+        entries.map(|(name, _)| *name)
     }
 
     /// The key under which a Hello was made.
@@ -123,12 +127,8 @@ impl Chain {
         if let Some(steps) = ahead.position(|entry| is_of(&entry)) {
             return Found::Ahead(steps as u32);
         }
-        if self
-            .window
-            .iter()
-            .take(self.behind)
-            .any(|entry| is_of(&entry))
-        {
+        let mut behind = self.window.iter().take(self.behind).chain([&self.first]);
+        if behind.any(|entry| is_of(&entry)) {
             return Found::Stale;
         }
         let waited = self.searched.map(|then| now.saturating_sub(then));
@@ -156,9 +156,10 @@ impl Chain {
         self.behind += steps as usize;
         while self.behind > LOOKBACK {
             self.behind -= 1;
+            let gone = self.window.pop_front().map(|(name, _)| name);
             renamed
                 .gone
-                .extend(self.window.pop_front().map(|(name, _)| name));
+                .extend(gone.filter(|name| *name != self.first.0));
         }
         // After a long search nothing of the window is left.
         self.behind = self.behind.min(self.window.len());
@@ -364,7 +365,8 @@ mod tests {
     }
 
     fn chain(steps: u32) -> ChainKey {
-        Chain::new(ChainKey::new(key(1))).at(steps)
+        let first = ChainKey::new(key(1));
+        Chain::new(&first, first.clone()).at(steps)
     }
 
     fn hello(steps: u32) -> Hello {
@@ -373,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_hello_is_found_where_it_belongs() {
-        let mut known = Chain::new(chain(10));
+        let mut known = Chain::new(&chain(0), chain(10));
         let second = Duration::from_secs(1);
         let limit = &mut SearchLimit::default();
         let mut find =
@@ -383,6 +385,7 @@ mod tests {
         }
         // What was before the beginning is unknown, and what it has left is stale.
         assert_eq!(find(&mut known, 9, 0), Found::Nowhere);
+        assert_eq!(find(&mut known, 0, 0), Found::Stale, "erased");
         known.advance(1);
         known.advance(3);
         assert_eq!(find(&mut known, 14, 0), Found::Ahead(0));
@@ -402,9 +405,8 @@ mod tests {
     #[test]
     fn searches_are_few() {
         let limit = &mut SearchLimit::default();
-        let mut chains: Vec<Chain> = (2..102)
-            .map(|n| Chain::new(ChainKey::new(key(n))))
-            .collect();
+        let of = |n| ChainKey::new(key(n));
+        let mut chains: Vec<Chain> = (2..102).map(|n| Chain::new(&of(n), of(n))).collect();
         for milliseconds in 0..100 {
             for chain in &mut chains {
                 let now = Duration::from_millis(milliseconds);
@@ -417,16 +419,20 @@ mod tests {
 
     #[test]
     fn pseudonyms_follow_the_chain() {
-        let mut known = Chain::new(chain(0));
-        let mut names: Vec<Pseudonym> = known.pseudonyms().collect();
+        let mut known = Chain::new(&chain(0), chain(0));
+        let mut names: Vec<Pseudonym> = known.pseudonyms().skip(1).collect();
         for _ in 0..12 {
             let renamed = known.advance(1);
             names.retain(|name| !renamed.gone.contains(name));
             names.extend(renamed.new);
-            assert_eq!(names, known.pseudonyms().collect::<Vec<_>>());
+            for name in known.pseudonyms() {
+                assert!(names.contains(&name));
+            }
         }
-        assert_eq!(names.len(), LOOKBACK + 1 + LOOKAHEAD as usize);
-        assert_eq!(names[LOOKBACK], chain(12).pseudonym());
+        // And that of the first key, which stays.
+        assert_eq!(names.len(), 1 + LOOKBACK + 1 + LOOKAHEAD as usize);
+        assert_eq!(names[0], chain(0).pseudonym());
+        assert_eq!(names[1 + LOOKBACK], chain(12).pseudonym());
     }
 
     #[test]

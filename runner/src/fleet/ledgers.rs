@@ -130,8 +130,9 @@ impl KnownLedgers {
         self.report(
             device,
             format!(
-                "device {device} greets under a key of before: a copy of it is in use, its ledger was \
-                 put back, or somebody repeats a recorded greeting"
+                "device {device} greets under a key of before: its flash was erased, its ledger was \
+                 put back, a copy of it is in use, or somebody repeats a recorded greeting. If it \
+                 does not take part any more, provision it again"
             ),
         );
     }

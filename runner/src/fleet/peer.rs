@@ -87,7 +87,7 @@ impl Peer {
     pub fn new(device: u32, key: Key, terms: Terms) -> Self {
         Self {
             device,
-            chain: Chain::new(ChainKey::new(key.clone())),
+            chain: Chain::new(&ChainKey::new(key.clone()), ChainKey::new(key.clone())),
             key,
             renamed: Renamed::default(),
             terms,
@@ -192,7 +192,8 @@ impl Peer {
 
     /// Takes up the chain key that is remembered of the device.
     pub(super) fn recall(&mut self, ledgers: &KnownLedgers) {
-        self.chain = Chain::new(ledgers.chain(self.device, &self.key));
+        let first = ChainKey::new(self.key.clone());
+        self.chain = Chain::new(&first, ledgers.chain(self.device, &self.key));
     }
 
     /// What the device may call itself if it hides its number.

@@ -101,7 +101,7 @@ impl Coordinator {
         while !hello.is_authentic(&chain.greeting()) {
             chain = chain.next();
             steps += 1;
-            if steps > 4 {
+            if steps > 8 {
                 return Err(Refusal::Tag);
             }
         }
