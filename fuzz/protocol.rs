@@ -17,7 +17,7 @@ use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::Clipping;
 use smolfed_core::wire::frame::{Encoded, Header};
-use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::keys::SessionKey;
 use smolfed_core::wire::message::{Invitation, Shape};
 use smolfed_core::wire::{Direction, VERSION};
 
@@ -122,5 +122,10 @@ fn raw(kind: u8, round: u32, body: &[u8]) -> Encoded {
         round,
         sequence: 1,
     };
-    Encoded::seal(header, body, &Key::from_secret(KEY), Direction::ToDevice)
+    Encoded::seal(
+        header,
+        body,
+        &SessionKey::from_secret(KEY),
+        Direction::ToDevice,
+    )
 }

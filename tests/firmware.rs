@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use smolfed::device::flash::FileFlash;
 use smolfed_core::bit::{BitRequest, clip_bit};
 use smolfed_core::client::Client;
+use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::{Const, ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
@@ -23,11 +24,11 @@ use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::Clipping;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
-use smolfed_core::wire::link::{CoordinatorEnd, Link, greet, open_greeting};
-use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::greeting::{Greeting, Name, Welcome};
+use smolfed_core::wire::keys::ChainKey;
+use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
 use smolfed_core::wire::message::{
-    Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values, Welcome,
-    is_greeting,
+    Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values,
 };
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 use smolfed_core::wire::{Direction, pack};
@@ -136,7 +137,6 @@ fn data() -> (Vec<f32>, Vec<u16>) {
 fn provision(dir: &Path, budget: u32, separation: u32) {
     let identity = Identity {
         device: DEVICE,
-        key: Key::from_secret(KEY),
         root: Root::from_seed(SEED),
     };
     let policy = Policy {
@@ -147,11 +147,19 @@ fn provision(dir: &Path, budget: u32, separation: u32) {
         },
         min_noise_multiplier: 0,
         max_epochs: 10,
+        hides_number: false,
     };
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
     let mut page = vec![0; provision::record_bytes(FEATURES, SAMPLES).unwrap()];
-    provision::write(&identity, &policy, Some(&samples), &mut page).unwrap();
+    provision::write(
+        &identity,
+        &Key::from_secret(KEY),
+        &policy,
+        Some(&samples),
+        &mut page,
+    )
+    .unwrap();
     std::fs::write(dir.join("device.bin"), page).unwrap();
 }
 
@@ -177,7 +185,12 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
     };
     let model = (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect();
     // Nonces of a coordinator that was started for this round.
-    Coordinator::new(Key::from_secret(KEY), round, invitation, model)
+    Coordinator::new(
+        ChainKey::new(Key::from_secret(KEY)),
+        round,
+        invitation,
+        model,
+    )
 }
 
 /// What the simulator computes: the update, and its bit if that is asked for.
@@ -223,7 +236,7 @@ fn play(
 ) {
     let begun = Instant::now();
     let mut buffer = [0; 512];
-    let call = greet::<CoordinatorEnd>(&Message::Call, &Key::from_secret(KEY));
+    let call = Greeting::Call.encoded();
     other.outgoing.push(call.as_slice().to_vec());
     while !other.done && other.declined.is_none() {
         assert!(begun.elapsed() < TIMEOUT, "no end: {:?}", other.refusals);
@@ -279,7 +292,7 @@ fn takes_part(board: &Board) {
         refuses_blank_flash(board, &program, dir.path());
         // As provisioning writes it, once.
         let ledger = FileFlash::create(&dir.path().join("ledger.bin")).unwrap();
-        Ledger::create(ledger, [4; 16]).unwrap();
+        Ledger::create(ledger, [4; 8], Key::from_secret(KEY)).unwrap();
     }
     let mut running = start(board, &program, dir.path());
     for (round, noise) in [(3, None), (4, noise())] {

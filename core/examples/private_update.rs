@@ -2,8 +2,8 @@
 //!
 //! `cargo run -p smolfed-core --example private_update`
 
+use smolfed_core::wire::keys::SessionKey;
 use smolfed_core::wire::link::{DeviceEnd, Link};
-use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
 use smolfed_core::wire::pack;
 use smolfed_core::{
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // On a device both secrets are entropy of the hardware.
     let root = Root::from_seed(1);
-    let mut link = Link::<DeviceEnd>::new(Key::from_secret([3; 32]));
+    let mut link = Link::<DeviceEnd>::new(SessionKey::from_secret([3; 32]));
     let id = |purpose| StreamId {
         purpose,
         round,

@@ -14,7 +14,13 @@
 //! provisioning, which writes the ledger once; firmware without a generator uses [`Ledger::open`]
 //! and refuses a blank flash.
 //!
-//! # Format 2
+//! **Chain key.** The record holds the key under which the device greets its coordinator: the first
+//! one is that of the provisioning record, and [`Ledger::begin`] writes the next one, once in a
+//! session, with the participation. It costs no write of its own. The slot that does not count has
+//! the record before: who reads the flash finds the chain key of the last session in which the
+//! device took part, and none of those before.
+//!
+//! # Format 3
 //!
 //! Two slots, each in separate erase blocks, are written in turn; the record with the higher
 //! sequence number counts. A slot holds the record twice, one copy after the other. A copy has 64
@@ -22,15 +28,12 @@
 //!
 //! | offset | bytes | content |
 //! | --- | --- | --- |
-//! | 0 | 4 | `sfL2` |
+//! | 0 | 4 | `sfL3` |
 //! | 4 | 4 | sequence number, from 1 |
 //! | 8 | 4 | participations |
 //! | 12 | 4 | lowest round number that may still begin |
-//! | 16 | 4 | reserved for a largest jump of its own; 0: that of the [`Policy`] |
-//! | 20 | 4 | reserved for the generation of keys, 0 |
-//! | 24 | 8 | reserved, 0 |
-//! | 32 | 16 | nonce |
-//! | 48 | 8 | reserved, 0 |
+//! | 16 | 32 | chain key |
+//! | 48 | 8 | nonce |
 //! | 56 | 4 | CRC-32 of everything before it |
 //! | 60 | 4 | 0: written last |
 //!
@@ -66,20 +69,16 @@
 //! The flash then counts as blank: nothing was begun, and the ledger is created again, with a fresh
 //! nonce.
 //!
-//! **Format 1** had slots of one copy of 32 bytes: `sfL1`, sequence number, participations, next
-//! round, CRC-32 of these 16 bytes, and zeros. It is upgraded when it is opened, into blocks that
-//! do not hold the record that counts: until the new record is readable, the old one is there. A
-//! copy of it is readable with a flipped bit too, so that damage to the newest record is told from
-//! a write that was cut. There is no nonce: an upgraded ledger has the nonce 0, under which no
-//! stream was drawn before, since firmware of format 1 drew from the root itself.
-//!
 //! What the ledger cannot see: flash that is put back to an earlier state as a whole, by somebody
-//! who holds the board in their hands.
+//! who holds the board in their hands. The coordinator sees it, by the chain key, once the device has taken
+//! part in a later session than that.
 //!
 //! [`Identity::bind`]: crate::session::Identity::bind
 //! [`Policy`]: crate::session::Policy
 
 use embedded_storage::nor_flash::NorFlash;
+
+use crate::{crypto::Key, wipe::wipe, wire::keys::ChainKey};
 
 mod error;
 mod record;
@@ -89,7 +88,7 @@ pub(crate) mod tests;
 pub use error::LedgerError;
 pub use record::{LedgerNonce, Past, RECORD_BYTES, SLOT_BYTES};
 
-use record::{FORMAT_1, FORMAT_2, Format, Record, is_blank};
+use record::{Record, is_blank, is_whole};
 
 /// Participations of a device in its whole life, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,26 +132,28 @@ pub struct Ledger<F> {
     record: Record,
     /// Which slot holds it: 0 or 1.
     slot: u32,
+    /// Whether a session has begun under its chain key.
+    is_in_use: bool,
 }
 
 impl<F: NorFlash> Ledger<F> {
     /// Writes the first record: part of provisioning a device, once, with a nonce that was never
-    /// used before.
+    /// used before and the key that its coordinator knows.
     ///
     /// # Errors
     /// [`LedgerError::NotBlank`] unless the flash is erased or an earlier creation was cut short;
     /// [`LedgerError::Geometry`], [`LedgerError::Flash`].
-    pub fn create(flash: F, nonce: LedgerNonce) -> Result<Self, LedgerError> {
+    pub fn create(flash: F, nonce: LedgerNonce, key: Key) -> Result<Self, LedgerError> {
         let mut ledger = Self::unread(flash)?;
         match ledger.find() {
-            Ok(Found::Nothing) => ledger.begin_life(nonce)?,
-            Ok(_) | Err(LedgerError::Corrupt) => return Err(LedgerError::NotBlank),
+            Ok(false) => ledger.begin_life(nonce, key)?,
+            Ok(true) | Err(LedgerError::Corrupt) => return Err(LedgerError::NotBlank),
             Err(error) => return Err(error),
         }
         Ok(ledger)
     }
 
-    /// Reads the record that counts, after every start. Upgrades a ledger of format 1.
+    /// Reads the record that counts, after every start.
     ///
     /// # Errors
     /// [`LedgerError::Blank`], [`LedgerError::Corrupt`], [`LedgerError::Geometry`],
@@ -161,80 +162,64 @@ impl<F: NorFlash> Ledger<F> {
         Self::open_or(flash, None)
     }
 
-    /// [`Self::open`], or [`Self::create`] on blank flash with this nonce, which the hardware's
-    /// random number generator has drawn at this start. Without such a generator, use
-    /// [`Self::open`]: a nonce that comes twice would repeat the streams of a ledger that was
-    /// erased.
+    /// [`Self::open`], or [`Self::create`] on blank flash with the key of the provisioning record
+    /// and this nonce, which the hardware's random number generator has drawn at this start. Without
+    /// such a generator, use [`Self::open`]: a nonce that comes twice would repeat the streams of a
+    /// ledger that was erased.
     ///
     /// Flash that is erased as a whole counts from 0 again, with other streams; the coordinator
     /// refuses the device until it is provisioned again.
     ///
     /// # Errors
-    /// Those of [`Self::open`] but [`LedgerError::Blank`].
-    pub fn open_or_create(flash: F, fresh: LedgerNonce) -> Result<Self, LedgerError> {
-        Self::open_or(flash, Some(fresh))
+    /// Those of [`Self::open`]; [`LedgerError::Blank`] only without a key, which a provisioning
+    /// record loses at the first start.
+    pub fn open_or_create(
+        flash: F,
+        fresh: LedgerNonce,
+        key: Option<Key>,
+    ) -> Result<Self, LedgerError> {
+        Self::open_or(flash, key.map(|key| (fresh, key)))
     }
 
     #[inline(never)]
-    fn open_or(flash: F, fresh: Option<LedgerNonce>) -> Result<Self, LedgerError> {
+    fn open_or(flash: F, fresh: Option<(LedgerNonce, Key)>) -> Result<Self, LedgerError> {
         let mut ledger = Self::unread(flash)?;
-        match ledger.find()? {
-            Found::Format2 => {}
-            Found::Format1 => ledger.upgrade()?,
-            Found::Nothing => ledger.begin_life(fresh.ok_or(LedgerError::Blank)?)?,
+        if !ledger.find()? {
+            let (nonce, key) = fresh.ok_or(LedgerError::Blank)?;
+            ledger.begin_life(nonce, key)?;
         }
         Ok(ledger)
     }
 
-    /// Writes the record of format 1 that counts once more, in this format.
-    fn upgrade(&mut self) -> Result<(), LedgerError> {
-        // With blocks of 128 bytes and more both formats have their slots in the same places; with
-        // smaller ones slot 0 holds both records of format 1.
-        if F::ERASE_SIZE < SLOT_BYTES {
-            self.slot = 0;
-        }
-        self.append(self.record)
-    }
-
-    /// Finds the record that counts. The flash stays as it is.
-    fn find(&mut self) -> Result<Found, LedgerError> {
+    /// Finds the record that counts; whether there is one. The flash stays as it is.
+    fn find(&mut self) -> Result<bool, LedgerError> {
         let mut blank = true;
         for slot in [0, 1] {
             let mut lost = true;
             for copy in [0, 1] {
                 let offset = self.offset(slot) + copy * RECORD_BYTES as u32;
-                let bytes = self.read(offset, &FORMAT_2)?;
-                lost &= self.is_lost(slot, &bytes, &FORMAT_2);
+                let mut bytes = self.read(offset)?;
+                lost &= self.is_lost(slot, &bytes);
                 // A first record may have been begun.
                 blank &= slot + copy == 0 || is_blank(&bytes);
+                wipe(&mut bytes);
             }
             if lost {
                 return Err(LedgerError::Corrupt);
             }
         }
-        if self.record.sequence > 0 {
-            return Ok(Found::Format2);
-        }
-        for slot in [0, 1] {
-            // Within the larger slots of format 2, which have room.
-            let slot_bytes = FORMAT_1.bytes.next_multiple_of(F::ERASE_SIZE) as u32;
-            let bytes = self.read(slot * slot_bytes, &FORMAT_1)?;
-            if self.is_lost(slot, &bytes, &FORMAT_1) {
-                return Err(LedgerError::Corrupt);
-            }
-        }
         match (self.record.sequence, blank) {
-            (1.., _) => Ok(Found::Format1),
-            (0, true) => Ok(Found::Nothing),
+            (1.., _) => Ok(true),
+            (0, true) => Ok(false),
             (0, false) => Err(LedgerError::Corrupt),
         }
     }
 
     /// Whether a copy was completed and is not readable. One that is readable counts from now on,
     /// if no newer one does.
-    fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES], format: &Format) -> bool {
-        let Some(record) = Record::of(bytes, format) else {
-            return format.is_whole(bytes);
+    fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
+        let Some(record) = Record::of(bytes) else {
+            return is_whole(bytes);
         };
         if record.sequence > self.record.sequence {
             (self.record, self.slot) = (record, slot);
@@ -250,9 +235,10 @@ impl<F: NorFlash> Ledger<F> {
         }
         Ok(Self {
             flash,
-            record: Record::default(),
+            record: Record::first(ChainKey::new(Key::from_secret([0; 32])), [0; 8]),
             // The first record goes to slot 0.
             slot: 1,
+            is_in_use: false,
         })
     }
 
@@ -272,6 +258,16 @@ impl<F: NorFlash> Ledger<F> {
     /// What tells this ledger from all others of the device.
     pub const fn nonce(&self) -> &LedgerNonce {
         &self.record.nonce
+    }
+
+    /// The key that the device shares with its coordinator until it takes part in a session under it.
+    pub const fn chain(&self) -> &ChainKey {
+        &self.record.chain
+    }
+
+    /// A session begins under the chain key: the next participation uses it up.
+    pub const fn session_begins(&mut self) {
+        self.is_in_use = true;
     }
 
     /// Whether [`Self::begin`] would let this round begin, flash permitting.
@@ -310,18 +306,20 @@ impl<F: NorFlash> Ledger<F> {
     /// may count as used.
     pub fn begin(&mut self, round: u32, limits: &Limits) -> Result<(), LedgerError> {
         self.check(round, limits)?;
-        let mut record = self.record;
+        let mut record = self.record.clone();
         // Below the budget, and below u32::MAX: no overflow.
         record.past.participations += 1;
         record.past.next_round = round + 1;
-        self.append(record)
+        if self.is_in_use {
+            record.chain = record.chain.next();
+        }
+        self.append(record)?;
+        self.is_in_use = false;
+        Ok(())
     }
 
-    fn begin_life(&mut self, nonce: LedgerNonce) -> Result<(), LedgerError> {
-        self.append(Record {
-            nonce,
-            ..Record::default()
-        })
+    fn begin_life(&mut self, nonce: LedgerNonce, key: Key) -> Result<(), LedgerError> {
+        self.append(Record::first(ChainKey::new(key), nonce))
     }
 
     /// Writes the record with the sequence number that follows its own, twice, to the slot that
@@ -331,7 +329,7 @@ impl<F: NorFlash> Ledger<F> {
         // 2³² − 1 records wear out any flash.
         let sequence = record.sequence.checked_add(1).ok_or(LedgerError::Flash)?;
         record.sequence = sequence;
-        let bytes = record.to_bytes(&FORMAT_2);
+        let mut bytes = record.to_bytes();
         let slot = 1 - self.slot;
         let start = self.offset(slot);
         let end = start + Self::slot_bytes() as u32;
@@ -340,10 +338,11 @@ impl<F: NorFlash> Ledger<F> {
         let places = [start, start + RECORD_BYTES as u32];
         for place in places {
             self.flash.write(place, &bytes).map_err(flash)?;
-            if self.read(place, &FORMAT_2)? != bytes {
+            if self.read(place)? != bytes {
                 return Err(LedgerError::Flash);
             }
         }
+        wipe(&mut bytes);
         (self.record, self.slot) = (record, slot);
         Ok(())
     }
@@ -353,12 +352,11 @@ impl<F: NorFlash> Ledger<F> {
         slot * Self::slot_bytes() as u32
     }
 
-    /// A copy of the record in this format.
+    /// A copy of the record.
     #[inline(never)]
-    fn read(&mut self, offset: u32, format: &Format) -> Result<[u8; RECORD_BYTES], LedgerError> {
+    fn read(&mut self, offset: u32) -> Result<[u8; RECORD_BYTES], LedgerError> {
         let mut bytes = [0; RECORD_BYTES];
-        let copy = bytes.get_mut(..format.bytes).unwrap_or_default();
-        let read = self.flash.read(offset, copy);
+        let read = self.flash.read(offset, &mut bytes);
         read.map_err(|_| LedgerError::Flash)?;
         Ok(bytes)
     }
@@ -373,13 +371,4 @@ impl<F> core::fmt::Debug for Ledger<F> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Ledger({:?})", self.record.past)
     }
-}
-
-/// What is on the flash.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
-    /// Nothing, or the beginning of a first record.
-    Nothing,
-    Format1,
-    Format2,
 }

@@ -54,6 +54,7 @@
 //! | [`ledger`] | the device's record of its participations, on flash |
 //! | [`provision`] | who a device is and what it agrees to, in a page of flash |
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
+//! | [`crypto`] | ChaCha20 and Poly1305, and keys |
 //! | [`wire`] | messages and frames between device and coordinator |
 //!
 //! What most programs name is re-exported here.
@@ -84,6 +85,7 @@ pub mod bit;
 pub mod client;
 pub mod clip;
 pub mod contrast;
+pub mod crypto;
 mod integer;
 pub mod lanes;
 pub mod ledger;

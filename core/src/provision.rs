@@ -7,9 +7,10 @@
 //! [`write()`] makes a record, [`Record::read`] reads one where it lies and copies no samples.
 //! Nothing of it is trusted: a page that is blank, cut or damaged is an error with a name.
 
-use core::marker::PhantomData;
+use core::{marker::PhantomData, ops::Range};
 
 use crate::{
+    crypto::{KEY_BYTES, Key},
     ledger::{Budget, Limits, MaxJump, Separation},
     samples::Samples,
     session::{Identity, Policy},
@@ -17,24 +18,31 @@ use crate::{
     wire::{
         bytes::{Reader, Writer},
         crc32::crc32,
-        mac::Key,
     },
 };
 
 #[cfg(test)]
 mod tests;
 
-/// First bytes of a record: format 3.
+/// First bytes of a record: format 4.
+pub const MAGIC: [u8; 4] = *b"sfP4";
+
+/// The bytes of a record that hold the device's first chain key. Once the ledger exists they are of
+/// no use, and overwriting them with zeros leaves a valid record without a key: what was sent before
+/// can then not be decrypted by who reads the record.
 ///
-/// Records of format 2 are read as well: they have no separation, and there is none. So are those
-/// of format 1, which have no largest jump either: [`MaxJump::DEFAULT`] applies.
-pub const MAGIC: [u8; 4] = *b"sfP3";
+/// They are a multiple of eight bytes at a multiple of eight, so that flash that is written eight
+/// bytes at a time takes the zeros without being erased.
+pub const KEY: Range<usize> = 8..48;
 
 /// Bytes of a record before its samples.
-pub const HEADER_BYTES: usize = 108;
+pub const HEADER_BYTES: usize = 116;
 
 /// Bytes of the checksum at the end.
 const CRC_BYTES: usize = 4;
+
+/// The bit of the flags that says that the device hides its number.
+const HIDES_NUMBER: u8 = 1;
 
 /// Bytes of a feature value or a target.
 const WORD_BYTES: usize = 4;
@@ -129,6 +137,9 @@ impl Target for u16 {
 pub struct Record<'a> {
     /// Who the device is.
     pub identity: Identity,
+    /// The first key that it shares with the coordinator, for its ledger; `None` once that was
+    /// overwritten ([`KEY`]).
+    pub key: Option<Key>,
     /// What the device agrees to.
     pub policy: Policy,
     /// The device's samples, perhaps none.
@@ -144,9 +155,8 @@ impl<'a> Record<'a> {
     #[inline(never)]
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
-        match reader.array() {
-            Some([b's', b'f', b'P', b'1'..=b'3']) => {}
-            _ => return Err(ProvisionError::Blank),
+        if reader.array() != Some(MAGIC) {
+            return Err(ProvisionError::Blank);
         }
         let length = reader.u32().ok_or(ProvisionError::Length)?;
         let length = usize::try_from(length).map_err(|_| ProvisionError::Length)?;
@@ -154,26 +164,24 @@ impl<'a> Record<'a> {
             .get(..length)
             .and_then(<[u8]>::split_last_chunk::<CRC_BYTES>)
             .ok_or(ProvisionError::Length)?;
-        if crc32(record) != u32::from_le_bytes(*crc) {
+        let (start, rest) = record
+            .split_at_checked(KEY.end)
+            .ok_or(ProvisionError::Length)?;
+        if crc32(rest) != u32::from_le_bytes(*crc) {
             return Err(ProvisionError::Checksum);
         }
-        Self::fields(&mut Reader(record)).ok_or(ProvisionError::Length)?
+        let mut reader = Reader(start.get(KEY).unwrap_or_default());
+        let key = key(&mut reader).ok_or(ProvisionError::Checksum)?;
+        Self::fields(key, &mut Reader(rest)).ok_or(ProvisionError::Length)?
     }
 
-    /// The fields of a record without its checksum; `None` if there are not enough bytes.
-    fn fields(reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
-        let ([_, _, _, format], _length) = (reader.array()?, reader.u32()?);
-        let (device, key, root) = (reader.u32()?, reader.array()?, reader.array()?);
+    /// The fields of a record behind its key; `None` if there are not enough bytes.
+    fn fields(key: Option<Key>, reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
+        let (device, root) = (reader.u32()?, reader.array()?);
         let budget = Budget(reader.u32()?);
         let (min_noise_multiplier, max_epochs) = (reader.u64()?, reader.u32()?);
-        let max_jump = match format {
-            b'1' => MaxJump::DEFAULT,
-            _ => MaxJump(reader.u32()?),
-        };
-        let separation = match format {
-            b'1' | b'2' => Separation::NONE,
-            _ => Separation(reader.u32()?),
-        };
+        let (max_jump, separation) = (MaxJump(reader.u32()?), Separation(reader.u32()?));
+        let (feature_count, kind, flags) = (reader.u16()?, reader.u8()?, reader.u8()?);
         let policy = Policy {
             limits: Limits {
                 budget,
@@ -182,10 +190,10 @@ impl<'a> Record<'a> {
             },
             min_noise_multiplier,
             max_epochs,
+            hides_number: flags & HIDES_NUMBER != 0,
         };
-        let (feature_count, kind, filling) = (reader.u16()?, reader.u8()?, reader.u8()?);
         let count = reader.u32()?;
-        let samples = if filling == 0 {
+        let samples = if flags & !HIDES_NUMBER == 0 {
             Stored::read(feature_count, kind, count, reader.rest())
         } else {
             Err(ProvisionError::Samples)
@@ -195,12 +203,24 @@ impl<'a> Record<'a> {
         Some(samples.map(|samples| Self {
             identity: Identity {
                 device,
-                key: Key::from_secret(key),
                 root: Root::from_secret(root),
             },
+            key,
             policy,
             samples,
         }))
+    }
+}
+
+/// The key of a record, which has a checksum of its own, or zeros; `None` for anything else.
+fn key(reader: &mut Reader<'_>) -> Option<Option<Key>> {
+    let (key, crc, filling) = (reader.array::<KEY_BYTES>()?, reader.u32()?, reader.u32()?);
+    match crc {
+        _ if filling != 0 => None,
+        // The checksum of zeros is another one.
+        0 if key == [0; KEY_BYTES] => Some(None),
+        _ if crc == crc32(&key) => Some(Some(Key::from_secret(key))),
+        _ => None,
     }
 }
 
@@ -381,7 +401,7 @@ pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
     bytes.checked_add(HEADER_BYTES + CRC_BYTES)
 }
 
-/// Writes a record to the beginning of `page`; returns its length. Without samples the device
+/// Writes a record with the device's first chain key to the beginning of `page`; returns its length. Without samples the device
 /// has its own data, for example from a sensor.
 ///
 /// # Errors
@@ -390,6 +410,7 @@ pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
 /// samples have different numbers of features. `page` is then unchanged or no record.
 pub fn write<S>(
     identity: &Identity,
+    key: &Key,
     policy: &Policy,
     samples: Option<&S>,
     page: &mut [u8],
@@ -411,8 +432,10 @@ where
     writer
         .put(&[0; MAGIC.len()])
         .u32(u32::try_from(length).map_err(room)?)
+        .put(key.secret())
+        .u32(crc32(key.secret()))
+        .u32(0)
         .u32(identity.device)
-        .put(identity.key.secret())
         .put(identity.root.secret())
         .u32(policy.limits.budget.0)
         .u64(policy.min_noise_multiplier)
@@ -421,7 +444,7 @@ where
         .u32(policy.limits.separation.0)
         .u16(u16::try_from(feature_count).map_err(room)?)
         .u8(kind as u8)
-        .u8(0)
+        .u8(if policy.hides_number { HIDES_NUMBER } else { 0 })
         .u32(u32::try_from(count).map_err(room)?);
     if let Some(samples) = samples {
         for index in 0..count {
@@ -451,7 +474,8 @@ where
 /// Magic and checksum, around what was written; returns the length of the whole.
 fn seal(page: &mut [u8], written: usize) -> Option<usize> {
     page.get_mut(..MAGIC.len())?.copy_from_slice(&MAGIC);
-    let crc = crc32(page.get(..written)?);
+    // The key has its own.
+    let crc = crc32(page.get(KEY.end..written)?);
     let end = written + CRC_BYTES;
     page.get_mut(written..end)?
         .copy_from_slice(&crc.to_le_bytes());

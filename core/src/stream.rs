@@ -15,23 +15,15 @@
 
 use core::num::NonZeroU32;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use rand_core::SeedableRng;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-use crate::wipe::wipe;
-
-#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-mod blockwise;
-
-/// Four blocks side by side, where there are vector registers.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-type Generator = ChaCha20Rng;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-type Generator = blockwise::ChaCha20;
+use crate::{
+    crypto::chacha20::{self, Generator, initial_state},
+    wipe::wipe,
+};
 
 /// What a stream is for. Part of every recorded result: add at the end, never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -142,44 +134,10 @@ impl Root {
     /// The stream with this name, from its beginning.
     ///
     /// A stream is good for 2³² blocks of 64 bytes (256 GiB), far more than a round can draw.
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     pub fn stream(&self, id: StreamId) -> Stream {
-        let mut rng = Generator::from_seed(self.0);
-        // RFC 8439 puts the nonce in state words 13, 14, 15; here word 13 is the upper half of the
-        // 64-bit block counter and words 14 and 15 are the stream number. A block has 16 words.
-        rng.set_stream(u64::from(id.round) | (u64::from(id.device) << 32));
-        rng.set_word_pos(u128::from(id.purpose as u32) << (32 + 4));
-        Stream(rng)
+        let name = [id.purpose as u32, id.round, id.device];
+        Stream(chacha20::generator(&self.0, name))
     }
-
-    /// The stream with this name, from its beginning.
-    ///
-    /// A stream is good for 2³² blocks of 64 bytes (256 GiB), far more than a round can draw.
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    pub fn stream(&self, id: StreamId) -> Stream {
-        Stream(Generator::new(initial_state(
-            &self.0,
-            [id.purpose as u32, id.round, id.device],
-        )))
-    }
-}
-
-/// Constants, key, number of the first block, nonce (RFC 8439, section 2.3). Inlined, and written
-/// down where it stays: one that is filled step by step would be on the stack twice.
-#[inline(always)]
-fn initial_state(key: &[u8; 32], nonce: [u32; 3]) -> [u32; 16] {
-    /// "expand 32-byte k"
-    const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
-    let mut words = [0; 8];
-    for (word, bytes) in words.iter_mut().zip(key.as_chunks().0) {
-        *word = u32::from_le_bytes(*bytes);
-    }
-    let [c0, c1, c2, c3] = CONSTANTS;
-    let [k0, k1, k2, k3, k4, k5, k6, k7] = words;
-    let [n0, n1, n2] = nonce;
-    [
-        c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, 0, n0, n1, n2,
-    ]
 }
 
 impl Drop for Root {
@@ -416,8 +374,10 @@ mod tests {
         ] {
             let (purpose, round, device) = (name.purpose as u32, name.round, name.device);
             let mut here = root.stream(name).0;
-            let mut there =
-                blockwise::ChaCha20::new(initial_state(&root.0, [purpose, round, device]));
+            let mut there = chacha20::blockwise::ChaCha20::new(initial_state(
+                &root.0,
+                [purpose, round, device],
+            ));
             for length in 0..40 {
                 assert_eq!(here.next_u32(), there.next_u32());
                 let (mut a, mut b) = ([0; 40], [0; 40]);

@@ -1,27 +1,26 @@
 //! The messages between a device and its coordinator, byte by byte: `docs/protocol.md`.
 //!
-//! A message is the body of a frame; a frame has a header, a keyed MAC and a CRC-32, and travels in
-//! COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and updates travel
+//! A message is the body of a frame; a frame is encrypted and authenticated, has a CRC-32, and travels
+//! in COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and updates travel
 //! in chunks, and a device needs no more memory for the link than one frame.
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`cobs`] | frames in a byte stream, and back, one byte at a time |
 //! | [`crc32`] | the checksum that tells noise on the line from an attack |
-//! | [`mac`] | keys of devices and sessions, and the tags under them |
-//! | [`frame`] | header, body, tag and checksum |
+//! | [`keys`] | keys of devices and sessions |
+//! | [`frame`] | what is in clear, what is encrypted, tag and checksum |
+//! | [`greeting`] | how a session begins |
 //! | [`message`] | the bodies |
 //! | [`pack`] | integers of a few bits, for updates |
 //! | [`link`] | one end of the link: keys, sequence numbers, refusals |
-//!
-//! The link is authenticated, not secret. An update without the device's own noise (central trust)
-//! must travel over something that encrypts.
 
 pub mod cobs;
 pub mod crc32;
 pub mod frame;
+pub mod greeting;
+pub mod keys;
 pub mod link;
-pub mod mac;
 pub mod message;
 pub mod pack;
 pub mod refusal;
@@ -29,14 +28,14 @@ pub mod refusal;
 pub(crate) mod bytes;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use frame::BODY_BYTES;
 
 /// The version of the protocol.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
-/// The version in the header of greeting frames, in which the version is agreed: it never changes.
+/// The first byte of greeting frames, in which the version is agreed: it never changes.
 pub const GREETING_VERSION: u8 = 0;
 
 /// Bytes of a frame on the line at most, with the zero that ends it.
@@ -45,7 +44,8 @@ pub const FRAME_BYTES: usize = 256;
 /// Bytes of a frame before COBS at most: COBS adds one byte and the zero.
 pub const RAW_BYTES: usize = FRAME_BYTES - 2;
 
-/// Which way a frame travels. Part of what its tag covers, so that no frame can be sent back.
+/// Which way a frame travels. Part of its nonce and of what its tag covers, so that no frame can be
+/// sent back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Direction {

@@ -179,7 +179,7 @@ fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash>(
     vectors: &mut Vectors<P, B>,
 ) -> Result<Session<'_, M, F, Nonces>, &'static CStr> {
     let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
-    let ledger = nonces::ledger(ledger).map_err(|_| NO_LEDGER)?;
+    let ledger = nonces::ledger(ledger, record.key).map_err(|_| NO_LEDGER)?;
     let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
     Session::new(
         record.identity,

@@ -6,6 +6,7 @@
 //! | [`client`] | the client: its model, its data, and its loop |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
+//! | `memory` | copies and fills of the compiler, in little flash, on Arm |
 //! | [`network`] | networks for windows of six channels |
 //! | [`nonces`] | nonces of sessions that never come again |
 //! | [`number`] | numbers in the environment of the build |
@@ -13,7 +14,7 @@
 //! | [`data`] | the data of the self-test |
 //!
 //! `src/bin/client.rs` is the program, and `src/bin/network.rs` the same with a network. Only the
-//! board files use `unsafe`.
+//! board files and `memory` use `unsafe`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -23,6 +24,8 @@ pub mod client;
 pub mod data;
 pub mod host;
 pub mod link;
+#[cfg(all(target_arch = "arm", target_os = "none"))]
+mod memory;
 pub mod network;
 pub mod nonces;
 pub mod number;

@@ -15,7 +15,10 @@ use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 #[cfg(not(has_random_numbers))]
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
-use smolfed_core::ledger::{Ledger, LedgerError};
+use smolfed_core::{
+    crypto::Key,
+    ledger::{Ledger, LedgerError},
+};
 
 /// Where nonces come from.
 #[cfg(not(has_random_numbers))]
@@ -30,18 +33,18 @@ pub type Nonces = Hardware;
 /// # Errors
 /// [`LedgerError`]: the device must then not take part.
 #[cfg(not(has_random_numbers))]
-pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
+pub fn ledger<F: NorFlash>(flash: F, _: Option<Key>) -> Result<Ledger<F>, LedgerError> {
     Ledger::open(flash)
 }
 
-/// The device's ledger, which it creates at its first start.
+/// The device's ledger, which it creates at its first start with the key of its record.
 ///
 /// # Errors
 /// [`LedgerError`]: the device must then not take part.
 #[cfg(has_random_numbers)]
-pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
+pub fn ledger<F: NorFlash>(flash: F, key: Option<Key>) -> Result<Ledger<F>, LedgerError> {
     let fresh = core::array::from_fn(|_| crate::board::random_byte());
-    Ledger::open_or_create(flash, fresh)
+    Ledger::open_or_create(flash, fresh, key)
 }
 
 /// The nonces of this start, counted on a separate piece of flash.
@@ -50,8 +53,9 @@ pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
 /// [`LedgerError`] if the start could not be counted: the device must then send nothing.
 #[cfg(not(has_random_numbers))]
 pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
-    // No stream derives from this ledger: any nonce will do.
-    let mut starts = Ledger::open_or_create(flash, [0; 16])?;
+    // No stream derives from this ledger, and no session: any nonce and any key will do.
+    let no_key = Some(Key::from_secret([0; 32]));
+    let mut starts = Ledger::open_or_create(flash, [0; 8], no_key)?;
     // The numbers of a ledger go up by one at least, and are on flash when it returns.
     let start = starts.past().next_round;
     starts.begin(

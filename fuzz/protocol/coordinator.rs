@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smolfed::fleet::exchange::{ExchangeOutcome, Offer};
+use smolfed::fleet::lock::lock;
 use smolfed::fleet::peer::{ConnectionId, Peer, Terms};
-use smolfed::fleet::registry::{Registry, SharedPeer, lock};
+use smolfed::fleet::registry::{Registry, SharedPeer};
 use smolfed::fleet::{connection::Connection, ledgers::KnownLedgers};
+use smolfed_core::crypto::Key;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
-use smolfed_core::wire::link::{DeviceEnd, Link, greet};
-use smolfed_core::wire::mac::Key;
-use smolfed_core::wire::message::{Hello, Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
-use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION, pack};
+use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, greeting};
+use smolfed_core::wire::keys::ChainKey;
+use smolfed_core::wire::link::{DeviceEnd, Link};
+use smolfed_core::wire::message::{Message, Packed, Ready, UPDATE_CHUNK_BYTES, UpdateChunk};
+use smolfed_core::wire::{Direction, FRAME_BYTES, pack};
 
 use super::{Action, KEY, PARAMETERS, Script, invitation, raw, shape, stream};
 
@@ -60,8 +63,8 @@ pub fn coordinator(bytes: &[u8]) {
         }
         let answer = coordinator.receive(&device.send(action), now);
         if let (Some(ours), Some(theirs)) = (nonce, welcome(&answer)) {
-            let session = Key::from_secret(KEY).session(5, &ours, &theirs);
-            device.link = Some(Link::new(session));
+            let session = chain().session(5, &ours, &theirs);
+            device.link = Some(Link::new(session.cipher()));
         }
     }
     coordinator.close();
@@ -148,16 +151,10 @@ impl Device {
             }
             Action::WellFormed(what, choice) => self.well_formed(what, choice),
             Action::Greeting => {
-                let hello = Message::Hello(Hello {
-                    device: 5,
-                    nonce: [self.round as u8; 16],
-                    lowest_version: VERSION,
-                    highest_version: VERSION,
-                    shape: shape(),
-                    needs_local_noise: false,
-                });
-                let frame = greet::<DeviceEnd>(&hello, &Key::from_secret(KEY));
-                frame.as_slice().to_vec()
+                let name = Name::of(5, &chain(), self.choice & 32 != 0);
+                let nonce = [self.round as u8; 16];
+                let hello = Hello::new(&chain(), name, nonce, Versions::OURS);
+                Greeting::Hello(hello).encoded().as_slice().to_vec()
             }
             Action::Silence | Action::Reconnect | Action::NextRound => Vec::new(),
         }
@@ -166,7 +163,14 @@ impl Device {
     fn well_formed(&mut self, what: u8, choice: u8) -> Vec<u8> {
         let index = u16::from(choice % 4);
         match what % 4 {
-            0 => self.seal(self.round, &Message::Ready([choice / 128; 8])),
+            0 => {
+                let ready = Ready {
+                    ledger: [choice / 128; 8],
+                    shape: shape(),
+                    needs_local_noise: choice & 64 != 0,
+                };
+                self.seal(self.round, &Message::Ready(ready))
+            }
             1 => self.seal(self.round, &Message::WantModel(index)),
             _ => {
                 let asked = invitation(self.choice);
@@ -195,6 +199,11 @@ impl Device {
     }
 }
 
+/// The chain key of the device.
+fn chain() -> ChainKey {
+    ChainKey::new(Key::from_secret(KEY))
+}
+
 /// The coordinator's nonce in these bytes.
 fn welcome(bytes: &[u8]) -> Option<[u8; 16]> {
     let mut decoder = Decoder::new();
@@ -202,8 +211,7 @@ fn welcome(bytes: &[u8]) -> Option<[u8; 16]> {
     for byte in bytes {
         if let Some(Ok(raw)) = decoder.push(*byte)
             && let Ok(frame) = Frame::parse(raw)
-            && let Ok(Message::Welcome(found)) =
-                Message::parse(frame.header.kind, frame.body, Direction::ToDevice)
+            && let Ok(Greeting::Welcome(found)) = greeting(&frame, Direction::ToDevice)
         {
             nonce = Some(found.nonce);
         }

@@ -4,6 +4,7 @@ use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
 use smolfed::device::memory::SessionMemory;
+use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::Softmax;
 use smolfed_core::samples::SampleSlice;
@@ -11,9 +12,10 @@ use smolfed_core::session::{Identity, Phase, Policy, Session};
 use smolfed_core::stream::{Root, Stream};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
-use smolfed_core::wire::link::{CoordinatorEnd, Link, greet};
-use smolfed_core::wire::mac::Key;
-use smolfed_core::wire::message::{Hello, MODEL_CHUNK, Message, Values, Welcome};
+use smolfed_core::wire::greeting::{Greeting, Hello, Welcome, greeting};
+use smolfed_core::wire::keys::ChainKey;
+use smolfed_core::wire::link::{CoordinatorEnd, Link};
+use smolfed_core::wire::message::{MODEL_CHUNK, Message, Values, WhyRefused};
 use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
 use super::{Action, CLASSES, FEATURES, KEY, PARAMETERS, Script, invitation, raw, stream};
@@ -54,7 +56,7 @@ pub fn sends_an_update(bytes: &[u8]) -> bool {
                 device.timeout();
             }
             Action::Greeting => match hello(device.outgoing()) {
-                Some(hello) => received = coordinator.greeting(&hello),
+                Some(hello) => received = coordinator.greeting(&hello, device.ledger().chain()),
                 None => device.timeout(),
             },
             action => received = coordinator.send(action),
@@ -122,15 +124,16 @@ type Device<'a> = Session<'a, Softmax<usize, usize>, Ram, Stream>;
 fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_> {
     let identity = Identity {
         device: 5,
-        key: Key::from_secret(KEY),
         root: Root::from_seed(1),
     };
     let policy = Policy {
         limits: LIMITS,
         min_noise_multiplier: 0,
         max_epochs: 2,
+        hides_number: false,
     };
-    let ledger = Ledger::create(Ram([0xff; 256]), [1; 16]).expect("a blank ledger");
+    let ledger =
+        Ledger::create(Ram([0xff; 256]), [1; 8], Key::from_secret(KEY)).expect("a blank ledger");
     let session = Session::new(identity, policy, model, memory.borrow(), ledger, stream());
     session.expect("a valid session")
 }
@@ -178,6 +181,7 @@ impl Coordinator {
             }
             2 => self.seal(self.round, &Message::WantUpdate(choice.into())),
             3 => self.seal(self.round, &Message::Done),
+            4 if choice == 77 => self.seal(0, &Message::Refused(WhyRefused::Ledger)),
             4 => self.seal(0, &Message::Wait),
             _ => {
                 self.round = self.round.saturating_add(u32::from(choice % 3));
@@ -187,15 +191,11 @@ impl Coordinator {
     }
 
     /// Begins a session with a device that sent `hello`.
-    fn greeting(&mut self, hello: &Hello) -> Vec<u8> {
-        let session = Key::from_secret(KEY).session(5, &hello.nonce, &[9; 16]);
-        let welcome = Message::Welcome(Welcome {
-            version: VERSION,
-            nonce: [9; 16],
-        });
-        let frame = greet::<CoordinatorEnd>(&welcome, &session);
-        self.link = Some(Link::new(session));
-        frame.as_slice().to_vec()
+    fn greeting(&mut self, hello: &Hello, chain: &ChainKey) -> Vec<u8> {
+        let session = chain.session(5, &hello.nonce, &[9; 16]);
+        let welcome = Welcome::new(&session, [9; 16], Ok(VERSION));
+        self.link = Some(Link::new(session.cipher()));
+        Greeting::Welcome(welcome).encoded().as_slice().to_vec()
     }
 
     fn seal(&mut self, round: u32, message: &Message<'_>) -> Vec<u8> {
@@ -211,8 +211,7 @@ fn hello(bytes: &[u8]) -> Option<Hello> {
     for byte in bytes {
         if let Some(Ok(raw)) = decoder.push(*byte)
             && let Ok(frame) = Frame::parse(raw)
-            && let Ok(Message::Hello(found)) =
-                Message::parse(frame.header.kind, frame.body, Direction::ToCoordinator)
+            && let Ok(Greeting::Hello(found)) = greeting(&frame, Direction::ToCoordinator)
         {
             hello = Some(found);
         }

@@ -20,15 +20,19 @@
 //! | [`coordinator`] | rounds with the devices of a cohort |
 //! | [`status`] | the table of devices |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
+//! | [`lock`] | taking a lock |
 //! | [`ledgers`] | the ledger of each device, as it was first seen |
+//! | [`chains`] | the chain key of each device, and where in the chain it greets |
 
 pub mod admission;
 pub mod backoff;
+pub mod chains;
 pub mod connection;
 pub mod coordinator;
 pub mod exchange;
 pub mod keys;
 pub mod ledgers;
+pub mod lock;
 pub mod peer;
 pub mod quarantine;
 pub mod quorum;

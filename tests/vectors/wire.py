@@ -4,17 +4,74 @@
 Usage: wire.py > wire.json
 """
 
-import hashlib
 import json
 import struct
 import zlib
 
 TO_DEVICE, TO_COORDINATOR = 1, 2
-DEVICE_KEY = bytes(range(32))
+VERSION = 4
+CHAIN_KEY = bytes(range(32))
 DEVICE = 42
 DEVICE_NONCE = bytes(range(100, 116))
 COORDINATOR_NONCE = bytes(range(200, 216))
-LEDGER_NONCE = bytes(range(50, 66))
+LEDGER_NONCE = bytes(range(50, 58))
+
+
+def rounds(state):
+    """The ten double rounds of ChaCha20, RFC 8439, section 2.3."""
+    x = list(state)
+
+    def quarter(a, b, c, d):
+        for first, second, last, bits in [(a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)]:
+            x[first] = (x[first] + x[second]) % 2**32
+            mixed = x[last] ^ x[first]
+            x[last] = (mixed << bits | mixed >> (32 - bits)) % 2**32
+
+    for _ in range(10):
+        for i in range(4):
+            quarter(i, 4 + i, 8 + i, 12 + i)
+        for i in range(4):
+            quarter(i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
+    return x
+
+
+def start(key, sixteen):
+    return struct.unpack("<16I", b"expand 32-byte k" + key + sixteen)
+
+
+def block(key, counter, nonce):
+    state = start(key, struct.pack("<I", counter) + nonce)
+    words = [(a + b) % 2**32 for a, b in zip(rounds(state), state)]
+    return struct.pack("<16I", *words)
+
+
+def h(key, sixteen):
+    """HChaCha20, draft-irtf-cfrg-xchacha-03, section 2.2."""
+    assert len(sixteen) == 16, sixteen
+    x = rounds(start(key, sixteen))
+    return struct.pack("<8I", *x[:4], *x[12:])
+
+
+def poly1305(key, text):
+    """RFC 8439, section 2.5, in Python's integers."""
+    r = int.from_bytes(key[:16], "little") & 0x0FFFFFFC0FFFFFFC0FFFFFFC0FFFFFFF
+    sum = 0
+    for at in range(0, len(text), 16):
+        sum = (sum + int.from_bytes(text[at : at + 16] + b"\1", "little")) * r % (2**130 - 5)
+    return ((sum + int.from_bytes(key[16:], "little")) % 2**128).to_bytes(16, "little")
+
+
+def padded(text):
+    return text + bytes(-len(text) % 16)
+
+
+def sealed(key, nonce, associated, text):
+    """RFC 8439, section 2.8: ciphertext and tag."""
+    pad = b"".join(block(key, 1 + i, nonce) for i in range((len(text) + 63) // 64))
+    ciphertext = bytes(a ^ b for a, b in zip(text, pad))
+    lengths = struct.pack("<QQ", len(associated), len(ciphertext))
+    one_time = block(key, 0, nonce)[:32]
+    return ciphertext + poly1305(one_time, padded(associated) + padded(ciphertext) + lengths)
 
 
 def cobs(raw):
@@ -23,24 +80,47 @@ def cobs(raw):
     return b"".join(bytes([len(piece) + 1]) + piece for piece in raw.split(b"\0")) + b"\0"
 
 
-def frame(key, direction, kind, body, round=0, sequence=0, version=3):
-    tagged = struct.pack("<BBII", version, kind, round, sequence) + body
-    tag = hashlib.blake2s(bytes([direction]) + tagged, key=key, digest_size=16).digest()
-    return cobs(tagged + tag + struct.pack("<I", zlib.crc32(tagged + tag)))
+def on_the_line(checked):
+    return cobs(checked + struct.pack("<I", zlib.crc32(checked)))
 
 
-def session_key():
-    text = b"smolfed session" + struct.pack("<I", DEVICE) + DEVICE_NONCE + COORDINATOR_NONCE
-    return hashlib.blake2s(text, key=DEVICE_KEY, digest_size=32).digest()
+def frame(direction, kind, body, round=0, sequence=0):
+    associated = struct.pack("<BBI", direction, VERSION, sequence)
+    nonce = struct.pack("<IQ", direction, sequence)
+    text = struct.pack("<BI", kind, round) + body
+    clear = struct.pack("<BI", VERSION, sequence)
+    return on_the_line(clear + sealed(SESSION, nonce, associated, text))
+
+
+def greeting(kind, body):
+    return on_the_line(bytes([0, kind]) + body)
+
+
+def hello(hidden, name, lowest=VERSION, highest=VERSION):
+    key = h(CHAIN_KEY, b"smolfed greeting")
+    name = struct.pack("<B8s", hidden, name)
+    versions = bytes([lowest, highest])
+    tag = h(h(key, DEVICE_NONCE), padded(name + versions))[:16]
+    return greeting(2, name + DEVICE_NONCE + versions + tag)
+
+
+def session_root():
+    key = h(CHAIN_KEY, b"smolfed sess" + struct.pack("<I", DEVICE))
+    return h(h(key, DEVICE_NONCE), COORDINATOR_NONCE)
+
+
+def answer(kind, lowest, highest):
+    versions = bytes([lowest, highest])
+    tag = h(h(session_root(), b"smolfed welcome "), padded(bytes([kind]) + versions))[:16]
+    return greeting(kind, COORDINATOR_NONCE + versions + tag)
 
 
 def ledger_fingerprint():
-    text = b"smolfed fingerprint" + struct.pack("<I", DEVICE) + LEDGER_NONCE
-    return hashlib.blake2s(text, key=DEVICE_KEY, digest_size=8).digest()
+    return h(h(bytes(32), b"smolfed ledger  "), bytes(8) + LEDGER_NONCE)[:8]
 
 
 def root_of_streams(root, nonce):
-    return hashlib.blake2s(b"smolfed streams" + nonce, key=root, digest_size=32).digest()
+    return h(root, b"streams " + nonce)
 
 
 def packed(values, width):
@@ -50,12 +130,14 @@ def packed(values, width):
 
 def record(code, *numbers):
     """The shape of a sample or a layer, in the encoding of a network."""
-    return struct.pack("<B7H", code, *numbers, *[0] * (7 - len(numbers)))
+    return struct.pack("<B7HB", code, *numbers, *[0] * (7 - len(numbers)), 0)
 
 
 def network_digest(*records):
-    text = b"smolfed network" + b"".join(records)
-    return hashlib.blake2s(text, key=bytes(32), digest_size=32).digest()[:8]
+    key = h(bytes(32), b"smolfed network ")
+    for record in records:
+        key = h(key, record)
+    return key[:8]
 
 
 # Windows of six channels of 50 samples: 8 kernels of 5, the larger of each two, 16 kernels of 5, the
@@ -78,11 +160,11 @@ FLAT = [record(3, 9), record(5, 3)]
 SHAPE = struct.pack("<BHH", 3, 64, 10)
 PARAMETERS = (6 * 5 + 1) * 8 + (8 * 5 + 1) * 16 + 17 * 7
 NETWORK = struct.pack("<BHHI", 5, 300, 7, PARAMETERS) + network_digest(*CONVOLUTIONS)
-SESSION = session_key()
+SESSION = h(session_root(), b"smolfed cipher  ")
 ROOT = bytes(range(32, 64))
-GREETING = struct.pack("<I", DEVICE) + DEVICE_NONCE + bytes([3, 3])
-HELLO = GREETING + SHAPE + bytes([1])
-HELLO_NETWORK = GREETING + NETWORK + bytes([0])
+PSEUDONYM = h(CHAIN_KEY, b"smolfed number  ")[:8]
+READY = ledger_fingerprint() + SHAPE + bytes([1])
+READY_NETWORK = ledger_fingerprint() + NETWORK + bytes([0])
 NO_BIT, BIT, BIT_WITH_NOISE = [
     struct.pack("<BQQ", *bit) for bit in [(0, 0, 0), (1, 0, 0), (1, 9 << 20, 4)]
 ]
@@ -103,59 +185,44 @@ def noisy_width(grid_bits, numerator, denominator):
     return 1 + (2**grid_bits + 12 * (numerator // denominator + 1)).bit_length()
 
 
-
 cases = [
-    ("call", TO_DEVICE, frame(bytes(32), TO_DEVICE, 1, b"", version=0)),
-    ("hello", TO_COORDINATOR, frame(DEVICE_KEY, TO_COORDINATOR, 2, HELLO, version=0)),
-    (
-        "hello, network",
-        TO_COORDINATOR,
-        frame(DEVICE_KEY, TO_COORDINATOR, 2, HELLO_NETWORK, version=0),
-    ),
-    (
-        "welcome",
-        TO_DEVICE,
-        frame(SESSION, TO_DEVICE, 3, bytes([3]) + COORDINATOR_NONCE, version=0),
-    ),
-    (
-        "refused",
-        TO_DEVICE,
-        frame(SESSION, TO_DEVICE, 4, COORDINATOR_NONCE + bytes([3, 4, 1]), version=0),
-    ),
-    (
-        "ready",
-        TO_COORDINATOR,
-        frame(SESSION, TO_COORDINATOR, 16, ledger_fingerprint(), 0, 1),
-    ),
-    ("invitation, local trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, INVITATION + NO_BIT, 7, 1)),
-    ("invitation, central trust", TO_DEVICE, frame(SESSION, TO_DEVICE, 17, CENTRAL + NO_BIT, 8, 2)),
+    ("call", TO_DEVICE, greeting(1, b"")),
+    ("hello", TO_COORDINATOR, hello(0, struct.pack("<Q", DEVICE))),
+    ("hello, hidden", TO_COORDINATOR, hello(1, PSEUDONYM)),
+    ("welcome", TO_DEVICE, answer(3, VERSION, VERSION)),
+    ("incompatible", TO_DEVICE, answer(4, 5, 6)),
+    ("ready", TO_COORDINATOR, frame(TO_COORDINATOR, 16, READY, 0, 1)),
+    ("ready, network", TO_COORDINATOR, frame(TO_COORDINATOR, 16, READY_NETWORK, 0, 8)),
+    ("invitation, local trust", TO_DEVICE, frame(TO_DEVICE, 17, INVITATION + NO_BIT, 7, 1)),
+    ("invitation, central trust", TO_DEVICE, frame(TO_DEVICE, 17, CENTRAL + NO_BIT, 8, 2)),
     (
         "invitation, adaptive, local trust",
         TO_DEVICE,
-        frame(SESSION, TO_DEVICE, 17, INVITATION + BIT_WITH_NOISE, 9, 3),
+        frame(TO_DEVICE, 17, INVITATION + BIT_WITH_NOISE, 9, 3),
     ),
     (
         "invitation, adaptive, central trust",
         TO_DEVICE,
-        frame(SESSION, TO_DEVICE, 17, CENTRAL + BIT, 10, 4),
+        frame(TO_DEVICE, 17, CENTRAL + BIT, 10, 4),
     ),
     (
         "invitation, network, central trust",
         TO_DEVICE,
-        frame(SESSION, TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT, 11, 5),
+        frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT, 11, 5),
     ),
-    ("want model", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 18, b"\2\0", 7, 2)),
-    ("model chunk", TO_DEVICE, frame(SESSION, TO_DEVICE, 19, MODEL, 7, 3)),
-    ("update chunk", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 20, UPDATE, 7, 3)),
-    ("update chunk, bit", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 20, UPDATE_BIT, 10, 4)),
-    ("want update", TO_DEVICE, frame(SESSION, TO_DEVICE, 21, b"\4\0", 7, 4)),
-    ("done", TO_DEVICE, frame(SESSION, TO_DEVICE, 22, b"", 7, 5)),
-    ("decline", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\1", 8, 4)),
-    ("decline, too far ahead", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\t", 8, 5)),
-    ("decline, settings", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\n", 8, 6)),
-    ("decline, too soon", TO_COORDINATOR, frame(SESSION, TO_COORDINATOR, 23, b"\x0b", 8, 7)),
-    ("abort", TO_DEVICE, frame(SESSION, TO_DEVICE, 24, b"\2", 8, 6)),
-    ("wait", TO_DEVICE, frame(SESSION, TO_DEVICE, 25, b"", 0, 7)),
+    ("want model", TO_COORDINATOR, frame(TO_COORDINATOR, 18, b"\2\0", 7, 2)),
+    ("model chunk", TO_DEVICE, frame(TO_DEVICE, 19, MODEL, 7, 3)),
+    ("update chunk", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE, 7, 3)),
+    ("update chunk, bit", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE_BIT, 10, 4)),
+    ("want update", TO_DEVICE, frame(TO_DEVICE, 21, b"\4\0", 7, 4)),
+    ("done", TO_DEVICE, frame(TO_DEVICE, 22, b"", 7, 5)),
+    ("decline", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\1", 8, 4)),
+    ("decline, too far ahead", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\t", 8, 5)),
+    ("decline, settings", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\n", 8, 6)),
+    ("decline, too soon", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\x0b", 8, 7)),
+    ("abort", TO_DEVICE, frame(TO_DEVICE, 24, b"\2", 8, 6)),
+    ("wait", TO_DEVICE, frame(TO_DEVICE, 25, b"", 0, 7)),
+    ("refused", TO_DEVICE, frame(TO_DEVICE, 26, b"\4", 0, 8)),
 ]
 
 if __name__ == "__main__":
@@ -164,11 +231,13 @@ if __name__ == "__main__":
             {
                 "description": "Frames on the line, one of each kind: bytes in hexadecimal, "
                 "direction 1 to the device and 2 to the coordinator.",
-                "source": "wire.py beside this file, from docs/protocol.md; RFC 7693 and the CRC-32 of "
-                "IEEE 802.3 as Python's hashlib and zlib have them.",
-                "version": 3,
+                "source": "wire.py beside this file, from docs/protocol.md, RFC 8439 and "
+                "draft-irtf-cfrg-xchacha-03; the CRC-32 of IEEE 802.3 as Python's zlib has it.",
+                "version": VERSION,
                 "device": DEVICE,
-                "device_key": DEVICE_KEY.hex(),
+                "chain_key": CHAIN_KEY.hex(),
+                "next_chain_key": h(CHAIN_KEY, b"smolfed ratchet ").hex(),
+                "pseudonym": PSEUDONYM.hex(),
                 "device_nonce": DEVICE_NONCE.hex(),
                 "coordinator_nonce": COORDINATOR_NONCE.hex(),
                 "session_key": SESSION.hex(),

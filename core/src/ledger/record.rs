@@ -1,6 +1,14 @@
 //! The record of a ledger as bytes, and how a flipped bit is found: [`super`] has the layouts.
 
-use crate::wire::crc32::{crc32, flipped_bit};
+use crate::{
+    crypto::Key,
+    wipe::wipe,
+    wire::{
+        bytes::{Reader, Writer},
+        crc32::{crc32, flipped_bit},
+        keys::ChainKey,
+    },
+};
 
 /// Bytes of a copy of the record, a multiple of the write size of usual flash.
 pub const RECORD_BYTES: usize = 64;
@@ -8,44 +16,24 @@ pub const RECORD_BYTES: usize = 64;
 /// Bytes of the two copies in a slot; an image of a new ledger is as long.
 pub const SLOT_BYTES: usize = 2 * RECORD_BYTES;
 
-/// How a copy of the record is laid out: magic, three numbers, perhaps a nonce, and zeros to its
-/// end but for a checksum.
-pub(super) struct Format {
-    magic: [u8; 4],
-    /// Bytes before the checksum, which covers them.
-    covered: usize,
-    /// Bytes of a copy.
-    pub(super) bytes: usize,
-    /// Bits that may have flipped at each end of a copy that counts as completed.
-    tolerance: u32,
+const MAGIC: [u8; 4] = *b"sfL3";
+
+/// Bytes before the checksum, which covers them.
+const COVERED: usize = 56;
+
+/// Bits that may have flipped at each end of a copy that counts as completed.
+const TOLERANCE: u32 = 1;
+
+/// Whether a copy was written from its first word to its last, up to a flipped bit in each. A cut
+/// erase or write leaves an end erased, where several bits differ.
+pub(super) fn is_whole(copy: &[u8; RECORD_BYTES]) -> bool {
+    let [start @ .., _, _, _, _] = copy;
+    let end = copy.get(start.len()..).unwrap_or_default();
+    distance(copy, &MAGIC) <= TOLERANCE && distance(end, &[0; 4]) <= TOLERANCE
 }
 
-/// One copy in a slot: a cut write of format 2 must not be taken for a completed one.
-pub(super) const FORMAT_1: Format = Format {
-    magic: *b"sfL1",
-    covered: 16,
-    bytes: 32,
-    tolerance: 0,
-};
-
-pub(super) const FORMAT_2: Format = Format {
-    magic: *b"sfL2",
-    covered: 56,
-    bytes: RECORD_BYTES,
-    tolerance: 1,
-};
-
-impl Format {
-    /// Whether a copy was written from its first word to its last, up to a flipped bit in each. A
-    /// cut erase or write leaves an end erased, where several bits differ.
-    pub(super) fn is_whole(&self, copy: &[u8; RECORD_BYTES]) -> bool {
-        let end = copy.get(self.bytes - 4..self.bytes).unwrap_or_default();
-        distance(copy, &self.magic) <= self.tolerance && distance(end, &[0; 4]) <= self.tolerance
-    }
-}
-
-/// What tells a ledger from all others of the same device: 16 random bytes.
-pub type LedgerNonce = [u8; 16];
+/// What tells a ledger from all others of the same device: 8 random bytes.
+pub type LedgerNonce = [u8; 8];
 
 /// What a device knows of its past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,51 +56,72 @@ fn distance(a: &[u8], b: &[u8]) -> u32 {
 }
 
 /// What a copy says.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(test, derive(PartialEq))]
 pub(super) struct Record {
     pub(super) sequence: u32,
     pub(super) past: Past,
+    pub(super) chain: ChainKey,
     pub(super) nonce: LedgerNonce,
 }
 
 impl Record {
+    /// Before the first one: sequence number 0, which none on the flash has.
+    pub(super) const fn first(chain: ChainKey, nonce: LedgerNonce) -> Self {
+        Self {
+            sequence: 0,
+            past: Past {
+                participations: 0,
+                next_round: 0,
+            },
+            chain,
+            nonce,
+        }
+    }
+
     /// The record whose encoding differs from a copy in one bit at most.
     #[inline(never)]
-    pub(super) fn of(copy: &[u8; RECORD_BYTES], format: &Format) -> Option<Self> {
+    pub(super) fn of(copy: &[u8; RECORD_BYTES]) -> Option<Self> {
         let mut mended = *copy;
-        let (message, rest) = mended.split_at_mut_checked(format.covered)?;
+        let (message, rest) = mended.split_at_mut_checked(COVERED)?;
         let checksum = u32::from_le_bytes(*rest.first_chunk()?);
-        if let Some(bit) = flipped_bit(crc32(message) ^ checksum, 8 * format.covered) {
+        if let Some(bit) = flipped_bit(crc32(message) ^ checksum, 8 * COVERED) {
             *message.get_mut(bit / 8)? ^= 1 << (bit % 8);
         }
-        let [_, sequence, participations, next_round, ..] = mended.as_chunks().0 else {
-            return None;
-        };
-        let record = Self {
-            sequence: u32::from_le_bytes(*sequence),
-            past: Past {
-                participations: u32::from_le_bytes(*participations),
-                next_round: u32::from_le_bytes(*next_round),
-            },
-            nonce: *mended.get(32..)?.first_chunk()?,
-        };
+        let record = Self::read(&mut Reader(&mended));
+        wipe(&mut mended);
+        let record = record?;
+        let mut again = record.to_bytes();
         // Also the magic, the checksum and the zeros, bit for bit.
-        (distance(&record.to_bytes(format), copy) <= 1).then_some(record)
+        let differs = distance(&again, copy);
+        wipe(&mut again);
+        (differs <= 1).then_some(record)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let _magic = reader.u32()?;
+        Some(Self {
+            sequence: reader.u32()?,
+            past: Past {
+                participations: reader.u32()?,
+                next_round: reader.u32()?,
+            },
+            chain: ChainKey::new(Key::from_secret(reader.array()?)),
+            nonce: reader.array()?,
+        })
     }
 
     #[inline(never)]
-    pub(super) fn to_bytes(self, format: &Format) -> [u8; RECORD_BYTES] {
+    pub(super) fn to_bytes(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
-        if let [magic, sequence, participations, next_round, ..] = bytes.as_chunks_mut().0 {
-            *magic = format.magic;
-            *sequence = self.sequence.to_le_bytes();
-            *participations = self.past.participations.to_le_bytes();
-            *next_round = self.past.next_round.to_le_bytes();
-        }
-        if let Some(place) = bytes.get_mut(32..48) {
-            place.copy_from_slice(&self.nonce);
-        }
-        if let Some((message, rest)) = bytes.split_at_mut_checked(format.covered)
+        Writer::new(&mut bytes)
+            .put(&MAGIC)
+            .u32(self.sequence)
+            .u32(self.past.participations)
+            .u32(self.past.next_round)
+            .put(self.chain.secret())
+            .put(&self.nonce);
+        if let Some((message, rest)) = bytes.split_at_mut_checked(COVERED)
             && let Some(checksum) = rest.first_chunk_mut()
         {
             *checksum = crc32(message).to_le_bytes();
@@ -125,7 +134,7 @@ impl Record {
 mod tests {
     use super::*;
 
-    /// Wherever it is: in a number, in the nonce, in the checksum or in the zeros.
+    /// Wherever it is: in a number, in the chain key, in the nonce, in the checksum or in the zeros.
     #[test]
     fn a_flipped_bit_of_a_copy_is_mended() {
         let record = Record {
@@ -134,38 +143,36 @@ mod tests {
                 participations: 7,
                 next_round: u32::MAX,
             },
-            nonce: [0; 16],
+            chain: ChainKey::new(Key::from_secret([0xa5; 32])),
+            nonce: [0; 8],
         };
-        for format in [FORMAT_1, FORMAT_2] {
-            let whole = record.to_bytes(&format);
-            for bit in 0..8 * format.bytes {
-                let mut flipped = whole;
-                flipped[bit / 8] ^= 1 << (bit % 8);
-                let mended = Record::of(&flipped, &format);
-                assert!(mended.is_some_and(|found| found == record), "bit {bit}");
-            }
+        let whole = record.to_bytes();
+        for bit in 0..8 * RECORD_BYTES {
+            let mut flipped = whole;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let mended = Record::of(&flipped);
+            assert!(mended.is_some_and(|found| found == record), "bit {bit}");
         }
     }
 
-    /// A copy that was cut at any byte is not whole, nor is one with more
-    /// flipped bits at an end than its format tolerates.
+    /// A copy that was cut at any byte is not whole, nor is one with more than a flipped bit at an
+    /// end.
     #[test]
     fn a_copy_is_whole_from_its_first_word_to_its_last() {
-        for format in [FORMAT_1, FORMAT_2] {
-            let whole = Record::default().to_bytes(&format);
-            assert!(format.is_whole(&whole));
-            for end in 0..format.bytes {
-                let mut cut = whole;
-                cut[end..].fill(0xff);
-                assert!(!format.is_whole(&cut), "cut at {end}");
-            }
-            for place in [0, format.bytes - 1] {
-                let mut flipped = whole;
-                flipped[place] ^= 0x01;
-                assert_eq!(format.is_whole(&flipped), format.tolerance == 1);
-                flipped[place] ^= 0x80;
-                assert!(!format.is_whole(&flipped));
-            }
+        let chain = ChainKey::new(Key::from_secret([0; 32]));
+        let whole = Record::first(chain, [0; 8]).to_bytes();
+        assert!(is_whole(&whole));
+        for end in 0..RECORD_BYTES {
+            let mut cut = whole;
+            cut[end..].fill(0xff);
+            assert!(!is_whole(&cut), "cut at {end}");
+        }
+        for place in [0, RECORD_BYTES - 1] {
+            let mut flipped = whole;
+            flipped[place] ^= 0x01;
+            assert!(is_whole(&flipped));
+            flipped[place] ^= 0x80;
+            assert!(!is_whole(&flipped));
         }
     }
 }

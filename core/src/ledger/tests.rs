@@ -15,8 +15,8 @@ const LIMITS: Limits = Limits {
     separation: Separation::NONE,
     max_jump: MaxJump(10),
 };
-const NONCE: LedgerNonce = *b"the first nonce.";
-const OTHER: LedgerNonce = *b"another one.....";
+const NONCE: LedgerNonce = *b"nonce 1.";
+const OTHER: LedgerNonce = *b"nonce 2.";
 
 /// Bits of the flash.
 const BITS: usize = 8 * 256;
@@ -109,8 +109,12 @@ impl<const WRITE: usize, const ERASE: usize> NorFlash for Ram<WRITE, ERASE> {
 
 type Flash64 = Ram<4, 64>;
 
+fn key() -> Key {
+    Key::from_secret(*b"the first chain key of a device.")
+}
+
 fn new() -> Ledger<Ram> {
-    Ledger::create(Ram::new(), NONCE).unwrap()
+    Ledger::create(Ram::new(), NONCE, key()).unwrap()
 }
 
 fn flip(bytes: &mut [u8], bit: usize) {
@@ -143,7 +147,7 @@ fn begin<const E: usize>(flash: Ram<4, E>, round: u32) -> Result<Ram<4, E>, Ram<
 
 /// A ledger with `rounds` participations, in rounds 0, 1, ..
 fn life<const E: usize>(rounds: u32) -> Ram<4, E> {
-    let ledger = Ledger::create(Ram::<4, E>::new(), NONCE).unwrap();
+    let ledger = Ledger::create(Ram::<4, E>::new(), NONCE, key()).unwrap();
     (0..rounds).fold(ledger.into_flash(), |flash, round| {
         begin(flash, round).unwrap_or_else(|_| panic!("round {round}"))
     })
@@ -289,7 +293,7 @@ fn two_torn_writes_and_a_flipped_bit_repeat_no_round() {
 fn power_cut_in_the_first_start_bricks_nothing() {
     let create = |flash| {
         let mut ledger = Ledger::unread(flash).unwrap();
-        let created = ledger.begin_life(NONCE);
+        let created = ledger.begin_life(NONCE, key());
         let flash = ledger.into_flash();
         if created.is_ok() {
             Ok(flash)
@@ -306,7 +310,7 @@ fn power_cut_in_the_first_start_bricks_nothing() {
                 Ok(ledger) => assert_eq!(*ledger.nonce(), NONCE),
                 Err(error) => assert_eq!((error, is_done), (LedgerError::Blank, false)),
             }
-            let mut ledger = match Ledger::open_or_create(flash, OTHER) {
+            let mut ledger = match Ledger::open_or_create(flash, OTHER, Some(key())) {
                 Ok(ledger) => ledger,
                 Err(error) => panic!("{error}: cut at {power}, bit {bit:?}"),
             };
@@ -314,7 +318,7 @@ fn power_cut_in_the_first_start_bricks_nothing() {
             assert_eq!(ledger.past(), Past::default());
             let nonce = *ledger.nonce();
             ledger.begin(0, &LIMITS).unwrap();
-            let again = Ledger::open_or_create(ledger.into_flash(), OTHER).unwrap();
+            let again = Ledger::open_or_create(ledger.into_flash(), OTHER, Some(key())).unwrap();
             assert_eq!(again.past().participations, 1);
             assert_eq!(*again.nonce(), nonce);
         }
@@ -322,112 +326,52 @@ fn power_cut_in_the_first_start_bricks_nothing() {
         for second in 0..STEPS {
             let (torn, _) = cut(&torn, second, |flash| {
                 let mut ledger = Ledger::unread(flash).unwrap();
-                if matches!(ledger.find(), Ok(Found::Nothing)) {
-                    let _ = ledger.begin_life(NONCE);
+                if matches!(ledger.find(), Ok(false)) {
+                    let _ = ledger.begin_life(NONCE, key());
                 }
                 Ok(ledger.into_flash())
             });
-            assert!(Ledger::open_or_create(torn, OTHER).is_ok());
+            assert!(Ledger::open_or_create(torn, OTHER, Some(key())).is_ok());
         }
     }
 }
 
-/// What firmware of format 1 writes: record number `rounds + 1`, in the slots in turn.
-fn format_1<const E: usize>(rounds: u32) -> Ram<4, E> {
-    let mut flash = Ram::new();
-    for round in 0..=rounds {
-        write_format_1(&mut flash, round).unwrap();
+/// Once in a session, with the participation: not before, not twice, and not without a session.
+#[test]
+fn the_chain_key_goes_on_once_in_a_session() {
+    let chain = |steps| (0..steps).fold(ChainKey::new(key()), |chain, _| chain.next());
+    let mut ledger = new();
+    ledger.begin(0, &LIMITS).unwrap();
+    assert_eq!(*ledger.chain(), chain(0), "no session");
+    for (round, steps) in [(1, 1), (2, 1), (3, 2)] {
+        if round != 2 {
+            ledger.session_begins();
+            ledger.session_begins();
+        }
+        assert_eq!(ledger.begin(round, &LIMITS), Ok(()));
+        assert!(ledger.begin(round, &LIMITS).is_err());
+        assert_eq!(*ledger.chain(), chain(steps), "round {round}");
+        // After a restart as well.
+        let again = Ledger::open(ledger.into_flash()).unwrap();
+        assert_eq!(*again.chain(), chain(steps), "round {round}");
+        ledger = again;
+        // A session of before the restart is over.
+        let found = ledger.into_flash();
+        assert!(!holds(&found, chain(steps + 1).secret()));
+        assert!(steps < 2 || !holds(&found, chain(0).secret()), "it is gone");
+        ledger = Ledger::open(found).unwrap();
     }
-    flash
 }
 
-fn write_format_1<const E: usize>(flash: &mut Ram<4, E>, round: u32) -> Result<(), Broken> {
-    let record = Record {
-        sequence: round + 1,
-        past: Past {
-            participations: round,
-            next_round: round,
-        },
-        nonce: [0; 16],
-    };
-    let slot = round % 2 * E as u32;
-    flash.erase(slot, slot + E as u32)?;
-    flash.write(slot, &record.to_bytes(&FORMAT_1)[..32])
+/// Whether these bytes are anywhere on the flash.
+fn holds(flash: &Ram, secret: &[u8; 32]) -> bool {
+    flash.bytes.windows(32).any(|bytes| bytes == secret)
 }
 
 #[test]
-fn ledger_of_format_1_is_upgraded_and_never_reset() {
-    fn on_blocks_of<const E: usize>(step: usize) {
-        for rounds in 0..4 {
-            let old = format_1::<E>(rounds);
-            for bit in each_flip() {
-                let ledger = Ledger::open(flipped(&old, bit)).unwrap();
-                assert_eq!(ledger.past().participations, rounds, "{bit:?}");
-                assert_eq!(*ledger.nonce(), [0; 16]);
-            }
-            for power in 0..=STEPS {
-                let (torn, is_done) = cut(&old, power, |flash| {
-                    let mut ledger = Ledger::unread(flash).unwrap();
-                    assert!(matches!(ledger.find(), Ok(Found::Format1)));
-                    let written = ledger.upgrade();
-                    let flash = ledger.into_flash();
-                    if written.is_ok() {
-                        Ok(flash)
-                    } else {
-                        Err(flash)
-                    }
-                });
-                // Blocks of 128 bytes are erased whole.
-                assert_eq!(is_done, power == STEPS);
-                for bit in some_flips(power, step) {
-                    let context = format!("{rounds} {power} {bit:?}");
-                    let flash = flipped(&torn, bit);
-                    assert!(Ledger::create(flash.clone(), NONCE).is_err(), "{context}");
-                    let mut ledger = Ledger::open(flash).expect(&context);
-                    assert_eq!(ledger.past().participations, rounds, "{context}");
-                    ledger.begin(rounds, &LIMITS).unwrap();
-                    let flash = ledger.into_flash();
-                    assert_eq!(Ledger::open(flash).unwrap().past().next_round, rounds + 1);
-                }
-            }
-        }
-    }
-    on_blocks_of::<64>(11);
-    on_blocks_of::<128>(17);
-}
-
-/// The last write of format 1 was cut, or a bit of it has flipped, before the upgrade.
-#[test]
-fn torn_and_damaged_records_of_format_1_repeat_no_round() {
-    fn on_blocks_of<const E: usize>() {
-        for rounds in 1..3 {
-            let old = format_1::<E>(rounds);
-            for power in 0..=E + 32 {
-                let (torn, is_done) = cut(&old, power, |mut flash| {
-                    match write_format_1(&mut flash, rounds + 1) {
-                        Ok(()) => Ok(flash),
-                        Err(_) => Err(flash),
-                    }
-                });
-                let begun = rounds + u32::from(is_done);
-                for bit in each_flip() {
-                    let ledger = Ledger::open(flipped(&torn, bit)).unwrap();
-                    let past = ledger.past();
-                    assert!(past.participations >= begun, "{power} {bit:?} {past:?}");
-                    assert!(past.next_round >= begun, "{power} {bit:?} {past:?}");
-                }
-            }
-        }
-        // Two flipped bits in a record that was completed: which one counts is not known.
-        let mut lost = format_1::<E>(3);
-        for bit in [40, 70] {
-            flip(&mut lost.bytes[E..], bit);
-        }
-        let error = Ledger::open(lost).unwrap_err();
-        assert_eq!(error, LedgerError::Corrupt);
-    }
-    on_blocks_of::<64>();
-    on_blocks_of::<128>();
+fn a_blank_flash_without_a_key_stays_blank() {
+    let error = Ledger::open_or_create(Flash64::new(), NONCE, None).unwrap_err();
+    assert_eq!(error, LedgerError::Blank);
 }
 
 #[test]
@@ -522,15 +466,15 @@ fn round_numbers_outlast_the_budget() {
 
 #[test]
 fn only_blank_flash_begins_anew() {
-    let mut ledger = Ledger::open_or_create(Flash64::new(), NONCE).unwrap();
+    let mut ledger = Ledger::open_or_create(Flash64::new(), NONCE, Some(key())).unwrap();
     ledger.begin(4, &LIMITS).unwrap();
     let mut flash = ledger.into_flash();
-    let again = Ledger::open_or_create(flash.clone(), OTHER).unwrap();
+    let again = Ledger::open_or_create(flash.clone(), OTHER, Some(key())).unwrap();
     assert_eq!((again.past().next_round, *again.nonce()), (5, NONCE));
     for byte in &mut flash.bytes {
-        *byte &= 0x7f;
+        *byte &= 0x5f;
     }
-    let error = Ledger::open_or_create(flash, OTHER).unwrap_err();
+    let error = Ledger::open_or_create(flash, OTHER, Some(key())).unwrap_err();
     assert_eq!(error, LedgerError::Corrupt, "the count is lost");
 }
 
@@ -541,7 +485,7 @@ fn only_the_place_of_the_first_copy_may_be_written_on_blank_flash() {
     for place in 0..4 {
         let mut flash = Flash64::new();
         flash.bytes[place * RECORD_BYTES..][..8].fill(0x55);
-        let opened = Ledger::open_or_create(flash, NONCE);
+        let opened = Ledger::open_or_create(flash, NONCE, Some(key()));
         let expected = (place > 0).then_some(LedgerError::Corrupt);
         assert_eq!(opened.err(), expected, "place {place}");
     }
@@ -577,7 +521,7 @@ fn a_write_that_does_not_stick_is_no_participation() {
             Ok(())
         }
     }
-    let mut ledger = Ledger::create(Worn(Ram::new()), NONCE).unwrap();
+    let mut ledger = Ledger::create(Worn(Ram::new()), NONCE, key()).unwrap();
     assert_eq!(ledger.begin(0, &LIMITS), Err(LedgerError::Flash));
     assert_eq!(ledger.past(), Past::default());
 }
@@ -589,17 +533,17 @@ fn what_is_no_ledger_is_refused() {
         LedgerError::Blank
     );
     assert_eq!(
-        Ledger::create(new().into_flash(), OTHER).unwrap_err(),
+        Ledger::create(new().into_flash(), OTHER, key()).unwrap_err(),
         LedgerError::NotBlank
     );
     let mut torn = Flash64::new();
     torn.power = 128 + 10;
-    let error = Ledger::create(torn, NONCE).unwrap_err();
+    let error = Ledger::create(torn, NONCE, key()).unwrap_err();
     assert_eq!(error, LedgerError::Flash);
     for (capacity, expected) in [(256, None), (255, Some(LedgerError::Geometry))] {
         let mut flash = Flash64::new();
         flash.bytes.truncate(capacity);
-        assert_eq!(Ledger::create(flash, NONCE).err(), expected);
+        assert_eq!(Ledger::create(flash, NONCE, key()).err(), expected);
     }
     let sizes = [
         Ledger::open(Ram::<4, 256>::new()).unwrap_err(),
@@ -638,7 +582,7 @@ fn damage_to_both_copies_of_a_slot_is_refused() {
             }
             let error = Ledger::open(flash.clone()).unwrap_err();
             assert_eq!(error, LedgerError::Corrupt, "bit {bit}");
-            let error = Ledger::create(flash, OTHER).unwrap_err();
+            let error = Ledger::create(flash, OTHER, key()).unwrap_err();
             assert_eq!(error, LedgerError::NotBlank, "bit {bit}");
         }
     }
@@ -647,7 +591,7 @@ fn damage_to_both_copies_of_a_slot_is_refused() {
 #[test]
 fn small_and_large_blocks_work() {
     fn three_rounds<const WRITE: usize, const ERASE: usize>() {
-        let mut ledger = Ledger::create(Ram::<WRITE, ERASE>::new(), NONCE).unwrap();
+        let mut ledger = Ledger::create(Ram::<WRITE, ERASE>::new(), NONCE, key()).unwrap();
         for round in 1..=3 {
             ledger.begin(round, &LIMITS).unwrap();
         }
@@ -664,12 +608,12 @@ fn small_and_large_blocks_work() {
 fn a_record_is_as_it_is_written_down() {
     let mut ledger = new();
     ledger.begin(5, &LIMITS).unwrap();
-    let mut expected = b"sfL2".to_vec();
-    for number in [2u32, 1, 6, 0, 0, 0, 0] {
+    let mut expected = b"sfL3".to_vec();
+    for number in [2u32, 1, 6] {
         expected.extend(number.to_le_bytes());
     }
+    expected.extend(key().secret());
     expected.extend(NONCE);
-    expected.extend([0; 8]);
     expected.extend(crate::wire::crc32::crc32(&expected).to_le_bytes());
     expected.extend([0; 4]);
     let bytes = ledger.into_flash().bytes;

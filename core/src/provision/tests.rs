@@ -11,7 +11,6 @@ const NONE: Option<&SampleSlice<'_, u16>> = None;
 fn identity(device: u32) -> Identity {
     Identity {
         device,
-        key: Key::from_secret([3; 32]),
         root: Root::from_seed(11),
     }
 }
@@ -25,7 +24,12 @@ fn policy() -> Policy {
         },
         min_noise_multiplier: 3 << 31,
         max_epochs: 10,
+        hides_number: false,
     }
+}
+
+fn key() -> Key {
+    Key::from_secret([3; 32])
 }
 
 fn page<S>(samples: Option<&S>) -> Vec<u8>
@@ -34,7 +38,7 @@ where
     S::Target: Target,
 {
     let mut page = vec![0; 10_000];
-    let length = write(&identity(7), &policy(), samples, &mut page).unwrap();
+    let length = write(&identity(7), &key(), &policy(), samples, &mut page).unwrap();
     page.truncate(length);
     page
 }
@@ -43,7 +47,7 @@ where
 fn changed(mut page: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     page[at..at + bytes.len()].copy_from_slice(bytes);
     let end = page.len() - CRC_BYTES;
-    let crc = crc32(&page[..end]).to_le_bytes();
+    let crc = crc32(&page[KEY.end..end]).to_le_bytes();
     page[end..].copy_from_slice(&crc);
     page
 }
@@ -56,6 +60,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         device in any::<u32>(), key in any::<[u8; 32]>(), root in any::<[u8; 32]>(),
+        hides_number in any::<bool>(),
         [budget, separation, jump] in any::<[u32; 3]>(), least in any::<u64>(),
         epochs in any::<u32>(),
         rows in vec((vec(-1e6f32..1e6, 3), any::<u16>()), 0..20),
@@ -64,18 +69,21 @@ proptest! {
         let targets: Vec<u16> = rows.iter().map(|(_, class)| *class).collect();
         let samples = SampleSlice::new(&features, &targets, 3).unwrap();
         let identity = Identity {
-            device, key: Key::from_secret(key), root: Root::from_secret(root),
+            device, root: Root::from_secret(root),
         };
         let limits = Limits {
             budget: Budget(budget), separation: Separation(separation), max_jump: MaxJump(jump),
         };
-        let policy = Policy { limits, min_noise_multiplier: least, max_epochs: epochs };
+        let policy = Policy {
+            limits, min_noise_multiplier: least, max_epochs: epochs, hides_number,
+        };
         let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
-        let length = write(&identity, &policy, Some(&samples), &mut page).unwrap();
+        let length = write(&identity, &Key::from_secret(key), &policy, Some(&samples), &mut page).unwrap();
         prop_assert_eq!(length, page.len() - 5);
         let record = Record::read(&page).unwrap();
         prop_assert_eq!(record.identity.device, device);
-        prop_assert_eq!(record.identity.key.secret(), &key);
+        prop_assert_eq!(record.key.as_ref().map(Key::secret), Some(&key));
+        prop_assert_eq!(record.policy.hides_number, hides_number);
         prop_assert_eq!(record.identity.root.secret(), &root);
         prop_assert_eq!(record.policy.limits, limits);
         prop_assert_eq!(record.policy.min_noise_multiplier, least);
@@ -98,14 +106,14 @@ proptest! {
     #[test]
     fn any_bytes_are_a_record_or_an_error(bytes in vec(any::<u8>(), 0..400)) {
         prop_assert!(Record::read(&bytes).is_err());
-        // Those too that say to be one, with a checksum that fits.
+        // Those too that say to be one, with checksums that fit.
         let mut page = vec![0; HEADER_BYTES + CRC_BYTES];
         page.extend(&bytes);
         let length = u32::try_from(page.len()).unwrap().to_le_bytes();
         page[..4].copy_from_slice(&MAGIC);
         page[4..8].copy_from_slice(&length);
-        let fields = bytes.len().min(HEADER_BYTES - 8);
-        let page = changed(page, 8, &bytes[..fields]);
+        let fields = bytes.len().min(HEADER_BYTES - KEY.end);
+        let page = changed(page, KEY.end, &bytes[..fields]);
         if let Ok(record) = Record::read(&page) {
             prop_assert!(record.samples.features().all(f32::is_finite));
         }
@@ -138,7 +146,7 @@ fn lengths_that_lie_are_refused() {
     let page = page(NONE);
     assert_eq!(page.len(), HEADER_BYTES + CRC_BYTES);
     let length = |length: u32| changed(page.clone(), 4, &length.to_le_bytes());
-    for lie in [0, 3, 4, 111, 113, u32::MAX] {
+    for lie in [0, 3, 4, 119, 121, u32::MAX] {
         let error = refused(&length(lie));
         let named = matches!(error, ProvisionError::Length | ProvisionError::Checksum);
         assert!(named, "{lie}: {error}");
@@ -147,12 +155,12 @@ fn lengths_that_lie_are_refused() {
     for (features, count) in [(0, 1u32), (1, 1), (u16::MAX, u32::MAX), (16_384, 65_536)] {
         let [low, high] = features.to_le_bytes();
         let [a, b, c, d] = count.to_le_bytes();
-        let page = changed(page.clone(), 100, &[low, high, 2, 0, a, b, c, d]);
+        let page = changed(page.clone(), 108, &[low, high, 2, 0, a, b, c, d]);
         assert_eq!(refused(&page), ProvisionError::Length, "{features} {count}");
     }
     // Samples behind a header that says there are none.
     let samples = SampleSlice::new(&[1.0], &[0u16], 1).unwrap();
-    let page = changed(self::page(Some(&samples)), 104, &[0; 4]);
+    let page = changed(self::page(Some(&samples)), 112, &[0; 4]);
     assert_eq!(refused(&page), ProvisionError::Length);
 }
 
@@ -163,13 +171,13 @@ fn samples_that_cannot_be_are_refused() {
     let change = |at, bytes: &[u8]| refused(&changed(page.clone(), at, bytes));
     let infinite = f32::INFINITY.to_le_bytes();
     assert_eq!(change(HEADER_BYTES, &infinite), ProvisionError::Samples);
-    assert_eq!(change(114, &[1]), ProvisionError::Samples, "class 65,543");
-    assert_eq!(change(102, &[3]), ProvisionError::Samples, "kind 3");
-    assert_eq!(change(102, &[0]), ProvisionError::Samples, "kind none");
-    assert_eq!(change(103, &[1]), ProvisionError::Samples, "filling");
-    let value = changed(page.clone(), 112, &f32::NAN.to_le_bytes());
+    assert_eq!(change(122, &[1]), ProvisionError::Samples, "class 65,543");
+    assert_eq!(change(110, &[3]), ProvisionError::Samples, "kind 3");
+    assert_eq!(change(110, &[0]), ProvisionError::Samples, "kind none");
+    assert_eq!(change(111, &[2]), ProvisionError::Samples, "flags");
+    let value = changed(page.clone(), 120, &f32::NAN.to_le_bytes());
     assert_eq!(
-        refused(&changed(value, 102, &[1])),
+        refused(&changed(value, 110, &[1])),
         ProvisionError::Samples,
         "a value that is none"
     );
@@ -179,7 +187,7 @@ fn samples_that_cannot_be_are_refused() {
 fn a_record_that_cannot_be_written_is_refused() {
     let mut page = [0xff; 200];
     let mut make = |samples: &SampleSlice<'_, f32>| {
-        let result = write(&identity(1), &policy(), Some(samples), &mut page);
+        let result = write(&identity(1), &key(), &policy(), Some(samples), &mut page);
         assert_eq!(Record::read(&page).unwrap_err(), ProvisionError::Blank);
         result
     };
@@ -191,7 +199,7 @@ fn a_record_that_cannot_be_written_is_refused() {
     assert_eq!(make(&many), Err(ProvisionError::Room));
     let wide = SampleSlice::new(&[0.0; 65_536], &[0.0f32], 65_536).unwrap();
     let mut page = vec![0; 300_000];
-    let result = write(&identity(1), &policy(), Some(&wide), &mut page);
+    let result = write(&identity(1), &key(), &policy(), Some(&wide), &mut page);
     assert_eq!(result, Err(ProvisionError::Room));
 }
 
@@ -229,10 +237,12 @@ fn samples_are_used_where_they_lie() {
 fn a_record_is_as_it_is_written_down() {
     let samples = SampleSlice::new(&[1.0], &[2u16], 1).unwrap();
     let page = page(Some(&samples));
-    let mut expected = b"sfP3".to_vec();
-    expected.extend(120u32.to_le_bytes());
-    expected.extend(7u32.to_le_bytes());
+    let mut expected = b"sfP4".to_vec();
+    expected.extend(128u32.to_le_bytes());
     expected.extend([3; 32]);
+    expected.extend(crc32(&[3; 32]).to_le_bytes());
+    expected.extend([0; 4]);
+    expected.extend(7u32.to_le_bytes());
     expected.extend(11u64.to_le_bytes());
     expected.extend(b"smolfed simulation seed ");
     expected.extend(5u32.to_le_bytes());
@@ -244,27 +254,26 @@ fn a_record_is_as_it_is_written_down() {
     expected.extend(1u32.to_le_bytes());
     expected.extend(1f32.to_le_bytes());
     expected.extend(2u32.to_le_bytes());
-    assert_eq!(page[..116], expected);
-    assert_eq!(page[116..], crc32(&expected).to_le_bytes());
-    assert_eq!(page.len(), 120);
-    // Format 2 has no separation, and format 1 no largest jump either.
-    for (digit, missing, max_jump) in [
-        (b'2', 96..100, MaxJump(900)),
-        (b'1', 92..100, MaxJump::DEFAULT),
-    ] {
-        let mut old = expected.clone();
-        let length = old.len() + CRC_BYTES - missing.len();
-        old.drain(missing);
-        old[..8].copy_from_slice(&[b's', b'f', b'P', digit, length as u8, 0, 0, 0]);
-        old.extend(crc32(&old).to_le_bytes());
-        let record = Record::read(&old).unwrap();
-        let limits = Limits {
-            separation: Separation::NONE,
-            max_jump,
-            ..policy().limits
-        };
-        assert_eq!(record.policy.limits, limits);
-        assert_eq!(record.policy.max_epochs, 10);
-        assert_eq!(record.samples.targets::<u16>().collect::<Vec<_>>(), [2]);
+    assert_eq!(page[..124], expected);
+    assert_eq!(page[124..], crc32(&expected[48..]).to_le_bytes());
+    assert_eq!(page.len(), 128);
+}
+
+/// Zeros in the place of the key are written without erasing anything, and the rest stays.
+#[test]
+fn a_record_outlives_its_key() {
+    let mut page = page(NONE);
+    assert!(Record::read(&page).unwrap().key.is_some());
+    page[KEY].fill(0);
+    assert!(!page.windows(4).any(|bytes| bytes == [3; 4]));
+    let record = Record::read(&page).unwrap();
+    assert!(record.key.is_none());
+    assert_eq!(record.identity.device, 7);
+    assert_eq!(record.policy.limits, policy().limits);
+    // A key that is overwritten in part is damage.
+    for cut in [KEY.start + 1, KEY.start + 35, KEY.end - 5] {
+        let mut torn = self::page(NONE);
+        torn[KEY.start..cut].fill(0);
+        assert_eq!(refused(&torn), ProvisionError::Checksum, "{cut}");
     }
 }

@@ -3,18 +3,19 @@
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use super::{device::Device, phase::Phase, policy::Identity, round::Round};
+use super::{device::Device, phase::Phase, round::Round};
 use crate::{
     model::Model,
     samples::Samples,
     wire::{
         Direction, VERSION,
-        frame::{Encoded, Frame},
-        link::{DeviceEnd, Link, compose_greeting, finish, open_greeting, read},
-        mac::{Key, Nonce},
+        frame::{Encoded, Frame, Sealed},
+        greeting::{Greeting, Hello, Name, Versions, Welcome},
+        keys::{Nonce, ledger_fingerprint},
+        link::{DeviceEnd, Link, read},
         message::{
-            Decline, Hello, MODEL_CHUNK, Message, PackedInvitation, Refused, Shape, Values,
-            Welcome, is_greeting, model_chunks,
+            Decline, MODEL_CHUNK, Message, PackedInvitation, Ready, Shape, Values, WhyRefused,
+            model_chunks,
         },
         refusal::{Refusal, Refusals},
     },
@@ -55,7 +56,7 @@ where
     R: Rng,
 {
     /// Takes a frame that came out of COBS.
-    pub(super) fn receive(&mut self, raw: Result<&[u8], Refusal>) -> Answer {
+    pub(super) fn receive(&mut self, raw: Result<&mut [u8], Refusal>) -> Answer {
         raw.and_then(|raw| self.frame(raw))
             .unwrap_or_else(|refusal| {
                 self.refusals.count(refusal);
@@ -108,18 +109,16 @@ where
     }
 
     /// What is called from here and below is not compiled into one function: messages are large,
-    /// and none is on the stack when a tag is made.
-    fn frame(&mut self, raw: &[u8]) -> Result<Answer, Refusal> {
-        let frame = Frame::parse(raw)?;
-        if is_greeting(frame.header.kind) {
-            self.greeting(&frame)
-        } else {
-            self.session_frame(&frame)
+    /// and none is on the stack when a frame is opened.
+    fn frame(&mut self, raw: &mut [u8]) -> Result<Answer, Refusal> {
+        match Frame::parse(raw)? {
+            Frame::Greeting { kind, body } => self.greeting(kind, body),
+            Frame::Sealed(mut frame) => self.session_frame(&mut frame),
         }
     }
 
     #[inline(never)]
-    fn session_frame(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
+    fn session_frame(&mut self, frame: &mut Sealed<'_>) -> Result<Answer, Refusal> {
         // Frames of a session that this device does not know are not authentic to it.
         self.link
             .as_mut()
@@ -129,49 +128,57 @@ where
     }
 
     #[inline(never)]
-    fn greeting(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
-        let greeting = Greeting::read(frame)?;
-        let (nonce, offer) = match (&greeting, self.phase) {
+    fn greeting(&mut self, kind: u8, body: &[u8]) -> Result<Answer, Refusal> {
+        match (
+            Greeting::parse(kind, body, Direction::ToDevice)?,
+            self.phase,
+        ) {
             // Anybody may call; it does not disturb a round.
-            (Greeting::Call, Phase::Silent | Phase::Idle | Phase::Refused(_)) => {
-                return Ok(Answer::Hello);
-            }
-            (Greeting::Welcome(welcome), Phase::Greeting) => (&welcome.nonce, Ok(welcome.version)),
-            // In the answer to Hello, or to Ready, which names the ledger.
-            (Greeting::Refused(refused), Phase::Greeting | Phase::Ready) => {
-                (&refused.nonce, Err(refused.reason))
-            }
-            _ => return Err(Refusal::Unexpected),
-        };
-        let identity = &self.device.identity;
-        let session = identity.key.session(identity.device, &self.nonce, nonce);
-        if !frame.is_authentic(&session, Direction::ToDevice) {
+            (Greeting::Call, Phase::Silent | Phase::Idle | Phase::Refused(_)) => Ok(Answer::Hello),
+            (Greeting::Welcome(welcome), Phase::Greeting) => self.welcome(&welcome),
+            _ => Err(Refusal::Unexpected),
+        }
+    }
+
+    #[inline(never)]
+    fn welcome(&mut self, welcome: &Welcome) -> Result<Answer, Refusal> {
+        let chain = self.device.ledger.chain();
+        let device = self.device.identity.device;
+        let session = chain.session(device, &self.nonce, &welcome.nonce);
+        if !welcome.is_authentic(&session) {
             return Err(Refusal::Tag);
         }
-        match offer {
+        match welcome.offer {
             Ok(VERSION) => {
-                self.link = Some(Link::new(session));
+                self.link = Some(Link::new(session.cipher()));
                 self.phase = Phase::Ready;
                 self.repetitions = 0;
                 Ok(Answer::Ready)
             }
             Ok(_) => Err(Refusal::Version),
-            Err(reason) => {
-                self.link = None;
-                self.phase = Phase::Refused(reason);
-                Ok(Answer::Nothing)
-            }
+            Err(_) => Ok(self.refused(WhyRefused::Version)),
         }
     }
 
+    /// The coordinator does not work with this device.
+    fn refused(&mut self, reason: WhyRefused) -> Answer {
+        self.link = None;
+        self.phase = Phase::Refused(reason);
+        Answer::Nothing
+    }
+
     #[inline(never)]
-    fn message(&mut self, frame: &Frame<'_>) -> Result<Answer, Refusal> {
+    fn message(&mut self, frame: &Sealed<'_>) -> Result<Answer, Refusal> {
         // An authentic frame shows that the coordinator knows of the session, whatever is in it.
-        if self.phase == Phase::Ready {
+        let was_ready = self.phase == Phase::Ready;
+        if was_ready {
             self.phase = Phase::Idle;
         }
-        let (number, message) = (frame.header.round, &read::<DeviceEnd>(frame)?);
+        let (number, message) = read::<DeviceEnd>(frame)?;
+        let message = &message;
         match message {
+            // In the answer to Ready only.
+            Message::Refused(reason) if was_ready => return Ok(self.refused(*reason)),
             Message::Invitation(invitation) => return self.invited(number, invitation),
             Message::Wait => return Ok(Answer::Nothing),
             _ => {}
@@ -244,6 +251,7 @@ where
 
     /// Begins a new session: whatever the last one was about is over.
     fn begin(&mut self) {
+        self.device.ledger.session_begins();
         self.nonces.fill_bytes(&mut self.nonce);
         self.link = None;
         self.leave_round();
@@ -253,36 +261,48 @@ where
 
     /// Puts a frame with the answer where it goes out from; none if there is nothing to send.
     pub(super) fn send(&mut self, answer: Answer, to: &mut Encoded) {
-        if matches!(answer, Answer::Hello) {
-            self.begin();
+        match answer {
+            Answer::Nothing => return,
+            Answer::Hello => {
+                self.begin();
+                return self.hello(to);
+            }
+            Answer::HelloAgain => return self.hello(to),
+            Answer::Ready | Answer::Decline(..) | Answer::Go => {}
         }
-        if let Some(key) = self.compose(answer, to) {
-            finish::<DeviceEnd>(key, to);
+        if self.compose(answer, to).is_some()
+            && let Some(link) = &self.link
+        {
+            link.finish(to);
         }
     }
 
-    /// Composes the frame; the key that it is tagged with.
+    /// The same one for as long as nobody answers.
     #[inline(never)]
-    fn compose(&mut self, answer: Answer, to: &mut Encoded) -> Option<&Key> {
+    fn hello(&mut self, to: &mut Encoded) {
+        let Device {
+            identity,
+            policy,
+            ledger,
+            ..
+        } = &self.device;
+        let name = Name::of(identity.device, ledger.chain(), policy.hides_number);
+        Hello::new(ledger.chain(), name, self.nonce, Versions::OURS).encode(to);
+    }
+
+    /// Composes a frame of the session.
+    #[inline(never)]
+    fn compose(&mut self, answer: Answer, to: &mut Encoded) -> Option<()> {
         let number = self.round.as_ref().map_or(0, |round| round.number);
         let (number, message) = match answer {
-            Answer::Nothing => return None,
-            Answer::Hello | Answer::HelloAgain => {
-                let hello = Hello {
-                    device: self.device.identity.device,
-                    nonce: self.nonce,
-                    lowest_version: VERSION,
-                    highest_version: VERSION,
+            Answer::Nothing | Answer::Hello | Answer::HelloAgain => return None,
+            Answer::Ready => {
+                let ready = Ready {
+                    ledger: ledger_fingerprint(self.device.ledger.nonce()),
                     shape: Shape::of(&self.device.model)?,
                     needs_local_noise: self.device.policy.min_noise_multiplier > 0,
                 };
-                compose_greeting::<DeviceEnd>(&Message::Hello(hello), to);
-                return Some(&self.device.identity.key);
-            }
-            Answer::Ready => {
-                let Identity { device, key, .. } = &self.device.identity;
-                let ledger = key.ledger_fingerprint(*device, self.device.ledger.nonce());
-                (0, Message::Ready(ledger))
+                (0, Message::Ready(ready))
             }
             Answer::Decline(number, reason) => (number, Message::Decline(reason)),
             Answer::Go => match self.round.as_ref()? {
@@ -295,26 +315,7 @@ where
         };
         let link = self.link.as_mut()?;
         link.compose(number, &message, to);
-        Some(link.key())
-    }
-}
-
-/// What a device receives before there is a session.
-enum Greeting {
-    Call,
-    Welcome(Welcome),
-    Refused(Refused),
-}
-
-impl Greeting {
-    #[inline(never)]
-    fn read(frame: &Frame<'_>) -> Result<Self, Refusal> {
-        match open_greeting::<DeviceEnd>(frame)? {
-            Message::Call => Ok(Self::Call),
-            Message::Welcome(welcome) => Ok(Self::Welcome(welcome)),
-            Message::Refused(refused) => Ok(Self::Refused(refused)),
-            _ => Err(Refusal::Unexpected),
-        }
+        Some(())
     }
 }
 

@@ -50,14 +50,14 @@ impl Line {
     }
 
     /// Takes a byte; a frame, if it ends one.
-    pub(super) fn receive(&mut self, byte: u8) -> Option<Result<&[u8], Refusal>> {
+    pub(super) fn receive(&mut self, byte: u8) -> Option<Result<&mut [u8], Refusal>> {
         if byte != 0 && !self.frame.as_slice().is_empty() {
             self.incoming.refuse(Refusal::Crossed);
         }
         self.is_stirring = true;
         let place = self.frame.place();
         let length = self.incoming.push(byte, place)?;
-        Some(length.and_then(|length| place.get(..length).ok_or(Refusal::TooLong)))
+        Some(length.and_then(|length| place.get_mut(..length).ok_or(Refusal::TooLong)))
     }
 
     /// Whether a time-out waits for the next one, because a frame is coming in: the line is not

@@ -1,10 +1,11 @@
 //! Who a device is, and what it agrees to whatever a coordinator asks for.
 
 use crate::{
+    crypto::{Key, joined},
     integer::Wide,
     ledger::{LedgerNonce, Limits},
     stream::{Purpose, Root, Stream, StreamId},
-    wire::{mac::Key, message::Invitation},
+    wire::message::Invitation,
 };
 
 /// Clip norms and learning rates that a device accepts: 2⁻³⁰ to 2³⁰. Weight decay and proximal term
@@ -22,20 +23,18 @@ const MAX_SETTING: f32 = (1 << 30) as f32;
 pub struct Identity {
     /// Its number, which also names its random streams.
     pub device: u32,
-    /// The key that it shares with the coordinator.
-    pub key: Key,
     /// The root of its random streams, which nobody else knows.
     pub root: Root,
 }
 
-/// Separates the root of a ledger's streams from other uses of keyed BLAKE2s.
-const STREAMS_LABEL: &[u8] = b"smolfed streams";
+/// Before the nonce of a ledger in what the root of its streams derives from.
+const STREAMS_LABEL: &[u8; 8] = b"streams ";
 
 impl Identity {
     /// Replaces the root by that of the streams of this ledger:
-    /// BLAKE2s-256(root; "smolfed streams" ‖ nonce).
+    /// HChaCha20(root; "streams " ‖ nonce).
     ///
-    /// Keyed BLAKE2s is a pseudo-random function: for somebody who does not know the root, the
+    /// HChaCha20 is a pseudo-random function: for somebody who does not know the root, the
     /// roots of two nonces are independent uniform keys, and so are the ChaCha20 streams under
     /// them. The root itself keys nothing else. So a device whose ledger is new, because its flash
     /// was erased, never draws from a stream again.
@@ -46,7 +45,8 @@ impl Identity {
     pub fn bind(&mut self, nonce: &LedgerNonce) {
         if !self.root.is_seeded() {
             let root = Key::from_secret(*self.root.secret());
-            self.root = Root::from_secret(root.derive(STREAMS_LABEL, nonce));
+            let root = root.derive(&joined(STREAMS_LABEL, nonce));
+            self.root = Root::from_secret(*root.secret());
         }
     }
 
@@ -70,6 +70,9 @@ pub struct Policy {
     pub min_noise_multiplier: u64,
     /// Epochs in a round, at most.
     pub max_epochs: u32,
+    /// Whether the device greets under a pseudonym, which changes with its chain key, and not under
+    /// its number.
+    pub hides_number: bool,
 }
 
 impl Policy {

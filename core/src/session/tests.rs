@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     bit::BitRequest,
     client::Client,
+    crypto::Key,
     ledger::{Budget, Limits, MaxJump, Separation, tests::Ram},
     model::{Const, Linear, ModelKind, Softmax},
     noise::DiscreteGaussian,
@@ -20,11 +21,12 @@ use crate::{
         Direction,
         cobs::Decoder,
         frame::Frame,
-        link::{CoordinatorEnd, Link, greet, open_greeting},
-        mac::Key,
+        greeting::{Greeting, Name, Versions, Welcome},
+        keys::ChainKey,
+        link::{CoordinatorEnd, Link, read},
         message::{
             Abort, Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values,
-            Welcome, WhyRefused, is_greeting,
+            WhyRefused,
         },
         pack,
         refusal::Refusal,
@@ -40,7 +42,7 @@ mod stream;
 use coordinator::Coordinator;
 
 const KEY: [u8; 32] = [3; 32];
-const NONCE: [u8; 16] = [7; 16];
+const NONCE: [u8; 8] = [7; 8];
 const FEATURES: usize = 20;
 const PARAMETERS: usize = (FEATURES + 1) * 6;
 
@@ -63,13 +65,17 @@ fn policy() -> Policy {
         },
         min_noise_multiplier: 0,
         max_epochs: 10,
+        hides_number: false,
     }
+}
+
+fn chain() -> ChainKey {
+    ChainKey::new(Key::from_secret(KEY))
 }
 
 fn identity() -> Identity {
     Identity {
         device: 42,
-        key: Key::from_secret(KEY),
         root: Root::from_seed(11),
     }
 }
@@ -103,7 +109,7 @@ fn memory(parameters: usize, samples: usize, scores: usize) -> Memory<'static> {
 }
 
 fn ledger() -> Ledger<Ram> {
-    Ledger::create(Ram::new(), NONCE).unwrap()
+    Ledger::create(Ram::new(), NONCE, Key::from_secret(KEY)).unwrap()
 }
 
 fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
@@ -143,7 +149,7 @@ fn model() -> Vec<f32> {
 }
 
 fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
-    Coordinator::new(Key::from_secret(KEY), round, invitation(noise), model())
+    Coordinator::new(chain(), round, invitation(noise), model())
 }
 
 /// What the simulator computes: the same client without a wire.
@@ -337,7 +343,7 @@ proptest! {
     /// A coordinator that knows the key and sends anything in any order.
     #[test]
     fn no_order_of_messages_harms_the_device(
-        said in vec((16u8..26, 0u32..4, vec(any::<u8>(), 0..230), any::<bool>()), 0..60),
+        said in vec((16u8..27, 0u32..4, vec(any::<u8>(), 0..230), any::<bool>()), 0..60),
     ) {
         let mut board = board(policy(), ledger(), 0);
         let mut other = coordinator(1, None);
@@ -560,7 +566,7 @@ fn erased_device_never_repeats_streams() {
     let erased = Ram::<4, 64>::new;
     let error = Ledger::open(erased()).unwrap_err();
     assert_eq!(error, crate::ledger::LedgerError::Blank);
-    let new = Ledger::open_or_create(erased(), [8; 16]).unwrap();
+    let new = Ledger::open_or_create(erased(), [8; 8], Some(Key::from_secret(KEY))).unwrap();
     let second = sent_by(root(), new);
     let equal = first.iter().zip(&second).filter(|(a, b)| a == b).count();
     // Differences of two values of a discrete Gaussian of σ = 1.5 · 2^20 on each coordinate: equal
@@ -630,7 +636,12 @@ fn a_recorded_coordinator_is_worth_nothing() {
 #[test]
 fn another_key_and_a_recorded_hello_change_nothing() {
     let mut first = board(policy(), ledger(), 0);
-    let mut other = Coordinator::new(Key::from_secret([4; 32]), 1, invitation(None), model());
+    let mut other = Coordinator::new(
+        ChainKey::new(Key::from_secret([4; 32])),
+        1,
+        invitation(None),
+        model(),
+    );
     for _ in 0..50 {
         turn(&mut first, &mut other, &mut |bytes| bytes);
     }
@@ -669,7 +680,7 @@ fn waiting_is_bounded_and_a_call_begins_anew() {
         (REPETITIONS as usize + 1, Phase::Greeting)
     );
 
-    let call = greet::<CoordinatorEnd>(&Message::Call, &Key::from_secret([0; 32]));
+    let call = Greeting::Call.encoded();
     board.sent();
     board.receive(call.as_slice());
     assert_eq!(
@@ -688,27 +699,118 @@ fn waiting_is_bounded_and_a_call_begins_anew() {
 
 #[test]
 fn a_refused_device_is_silent() {
-    use crate::wire::message::Refused;
     let mut board = board(policy(), ledger(), 0);
     board.timeout();
     board.sent();
-    let refused = Refused {
-        nonce: [9; 16],
-        lowest_version: 2,
-        highest_version: 3,
-        reason: WhyRefused::Version,
+    let versions = Versions {
+        lowest: 2,
+        highest: 3,
     };
-    let forged = greet::<CoordinatorEnd>(&Message::Refused(refused), &Key::from_secret(KEY));
+    let answer = |session| {
+        let welcome = Welcome::new(&session, [9; 16], Err(versions));
+        Greeting::Welcome(welcome).encoded()
+    };
+    let forged = answer(chain().session(42, &[0; 16], &[9; 16]));
     board.receive(forged.as_slice());
-    assert_eq!(
-        board.phase(),
-        Phase::Greeting,
-        "not under the session's key"
-    );
-    let session = Key::from_secret(KEY).session(42, &board.conversation.nonce, &[9; 16]);
-    let refusal = greet::<CoordinatorEnd>(&Message::Refused(refused), &session);
+    assert_eq!(board.phase(), Phase::Greeting, "of another session");
+    let refusal = answer(chain().session(42, &board.conversation.nonce, &[9; 16]));
     board.receive(refusal.as_slice());
     assert_eq!(board.phase(), Phase::Refused(WhyRefused::Version));
+}
+
+/// The other reasons are part of the session, in the answer to Ready and only there.
+#[test]
+fn a_reason_for_a_refusal_is_no_part_of_the_greeting() {
+    for (is_late, phase) in [
+        (false, Phase::Refused(WhyRefused::Ledger)),
+        (true, Phase::Idle),
+    ] {
+        let mut board = board(policy(), ledger(), 0);
+        board.timeout();
+        board.sent();
+        let session = chain().session(42, &board.conversation.nonce, &[9; 16]);
+        let welcome = Welcome::new(&session, [9; 16], Ok(crate::wire::VERSION));
+        board.receive(Greeting::Welcome(welcome).encoded().as_slice());
+        assert_eq!(board.phase(), Phase::Ready);
+        board.sent();
+        let mut link = Link::<CoordinatorEnd>::new(session.cipher());
+        if is_late {
+            board.receive(link.seal(0, &Message::Wait).as_slice());
+        }
+        let refused = Message::Refused(WhyRefused::Ledger);
+        board.receive(link.seal(0, &refused).as_slice());
+        assert_eq!(board.phase(), phase);
+        assert_eq!(board.refusals().total(), u32::from(is_late));
+    }
+}
+
+/// Each session in which it takes part has another chain key, and a coordinator that knew an older
+/// one finds it.
+#[test]
+fn the_chain_goes_on_with_participations() {
+    let mut flash = ledger().into_flash();
+    let mut known = chain();
+    let mut pseudonyms = vec![];
+    for round in 1..4 {
+        let policy = Policy {
+            hides_number: true,
+            ..policy()
+        };
+        let mut board = board(policy, Ledger::open(flash).unwrap(), round);
+        let mut other = Coordinator::new(known, round, invitation(noise()), model());
+        run(&mut board, &mut other, |bytes| bytes);
+        assert!(other.done);
+        pseudonyms.push(other.name.unwrap());
+        known = other.chain.clone();
+        flash = board.into_ledger().into_flash();
+    }
+    assert_eq!(known, chain().next().next());
+    let expected: Vec<Name> = [chain(), chain().next(), known]
+        .map(|chain| Name::Pseudonym(chain.pseudonym()))
+        .to_vec();
+    assert_eq!(pseudonyms, expected);
+}
+
+/// All that crosses the line in a round with a hidden device, in both directions.
+#[test]
+fn nothing_of_a_round_can_be_read_on_the_line() {
+    let policy = Policy {
+        hides_number: true,
+        ..policy()
+    };
+    let mut board = board(policy, ledger(), 0);
+    let mut other = coordinator(3, None);
+    // Numbers without a byte of zeros, which are found by chance.
+    let (rate, norm) = (0.123_456_7, 0.765_432_1);
+    other.invitation.learning_rate = LearningRate::new(rate).unwrap();
+    other.invitation.grid = Grid::new(ClipNorm::new(norm).unwrap(), 20).unwrap();
+    let mut tape = vec![];
+    run(&mut board, &mut other, |bytes| {
+        for frame in crate::wire::tests::frames(&bytes) {
+            tape.extend(frame.unwrap());
+        }
+        bytes
+    });
+    assert!(tape.len() > 1_000);
+    let contains = |bytes: &[u8]| tape.windows(bytes.len()).any(|window| window == bytes);
+    // The search finds what is in clear.
+    assert!(contains(&board.conversation.nonce));
+    let shape = [3, FEATURES as u8, 0, 6, 0];
+    assert!(!contains(&shape), "the model's shape");
+    assert!(!contains(&42u32.to_le_bytes()), "the device's number");
+    assert!(!contains(&rate.to_le_bytes()), "the learning rate");
+    assert!(!contains(&norm.to_le_bytes()), "the clip norm");
+    for pair in other.model.windows(2).filter(|pair| pair[0] != 0.0) {
+        let bytes = [pair[0].to_le_bytes(), pair[1].to_le_bytes()].concat();
+        assert!(!contains(&bytes), "the model");
+    }
+    let width = other.invitation.width();
+    for start in (0..PARAMETERS - 8).step_by(8) {
+        let mut packed = [0; UPDATE_CHUNK_BYTES];
+        let values = other.integers[start..start + 8].iter().copied();
+        let length = pack::pack(values, width, &mut packed).unwrap();
+        assert!(!contains(&packed[..length]), "the update");
+    }
 }
 
 /// Whether it diverges depends on the data: with noise of its own the device sends noise.
@@ -765,7 +867,7 @@ fn an_update_of_one_coordinate_at_the_bound_arrives() {
             outputs: 1,
             network: None,
         };
-        let mut other = Coordinator::new(Key::from_secret(KEY), 1, asked, vec![0.0; 2]);
+        let mut other = Coordinator::new(chain(), 1, asked, vec![0.0; 2]);
         for turn in 0.. {
             if other.done {
                 break;

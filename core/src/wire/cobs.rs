@@ -53,9 +53,9 @@ impl Decoder {
     ///
     /// Zeros in a row end no frames: a sender may clear the line with them.
     #[inline]
-    pub fn push(&mut self, byte: u8) -> Option<Result<&[u8], Refusal>> {
+    pub fn push(&mut self, byte: u8) -> Option<Result<&mut [u8], Refusal>> {
         let length = self.place.push(byte, &mut self.frame)?;
-        Some(length.and_then(|length| self.frame.get(..length).ok_or(Refusal::TooLong)))
+        Some(length.and_then(|length| self.frame.get_mut(..length).ok_or(Refusal::TooLong)))
     }
 }
 

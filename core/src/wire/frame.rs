@@ -1,55 +1,64 @@
-//! A frame: header, body, tag, checksum.
+//! A frame: of the greeting, or of a session and then encrypted. A checksum is behind both.
 //!
 //! ```text
-//! version u8 | kind u8 | round u32 | sequence u32 | body | tag (16 bytes) | CRC-32 u32
+//! 0 u8 | kind u8 | body | CRC-32 u32
+//! version u8 | sequence u32 | encrypted: kind u8, round u32, body | tag (16 bytes) | CRC-32 u32
 //! ```
 //!
-//! Little-endian. The tag covers the direction and everything before the tag, the checksum
-//! everything before the checksum.
+//! Little-endian. ChaCha20-Poly1305 (RFC 8439) under the key of the session. The nonce is the
+//! direction `u32` and the sequence number `u64`; the associated data are direction and version,
+//! a byte each, and the sequence number `u32`. The checksum covers everything before it.
 
 use super::{
-    Direction, FRAME_BYTES, RAW_BYTES,
+    Direction, FRAME_BYTES, GREETING_VERSION, RAW_BYTES,
     bytes::{Reader, Writer},
     cobs,
     crc32::crc32,
-    mac::{Key, TAG_BYTES},
+    keys::SessionKey,
     refusal::Refusal,
 };
+use crate::crypto::aead::{self, TAG_BYTES};
 
-/// Bytes of version, kind, round and sequence number.
-pub const HEADER_BYTES: usize = 10;
+/// Bytes before what is encrypted: version and sequence number.
+const CLEAR_BYTES: usize = 5;
+
+/// Bytes of version, sequence number, kind and round.
+pub const HEADER_BYTES: usize = CLEAR_BYTES + 5;
 
 /// Bytes of the checksum.
 pub const CRC_BYTES: usize = 4;
 
-/// Bytes of a frame around its body, before COBS.
+/// Bytes of a frame of a session around its body, before COBS.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES + CRC_BYTES;
 
 /// Bytes of a message at most.
 pub const BODY_BYTES: usize = RAW_BYTES - OVERHEAD_BYTES;
 
-/// The first bytes of a frame.
+/// The first bytes of a frame of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Version of the protocol.
+    /// Version of the protocol, in clear.
     pub version: u8,
+    /// Number of the frame in its session and direction, strictly increasing; in clear.
+    pub sequence: u32,
     /// What the body is; see [`super::message`].
     pub kind: u8,
     /// The communication round, or 0 where there is none.
     pub round: u32,
-    /// Number of the frame in its session and direction, strictly increasing.
-    pub sequence: u32,
 }
 
-/// A received frame whose checksum fits. Its tag is not checked yet.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
-    /// The header.
-    pub header: Header,
-    /// The body: not to be used before [`Frame::is_authentic`].
-    pub body: &'a [u8],
-    tagged: &'a [u8],
-    tag: &'a [u8; TAG_BYTES],
+/// A received frame whose checksum fits.
+#[derive(Debug)]
+pub enum Frame<'a> {
+    /// Of the greeting: see [`super::greeting`].
+    Greeting {
+        /// What the body is.
+        kind: u8,
+        /// The body, which anybody can have written.
+        body: &'a [u8],
+    },
+    /// Of a session.
+    Sealed(Sealed<'a>),
 }
 
 impl<'a> Frame<'a> {
@@ -57,43 +66,91 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// [`Refusal::TooShort`], [`Refusal::TooLong`], [`Refusal::Checksum`].
-    pub fn parse(raw: &'a [u8]) -> Result<Self, Refusal> {
+    pub fn parse(raw: &'a mut [u8]) -> Result<Self, Refusal> {
         if raw.len() > RAW_BYTES {
             return Err(Refusal::TooLong);
         }
         let (checked, crc) = raw
-            .split_last_chunk::<CRC_BYTES>()
+            .split_last_chunk_mut::<CRC_BYTES>()
             .ok_or(Refusal::TooShort)?;
-        let (tagged, tag) = checked
-            .split_last_chunk::<TAG_BYTES>()
-            .ok_or(Refusal::TooShort)?;
-        if tagged.len() < HEADER_BYTES {
-            return Err(Refusal::TooShort);
-        }
         if crc32(checked) != u32::from_le_bytes(*crc) {
             return Err(Refusal::Checksum);
         }
-        let mut reader = Reader(tagged);
-        let header = |reader: &mut Reader<'_>| {
-            Some(Header {
-                version: reader.u8()?,
-                kind: reader.u8()?,
-                round: reader.u32()?,
-                sequence: reader.u32()?,
-            })
-        };
-        Ok(Self {
-            header: header(&mut reader).ok_or(Refusal::TooShort)?,
-            body: reader.rest(),
-            tagged,
+        match checked {
+            [GREETING_VERSION, kind, body @ ..] => Ok(Self::Greeting { kind: *kind, body }),
+            _ => Sealed::split(checked)
+                .map(Self::Sealed)
+                .ok_or(Refusal::TooShort),
+        }
+    }
+}
+
+/// A frame of a session, encrypted until [`Self::open`] has found the session's key.
+#[derive(Debug)]
+pub struct Sealed<'a> {
+    version: u8,
+    sequence: u32,
+    text: &'a mut [u8],
+    tag: &'a [u8; TAG_BYTES],
+}
+
+/// What was encrypted in a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened<'a> {
+    /// What the body is; see [`super::message`].
+    pub kind: u8,
+    /// The communication round, or 0 where there is none.
+    pub round: u32,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl<'a> Sealed<'a> {
+    fn split(bytes: &'a mut [u8]) -> Option<Self> {
+        let (bytes, tag) = bytes.split_last_chunk_mut::<TAG_BYTES>()?;
+        let ([version, sequence @ ..], text) = bytes.split_first_chunk_mut::<CLEAR_BYTES>()?;
+        (text.len() >= HEADER_BYTES - CLEAR_BYTES).then_some(Self {
+            version: *version,
+            sequence: u32::from_le_bytes(*sequence),
+            text,
             tag,
         })
     }
 
-    /// Whether the frame was made by a holder of `key`, for this direction.
-    pub fn is_authentic(&self, key: &Key, direction: Direction) -> bool {
-        key.verify(direction, self.tagged, self.tag)
+    /// The version that it says to be of.
+    pub const fn version(&self) -> u8 {
+        self.version
     }
+
+    /// Its number; not to be used before [`Self::open`].
+    pub const fn sequence(&self) -> u32 {
+        self.sequence
+    }
+
+    /// Whether it was made by a holder of `key`, for this direction. It is then decrypted, once;
+    /// else it stays as it is, for another key.
+    pub fn open(&mut self, key: &SessionKey, direction: Direction) -> bool {
+        let (nonce, associated) = framing(self.version, self.sequence, direction);
+        aead::open(&key.0, &nonce, &associated, self.text, self.tag)
+    }
+
+    /// What is in it. Noise, unless [`Self::open`] has decrypted it.
+    pub fn opened(&self) -> Opened<'_> {
+        let mut reader = Reader(self.text);
+        Opened {
+            // It has both: `split`.
+            kind: reader.u8().unwrap_or_default(),
+            round: reader.u32().unwrap_or_default(),
+            body: reader.rest(),
+        }
+    }
+}
+
+/// Nonce and associated data of a frame.
+fn framing(version: u8, sequence: u32, direction: Direction) -> (aead::Nonce, [u8; 6]) {
+    let [a, b, c, d] = sequence.to_le_bytes();
+    let associated = [direction as u8, version, a, b, c, d];
+    ([direction as u32, sequence, 0], associated)
 }
 
 /// An outgoing frame: the bytes for the line.
@@ -112,10 +169,10 @@ impl Encoded {
         }
     }
 
-    /// The frame of this header and body, tagged with `key`.
+    /// The frame of this header and body, sealed with `key`.
     ///
     /// A body longer than [`BODY_BYTES`] gives no bytes; no message of this crate is that long.
-    pub fn seal(header: Header, body: &[u8], key: &Key, direction: Direction) -> Self {
+    pub fn seal(header: Header, body: &[u8], key: &SessionKey, direction: Direction) -> Self {
         let mut encoded = Self::empty();
         encoded.compose(header, |writer| {
             writer.put(body);
@@ -138,31 +195,47 @@ impl Encoded {
         let mut writer = Writer::new(self.place());
         writer
             .u8(header.version)
+            .u32(header.sequence)
             .u8(header.kind)
-            .u32(header.round)
-            .u32(header.sequence);
+            .u32(header.round);
         self.length = body(&mut writer)
             .and_then(|()| writer.finish())
             .unwrap_or(0);
     }
 
-    /// Adds tag, checksum and COBS to what [`Self::compose`] has put here, if anything.
-    pub(super) fn finish(&mut self, key: &Key, direction: Direction) {
-        self.length = self.finished(key, direction).unwrap_or(0);
+    /// Encrypts what [`Self::compose`] has put here, if anything; adds tag, checksum and COBS.
+    pub(super) fn finish(&mut self, key: &SessionKey, direction: Direction) {
+        self.length = self.sealed(key, direction).unwrap_or(0);
     }
 
-    fn finished(&mut self, key: &Key, direction: Direction) -> Option<usize> {
-        let tagged = self.length;
-        if tagged == 0 {
-            return None;
-        }
+    fn sealed(&mut self, key: &SessionKey, direction: Direction) -> Option<usize> {
+        let length = self.length;
+        let (composed, rest) = self.place().split_at_mut_checked(length)?;
+        let ([version, sequence @ ..], text) = composed.split_first_chunk_mut::<CLEAR_BYTES>()?;
+        let (nonce, associated) = framing(*version, u32::from_le_bytes(*sequence), direction);
+        // There is room for the tag before it is encrypted: nothing is sent half.
+        let place = rest.first_chunk_mut()?;
+        *place = aead::seal(&key.0, &nonce, &associated, text);
+        self.checked(length + TAG_BYTES)
+    }
+
+    /// A frame of the greeting, in the place of what was there.
+    #[inline(always)]
+    pub(super) fn greet(&mut self, kind: u8, body: impl FnOnce(&mut Writer<'_>)) {
+        let mut writer = Writer::new(self.place());
+        writer.u8(GREETING_VERSION).u8(kind);
+        body(&mut writer);
+        let written = writer.finish();
+        self.length = written.and_then(|length| self.checked(length)).unwrap_or(0);
+    }
+
+    /// Adds checksum and COBS.
+    #[inline(never)]
+    fn checked(&mut self, length: usize) -> Option<usize> {
         let raw = self.place();
-        let tag = key.tag(direction, raw.get(..tagged)?);
-        Writer::new(raw.get_mut(tagged..)?).put(&tag).finish()?;
-        let checked = tagged + TAG_BYTES;
-        let crc = crc32(raw.get(..checked)?);
-        Writer::new(raw.get_mut(checked..)?).u32(crc).finish()?;
-        cobs::encode(&mut self.bytes, checked + CRC_BYTES)
+        let crc = crc32(raw.get(..length)?);
+        *raw.get_mut(length..)?.first_chunk_mut()? = crc.to_le_bytes();
+        cobs::encode(&mut self.bytes, length + CRC_BYTES)
     }
 
     /// The place of a frame before COBS: behind its first byte, before the zero at its end.

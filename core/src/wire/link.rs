@@ -3,10 +3,10 @@
 use core::marker::PhantomData;
 
 use super::{
-    Direction, GREETING_VERSION, VERSION,
-    frame::{Encoded, Frame, Header},
-    mac::Key,
-    message::{Message, is_greeting},
+    Direction, VERSION,
+    frame::{Encoded, Header, Sealed},
+    keys::SessionKey,
+    message::Message,
     refusal::Refusal,
 };
 
@@ -39,7 +39,7 @@ impl End for CoordinatorEnd {
 /// lost is asked for again under a new number.
 #[derive(Clone, Debug)]
 pub struct Link<E> {
-    key: Key,
+    key: SessionKey,
     sent: u32,
     received: u32,
     end: PhantomData<E>,
@@ -47,7 +47,7 @@ pub struct Link<E> {
 
 impl<E: End> Link<E> {
     /// A session at its beginning.
-    pub const fn new(session: Key) -> Self {
+    pub const fn new(session: SessionKey) -> Self {
         Self {
             key: session,
             sent: 0,
@@ -56,35 +56,32 @@ impl<E: End> Link<E> {
         }
     }
 
-    /// The message of an authentic new frame of this session.
+    /// Round and message of an authentic new frame of this session.
     ///
     /// # Errors
     /// [`Refusal`]; the session goes on as if the frame had not come. A frame whose number counts
     /// but whose body is malformed uses the number up.
-    pub fn open<'a>(&mut self, frame: &Frame<'a>) -> Result<Message<'a>, Refusal> {
+    pub fn open<'a>(&mut self, frame: &'a mut Sealed<'_>) -> Result<(u32, Message<'a>), Refusal> {
         self.admit(frame)?;
         read::<E>(frame)
     }
 
-    /// Whether the frame is let in: [`Self::open`] but for its message.
+    /// Whether the frame is let in, and then decrypted: [`Self::open`] but for its message.
     ///
     /// # Errors
-    /// [`Refusal`], as there.
-    pub(crate) fn admit(&mut self, frame: &Frame<'_>) -> Result<(), Refusal> {
-        if is_greeting(frame.header.kind) {
-            return Err(Refusal::Unexpected);
-        }
-        if frame.header.version != VERSION {
+    /// [`Refusal`], as there. After [`Refusal::Version`] and [`Refusal::Tag`] the frame is as it
+    /// was, for another session.
+    pub fn admit(&mut self, frame: &mut Sealed<'_>) -> Result<(), Refusal> {
+        if frame.version() != VERSION {
             return Err(Refusal::Version);
         }
-        let incoming = E::OUTGOING.opposite();
-        if !frame.is_authentic(&self.key, incoming) {
+        if !frame.open(&self.key, E::OUTGOING.opposite()) {
             return Err(Refusal::Tag);
         }
-        if frame.header.sequence <= self.received {
+        if frame.sequence() <= self.received {
             return Err(Refusal::Replayed);
         }
-        self.received = frame.header.sequence;
+        self.received = frame.sequence();
         Ok(())
     }
 
@@ -94,22 +91,31 @@ impl<E: End> Link<E> {
     pub fn seal(&mut self, round: u32, message: &Message<'_>) -> Encoded {
         let mut encoded = Encoded::empty();
         self.compose(round, message, &mut encoded);
-        finish::<E>(&self.key, &mut encoded);
+        self.finish(&mut encoded);
         encoded
     }
 
-    /// Header and body of the next frame, in the place of an older one; [`finish`] makes it one.
+    /// Header and body of the next frame, in the place of an older one; [`Self::finish`] makes it
+    /// one.
     pub(crate) fn compose(&mut self, round: u32, message: &Message<'_>, encoded: &mut Encoded) {
         encoded.clear();
         if let Some(sequence) = self.sent.checked_add(1) {
+            // A number is used before its frame is made: no nonce comes twice.
             self.sent = sequence;
-            compose::<E>(round, sequence, message, encoded);
+            let header = Header {
+                version: VERSION,
+                sequence,
+                kind: message.kind(),
+                round,
+            };
+            encoded.compose(header, |writer| message.write(E::OUTGOING, writer));
         }
     }
 
-    /// The key of the session.
-    pub(crate) const fn key(&self) -> &Key {
-        &self.key
+    /// Encrypts a composed frame. Apart from what composes it, so that the message is off a
+    /// device's stack then.
+    pub(crate) fn finish(&self, encoded: &mut Encoded) {
+        encoded.finish(&self.key, E::OUTGOING);
     }
 
     /// As if that many frames had been sent.
@@ -124,60 +130,12 @@ impl<E: End> Link<E> {
     }
 }
 
-/// A frame of the greeting: round 0, number 0, the same layout in every version.
-pub fn greet<E: End>(message: &Message<'_>, key: &Key) -> Encoded {
-    let mut encoded = Encoded::empty();
-    compose_greeting::<E>(message, &mut encoded);
-    finish::<E>(key, &mut encoded);
-    encoded
-}
-
-/// Header and body of a frame of the greeting, in the place of an older frame; [`finish`] makes it
-/// one.
-pub(crate) fn compose_greeting<E: End>(message: &Message<'_>, encoded: &mut Encoded) {
-    compose::<E>(0, 0, message, encoded);
-}
-
-/// Tag and checksum of a composed frame. Apart from what composes it, so that the message is off a
-/// device's stack when the tag is made.
-pub(crate) fn finish<E: End>(key: &Key, encoded: &mut Encoded) {
-    encoded.finish(key, E::OUTGOING);
-}
-
-/// The message of a frame of the greeting that has come to this end. The caller checks its tag,
-/// when it knows the key.
-///
-/// # Errors
-/// [`Refusal::Unexpected`] if it is not of the greeting, [`Refusal::Version`] if it says to be of
-/// another version, and those of [`Message::parse`].
-pub fn open_greeting<'a, E: End>(frame: &Frame<'a>) -> Result<Message<'a>, Refusal> {
-    if !is_greeting(frame.header.kind) {
-        return Err(Refusal::Unexpected);
-    }
-    if frame.header.version != GREETING_VERSION {
-        return Err(Refusal::Version);
-    }
-    read::<E>(frame)
-}
-
-/// The message of a frame that has come to this end and was let in.
+/// Round and message of a frame that has come to this end and was let in.
 ///
 /// # Errors
 /// Those of [`Message::parse`].
-pub(crate) fn read<'a, E: End>(frame: &Frame<'a>) -> Result<Message<'a>, Refusal> {
-    Message::parse(frame.header.kind, frame.body, E::OUTGOING.opposite())
-}
-
-fn compose<E: End>(round: u32, sequence: u32, message: &Message<'_>, encoded: &mut Encoded) {
-    let header = Header {
-        version: if is_greeting(message.kind()) {
-            GREETING_VERSION
-        } else {
-            VERSION
-        },
-        kind: message.kind(),
-        round,
-        sequence,
-    };
-    encoded.compose(header, |writer| message.write(E::OUTGOING, writer));
+pub fn read<'a, E: End>(frame: &'a Sealed<'_>) -> Result<(u32, Message<'a>), Refusal> {
+    let opened = frame.opened();
+    let message = Message::parse(opened.kind, opened.body, E::OUTGOING.opposite())?;
+    Ok((opened.round, message))
 }

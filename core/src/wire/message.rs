@@ -1,12 +1,9 @@
-//! The bodies of frames, kind by kind. All numbers are little-endian.
-//!
-//! The greeting ([`Hello`], [`Welcome`], [`Refused`], [`Message::Call`]) has one layout in all
-//! versions of the protocol; all other kinds belong to the version that was agreed in it.
+//! The bodies of the frames of a session, kind by kind. All numbers are little-endian.
 
 use super::{
-    Direction, VERSION,
+    Direction,
     bytes::{Reader, Writer},
-    mac::{Fingerprint, NONCE_BYTES, Nonce},
+    keys::Fingerprint,
     pack,
     refusal::Refusal,
 };
@@ -19,52 +16,15 @@ pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, model_chunks, update_chunks};
 pub use invitation::{Invitation, NetworkId, PackedInvitation, Shape};
 pub use reasons::{Abort, Decline, WhyRefused};
 
-/// A device asks for a session.
+/// The session stands: what the device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hello {
-    /// The device.
-    pub device: u32,
-    /// Never used before by this device.
-    pub nonce: Nonce,
-    /// Lowest version of the protocol that it supports.
-    pub lowest_version: u8,
-    /// Highest version of the protocol that it supports.
-    pub highest_version: u8,
+pub struct Ready {
+    /// The device's ledger ([`ledger_fingerprint`](super::keys::ledger_fingerprint)).
+    pub ledger: Fingerprint,
     /// The model that it can train.
     pub shape: Shape,
     /// Whether it answers only when it adds its own noise.
     pub needs_local_noise: bool,
-}
-
-impl Hello {
-    /// The highest version that both sides support.
-    pub fn common_version(&self) -> Option<u8> {
-        (self.lowest_version..=self.highest_version)
-            .contains(&VERSION)
-            .then_some(VERSION)
-    }
-}
-
-/// The coordinator opens a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Welcome {
-    /// Version of all frames that follow.
-    pub version: u8,
-    /// Fresh and random.
-    pub nonce: Nonce,
-}
-
-/// The coordinator knows the device and will not work with it. Trying again is of no use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Fresh and random: the tag is under the key of the session that there will not be.
-    pub nonce: Nonce,
-    /// Lowest version of the protocol that the coordinator supports.
-    pub lowest_version: u8,
-    /// Highest version of the protocol that the coordinator supports.
-    pub highest_version: u8,
-    /// Why.
-    pub reason: WhyRefused,
 }
 
 /// A part of an update.
@@ -124,18 +84,8 @@ impl Packed<'_> {
 /// A body.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
-    /// To the coordinator, under the device key.
-    Hello(Hello),
-    /// To the device.
-    Welcome(Welcome),
-    /// To the device.
-    Refused(Refused),
-    /// To the device, from a coordinator that has just started: send a hello. Its tag is not
-    /// checked.
-    Call,
-    /// To the coordinator: the session stands, and this is the device's ledger
-    /// ([`Key::ledger_fingerprint`](super::mac::Key::ledger_fingerprint)).
-    Ready(Fingerprint),
+    /// To the coordinator: the session stands.
+    Ready(Ready),
     /// To the device: take part in this round.
     Invitation(PackedInvitation),
     /// To the coordinator: yes, and send this chunk of the model.
@@ -159,6 +109,9 @@ pub enum Message<'a> {
     Abort(Abort),
     /// To the device, the answer to [`Message::Ready`] while there is no invitation: wait for one.
     Wait,
+    /// To the device, the answer to [`Message::Ready`]: the coordinator knows the device and will
+    /// not work with it. Trying again is of no use.
+    Refused(WhyRefused),
 }
 
 /// Parameters in a [`Message::ModelChunk`].
@@ -208,10 +161,6 @@ impl Values<'_> {
 
 /// Numbers of the kinds; see [`Message::kind`].
 mod kind {
-    pub(super) const CALL: u8 = 1;
-    pub(super) const HELLO: u8 = 2;
-    pub(super) const WELCOME: u8 = 3;
-    pub(super) const REFUSED: u8 = 4;
     pub(super) const READY: u8 = 16;
     pub(super) const INVITATION: u8 = 17;
     pub(super) const WANT_MODEL: u8 = 18;
@@ -222,21 +171,13 @@ mod kind {
     pub(super) const DECLINE: u8 = 23;
     pub(super) const ABORT: u8 = 24;
     pub(super) const WAIT: u8 = 25;
-}
-
-/// Whether frames of this kind are part of the greeting, the same in all versions.
-pub const fn is_greeting(kind: u8) -> bool {
-    kind < kind::READY
+    pub(super) const REFUSED: u8 = 26;
 }
 
 impl<'a> Message<'a> {
     /// The number in the header.
     pub const fn kind(&self) -> u8 {
         match self {
-            Self::Call => kind::CALL,
-            Self::Hello(_) => kind::HELLO,
-            Self::Welcome(_) => kind::WELCOME,
-            Self::Refused(_) => kind::REFUSED,
             Self::Ready(_) => kind::READY,
             Self::Invitation(_) => kind::INVITATION,
             Self::WantModel(_) => kind::WANT_MODEL,
@@ -247,6 +188,7 @@ impl<'a> Message<'a> {
             Self::Decline(_) => kind::DECLINE,
             Self::Abort(_) => kind::ABORT,
             Self::Wait => kind::WAIT,
+            Self::Refused(_) => kind::REFUSED,
         }
     }
 
@@ -270,17 +212,6 @@ impl<'a> Message<'a> {
     /// What a device reads.
     fn read_by_device(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
         let message = match kind {
-            kind::CALL => Self::Call,
-            kind::WELCOME => Self::Welcome(Welcome {
-                version: reader.u8()?,
-                nonce: reader.array()?,
-            }),
-            kind::REFUSED => Self::Refused(Refused {
-                nonce: reader.array()?,
-                lowest_version: reader.u8()?,
-                highest_version: reader.u8()?,
-                reason: WhyRefused::from_code(reader.u8()?),
-            }),
             kind::INVITATION => Self::Invitation(PackedInvitation::read(reader)?),
             kind::MODEL_CHUNK => {
                 let index = reader.u16()?;
@@ -295,6 +226,7 @@ impl<'a> Message<'a> {
             kind::DONE => Self::Done,
             kind::ABORT => Self::Abort(Abort::from_code(reader.u8()?)),
             kind::WAIT => Self::Wait,
+            kind::REFUSED => Self::Refused(WhyRefused::from_code(reader.u8()?)),
             _ => return None,
         };
         reader.end()?;
@@ -304,15 +236,11 @@ impl<'a> Message<'a> {
     /// What a coordinator reads.
     fn read_by_coordinator(kind: u8, reader: &mut Reader<'a>) -> Option<Self> {
         let message = match kind {
-            kind::HELLO => Self::Hello(Hello {
-                device: reader.u32()?,
-                nonce: reader.array::<NONCE_BYTES>()?,
-                lowest_version: reader.u8()?,
-                highest_version: reader.u8()?,
+            kind::READY => Self::Ready(Ready {
+                ledger: reader.array()?,
                 shape: Shape::read(reader)?,
                 needs_local_noise: flag(reader.u8()?)?,
             }),
-            kind::READY => Self::Ready(reader.array()?),
             kind::WANT_MODEL => Self::WantModel(reader.u16()?),
             kind::UPDATE_CHUNK => Self::UpdateChunk(UpdateChunk {
                 index: reader.u16()?,
@@ -336,19 +264,12 @@ impl<'a> Message<'a> {
 
     fn write_by_device(&self, writer: &mut Writer<'_>) -> Option<()> {
         match self {
-            Self::Ready(ledger) => {
-                writer.put(ledger);
-            }
-            Self::Hello(hello) => {
-                writer
-                    .u32(hello.device)
-                    .put(&hello.nonce)
-                    .u8(hello.lowest_version)
-                    .u8(hello.highest_version);
-                hello
+            Self::Ready(ready) => {
+                writer.put(&ready.ledger);
+                ready
                     .shape
                     .write(writer)
-                    .u8(u8::from(hello.needs_local_noise));
+                    .u8(u8::from(ready.needs_local_noise));
             }
             Self::WantModel(index) => {
                 writer.u16(*index);
@@ -367,16 +288,9 @@ impl<'a> Message<'a> {
 
     fn write_by_coordinator(&self, writer: &mut Writer<'_>) -> Option<()> {
         match self {
-            Self::Call | Self::Done | Self::Wait => {}
-            Self::Welcome(welcome) => {
-                writer.u8(welcome.version).put(&welcome.nonce);
-            }
-            Self::Refused(refused) => {
-                writer
-                    .put(&refused.nonce)
-                    .u8(refused.lowest_version)
-                    .u8(refused.highest_version)
-                    .u8(refused.reason.code());
+            Self::Done | Self::Wait => {}
+            Self::Refused(reason) => {
+                writer.u8(reason.code());
             }
             Self::Invitation(invitation) => {
                 writer.put(invitation.as_slice());
@@ -409,16 +323,14 @@ impl<'a> Message<'a> {
 /// The direction in which a kind travels, if there is such a kind.
 const fn way(kind: u8) -> Option<Direction> {
     match kind {
-        kind::CALL
-        | kind::WELCOME
-        | kind::REFUSED
-        | kind::INVITATION
+        kind::INVITATION
         | kind::MODEL_CHUNK
         | kind::WANT_UPDATE
         | kind::DONE
         | kind::ABORT
-        | kind::WAIT => Some(Direction::ToDevice),
-        kind::HELLO | kind::READY | kind::WANT_MODEL | kind::UPDATE_CHUNK | kind::DECLINE => {
+        | kind::WAIT
+        | kind::REFUSED => Some(Direction::ToDevice),
+        kind::READY | kind::WANT_MODEL | kind::UPDATE_CHUNK | kind::DECLINE => {
             Some(Direction::ToCoordinator)
         }
         _ => None,

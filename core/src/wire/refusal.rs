@@ -29,11 +29,13 @@ pub enum Refusal {
     Unexpected,
     /// It came while a frame waited to go out, and there is one place for both.
     Crossed,
+    /// A Hello under a key that its device had before: a copy of it, or a recording.
+    Stale,
 }
 
 impl Refusal {
     /// All reasons, in order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::TooLong,
         Self::Stuffing,
         Self::TooShort,
@@ -46,6 +48,7 @@ impl Refusal {
         Self::Round,
         Self::Unexpected,
         Self::Crossed,
+        Self::Stale,
     ];
 }
 
@@ -64,6 +67,7 @@ impl core::fmt::Display for Refusal {
             Self::Round => "another round",
             Self::Unexpected => "out of turn",
             Self::Crossed => "crossed a frame that waited to go out",
+            Self::Stale => "under a key of before: a copy of the device, or recorded",
         })
     }
 }

@@ -8,14 +8,15 @@ use super::{
     bytes::Writer,
     cobs::{self, Decoder},
     crc32::{crc32, flipped_bit},
-    frame::{Encoded, Frame, Header},
-    link::{CoordinatorEnd, DeviceEnd, Link, greet, open_greeting},
-    mac::Key,
+    frame::{Encoded, Frame, Header, Sealed},
+    greeting::{Greeting, Hello, Name, Versions, Welcome, greeting},
+    keys::{ChainKey, SessionKey, SessionKeys, ledger_fingerprint},
+    link::{CoordinatorEnd, DeviceEnd, Link},
     message::{self, Message},
     pack,
     refusal::{Refusal, Refusals},
 };
-use crate::noise::DiscreteGaussian;
+use crate::{crypto::Key, noise::DiscreteGaussian};
 
 mod vectors;
 
@@ -33,7 +34,7 @@ pub(crate) fn frames(bytes: &[u8]) -> Vec<Result<Vec<u8>, Refusal>> {
     let mut found = vec![];
     for byte in bytes {
         if let Some(frame) = decoder.push(*byte) {
-            found.push(frame.map(<[u8]>::to_vec));
+            found.push(frame.map(|bytes| bytes.to_vec()));
         }
     }
     found
@@ -48,8 +49,34 @@ fn header(kind: u8, sequence: u32) -> Header {
     }
 }
 
-fn key(byte: u8) -> Key {
-    Key::from_secret([byte; 32])
+fn key(byte: u8) -> SessionKey {
+    SessionKey::from_secret([byte; 32])
+}
+
+fn chain(byte: u8) -> ChainKey {
+    ChainKey::new(Key::from_secret([byte; 32]))
+}
+
+/// A frame of a session with its first bytes, ciphertext, tag and checksum.
+fn raw(sealed: &Encoded) -> Vec<u8> {
+    frames(sealed.as_slice()).remove(0).unwrap()
+}
+
+/// With a checksum that fits, as who wants to be believed sends it.
+fn checked(mut raw: Vec<u8>) -> Vec<u8> {
+    let end = raw.len() - 4;
+    let crc = crc32(&raw[..end]).to_le_bytes();
+    raw[end..].copy_from_slice(&crc);
+    raw
+}
+
+fn refuses(key: &SessionKey, direction: Direction, raw: &[u8]) -> bool {
+    let mut raw = raw.to_vec();
+    match Frame::parse(&mut raw) {
+        Ok(Frame::Sealed(mut frame)) => !frame.open(key, direction),
+        // It says to be of the greeting, or is too short.
+        Ok(Frame::Greeting { .. }) | Err(_) => true,
+    }
 }
 
 proptest! {
@@ -72,26 +99,99 @@ proptest! {
         prop_assert_eq!(frames(&bytes).pop(), Some(Ok(raw)));
     }
 
+    /// On the line, or by somebody who makes the checksum fit.
     #[test]
     fn no_damaged_frame_is_let_in(
-        body in vec(any::<u8>(), 0..=BODY_BYTES), at in any::<prop::sample::Index>(), flip in 1u8..,
+        body in vec(any::<u8>(), 0..=BODY_BYTES), bit in any::<prop::sample::Index>(),
     ) {
-        let encoded = Encoded::seal(header(22, 1), &body, &key(1), Direction::ToDevice);
+        let direction = Direction::ToDevice;
+        let encoded = Encoded::seal(header(22, 1), &body, &key(1), direction);
         let mut bytes = encoded.as_slice().to_vec();
-        let at = at.index(bytes.len() - 1);
-        bytes[at] ^= flip;
-        for frame in frames(&bytes).into_iter().flatten() {
-            let refused = match Frame::parse(&frame) {
+        let at = bit.index(8 * (bytes.len() - 1));
+        bytes[at / 8] ^= 1 << (at % 8);
+        for raw in frames(&bytes).into_iter().flatten() {
+            prop_assert!(refuses(&key(1), direction, &raw));
+        }
+        let mut raw = raw(&encoded);
+        prop_assert!(!refuses(&key(1), direction, &raw));
+        let at = bit.index(8 * (raw.len() - 4));
+        raw[at / 8] ^= 1 << (at % 8);
+        prop_assert!(refuses(&key(1), direction, &checked(raw)));
+    }
+
+    /// Another session, the other way, another number.
+    #[test]
+    fn a_frame_has_one_place(
+        body in vec(any::<u8>(), 0..=BODY_BYTES), keys in any::<[[u8; 32]; 2]>(),
+        [number, other] in any::<[u32; 2]>(),
+    ) {
+        let [key, another] = keys.map(SessionKey::from_secret);
+        let direction = Direction::ToCoordinator;
+        let encoded = Encoded::seal(header(20, number), &body, &key, direction);
+        let raw = raw(&encoded);
+        prop_assert!(!refuses(&key, direction, &raw));
+        prop_assert!(refuses(&key, direction.opposite(), &raw));
+        prop_assert!(keys[0] == keys[1] || refuses(&another, direction, &raw));
+        let mut renumbered = raw;
+        renumbered[1..5].copy_from_slice(&other.to_le_bytes());
+        prop_assert!(number == other || refuses(&key, direction, &checked(renumbered)));
+    }
+
+    /// A frame that is refused stays as it was, for another key.
+    #[test]
+    fn a_frame_is_tried_with_many_keys(body in vec(any::<u8>(), 0..=BODY_BYTES)) {
+        let direction = Direction::ToCoordinator;
+        let mut raw = raw(&Encoded::seal(header(20, 3), &body, &key(9), direction));
+        let Frame::Sealed(mut frame) = Frame::parse(&mut raw).unwrap() else {
+            panic!("a frame of a session");
+        };
+        for byte in 0..9 {
+            prop_assert!(!frame.open(&key(byte), direction));
+        }
+        prop_assert!(frame.open(&key(9), direction));
+        prop_assert_eq!(frame.opened().body, &body);
+        prop_assert_eq!((frame.opened().kind, frame.opened().round), (20, 7));
+    }
+
+    /// Of a Hello and a Welcome, too.
+    #[test]
+    fn no_damaged_greeting_is_authentic(
+        name in prop_oneof![
+            any::<u32>().prop_map(Name::Number), any::<[u8; 8]>().prop_map(Name::Pseudonym)
+        ],
+        nonces in any::<[[u8; 16]; 2]>(), bit in any::<prop::sample::Index>(),
+    ) {
+        let session = chain(1).session(5, &nonces[0], &nonces[1]);
+        let hello = Hello::new(&chain(1), name, nonces[0], Versions::OURS);
+        let welcome = Welcome::new(&session, nonces[1], Ok(VERSION));
+        let is_authentic = |message: Greeting| match message {
+            Greeting::Call => false,
+            Greeting::Hello(hello) => hello.is_authentic(&chain(1).greeting()),
+            // The nonce is in the key.
+            Greeting::Welcome(welcome) => {
+                welcome.is_authentic(&chain(1).session(5, &nonces[0], &welcome.nonce))
+            }
+        };
+        for (message, direction) in [
+            (Greeting::Hello(hello), Direction::ToCoordinator),
+            (Greeting::Welcome(welcome), Direction::ToDevice),
+        ] {
+            prop_assert!(is_authentic(message));
+            let mut raw = raw(&message.encoded());
+            let at = bit.index(8 * (raw.len() - 4));
+            raw[at / 8] ^= 1 << (at % 8);
+            let mut raw = checked(raw);
+            let refused = match Frame::parse(&mut raw) {
                 Err(_) => true,
-                Ok(frame) => !frame.is_authentic(&key(1), Direction::ToDevice),
+                Ok(frame) => greeting(&frame, direction).map_or(true, |found| !is_authentic(found)),
             };
-            prop_assert!(refused);
+            prop_assert!(refused, "bit {}", at);
         }
     }
 
     /// Also with a checksum and a tag that fit: whatever an owner of the key may say.
     #[test]
-    fn no_body_makes_the_parser_panic(kind in 0u8..30, body in vec(any::<u8>(), 0..=BODY_BYTES)) {
+    fn no_body_makes_the_parser_panic(kind in 0u8..32, body in vec(any::<u8>(), 0..=BODY_BYTES)) {
         for direction in [Direction::ToDevice, Direction::ToCoordinator] {
             if let Ok(message) = Message::parse(kind, &body, direction) {
                 // What is accepted is exactly what this crate would have written.
@@ -152,9 +252,11 @@ fn torn_frames_are_refused_by_name() {
         frames(&[&[0xff; 300][..], &[0]].concat()),
         [Err(Refusal::TooLong)]
     );
-    assert_eq!(Frame::parse(&[0; 29]).unwrap_err(), Refusal::TooShort);
-    assert_eq!(Frame::parse(&[1; 30]).unwrap_err(), Refusal::Checksum);
-    assert_eq!(Frame::parse(&[0; 255]).unwrap_err(), Refusal::TooLong);
+    let parse = |raw: &[u8]| Frame::parse(&mut raw.to_vec()).map(|_| ()).unwrap_err();
+    assert_eq!(parse(&[0; 3]), Refusal::TooShort);
+    assert_eq!(parse(&[1; 30]), Refusal::Checksum);
+    assert_eq!(parse(&[0; 255]), Refusal::TooLong);
+    assert_eq!(parse(&checked(vec![VERSION; 29])), Refusal::TooShort);
     assert_eq!(cobs::encode(&mut [0; FRAME_BYTES], RAW_BYTES + 1), None);
     let long = Encoded::seal(
         header(22, 1),
@@ -174,9 +276,11 @@ fn torn_frames_are_refused_by_name() {
 
 /// What a link says of the frames that come in.
 fn opened(link: &mut Link<DeviceEnd>, encoded: &Encoded) -> Result<u8, Refusal> {
-    let raw = frames(encoded.as_slice()).remove(0).unwrap();
-    let frame = Frame::parse(&raw).unwrap();
-    link.open(&frame).map(|message| message.kind())
+    let mut raw = raw(encoded);
+    match Frame::parse(&mut raw).unwrap() {
+        Frame::Greeting { .. } => Err(Refusal::Unexpected),
+        Frame::Sealed(mut frame) => link.open(&mut frame).map(|(_, message)| message.kind()),
+    }
 }
 
 #[test]
@@ -199,7 +303,7 @@ fn strangers_replays_and_late_frames_stay_outside() {
     let forged = other.seal(7, &Message::Done);
     assert_eq!(opened(&mut device, &forged), Err(Refusal::Tag));
     // Its own frame, thrown back.
-    let own = device.seal(7, &Message::Ready([6; 8]));
+    let own = device.seal(7, &Message::WantModel(6));
     assert_eq!(opened(&mut device, &own), Err(Refusal::Tag));
     // Nobody of this version speaks like that, not even with the right key.
     let seal = |header, body: &[u8]| Encoded::seal(header, body, &key(1), Direction::ToDevice);
@@ -221,7 +325,7 @@ fn strangers_replays_and_late_frames_stay_outside() {
     );
     assert_eq!(
         opened(&mut device, &seal(header(1, 22), &[])),
-        Err(Refusal::Unexpected)
+        Err(Refusal::Kind)
     );
     assert_eq!(
         opened(&mut device, &seal(header(22, u32::MAX), &[])),
@@ -238,33 +342,58 @@ fn a_session_ends_before_its_numbers_do() {
 }
 
 #[test]
-fn the_greeting_keeps_its_version() {
-    let call = greet::<CoordinatorEnd>(&Message::Call, &key(0));
-    let raw = frames(call.as_slice()).remove(0).unwrap();
-    let frame = Frame::parse(&raw).unwrap();
-    assert!(matches!(
-        open_greeting::<DeviceEnd>(&frame),
-        Ok(Message::Call)
-    ));
-    let wrong_way = open_greeting::<CoordinatorEnd>(&frame);
-    assert_eq!(wrong_way.unwrap_err(), Refusal::Kind);
-    let refused = |header| {
-        let frame = Encoded::seal(header, &[], &key(0), Direction::ToDevice);
-        let raw = frames(frame.as_slice()).remove(0).unwrap();
-        open_greeting::<DeviceEnd>(&Frame::parse(&raw).unwrap()).unwrap_err()
+fn a_greeting_is_read_as_one() {
+    let mut call = raw(&Greeting::Call.encoded());
+    let frame = Frame::parse(&mut call).unwrap();
+    assert_eq!(greeting(&frame, Direction::ToDevice), Ok(Greeting::Call));
+    let wrong_way = greeting(&frame, Direction::ToCoordinator);
+    assert_eq!(wrong_way, Err(Refusal::Kind));
+    let refused = |bytes: &[u8]| {
+        let mut raw = checked([bytes, &[0; 4]].concat());
+        greeting(&Frame::parse(&mut raw).unwrap(), Direction::ToDevice).unwrap_err()
     };
-    assert_eq!(refused(header(22, 0)), Refusal::Unexpected);
-    assert_eq!(refused(header(1, 0)), Refusal::Version);
+    assert_eq!(refused(&[0, 1, 0]), Refusal::Body, "a call is empty");
+    assert_eq!(refused(&[0, 16]), Refusal::Kind);
+    assert_eq!(refused(&[0, 3]), Refusal::Body);
+    let welcome = |versions: [u8; 2]| [&[0, 3], &[9; 16][..], &versions, &[0; 16]].concat();
+    assert_eq!(refused(&welcome([4, 5])), Refusal::Body, "two versions");
+    let session = raw(&Encoded::seal(
+        header(22, 1),
+        &[],
+        &key(1),
+        Direction::ToDevice,
+    ));
+    let mut session = session;
+    let frame = Frame::parse(&mut session).unwrap();
+    assert_eq!(
+        greeting(&frame, Direction::ToDevice),
+        Err(Refusal::Unexpected)
+    );
+    // A number of more than 32 bits is none, and a name is hidden or not.
+    for (hidden, byte, is_one) in [(0, 0, true), (0, 1, false), (1, 1, true), (2, 0, false)] {
+        let mut name = [0; 8];
+        name[7] = byte;
+        let body = [&[hidden], &name[..], &[9; 16], &[4, 4], &[0; 16]].concat();
+        let found = Greeting::parse(2, &body, Direction::ToCoordinator);
+        assert_eq!(found.is_ok(), is_one, "{hidden} {byte}");
+    }
 }
 
 #[test]
 fn sessions_have_keys_of_their_own() {
-    let session = key(1).session(5, &[1; 16], &[2; 16]);
-    assert_ne!(session, key(1));
-    assert_ne!(session, key(2).session(5, &[1; 16], &[2; 16]));
-    assert_ne!(session, key(1).session(6, &[1; 16], &[2; 16]));
-    assert_ne!(session, key(1).session(5, &[2; 16], &[1; 16]));
-    assert_eq!(format!("{session:?}"), "Key(..)");
+    let cipher = |keys: SessionKeys| keys.cipher();
+    let session = cipher(chain(1).session(5, &[1; 16], &[2; 16]));
+    assert_ne!(session, cipher(chain(2).session(5, &[1; 16], &[2; 16])));
+    assert_ne!(
+        session,
+        cipher(chain(1).next().session(5, &[1; 16], &[2; 16]))
+    );
+    assert_ne!(session, cipher(chain(1).session(6, &[1; 16], &[2; 16])));
+    assert_ne!(session, cipher(chain(1).session(5, &[2; 16], &[1; 16])));
+    assert_eq!(format!("{session:?}"), "SessionKey(Key(..))");
+    assert_eq!(format!("{:?}", chain(1)), "ChainKey(Key(..))");
+    assert_ne!(chain(1).pseudonym(), chain(1).next().pseudonym());
+    assert_ne!(ledger_fingerprint(&[1; 8]), ledger_fingerprint(&[2; 8]));
 }
 
 /// The goal of the design: 650 parameters at b = 20 in less than 2 KiB.
@@ -324,9 +453,9 @@ fn refusals_are_counted_and_named() {
         refusals.count(refusal);
         refusals.count(Refusal::Tag);
     }
-    assert_eq!(refusals.get(Refusal::Tag), 13);
+    assert_eq!(refusals.get(Refusal::Tag), 14);
     assert_eq!(refusals.get(Refusal::Round), 1);
-    assert_eq!(refusals.total(), 24);
+    assert_eq!(refusals.total(), 26);
     let names: std::collections::BTreeSet<String> = refusals
         .iter()
         .map(|(refusal, _)| format!("{refusal}"))

@@ -26,7 +26,7 @@ use smolfed_core::{
     train::{Clipping, LocalTraining, Workspace, local_update},
     wire::{
         link::{DeviceEnd, Link},
-        mac::Key,
+        keys::SessionKey,
         message::{Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
     },
@@ -302,7 +302,7 @@ fn noise() -> Option<()> {
 
 /// Tag, checksum and stuffing of a full chunk of an update.
 fn frames() -> Option<()> {
-    let mut link = Link::<DeviceEnd>::new(Key::from_secret([1; 32]));
+    let mut link = Link::<DeviceEnd>::new(SessionKey::from_secret([1; 32]));
     let packed = [0x5a; UPDATE_CHUNK_BYTES];
     let message = Message::UpdateChunk(UpdateChunk {
         index: 0,
@@ -321,7 +321,7 @@ fn round(rows: &Rows<64>, global: &[f32], local: &mut [f32], update: &mut [f32])
     let training = training(5)?;
     let grid = Grid::new(ClipNorm::new(0.3).ok()?, BITS).ok()?;
     let noise = DiscreteGaussian::new(1 << BITS, 1).ok()?;
-    let mut link = Link::<DeviceEnd>::new(Key::from_secret([1; 32]));
+    let mut link = Link::<DeviceEnd>::new(SessionKey::from_secret([1; 32]));
     let mut trained = None;
     let instructions = count(|| trained = train(rows, global, &training, local, update));
     trained?;

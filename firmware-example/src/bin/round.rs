@@ -19,7 +19,7 @@ use smolfed_core::{
     Purpose, Root, Softmax, StreamId,
     wire::{
         link::{DeviceEnd, Link},
-        mac::Key,
+        keys::SessionKey,
         message::{Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
     },
@@ -43,7 +43,7 @@ struct Device {
     global: [f32; PARAMETERS],
     windows: Windows<FEATURES, WINDOWS>,
     root: Root,
-    key: Key,
+    key: SessionKey,
     /// The first round that it has not taken part in.
     next: u32,
 }
@@ -62,7 +62,7 @@ fn main() -> ! {
         global: [0.0; PARAMETERS],
         windows: Windows::new(),
         root: Root::from_secret(secret(0)),
-        key: Key::from_secret(secret(1)),
+        key: SessionKey::from_secret(secret(1)),
         next: 0,
     };
     let mut sensor = Sensor::new(CLASSES as u16, DEVICE);

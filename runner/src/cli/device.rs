@@ -38,7 +38,7 @@ use crate::source::combinations::HIDDEN_LAYER;
 use crate::task::Task;
 
 use data::{Data, FromData};
-use files::{Files, ledger, of_folder, read_record, refused};
+use files::{Files, forget_key, ledger, of_folder, read_record, refused};
 use progress::Progress;
 
 /// How often the command looks whether it is to end.
@@ -51,9 +51,10 @@ const OTHER_FILES: u64 = 64;
 ///
 /// Its number, key, secret and limits come from a record written by `smolfed provision`, its data
 /// from the record or a CSV file. Its ledger records the rounds it took part in: it must never be
-/// lost or restored from a backup, or random streams could be reused. Runs until Ctrl-C, and
-/// reconnects if the connection is lost. With a folder that `smolfed provision` wrote in the place
-/// of a record, all devices in it run in one process: for tests, demonstrations and measurements.
+/// lost or restored from a backup, or random streams could be reused. The first key in the record
+/// is overwritten, as the ledger has its own. Runs until Ctrl-C, and reconnects if the connection is
+/// lost. With a folder that `smolfed provision` wrote in the place of a record, all devices in it
+/// run in one process: for tests, demonstrations and measurements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed device --model softmax:64x10 --provision fleet/device-0.bin \\
@@ -295,6 +296,9 @@ impl Device<'_> {
         });
         let (identity, policy) = (record.identity.clone(), record.policy);
         let ledger = ledger(&self.files.ledger)?;
+        if record.key.is_some() {
+            forget_key(&self.files.record);
+        }
         let session = Session::new(identity, policy, model, memory.borrow(), ledger, nonces);
         let mut session =
             session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, LedgerNonce, Limits, MaxJump, Separation};
 use smolfed_core::provision::{self, ProvisionError};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Identity, Policy};
 use smolfed_core::stream::Root;
-use smolfed_core::wire::mac::Key;
 use zeroize::Zeroizing;
 
 use super::CliError;
@@ -74,6 +74,10 @@ pub(super) struct Args {
     /// use up its numbers; by default 65536, or less for budgets above 65534.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_jump: Option<u32>,
+    /// Let the devices greet under pseudonyms, which change, so that an observer of the line does not
+    /// learn their numbers.
+    #[arg(long)]
+    hide_number: bool,
     /// Derive the devices' random streams from a seed, as in a simulation. For tests and
     /// demonstrations only: whoever knows the seed can subtract their noise.
     #[arg(long, value_name = "N")]
@@ -123,16 +127,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             None => Root::from_secret(*random()?),
         };
         let nonce = random()?.first_chunk().copied().unwrap_or_default();
-        let identity = Identity {
-            device,
-            key: Key::from_secret(*key),
-            root,
-        };
+        let identity = Identity { device, root };
+        let first = Key::from_secret(*key);
         let data = args.with_data.then_some(&federation);
-        let page = record(&identity, &policy, experiment.task(), data)
+        let page = record(&identity, &first, &policy, experiment.task(), data)
             .map(Zeroizing::new)
             .map_err(|error| CliError::Usage(format!("device {device}: {error}")))?;
-        files.write(device, &page, nonce)?;
+        files.write(device, &page, nonce, first)?;
         keys.insert(device, key);
     }
     let text = keys::to_toml(&keys, args.seed);
@@ -194,11 +195,17 @@ impl Files<'_> {
     }
 
     /// Writes the record and a new ledger of a device.
-    fn write(&self, device: u32, record: &[u8], nonce: LedgerNonce) -> Result<(), CliError> {
+    fn write(
+        &self,
+        device: u32,
+        record: &[u8],
+        nonce: LedgerNonce,
+        key: Key,
+    ) -> Result<(), CliError> {
         write_private(&self.record(device), record)?;
         let path = self.ledger(device);
         let flash = FileFlash::create(&path).map_err(write_error(&path))?;
-        Ledger::create(flash, nonce)
+        Ledger::create(flash, nonce, key)
             .map_err(|error| CliError::Stopped(format!("{}: {error}", path.display())))?;
         Ok(())
     }
@@ -222,6 +229,7 @@ fn policy(args: &Args, experiment: &Experiment) -> Result<Policy, CliError> {
         limits,
         min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
         max_epochs: experiment.training.epochs,
+        hides_number: args.hide_number,
     };
     limits(args, experiment).map(policy)
 }
@@ -264,22 +272,24 @@ fn limits(args: &Args, experiment: &Experiment) -> Result<Limits, CliError> {
 
 fn record(
     identity: &Identity,
+    key: &Key,
     policy: &Policy,
     task: &Task,
     data: Option<&Federation>,
 ) -> Result<Vec<u8>, ProvisionError> {
     let Some(federation) = data else {
-        return write(identity, policy, None::<&SampleSlice<'_, u16>>, 0);
+        return write(identity, key, policy, None::<&SampleSlice<'_, u16>>, 0);
     };
     let mut buffer = DeviceBuffer::default();
     let view = federation.device(identity.device, &mut buffer);
     on_samples!(task, view, (_model, rows) => {
-        write(identity, policy, Some(rows), view.feature_count())
+        write(identity, key, policy, Some(rows), view.feature_count())
     })
 }
 
 fn write<S: Samples>(
     identity: &Identity,
+    key: &Key,
     policy: &Policy,
     samples: Option<&S>,
     features: usize,
@@ -290,7 +300,7 @@ where
     let count = samples.map_or(0, Samples::len);
     let length = provision::record_bytes(features, count).ok_or(ProvisionError::Room)?;
     let mut page = vec![0; length];
-    let written = provision::write(identity, policy, samples, &mut page)?;
+    let written = provision::write(identity, key, policy, samples, &mut page)?;
     page.truncate(written);
     Ok(page)
 }

@@ -236,9 +236,6 @@ impl Setup {
             check_quorum(&experiment)?;
         }
         warn_of(&experiment, &federation);
-        if !experiment.privacy.is_local() {
-            warn_of_unencrypted(&self.endpoints);
-        }
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
         let paid = match &self.resumed {
             Some(dir) => paid(&experiment, dir, &name)?,
@@ -340,17 +337,6 @@ pub(super) fn seed(seed: u64) -> Result<Override, CliError> {
     let number = i64::try_from(seed)
         .map_err(|_| CliError::Usage(format!("`--seed {seed}`: expected a number below 2^63")))?;
     Ok(Override::new("seed", number.into()))
-}
-
-/// Under central trust updates carry no noise, and must not cross a network unencrypted.
-fn warn_of_unencrypted(endpoints: &Endpoints) {
-    let all = endpoints.dial.iter().chain(&endpoints.listen);
-    for address in all.filter(|address| address.leaves_this_machine()) {
-        eprintln!(
-            "warning: {address}: the connection is not encrypted, and under central trust updates \
-             carry no noise: use it only inside a VPN"
-        );
-    }
 }
 
 /// Rounds of the run that are charged in its ledger.

@@ -20,9 +20,6 @@ pub const PAGE: usize = 64;
 /// Bytes of the file.
 const SIZE: usize = 2 * SLOT_BYTES;
 
-/// Bytes of the file of a ledger of format 1, which is extended when it is opened.
-const SIZE_1: usize = 2 * PAGE;
-
 /// An error of the file, or an access beyond its size.
 #[derive(Debug)]
 pub struct FlashError(NorFlashErrorKind);
@@ -62,24 +59,18 @@ impl FileFlash {
         Ok(Self { file })
     }
 
-    /// Opens the file. That of a ledger of format 1 is extended by erased pages.
+    /// Opens the file.
     ///
     /// # Errors
     /// Those of the file system; [`io::ErrorKind::WouldBlock`] if another process uses it, and
     /// [`io::ErrorKind::InvalidData`] if it has another size.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
         lock(&file)?;
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        // In between if the power failed while it was extended.
-        if !(SIZE_1..=SIZE).contains(&length) {
+        if length != SIZE {
             let message = format!("not a ledger, which has {SIZE} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
-        if length < SIZE {
-            file.seek(SeekFrom::End(0))?;
-            file.write_all(&vec![0xff; SIZE - length])?;
-            file.sync_all()?;
         }
         Ok(Self { file })
     }
@@ -131,6 +122,7 @@ impl NorFlash for FileFlash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smolfed_core::crypto::Key;
     use smolfed_core::ledger::{Budget, Ledger, LedgerError, Limits, MaxJump, Separation};
 
     const LIMITS: Limits = Limits {
@@ -145,7 +137,7 @@ mod tests {
         let path = dir.path().join("ledger");
         assert!(FileFlash::open(&path).is_err(), "not there");
         let flash = FileFlash::create(&path).unwrap();
-        let mut ledger = Ledger::create(flash, [5; 16]).unwrap();
+        let mut ledger = Ledger::create(flash, [5; 8], Key::from_secret([6; 32])).unwrap();
         ledger.begin(7, &LIMITS).unwrap();
         assert!(FileFlash::open(&path).is_err(), "in use");
         drop(ledger);
@@ -155,33 +147,6 @@ mod tests {
         let again = ledger.check(7, &LIMITS);
         assert_eq!(again, Err(LedgerError::RoundUsed));
         assert_eq!(ledger.past().participations, 1);
-    }
-
-    /// The file of version 0.1.0: two pages, a record of 32 bytes in each.
-    #[test]
-    fn the_file_of_a_ledger_of_format_1_is_extended_and_upgraded() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("ledger");
-        let mut file = vec![0xff; 128];
-        // Record 1 is blank of rounds; record 2 has begun round 5.
-        for (page, numbers) in [(0, [1u32, 0, 0]), (64, [2, 1, 6])] {
-            let mut record = b"sfL1".to_vec();
-            record.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-            record.extend(smolfed_core::wire::crc32::crc32(&record).to_le_bytes());
-            record.resize(32, 0);
-            file[page..page + 32].copy_from_slice(&record);
-        }
-        // The power may have failed while it was extended.
-        for more in [0, 1, 127] {
-            let mut bytes = file.clone();
-            bytes.resize(128 + more, 0xff);
-            std::fs::write(&path, bytes).unwrap();
-            let mut ledger = Ledger::open(FileFlash::open(&path).unwrap()).unwrap();
-            assert_eq!(ledger.past().participations, 1);
-            let again = ledger.begin(5, &LIMITS);
-            assert_eq!(again, Err(LedgerError::RoundUsed));
-            ledger.begin(6, &LIMITS).unwrap();
-        }
     }
 
     #[test]

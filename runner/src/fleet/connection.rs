@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smolfed_core::wire::Direction;
 use smolfed_core::wire::VERSION;
 use smolfed_core::wire::cobs::Decoder;
-use smolfed_core::wire::frame::{Encoded, Frame};
-use smolfed_core::wire::link::{CoordinatorEnd, greet, open_greeting};
-use smolfed_core::wire::mac::{Fingerprint, Key};
-use smolfed_core::wire::message::{Message, is_greeting};
+use smolfed_core::wire::frame::{Encoded, Frame, Sealed};
+use smolfed_core::wire::greeting::Greeting;
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
+use super::lock::lock;
 use super::peer::{ConnectionId, Peer};
-use super::registry::{Registry, SharedPeer, lock};
+use super::registry::{Registry, SharedPeer};
 
 /// Devices of one connection that are remembered. There is one, unless a gateway serves several.
 const MAX_DEVICES: usize = 8;
@@ -84,18 +84,18 @@ impl Connection {
     /// Processes received bytes; appends the answers to `out`, at most one frame for each received
     /// one.
     pub fn receive(&mut self, bytes: &[u8], registry: &Registry, now: Duration, out: &mut Vec<u8>) {
+        // Taken once: the frames that it holds are borrowed while they are answered.
+        let mut decoder = std::mem::take(&mut self.decoder);
         for byte in bytes {
-            let mut decoder = std::mem::take(&mut self.decoder);
-            let result = decoder
-                .push(*byte)
-                .map(|raw| self.frame(raw?, registry, now));
-            self.decoder = decoder;
-            match result {
-                None => {}
-                Some(Ok(answer)) => out.extend_from_slice(answer.as_slice()),
-                Some(Err(refusal)) => self.refusals.count(refusal),
+            let Some(raw) = decoder.push(*byte) else {
+                continue;
+            };
+            match raw.and_then(|raw| self.frame(raw, registry, now)) {
+                Ok(answer) => out.extend_from_slice(answer.as_slice()),
+                Err(refusal) => self.refusals.count(refusal),
             }
         }
+        self.decoder = decoder;
     }
 
     /// Appends to `out` what is due without having been asked for: invitations, or a `Call`.
@@ -107,11 +107,9 @@ impl Connection {
         let is_due = waited.is_none_or(|waited| waited >= CALL_INTERVAL);
         if is_due && !self.has_session() {
             self.called = Some(now);
-            // A zero ends a frame that was cut short. The tag of a `Call` has no meaning.
+            // A zero ends a frame that was cut short.
             out.push(0);
-            let no_key = Key::from_secret([0; 32]);
-            let call = greet::<CoordinatorEnd>(&Message::Call, &no_key);
-            out.extend_from_slice(call.as_slice());
+            out.extend_from_slice(Greeting::Call.encoded().as_slice());
         }
     }
 
@@ -149,21 +147,21 @@ impl Connection {
 
     fn frame(
         &mut self,
-        raw: &[u8],
+        raw: &mut [u8],
         registry: &Registry,
         now: Duration,
     ) -> Result<Encoded, Refusal> {
-        let frame = Frame::parse(raw)?;
-        if is_greeting(frame.header.kind) {
-            return self.greeting(&frame, registry, now);
-        }
+        let mut frame = match Frame::parse(raw)? {
+            Frame::Greeting { kind, body } => return self.greeting(kind, body, registry, now),
+            Frame::Sealed(frame) => frame,
+        };
         // Until its tag is verified a frame is attributed to no device.
-        if frame.header.version != VERSION {
+        if frame.version() != VERSION {
             return Err(Refusal::Version);
         }
         for index in 0..self.devices.len() {
             if let Some((device, peer)) = self.devices.get(index).cloned()
-                && let Some(answer) = self.offer_to(device, &peer, &frame, registry, now)
+                && let Some(answer) = self.offer_to(device, &peer, &mut frame, registry, now)
             {
                 return Ok(answer);
             }
@@ -174,7 +172,7 @@ impl Connection {
         // A session whose connection was lost may continue on this one.
         for device in registry.orphans() {
             if let Some(peer) = registry.peer(device)
-                && let Some(answer) = self.offer_to(device, &peer, &frame, registry, now)
+                && let Some(answer) = self.offer_to(device, &peer, &mut frame, registry, now)
             {
                 registry.set_orphan(device, false);
                 return Ok(answer);
@@ -189,16 +187,14 @@ impl Connection {
         &mut self,
         device: u32,
         shared: &SharedPeer,
-        frame: &Frame<'_>,
+        frame: &mut Sealed<'_>,
         registry: &Registry,
         now: Duration,
     ) -> Option<Encoded> {
         let mut peer = lock(shared);
         let progress = |peer: &Peer| (peer.is_settled(), peer.is_on(self.id), peer.is_in_flight());
         let before = progress(&peer);
-        let admits =
-            |key: &Key, ledger: Fingerprint| registry.ledgers().admits(device, key, ledger);
-        let answer = match peer.receive(self.id, frame, now, &admits) {
+        let answer = match registry.receive(device, &mut peer, self.id, frame, now) {
             Err(Refusal::Tag) => return None,
             // The peer has counted it.
             Err(_) => return Some(Encoded::empty()),
@@ -222,28 +218,32 @@ impl Connection {
 
     fn greeting(
         &mut self,
-        frame: &Frame<'_>,
+        kind: u8,
+        body: &[u8],
         registry: &Registry,
         now: Duration,
     ) -> Result<Encoded, Refusal> {
-        let Message::Hello(hello) = open_greeting::<CoordinatorEnd>(frame)? else {
+        let Greeting::Hello(hello) = Greeting::parse(kind, body, Direction::ToCoordinator)? else {
             return Err(Refusal::Unexpected);
         };
         // Without the device's key nothing is authentic.
-        let shared = registry.peer(hello.device).ok_or(Refusal::Tag)?;
-        let nonce = registry.nonce();
+        let (device, shared) = registry.device_of(&hello.name).ok_or(Refusal::Tag)?;
         let mut peer = lock(&shared);
-        match peer.hello(self.id, frame, &hello, nonce) {
+        let answer = registry.hello(&mut peer, self.id, &hello, now);
+        match answer {
             Ok(answer) => {
                 if peer.is_refused() {
                     self.called = Some(now + REFUSED_PAUSE);
                 }
                 drop(peer);
-                self.remember(hello.device, &shared);
+                self.remember(device, &shared);
                 Ok(answer)
             }
-            // The peer has counted it.
-            Err(_) => Ok(Encoded::empty()),
+            // The peer has counted it, and may have something to tell.
+            Err(_) => {
+                self.has_refused = true;
+                Ok(Encoded::empty())
+            }
         }
     }
 

@@ -11,9 +11,10 @@ use tokio_util::task::TaskTracker;
 use super::exchange::{Absence, ExchangeOutcome, Offer};
 use super::keys::{FleetKeys, KeysError};
 use super::ledgers::KnownLedgers;
+use super::lock::lock;
 use super::peer::{Peer, Terms};
 use super::quarantine::Quarantine;
-use super::registry::{Registry, lock};
+use super::registry::Registry;
 use super::service::{Report, Service};
 use super::transport::{Address, Listener};
 use super::turns::Turns;
@@ -260,7 +261,7 @@ fn wait(service: &Service, mut turns: Turns<'_>, deadline: Instant) {
     let mut is_reported = false;
     loop {
         // A device is invited only once its ledger is on disk.
-        match registry.ledgers().save() {
+        match registry.ledgers().save(service.now()) {
             Ok(()) => {
                 for connection in turns.advance(service.now()) {
                     service.wake(connection);

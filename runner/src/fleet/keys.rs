@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use smolfed_core::wire::mac::Key;
+use smolfed_core::crypto::Key;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::durable::{is_private, write_atomically};

@@ -2,17 +2,21 @@
 //!
 //! A device whose flash was erased has a new ledger, and with it a count of participations that
 //! begins again. It is refused until it is provisioned again, which gives it another key. The file
-//! holds fingerprints under the devices' keys, which are public, and is written before a device is
-//! invited to anything: many at a time, as a fleet that comes at once would otherwise wait for its
-//! own number of writes.
+//! holds fingerprints, which are no secret, and is written before a device is invited to anything:
+//! many at a time, as a fleet that comes at once would otherwise wait for its own number of writes.
+//! The devices' chain keys are remembered here as well, in [a file of their
+//! own](super::chains).
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use smolfed_core::wire::mac::{Fingerprint, Key};
+use smolfed_core::crypto::Key;
+use smolfed_core::wire::keys::{ChainKey, Fingerprint, key_fingerprint};
 
+use super::chains::ChainKeys;
 use super::keys::{KeysError, beside, content, io};
 use crate::durable::write_atomically;
 
@@ -47,6 +51,7 @@ struct RawLedger {
 #[derive(Debug, Default)]
 pub struct KnownLedgers {
     known: BTreeMap<u32, Known>,
+    chains: ChainKeys,
     path: Option<PathBuf>,
     /// Whether the file lacks some of them.
     is_unsaved: bool,
@@ -57,10 +62,10 @@ pub struct KnownLedgers {
 }
 
 impl KnownLedgers {
-    /// Reads the file that belongs to a file of keys, which the caller has locked.
+    /// Reads the files that belong to a file of keys, which the caller has locked.
     ///
     /// # Errors
-    /// [`KeysError::Io`], [`KeysError::Content`].
+    /// [`KeysError::Io`], [`KeysError::Content`], [`KeysError::Readable`].
     pub fn open(keys: &Path) -> Result<Self, KeysError> {
         let path = beside(keys, ".ledgers");
         let known = match fs::read_to_string(&path) {
@@ -69,6 +74,7 @@ impl KnownLedgers {
         };
         Ok(Self {
             known,
+            chains: ChainKeys::open(keys)?,
             path: Some(path),
             ..Self::default()
         })
@@ -78,7 +84,7 @@ impl KnownLedgers {
     /// that it had before. A first one is not on disk before [`Self::save`].
     pub(super) fn admits(&mut self, device: u32, key: &Key, ledger: Fingerprint) -> bool {
         let now = Known {
-            key: key.fingerprint([&[], &[]]),
+            key: key_fingerprint(key),
             ledger,
         };
         match self.known.get(&device) {
@@ -101,16 +107,39 @@ impl KnownLedgers {
         true
     }
 
-    /// Writes the file if it lacks some ledgers: no device is invited before that.
+    /// Writes the file if it lacks some ledgers: no device is invited before that. Chain keys are
+    /// written now and then.
     ///
     /// # Errors
     /// [`KeysError::Io`]; the next call tries again.
-    pub(super) fn save(&mut self) -> Result<(), KeysError> {
+    pub(super) fn save(&mut self, now: Duration) -> Result<(), KeysError> {
         if self.is_unsaved {
             self.store()?;
             self.is_unsaved = false;
         }
-        Ok(())
+        self.chains.store_now_and_then(now)
+    }
+
+    /// The chain key of a device that was provisioned with this key.
+    pub(super) fn chain(&self, device: u32, key: &Key) -> ChainKey {
+        self.chains.of(device, key, key_fingerprint(key))
+    }
+
+    /// The device has this chain key now.
+    pub(super) fn advanced(&mut self, device: u32, key: &Key, chain: &ChainKey) {
+        self.chains.advanced(device, key_fingerprint(key), chain);
+    }
+
+    /// A Hello came under a key that the device had before.
+    pub(super) fn is_stale(&mut self, device: u32) {
+        self.report(
+            device,
+            format!(
+                "device {device} greets under a key of before: its flash was erased, its ledger \
+                 was put back, a copy of it is in use, or somebody repeats a recorded greeting. If \
+                 it does not take part any more, provision it again"
+            ),
+        );
     }
 
     /// What happened since the last call, in sentences.
@@ -190,7 +219,7 @@ mod tests {
         assert!(ledgers.admits(3, &key(3), FIRST));
         assert!(ledgers.admits(4, &key(4), OTHER));
         assert!(ledgers.take_events().is_empty());
-        ledgers.save().unwrap();
+        ledgers.save(Duration::ZERO).unwrap();
         // After a restart of the coordinator too.
         let mut ledgers = KnownLedgers::open(&keys).unwrap();
         assert!(ledgers.admits(3, &key(3), FIRST));
@@ -202,7 +231,7 @@ mod tests {
         assert_eq!(events.len(), 1, "told once");
         // Provisioned again: then the new ledger is the one that counts.
         assert!(ledgers.admits(3, &key(5), OTHER));
-        ledgers.save().unwrap();
+        ledgers.save(Duration::ZERO).unwrap();
         let mut ledgers = KnownLedgers::open(&keys).unwrap();
         assert!(!ledgers.admits(3, &key(5), FIRST));
         assert!(ledgers.admits(4, &key(4), OTHER));
@@ -213,15 +242,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("gone/keys.toml");
         let mut ledgers = KnownLedgers::open(&keys).unwrap();
-        assert!(ledgers.save().is_ok(), "nothing to write");
+        assert!(ledgers.save(Duration::ZERO).is_ok(), "nothing to write");
         assert!(ledgers.admits(3, &key(3), FIRST));
         for _ in 0..2 {
-            let error = ledgers.save().unwrap_err().to_string();
+            let error = ledgers.save(Duration::ZERO).unwrap_err().to_string();
             assert!(error.contains("cannot write"), "{error}");
             assert!(error.contains("keys.toml.ledgers"), "{error}");
         }
         fs::create_dir(dir.path().join("gone")).unwrap();
-        ledgers.save().unwrap();
+        ledgers.save(Duration::ZERO).unwrap();
         let mut ledgers = KnownLedgers::open(&keys).unwrap();
         assert!(!ledgers.admits(3, &key(3), OTHER));
     }

@@ -7,17 +7,21 @@
 //! ledger is refused.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use smolfed_core::wire::frame::{Encoded, Frame};
-use smolfed_core::wire::link::{CoordinatorEnd, Link, greet};
-use smolfed_core::wire::mac::{Fingerprint, Key, Nonce};
-use smolfed_core::wire::message::{Hello, Message, Refused, Shape, Welcome, WhyRefused};
+use smolfed_core::crypto::Key;
+use smolfed_core::wire::frame::{Encoded, Sealed};
+use smolfed_core::wire::greeting::{Greeting, Hello, Versions, Welcome};
+use smolfed_core::wire::keys::{ChainKey, Nonce, Pseudonym};
+use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
+use smolfed_core::wire::message::{Message, Ready, Shape, WhyRefused};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
-use smolfed_core::wire::{Direction, VERSION};
 
+use super::chains::{Chain, Found, Renamed, SearchLimit};
 use super::exchange::{Absence, Exchange, ExchangeOutcome, Offer, Reply};
+use super::ledgers::KnownLedgers;
+use super::lock::lock;
 
 /// Pending sessions of a device on one connection. A new one replaces the oldest one of the same
 /// connection: what is sent on other connections cannot evict it.
@@ -44,13 +48,19 @@ struct Session {
     /// The connection of its last frame; `None` once that is lost.
     connection: Option<ConnectionId>,
     device_nonce: Nonce,
-    coordinator_nonce: Nonce,
+    /// The answer to its Hello.
+    welcome: Welcome,
+    /// How far its chain key was ahead of the one that is known.
+    steps: u32,
 }
 
 /// One device, seen from the coordinator.
 pub struct Peer {
     device: u32,
+    /// The one that it was provisioned with.
     key: Key,
+    chain: Chain,
+    renamed: Renamed,
     terms: Terms,
     active: Option<Session>,
     pending: VecDeque<Session>,
@@ -102,10 +112,12 @@ pub struct Tally {
 impl Peer {
     /// A device that has not been in contact yet.
     #[must_use]
-    pub const fn new(device: u32, key: Key, terms: Terms) -> Self {
+    pub fn new(device: u32, key: Key, terms: Terms) -> Self {
         Self {
             device,
+            chain: Chain::new(&ChainKey::new(key.clone()), ChainKey::new(key.clone())),
             key,
+            renamed: Renamed::default(),
             terms,
             active: None,
             pending: VecDeque::new(),
@@ -236,52 +248,80 @@ impl Peer {
         }
     }
 
-    /// Answers a `Hello` in this device's name. `fresh` is a nonce that was never used before.
+    /// Takes up the chain key that is remembered of the device.
+    pub(super) fn recall(&mut self, ledgers: &KnownLedgers) {
+        let first = ChainKey::new(self.key.clone());
+        self.chain = Chain::new(&first, ledgers.chain(self.device, &self.key));
+    }
+
+    /// What the device may call itself if it hides its number.
+    pub(super) fn pseudonyms(&self) -> impl Iterator<Item = Pseudonym> {
+        self.chain.pseudonyms()
+    }
+
+    /// How these have changed since the last call.
+    pub(super) fn take_renamed(&mut self) -> Renamed {
+        std::mem::take(&mut self.renamed)
+    }
+
+    /// How far the chain key of a `Hello` is ahead of the one that is known.
     ///
     /// # Errors
-    /// [`Refusal::Tag`] unless the sender knows the device's key.
-    pub fn hello(
+    /// [`Refusal::Tag`] unless the sender knows it, [`Refusal::Stale`] if it is behind. Both are
+    /// counted here.
+    pub(super) fn find(
+        &mut self,
+        hello: &Hello,
+        now: Duration,
+        searches: &Mutex<SearchLimit>,
+        ledgers: &Mutex<KnownLedgers>,
+    ) -> Result<u32, Refusal> {
+        let refusal = match self.chain.find(hello, now, searches) {
+            Found::Ahead(steps) => return Ok(steps),
+            Found::Stale => {
+                lock(ledgers).is_stale(self.device);
+                Refusal::Stale
+            }
+            Found::Nowhere => Refusal::Tag,
+        };
+        self.refusals.count(refusal);
+        Err(refusal)
+    }
+
+    /// Answers a `Hello` under the chain key so many `steps` ahead ([`Self::find`]). `fresh` is a
+    /// nonce that was never used before.
+    pub(super) fn hello(
         &mut self,
         connection: ConnectionId,
-        frame: &Frame<'_>,
         hello: &Hello,
+        steps: u32,
         fresh: Nonce,
-    ) -> Result<Encoded, Refusal> {
-        if !frame.is_authentic(&self.key, Direction::ToCoordinator) {
-            self.refusals.count(Refusal::Tag);
-            return Err(Refusal::Tag);
-        }
-        let (key, device) = (self.key.clone(), self.device);
-        let session = |nonce: &Nonce| key.session(device, &hello.nonce, nonce);
-        let version = match self.agrees(hello) {
-            Ok(version) => {
-                self.refused = None;
-                version
-            }
-            Err(reason) => {
-                self.refused = Some(reason);
-                return Ok(refused(fresh, reason, &session(&fresh)));
-            }
-        };
+    ) -> Encoded {
         // A device that did not receive `Welcome` repeats its `Hello`, and gets the same answer.
         let is_same = |session: &&Session| {
             session.device_nonce == hello.nonce && session.connection == Some(connection)
         };
-        let nonce = match self.pending.iter().find(is_same) {
-            Some(known) => known.coordinator_nonce,
-            None => {
-                self.make_room(connection);
-                self.pending.push_back(Session {
-                    link: Link::<CoordinatorEnd>::new(session(&fresh)),
-                    connection: Some(connection),
-                    device_nonce: hello.nonce,
-                    coordinator_nonce: fresh,
-                });
-                fresh
-            }
-        };
-        let welcome = Message::Welcome(Welcome { version, nonce });
-        Ok(greet::<CoordinatorEnd>(&welcome, &session(&nonce)))
+        if let Some(known) = self.pending.iter().find(is_same) {
+            return Greeting::Welcome(known.welcome).encoded();
+        }
+        let chain = self.chain.at(steps);
+        let keys = chain.session(self.device, &hello.nonce, &fresh);
+        let offer = hello.versions.common().ok_or(Versions::OURS);
+        let welcome = Welcome::new(&keys, fresh, offer);
+        self.refused = None;
+        if offer.is_ok() {
+            self.make_room(connection);
+            self.pending.push_back(Session {
+                link: Link::new(keys.cipher()),
+                connection: Some(connection),
+                device_nonce: hello.nonce,
+                welcome,
+                steps,
+            });
+        } else {
+            self.refused = Some(WhyRefused::Version);
+        }
+        Greeting::Welcome(welcome).encoded()
     }
 
     /// Makes room for a pending session of this connection.
@@ -308,48 +348,50 @@ impl Peer {
         self.refused.is_some()
     }
 
-    /// The protocol version to use, if the device meets the terms.
-    fn agrees(&self, hello: &Hello) -> Result<u8, WhyRefused> {
-        let version = hello.common_version().ok_or(WhyRefused::Version)?;
-        if hello.shape != self.terms.shape {
+    /// Whether the device meets the terms.
+    fn agrees(&self, ready: &Ready) -> Result<(), WhyRefused> {
+        if ready.shape != self.terms.shape {
             return Err(WhyRefused::Shape);
         }
-        if hello.needs_local_noise && !self.terms.local_noise {
+        if ready.needs_local_noise && !self.terms.local_noise {
             return Err(WhyRefused::Trust);
         }
-        Ok(version)
+        Ok(())
     }
 
     /// Processes a frame that is not part of the greeting; returns the answer, which may be empty.
-    /// `admits` says whether a device with this key may take part with this ledger.
     ///
     /// # Errors
-    /// [`Refusal::Tag`] if it belongs to no session of this device: it may be another device's.
-    /// Any other [`Refusal`] is counted here.
+    /// [`Refusal::Tag`] if it belongs to no session of this device: it may be another device's, and
+    /// is as it was. Any other [`Refusal`] is counted here.
     pub fn receive(
         &mut self,
         connection: ConnectionId,
-        frame: &Frame<'_>,
+        frame: &mut Sealed<'_>,
         now: Duration,
-        admits: &dyn Fn(&Key, Fingerprint) -> bool,
+        ledgers: &Mutex<KnownLedgers>,
     ) -> Result<Encoded, Refusal> {
-        let opened = match self.open(connection, frame) {
+        let admitted = match self.admit(connection, frame) {
             Err(Refusal::Tag) => return Err(Refusal::Tag),
-            opened => opened,
+            admitted => admitted,
         };
-        let answer = opened.and_then(|(message, pending)| {
+        let answer = admitted.and_then(|pending| {
             self.last_received = Some(now);
+            let (round, message) = read::<CoordinatorEnd>(frame)?;
             if let Some(index) = pending {
-                let Message::Ready(ledger) = message else {
+                let Message::Ready(ready) = message else {
                     return Err(Refusal::Unexpected);
                 };
-                if !admits(&self.key, ledger) {
-                    return Ok(self.refuse_ledger(index));
+                if let Err(reason) = self.agrees(&ready) {
+                    return Ok(self.refuse(index, reason));
                 }
-                self.activate(index, connection, now);
+                if !lock(ledgers).admits(self.device, &self.key, ready.ledger) {
+                    return Ok(self.refuse(index, WhyRefused::Ledger));
+                }
+                self.activate(index, connection, now, ledgers);
             }
             self.refused = None;
-            let reply = self.answer(frame.header.round, &message, now)?;
+            let reply = self.answer(round, &message, now)?;
             Ok(self.seal(reply))
         });
         if let Err(refusal) = answer {
@@ -358,42 +400,52 @@ impl Peer {
         answer
     }
 
-    /// The message of a frame, and which pending session it belongs to, if it is not the active
-    /// one.
-    fn open<'a>(
+    /// Decrypts a frame; returns which pending session it belongs to, if it is not the active one.
+    fn admit(
         &mut self,
         connection: ConnectionId,
-        frame: &Frame<'a>,
-    ) -> Result<(Message<'a>, Option<usize>), Refusal> {
+        frame: &mut Sealed<'_>,
+    ) -> Result<Option<usize>, Refusal> {
         if let Some(session) = self.active.as_mut() {
-            match session.link.open(frame) {
+            match session.link.admit(frame) {
                 Err(Refusal::Tag) => {}
-                opened => {
+                admitted => {
                     // The device is where its newest authentic frame came from.
-                    if opened.is_ok() {
+                    if admitted.is_ok() {
                         session.connection = Some(connection);
                     }
-                    return opened.map(|message| (message, None));
+                    return admitted.map(|()| None);
                 }
             }
         }
         for (index, session) in self.pending.iter_mut().enumerate() {
-            match session.link.open(frame) {
+            match session.link.admit(frame) {
                 Err(Refusal::Tag) => {}
-                opened => return opened.map(|message| (message, Some(index))),
+                admitted => return admitted.map(|()| Some(index)),
             }
         }
         Err(Refusal::Tag)
     }
 
     /// A pending session becomes the active one.
-    fn activate(&mut self, index: usize, connection: ConnectionId, now: Duration) {
+    fn activate(
+        &mut self,
+        index: usize,
+        connection: ConnectionId,
+        now: Duration,
+        ledgers: &Mutex<KnownLedgers>,
+    ) {
         if self.is_reachable() && !self.is_on(connection) {
             self.takeovers.note(now);
         }
         self.active = self.pending.remove(index);
         if let Some(session) = self.active.as_mut() {
             session.connection = Some(connection);
+            if session.steps > 0 {
+                self.renamed = self.chain.advance(session.steps);
+                let current = self.chain.current();
+                lock(ledgers).advanced(self.device, &self.key, current);
+            }
         }
         self.pending.clear();
         if let Some(exchange) = &mut self.exchange {
@@ -401,15 +453,13 @@ impl Peer {
         }
     }
 
-    /// Tells the device of a pending session that its ledger is not the one that is known.
-    fn refuse_ledger(&mut self, index: usize) -> Encoded {
-        let Some(session) = self.pending.get(index) else {
+    /// Tells the device of a pending session that it is not wanted, and why.
+    fn refuse(&mut self, index: usize, reason: WhyRefused) -> Encoded {
+        let Some(session) = self.pending.get_mut(index) else {
             return Encoded::empty();
         };
-        self.refused = Some(WhyRefused::Ledger);
-        let nonce = session.coordinator_nonce;
-        let key = self.key.session(self.device, &session.device_nonce, &nonce);
-        refused(nonce, WhyRefused::Ledger, &key)
+        self.refused = Some(reason);
+        session.link.seal(0, &Message::Refused(reason))
     }
 
     fn answer(
@@ -470,16 +520,6 @@ impl Peer {
 const fn spread(device: u32) -> u32 {
     // The odd multiplier of Knuth's multiplicative hashing: 2^32 divided by the golden ratio.
     device.wrapping_mul(0x9e37_79b1) >> 24
-}
-
-fn refused(nonce: Nonce, reason: WhyRefused, session: &Key) -> Encoded {
-    let refused = Message::Refused(Refused {
-        nonce,
-        lowest_version: VERSION,
-        highest_version: VERSION,
-        reason,
-    });
-    greet::<CoordinatorEnd>(&refused, session)
 }
 
 impl std::fmt::Debug for Peer {

@@ -3,16 +3,21 @@
 //! Each device has a lock of its own, under which its frames are opened and sealed: two devices
 //! never wait for each other's cryptography. All other locks here are held for a lookup.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use rand_core::Rng;
 use smolfed_core::stream::Stream;
-use smolfed_core::wire::mac::Nonce;
+use smolfed_core::wire::frame::{Encoded, Sealed};
+use smolfed_core::wire::greeting::{Hello, Name};
+use smolfed_core::wire::keys::{Nonce, Pseudonym};
+use smolfed_core::wire::refusal::Refusal;
 
+use super::chains::SearchLimit;
 use super::ledgers::KnownLedgers;
-use super::peer::Peer;
+use super::lock::lock;
+use super::peer::{ConnectionId, Peer};
 
 /// A device that several connections and the coordinator share.
 pub type SharedPeer = Arc<Mutex<Peer>>;
@@ -26,6 +31,9 @@ pub struct Registry {
     /// By number.
     peers: RwLock<BTreeMap<u32, SharedPeer>>,
     ledgers: Mutex<KnownLedgers>,
+    /// The devices by the names that those have which hide their numbers.
+    names: RwLock<HashMap<Pseudonym, u32>>,
+    searches: Mutex<SearchLimit>,
     nonces: Mutex<Stream>,
     /// Devices whose connection was lost, and whose session may continue on another one.
     orphans: Mutex<BTreeSet<u32>>,
@@ -35,13 +43,21 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Devices that have not been in contact yet. `nonces` must be another stream at each start.
+    /// Devices that have not been in contact yet, with the chain keys that are remembered of them.
+    /// `nonces` must be another stream at each start.
     #[must_use]
-    pub fn new(peers: BTreeMap<u32, Peer>, ledgers: KnownLedgers, nonces: Stream) -> Self {
+    pub fn new(mut peers: BTreeMap<u32, Peer>, ledgers: KnownLedgers, nonces: Stream) -> Self {
+        let mut names = HashMap::new();
+        for (device, peer) in &mut peers {
+            peer.recall(&ledgers);
+            names.extend(peer.pseudonyms().map(|name| (name, *device)));
+        }
         let shared = |(device, peer)| (device, Arc::new(Mutex::new(peer)));
         Self {
             peers: RwLock::new(peers.into_iter().map(shared).collect()),
             ledgers: Mutex::new(ledgers),
+            names: RwLock::new(names),
+            searches: Mutex::default(),
             nonces: Mutex::new(nonces),
             orphans: Mutex::default(),
             changed: Mutex::default(),
@@ -69,7 +85,11 @@ impl Registry {
     }
 
     /// A device in the place of the one with its number, if any.
-    pub fn insert(&self, device: u32, peer: Peer) {
+    pub fn insert(&self, device: u32, mut peer: Peer) {
+        peer.recall(&self.ledgers());
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        names.extend(peer.pseudonyms().map(|name| (name, device)));
+        drop(names);
         let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
         peers.insert(device, Arc::new(Mutex::new(peer)));
     }
@@ -81,6 +101,51 @@ impl Registry {
     /// The devices' ledgers.
     pub fn ledgers(&self) -> MutexGuard<'_, KnownLedgers> {
         lock(&self.ledgers)
+    }
+
+    /// The device of a Hello, if its key is here. Nothing shows yet that the Hello is from it.
+    pub(super) fn device_of(&self, name: &Name) -> Option<(u32, SharedPeer)> {
+        let device = match name {
+            Name::Number(number) => *number,
+            Name::Pseudonym(name) => {
+                let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+                *names.get(name)?
+            }
+        };
+        Some((device, self.peer(device)?))
+    }
+
+    /// [`Peer::hello`] of this device.
+    pub(super) fn hello(
+        &self,
+        peer: &mut Peer,
+        connection: ConnectionId,
+        hello: &Hello,
+        now: Duration,
+    ) -> Result<Encoded, Refusal> {
+        let found = peer.find(hello, now, &self.searches, &self.ledgers)?;
+        Ok(peer.hello(connection, hello, found, self.nonce()))
+    }
+
+    /// [`Peer::receive`] of this device.
+    pub(super) fn receive(
+        &self,
+        device: u32,
+        peer: &mut Peer,
+        connection: ConnectionId,
+        frame: &mut Sealed<'_>,
+        now: Duration,
+    ) -> Result<Encoded, Refusal> {
+        let answer = peer.receive(connection, frame, now, &self.ledgers);
+        let renamed = peer.take_renamed();
+        if !renamed.is_empty() {
+            let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+            for name in renamed.gone {
+                names.remove(&name);
+            }
+            names.extend(renamed.new.into_iter().map(|name| (name, device)));
+        }
+        answer
     }
 
     /// A nonce that was never used before.
@@ -122,10 +187,4 @@ impl Registry {
         let (mut changed, _) = waited.unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut changed)
     }
-}
-
-/// Takes a lock. A thread that panicked while it held it left nothing half done that matters: what
-/// is behind these locks is changed by single assignments.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

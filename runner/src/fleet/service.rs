@@ -19,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 use super::admission::{Admission, Verdict};
 use super::backoff::BackOff;
 use super::connection::Connection;
+use super::lock::lock;
 use super::peer::ConnectionId;
-use super::registry::{Registry, lock};
+use super::registry::Registry;
 use super::transport::{Accepted, Address, Listener, Transport, accept};
 
 /// How long an accepted connection may stay without a session: a greeting takes two round trips.

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use proptest::{collection::vec, prelude::*};
+use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, Separation};
 use smolfed_core::session::{Phase, Policy};
 use smolfed_core::wire::frame::{Encoded, Header};
-use smolfed_core::wire::link::{DeviceEnd, Link, greet};
-use smolfed_core::wire::mac::Key;
+use smolfed_core::wire::greeting::{Greeting, Name, Versions};
+use smolfed_core::wire::keys::SessionKey;
+use smolfed_core::wire::link::{DeviceEnd, Link};
 use smolfed_core::wire::message::{
-    Decline, Hello, Message, Packed, UpdateChunk, WhyRefused, update_chunks,
+    Decline, Message, Packed, UpdateChunk, WhyRefused, update_chunks,
 };
 use smolfed_core::wire::refusal::Refusal;
 use smolfed_core::wire::{Direction, VERSION};
@@ -330,7 +332,7 @@ fn answers_to_a_flood_of_requests_are_bounded() {
     let answers = harness.receive(&flood);
     // A frame has at least 32 bytes, and its answer at most 256.
     assert!(answers.len() <= 1024 / 32 * 256, "{} bytes", answers.len());
-    assert_eq!(frames(&answers).len(), 30);
+    assert_eq!(raws(&answers).len(), 30);
 }
 
 #[test]
@@ -389,23 +391,29 @@ fn devices_that_do_not_meet_the_terms_are_refused() {
         harness.peer(0).state(),
         "refused: the federation's devices add no noise"
     );
-    // Of an unsupported version, and with another model.
-    let mut hello = Hello {
-        lowest_version: VERSION + 1,
-        highest_version: 9,
-        ..greeting(1, [1; 16])
+    // Of an unsupported version: told in the greeting.
+    let versions = Versions {
+        lowest: VERSION + 1,
+        highest: 9,
     };
-    for state in [
-        "refused: no common version of the protocol",
-        "refused: the federation trains another model",
-    ] {
-        let frame = greet::<DeviceEnd>(&Message::Hello(hello), &key(1));
-        let answer = frames(&harness.receive(frame.as_slice()));
-        assert!(answer.iter().any(|(kind, _)| *kind == 4), "told");
-        assert_eq!(harness.peer(1).state(), state);
-        hello.lowest_version = VERSION;
-        hello.shape.outputs += 1;
+    let hello = hello_of(&chain(1), Name::Number(1), [1; 16], versions);
+    let answer = greetings(&harness.receive(&hello));
+    let told =
+        |found: &Greeting| matches!(found, Greeting::Welcome(x) if x.offer == Err(Versions::OURS));
+    assert!(answer.iter().any(told));
+    let state = harness.peer(1).state();
+    assert_eq!(state, "refused: no common version of the protocol");
+    // With another model: told in the session.
+    let answer = harness.receive(&self::hello(1, 1, [2; 16]));
+    let mut device = ScriptedDevice::welcomed(1, [2; 16], &answer);
+    let mut ready = ready();
+    ready.shape.outputs += 1;
+    for _ in 0..2 {
+        assert_eq!(device.send(&mut harness, 0, &Message::Ready(ready)), [26]);
     }
+    let state = harness.peer(1).state();
+    assert_eq!(state, "refused: the federation trains another model");
+    assert!(!harness.peer(1).is_reachable());
 }
 
 /// Whatever the coordinator claims, the device's ledger decides.
@@ -486,15 +494,16 @@ fn hellos_replayed_on_another_connection_evict_no_session() {
 #[test]
 fn a_refused_device_is_not_called() {
     let mut harness = Harness::new(None);
-    let mut hello = greeting(1, [1; 16]);
-    hello.shape.outputs += 1;
-    let frame = greet::<DeviceEnd>(&Message::Hello(hello), &key(1));
-    harness.receive(frame.as_slice());
+    let answer = harness.receive(&hello(1, 1, [1; 16]));
+    let mut device = ScriptedDevice::welcomed(1, [1; 16], &answer);
+    let mut ready = ready();
+    ready.shape.outputs += 1;
+    device.send(&mut harness, 0, &Message::Ready(ready));
     // Ten seconds.
     let calls = |harness: &mut Harness| {
         (0..50)
             .map(|_| harness.receive(&[]))
-            .flat_map(|out| frames(&out))
+            .flat_map(|out| raws(&out))
             .count()
     };
     assert_eq!(calls(&mut harness), 0);
@@ -510,9 +519,9 @@ fn frames_without_a_session_are_compared_with_orphans_a_few_times() {
         let mut device = ScriptedDevice::new(&mut harness, 0);
         harness.reconnect();
         assert!(harness.peer(0).is_orphan());
-        let mut no_session = Link::<DeviceEnd>::new(Key::from_secret([9; 32]));
+        let mut no_session = Link::<DeviceEnd>::new(SessionKey::from_secret([9; 32]));
         for _ in 0..unmatched {
-            harness.receive(no_session.seal(0, &Message::Ready([0; 8])).as_slice());
+            harness.receive(no_session.seal(0, &Message::Ready(ready())).as_slice());
         }
         device.ready(&mut harness);
         assert_eq!(harness.peer(0).is_reachable(), is_found);
@@ -529,7 +538,7 @@ fn a_forged_frame_of_another_version_is_attributed_to_no_device() {
         round: 0,
         sequence: 9,
     };
-    let no_session = Key::from_secret([9; 32]);
+    let no_session = SessionKey::from_secret([9; 32]);
     let frame = Encoded::seal(header, &[], &no_session, Direction::ToCoordinator);
     harness.receive(frame.as_slice());
     assert_eq!(harness.peer(0).refusals().total(), 0);
@@ -556,7 +565,7 @@ fn an_invitation_far_ahead_is_declined_and_the_next_one_answered() {
 /// with another key it is another device.
 #[test]
 fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
-    let new_ledger = || Ledger::create(Ram(vec![0xff; 256]), [8; 16]).unwrap();
+    let new_ledger = |key| Ledger::create(Ram(vec![0xff; 256]), [8; 8], key).unwrap();
     let mut harness = Harness::new(None);
     harness.peer(2).offer(offer(1, None));
     let outcome = run(&mut board(2), &mut harness, 2, |bytes| bytes);
@@ -565,7 +574,7 @@ fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     let ledgers = std::mem::take(&mut *harness.registry.ledgers());
     let mut harness = Harness::new(None);
     *harness.registry.ledgers() = ledgers;
-    let mut erased = board_of(2, key(2), 1, policy(), new_ledger());
+    let mut erased = board_of(2, 1, policy(), new_ledger(key(2)));
     harness.peer(2).offer(offer(2, None));
     for _ in 0..20 {
         turn(&mut erased, &mut harness, &mut |bytes| bytes);
@@ -588,10 +597,104 @@ fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     harness.insert(2, peer);
     harness.reconnect();
     harness.peer(2).offer(offer(3, None));
-    let mut board = board_of(2, again, 2, policy(), new_ledger());
+    let mut board = board_of(2, 2, policy(), new_ledger(again));
     let outcome = run(&mut board, &mut harness, 2, |bytes| bytes);
     assert!(
         matches!(outcome, ExchangeOutcome::Answered(_)),
         "{outcome:?}"
     );
+}
+
+/// The device that `smolfed provision --hide-number` makes, after each of its sessions.
+fn hidden(flash: Ram, start: u32) -> Board {
+    let policy = Policy {
+        hides_number: true,
+        ..policy()
+    };
+    board_of(2, start, policy, Ledger::open(flash).unwrap())
+}
+
+/// Session after session, with a coordinator that is restarted and one that is put back.
+#[test]
+fn chains_go_on_and_are_found_again() {
+    for is_hidden in [false, true] {
+        let ledger = Ledger::create(Ram(vec![0xff; 256]), NONCE, key(2)).unwrap();
+        let mut flash = ledger.into_flash();
+        let mut harness = Harness::new(None);
+        let mut name = Name::Number(2);
+        for number in 1..9 {
+            let mut board = match is_hidden {
+                true => hidden(flash, number),
+                false => board_of(2, number, policy(), Ledger::open(flash).unwrap()),
+            };
+            if number == 4 {
+                // What it knows is what it has stored.
+                let ledgers = std::mem::take(&mut *harness.registry.ledgers());
+                harness = Harness::with(ledgers, None);
+            }
+            if number == 6 && !is_hidden {
+                // Nothing but the first key: five steps behind, further than it looks at once.
+                harness = Harness::new(None);
+            }
+            harness.reconnect();
+            let offer = offer(number, None);
+            harness.peer(2).offer(Arc::clone(&offer));
+            let mut names = vec![];
+            let outcome = run(&mut board, &mut harness, 2, |bytes| {
+                names.extend(named(&bytes));
+                bytes
+            });
+            assert_eq!(outcome, ExchangeOutcome::Answered(expected(2, &offer)));
+            let is_new = names.iter().all(|found| *found != name);
+            assert_eq!((is_new, names.is_empty()), (is_hidden, false));
+            name = names[0];
+            flash = board.into_ledger().into_flash();
+        }
+        assert_eq!(harness.peer(2).refusals().total(), 0);
+    }
+}
+
+/// Who the Hello in these bytes say that they are from.
+fn named(bytes: &[u8]) -> Vec<Name> {
+    let raws = raws(bytes).into_iter();
+    raws.filter_map(|mut raw| {
+        let frame = smolfed_core::wire::frame::Frame::parse(&mut raw).unwrap();
+        match smolfed_core::wire::greeting::greeting(&frame, Direction::ToCoordinator) {
+            Ok(Greeting::Hello(hello)) => Some(hello.name),
+            _ => None,
+        }
+    })
+    .collect()
+}
+
+/// A copy of a device's flash: as soon as one of both takes part, the other one falls behind.
+#[test]
+fn a_copy_of_a_device_falls_behind_and_is_reported() {
+    for is_hidden in [false, true] {
+        let ledger = Ledger::create(Ram(vec![0xff; 256]), NONCE, key(2)).unwrap();
+        let flash = ledger.into_flash();
+        let make = |flash, start| match is_hidden {
+            true => hidden(flash, start),
+            false => board_of(2, start, policy(), Ledger::open(flash).unwrap()),
+        };
+        let mut harness = Harness::new(None);
+        let (mut first, mut copy) = (make(flash.clone(), 0), make(flash, 1));
+        for number in 1..3 {
+            harness.peer(2).offer(offer(number, None));
+            run(&mut first, &mut harness, 2, |bytes| bytes);
+            let flash = first.into_ledger().into_flash();
+            first = make(flash, 1 + number);
+            harness.reconnect();
+        }
+        let before = harness.peer(2).refusals().get(Refusal::Stale);
+        for _ in 0..5 {
+            turn(&mut copy, &mut harness, &mut |bytes| bytes);
+        }
+        assert_eq!(copy.phase(), Phase::Greeting);
+        let stale = harness.peer(2).refusals().get(Refusal::Stale) - before;
+        assert!(stale >= 3, "{stale}");
+        let events = harness.registry.ledgers().take_events();
+        assert_eq!(events.len(), 1, "told once: {events:?}");
+        assert!(events[0].starts_with("device 2 greets under a key of before"));
+    }
 }

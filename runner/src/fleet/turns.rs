@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exchange::Offer;
+use super::lock::lock;
 use super::peer::ConnectionId;
 use super::quorum::Places;
-use super::registry::{Registry, lock};
+use super::registry::Registry;
 
 /// How long a device in flight may be silent before its turn goes to another one. It may still
 /// complete the round.

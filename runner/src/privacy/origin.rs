@@ -75,9 +75,9 @@ impl Origin {
                 }];
                 if !is_local {
                     notes.push(
-                        "Updates were sent without noise: against anyone with access to the \
-                         connections, the statement holds only if these were encrypted or \
-                         physically protected."
+                        "Updates were sent without noise and encrypted: against anyone with access \
+                         to the connections, the statement holds as long as the keys of the \
+                         devices and of the coordinator are secret."
                             .to_owned(),
                     );
                 }

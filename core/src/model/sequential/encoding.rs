@@ -1,40 +1,42 @@
 //! What a network is, in a few bytes: for those who have to agree on it.
 
-use super::{Layer, MAX_LAYERS, Sequential, Shape};
-use crate::wire::mac::Key;
+use super::{Layer, Sequential, Shape};
+use crate::crypto::hash;
 
 /// Bytes that tell one network from another.
 pub const DIGEST_BYTES: usize = 8;
 
-/// Separates digests of networks from other uses of keyed BLAKE2s.
-const LABEL: &[u8] = b"smolfed network";
+/// Separates digests of networks from other public functions.
+const LABEL: &[u8; 16] = b"smolfed network ";
 
 /// Numbers of a layer, at most.
 const NUMBERS: usize = 7;
 
 impl Sequential {
-    /// The first bytes of BLAKE2s-256(zeros; "smolfed network" ‖ encoding), which is no secret.
+    /// HChaCha20 from a key of zeros over the label "smolfed network " and each block of the encoding,
+    /// the first eight bytes: no secret.
     ///
     /// The encoding is the shape of a sample and then each layer: a byte for which it is, and seven
-    /// numbers `u16`, little-endian, zeros after the last. `docs/protocol.md` has them all.
+    /// numbers `u16`, little-endian, zeros after the last and at the end. `docs/protocol.md` has them
+    /// all.
     // Not inlined: the encoding is not on the stack of what comes after.
     #[inline(never)]
     pub fn digest(&self) -> [u8; DIGEST_BYTES] {
-        let mut records = [[0; 1 + 2 * NUMBERS]; MAX_LAYERS + 1];
         let layers = self.layers().iter().map(|layer| of_layer(*layer));
         let parts = core::iter::once(of_shape(self.input)).chain(layers);
-        for (record, (code, numbers)) in records.iter_mut().zip(parts) {
-            let [first, rest @ ..] = record;
-            *first = code;
-            let (places, _) = rest.as_chunks_mut();
-            for (place, number) in places.iter_mut().zip(numbers) {
-                *place = number.to_le_bytes();
-            }
-        }
-        let records = records.get(..=self.layers().len()).unwrap_or_default();
-        let digest = Key::from_secret([0; 32]).derive(LABEL, records.as_flattened());
-        digest.first_chunk().copied().unwrap_or_default()
+        hash(LABEL, parts.map(record))
     }
+}
+
+fn record((code, numbers): (u8, [u16; NUMBERS])) -> [u8; 16] {
+    let mut record = [0; 16];
+    let [first, rest @ .., _] = &mut record;
+    *first = code;
+    let (places, _) = rest.as_chunks_mut();
+    for (place, number) in places.iter_mut().zip(numbers) {
+        *place = number.to_le_bytes();
+    }
+    record
 }
 
 const fn of_shape(shape: Shape) -> (u8, [u16; NUMBERS]) {

@@ -6,14 +6,17 @@ use std::{vec, vec::Vec};
 use super::*;
 
 pub(super) struct Coordinator {
-    key: Key,
+    /// The one of the last session whose device was there.
+    pub(super) chain: ChainKey,
+    /// Who the last Hello was from.
+    pub(super) name: Option<Name>,
     pub(super) round: u32,
     pub(super) invitation: Invitation,
     pub(super) model: Vec<f32>,
     sessions: u8,
     link: Option<Link<CoordinatorEnd>>,
     /// A session whose device has not proved yet that it is there.
-    pending: Option<Link<CoordinatorEnd>>,
+    pending: Option<(Link<CoordinatorEnd>, ChainKey)>,
     pub(super) integers: Vec<i64>,
     /// What came behind the update, if it was asked for.
     pub(super) bit: Option<i64>,
@@ -25,9 +28,15 @@ pub(super) struct Coordinator {
 }
 
 impl Coordinator {
-    pub(super) fn new(key: Key, round: u32, invitation: Invitation, model: Vec<f32>) -> Self {
+    pub(super) fn new(
+        chain: ChainKey,
+        round: u32,
+        invitation: Invitation,
+        model: Vec<f32>,
+    ) -> Self {
         Self {
-            key,
+            chain,
+            name: None,
             round,
             invitation,
             integers: vec![0; model.len()],
@@ -60,45 +69,50 @@ impl Coordinator {
         }
     }
 
-    fn frame(&mut self, raw: &[u8]) -> Result<(), Refusal> {
-        let frame = Frame::parse(raw)?;
-        if is_greeting(frame.header.kind) {
-            return self.greeting(&frame);
-        }
-        if let Some(mut link) = self.pending.take() {
-            match link.open(&frame) {
-                Ok(message) => {
-                    self.link = Some(link);
-                    return self.message(frame.header.round, message);
-                }
-                Err(_) => self.pending = Some(link),
+    fn frame(&mut self, raw: &mut [u8]) -> Result<(), Refusal> {
+        let mut frame = match Frame::parse(raw)? {
+            Frame::Greeting { kind, body } => return self.greeting(kind, body),
+            Frame::Sealed(frame) => frame,
+        };
+        let mut is_open = false;
+        if let Some((mut link, chain)) = self.pending.take() {
+            is_open = link.admit(&mut frame).is_ok();
+            if is_open {
+                self.link = Some(link);
+                self.chain = chain;
+            } else {
+                self.pending = Some((link, chain));
             }
         }
-        let message = self
-            .link
-            .as_mut()
-            .ok_or(Refusal::Unexpected)?
-            .open(&frame)?;
-        self.message(frame.header.round, message)
+        let link = self.link.as_mut().ok_or(Refusal::Unexpected)?;
+        if !is_open {
+            link.admit(&mut frame)?;
+        }
+        let (round, message) = read::<CoordinatorEnd>(&frame)?;
+        self.message(round, message)
     }
 
-    fn greeting(&mut self, frame: &Frame<'_>) -> Result<(), Refusal> {
-        let Message::Hello(hello) = open_greeting::<CoordinatorEnd>(frame)? else {
+    fn greeting(&mut self, kind: u8, body: &[u8]) -> Result<(), Refusal> {
+        let Greeting::Hello(hello) = Greeting::parse(kind, body, Direction::ToCoordinator)? else {
             return Err(Refusal::Kind);
         };
-        if !frame.is_authentic(&self.key, Direction::ToCoordinator) {
-            return Err(Refusal::Tag);
+        let mut chain = self.chain.clone();
+        let mut steps = 0;
+        while !hello.is_authentic(&chain.greeting()) {
+            chain = chain.next();
+            steps += 1;
+            if steps > 8 {
+                return Err(Refusal::Tag);
+            }
         }
+        self.name = Some(hello.name);
         self.sessions = self.sessions.wrapping_add(1);
         let nonce = [self.sessions; 16];
-        let session = self.key.session(hello.device, &hello.nonce, &nonce);
-        let welcome = Message::Welcome(Welcome {
-            version: hello.common_version().unwrap(),
-            nonce,
-        });
-        let encoded = greet::<CoordinatorEnd>(&welcome, &session);
-        self.outgoing.push(encoded.as_slice().to_vec());
-        self.pending = Some(Link::<CoordinatorEnd>::new(session));
+        let session = chain.session(42, &hello.nonce, &nonce);
+        let offer = Ok(hello.versions.common().unwrap());
+        let welcome = Greeting::Welcome(Welcome::new(&session, nonce, offer));
+        self.outgoing.push(welcome.encoded().as_slice().to_vec());
+        self.pending = Some((Link::new(session.cipher()), chain));
         Ok(())
     }
 

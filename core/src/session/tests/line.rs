@@ -6,12 +6,9 @@ use super::*;
 fn greeting() -> (Board, Vec<u8>) {
     let mut board = board(policy(), ledger(), 0);
     board.timeout();
-    let session = Key::from_secret(KEY).session(42, &board.conversation.nonce, &[9; 16]);
-    let welcome = Message::Welcome(Welcome {
-        version: crate::wire::VERSION,
-        nonce: [9; 16],
-    });
-    let frame = greet::<CoordinatorEnd>(&welcome, &session);
+    let session = chain().session(42, &board.conversation.nonce, &[9; 16]);
+    let welcome = Welcome::new(&session, [9; 16], Ok(crate::wire::VERSION));
+    let frame = Greeting::Welcome(welcome).encoded();
     (board, frame.as_slice().to_vec())
 }
 

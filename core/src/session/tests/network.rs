@@ -37,7 +37,7 @@ fn round(shape: Shape) -> Coordinator {
     let mut asked = invitation(None);
     asked.shape = shape;
     let model = (0..COUNT).map(|i| (i % 7) as f32 * 0.1 - 0.3).collect();
-    let mut other = Coordinator::new(Key::from_secret(KEY), 1, asked, model);
+    let mut other = Coordinator::new(chain(), 1, asked, model);
     let (features, targets) = data();
     let samples = SampleSlice::new(&features[..120], &targets, 12).unwrap();
     for _ in 0..100 {

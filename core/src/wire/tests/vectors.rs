@@ -9,7 +9,7 @@ use crate::{
     model::{self, Layer, ModelKind, Sequential},
     stream::Root,
     wire::{
-        link::End,
+        link::{End, read},
         message::{Abort, Decline, Invitation, PackedInvitation, Shape, WhyRefused},
     },
 };
@@ -31,89 +31,137 @@ fn file() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn session(file: &Value) -> Key {
+fn chain(file: &Value) -> ChainKey {
+    ChainKey::new(Key::from_secret(array(&file["chain_key"])))
+}
+
+fn session(file: &Value) -> SessionKeys {
     let device = u32::try_from(file["device"].as_u64().unwrap()).unwrap();
     let nonce = |name: &str| array::<16>(&file[name]);
-    Key::from_secret(array(&file["device_key"])).session(
-        device,
-        &nonce("device_nonce"),
-        &nonce("coordinator_nonce"),
-    )
+    chain(file).session(device, &nonce("device_nonce"), &nonce("coordinator_nonce"))
 }
 
 #[test]
-fn frames_agree_with_an_independent_reading() {
+fn keys_agree_with_an_independent_reading() {
     let file = file();
-    let session = session(&file);
-    assert_eq!(session, Key::from_secret(array(&file["session_key"])));
-    let mut kinds = Vec::new();
-    for case in file["cases"].as_array().unwrap() {
-        let name = case["name"].as_str().unwrap();
+    let expected = SessionKey::from_secret(array(&file["session_key"]));
+    assert_eq!(session(&file).cipher(), expected);
+    let next = ChainKey::new(Key::from_secret(array(&file["next_chain_key"])));
+    assert_eq!(chain(&file).next(), next);
+    assert_eq!(chain(&file).pseudonym(), array(&file["pseudonym"]));
+}
+
+/// Each case: its name, its direction, and its bytes on the line and before COBS.
+fn cases(file: &Value) -> Vec<(&str, Direction, Vec<u8>, Vec<u8>)> {
+    let case = |case: &Value| {
         let direction = match case["direction"].as_u64() {
             Some(1) => Direction::ToDevice,
             _ => Direction::ToCoordinator,
         };
         let line = hex(&case["frame"]);
         let raw = frames(&line).remove(0).unwrap();
-        let frame = Frame::parse(&raw).unwrap();
-        let message = Message::parse(frame.header.kind, frame.body, direction).unwrap();
-        check(name, &message);
-        let key = match message {
-            Message::Call => Key::from_secret([0; 32]),
-            Message::Hello(_) => Key::from_secret(array(&file["device_key"])),
-            _ => session.clone(),
-        };
-        assert!(frame.is_authentic(&key, direction), "{name}");
-        // The other way: what this crate says is the same bytes.
-        let ours = match direction {
-            Direction::ToDevice => sealed::<CoordinatorEnd>(&frame, &message, key),
-            Direction::ToCoordinator => sealed::<DeviceEnd>(&frame, &message, key),
-        };
-        assert_eq!(ours.as_slice(), line, "{name}");
-        kinds.push(message.kind());
-    }
-    kinds.dedup();
-    assert_eq!(kinds, [1, 2, 3, 4, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25]);
+        (direction, line, raw)
+    };
+    let cases = file["cases"].as_array().unwrap().iter();
+    cases
+        .map(|value| {
+            let (direction, line, raw) = case(value);
+            (value["name"].as_str().unwrap(), direction, line, raw)
+        })
+        .collect()
 }
 
-/// The message in a frame like the one that it came in.
-fn sealed<E: End>(frame: &Frame<'_>, message: &Message<'_>, key: Key) -> Encoded {
-    if message::is_greeting(message.kind()) {
-        return greet::<E>(message, &key);
+#[test]
+fn frames_agree_with_an_independent_reading() {
+    let file = file();
+    let key = session(&file).cipher();
+    let mut kinds = Vec::new();
+    for (name, direction, line, mut raw) in cases(&file) {
+        let Frame::Sealed(mut frame) = Frame::parse(&mut raw).unwrap() else {
+            continue;
+        };
+        let mut refused = |key, direction| assert!(!frame.open(key, direction), "{name}");
+        refused(&key, direction.opposite());
+        refused(&SessionKey::from_secret([0; 32]), direction);
+        assert!(frame.open(&key, direction), "{name}");
+        let (kind, ours) = match direction {
+            Direction::ToDevice => again::<DeviceEnd, CoordinatorEnd>(name, &frame, &key),
+            Direction::ToCoordinator => again::<CoordinatorEnd, DeviceEnd>(name, &frame, &key),
+        };
+        assert_eq!(ours.as_slice(), line, "{name}");
+        kinds.push(kind);
     }
-    let mut link = Link::<E>::new(key);
-    link.skip_to(frame.header.sequence - 1);
-    link.seal(frame.header.round, message)
+    kinds.dedup();
+    assert_eq!(kinds, (16..=26).collect::<Vec<u8>>());
+}
+
+/// The kind of an opened frame's message, and the message in a frame like the one that it came in.
+fn again<R: End, S: End>(name: &str, frame: &Sealed<'_>, key: &SessionKey) -> (u8, Encoded) {
+    let (round, message) = read::<R>(frame).unwrap();
+    check(name, &message);
+    let mut link = Link::<S>::new(key.clone());
+    link.skip_to(frame.sequence() - 1);
+    (message.kind(), link.seal(round, &message))
+}
+
+#[test]
+fn greetings_agree_with_an_independent_reading() {
+    let file = file();
+    let (chain, session) = (chain(&file), session(&file));
+    let mut count = 0;
+    for (name, direction, line, mut raw) in cases(&file) {
+        let frame = Frame::parse(&mut raw).unwrap();
+        let Ok(message) = greeting(&frame, direction) else {
+            continue;
+        };
+        assert_eq!(greeting(&frame, direction.opposite()), Err(Refusal::Kind));
+        assert_eq!(message.encoded().as_slice(), line, "{name}");
+        count += 1;
+        match message {
+            Greeting::Call => {}
+            Greeting::Hello(hello) => {
+                let expected = Name::of(42, &chain, name.ends_with("hidden"));
+                assert_eq!(hello.name, expected);
+                assert!(hello.is_authentic(&chain.greeting()));
+                assert!(!hello.is_authentic(&chain.next().greeting()));
+                let nonce = array(&file["device_nonce"]);
+                assert_eq!(hello, Hello::new(&chain, expected, nonce, Versions::OURS));
+            }
+            Greeting::Welcome(welcome) => {
+                assert!(welcome.is_authentic(&session));
+                let versions = Versions {
+                    lowest: 5,
+                    highest: 6,
+                };
+                let offer = match name {
+                    "welcome" => Ok(VERSION),
+                    _ => Err(versions),
+                };
+                let nonce = array(&file["coordinator_nonce"]);
+                assert_eq!(welcome, Welcome::new(&session, nonce, offer));
+            }
+        }
+    }
+    assert_eq!(count, 5);
 }
 
 /// That the fields are where they belong, and not only as many bytes.
 fn check(name: &str, message: &Message<'_>) {
     match message {
-        Message::Call | Message::Done | Message::Wait => {}
-        Message::Ready(ledger) => {
-            let file = file();
-            let key = Key::from_secret(array(&file["device_key"]));
-            let nonce = array(&file["ledger_nonce"]);
-            assert_eq!(*ledger, key.ledger_fingerprint(42, &nonce));
-        }
-        Message::Hello(hello) => {
-            assert_eq!(hello.device, 42);
-            assert_eq!(hello.nonce[0], 100);
-            assert_eq!(hello.common_version(), Some(3));
+        Message::Done | Message::Wait => {}
+        Message::Ready(ready) => {
+            let nonce = array(&file()["ledger_nonce"]);
+            assert_eq!(ready.ledger, ledger_fingerprint(&nonce));
             let is_network = name.ends_with("network");
             let (kind, parameters) = match is_network {
                 true => (ModelKind::Sequential, 1_023),
                 false => (ModelKind::Softmax, 650),
             };
-            assert_eq!(hello.shape.kind, kind);
-            assert_eq!(hello.shape.parameters(), parameters);
-            assert_eq!(hello.needs_local_noise, !is_network);
+            assert_eq!(ready.shape.kind, kind);
+            assert_eq!(ready.shape.parameters(), parameters);
+            assert_eq!(ready.needs_local_noise, !is_network);
         }
-        Message::Welcome(welcome) => assert_eq!((welcome.version, welcome.nonce[15]), (3, 215)),
-        Message::Refused(refused) => {
-            assert_eq!((refused.lowest_version, refused.highest_version), (3, 4));
-            assert_eq!(refused.reason, WhyRefused::Version);
-        }
+        Message::Refused(reason) => assert_eq!(*reason, WhyRefused::Ledger),
         Message::Invitation(packed) => {
             let invitation = packed.unpack().unwrap();
             assert_eq!(PackedInvitation::from(&invitation), *packed);
@@ -255,11 +303,15 @@ fn widths_with_noise_agree_with_an_independent_reading() {
 #[test]
 fn an_invitation_to_a_bit_that_does_not_fit_its_update_is_malformed() {
     let file = file();
+    let key = session(&file).cipher();
     let body = |name: &str| {
-        let cases = file["cases"].as_array().unwrap();
-        let case = cases.iter().find(|case| case["name"] == name).unwrap();
-        let raw = frames(&hex(&case["frame"])).remove(0).unwrap();
-        Frame::parse(&raw).unwrap().body.to_vec()
+        let mut cases = cases(&file).into_iter();
+        let (_, direction, _, mut raw) = cases.find(|case| case.0 == name).unwrap();
+        let Frame::Sealed(mut frame) = Frame::parse(&mut raw).unwrap() else {
+            panic!("a frame of a session");
+        };
+        assert!(frame.open(&key, direction));
+        frame.opened().body.to_vec()
     };
     let unpacks = |body: &[u8]| {
         let message = Message::parse(17, body, Direction::ToDevice);
@@ -304,7 +356,6 @@ fn roots_of_streams_agree_with_an_independent_reading() {
     let file = file();
     let mut identity = crate::session::Identity {
         device: 42,
-        key: Key::from_secret([0; 32]),
         root: Root::from_secret(array(&file["root"])),
     };
     identity.bind(&array(&file["ledger_nonce"]));

@@ -1,11 +1,12 @@
 //! The files of a device: its record and its ledger.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use smolfed_core::ledger::Ledger;
+use smolfed_core::provision::KEY;
 use zeroize::Zeroizing;
 
 use super::super::CliError;
@@ -52,6 +53,23 @@ pub(super) fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
         _ => refused(path, error),
     })?;
     Ledger::open(flash).map_err(|error| refused(path, error))
+}
+
+/// Overwrites the first chain key in a record: the ledger has it, and replaces it. What was recorded
+/// of the line before stays secret from who reads the record later.
+pub(super) fn forget_key(path: &Path) {
+    let overwrite = || {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        file.seek(SeekFrom::Start(KEY.start as u64))?;
+        file.write_all(&[0; KEY.end - KEY.start])?;
+        file.sync_all()
+    };
+    if let Err(error) = overwrite() {
+        let path = path.display();
+        eprintln!(
+            "warning: the first key cannot be overwritten in {path}, where it is of no use: {error}"
+        );
+    }
 }
 
 /// The device's record, which only its owner may be able to read; overwritten when it is dropped.

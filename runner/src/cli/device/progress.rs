@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use smolfed_core::session::Phase;
 
 use crate::device::client::Event;
-use crate::fleet::registry::lock;
+use crate::fleet::lock::lock;
 
 /// Devices whose events are told one by one.
 const FEW: usize = 16;

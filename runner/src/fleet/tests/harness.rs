@@ -9,6 +9,7 @@ use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
 use smolfed_core::bit::{BitRequest, clip_bit};
+use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::{ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
@@ -18,15 +19,15 @@ use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Identity, Phase, Policy, Session};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{Clipping, Workspace, local_update};
-use smolfed_core::wire::mac::Key;
 use smolfed_core::wire::message::{Invitation, Shape};
 
 use crate::device::memory::SessionMemory;
 use crate::fleet::connection::Connection;
 use crate::fleet::exchange::{ExchangeOutcome, Offer};
 use crate::fleet::ledgers::KnownLedgers;
+use crate::fleet::lock::lock;
 use crate::fleet::peer::{ConnectionId, Peer, Terms};
-use crate::fleet::registry::{Registry, SharedPeer, lock};
+use crate::fleet::registry::{Registry, SharedPeer};
 use crate::release::ReceivedUpdate;
 
 pub(super) const FEATURES: usize = 20;
@@ -88,25 +89,18 @@ pub(super) fn model() -> Softmax<usize, usize> {
 }
 
 /// The nonce of the devices' ledgers.
-pub(super) const NONCE: [u8; 16] = [3; 16];
+pub(super) const NONCE: [u8; 8] = [3; 8];
 
 /// A device that claims to be `device`, with the key of `owner`, after `start` restarts.
 pub(super) fn board_with(device: u32, owner: u32, start: u32, policy: Policy) -> Board {
-    let ledger = Ledger::create(Ram(vec![0xff; 256]), NONCE).unwrap();
-    board_of(device, key(owner), start, policy, ledger)
+    let ledger = Ledger::create(Ram(vec![0xff; 256]), NONCE, key(owner)).unwrap();
+    board_of(device, start, policy, ledger)
 }
 
-/// A device with this key and ledger.
-pub(super) fn board_of(
-    device: u32,
-    key: Key,
-    start: u32,
-    policy: Policy,
-    ledger: Ledger<Ram>,
-) -> Board {
+/// A device with this ledger.
+pub(super) fn board_of(device: u32, start: u32, policy: Policy, ledger: Ledger<Ram>) -> Board {
     let identity = Identity {
         device,
-        key,
         root: Root::from_seed(11),
     };
     let memory = Box::leak(Box::new(SessionMemory::new(&model(), 10)));
@@ -127,6 +121,7 @@ pub(super) fn policy() -> Policy {
         },
         min_noise_multiplier: 0,
         max_epochs: 10,
+        hides_number: false,
     }
 }
 
@@ -247,10 +242,15 @@ pub(super) struct Harness {
 
 impl Harness {
     pub(super) fn new(noise: Option<DiscreteGaussian>) -> Self {
+        Self::with(KnownLedgers::default(), noise)
+    }
+
+    /// A coordinator that remembers these ledgers.
+    pub(super) fn with(ledgers: KnownLedgers, noise: Option<DiscreteGaussian>) -> Self {
         let peer = |device| (device, Peer::new(device, key(device), terms(noise)));
         let registry = Registry::new(
             (0..4).map(peer).collect(),
-            KnownLedgers::default(),
+            ledgers,
             stream(Purpose::Initialisation, 0, 99),
         );
         let shared = |device| (device, registry.peer(device).unwrap());

@@ -1,9 +1,12 @@
 //! A device whose messages the test chooses.
 
-use smolfed_core::wire::link::{DeviceEnd, Link, greet};
-use smolfed_core::wire::message::{Hello, Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk};
+use smolfed_core::wire::Direction;
+use smolfed_core::wire::frame::Frame;
+use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, greeting};
+use smolfed_core::wire::keys::{ChainKey, ledger_fingerprint};
+use smolfed_core::wire::link::{DeviceEnd, Link};
+use smolfed_core::wire::message::{Message, Packed, Ready, UPDATE_CHUNK_BYTES, UpdateChunk};
 use smolfed_core::wire::pack;
-use smolfed_core::wire::{Direction, VERSION};
 
 use crate::fleet::exchange::Offer;
 
@@ -25,23 +28,22 @@ impl ScriptedDevice {
         device
     }
 
-    /// Names its ledger.
+    /// Says what it is.
     pub(super) fn ready(&mut self, harness: &mut Harness) -> Vec<u8> {
-        let ledger = key(self.device).ledger_fingerprint(self.device, &NONCE);
-        self.send(harness, 0, &Message::Ready(ledger))
+        self.send(harness, 0, &Message::Ready(ready()))
     }
 
     /// A session that the welcome in `answer` opens.
     pub(super) fn welcomed(device: u32, nonce: [u8; 16], answer: &[u8]) -> Self {
-        let welcome = frames(answer).into_iter().find_map(|(kind, body)| {
-            match Message::parse(kind, &body, Direction::ToDevice) {
-                Ok(Message::Welcome(welcome)) => Some(welcome),
-                _ => None,
-            }
+        let welcome = greetings(answer).into_iter().find_map(|found| match found {
+            Greeting::Welcome(welcome) => Some(welcome),
+            _ => None,
         });
-        let session = key(device).session(device, &nonce, &welcome.unwrap().nonce);
+        let welcome = welcome.unwrap();
+        let session = chain(device).session(device, &nonce, &welcome.nonce);
+        assert!(welcome.is_authentic(&session));
         Self {
-            link: Link::<DeviceEnd>::new(session),
+            link: Link::<DeviceEnd>::new(session.cipher()),
             device,
         }
     }
@@ -55,7 +57,19 @@ impl ScriptedDevice {
     ) -> Vec<u8> {
         let bytes = self.link.seal(round, message);
         let answer = harness.receive(bytes.as_slice());
-        frames(&answer).into_iter().map(|(kind, _)| kind).collect()
+        self.kinds(&answer)
+    }
+
+    /// The kinds of the messages in these bytes.
+    pub(super) fn kinds(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut kinds = vec![];
+        for mut raw in raws(bytes) {
+            if let Frame::Sealed(mut frame) = Frame::parse(&mut raw).unwrap() {
+                let (_, message) = self.link.open(&mut frame).unwrap();
+                kinds.push(message.kind());
+            }
+        }
+        kinds
     }
 
     /// Requests the whole model.
@@ -108,36 +122,55 @@ impl ScriptedDevice {
     }
 }
 
-/// The first message of a device.
-pub(super) fn greeting(device: u32, nonce: [u8; 16]) -> Hello {
-    Hello {
-        device,
-        nonce,
-        lowest_version: VERSION,
-        highest_version: VERSION,
+/// What every device here is.
+pub(super) fn ready() -> Ready {
+    Ready {
+        ledger: ledger_fingerprint(&NONCE),
         shape: shape(),
         needs_local_noise: false,
     }
 }
 
-/// The same as a frame, under the key of `owner`.
-pub(super) fn hello(device: u32, owner: u32, nonce: [u8; 16]) -> Vec<u8> {
-    let hello = Message::Hello(greeting(device, nonce));
-    let frame = greet::<DeviceEnd>(&hello, &key(owner));
-    frame.as_slice().to_vec()
+/// The first chain key of a device.
+pub(super) fn chain(device: u32) -> ChainKey {
+    ChainKey::new(key(device))
 }
 
-/// Kinds and bodies of the frames in these bytes.
-pub(super) fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+/// The first frame of a device, under the key of `owner`.
+pub(super) fn hello(device: u32, owner: u32, nonce: [u8; 16]) -> Vec<u8> {
+    hello_of(&chain(owner), Name::Number(device), nonce, Versions::OURS)
+}
+
+pub(super) fn hello_of(
+    chain: &ChainKey,
+    name: Name,
+    nonce: [u8; 16],
+    versions: Versions,
+) -> Vec<u8> {
+    let hello = Greeting::Hello(Hello::new(chain, name, nonce, versions));
+    hello.encoded().as_slice().to_vec()
+}
+
+/// The frames in these bytes, before COBS.
+pub(super) fn raws(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut decoder = smolfed_core::wire::cobs::Decoder::new();
-    let mut frames = vec![];
+    let mut raws = vec![];
     for byte in bytes {
         if let Some(Ok(raw)) = decoder.push(*byte) {
-            let frame = smolfed_core::wire::frame::Frame::parse(raw).unwrap();
-            frames.push((frame.header.kind, frame.body.to_vec()));
+            raws.push(raw.to_vec());
         }
     }
-    frames
+    raws
+}
+
+/// The greetings to a device in these bytes.
+pub(super) fn greetings(bytes: &[u8]) -> Vec<Greeting> {
+    let raws = raws(bytes).into_iter();
+    raws.filter_map(|mut raw| {
+        let frame = Frame::parse(&mut raw).unwrap();
+        greeting(&frame, Direction::ToDevice).ok()
+    })
+    .collect()
 }
 
 /// Device 0 restarts.

@@ -5,17 +5,15 @@
 use rand_core::{Infallible, TryRng, utils};
 use zeroize::ZeroizeOnDrop;
 
+use super::{BLOCK, rounds};
 use crate::wipe::wipe;
-
-/// Words of a block.
-const BLOCK: usize = 16;
 
 /// The state's word with the number of the block.
 const COUNTER: usize = 12;
 
 /// One stream of words.
 #[derive(Clone)]
-pub(super) struct ChaCha20 {
+pub(crate) struct ChaCha20 {
     /// Constants, key, number of the next block, nonce.
     state: [u32; BLOCK],
     block: [u32; BLOCK],
@@ -26,7 +24,7 @@ pub(super) struct ChaCha20 {
 impl ChaCha20 {
     /// The stream of this state, from its beginning.
     #[inline(always)]
-    pub(super) const fn new(state: [u32; BLOCK]) -> Self {
+    pub(crate) const fn new(state: [u32; BLOCK]) -> Self {
         Self {
             state,
             block: [0; BLOCK],
@@ -35,7 +33,7 @@ impl ChaCha20 {
     }
 
     /// Skips that many words.
-    pub(super) fn skip(&mut self, words: u64) {
+    pub(crate) fn skip(&mut self, words: u64) {
         // What is left of this block was counted with it.
         let place = u64::from(self.state[COUNTER]) * BLOCK as u64 + words;
         let place = (place + self.taken as u64).saturating_sub(BLOCK as u64);
@@ -47,6 +45,14 @@ impl ChaCha20 {
             self.refill();
             self.taken = within;
         }
+    }
+
+    /// The first half of the next block; the other one is skipped.
+    #[inline(always)]
+    pub(crate) fn half_block(&mut self) -> [u32; 8] {
+        self.refill();
+        self.taken = BLOCK;
+        self.block.first_chunk().copied().unwrap_or_default()
     }
 
     #[inline(never)]
@@ -65,35 +71,6 @@ impl ChaCha20 {
         // 2³² blocks are more than any round draws.
         self.state[COUNTER] = self.state[COUNTER].wrapping_add(1);
         self.taken = 0;
-    }
-}
-
-/// A quarter round (section 2.1) on four words of the state, by their places.
-macro_rules! quarter {
-    ($x:ident: $a:literal $b:literal $c:literal $d:literal) => {
-        $x[$a] = $x[$a].wrapping_add($x[$b]);
-        $x[$d] = ($x[$d] ^ $x[$a]).rotate_left(16);
-        $x[$c] = $x[$c].wrapping_add($x[$d]);
-        $x[$b] = ($x[$b] ^ $x[$c]).rotate_left(12);
-        $x[$a] = $x[$a].wrapping_add($x[$b]);
-        $x[$d] = ($x[$d] ^ $x[$a]).rotate_left(8);
-        $x[$c] = $x[$c].wrapping_add($x[$d]);
-        $x[$b] = ($x[$b] ^ $x[$c]).rotate_left(7);
-    };
-}
-
-/// The ten double rounds, in place: a second block would be on the stack of every function that
-/// draws.
-fn rounds(x: &mut [u32; BLOCK]) {
-    for _ in 0..10 {
-        quarter!(x: 0 4 8 12);
-        quarter!(x: 1 5 9 13);
-        quarter!(x: 2 6 10 14);
-        quarter!(x: 3 7 11 15);
-        quarter!(x: 0 5 10 15);
-        quarter!(x: 1 6 11 12);
-        quarter!(x: 2 7 8 13);
-        quarter!(x: 3 4 9 14);
     }
 }
 
@@ -136,7 +113,20 @@ impl TryRng for ChaCha20 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::initial_state;
+    use crate::crypto::chacha20::initial_state;
+
+    /// What the authenticator of frames takes, on either generator.
+    #[test]
+    fn half_a_block_is_the_first_one() {
+        use crate::crypto::chacha20::{generator, half_block};
+        use rand_core::Rng;
+        let mut words = generator(&[7; 32], [1, 2, 3]);
+        let mut small = ChaCha20::new(initial_state(&[7; 32], [1, 2, 3]));
+        assert_eq!(half_block(&mut words), small.half_block());
+        for _ in 0..40 {
+            assert_eq!(words.next_u32(), small.next_u32(), "from block 1 on");
+        }
+    }
 
     #[test]
     fn a_stream_that_is_dropped_leaves_neither_key_nor_words() {

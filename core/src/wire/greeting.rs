@@ -1,0 +1,287 @@
+//! The greeting: how a session begins. Its frames are not encrypted, and have one layout in all
+//! versions of the protocol.
+//!
+//! | message | to | body |
+//! | --- | --- | --- |
+//! | Call | device | empty |
+//! | Hello | coordinator | hidden u8, name (8), nonce (16), lowest u8, highest u8, tag (16) |
+//! | Welcome | device | nonce (16), version u8, version u8, tag (16) |
+//! | Incompatible | device | nonce (16), lowest u8, highest u8, tag (16) |
+
+use super::{
+    Direction, VERSION,
+    bytes::{Reader, Writer},
+    frame::{Encoded, Frame},
+    keys::{ChainKey, Covered, GreetingKey, Nonce, Pseudonym, SessionKeys, is_same},
+    refusal::Refusal,
+};
+use crate::crypto::aead::TAG_BYTES;
+
+/// Numbers of the kinds.
+mod kind {
+    pub(super) const CALL: u8 = 1;
+    pub(super) const HELLO: u8 = 2;
+    pub(super) const WELCOME: u8 = 3;
+    pub(super) const INCOMPATIBLE: u8 = 4;
+}
+
+/// Who a Hello says that it is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// The device's number.
+    Number(u32),
+    /// A name that only the coordinator knows the device by, another one for each chain key.
+    Pseudonym(Pseudonym),
+}
+
+impl Name {
+    /// The device of this number, or its pseudonym if it hides the number.
+    pub fn of(device: u32, chain: &ChainKey, hides_number: bool) -> Self {
+        if hides_number {
+            Self::Pseudonym(chain.pseudonym())
+        } else {
+            Self::Number(device)
+        }
+    }
+
+    const fn bytes(&self) -> (u8, [u8; 8]) {
+        match self {
+            Self::Number(number) => (0, (*number as u64).to_le_bytes()),
+            Self::Pseudonym(bytes) => (1, *bytes),
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        match (reader.u8()?, reader.array()?) {
+            (0, bytes) => {
+                let number = u64::from_le_bytes(bytes);
+                u32::try_from(number).ok().map(Self::Number)
+            }
+            (1, bytes) => Some(Self::Pseudonym(bytes)),
+            _ => None,
+        }
+    }
+}
+
+/// The versions of the protocol that one side supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The lowest one.
+    pub lowest: u8,
+    /// The highest one.
+    pub highest: u8,
+}
+
+impl Versions {
+    /// Those of this crate.
+    pub const OURS: Self = Self {
+        lowest: VERSION,
+        highest: VERSION,
+    };
+
+    /// The highest version that both sides support.
+    pub fn common(&self) -> Option<u8> {
+        (self.lowest..=self.highest)
+            .contains(&VERSION)
+            .then_some(VERSION)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            lowest: reader.u8()?,
+            highest: reader.u8()?,
+        })
+    }
+}
+
+/// A device asks for a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The device.
+    pub name: Name,
+    /// Never used before by this device.
+    pub nonce: Nonce,
+    /// What it supports.
+    pub versions: Versions,
+    tag: [u8; TAG_BYTES],
+}
+
+impl Hello {
+    /// A Hello of the device that has this chain key.
+    pub fn new(chain: &ChainKey, name: Name, nonce: Nonce, versions: Versions) -> Self {
+        let mut hello = Self {
+            name,
+            nonce,
+            versions,
+            tag: [0; TAG_BYTES],
+        };
+        hello.tag = chain.greeting().tag(&nonce, &hello.covered());
+        hello
+    }
+
+    /// Whether it comes from the device with this key, now or once before.
+    pub fn is_authentic(&self, key: &GreetingKey) -> bool {
+        is_same(&key.tag(&self.nonce, &self.covered()), &self.tag)
+    }
+
+    fn covered(&self) -> Covered {
+        let (hidden, [a, b, c, d, e, f, g, h]) = self.name.bytes();
+        let Versions { lowest, highest } = self.versions;
+        [
+            hidden, a, b, c, d, e, f, g, h, lowest, highest, 0, 0, 0, 0, 0,
+        ]
+    }
+}
+
+/// The coordinator's answer to a Hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// Fresh and random.
+    pub nonce: Nonce,
+    /// The version of all frames that follow, or those that the coordinator supports if there is no
+    /// common one.
+    pub offer: Result<u8, Versions>,
+    tag: [u8; TAG_BYTES],
+}
+
+impl Welcome {
+    /// The answer in the session with these keys, which this nonce is part of.
+    pub fn new(session: &SessionKeys, nonce: Nonce, offer: Result<u8, Versions>) -> Self {
+        let mut welcome = Self {
+            nonce,
+            offer,
+            tag: [0; TAG_BYTES],
+        };
+        welcome.tag = session.tag(&welcome.covered());
+        welcome
+    }
+
+    /// Whether it comes from who knows the device's chain key, in answer to this device's nonce.
+    pub fn is_authentic(&self, session: &SessionKeys) -> bool {
+        is_same(&session.tag(&self.covered()), &self.tag)
+    }
+
+    const fn kind(&self) -> u8 {
+        match self.offer {
+            Ok(_) => kind::WELCOME,
+            Err(_) => kind::INCOMPATIBLE,
+        }
+    }
+
+    const fn versions(&self) -> Versions {
+        match self.offer {
+            Ok(version) => Versions {
+                lowest: version,
+                highest: version,
+            },
+            Err(versions) => versions,
+        }
+    }
+
+    const fn covered(&self) -> Covered {
+        let Versions { lowest, highest } = self.versions();
+        let mut covered = [0; 16];
+        [covered[0], covered[1], covered[2]] = [self.kind(), lowest, highest];
+        covered
+    }
+}
+
+/// A message of the greeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Greeting {
+    /// To the device, from a coordinator that has no session on this connection: send a Hello.
+    /// Nobody checks who sent it.
+    Call,
+    /// To the coordinator.
+    Hello(Hello),
+    /// To the device.
+    Welcome(Welcome),
+}
+
+impl Greeting {
+    /// Reads a frame of the greeting that travels in this direction.
+    ///
+    /// # Errors
+    /// [`Refusal::Kind`] if there is no such kind in this direction, [`Refusal::Body`] if the body
+    /// has another length or an invalid value.
+    pub fn parse(kind: u8, body: &[u8], direction: Direction) -> Result<Self, Refusal> {
+        let reader = &mut Reader(body);
+        let message = match (direction, kind) {
+            (Direction::ToDevice, kind::CALL) => Some(Self::Call),
+            (Direction::ToDevice, kind::WELCOME | kind::INCOMPATIBLE) => Self::answer(kind, reader),
+            (Direction::ToCoordinator, kind::HELLO) => Self::hello(reader),
+            _ => return Err(Refusal::Kind),
+        };
+        let message = message.and_then(|message| reader.end().map(|()| message));
+        message.ok_or(Refusal::Body)
+    }
+
+    fn hello(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self::Hello(Hello {
+            name: Name::read(reader)?,
+            nonce: reader.array()?,
+            versions: Versions::read(reader)?,
+            tag: reader.array()?,
+        }))
+    }
+
+    fn answer(kind: u8, reader: &mut Reader<'_>) -> Option<Self> {
+        let nonce = reader.array()?;
+        let versions = Versions::read(reader)?;
+        let offer = match kind {
+            kind::WELCOME if versions.lowest != versions.highest => return None,
+            kind::WELCOME => Ok(versions.lowest),
+            _ => Err(versions),
+        };
+        Some(Self::Welcome(Welcome {
+            nonce,
+            offer,
+            tag: reader.array()?,
+        }))
+    }
+
+    /// The frame, for the line.
+    pub fn encoded(&self) -> Encoded {
+        let mut encoded = Encoded::empty();
+        self.encode(&mut encoded);
+        encoded
+    }
+
+    /// The frame, in the place of an older one.
+    pub(crate) fn encode(&self, to: &mut Encoded) {
+        match self {
+            Self::Call => to.greet(kind::CALL, |_| {}),
+            Self::Hello(hello) => hello.encode(to),
+            Self::Welcome(welcome) => {
+                let Versions { lowest, highest } = welcome.versions();
+                to.greet(welcome.kind(), |writer| {
+                    writer.put(&welcome.nonce).u8(lowest).u8(highest);
+                    writer.put(&welcome.tag);
+                });
+            }
+        }
+    }
+}
+
+impl Hello {
+    /// The frame, in the place of an older one. All of the greeting that a device sends.
+    pub(crate) fn encode(&self, to: &mut Encoded) {
+        let Versions { lowest, highest } = self.versions;
+        let (hidden, name) = self.name.bytes();
+        to.greet(kind::HELLO, |writer: &mut Writer<'_>| {
+            writer.u8(hidden).put(&name).put(&self.nonce);
+            writer.u8(lowest).u8(highest).put(&self.tag);
+        });
+    }
+}
+
+/// The greeting in a frame that travels in this direction.
+///
+/// # Errors
+/// [`Refusal::Unexpected`] if the frame is of a session, and those of [`Greeting::parse`].
+pub fn greeting(frame: &Frame<'_>, direction: Direction) -> Result<Greeting, Refusal> {
+    match frame {
+        Frame::Greeting { kind, body } => Greeting::parse(*kind, body, direction),
+        Frame::Sealed(_) => Err(Refusal::Unexpected),
+    }
+}
