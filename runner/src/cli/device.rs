@@ -40,8 +40,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// Its number, key, secret and limits come from a record written by `smolfed provision`, its data
 /// from the record or a CSV file. Its ledger records the rounds it took part in: it must never be
-/// lost or restored from a backup, or random streams could be reused. The first key in the record is
-/// overwritten, as the ledger has its own. Runs until Ctrl-C, and
+/// lost or restored from a backup, or random streams could be reused. The first key in the record
+/// is overwritten, as the ledger has its own. Runs until Ctrl-C, and
 /// reconnects if the connection is lost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -399,8 +399,8 @@ fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
     Ledger::open(flash).map_err(|error| refused(path, error))
 }
 
-/// Overwrites the first chain key in a record: the ledger has it, and replaces it. What was recorded
-/// of the line before stays secret from who reads the record later.
+/// Overwrites the first chain key in a record: the ledger has it, and replaces it. What was
+/// recorded of the line before stays secret from who reads the record later.
 fn forget_key(path: &Path) {
     let overwrite = || {
         let mut file = OpenOptions::new().write(true).open(path)?;

@@ -3,7 +3,8 @@
 //! A device whose flash was erased has a new ledger, and with it a count of participations that
 //! begins again. It is refused until it is provisioned again, which gives it another key. The file
 //! holds fingerprints, which are no secret, and is written before a device takes part in
-//! anything. The devices' chain keys are remembered here as well, in [a file of their own](super::chains).
+//! anything. The devices' chain keys are remembered here as well, in [a file of their
+//! own](super::chains).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -130,9 +131,9 @@ impl KnownLedgers {
         self.report(
             device,
             format!(
-                "device {device} greets under a key of before: its flash was erased, its ledger was \
-                 put back, a copy of it is in use, or somebody repeats a recorded greeting. If it \
-                 does not take part any more, provision it again"
+                "device {device} greets under a key of before: its flash was erased, its ledger \
+                 was put back, a copy of it is in use, or somebody repeats a recorded greeting. If \
+                 it does not take part any more, provision it again"
             ),
         );
     }
