@@ -1,5 +1,5 @@
-//! ChaCha20 and Poly1305 (RFC 8439), and what is made of them: the primitives of the random streams,
-//! of the keys and of the frames.
+//! ChaCha20 and Poly1305 (RFC 8439), and what is made of them: the primitives of the random
+//! streams, of the keys and of the frames.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -8,8 +8,8 @@
 //! | [`aead`] | authenticated encryption with associated data |
 //!
 //! A key has one use: it is a key of ChaCha20 (a stream, or the frames of a session), or one of
-//! HChaCha20 (keys that are derived from it), never both. The words of a block of ChaCha20 give away
-//! those of HChaCha20 on the same sixteen bytes, since what they differ in is public.
+//! HChaCha20 (keys that are derived from it), never both. The words of a block of ChaCha20 give
+//! away those of HChaCha20 on the same sixteen bytes, since what they differ in is public.
 
 use zeroize::ZeroizeOnDrop;
 
@@ -82,7 +82,8 @@ pub(crate) const fn joined<const A: usize, const B: usize>(
 /// A public function of public values: HChaCha20 one block after the other, from a key of zeros.
 ///
 /// It tells values apart, and hides none. Whoever looks for two values with the same hash finds
-/// them no faster than 2¹²⁸ calls of an ideal permutation allow, or than the bytes that are kept do.
+/// them no faster than 2¹²⁸ calls of an ideal permutation allow, or than the bytes that are kept
+/// do.
 #[inline(never)]
 pub(crate) fn hash(label: &[u8; 16], blocks: impl Iterator<Item = [u8; 16]>) -> [u8; 8] {
     let mut key = [0; KEY_BYTES];

@@ -70,8 +70,8 @@
 //! nonce.
 //!
 //! What the ledger cannot see: flash that is put back to an earlier state as a whole, by somebody
-//! who holds the board in their hands. The coordinator sees it, by the chain key, once the device has taken
-//! part in a later session than that.
+//! who holds the board in their hands. The coordinator sees it, by the chain key, once the device
+//! has taken part in a later session than that.
 //!
 //! [`Identity::bind`]: crate::session::Identity::bind
 //! [`Policy`]: crate::session::Policy
@@ -163,9 +163,9 @@ impl<F: NorFlash> Ledger<F> {
     }
 
     /// [`Self::open`], or [`Self::create`] on blank flash with the key of the provisioning record
-    /// and this nonce, which the hardware's random number generator has drawn at this start. Without
-    /// such a generator, use [`Self::open`]: a nonce that comes twice would repeat the streams of a
-    /// ledger that was erased.
+    /// and this nonce, which the hardware's random number generator has drawn at this start.
+    /// Without such a generator, use [`Self::open`]: a nonce that comes twice would repeat the
+    /// streams of a ledger that was erased.
     ///
     /// Flash that is erased as a whole counts from 0 again, with other streams; the coordinator
     /// refuses the device until it is provisioned again.
@@ -260,7 +260,8 @@ impl<F: NorFlash> Ledger<F> {
         &self.record.nonce
     }
 
-    /// The key that the device shares with its coordinator until it takes part in a session under it.
+    /// The key that the device shares with its coordinator until it takes part in a session under
+    /// it.
     pub const fn chain(&self) -> &ChainKey {
         &self.record.chain
     }

@@ -28,8 +28,8 @@ mod tests;
 pub const MAGIC: [u8; 4] = *b"sfP4";
 
 /// The bytes of a record that hold the device's first chain key. Once the ledger exists they are of
-/// no use, and overwriting them with zeros leaves a valid record without a key: what was sent before
-/// can then not be decrypted by who reads the record.
+/// no use, and overwriting them with zeros leaves a valid record without a key: what was sent
+/// before can then not be decrypted by who reads the record.
 ///
 /// They are a multiple of eight bytes at a multiple of eight, so that flash that is written eight
 /// bytes at a time takes the zeros without being erased.
@@ -401,8 +401,8 @@ pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
     bytes.checked_add(HEADER_BYTES + CRC_BYTES)
 }
 
-/// Writes a record with the device's first chain key to the beginning of `page`; returns its length. Without samples the device
-/// has its own data, for example from a sensor.
+/// Writes a record with the device's first chain key to the beginning of `page`; returns its
+/// length. Without samples the device has its own data, for example from a sensor.
 ///
 /// # Errors
 /// [`ProvisionError::Room`] if `page` is shorter than [`record_bytes`] or there are too many

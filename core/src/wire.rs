@@ -1,8 +1,8 @@
 //! The messages between a device and its coordinator, byte by byte: `docs/protocol.md`.
 //!
-//! A message is the body of a frame; a frame is encrypted and authenticated, has a CRC-32, and travels
-//! in COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and updates travel
-//! in chunks, and a device needs no more memory for the link than one frame.
+//! A message is the body of a frame; a frame is encrypted and authenticated, has a CRC-32, and
+//! travels in COBS, ended by a zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and
+//! updates travel in chunks, and a device needs no more memory for the link than one frame.
 //!
 //! | module | what it holds |
 //! | --- | --- |

@@ -8,8 +8,8 @@
 
 use core::arch::global_asm;
 
-// SAFETY: the functions do what the run-time ABI of Arm (section 5.3.4, "Memory copying, clearing, and
-// setting") and the C standard say of them, and change no other registers than r0 to r3.
+// SAFETY: the functions do what the run-time ABI of Arm (section 5.3.4, "Memory copying, clearing,
+// and setting") and the C standard say of them, and change no other registers than r0 to r3.
 global_asm!(
     "
     .syntax unified

@@ -1,4 +1,5 @@
-//! Authenticated encryption with associated data: ChaCha20 and Poly1305 as in RFC 8439, section 2.8.
+//! Authenticated encryption with associated data: ChaCha20 and Poly1305 as in RFC 8439, section
+//! 2.8.
 //!
 //! A nonce is used once under a key: two messages under one nonce give away their difference and
 //! the authenticator's key. Who calls numbers its messages.
@@ -126,7 +127,8 @@ mod tests {
             prop_assert!(open(&key, &nonce, &associated, &mut opened, &tag));
             prop_assert_eq!(&opened, &text);
             // A bit of the tag, of the text or of the associated data.
-            let (mut wrong, mut wrong_tag, mut wrong_data) = (sealed.clone(), tag, associated.clone());
+            let (mut wrong, mut wrong_tag) = (sealed.clone(), tag);
+            let mut wrong_data = associated.clone();
             let bit = bit.index(8 * (16 + text.len() + associated.len()));
             let mut bytes = wrong_tag.iter_mut().chain(&mut wrong).chain(&mut wrong_data);
             *bytes.nth(bit / 8).unwrap() ^= 1 << (bit % 8);

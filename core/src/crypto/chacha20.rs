@@ -1,8 +1,8 @@
 //! ChaCha20 (RFC 8439, section 2.3), and HChaCha20 (draft-irtf-cfrg-xchacha-03, section 2.2).
 //!
-//! A generator is a stream of words under a key and a nonce, from block 0 on. Where there are vector
-//! registers it makes four blocks side by side, elsewhere one: the same words. The rounds that are
-//! written here are those of HChaCha20 on every target, and of the streams on small ones.
+//! A generator is a stream of words under a key and a nonce, from block 0 on. Where there are
+//! vector registers it makes four blocks side by side, elsewhere one: the same words. The rounds
+//! that are written here are those of HChaCha20 on every target, and of the streams on small ones.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use chacha20::ChaCha20Rng;
@@ -10,6 +10,10 @@ use chacha20::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use crate::wipe::wipe;
+
+mod rounds;
+
+use rounds::{BLOCK, rounds};
 
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub(crate) mod blockwise;
@@ -19,9 +23,6 @@ pub(crate) mod blockwise;
 pub(crate) type Generator = ChaCha20Rng;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) type Generator = blockwise::ChaCha20;
-
-/// Words of a block.
-pub(crate) const BLOCK: usize = 16;
 
 /// The words under this key and nonce, from block 0 on: 2³² blocks.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -89,9 +90,9 @@ const fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
 
 /// HChaCha20: 32 bytes that belong to a key and 16 bytes, in the place of the key.
 ///
-/// The rounds without the addition at their end, of which the words are kept whose start is public. It is
-/// a pseudo-random function if ChaCha20 is (Bernstein 2011, "Extending the Salsa20 nonce", section
-/// 3, the same argument).
+/// The rounds without the addition at their end, of which the words are kept whose start is public.
+/// It is a pseudo-random function if ChaCha20 is (Bernstein 2011, "Extending the Salsa20 nonce",
+/// section 3, the same argument).
 #[inline(never)]
 pub(crate) fn hchacha20(key: &mut [u8; 32], input: &[u8; 16]) {
     let mut x = state(key, words(input));
@@ -102,36 +103,6 @@ pub(crate) fn hchacha20(key: &mut [u8; 32], input: &[u8; 16]) {
         *place = word.to_le_bytes();
     }
     wipe(&mut x);
-}
-
-/// A quarter round (section 2.1) on four words of the state, by their places.
-macro_rules! quarter {
-    ($x:ident: $a:literal $b:literal $c:literal $d:literal) => {
-        $x[$a] = $x[$a].wrapping_add($x[$b]);
-        $x[$d] = ($x[$d] ^ $x[$a]).rotate_left(16);
-        $x[$c] = $x[$c].wrapping_add($x[$d]);
-        $x[$b] = ($x[$b] ^ $x[$c]).rotate_left(12);
-        $x[$a] = $x[$a].wrapping_add($x[$b]);
-        $x[$d] = ($x[$d] ^ $x[$a]).rotate_left(8);
-        $x[$c] = $x[$c].wrapping_add($x[$d]);
-        $x[$b] = ($x[$b] ^ $x[$c]).rotate_left(7);
-    };
-}
-
-/// The ten double rounds, in place: a second block would be on the stack of every function that
-/// draws.
-#[inline(never)]
-fn rounds(x: &mut [u32; BLOCK]) {
-    for _ in 0..10 {
-        quarter!(x: 0 4 8 12);
-        quarter!(x: 1 5 9 13);
-        quarter!(x: 2 6 10 14);
-        quarter!(x: 3 7 11 15);
-        quarter!(x: 0 5 10 15);
-        quarter!(x: 1 6 11 12);
-        quarter!(x: 2 7 8 13);
-        quarter!(x: 3 4 9 14);
-    }
 }
 
 #[cfg(test)]

@@ -134,7 +134,8 @@ impl Record {
 mod tests {
     use super::*;
 
-    /// Wherever it is: in a number, in the chain key, in the nonce, in the checksum or in the zeros.
+    /// Wherever it is: in a number, in the chain key, in the nonce, in the checksum or in the
+    /// zeros.
     #[test]
     fn a_flipped_bit_of_a_copy_is_mended() {
         let record = Record {

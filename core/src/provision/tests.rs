@@ -78,7 +78,8 @@ proptest! {
             limits, min_noise_multiplier: least, max_epochs: epochs, hides_number,
         };
         let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
-        let length = write(&identity, &Key::from_secret(key), &policy, Some(&samples), &mut page).unwrap();
+        let first = Key::from_secret(key);
+        let length = write(&identity, &first, &policy, Some(&samples), &mut page).unwrap();
         prop_assert_eq!(length, page.len() - 5);
         let record = Record::read(&page).unwrap();
         prop_assert_eq!(record.identity.device, device);

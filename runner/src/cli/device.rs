@@ -52,9 +52,9 @@ const OTHER_FILES: u64 = 64;
 /// Its number, key, secret and limits come from a record written by `smolfed provision`, its data
 /// from the record or a CSV file. Its ledger records the rounds it took part in: it must never be
 /// lost or restored from a backup, or random streams could be reused. The first key in the record
-/// is overwritten, as the ledger has its own. Runs until Ctrl-C, and reconnects if the connection is
-/// lost. With a folder that `smolfed provision` wrote in the place of a record, all devices in it
-/// run in one process: for tests, demonstrations and measurements.
+/// is overwritten, as the ledger has its own. Runs until Ctrl-C, and reconnects if the connection
+/// is lost. With a folder that `smolfed provision` wrote in the place of a record, all devices in
+/// it run in one process: for tests, demonstrations and measurements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed device --model softmax:64x10 --provision fleet/device-0.bin \\
@@ -79,8 +79,8 @@ pub(super) struct Args {
     /// missing values replaced, values scaled, and classes are names.
     #[arg(long, value_name = "FILE")]
     preprocessing: Option<PathBuf>,
-    /// The device's record, written by `smolfed provision`; or a folder with the records and ledgers
-    /// of several devices, whose samples are in their records.
+    /// The device's record, written by `smolfed provision`; or a folder with the records and
+    /// ledgers of several devices, whose samples are in their records.
     #[arg(long, value_name = "FILE|DIR")]
     provision: PathBuf,
     /// The device's ledger, created by `smolfed provision`.

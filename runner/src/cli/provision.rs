@@ -74,8 +74,8 @@ pub(super) struct Args {
     /// use up its numbers; by default 65536, or less for budgets above 65534.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_jump: Option<u32>,
-    /// Let the devices greet under pseudonyms, which change, so that an observer of the line does not
-    /// learn their numbers.
+    /// Let the devices greet under pseudonyms, which change, so that an observer of the line does
+    /// not learn their numbers.
     #[arg(long)]
     hide_number: bool,
     /// Derive the devices' random streams from a seed, as in a simulation. For tests and

@@ -41,8 +41,8 @@ const DEVICE_SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between two writes of the file.
 const STORE_INTERVAL: Duration = Duration::from_secs(5);
 
-const HEADER: &str = "# The chain key of each device. Secret: they suffice to impersonate the devices \
-                      and the\n# coordinator. Keep this file with the keys.\n";
+const HEADER: &str = "# The chain key of each device. Secret: they suffice to impersonate the \
+                      devices and the\n# coordinator. Keep this file with the keys.\n";
 
 /// The chain key of one device, and those before and after it that its Hello may be under.
 #[derive(Clone, Debug)]
@@ -50,8 +50,8 @@ pub struct Chain {
     current: ChainKey,
     /// Of the key that it was provisioned with, with which a device begins anew that was erased.
     first: (Pseudonym, GreetingKey),
-    /// From [`LOOKBACK`] steps before the current key, if there were as many, to [`LOOKAHEAD`] steps
-    /// after it.
+    /// From [`LOOKBACK`] steps before the current key, if there were as many, to [`LOOKAHEAD`]
+    /// steps after it.
     window: VecDeque<(Pseudonym, GreetingKey)>,
     /// Entries of the window before the current key.
     behind: usize,

@@ -17,8 +17,8 @@ use super::exchange::{Absence, ExchangeOutcome};
 use super::keys::{KeysError, beside, content, io};
 use crate::durable::write_atomically;
 
-const HEADER: &str = "# Devices that are no longer invited, and why. `smolfed keys readmit NUMBER`, \
-                      or deleting\n# an entry, readmits a device from the next round on.\n";
+const HEADER: &str = "# Devices that are no longer invited, and why. `smolfed keys readmit NUMBER` \
+                      or deleting\n# an entry readmits a device from the next round on.\n";
 
 /// A device in quarantine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -232,8 +232,8 @@ impl Service {
         }
         if let Some(device) = served.connection.take_alarm() {
             self.report(&format!(
-                "device {device}: sessions on several connections replace each other: another board \
-                 has its key, or its line breaks again and again"
+                "device {device}: sessions on several connections replace each other: another \
+                 board has its key, or its line breaks again and again"
             ));
         }
         let has_session = served.connection.has_session();

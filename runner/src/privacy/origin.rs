@@ -88,15 +88,15 @@ impl Origin {
                     ));
                 }
                 notes.push(
-                    "Devices that did not answer count as zero updates: neither the denominator nor \
-                     the accounting depends on them."
+                    "Devices that did not answer count as zero updates: neither the denominator \
+                     nor the accounting depends on them."
                         .to_owned(),
                 );
                 if *has_quorum && !is_local {
                     notes.push(
                         "Rounds ended when a share of the cohort had answered: the statement holds \
-                         if the time at which a device answers does not depend on the data of other \
-                         devices."
+                         if the time at which a device answers does not depend on the data of \
+                         other devices."
                             .to_owned(),
                     );
                 }

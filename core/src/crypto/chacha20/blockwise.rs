@@ -5,7 +5,7 @@
 use rand_core::{Infallible, TryRng, utils};
 use zeroize::ZeroizeOnDrop;
 
-use super::{BLOCK, rounds};
+use super::rounds::{BLOCK, rounds};
 use crate::wipe::wipe;
 
 /// The state's word with the number of the block.

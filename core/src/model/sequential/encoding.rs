@@ -13,12 +13,12 @@ const LABEL: &[u8; 16] = b"smolfed network ";
 const NUMBERS: usize = 7;
 
 impl Sequential {
-    /// HChaCha20 from a key of zeros over the label "smolfed network " and each block of the encoding,
-    /// the first eight bytes: no secret.
+    /// HChaCha20 from a key of zeros over the label "smolfed network " and each block of the
+    /// encoding, the first eight bytes: no secret.
     ///
     /// The encoding is the shape of a sample and then each layer: a byte for which it is, and seven
-    /// numbers `u16`, little-endian, zeros after the last and at the end. `docs/protocol.md` has them
-    /// all.
+    /// numbers `u16`, little-endian, zeros after the last and at the end. `docs/protocol.md` has
+    /// them all.
     // Not inlined: the encoding is not on the stack of what comes after.
     #[inline(never)]
     pub fn digest(&self) -> [u8; DIGEST_BYTES] {

@@ -55,8 +55,8 @@ pub(super) fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
     Ledger::open(flash).map_err(|error| refused(path, error))
 }
 
-/// Overwrites the first chain key in a record: the ledger has it, and replaces it. What was recorded
-/// of the line before stays secret from who reads the record later.
+/// Overwrites the first chain key in a record: the ledger has it, and replaces it. What was
+/// recorded of the line before stays secret from who reads the record later.
 pub(super) fn forget_key(path: &Path) {
     let overwrite = || {
         let mut file = OpenOptions::new().write(true).open(path)?;
