@@ -18,7 +18,7 @@ use crate::durable::create_private;
 pub const PAGE: usize = 64;
 
 /// Bytes of the file.
-const SIZE: usize = 2 * SLOT_BYTES;
+pub const SIZE: usize = 2 * SLOT_BYTES;
 
 /// Bytes of the file of a ledger of format 1, which is extended when it is opened.
 const SIZE_1: usize = 2 * PAGE;

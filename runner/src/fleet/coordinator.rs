@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
-use super::exchange::{ExchangeOutcome, Offer};
+use super::exchange::{Absence, ExchangeOutcome, Offer};
 use super::keys::{FleetKeys, KeysError};
 use super::ledgers::KnownLedgers;
 use super::peer::{Peer, Terms};
@@ -109,7 +109,7 @@ impl Coordinator {
     /// Whether the device is a real one.
     #[must_use]
     pub fn has(&self, device: u32) -> bool {
-        self.keys.keys().contains_key(&device)
+        self.keys.members().contains(&device)
     }
 
     /// A round with the real devices of `cohort`, while the caller does something `meanwhile`.
@@ -162,6 +162,7 @@ impl Coordinator {
         let mut outcomes = BTreeMap::new();
         for device in drawn {
             let Some(peer) = registry.peers.get_mut(device) else {
+                outcomes.insert(*device, ExchangeOutcome::Missing(Absence::Revoked));
                 continue;
             };
             let Some(outcome) = peer.close() else {

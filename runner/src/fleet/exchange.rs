@@ -48,6 +48,8 @@ pub enum Absence {
     OutOfBound,
     /// The bit of its update has a third value, which an honest device's cannot have.
     InvalidBit,
+    /// Its key was revoked, and it has no other one.
+    Revoked,
 }
 
 impl std::fmt::Display for Absence {
@@ -62,6 +64,7 @@ impl std::fmt::Display for Absence {
             Self::InvalidBit => {
                 f.write_str("the bit that says whether it was clipped is neither 2^b nor -2^b")
             }
+            Self::Revoked => f.write_str("its key was revoked"),
         }
     }
 }

@@ -1,0 +1,72 @@
+//! `smolfed keys encrypt` and `smolfed keys decrypt`: keys that are secret on disk as well.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::KeysArgs;
+use crate::cli::CliError;
+use crate::cli::provision::vault;
+use crate::fleet::keys::passphrase::PassphraseSource;
+
+/// Encrypt the keys under a passphrase, or give encrypted keys another one.
+///
+/// XChaCha20-Poly1305 under a key that Argon2id makes of the passphrase. Commands and coordinators
+/// need the passphrase from then on; if it is lost, so are the keys. A coordinator that runs goes on.
+/// Copies that were made before, and what a disk keeps of the old file, are not encrypted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed keys encrypt --keys fleet/keys.toml --passphrase-file passphrase
+  smolfed keys encrypt --keys fleet/keys.toml --passphrase-file old --new-passphrase-file new")]
+pub(super) struct Args {
+    #[command(flatten)]
+    keys: KeysArgs,
+    /// The file with another passphrase for keys that are encrypted already.
+    #[arg(long, value_name = "FILE")]
+    new_passphrase_file: Option<PathBuf>,
+}
+
+/// Store encrypted keys in clear again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  smolfed keys decrypt --keys fleet/keys.toml --passphrase-file passphrase")]
+pub(super) struct DecryptArgs {
+    #[command(flatten)]
+    keys: KeysArgs,
+}
+
+/// Runs `smolfed keys encrypt`.
+pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    let mut edit = args.keys.edit()?;
+    let source = match (edit.is_sealed(), &args.new_passphrase_file) {
+        (_, Some(path)) => PassphraseSource::File(path.clone()),
+        (false, None) => args.keys.passphrase(),
+        (true, None) => {
+            return Err(CliError::Usage(format!(
+                "{} is encrypted already: `--new-passphrase-file FILE` gives it another passphrase",
+                args.keys.path().display()
+            )));
+        }
+    };
+    edit.seal_with(Some(vault(&source, edit.path())?));
+    edit.store()?;
+    writeln!(
+        out,
+        "{} is encrypted. Keep the passphrase apart from it and from its backups: without it the \
+         keys are lost. Earlier copies of the file are not encrypted.",
+        args.keys.path().display()
+    )?;
+    Ok(())
+}
+
+/// Runs `smolfed keys decrypt`.
+pub(super) fn decrypt(args: &DecryptArgs, out: &mut impl Write) -> Result<(), CliError> {
+    let mut edit = args.keys.edit()?;
+    let path = args.keys.path().display();
+    if !edit.is_sealed() {
+        return Err(CliError::Usage(format!("{path} is not encrypted")));
+    }
+    edit.seal_with(None);
+    edit.store()?;
+    writeln!(out, "{path} is not encrypted any more.")?;
+    Ok(())
+}
