@@ -1,29 +1,26 @@
 //! `smolfed device`: one device as a process.
 
+mod secrets;
+
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rand_core::Rng;
-use smolfed_core::ledger::Ledger;
 use smolfed_core::model::Model;
 use smolfed_core::provision::{Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Phase, Session};
 use smolfed_core::stream::{Purpose, Root, StreamId};
-use zeroize::Zeroizing;
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
 use crate::data::dataset::{Targets, TaskKind};
 use crate::data::table::{self, Columns, TableFormat};
 use crate::device::client::{Event, exchange};
-use crate::device::flash::FileFlash;
 use crate::device::memory::SessionMemory;
-use crate::durable::is_private;
 use crate::entropy::secret;
 use crate::fleet::backoff::BackOff;
 use crate::fleet::transport::{Address, Transport, accept};
@@ -49,7 +46,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
   smolfed device --model linear:13 --provision device-7.bin --ledger device-7.ledger \\
       --data measurements.csv --label power --listen unix:/run/smolfed/device-7
   smolfed device --preprocessing fleet/preprocessing.json --provision device-7.bin \
-      --ledger device-7.ledger --data measurements.csv --connect tcp:10.0.0.1:7000")]
+      --ledger device-7.ledger --data measurements.csv --connect tcp:10.0.0.1:7000
+  grep SMOLFED:7: records.txt | smolfed device --provision - --ledger device-7.ledger \\
+      --new-ledger --preprocessing preprocessing.json --data measurements.csv \\
+      --connect tcp:10.0.0.1:7000")]
 pub(super) struct Args {
     /// The model, as KIND:FEATURES or softmax:FEATURESxCLASSES; `smolfed provision` prints it. A
     /// network of layers needs `--preprocessing` instead.
@@ -65,12 +65,17 @@ pub(super) struct Args {
     /// missing values replaced, values scaled, and classes are names.
     #[arg(long, value_name = "FILE")]
     preprocessing: Option<PathBuf>,
-    /// The device's record, written by `smolfed provision`.
+    /// The device's record, written by `smolfed provision`, also as text; - reads that from
+    /// standard input.
     #[arg(long, value_name = "FILE")]
     provision: PathBuf,
-    /// The device's ledger, created by `smolfed provision`.
+    /// The device's ledger, created by `smolfed provision`, or here by `--new-ledger`.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
+    /// Create the ledger, which must not be there: once in the device's lifetime, if its record came
+    /// as text. A coordinator refuses a device that comes with a second one.
+    #[arg(long)]
+    new_ledger: bool,
     /// Connect to the coordinator: tcp:HOST:PORT, unix:PATH or serial:PATH[@BAUD].
     #[arg(
         long,
@@ -97,7 +102,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let page = read_record(&args.provision)?;
+    let page = secrets::record(&args.provision)?;
     let record = Record::read(&page).map_err(|error| {
         let advice = "give a device-K.bin that `smolfed provision` wrote";
         refused(&args.provision, format!("{error}; {advice}"))
@@ -177,7 +182,7 @@ impl Device<'_> {
             device: self.record.identity.device,
         });
         let (identity, policy) = (self.record.identity.clone(), self.record.policy);
-        let ledger = ledger(&args.ledger)?;
+        let ledger = secrets::ledger(&args.ledger, args.new_ledger)?;
         let session = Session::new(identity, policy, model, memory.borrow(), ledger, nonces);
         let mut session =
             session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;
@@ -381,43 +386,6 @@ impl FromData for u16 {
         let is_class = f32::from(class).to_bits() == value.to_bits();
         (is_class && usize::from(class) < classes.max(2)).then_some(class)
     }
-}
-
-fn ledger(path: &Path) -> Result<Ledger<FileFlash>, CliError> {
-    // A missing one is not created: the device may have used its random streams before.
-    let flash = FileFlash::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => refused(
-            path,
-            "there is no ledger; `smolfed provision` creates it, once in the lifetime of a device",
-        ),
-        _ => refused(path, error),
-    })?;
-    Ledger::open(flash).map_err(|error| refused(path, error))
-}
-
-/// The device's record, which only its owner may be able to read; overwritten when it is dropped.
-fn read_record(path: &Path) -> Result<Zeroizing<Vec<u8>>, CliError> {
-    if path.is_dir() {
-        return Err(refused(path, "is a folder: give the device-K.bin in it"));
-    }
-    let mut file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            refused(path, "there is no record; `smolfed provision` writes it")
-        }
-        _ => refused(path, error),
-    })?;
-    if !is_private(&file).map_err(|error| refused(path, error))? {
-        let path = path.display();
-        return Err(CliError::Usage(format!(
-            "{path} contains secrets and can be read by others: run `chmod 600 {path}`"
-        )));
-    }
-    // Room for all of it: a vector that grows leaves copies behind.
-    let length = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut page = Zeroizing::new(Vec::with_capacity(length as usize + 1));
-    file.read_to_end(&mut page)
-        .map_err(|error| refused(path, error))?;
-    Ok(page)
 }
 
 fn refused(path: &Path, error: impl fmt::Display) -> CliError {

@@ -49,15 +49,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     // Privacy statements name the seed, so it must be that of all devices, or of none.
     if new.device_seed != edit.keys().device_seed {
         return Err(CliError::Usage(format!(
-            "{}: its devices were provisioned {}, those of {} were {}: keep them apart",
+            "{}: its devices were provisioned {}, those of {} {}: they cannot be one fleet",
             args.from.display(),
             seed_of(new.device_seed),
             args.keys.path().display(),
-            if edit.keys().device_seed.is_some() {
-                "otherwise"
-            } else {
-                "not"
-            },
+            seed_of(edit.keys().device_seed),
         )));
     }
     edit.add(&new.keys)?;

@@ -60,10 +60,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     };
     writeln!(out, "{}{state}", path.display())?;
     let numbers = in_ranges(file.keys.keys().copied());
-    writeln!(out, "{} devices have keys: {numbers}", file.keys.len())?;
+    writeln!(out, "devices with keys: {} ({numbers})", file.keys.len())?;
     let vacant = file.vacant();
     if !vacant.is_empty() {
-        writeln!(out, "{} have none: {}", vacant.len(), in_ranges(vacant))?;
+        let count = vacant.len();
+        writeln!(out, "devices without: {count} ({})", in_ranges(vacant))?;
     }
     if file.revoked.is_empty() {
         return Ok(());

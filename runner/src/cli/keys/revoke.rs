@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     numbers.sort_unstable();
     writeln!(
         out,
-        "revoked: {}. {left} devices have keys.\n{told}A revoked device counts as missing whenever \
+        "revoked: {}. Devices with keys: {left}.\n{told}A revoked device counts as missing whenever \
          it is drawn, until `smolfed keys rotate` gives its number another key.",
         in_ranges(numbers)
     )?;
