@@ -367,12 +367,12 @@ fn what_cannot_be_written_is_named_and_nothing_is_left() {
         let outcome = place.smolfed(&format!("provision --devices 0..2 {call}"));
         outcome.refused(1, &["cannot write", what]);
     }
-    let many = "provision --devices 0..40 --set data.devices=60 --out full";
+    let many = "provision --devices 0..50 --set data.devices=60 --out full";
     let outcome = with_small_files(&place, 1, many);
     outcome.refused(1, &["cannot write full/"]);
     let outcome = with_small_files(&place, 8, &format!("{many} --archive devices.zip"));
     outcome.refused(1, &["cannot write devices.zip"]);
-    let outcome = with_small_files(&place, 1, &format!("{many} --records records.txt"));
+    let outcome = with_small_files(&place, 8, &format!("{many} --records records.txt"));
     outcome.refused(1, &["cannot write records.txt"]);
     assert_eq!(fs::read_dir(place.path("full")).unwrap().count(), 0);
     assert!(!place.path("devices.zip").exists() && !place.path("records.txt").exists());

@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -126,7 +127,7 @@ impl<'a> Output<'a> {
                 .compression_method(CompressionMethod::Stored)
                 .unix_permissions(0o600);
             for (name, bytes) in names(issued.device).iter().zip(contents) {
-                let started = archive.start_file(name, options).map_err(io::Error::from);
+                let started = archive.start_file(name, options).map_err(cause);
                 let written = started.and_then(|()| archive.write_all(bytes));
                 written.map_err(write_error(path))?;
             }
@@ -161,7 +162,7 @@ impl<'a> Output<'a> {
                 .map_err(write_error(path))
         };
         if let (Some(archive), Some(path)) = (self.archive.take(), self.files.archive) {
-            let file = archive.finish().map_err(io::Error::from);
+            let file = archive.finish().map_err(cause);
             synced(path, file.map_err(write_error(path))?)?;
         }
         if let (Some(records), Some(path)) = (self.records.take(), self.files.records) {
@@ -192,14 +193,20 @@ impl Drop for Output<'_> {
         if self.is_finished {
             return;
         }
-        // Dropping an archive would write its end.
-        if let Some(archive) = self.archive.take() {
-            drop(archive);
-        }
+        // Dropped, it would write the end of the archive, and print why it cannot.
+        std::mem::forget(self.archive.take());
         for path in &self.created {
             // Nothing else can be done about it; the error that ended this is told.
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// What the file system said.
+fn cause(error: ZipError) -> io::Error {
+    match error {
+        ZipError::Io(error) => error,
+        error => io::Error::other(error),
     }
 }
 
