@@ -189,7 +189,9 @@ fn fleet(place: &Place) {
     let key = format!("key = \"{}\"\n", "a1".repeat(32));
     let device = |number: &str| format!("[[device]]\nnumber = {number}\n{key}");
     // The digest is that of the key.
-    let revoked = "[[revoked]]\nnumber = 3\ndigest = \"abd62f5fae824d3e4d50e700781f5b6b\"\ndate = \"2026-11-01\"\n".to_owned();
+    let digest = "abd62f5fae824d3e4d50e700781f5b6b";
+    let revoked =
+        format!("[[revoked]]\nnumber = 3\ndigest = \"{digest}\"\ndate = \"2026-11-01\"\n");
     for (name, text) in [
         ("empty", String::new()),
         (

@@ -2,7 +2,6 @@
 
 mod secrets;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +14,7 @@ use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Phase, Session};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
+use self::secrets::refused;
 use super::CliError;
 use super::session::stop_on_ctrl_c;
 use crate::data::dataset::{Targets, TaskKind};
@@ -72,8 +72,8 @@ pub(super) struct Args {
     /// The device's ledger, created by `smolfed provision`, or here by `--new-ledger`.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
-    /// Create the ledger, which must not be there: once in the device's lifetime, if its record came
-    /// as text. A coordinator refuses a device that comes with a second one.
+    /// Create the ledger, which must not be there: once in the device's lifetime, if its record
+    /// came as text. A coordinator refuses a device that comes with a second one.
     #[arg(long)]
     new_ledger: bool,
     /// Connect to the coordinator: tcp:HOST:PORT, unix:PATH or serial:PATH[@BAUD].
@@ -386,8 +386,4 @@ impl FromData for u16 {
         let is_class = f32::from(class).to_bits() == value.to_bits();
         (is_class && usize::from(class) < classes.max(2)).then_some(class)
     }
-}
-
-fn refused(path: &Path, error: impl fmt::Display) -> CliError {
-    CliError::Usage(format!("{}: {error}", path.display()))
 }

@@ -22,7 +22,7 @@ use crate::run;
 use crate::source::fleet::terms::terms;
 use crate::task::Task;
 
-pub(super) use issue::{DeviceArgs, Issued, Issuer};
+pub(super) use issue::{DeviceArgs, Issuer};
 pub(super) use output::{Files, Output};
 
 /// Create the secrets of devices: a keys file for the coordinator, and for each device a record to

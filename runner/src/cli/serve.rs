@@ -52,8 +52,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", required_unless_present = "resume")]
     keys: Option<PathBuf>,
     /// The file whose first line is the passphrase of encrypted keys. By default the one that
-    /// SMOLFED_KEYS_PASSPHRASE_FILE names, or the systemd credential smolfed-keys-passphrase, or the
-    /// terminal.
+    /// SMOLFED_KEYS_PASSPHRASE_FILE names, or the systemd credential smolfed-keys-passphrase, or
+    /// the terminal.
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
     /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT or unix:PATH; repeatable.

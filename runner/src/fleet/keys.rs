@@ -11,9 +11,11 @@
 //! | [`passphrase`] | where the passphrase comes from |
 //! | [`stored`] | the file on disk, in clear or encrypted |
 //! | [`edit`] | changes, also while a coordinator runs |
+//! | [`error`] | what can be wrong |
 //! | [`lock`] | one coordinator at a time, and how to tell it of changes |
 
 pub mod edit;
+pub mod error;
 pub mod file;
 pub mod lock;
 pub mod passphrase;
@@ -25,64 +27,14 @@ use std::path::{Path, PathBuf};
 
 use smolfed_core::wire::mac::Key;
 
+pub use self::error::KeysError;
+use self::error::{beside, content, io};
 use self::file::{KeyDigest, KeyFile};
 use self::lock::CoordinatorLock;
 use self::passphrase::PassphraseSource;
 use self::stored::{Stored, read_round, real_path};
 use self::vault::Vault;
 use crate::durable::write_atomically;
-
-/// What is wrong with the keys of a fleet.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeysError {
-    /// A file cannot be read, written or locked.
-    #[error("cannot {action} {path}: {source}")]
-    Io {
-        /// read, write or lock.
-        action: &'static str,
-        /// The file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The content of a file is malformed.
-    #[error("{path}: {reason}")]
-    Content {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Other users can read a secret.
-    #[error("{path} contains {what} and can be read by others: run `chmod 600 {path}`")]
-    Readable {
-        /// The file.
-        path: String,
-        /// Which secret.
-        what: &'static str,
-    },
-    /// Another coordinator uses the keys.
-    #[error("{path} is in use by another coordinator")]
-    InUse {
-        /// The file.
-        path: String,
-    },
-    /// All round numbers are used.
-    #[error("{path}: the fleet has used up all round numbers")]
-    NoMoreRounds {
-        /// The file.
-        path: String,
-    },
-}
-
-impl KeysError {
-    /// Whether what was given is to blame, and not the file system.
-    #[must_use]
-    pub fn is_bad_input(&self) -> bool {
-        !matches!(self, Self::Io { action, .. } if *action != "read")
-    }
-}
 
 /// The keys of a fleet, in use by this process only.
 #[derive(Debug)]
@@ -242,13 +194,6 @@ impl FleetKeys {
     }
 }
 
-/// A file that belongs to a file of keys: its name with something appended.
-pub(super) fn beside(keys: &Path, ending: &str) -> PathBuf {
-    let mut name = keys.file_name().unwrap_or_default().to_os_string();
-    name.push(ending);
-    keys.with_file_name(name)
-}
-
 /// The keys as the protocol uses them, and their digests.
 fn typed(file: &KeyFile) -> (BTreeMap<u32, Key>, BTreeMap<u32, KeyDigest>) {
     let keys = file.keys.iter();
@@ -257,20 +202,6 @@ fn typed(file: &KeyFile) -> (BTreeMap<u32, Key>, BTreeMap<u32, KeyDigest>) {
         .map(|(number, key)| (*number, KeyDigest::of(key)));
     let keys = keys.map(|(number, key)| (*number, Key::from_secret(**key)));
     (keys.collect(), digests.collect())
-}
-
-pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
-    let path = path.display().to_string();
-    move |source| KeysError::Io {
-        action,
-        path,
-        source,
-    }
-}
-
-pub(super) fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
-    let path = path.display().to_string();
-    move |reason| KeysError::Content { path, reason }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use smolfed_core::wire::mac::{Fingerprint, Key};
 
-use super::keys::{KeysError, beside, content, io};
+use super::keys::error::{KeysError, beside, content, io};
 use crate::durable::write_atomically;
 
 const HEADER: &str = "# The ledger of each device, as the coordinator first saw it. A device with \

@@ -1,5 +1,6 @@
 //! A device's record and ledger, from files or from text.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,7 +9,6 @@ use smolfed_core::ledger::Ledger;
 use smolfed_core::provision::text;
 use zeroize::Zeroizing;
 
-use super::refused;
 use crate::cli::CliError;
 use crate::device::flash::FileFlash;
 use crate::durable::is_private;
@@ -111,4 +111,9 @@ fn read(path: &Path, from: impl Read, room: usize) -> Result<Zeroizing<Vec<u8>>,
         true => Err(refused(path, format!("is longer than {room} bytes"))),
         false => Ok(bytes),
     }
+}
+
+/// A refusal that names the file.
+pub(super) fn refused(path: &Path, error: impl fmt::Display) -> CliError {
+    CliError::Usage(format!("{}: {error}", path.display()))
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::{KeysArgs, SignalArgs, in_ranges};
+use super::access::{KeysArgs, SignalArgs, in_ranges};
 use crate::cli::CliError;
 use crate::fleet::keys::passphrase::PassphraseSource;
 use crate::fleet::keys::stored::{Stored, real_path};

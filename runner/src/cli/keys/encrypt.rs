@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::KeysArgs;
+use super::access::KeysArgs;
 use crate::cli::CliError;
 use crate::cli::provision::vault;
 use crate::fleet::keys::passphrase::PassphraseSource;
@@ -11,8 +11,8 @@ use crate::fleet::keys::passphrase::PassphraseSource;
 /// Encrypt the keys under a passphrase, or give encrypted keys another one.
 ///
 /// XChaCha20-Poly1305 under a key that Argon2id makes of the passphrase. Commands and coordinators
-/// need the passphrase from then on; if it is lost, so are the keys. A coordinator that runs goes on.
-/// Copies that were made before, and what a disk keeps of the old file, are not encrypted.
+/// need the passphrase from then on; if it is lost, so are the keys. A coordinator that runs goes
+/// on. Copies that were made before, and what a disk keeps of the old file, are not encrypted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys encrypt --keys fleet/keys.toml --passphrase-file passphrase

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 
-use super::{KeysArgs, in_ranges};
+use super::access::{KeysArgs, in_ranges};
 use crate::cli::CliError;
 use crate::cli::text::aligned;
 use crate::fleet::keys::file::KeyDigest;

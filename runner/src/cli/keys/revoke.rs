@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{KeysArgs, SignalArgs, in_ranges, now};
+use super::access::{KeysArgs, SignalArgs, in_ranges, now};
 use crate::cli::CliError;
 use crate::fleet::keys::edit;
 
@@ -42,8 +42,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     numbers.sort_unstable();
     writeln!(
         out,
-        "revoked: {}. Devices with keys: {left}.\n{told}A revoked device counts as missing whenever \
-         it is drawn, until `smolfed keys rotate` gives its number another key.",
+        "revoked: {}. Devices with keys: {left}.\n{told}A revoked device counts as missing \
+         whenever it is drawn, until `smolfed keys rotate` gives its number another key.",
         in_ranges(numbers)
     )?;
     Ok(())

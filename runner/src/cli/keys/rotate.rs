@@ -3,17 +3,17 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::{KeysArgs, SignalArgs, now};
+use super::access::{KeysArgs, SignalArgs, now};
 use crate::cli::CliError;
 use crate::cli::provision::{DeviceArgs, Files, Issuer, Output, prepare};
 use crate::fleet::keys::edit;
 
 /// Give a device another key, record and ledger, and revoke its old key.
 ///
-/// The new files are written to a folder first, as `smolfed provision` writes them, and then the key
-/// is exchanged in one step. Until the device has its new files it cannot take part. Its new ledger
-/// counts participations from 0: what the device took part in before still counts for its data, so
-/// give `--budget` what is left, unless the device has other data.
+/// The new files are written to a folder first, as `smolfed provision` writes them, and then the
+/// key is exchanged in one step. Until the device has its new files it cannot take part. Its new
+/// ledger counts participations from 0: what the device took part in before still counts for its
+/// data, so give `--budget` what is left, unless the device has other data.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17
@@ -71,10 +71,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let (folder, budget) = (args.out.display(), issuer.budget());
     writeln!(
         out,
-        "device {number} has another key; the old one is revoked.\n{told}Write {folder}/device-\
-         {number}.bin to the device, and {folder}/device-{number}.ledger where its ledger was, then \
-         delete them here.\nIts new ledger counts from 0 of {budget} participations; those of the \
-         old ledger still count for the same data: `--budget` gives what is left."
+        "device {number} has another key; the old one is revoked.\n{told}Write \
+         {folder}/device-{number}.bin to the device, and {folder}/device-{number}.ledger where \
+         its ledger was, then delete them here.\nIts new ledger counts from 0 of {budget} \
+         participations; those of the old ledger still count for the same data: `--budget` gives \
+         what is left."
     )?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::Issued;
+use super::issue::Issued;
 use crate::cli::CliError;
 use crate::durable::{new_private, sync_all_in, sync_folder};
 

@@ -8,12 +8,12 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::error::{KeysError, content, io};
 use super::file::{KeyDigest, KeyFile, MAX_REASON, Revoked, Secret};
 use super::lock::Holder;
 use super::passphrase::PassphraseSource;
 use super::stored::{Stored, real_path};
 use super::vault::Vault;
-use super::{KeysError, content, io};
 use crate::durable::replace_private;
 
 /// A file of keys that is being changed.

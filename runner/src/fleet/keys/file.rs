@@ -18,8 +18,8 @@ const DIGEST_LABEL: &[u8] = b"smolfed key digest";
 
 /// Sixteen public bytes by which a key is recognised without being kept.
 ///
-/// A key is 32 uniform bytes, so its digest does not lead back to it; and two keys of one fleet have
-/// the same digest with probability below n²·2⁻¹²⁹.
+/// A key is 32 uniform bytes, so its digest does not lead back to it; and two keys of one fleet
+/// have the same digest with probability below n²·2⁻¹²⁹.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyDigest([u8; 16]);
 

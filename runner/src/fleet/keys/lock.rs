@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{KeysError, beside, io as io_error};
+use super::error::{KeysError, beside, io as io_error};
 
 /// Whoever asks about the lock holds it for a moment.
 const ATTEMPTS: u32 = 5;
@@ -120,7 +120,8 @@ fn has_open(process: u32, file: &File) -> bool {
         .any(|other| (other.dev(), other.ino()) == (lock.dev(), lock.ino()))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::process::{Child, Command, Stdio};
 

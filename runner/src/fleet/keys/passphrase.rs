@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use console::Term;
 use zeroize::Zeroizing;
 
-use super::{KeysError, content, io};
+use super::error::{KeysError, content, io};
 use crate::durable::is_private;
 
 /// The variable that names a file.
@@ -87,8 +87,8 @@ impl PassphraseSource {
             }
             Self::Nowhere => {
                 return Err(content(keys)(format!(
-                    "needs a passphrase: give it with `--passphrase-file FILE`, or name the file in \
-                     {VARIABLE}"
+                    "needs a passphrase: give it with `--passphrase-file FILE`, or name the file \
+                     in {VARIABLE}"
                 )));
             }
             Self::File(path) => read(path)?,

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use super::error::{KeysError, content, io};
 use super::file::KeyFile;
 use super::passphrase::PassphraseSource;
 use super::vault::{Vault, VaultError};
-use super::{KeysError, content, io};
 use crate::durable::is_private;
 
 /// A file of keys, and how it is encrypted, if it is.

@@ -6,10 +6,11 @@
 //! ciphertext and tag
 //! ```
 //!
-//! The line is the associated data, so a file whose line was changed does not open. Each write draws
-//! a nonce of 192 bits, which does not repeat by chance; edits keep the salt, so that a command or a
-//! running coordinator derives the key once. This hides the keys from whoever reads the disk or a
-//! backup without the passphrase. It does not tell an older copy of the file from the newest one.
+//! The line is the associated data, so a file whose line was changed does not open. Each write
+//! draws a nonce of 192 bits, which does not repeat by chance; edits keep the salt, so that a
+//! command or a running coordinator derives the key once. This hides the keys from whoever reads
+//! the disk or a backup without the passphrase. It does not tell an older copy of the file from the
+//! newest one.
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
@@ -27,7 +28,7 @@ const MAX_LINE: usize = 256;
 const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 24;
 
-/// More than this is not derived, whatever a file asks for: a changed line must not take the memory.
+/// More than this is not derived: a changed line must not take all memory.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
