@@ -182,18 +182,19 @@ fn additions_are_checked_and_made_whole_or_not_at_all() {
 fn edits_at_the_same_time_are_all_made() {
     let (_dir, path) = fleet();
     let _coordinator = open(&path).unwrap();
+    // Some wait for a file that others have replaced by then.
+    let add = &|number: u8| {
+        let mut change = edit(&path);
+        let new = BTreeMap::from([(number.into(), secret(number))]);
+        change.add(&new).unwrap();
+        change.store().unwrap();
+    };
     std::thread::scope(|scope| {
-        for byte in 20..36 {
-            let path = &path;
-            scope.spawn(move || {
-                let mut change = edit(path);
-                let new = BTreeMap::from([(byte.into(), secret(byte))]);
-                change.add(&new).unwrap();
-                change.store().unwrap();
-            });
+        for thread in 0..6 {
+            scope.spawn(move || (20..40).for_each(|number| add(thread * 20 + number)));
         }
     });
-    assert_eq!(edit(&path).keys().keys.len(), 18);
+    assert_eq!(edit(&path).keys().keys.len(), 122);
 }
 
 #[test]
