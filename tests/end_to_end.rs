@@ -26,6 +26,7 @@
 //! | inputs that fuzzing found | [`fuzzed_inputs`] |
 //! | the best of several private trials | [`selection`] |
 //! | real devices among simulated ones; broken lines, dead devices, resuming | [`serve`] |
+//! | keys that are revoked, added, exchanged and encrypted; archives of devices | [`keys`] |
 //! | runs that are listed, compared and exported | [`runs`] |
 //! | MNIST | [`mnist`] |
 //! | memory of a large federation | [`memory`] |
@@ -45,6 +46,7 @@ mod firmware;
 mod full_disk;
 mod fuzzed_inputs;
 mod inference;
+mod keys;
 mod ledger;
 mod memory;
 mod mnist;

@@ -7,7 +7,7 @@ use crate::run_dir::{Traces, rounds_done};
 
 /// Runs `smolfed` with a file size limit, which imitates a full disk without special rights. Writes
 /// beyond it fail, as the signal that would end the process is ignored.
-fn with_small_files(place: &Place, kibibytes: u32, arguments: &str) -> Outcome {
+pub(crate) fn with_small_files(place: &Place, kibibytes: u32, arguments: &str) -> Outcome {
     let script = format!(
         "trap '' XFSZ; ulimit -f {}; exec \"$0\" {arguments}",
         2 * kibibytes

@@ -82,12 +82,14 @@ impl Place {
         names
     }
 
-    /// A command in this directory that finds no data sets elsewhere.
+    /// A command in this directory that finds no data sets or passphrases elsewhere.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.dir.path())
             .env_remove("SMOLFED_DATA")
+            .env_remove("SMOLFED_KEYS_PASSPHRASE_FILE")
+            .env_remove("CREDENTIALS_DIRECTORY")
             .stdin(Stdio::null());
         command
     }

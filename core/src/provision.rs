@@ -21,6 +21,8 @@ use crate::{
     },
 };
 
+pub mod text;
+
 #[cfg(test)]
 mod tests;
 

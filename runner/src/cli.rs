@@ -11,6 +11,7 @@ mod evaluate;
 mod export;
 mod inference;
 mod init;
+mod keys;
 mod man;
 mod predict;
 mod privacy;
@@ -57,6 +58,7 @@ enum Command {
     Run(run::Args),
     Serve(serve::Args),
     Provision(provision::Args),
+    Keys(keys::Args),
     Device(device::Args),
     Data(data::Args),
     Init(init::Args),
@@ -101,6 +103,7 @@ impl Cli {
             Some(Command::Run(args)) => run::run(&args),
             Some(Command::Serve(args)) => serve::run(&args),
             Some(Command::Provision(args)) => provision::run(&args, &mut std::io::stdout().lock()),
+            Some(Command::Keys(args)) => keys::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Device(args)) => device::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Init(args)) => init::run(&args, &mut std::io::stdout().lock()),

@@ -6,7 +6,9 @@
 //! | [`client`] | the main loop, between a connection and the session |
 //! | [`memory`] | the memory of a session, on the heap |
 //! | [`flash`] | NOR flash in a file, for the device's ledger |
+//! | [`image`] | the ledger of a new device as bytes |
 
 pub mod client;
 pub mod flash;
+pub mod image;
 pub mod memory;

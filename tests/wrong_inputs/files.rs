@@ -188,6 +188,10 @@ fn fleet(place: &Place) {
         .success();
     let key = format!("key = \"{}\"\n", "a1".repeat(32));
     let device = |number: &str| format!("[[device]]\nnumber = {number}\n{key}");
+    // The digest is that of the key.
+    let digest = "abd62f5fae824d3e4d50e700781f5b6b";
+    let revoked =
+        format!("[[revoked]]\nnumber = 3\ndigest = \"{digest}\"\ndate = \"2026-11-01\"\n");
     for (name, text) in [
         ("empty", String::new()),
         (
@@ -198,11 +202,48 @@ fn fleet(place: &Place) {
         ("negative", device("-1")),
         ("word", device("0").replace("device", "devices")),
         ("far", device("0") + &device("4000").replace("a1", "b2")),
+        ("seeded", format!("device_seed = 7\n{}", device("5"))),
+        ("back", device("0") + &revoked),
     ] {
-        let name = format!("{name}.keys");
-        place.write(&name, text);
-        fs::set_permissions(place.path(&name), Permissions::from_mode(0o600)).unwrap();
+        private(place, &format!("{name}.keys"), text);
     }
+    for (name, text) in [
+        ("right", "correct horse"),
+        ("other", "battery staple"),
+        ("empty", "\n"),
+        ("brief", "horse"),
+    ] {
+        private(place, &format!("{name}.pass"), text);
+    }
+    private(place, "sealed.keys", device("0"));
+    place
+        .smolfed("keys encrypt --keys sealed.keys --passphrase-file right.pass")
+        .success();
+    private(
+        place,
+        "torn.keys",
+        &fs::read(place.path("sealed.keys")).unwrap()[..100],
+    );
+    // What a coordinator leaves beside its keys.
+    for name in ["fleet/keys.toml", "far.keys"] {
+        private(place, &format!("{name}.lock"), "");
+    }
+    records(place);
     let readable = Permissions::from_mode(0o644);
     fs::set_permissions(place.path("good.toml"), readable).unwrap();
+}
+
+fn private(place: &Place, name: &str, content: impl AsRef<[u8]>) {
+    place.write(name, content);
+    fs::set_permissions(place.path(name), Permissions::from_mode(0o600)).unwrap();
+}
+
+/// Records as text, cut and mistyped, and an archive of devices.
+fn records(place: &Place) {
+    let call = "provision --devices 0..2 --out texts --records two.txt --archive devices.zip";
+    place.smolfed(call).success();
+    let two = fs::read_to_string(place.path("two.txt")).unwrap();
+    let line = two.lines().next().unwrap();
+    private(place, "one.txt", &line[..100]);
+    private(place, "typed.txt", line.replace(":0:", ":0:1"));
 }

@@ -1,7 +1,7 @@
 //! Records come back as they were written, and nothing else is taken for one.
 
 use proptest::{collection::vec, prelude::*};
-use std::{format, vec, vec::Vec};
+use std::{format, string::String, vec, vec::Vec};
 
 use super::*;
 use crate::samples::SampleSlice;
@@ -277,4 +277,66 @@ fn a_record_outlives_its_key() {
         torn[KEY.start..cut].fill(0);
         assert_eq!(refused(&torn), ProvisionError::Checksum, "{cut}");
     }
+}
+
+/// A record as text, by the bits.
+fn as_text(page: &[u8]) -> String {
+    let bits: Vec<u8> = page
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1))
+        .collect();
+    let digit = |bits: &[u8]| {
+        let value = (0..5).fold(0, |value, bit| value << 1 | bits.get(bit).unwrap_or(&0));
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[usize::from(value)])
+    };
+    let digits: String = bits.chunks(5).map(digit).collect();
+    format!("SMOLFED:7:{digits}")
+}
+
+#[test]
+fn a_record_is_read_from_text_as_it_is_typed() {
+    let record = page(NONE);
+    let text = as_text(&record);
+    assert_eq!(text.len(), 190);
+    let typed = text.to_lowercase();
+    let (start, rest) = typed.split_at(60);
+    for text in [text.clone(), format!("  {start}\r\n {rest}\n")] {
+        let mut page = vec![0xff; 200];
+        let length = text::read(text.as_bytes(), &mut page).unwrap();
+        assert_eq!(page[..length], record);
+    }
+    let samples = SampleSlice::new(&[1.0, 2.0, 3.0], &[0u16, 1, 2], 1).unwrap();
+    let record = self::page(Some(&samples));
+    let mut page = vec![0; record.len()];
+    let length = text::read(as_text(&record).as_bytes(), &mut page).unwrap();
+    assert_eq!(page[..length], record);
+}
+
+#[test]
+fn other_texts_are_refused_with_a_reason() {
+    use text::TextError;
+    let whole = as_text(&page(NONE));
+    let mut page = vec![0; 112];
+    let mut read = |text: &str| text::read(text.as_bytes(), &mut page).unwrap_err();
+    for (text, expected) in [
+        (String::new(), TextError::Prefix),
+        ("SMOLFED:".into(), TextError::Prefix),
+        (whole.replace(":7:", "7:"), TextError::Prefix),
+        (whole.replace(":7:", ":4294967296:"), TextError::Prefix),
+        (whole.replace(":7:", ":8:"), TextError::Number),
+        (whole.replace(":7:", ":7:1"), TextError::Character),
+        (format!("{whole}AA"), TextError::Room),
+        (format!("{whole}="), TextError::Character),
+        (whole.replace(":7:", ":7:A"), TextError::Room),
+    ] {
+        assert_eq!(read(&text), expected, "{text}");
+    }
+    for length in 0..whole.len() {
+        read(&whole[..length]);
+    }
+    let mut changed = whole.into_bytes();
+    changed[100] = if changed[100] == b'A' { b'B' } else { b'A' };
+    let error = text::read(&changed, &mut page).unwrap_err();
+    assert_eq!(error, TextError::Record(ProvisionError::Checksum));
+    assert_eq!(text::read(&changed, &mut [0; 111]), Err(TextError::Room));
 }

@@ -38,7 +38,7 @@ use crate::source::combinations::HIDDEN_LAYER;
 use crate::task::Task;
 
 use data::{Data, FromData};
-use files::{Files, forget_key, ledger, of_folder, read_record, refused};
+use files::{Files, forget_key, ledger, of_folder, record as record_of, refused};
 use progress::Progress;
 
 /// How often the command looks whether it is to end.
@@ -63,7 +63,10 @@ const OTHER_FILES: u64 = 64;
   smolfed device --model linear:13 --provision device-7.bin --ledger device-7.ledger \\
       --data measurements.csv --label power --listen unix:/run/smolfed/device-7
   smolfed device --preprocessing fleet/preprocessing.json --provision device-7.bin \
-      --ledger device-7.ledger --data measurements.csv --connect tcp:10.0.0.1:7000")]
+      --ledger device-7.ledger --data measurements.csv --connect tcp:10.0.0.1:7000
+  grep SMOLFED:7: records.txt | smolfed device --provision - --ledger device-7.ledger \\
+      --new-ledger --preprocessing preprocessing.json --data measurements.csv \\
+      --connect tcp:10.0.0.1:7000")]
 pub(super) struct Args {
     /// The model, as KIND:FEATURES or softmax:FEATURESxCLASSES; `smolfed provision` prints it. A
     /// network of layers needs `--preprocessing` instead.
@@ -79,13 +82,18 @@ pub(super) struct Args {
     /// missing values replaced, values scaled, and classes are names.
     #[arg(long, value_name = "FILE")]
     preprocessing: Option<PathBuf>,
-    /// The device's record, written by `smolfed provision`; or a folder with the records and
-    /// ledgers of several devices, whose samples are in their records.
+    /// The device's record, written by `smolfed provision`, also as text; - reads that from
+    /// standard input. Or a folder with the records and ledgers of several devices, whose samples
+    /// are in their records.
     #[arg(long, value_name = "FILE|DIR")]
     provision: PathBuf,
-    /// The device's ledger, created by `smolfed provision`.
+    /// The device's ledger, created by `smolfed provision`, or here by `--new-ledger`.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
+    /// Create the ledger, which must not be there: once in the device's lifetime, if its record
+    /// came as text. A coordinator refuses a device that comes with a second one.
+    #[arg(long)]
+    new_ledger: bool,
     /// Connect to the coordinator: tcp:HOST:PORT, unix:PATH or serial:PATH[@BAUD].
     #[arg(
         long,
@@ -273,7 +281,7 @@ impl Device<'_> {
         model: M,
         stop: &CancellationToken,
     ) -> Result<(), CliError> {
-        let page = read_record(&self.files.record)?;
+        let page = record_of(&self.files.record)?;
         let record = Record::read(&page).map_err(|error| {
             let advice = "give a device-K.bin that `smolfed provision` wrote";
             refused(&self.files.record, format!("{error}; {advice}"))
@@ -295,7 +303,7 @@ impl Device<'_> {
             device: record.identity.device,
         });
         let (identity, policy) = (record.identity.clone(), record.policy);
-        let ledger = ledger(&self.files.ledger)?;
+        let ledger = ledger(&self.files.ledger, self.args.new_ledger, &record)?;
         if record.key.is_some() {
             forget_key(&self.files.record);
         }

@@ -19,6 +19,7 @@ use crate::entropy::secret;
 use crate::experiment::Experiment;
 use crate::fleet::coordinator::{Coordinator, Endpoints, FleetError};
 use crate::fleet::keys::FleetKeys;
+use crate::fleet::keys::passphrase::PassphraseSource;
 use crate::fleet::quorum::Quorum;
 use crate::fleet::status::Table;
 use crate::fleet::transport::Address;
@@ -51,6 +52,11 @@ pub(super) struct Args {
     /// The keys of the fleet, written by `smolfed provision`.
     #[arg(long, value_name = "FILE", required_unless_present = "resume")]
     keys: Option<PathBuf>,
+    /// The file whose first line is the passphrase of encrypted keys. By default the one that
+    /// SMOLFED_KEYS_PASSPHRASE_FILE names, or the systemd credential smolfed-keys-passphrase, or
+    /// the terminal.
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
     /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT or unix:PATH; repeatable.
     #[arg(long = "device", value_name = "ADDRESS")]
     devices: Vec<Address>,
@@ -137,8 +143,8 @@ struct Setup {
 impl Setup {
     fn new(args: &Args) -> Result<Self, CliError> {
         let path = args.keys.as_deref().unwrap_or(Path::new("keys.toml"));
-        let keys = FleetKeys::open(path).map_err(fleet_error)?;
-        let real = keys.keys().len();
+        let keys = open_keys(path, args)?;
+        let real = keys.members().len();
         let mut overrides = args.overrides.clone();
         overrides.extend(args.seed.map(seed).transpose()?);
         let mut config = Config::load(args.file.as_deref(), &overrides)?;
@@ -188,7 +194,7 @@ impl Setup {
             ))
         })?;
         let keys = args.keys.as_deref().unwrap_or(&file.keys);
-        let keys = FleetKeys::open(keys).map_err(fleet_error)?;
+        let keys = open_keys(keys, args)?;
         let known = |given: &[Address], stored: &[String]| -> Result<Vec<Address>, CliError> {
             if !args.devices.is_empty() || !args.listen.is_empty() {
                 return Ok(given.to_vec());
@@ -352,6 +358,11 @@ fn paid(experiment: &Experiment, dir: &RunDir, name: &str) -> Result<u32, CliErr
         .map(|charge| charge.round.saturating_add(1))
         .max()
         .unwrap_or(0))
+}
+
+fn open_keys(path: &Path, args: &Args) -> Result<FleetKeys, CliError> {
+    let passphrase = PassphraseSource::find(args.passphrase_file.as_deref());
+    FleetKeys::open(path, passphrase).map_err(fleet_error)
 }
 
 fn is_natural(config: &Config) -> bool {

@@ -18,7 +18,7 @@ use crate::durable::create_private;
 pub const PAGE: usize = 64;
 
 /// Bytes of the file.
-const SIZE: usize = 2 * SLOT_BYTES;
+pub const SIZE: usize = 2 * SLOT_BYTES;
 
 /// An error of the file, or an access beyond its size.
 #[derive(Debug)]

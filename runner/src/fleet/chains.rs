@@ -18,7 +18,8 @@ use smolfed_core::wire::greeting::Hello;
 use smolfed_core::wire::keys::{ChainKey, Fingerprint, GreetingKey, Pseudonym};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::keys::{KeysError, beside, content, io};
+use super::keys::error::{KeysError, beside, content, io};
+use super::keys::vault::{Vault, VaultError};
 use super::lock::lock;
 use crate::durable::{is_private, write_atomically};
 
@@ -232,24 +233,33 @@ impl Drop for RawChain {
 pub struct ChainKeys {
     known: BTreeMap<u32, Known>,
     path: Option<PathBuf>,
+    /// What encrypts the file, as it does the keys.
+    vault: Option<Vault>,
     is_stored: bool,
     /// When the file was written, or was to be.
     stored: Option<Duration>,
 }
 
 impl ChainKeys {
-    /// Reads the file that belongs to a file of keys, which the caller has locked.
+    /// Reads the file that belongs to a file of keys, which the caller has locked, and which this
+    /// encrypts.
     ///
     /// # Errors
     /// [`KeysError::Io`], [`KeysError::Content`], [`KeysError::Readable`].
-    pub fn open(keys: &Path) -> Result<Self, KeysError> {
+    pub fn open(keys: &Path, vault: Option<&Vault>) -> Result<Self, KeysError> {
         let path = beside(keys, ".chains");
         let known = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
-            opened => parse(&read(opened, &path)?).map_err(content(&path))?,
+            opened => {
+                let bytes = opened_with(vault, read(opened, &path)?).map_err(content(&path))?;
+                let text = std::str::from_utf8(&bytes);
+                let text = text.map_err(|_| content(&path)("is not text".to_owned()))?;
+                parse(text).map_err(content(&path))?
+            }
         };
         Ok(Self {
             known,
+            vault: vault.cloned(),
             path: Some(path),
             is_stored: true,
             stored: None,
@@ -307,10 +317,42 @@ impl ChainKeys {
             text.push_str(&chain);
             text.push_str("\"\n");
         }
-        write_private(path, text.as_bytes()).map_err(io("write", path))?;
+        let sealed = self.vault.as_ref().map(|vault| vault.seal(text.as_bytes()));
+        let sealed = sealed.transpose();
+        let sealed = sealed.map_err(|error| content(path)(error.to_string()))?;
+        let bytes = sealed.as_deref().unwrap_or(text.as_bytes());
+        write_private(path, bytes).map_err(io("write", path))?;
         self.is_stored = true;
         Ok(())
     }
+
+    /// Leaves the file as it is.
+    pub fn forget(mut self) {
+        self.is_stored = true;
+    }
+
+    /// From now on this encrypts the file, or nothing does.
+    pub fn seal_with(&mut self, vault: Option<&Vault>) {
+        self.vault = vault.cloned();
+        self.is_stored = self.known.is_empty() && self.is_stored;
+    }
+}
+
+/// The bytes of a file in clear.
+fn opened_with(
+    vault: Option<&Vault>,
+    bytes: Zeroizing<Vec<u8>>,
+) -> Result<Zeroizing<Vec<u8>>, String> {
+    if !Vault::is_sealed(&bytes) {
+        return Ok(bytes);
+    }
+    let other = || {
+        "is encrypted under another passphrase than the keys: restore both from one backup, or \
+         delete it if no device has taken part more than 1,000 times"
+            .to_owned()
+    };
+    let opened = Vault::open(&bytes, vault, || Err(VaultError::Refused));
+    opened.map(|(_, text)| text).map_err(|_| other())
 }
 
 impl Drop for ChainKeys {
@@ -331,17 +373,17 @@ fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     write_atomically(path, bytes)
 }
 
-fn read(opened: std::io::Result<File>, path: &Path) -> Result<Zeroizing<String>, KeysError> {
+fn read(opened: std::io::Result<File>, path: &Path) -> Result<Zeroizing<Vec<u8>>, KeysError> {
     let mut file = opened.map_err(io("read", path))?;
     if !is_private(&file).map_err(io("read", path))? {
-        let path = path.display().to_string();
-        return Err(KeysError::Readable { path });
+        let (path, what) = (path.display().to_string(), "keys");
+        return Err(KeysError::Readable { path, what });
     }
-    // Room for all of it: a string that grows leaves copies behind.
+    // Room for all of it: a vector that grows leaves copies behind.
     let length = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut text = Zeroizing::new(String::with_capacity(length as usize + 1));
-    file.read_to_string(&mut text).map_err(io("read", path))?;
-    Ok(text)
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize + 1));
+    file.read_to_end(&mut bytes).map_err(io("read", path))?;
+    Ok(bytes)
 }
 
 fn parse(text: &str) -> Result<BTreeMap<u32, Known>, String> {
@@ -456,21 +498,21 @@ mod tests {
         let keys = dir.path().join("keys.toml");
         let path = dir.path().join("keys.toml.chains");
         let name = key_fingerprint(&key(1));
-        let mut chains = ChainKeys::open(&keys).unwrap();
+        let mut chains = ChainKeys::open(&keys, None).unwrap();
         assert_eq!(chains.of(3, &key(1), name).secret(), chain(0).secret());
         let now = Duration::from_secs(100);
         chains.advanced(3, name, &chain(1));
         chains.store_now_and_then(now).unwrap();
-        let again = ChainKeys::open(&keys).unwrap();
+        let again = ChainKeys::open(&keys, None).unwrap();
         assert_eq!(again.of(3, &key(1), name).secret(), chain(1).secret());
         // Soon after, it waits; and what waits is written at the end.
         chains.advanced(3, name, &chain(2));
         chains.store_now_and_then(now).unwrap();
-        let again = ChainKeys::open(&keys).unwrap();
+        let again = ChainKeys::open(&keys, None).unwrap();
         assert_eq!(again.of(3, &key(1), name).secret(), chain(1).secret());
         drop(again);
         drop(chains);
-        let again = ChainKeys::open(&keys).unwrap();
+        let again = ChainKeys::open(&keys, None).unwrap();
         assert_eq!(again.of(3, &key(1), name).secret(), chain(2).secret());
         // Provisioned again: another chain.
         let other = key_fingerprint(&key(2));
@@ -481,7 +523,7 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        let error = ChainKeys::open(&keys).unwrap_err();
+        let error = ChainKeys::open(&keys, None).unwrap_err();
         assert!(matches!(error, KeysError::Readable { .. }));
     }
 
@@ -502,7 +544,7 @@ mod tests {
         ] {
             let path = dir.path().join("keys.toml.chains");
             write_private(&path, text.as_bytes()).unwrap();
-            let error = ChainKeys::open(&keys).unwrap_err().to_string();
+            let error = ChainKeys::open(&keys, None).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
             assert!(!error.contains(&secret), "{error}");
         }

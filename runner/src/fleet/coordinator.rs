@@ -87,6 +87,7 @@ pub struct Coordinator {
     timeout: Duration,
     in_flight: usize,
     quarantine: Quarantine,
+    terms: Terms,
     /// Devices without a connection when they last missed a round: no round waits for them until
     /// they have reconnected.
     away: BTreeSet<u32>,
@@ -112,7 +113,11 @@ impl Coordinator {
             round: 0,
             device: 0,
         });
-        let registry = Registry::new(peers.collect(), KnownLedgers::open(keys.path())?, nonces);
+        let registry = Registry::new(
+            peers.collect(),
+            KnownLedgers::open(keys.path(), keys.vault())?,
+            nonces,
+        );
         let quarantine = Quarantine::open(keys.path(), endpoints.strikes)?;
         let places = places(endpoints, registry.device_count(), &report);
         let service = Arc::new(Service::new(registry, places, report));
@@ -137,6 +142,7 @@ impl Coordinator {
             timeout: endpoints.timeout,
             in_flight: endpoints.in_flight,
             quarantine,
+            terms,
             away: BTreeSet::new(),
         })
     }
@@ -144,7 +150,7 @@ impl Coordinator {
     /// Whether the device is a real one.
     #[must_use]
     pub fn has(&self, device: u32) -> bool {
-        self.keys.keys().contains_key(&device)
+        self.keys.members().contains(&device)
     }
 
     /// A round with the real devices of `cohort`, while the caller does something `meanwhile`.
@@ -158,6 +164,7 @@ impl Coordinator {
         cohort: &[u32],
         meanwhile: impl FnOnce() -> T,
     ) -> Result<(BTreeMap<u32, ExchangeOutcome>, T), KeysError> {
+        self.take_over();
         self.keys.use_round(offer.number)?;
         let offer = Arc::new(offer);
         self.quarantine.refresh()?;
@@ -170,8 +177,12 @@ impl Coordinator {
         let registry = self.service.registry();
         let turns = Turns::new(registry, &offer, &drawn, &self.away, self.in_flight);
         let result = std::thread::scope(|scope| {
-            let service = &self.service;
-            scope.spawn(move || wait(service, turns, deadline));
+            let (service, keys, terms) = (&*self.service, &mut self.keys, self.terms);
+            scope.spawn(move || {
+                wait(service, turns, deadline, &mut || {
+                    take_over(keys, service, terms)
+                });
+            });
             meanwhile()
         });
         let mut outcomes = self.close(&drawn);
@@ -179,6 +190,19 @@ impl Coordinator {
         let absence = ExchangeOutcome::Missing(Absence::Quarantined);
         outcomes.extend(out.into_iter().map(|device| (device, absence.clone())));
         Ok((outcomes, result))
+    }
+
+    /// Takes over keys that were changed, if that was asked for.
+    fn take_over(&mut self) {
+        take_over(&mut self.keys, &self.service, self.terms);
+    }
+
+    /// From now on [`Service::request_reload`] is called when a command asks for it: it may.
+    ///
+    /// # Errors
+    /// [`KeysError::Io`].
+    pub fn reload_on_hangup(&mut self) -> Result<(), KeysError> {
+        self.keys.reload_on_hangup()
     }
 
     /// Puts devices into quarantine for what they did in a round.
@@ -207,12 +231,13 @@ impl Coordinator {
         let mut outcomes = BTreeMap::new();
         for device in drawn {
             let Some(peer) = self.service.registry().peer(*device) else {
+                outcomes.insert(*device, ExchangeOutcome::Missing(Absence::Revoked));
                 continue;
             };
             let mut peer = lock(&peer);
-            let Some(outcome) = peer.close() else {
-                continue;
-            };
+            // One that has come under another key in the meantime has no part in the round.
+            let outcome = peer.close();
+            let outcome = outcome.unwrap_or(ExchangeOutcome::Missing(Absence::Revoked));
             if peer.is_reachable() {
                 self.away.remove(device);
             } else {
@@ -256,10 +281,11 @@ impl Drop for Coordinator {
 
 /// Waits until the round is over for all devices that are awaited, or until the deadline, and gives
 /// devices their turns meanwhile.
-fn wait(service: &Service, mut turns: Turns<'_>, deadline: Instant) {
+fn wait(service: &Service, mut turns: Turns<'_>, deadline: Instant, take_over: &mut dyn FnMut()) {
     let registry = service.registry();
     let mut is_reported = false;
     loop {
+        take_over();
         // A device is invited only once its ledger is on disk.
         match registry.ledgers().save(service.now()) {
             Ok(()) => {
@@ -286,6 +312,37 @@ fn wait(service: &Service, mut turns: Turns<'_>, deadline: Instant) {
             turns.look_at(device);
         }
     }
+}
+
+/// Takes over keys that were changed, if that was asked for: sessions under a key that is gone end
+/// at once.
+fn take_over(keys: &mut FleetKeys, service: &Service, terms: Terms) {
+    if !service.take_reload() {
+        return;
+    }
+    let changes = match keys.reload() {
+        Ok(changes) => changes,
+        Err(error) => {
+            service.report(&format!("the keys stay as they were: {error}"));
+            return;
+        }
+    };
+    let registry = service.registry();
+    for device in changes.removed.iter().chain(&changes.replaced) {
+        registry.remove(*device);
+    }
+    for device in changes.added.iter().chain(&changes.replaced) {
+        if let Some(key) = keys.keys().get(device) {
+            registry.insert(*device, Peer::new(*device, key.clone(), terms));
+        }
+    }
+    registry.ledgers().seal_with(keys.vault());
+    service.report(&format!(
+        "the keys were read again: {} added, {} revoked, {} replaced",
+        changes.added.len(),
+        changes.removed.len(),
+        changes.replaced.len()
+    ));
 }
 
 /// Places for accepted connections: as many as asked for, or as the system allows.

@@ -57,6 +57,8 @@ pub enum Absence {
     Quarantined,
     /// The bit of its update has a third value, which an honest device's cannot have.
     InvalidBit,
+    /// Its key was revoked, and it has no other one.
+    Revoked,
 }
 
 impl std::fmt::Display for Absence {
@@ -73,6 +75,7 @@ impl std::fmt::Display for Absence {
             Self::InvalidBit => {
                 f.write_str("the bit that says whether it was clipped is neither 2^b nor -2^b")
             }
+            Self::Revoked => f.write_str("its key was revoked"),
         }
     }
 }

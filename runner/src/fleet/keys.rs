@@ -1,155 +1,174 @@
 //! The keys of a fleet: a secret TOML file. The devices that it names are the real ones.
 //!
-//! `<file>.round` beside it holds the lowest round number that the fleet has not used. A device
+//! Beside it, `<file>.round` holds the lowest round number that the fleet has not used: a device
 //! takes part in a round number at most once in its life, so this number only grows, over all runs.
+//! `<file>.lock` is held by the coordinator that uses the keys.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`file`] | the text: keys, and digests of revoked ones |
+//! | [`vault`] | encryption at rest |
+//! | [`passphrase`] | where the passphrase comes from |
+//! | [`stored`] | the file on disk, in clear or encrypted |
+//! | [`edit`] | changes, also while a coordinator runs |
+//! | [`error`] | what can be wrong |
+//! | [`lock`] | one coordinator at a time, and how to tell it of changes |
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+pub mod edit;
+pub mod error;
+pub mod file;
+pub mod lock;
+pub mod passphrase;
+pub mod stored;
+pub mod vault;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use smolfed_core::crypto::Key;
-use zeroize::{Zeroize, Zeroizing};
 
-use crate::durable::{is_private, write_atomically};
-
-/// What is wrong with the keys of a fleet.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeysError {
-    /// A file cannot be read, written or locked.
-    #[error("cannot {action} {path}: {source}")]
-    Io {
-        /// read, write or lock.
-        action: &'static str,
-        /// The file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The content of a file is malformed.
-    #[error("{path}: {reason}")]
-    Content {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Other users can read the keys.
-    #[error("{path} contains keys and can be read by others: run `chmod 600 {path}`")]
-    Readable {
-        /// The file.
-        path: String,
-    },
-    /// Another coordinator uses the keys.
-    #[error("{path} is in use by another coordinator")]
-    InUse {
-        /// The file.
-        path: String,
-    },
-    /// All round numbers are used.
-    #[error("{path}: the fleet has used up all round numbers")]
-    NoMoreRounds {
-        /// The file.
-        path: String,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawKeys {
-    #[serde(default)]
-    device_seed: Option<u64>,
-    #[serde(default)]
-    device: Vec<RawKey>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawKey {
-    number: u32,
-    key: String,
-}
-
-impl Drop for RawKey {
-    fn drop(&mut self) {
-        self.key.zeroize();
-    }
-}
+pub use self::error::KeysError;
+use self::error::{beside, content, io};
+use self::file::{KeyDigest, KeyFile};
+use self::lock::CoordinatorLock;
+use self::passphrase::PassphraseSource;
+use self::stored::{Stored, read_round, real_path};
+use self::vault::Vault;
+use crate::durable::write_atomically;
 
 /// The keys of a fleet, in use by this process only.
 #[derive(Debug)]
 pub struct FleetKeys {
     keys: BTreeMap<u32, Key>,
+    digests: BTreeMap<u32, KeyDigest>,
+    vacant: BTreeSet<u32>,
+    /// The real devices of this process's run.
+    members: BTreeSet<u32>,
     device_seed: Option<u64>,
     path: PathBuf,
+    passphrase: PassphraseSource,
+    vault: Option<Vault>,
     counter: PathBuf,
     next_round: u32,
-    _lock: File,
+    lock: CoordinatorLock,
+}
+
+/// What is different after [`FleetKeys::reload`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyChanges {
+    /// Devices that had no key and have one: their sessions may begin.
+    pub added: Vec<u32>,
+    /// Devices that have no key any more: their sessions must end.
+    pub removed: Vec<u32>,
+    /// Devices with another key: their sessions must end, and may begin under the new one.
+    pub replaced: Vec<u32>,
 }
 
 impl FleetKeys {
-    /// Reads and locks the keys.
+    /// Reads the keys and locks them for this process. An encrypted file needs a passphrase.
     ///
     /// # Errors
     /// [`KeysError`].
-    pub fn open(path: &Path) -> Result<Self, KeysError> {
-        let mut file = File::open(path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                content(path)("there are no keys; `smolfed provision` writes them".to_owned())
-            }
-            _ => io("read", path)(error),
-        })?;
-        if file.metadata().is_ok_and(|data| data.is_dir()) {
-            return Err(content(path)(
-                "is a folder: give the keys.toml in it".to_owned(),
-            ));
-        }
-        file.try_lock().map_err(|_| KeysError::InUse {
-            path: path.display().to_string(),
-        })?;
-        if !is_private(&file).map_err(io("read", path))? {
-            return Err(KeysError::Readable {
-                path: path.display().to_string(),
-            });
-        }
-        // Room for all of it: a string that grows leaves copies behind.
-        let length = file.metadata().map_or(0, |metadata| metadata.len());
-        let mut text = Zeroizing::new(String::with_capacity(length as usize + 1));
-        file.read_to_string(&mut text).map_err(io("read", path))?;
-        let Parsed { keys, device_seed } = parse(&text).map_err(content(path))?;
-        let counter = beside(path, ".round");
-        let next_round = match fs::read_to_string(&counter) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
-            read => {
-                let text = read.map_err(io("read", &counter))?;
-                let number = text.trim().parse();
-                number.map_err(|_| {
-                    content(&counter)(format!("`{}` is not a round number", text.trim()))
-                })?
-            }
-        };
+    pub fn open(path: &Path, passphrase: PassphraseSource) -> Result<Self, KeysError> {
+        let path = real_path(path)?;
+        // Nothing is written beside a file that does not hold keys; and what is changed before the
+        // lock is taken is not missed.
+        let before = Stored::read(&path, None, &passphrase)?;
+        let lock = CoordinatorLock::take(&path)?;
+        let Stored { file, vault } = Stored::read(&path, before.vault.as_ref(), &passphrase)?;
+        let counter = beside(&path, ".round");
+        let next_round = read_round(&counter)?;
+        let (keys, digests) = typed(&file);
+        let vacant = file.vacant();
         Ok(Self {
+            members: keys.keys().chain(&vacant).copied().collect(),
             keys,
-            device_seed,
-            path: path.to_path_buf(),
+            digests,
+            vacant,
+            device_seed: file.device_seed,
+            path,
+            passphrase,
+            vault,
             counter,
             next_round,
-            _lock: file,
+            lock,
         })
     }
 
-    /// The file.
+    /// Reads the keys again, after somebody changed them. A run keeps its real devices: one whose
+    /// key was revoked is drawn as before and is missing, and a number that was not real when this
+    /// process began has a key but takes part from the next start on.
+    ///
+    /// Takes milliseconds, or a second if the passphrase was changed.
+    ///
+    /// # Errors
+    /// [`KeysError`]; the keys are then as they were. Among them: another seed of the devices'
+    /// random streams, which the run's privacy statement would have to mention.
+    pub fn reload(&mut self) -> Result<KeyChanges, KeysError> {
+        let Stored { file, vault } =
+            Stored::read(&self.path, self.vault.as_ref(), &self.passphrase)?;
+        if file.device_seed != self.device_seed {
+            return Err(content(&self.path)(
+                "`device_seed` was changed: it takes effect with the next start".to_owned(),
+            ));
+        }
+        let (keys, digests) = typed(&file);
+        let mut changes = KeyChanges::default();
+        for (number, digest) in &digests {
+            match self.digests.get(number) {
+                None => changes.added.push(*number),
+                Some(before) if before != digest => changes.replaced.push(*number),
+                Some(_) => {}
+            }
+        }
+        let before = self.digests.keys().copied();
+        changes.removed = before.filter(|number| !keys.contains_key(number)).collect();
+        self.vacant = file.vacant();
+        (self.keys, self.digests, self.vault) = (keys, digests, vault);
+        Ok(changes)
+    }
+
+    /// Lets commands that change the keys send SIGHUP to this process: from now on it must call
+    /// [`Self::reload`] then.
+    ///
+    /// # Errors
+    /// [`KeysError::Io`].
+    pub fn reload_on_hangup(&mut self) -> Result<(), KeysError> {
+        let announced = self.lock.announce();
+        announced.map_err(io("write", &beside(&self.path, ".lock")))
+    }
+
+    /// The file, without symbolic links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What encrypts them on disk, if anything does.
+    #[must_use]
+    pub const fn vault(&self) -> Option<&Vault> {
+        self.vault.as_ref()
     }
 
     /// The key of each device.
     #[must_use]
     pub const fn keys(&self) -> &BTreeMap<u32, Key> {
         &self.keys
+    }
+
+    /// Numbers whose key was revoked and which have no other one.
+    #[must_use]
+    pub const fn vacant(&self) -> &BTreeSet<u32> {
+        &self.vacant
+    }
+
+    /// The real devices: those with keys when the file was opened, and those whose key was revoked.
+    ///
+    /// A revoked device is still one of the federation, as a device that is always missing: nobody
+    /// else may be simulated in its place, and nothing changes for the accounting.
+    #[must_use]
+    pub const fn members(&self) -> &BTreeSet<u32> {
+        &self.members
     }
 
     /// The seed of the devices' random streams, if they were provisioned with one.
@@ -181,189 +200,15 @@ impl FleetKeys {
     }
 }
 
-/// A file that belongs to a file of keys: its name with something appended.
-pub(super) fn beside(keys: &Path, ending: &str) -> PathBuf {
-    let mut name = keys.file_name().unwrap_or_default().to_os_string();
-    name.push(ending);
-    keys.with_file_name(name)
-}
-
-/// The content of a file of keys.
-#[derive(Debug)]
-pub struct Parsed {
-    /// The key of each device.
-    pub keys: BTreeMap<u32, Key>,
-    /// The seed of the devices' random streams, if they were provisioned with one.
-    pub device_seed: Option<u64>,
-}
-
-/// The text of a file of keys, overwritten when it is dropped. `device_seed` is the seed of the
-/// devices' random streams, if any.
-#[must_use]
-pub fn to_toml(
-    keys: &BTreeMap<u32, Zeroizing<[u8; 32]>>,
-    device_seed: Option<u64>,
-) -> Zeroizing<String> {
-    /// More than the text of a key, and more than that around all keys.
-    const ROOM: usize = 256;
-    let mut text = Zeroizing::new(String::with_capacity(ROOM * (keys.len() + 1)));
-    text.push_str(
-        "# The keys of a fleet. Secret: they suffice to impersonate its devices and coordinator.\n",
-    );
-    if let Some(seed) = device_seed {
-        text.push_str(&format!(
-            "\n# Whoever knows it can subtract the noise of these devices.\ndevice_seed = {seed}\n"
-        ));
-    }
-    for (number, key) in keys {
-        let key = Zeroizing::new(hex::encode(**key));
-        text.push_str("\n[[device]]\nnumber = ");
-        text.push_str(&number.to_string());
-        text.push_str("\nkey = \"");
-        text.push_str(&key);
-        text.push_str("\"\n");
-    }
-    text
-}
-
-/// Parses a file of keys.
-///
-/// # Errors
-/// What is wrong, without the name of the file. It contains no key.
-pub fn parse(text: &str) -> Result<Parsed, String> {
-    // The parser's messages quote the line, which may contain a key.
-    let raw: RawKeys = toml::from_str(text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start));
-        match before {
-            Some(before) => format!(
-                "line {}: expected `[[device]]`, `number = 0` or `key = \"64 hex digits\"`",
-                before.matches('\n').count() + 1
-            ),
-            None => "expected `[[device]]` with `number` and `key`".to_owned(),
-        }
-    })?;
-    let mut keys = BTreeMap::new();
-    let mut secrets = Vec::with_capacity(raw.device.len());
-    for RawKey { number, key } in &raw.device {
-        let number = *number;
-        let mut secret = Zeroizing::new([0; 32]);
-        hex::decode_to_slice(key, &mut *secret)
-            .map_err(|_| format!("`key` of device {number}: expected 64 hexadecimal digits"))?;
-        if keys.insert(number, Key::from_secret(*secret)).is_some() {
-            return Err(format!("device {number} is listed twice"));
-        }
-        secrets.push((secret, number));
-    }
-    secrets.sort_unstable_by(|a, b| (&*a.0, a.1).cmp(&(&*b.0, b.1)));
-    let twice = secrets
-        .windows(2)
-        .find(|pair| matches!(pair, [a, b] if a.0 == b.0));
-    if let Some([(_, first), (_, second)]) = twice {
-        return Err(format!("devices {first} and {second} have the same key"));
-    }
-    if keys.is_empty() {
-        return Err("there is no `[[device]]`".to_owned());
-    }
-    Ok(Parsed {
-        keys,
-        device_seed: raw.device_seed,
-    })
-}
-
-pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
-    let path = path.display().to_string();
-    move |source| KeysError::Io {
-        action,
-        path,
-        source,
-    }
-}
-
-pub(super) fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
-    let path = path.display().to_string();
-    move |reason| KeysError::Content { path, reason }
+/// The keys as the protocol uses them, and their digests.
+fn typed(file: &KeyFile) -> (BTreeMap<u32, Key>, BTreeMap<u32, KeyDigest>) {
+    let keys = file.keys.iter();
+    let digests = keys
+        .clone()
+        .map(|(number, key)| (*number, KeyDigest::of(key)));
+    let keys = keys.map(|(number, key)| (*number, Key::from_secret(**key)));
+    (keys.collect(), digests.collect())
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("keys.toml");
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        (dir, path)
-    }
-
-    fn two() -> String {
-        let keys = [(0, [7; 32]), (9, [0xab; 32])].map(|(n, key)| (n, Zeroizing::new(key)));
-        to_toml(&BTreeMap::from(keys), Some(5)).to_string()
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        let (_dir, path) = file(&two());
-        let keys = FleetKeys::open(&path).unwrap();
-        assert_eq!(keys.keys().keys().copied().collect::<Vec<_>>(), [0, 9]);
-        assert_eq!((keys.next_round(), keys.device_seed()), (0, Some(5)));
-    }
-
-    #[test]
-    fn round_numbers_only_go_up_and_survive() {
-        let (_dir, path) = file(&two());
-        let mut keys = FleetKeys::open(&path).unwrap();
-        keys.use_round(4).unwrap();
-        keys.use_round(2).unwrap();
-        drop(keys);
-        let mut keys = FleetKeys::open(&path).unwrap();
-        assert_eq!(keys.next_round(), 5);
-        let error = keys.use_round(u32::MAX).unwrap_err();
-        assert!(matches!(error, KeysError::NoMoreRounds { .. }));
-    }
-
-    #[test]
-    fn one_coordinator_at_a_time() {
-        let (_dir, path) = file(&two());
-        let _first = FleetKeys::open(&path).unwrap();
-        let error = FleetKeys::open(&path).unwrap_err();
-        assert!(matches!(error, KeysError::InUse { .. }), "{error}");
-    }
-
-    #[test]
-    fn keys_that_others_can_read_are_refused() {
-        let (_dir, path) = file(&two());
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let error = FleetKeys::open(&path).unwrap_err().to_string();
-        assert!(error.contains("chmod 600"), "{error}");
-    }
-
-    #[test]
-    fn errors_name_the_device_and_show_no_key() {
-        let key = "ab".repeat(31);
-        let cases = [
-            (String::new(), "no `[[device]]`"),
-            ("[[device]]\nnumber = 1\n".to_owned(), "line 1"),
-            (format!("[[device]]\nnumber = 1\nkey = {key}\n"), "line 3"),
-            (
-                format!("[[device]]\nnumber = 1\nkey = \"{key}\"\n"),
-                "device 1: expected 64",
-            ),
-            (
-                two() + &two().replace("device_seed = 5", ""),
-                "device 0 is listed twice",
-            ),
-            (
-                two().replace("ab", "07"),
-                "devices 0 and 9 have the same key",
-            ),
-        ];
-        for (text, expected) in cases {
-            let error = parse(&text).map(|_| ()).unwrap_err();
-            assert!(error.contains(expected), "{error}");
-            assert!(!error.contains(&key), "{error}");
-        }
-    }
-}
+mod tests;

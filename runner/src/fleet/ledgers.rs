@@ -17,7 +17,8 @@ use smolfed_core::crypto::Key;
 use smolfed_core::wire::keys::{ChainKey, Fingerprint, key_fingerprint};
 
 use super::chains::ChainKeys;
-use super::keys::{KeysError, beside, content, io};
+use super::keys::error::{KeysError, beside, content, io};
+use super::keys::vault::Vault;
 use crate::durable::write_atomically;
 
 const HEADER: &str = "# The ledger of each device, as the coordinator first saw it. A device with \
@@ -66,7 +67,7 @@ impl KnownLedgers {
     ///
     /// # Errors
     /// [`KeysError::Io`], [`KeysError::Content`], [`KeysError::Readable`].
-    pub fn open(keys: &Path) -> Result<Self, KeysError> {
+    pub fn open(keys: &Path, vault: Option<&Vault>) -> Result<Self, KeysError> {
         let path = beside(keys, ".ledgers");
         let known = match fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
@@ -74,7 +75,7 @@ impl KnownLedgers {
         };
         Ok(Self {
             known,
-            chains: ChainKeys::open(keys)?,
+            chains: ChainKeys::open(keys, vault)?,
             path: Some(path),
             ..Self::default()
         })
@@ -118,6 +119,11 @@ impl KnownLedgers {
             self.is_unsaved = false;
         }
         self.chains.store_now_and_then(now)
+    }
+
+    /// From now on this encrypts the chain keys, or nothing does.
+    pub(super) fn seal_with(&mut self, vault: Option<&Vault>) {
+        self.chains.seal_with(vault);
     }
 
     /// The chain key of a device that was provisioned with this key.
@@ -215,13 +221,13 @@ mod tests {
     fn a_known_device_keeps_its_ledger_until_it_has_another_key() {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys.toml");
-        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
         assert!(ledgers.admits(3, &key(3), FIRST));
         assert!(ledgers.admits(4, &key(4), OTHER));
         assert!(ledgers.take_events().is_empty());
         ledgers.save(Duration::ZERO).unwrap();
         // After a restart of the coordinator too.
-        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
         assert!(ledgers.admits(3, &key(3), FIRST));
         for _ in 0..3 {
             assert!(!ledgers.admits(3, &key(3), OTHER));
@@ -232,7 +238,7 @@ mod tests {
         // Provisioned again: then the new ledger is the one that counts.
         assert!(ledgers.admits(3, &key(5), OTHER));
         ledgers.save(Duration::ZERO).unwrap();
-        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
         assert!(!ledgers.admits(3, &key(5), FIRST));
         assert!(ledgers.admits(4, &key(4), OTHER));
     }
@@ -241,7 +247,7 @@ mod tests {
     fn a_ledger_that_cannot_be_stored_is_tried_again() {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("gone/keys.toml");
-        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
         assert!(ledgers.save(Duration::ZERO).is_ok(), "nothing to write");
         assert!(ledgers.admits(3, &key(3), FIRST));
         for _ in 0..2 {
@@ -251,7 +257,7 @@ mod tests {
         }
         fs::create_dir(dir.path().join("gone")).unwrap();
         ledgers.save(Duration::ZERO).unwrap();
-        let mut ledgers = KnownLedgers::open(&keys).unwrap();
+        let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
         assert!(!ledgers.admits(3, &key(3), OTHER));
     }
 
@@ -269,7 +275,7 @@ mod tests {
             (fine.clone() + &fine, "device 2 is listed twice"),
         ] {
             fs::write(dir.path().join("keys.toml.ledgers"), text).unwrap();
-            let error = KnownLedgers::open(&keys).unwrap_err().to_string();
+            let error = KnownLedgers::open(&keys, None).unwrap_err().to_string();
             assert!(error.contains("keys.toml.ledgers: "), "{error}");
             assert!(error.contains(expected), "{error}");
         }

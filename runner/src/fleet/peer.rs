@@ -70,6 +70,7 @@ pub struct Peer {
     last_received: Option<Duration>,
     tally: Tally,
     takeovers: Takeovers,
+    is_revoked: bool,
 }
 
 /// Sessions that replaced another one whose connection was still open. A device that reconnects
@@ -135,6 +136,7 @@ impl Peer {
                 first: Duration::ZERO,
                 is_alarming: false,
             },
+            is_revoked: false,
         }
     }
 
@@ -237,6 +239,14 @@ impl Peer {
         }
     }
 
+    /// Ends all sessions: the device's key is no longer valid. Connections may still hold it.
+    pub(super) fn revoke(&mut self) {
+        self.active = None;
+        self.pending.clear();
+        self.exchange = None;
+        self.is_revoked = true;
+    }
+
     /// The connection is lost. Its session may continue on another one.
     pub fn connection_lost(&mut self, connection: ConnectionId) {
         self.pending
@@ -277,6 +287,7 @@ impl Peer {
         ledgers: &Mutex<KnownLedgers>,
     ) -> Result<u32, Refusal> {
         let refusal = match self.chain.find(hello, now, searches) {
+            _ if self.is_revoked => Refusal::Tag,
             Found::Ahead(steps) => return Ok(steps),
             Found::Stale => {
                 lock(ledgers).is_stale(self.device);

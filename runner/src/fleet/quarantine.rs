@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::exchange::{Absence, ExchangeOutcome};
-use super::keys::{KeysError, beside, content, io};
+use super::keys::error::{KeysError, beside, content, io};
 use crate::durable::write_atomically;
 
 const HEADER: &str = "# Devices that are no longer invited, and why. `smolfed keys readmit NUMBER` \
@@ -164,7 +164,7 @@ enum Verdict {
 const fn judge(absence: Absence) -> Verdict {
     match absence {
         Absence::Declined(_) | Absence::BeyondQuorum => Verdict::Fine,
-        Absence::NotConnected | Absence::SessionLost | Absence::Quarantined => {
+        Absence::NotConnected | Absence::SessionLost | Absence::Quarantined | Absence::Revoked => {
             Verdict::NothingKnown
         }
         Absence::Silent | Absence::Late => Verdict::Strike,

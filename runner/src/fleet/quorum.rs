@@ -6,10 +6,11 @@
 //! on the data of *others*. If the data of one device change, the order of all others stays, and
 //! exactly the first k updates count. So either the device's update is in both sums, or it takes
 //! the place of one other update in one of them: the sums differ by two updates, each of norm at
-//! most L, that is by 2L. This is the sensitivity that is counted under replace-one adjacency anyway, where
-//! a quorum costs nothing. Under add-remove adjacency the sensitivity would be L without a quorum
-//! and 2L with one, so that there the coordinator refuses it under central trust. Under local trust
-//! every update is private by itself, and any choice among them is post-processing.
+//! most L, that is by 2L. This is the sensitivity that is counted under replace-one adjacency
+//! anyway, where a quorum costs nothing. Under add-remove adjacency the sensitivity would be L
+//! without a quorum and 2L with one, so that there the coordinator refuses it under central trust.
+//! Under local trust every update is private by itself, and any choice among them is
+//! post-processing.
 //!
 //! It matters that exactly k updates count, and not those that happened to be there when the round
 //! was closed: the time of closing depends on the device too, and could move several others. So

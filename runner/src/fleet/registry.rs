@@ -94,6 +94,24 @@ impl Registry {
         peers.insert(device, Arc::new(Mutex::new(peer)));
     }
 
+    /// Takes a device out: its sessions end.
+    pub fn remove(&self, device: u32) {
+        let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
+        let removed = peers.remove(&device);
+        drop(peers);
+        let Some(peer) = removed else {
+            return;
+        };
+        let mut peer = lock(&peer);
+        peer.revoke();
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        for name in peer.pseudonyms() {
+            names.remove(&name);
+        }
+        self.set_orphan(device, false);
+        self.notify(device);
+    }
+
     fn all(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<u32, SharedPeer>> {
         self.peers.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -57,6 +57,8 @@ pub struct Service {
     /// How the task of each connection is woken.
     wakers: Mutex<HashMap<u64, Arc<Waker>>>,
     stop: CancellationToken,
+    /// Whether the keys are to be read again.
+    is_reload_requested: AtomicBool,
     started: Instant,
     next_connection: AtomicU64,
     /// Whether it was reported that a connection was rejected.
@@ -96,6 +98,7 @@ impl Service {
             admission: Mutex::new(Admission::new(max_connections)),
             wakers: Mutex::default(),
             stop: CancellationToken::new(),
+            is_reload_requested: AtomicBool::new(false),
             started: Instant::now(),
             next_connection: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
@@ -124,6 +127,15 @@ impl Service {
     /// Reports an event, in a sentence.
     pub fn report(&self, event: &str) {
         (self.report)(event);
+    }
+
+    /// Has the coordinator read its keys again, in the round that runs or before the next one.
+    pub fn request_reload(&self) {
+        self.is_reload_requested.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_reload(&self) -> bool {
+        self.is_reload_requested.swap(false, Ordering::Relaxed)
     }
 
     /// Tells all tasks to end.

@@ -69,11 +69,12 @@ impl<'a> Turns<'a> {
 
     /// Takes note of what has become of a device.
     pub(super) fn look_at(&mut self, device: u32) {
-        let Some(peer) = self
-            .registry
-            .peer(device)
-            .filter(|_| self.drawn.contains(&device))
-        else {
+        if !self.drawn.contains(&device) {
+            return;
+        }
+        let Some(peer) = self.registry.peer(device) else {
+            // Its key was revoked.
+            self.awaited.remove(&device);
             return;
         };
         let peer = lock(&peer);

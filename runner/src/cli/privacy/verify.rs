@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::cli::CliError;
 use crate::fleet::coordinator::FleetError;
-use crate::fleet::keys::FleetKeys;
+use crate::fleet::keys::passphrase::PassphraseSource;
+use crate::fleet::keys::stored::Stored;
 use crate::privacy::origin::Origin;
 use crate::run::directory::RunDir;
 use crate::run::verify::{Verification, verify};
@@ -43,7 +44,7 @@ fn origin(dir: &RunDir) -> Result<Origin, CliError> {
         // beside their keys.
         let keys = match dir.config()?.privacy.trust {
             smolfed_accounting::TrustModel::Local => {
-                let keys = FleetKeys::open(&file.keys);
+                let keys = Stored::read(&file.keys, None, &PassphraseSource::find(None));
                 Some(keys.map_err(|error| ServeError::Fleet(FleetError::from(error)))?)
             }
             _ => None,
@@ -51,7 +52,7 @@ fn origin(dir: &RunDir) -> Result<Origin, CliError> {
         return Ok(Origin::Fleet {
             id: file.id,
             seed: file.seed,
-            device_seed: keys.and_then(|keys| keys.device_seed()),
+            device_seed: keys.and_then(|keys| keys.file.device_seed),
             simulated: file.simulated,
             has_quorum: file.quorum.is_some(),
         });

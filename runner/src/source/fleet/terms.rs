@@ -110,8 +110,8 @@ pub fn check_devices(
     simulated: u32,
 ) -> Result<(), ServeError> {
     let devices = federation.device_count();
-    let real = keys.keys().len() as u32;
-    if let Some(device) = keys.keys().keys().find(|device| **device >= devices) {
+    let real = keys.members().len() as u32;
+    if let Some(device) = keys.members().iter().find(|device| **device >= devices) {
         return Err(ServeError::NoSuchDevice {
             device: *device,
             last: devices.saturating_sub(1),

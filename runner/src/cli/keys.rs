@@ -1,0 +1,54 @@
+//! `smolfed keys`: the keys of a fleet, listed, withdrawn, added and exchanged; and devices in
+//! quarantine.
+
+mod access;
+mod add;
+mod encrypt;
+mod list;
+mod readmit;
+mod revoke;
+mod rotate;
+
+use std::io::Write;
+
+use clap::Subcommand;
+
+use super::CliError;
+
+/// List the keys of a fleet; revoke, add, rotate or encrypt them, also while a coordinator runs.
+///
+/// The file is replaced atomically, and two changes at the same time are both made. A coordinator
+/// that runs is sent SIGHUP and takes the change over. See docs/keys.md.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed keys list --keys fleet/keys.toml
+  smolfed keys revoke 17 --keys fleet/keys.toml --reason \"stolen from the site\"
+  smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(list::Args),
+    Revoke(revoke::Args),
+    Readmit(readmit::Args),
+    Add(add::Args),
+    Rotate(rotate::Args),
+    Encrypt(encrypt::Args),
+    Decrypt(encrypt::DecryptArgs),
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    match &args.command {
+        Command::List(args) => list::run(args, out),
+        Command::Revoke(args) => revoke::run(args, out),
+        Command::Readmit(args) => readmit::run(args, out),
+        Command::Add(args) => add::run(args, out),
+        Command::Rotate(args) => rotate::run(args, out),
+        Command::Encrypt(args) => encrypt::run(args, out),
+        Command::Decrypt(args) => encrypt::decrypt(args, out),
+    }
+}

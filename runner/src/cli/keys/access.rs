@@ -1,0 +1,109 @@
+//! What the commands share: which keys, their passphrase, and a coordinator to be told.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use humantime::format_rfc3339_seconds;
+
+use crate::fleet::keys::KeysError;
+use crate::fleet::keys::edit::Edit;
+use crate::fleet::keys::lock::Holder;
+use crate::fleet::keys::passphrase::PassphraseSource;
+use crate::fleet::keys::stored::real_path;
+
+/// Which keys.
+#[derive(Debug, clap::Args)]
+pub(super) struct KeysArgs {
+    /// The keys of the fleet, written by `smolfed provision`.
+    #[arg(long, value_name = "FILE", default_value = "keys.toml")]
+    keys: PathBuf,
+    /// The file whose first line is the passphrase of encrypted keys. By default the one that
+    /// SMOLFED_KEYS_PASSPHRASE_FILE names, or the systemd credential smolfed-keys-passphrase, or
+    /// the terminal.
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+}
+
+impl KeysArgs {
+    pub(super) fn passphrase(&self) -> PassphraseSource {
+        PassphraseSource::find(self.passphrase_file.as_deref())
+    }
+
+    pub(super) fn edit(&self) -> Result<Edit, KeysError> {
+        Edit::begin(&self.keys, &self.passphrase())
+    }
+
+    /// The file, without symbolic links: what belongs to it is beside it.
+    pub(super) fn real_path(&self) -> Result<PathBuf, KeysError> {
+        real_path(&self.keys)
+    }
+
+    /// The file, as it was given.
+    pub(super) fn path(&self) -> &Path {
+        &self.keys
+    }
+}
+
+/// Whether a running coordinator is told.
+#[derive(Debug, clap::Args)]
+pub(super) struct SignalArgs {
+    /// Do not send SIGHUP to a running coordinator, which then takes the change over when it gets
+    /// one, or when it is started again.
+    #[arg(long)]
+    no_signal: bool,
+}
+
+impl SignalArgs {
+    /// Tells a coordinator, and returns a sentence about it; nothing if there is none.
+    pub(super) fn tell(&self, holder: Holder) -> &'static str {
+        match holder {
+            Holder::Nobody => "",
+            Holder::Process(_) if !self.no_signal && holder.signal() => {
+                "The running coordinator was told, and takes it over now.\n"
+            }
+            Holder::Process(_) => {
+                "A coordinator is running: it takes this over when it gets SIGHUP.\n"
+            }
+            Holder::Unreachable => {
+                "A coordinator is running: it takes this over when it is started again.\n"
+            }
+        }
+    }
+}
+
+/// The date of a change, in UTC.
+pub(super) fn now() -> String {
+    format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
+/// Numbers in words: ranges of those in a row.
+pub(super) fn in_ranges(numbers: impl IntoIterator<Item = u32>) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let text = ranges.iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first} to {last}"),
+    });
+    text.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(in_ranges([]), "");
+        assert_eq!(in_ranges([7]), "7");
+        assert_eq!(
+            in_ranges([0, 1, 2, 5, 6, u32::MAX]),
+            "0 to 2, 5, 6, 4294967295"
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! `smolfed keys add`: devices that were provisioned later.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::access::{KeysArgs, SignalArgs, in_ranges};
+use crate::cli::CliError;
+use crate::fleet::keys::passphrase::PassphraseSource;
+use crate::fleet::keys::stored::{Stored, real_path};
+
+/// Add the devices of another keys file, which a second `smolfed provision` wrote.
+///
+/// All of them or none: refused are a number that has a key, a key that another device has, and one
+/// that was revoked. The number of a revoked device may get the new key. Numbers that are new to a
+/// running coordinator take part from its next start on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  smolfed provision experiment.toml --devices 100..200 --out more --set data.devices=200
+  smolfed keys add more/keys.toml --keys fleet/keys.toml")]
+pub(super) struct Args {
+    /// The other keys file.
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
+    /// The file with the passphrase of the other keys; by default it is the same.
+    #[arg(long, value_name = "FILE")]
+    from_passphrase_file: Option<PathBuf>,
+    #[command(flatten)]
+    keys: KeysArgs,
+    #[command(flatten)]
+    signal: SignalArgs,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    let passphrase = match &args.from_passphrase_file {
+        Some(path) => PassphraseSource::File(path.clone()),
+        None => args.keys.passphrase(),
+    };
+    let from = real_path(&args.from)?;
+    let new = Stored::read(&from, None, &passphrase)?.file;
+    if from == real_path(args.keys.path())? {
+        return Err(CliError::Usage(format!(
+            "{}: the keys to be added are those of the fleet: give the keys.toml of another \
+             `smolfed provision`",
+            args.from.display()
+        )));
+    }
+    let mut edit = args.keys.edit()?;
+    // Privacy statements name the seed, so it must be that of all devices, or of none.
+    if new.device_seed != edit.keys().device_seed {
+        return Err(CliError::Usage(format!(
+            "{}: its devices were provisioned {}, those of {} {}: they cannot be one fleet",
+            args.from.display(),
+            seed_of(new.device_seed),
+            args.keys.path().display(),
+            seed_of(edit.keys().device_seed),
+        )));
+    }
+    edit.add(&new.keys)?;
+    let count = edit.keys().keys.len() + edit.keys().vacant().len();
+    let told = args.signal.tell(edit.store()?);
+    writeln!(
+        out,
+        "added: {}. The fleet has {count} devices.\n{told}Remove {}: its keys are in {} now.",
+        in_ranges(new.keys.keys().copied()),
+        args.from.display(),
+        args.keys.path().display(),
+    )?;
+    Ok(())
+}
+
+fn seed_of(seed: Option<u64>) -> String {
+    match seed {
+        Some(seed) => format!("with `--seed {seed}`"),
+        None => "without `--seed`".to_owned(),
+    }
+}

@@ -1,0 +1,50 @@
+//! `smolfed keys revoke`: keys that must not be used any more.
+
+use std::io::Write;
+
+use super::access::{KeysArgs, SignalArgs, in_ranges, now};
+use crate::cli::CliError;
+use crate::fleet::keys::edit;
+
+/// Revoke the keys of devices that were lost, stolen or cloned, or that are taken out of service.
+///
+/// A key is erased from the file; its digest is kept, so that it is never accepted again, whatever
+/// file offers it. A running coordinator ends the device's session. The device stays one of the
+/// federation, and counts as missing whenever it is drawn, which changes nothing for the others'
+/// accounting; `smolfed keys rotate` gives its number to another device.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed keys revoke 17 --keys fleet/keys.toml
+  smolfed keys revoke 17 23 --keys fleet/keys.toml --reason \"stolen from the site\"")]
+pub(super) struct Args {
+    /// The numbers of the devices.
+    #[arg(value_name = "NUMBER", required = true)]
+    numbers: Vec<u32>,
+    #[command(flatten)]
+    keys: KeysArgs,
+    /// Why, in one line, to be kept with the date.
+    #[arg(long, value_name = "TEXT", value_parser = edit::reason)]
+    reason: Option<String>,
+    #[command(flatten)]
+    signal: SignalArgs,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    let mut edit = args.keys.edit()?;
+    let date = now();
+    for number in &args.numbers {
+        edit.revoke(*number, &date, args.reason.as_deref())?;
+    }
+    let left = edit.keys().keys.len();
+    let told = args.signal.tell(edit.store()?);
+    let mut numbers = args.numbers.clone();
+    numbers.sort_unstable();
+    writeln!(
+        out,
+        "revoked: {}. Devices with keys: {left}.\n{told}A revoked device counts as missing \
+         whenever it is drawn, until `smolfed keys rotate` gives its number another key.",
+        in_ranges(numbers)
+    )?;
+    Ok(())
+}

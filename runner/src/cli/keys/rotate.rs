@@ -1,0 +1,81 @@
+//! `smolfed keys rotate`: a new key for a device.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::access::{KeysArgs, SignalArgs, now};
+use crate::cli::CliError;
+use crate::cli::provision::{DeviceArgs, Files, Issuer, Output, prepare};
+use crate::fleet::keys::edit;
+
+/// Give a device another key, record and ledger, and revoke its old key.
+///
+/// The new files are written to a folder first, as `smolfed provision` writes them, and then the
+/// key is exchanged in one step. Until the device has its new files it cannot take part. Its new
+/// ledger counts participations from 0: what the device took part in before still counts for its
+/// data, so give `--budget` what is left, unless the device has other data.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17
+  smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17 --budget 12 \\
+      --reason \"board replaced\"")]
+pub(super) struct Args {
+    /// The number of the device.
+    number: u32,
+    /// The experiment, a TOML file; by default the built-in one.
+    file: Option<PathBuf>,
+    /// The folder for the device's new files.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    keys: KeysArgs,
+    /// Why, in one line, to be kept with the date of the old key.
+    #[arg(long, value_name = "TEXT", value_parser = edit::reason)]
+    reason: Option<String>,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    signal: SignalArgs,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    let number = args.number;
+    let (experiment, federation) = prepare(args.file.as_ref(), &args.device.overrides)?;
+    if number >= federation.device_count() {
+        return Err(CliError::Usage(format!(
+            "the experiment's federation has devices 0 to {}: there is no device {number}",
+            federation.device_count().saturating_sub(1)
+        )));
+    }
+    let issuer = Issuer::new(&args.device, &experiment, &federation, None)?;
+    let mut edit = args.keys.edit()?;
+    if !edit.keys().vacant().contains(&number) {
+        edit.revoke(number, &now(), args.reason.as_deref())?;
+    }
+    let issued = issuer.issue(number)?;
+    edit.add(&[(number, issued.key.clone())].into())?;
+    let files = Files {
+        dir: &args.out,
+        archive: None,
+        records: None,
+    };
+    files.check_free(&(number..number + 1), &[])?;
+    // The device's files come first: a key that no device has would be a device lost.
+    let mut output = Output::create(&files)?;
+    output.write(&issued)?;
+    output.sync()?;
+    let holder = edit.store()?;
+    output.keep();
+    let told = args.signal.tell(holder);
+    let (folder, budget) = (args.out.display(), issuer.budget());
+    writeln!(
+        out,
+        "device {number} has another key; the old one is revoked.\n{told}Write \
+         {folder}/device-{number}.bin to the device, and {folder}/device-{number}.ledger where \
+         its ledger was, then delete them here.\nIts new ledger counts from 0 of {budget} \
+         participations; those of the old ledger still count for the same data: `--budget` gives \
+         what is left."
+    )?;
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! What one device is given: a key, a record, a new ledger.
+
+use smolfed_core::crypto::Key;
+use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
+use smolfed_core::provision::{self, ProvisionError};
+use smolfed_core::samples::{SampleSlice, Samples};
+use smolfed_core::session::{Identity, Policy};
+use smolfed_core::stream::Root;
+use zeroize::Zeroizing;
+
+use crate::cli::CliError;
+use crate::config::Override;
+use crate::data::Federation;
+use crate::data::dataset::DeviceBuffer;
+use crate::device::flash::SIZE;
+use crate::device::image::new_ledger;
+use crate::entropy::secret;
+use crate::experiment::Experiment;
+use crate::fleet::keys::file::Secret;
+use crate::on_samples;
+use crate::task::Task;
+
+/// What devices agree to.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct DeviceArgs {
+    /// Include each device's share of the experiment's data: for tests and demonstrations.
+    #[arg(long)]
+    with_data: bool,
+    /// Maximum participations of a device in its lifetime; by default the experiment's rounds or,
+    /// with correlated noise, its participations.
+    #[arg(
+        long,
+        value_name = "N",
+        visible_alias = "participations",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    budget: Option<u32>,
+    /// How far apart two participations of a device are at least, in round numbers of the fleet: 1
+    /// lets it take part in every round, 342 in one of 342 at most. By default 1 or, with
+    /// correlated noise, the experiment's separation, which is also the least that is accepted.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    separation: Option<u32>,
+    /// How many round numbers ahead of its ledger a device accepts a round, so that no message can
+    /// use up its numbers; by default 65536, or less for budgets above 65534.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_jump: Option<u32>,
+    /// Let the devices greet under pseudonyms, which change, so that an observer of the line does
+    /// not learn their numbers.
+    #[arg(long)]
+    hide_number: bool,
+    /// Set a key of the experiment; repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(in crate::cli) overrides: Vec<Override>,
+}
+
+/// What one device is given.
+pub(in crate::cli) struct Issued {
+    /// Its number.
+    pub(in crate::cli) device: u32,
+    /// Its key, which the coordinator gets as well.
+    pub(in crate::cli) key: Secret,
+    /// Its record, which has the key, the root of its random streams and its limits.
+    pub(in crate::cli) record: Zeroizing<Vec<u8>>,
+    /// A new ledger.
+    pub(in crate::cli) ledger: [u8; SIZE],
+}
+
+/// Gives devices their secrets.
+pub(in crate::cli) struct Issuer<'a> {
+    experiment: &'a Experiment,
+    data: Option<&'a Federation>,
+    policy: Policy,
+    seed: Option<u64>,
+}
+
+impl<'a> Issuer<'a> {
+    /// For the devices of an experiment. A `seed` is for their random streams.
+    pub(in crate::cli) fn new(
+        args: &DeviceArgs,
+        experiment: &'a Experiment,
+        federation: &'a Federation,
+        seed: Option<u64>,
+    ) -> Result<Self, CliError> {
+        Ok(Self {
+            experiment,
+            data: args.with_data.then_some(federation),
+            policy: policy(args, experiment)?,
+            seed,
+        })
+    }
+
+    /// The most rounds in which a device takes part.
+    pub(in crate::cli) fn budget(&self) -> u32 {
+        self.policy.limits.budget.0
+    }
+
+    /// New secrets from the operating system.
+    pub(in crate::cli) fn issue(&self, device: u32) -> Result<Issued, CliError> {
+        let random = || secret().map_err(|error| CliError::Stopped(error.to_string()));
+        let key = random()?;
+        let root = match self.seed {
+            Some(seed) => Root::from_seed(seed),
+            None => Root::from_secret(*random()?),
+        };
+        let nonce = random()?.first_chunk().copied().unwrap_or_default();
+        let identity = Identity { device, root };
+        let first = Key::from_secret(*key);
+        let record = record(
+            &identity,
+            &first,
+            &self.policy,
+            self.experiment.task(),
+            self.data,
+        )
+        .map(Zeroizing::new)
+        .map_err(|error| CliError::Usage(format!("device {device}: {error}")))?;
+        let ledger = new_ledger(nonce, first).map_err(|error| {
+            CliError::Stopped(format!("the ledger of device {device}: {error}"))
+        })?;
+        Ok(Issued {
+            device,
+            key,
+            record,
+            ledger,
+        })
+    }
+}
+
+fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError> {
+    let privacy = &experiment.privacy;
+    // In units of 2^-32, rounded down: never more than the experiment adds.
+    let noise = privacy.multiplier().get() * 2f64.powi(32);
+    let policy = |limits| Policy {
+        limits,
+        min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
+        max_epochs: experiment.training.epochs,
+        hides_number: args.hide_number,
+    };
+    limits(args, experiment).map(policy)
+}
+
+/// How often, how far apart and how far ahead a device takes part.
+fn limits(args: &DeviceArgs, experiment: &Experiment) -> Result<Limits, CliError> {
+    let strategy = experiment.privacy.strategy.as_ref();
+    let (participations, least) = match strategy.map(|strategy| strategy.participation()) {
+        Some(counted_on) => (counted_on.participations(), counted_on.separation()),
+        None => (experiment.config.rounds, Separation::NONE.0),
+    };
+    let budget = args.budget.unwrap_or(participations);
+    let separation = args.separation.unwrap_or(least);
+    if separation < least {
+        return Err(CliError::Usage(format!(
+            "`--separation {separation}`: the experiment's ε counts on devices whose rounds are at \
+             least {least} apart; leave it out, or give {least} or more"
+        )));
+    }
+    // At most as far that the numbers outlast the budget, whatever rounds the device is invited to.
+    let outlasting = (u32::MAX / budget.max(1)).saturating_sub(1).max(1);
+    let max_jump = args
+        .max_jump
+        .unwrap_or_else(|| MaxJump::DEFAULT.0.min(outlasting));
+    // The next round of a device is its separation less 1 ahead of its ledger.
+    let nearest = separation - 1;
+    if nearest > max_jump {
+        return Err(CliError::Usage(format!(
+            "`--separation {separation}`: a device that accepts rounds up to {max_jump} numbers \
+             ahead would take part once; at most {} is possible with `--max-jump {max_jump}`",
+            u64::from(max_jump) + 1
+        )));
+    }
+    Ok(Limits {
+        budget: Budget(budget),
+        separation: Separation(separation),
+        max_jump: MaxJump(max_jump),
+    })
+}
+
+fn record(
+    identity: &Identity,
+    key: &Key,
+    policy: &Policy,
+    task: &Task,
+    data: Option<&Federation>,
+) -> Result<Vec<u8>, ProvisionError> {
+    let Some(federation) = data else {
+        return write(identity, key, policy, None::<&SampleSlice<'_, u16>>, 0);
+    };
+    let mut buffer = DeviceBuffer::default();
+    let view = federation.device(identity.device, &mut buffer);
+    on_samples!(task, view, (_model, rows) => {
+        write(identity, key, policy, Some(rows), view.feature_count())
+    })
+}
+
+fn write<S: Samples>(
+    identity: &Identity,
+    key: &Key,
+    policy: &Policy,
+    samples: Option<&S>,
+    features: usize,
+) -> Result<Vec<u8>, ProvisionError>
+where
+    S::Target: provision::Target,
+{
+    let count = samples.map_or(0, Samples::len);
+    let length = provision::record_bytes(features, count).ok_or(ProvisionError::Room)?;
+    let mut page = vec![0; length];
+    let written = provision::write(identity, key, policy, samples, &mut page)?;
+    page.truncate(written);
+    Ok(page)
+}

@@ -1,0 +1,82 @@
+//! The ledger of a new device as bytes: the content of a file, or of a board's pages.
+
+use embedded_storage::nor_flash::{
+    ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash, check_erase, check_read, check_write,
+};
+use smolfed_core::crypto::Key;
+use smolfed_core::ledger::{Ledger, LedgerError, LedgerNonce};
+
+use super::flash::{PAGE, SIZE};
+
+/// The bytes of a new ledger with this nonce, of a device with this first key.
+///
+/// # Errors
+/// None that are known: the pages are blank, and large enough.
+pub fn new_ledger(nonce: LedgerNonce, key: Key) -> Result<[u8; SIZE], LedgerError> {
+    let mut image = Image([0xff; SIZE]);
+    Ledger::create(&mut image, nonce, key)?;
+    Ok(image.0)
+}
+
+/// Blank pages in memory.
+struct Image([u8; SIZE]);
+
+impl Image {
+    fn part(&mut self, from: u32, length: usize) -> Result<&mut [u8], NorFlashErrorKind> {
+        let from = from as usize;
+        let part = self.0.get_mut(from..from + length);
+        part.ok_or(NorFlashErrorKind::OutOfBounds)
+    }
+}
+
+impl ErrorType for Image {
+    type Error = NorFlashErrorKind;
+}
+
+impl ReadNorFlash for Image {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), NorFlashErrorKind> {
+        check_read(self, offset, bytes.len())?;
+        bytes.copy_from_slice(self.part(offset, bytes.len())?);
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        SIZE
+    }
+}
+
+impl NorFlash for Image {
+    const WRITE_SIZE: usize = 1;
+    const ERASE_SIZE: usize = PAGE;
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), NorFlashErrorKind> {
+        check_erase(self, from, to)?;
+        let length = to.saturating_sub(from) as usize;
+        self.part(from, length)?.fill(0xff);
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorFlashErrorKind> {
+        check_write(self, offset, bytes.len())?;
+        self.part(offset, bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::flash::FileFlash;
+
+    #[test]
+    fn it_is_the_file_of_a_new_ledger() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        let key = Key::from_secret([6; 32]);
+        Ledger::create(FileFlash::create(&path).unwrap(), [5; 8], key.clone()).unwrap();
+        let image = new_ledger([5; 8], key).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), image);
+    }
+}

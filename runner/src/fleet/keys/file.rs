@@ -1,0 +1,314 @@
+//! The content of a file of keys: TOML text with a `[[device]]` for each key, and a `[[revoked]]`
+//! for each key that was withdrawn, of which only a digest is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blake2::{Blake2s256, Digest};
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, Zeroizing};
+
+/// The 32 bytes of a device key, overwritten when they are dropped.
+pub type Secret = Zeroizing<[u8; 32]>;
+
+/// Characters of the reason for which a key was revoked.
+pub const MAX_REASON: usize = 200;
+
+/// Separates digests of keys from every other use of the hash function.
+const DIGEST_LABEL: &[u8] = b"smolfed key digest";
+
+/// Sixteen public bytes by which a key is recognised without being kept.
+///
+/// A key is 32 uniform bytes, so its digest does not lead back to it; and two keys of one fleet
+/// have the same digest with probability below n²·2⁻¹²⁹.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyDigest([u8; 16]);
+
+impl KeyDigest {
+    /// The first half of BLAKE2s-256("smolfed key digest" ‖ key).
+    #[must_use]
+    pub fn of(key: &[u8; 32]) -> Self {
+        let hash = Blake2s256::new().chain_update(DIGEST_LABEL);
+        let hash = hash.chain_update(key).finalize();
+        Self(hash.first_chunk().copied().unwrap_or_default())
+    }
+}
+
+impl std::fmt::Display for KeyDigest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// A key that must not come back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revoked {
+    /// The device that had it.
+    pub number: u32,
+    /// What is left of it.
+    pub digest: KeyDigest,
+    /// When, in UTC.
+    pub date: String,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+}
+
+/// The content of a file of keys.
+#[derive(Clone, Default)]
+pub struct KeyFile {
+    /// The key of each device.
+    pub keys: BTreeMap<u32, Secret>,
+    /// Keys that were withdrawn, in that order.
+    pub revoked: Vec<Revoked>,
+    /// The seed of the devices' random streams, if they were provisioned with one.
+    pub device_seed: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    device_seed: Option<u64>,
+    #[serde(default)]
+    device: Vec<RawKey>,
+    #[serde(default)]
+    revoked: Vec<RawRevoked>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawKey {
+    number: u32,
+    key: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRevoked {
+    number: u32,
+    digest: String,
+    date: String,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl Drop for RawKey {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
+}
+
+impl KeyFile {
+    /// Parses the text of a file.
+    ///
+    /// # Errors
+    /// What is wrong, without the name of the file. It contains no key.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        // The parser's messages quote the line, which may contain a key.
+        let raw: RawFile = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            match before {
+                Some(before) => format!(
+                    "line {}: expected `[[device]]`, `number = 0` or `key = \"64 hex digits\"`",
+                    before.matches('\n').count() + 1
+                ),
+                None => "expected `[[device]]` with `number` and `key`".to_owned(),
+            }
+        })?;
+        let mut file = Self {
+            device_seed: raw.device_seed,
+            ..Self::default()
+        };
+        for RawKey { number, key } in &raw.device {
+            let number = *number;
+            let mut secret = Zeroizing::new([0; 32]);
+            hex::decode_to_slice(key, &mut *secret)
+                .map_err(|_| format!("`key` of device {number}: expected 64 hexadecimal digits"))?;
+            if file.keys.insert(number, secret).is_some() {
+                return Err(format!("device {number} is listed twice"));
+            }
+        }
+        for revoked in raw.revoked {
+            file.revoked.push(Revoked::parse(revoked)?);
+        }
+        if file.keys.is_empty() && file.revoked.is_empty() {
+            return Err("there is no `[[device]]`".to_owned());
+        }
+        file.check()?;
+        Ok(file)
+    }
+
+    /// No two devices have one key, and none has a revoked one.
+    fn check(&self) -> Result<(), String> {
+        let withdrawn = self.withdrawn();
+        let mut owners = BTreeMap::new();
+        for (number, secret) in &self.keys {
+            let digest = KeyDigest::of(secret);
+            if let Some(first) = owners.insert(digest, number) {
+                return Err(format!("devices {first} and {number} have the same key"));
+            }
+            if let Some(revoked) = withdrawn.get(&digest) {
+                return Err(format!(
+                    "the key of device {number} was revoked on {}: `smolfed keys rotate {number}` \
+                     makes another one",
+                    revoked.date
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The revoked keys by digest.
+    #[must_use]
+    pub fn withdrawn(&self) -> BTreeMap<KeyDigest, &Revoked> {
+        let entries = self.revoked.iter();
+        entries.map(|revoked| (revoked.digest, revoked)).collect()
+    }
+
+    /// Numbers whose last key was revoked and which have no other one.
+    #[must_use]
+    pub fn vacant(&self) -> BTreeSet<u32> {
+        let numbers = self.revoked.iter().map(|revoked| revoked.number);
+        let is_vacant = |number: &u32| !self.keys.contains_key(number);
+        numbers.filter(is_vacant).collect()
+    }
+
+    /// The text, overwritten when it is dropped.
+    #[must_use]
+    pub fn to_toml(&self) -> Zeroizing<String> {
+        /// More than the text of a key or of a revoked one, and than what stands around them.
+        const ROOM: usize = 256 + 4 * MAX_REASON;
+        let entries = self.keys.len() / 4 + self.revoked.len() + 1;
+        // Room for all of it: a string that grows leaves copies behind.
+        let mut text = Zeroizing::new(String::with_capacity(ROOM * entries));
+        text.push_str(
+            "# The keys of a fleet. Secret: they suffice to impersonate its devices and \
+             coordinator.\n",
+        );
+        if let Some(seed) = self.device_seed {
+            text.push_str(&format!(
+                "\n# Whoever knows it can subtract the noise of these devices.\ndevice_seed = \
+                 {seed}\n"
+            ));
+        }
+        for (number, key) in &self.keys {
+            let mut digits = Zeroizing::new([0; 64]);
+            // The lengths fit.
+            let _ = hex::encode_to_slice(**key, &mut *digits);
+            text.push_str("\n[[device]]\nnumber = ");
+            text.push_str(&number.to_string());
+            text.push_str("\nkey = \"");
+            text.push_str(std::str::from_utf8(&*digits).unwrap_or_default());
+            text.push_str("\"\n");
+        }
+        for revoked in &self.revoked {
+            text.push_str(&revoked.to_toml());
+        }
+        text
+    }
+}
+
+impl std::fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (keys, revoked) = (self.keys.len(), self.revoked.len());
+        write!(f, "KeyFile({keys} keys, {revoked} revoked)")
+    }
+}
+
+impl Revoked {
+    fn parse(raw: RawRevoked) -> Result<Self, String> {
+        let number = raw.number;
+        let mut digest = [0; 16];
+        hex::decode_to_slice(&raw.digest, &mut digest).map_err(|_| {
+            format!("`digest` of revoked device {number}: expected 32 hexadecimal digits")
+        })?;
+        Ok(Self {
+            number,
+            digest: KeyDigest(digest),
+            date: raw.date,
+            reason: raw.reason,
+        })
+    }
+
+    fn to_toml(&self) -> String {
+        let reason = self.reason.as_ref().map(|reason| {
+            let quoted = toml::Value::String(reason.clone());
+            format!("reason = {quoted}\n")
+        });
+        format!(
+            "\n[[revoked]]\nnumber = {}\ndigest = \"{}\"\ndate = {}\n{}",
+            self.number,
+            self.digest,
+            toml::Value::String(self.date.clone()),
+            reason.unwrap_or_default()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> KeyFile {
+        let keys = [(0, [7; 32]), (9, [0xab; 32])].map(|(n, key)| (n, Zeroizing::new(key)));
+        KeyFile {
+            keys: BTreeMap::from(keys),
+            revoked: Vec::new(),
+            device_seed: Some(5),
+        }
+    }
+
+    fn revoked(number: u32, key: u8) -> Revoked {
+        Revoked {
+            number,
+            digest: KeyDigest::of(&[key; 32]),
+            date: "2026-11-23T19:00:00Z".to_owned(),
+            reason: Some("\"stolen\" \\ from the site".to_owned()),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut file = two();
+        file.revoked = vec![revoked(4, 1), revoked(9, 2)];
+        let again = KeyFile::parse(&file.to_toml()).unwrap();
+        assert_eq!((&again.keys, &again.revoked), (&file.keys, &file.revoked));
+        assert_eq!(again.device_seed, Some(5));
+        // Device 9 has another key by now.
+        assert_eq!(again.vacant(), BTreeSet::from([4]));
+        assert_eq!(format!("{again:?}"), "KeyFile(2 keys, 2 revoked)");
+    }
+
+    #[test]
+    fn errors_name_the_device_and_show_no_key() {
+        let key = "ab".repeat(31);
+        let two = two().to_toml().to_string();
+        let revoked = |number, key| revoked(number, key).to_toml();
+        let cases = [
+            (String::new(), "no `[[device]]`"),
+            ("[[device]]\nnumber = 1\n".to_owned(), "line 1"),
+            (format!("[[device]]\nnumber = 1\nkey = {key}\n"), "line 3"),
+            (
+                format!("[[device]]\nnumber = 1\nkey = \"{key}\"\n"),
+                "device 1: expected 64",
+            ),
+            (
+                two.clone() + &two.replace("device_seed = 5", ""),
+                "device 0 is listed twice",
+            ),
+            (two.replace("ab", "07"), "devices 0 and 9 have the same key"),
+            (
+                two.clone() + &revoked(3, 7),
+                "the key of device 0 was revoked on 2026-11-23",
+            ),
+            (
+                two + &revoked(3, 1).replace("digest = \"", "digest = \"x"),
+                "`digest` of revoked device 3: expected 32",
+            ),
+        ];
+        for (text, expected) in cases {
+            let error = KeyFile::parse(&text).map(|_| ()).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+            assert!(!error.contains(&key), "{error}");
+        }
+    }
+}
