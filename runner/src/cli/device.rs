@@ -33,6 +33,9 @@ use crate::of_task;
 use crate::source::combinations::HIDDEN_LAYER;
 use crate::task::Task;
 
+/// Chunks that are asked for or sent before an answer: 4 KiB, which any socket holds.
+const WINDOW: u8 = 16;
+
 /// How often the listener of a device is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -185,6 +188,7 @@ impl Device<'_> {
         let session = Session::new(identity, policy, model, memory.borrow(), ledger, nonces);
         let mut session =
             session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;
+        session.set_window(WINDOW);
         self.connect(&mut session, &samples)
     }
 

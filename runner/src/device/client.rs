@@ -95,8 +95,10 @@ fn send<M: Model, F: NorFlash, R: Rng>(
     transport: &mut dyn Transport,
 ) -> io::Result<bool> {
     let is_any = !session.outgoing().is_empty();
-    write_all(transport, session.outgoing())?;
-    session.sent();
+    while !session.outgoing().is_empty() {
+        write_all(transport, session.outgoing())?;
+        session.sent();
+    }
     Ok(is_any)
 }
 

@@ -63,8 +63,8 @@ impl Connection {
         std::mem::take(&mut self.refusals)
     }
 
-    /// Processes received bytes; appends the answers to `out`, at most one frame for each received
-    /// one.
+    /// Processes received bytes; appends the answers to `out`: for each received frame at most one,
+    /// or [`MAX_WINDOW`](smolfed_core::wire::message::MAX_WINDOW) chunks of the model.
     pub fn receive(
         &mut self,
         bytes: &[u8],
@@ -76,11 +76,10 @@ impl Connection {
             let mut decoder = std::mem::take(&mut self.decoder);
             let result = decoder
                 .push(*byte)
-                .map(|raw| self.frame(raw?, registry, now));
+                .map(|raw| self.frame(raw?, registry, now, out));
             self.decoder = decoder;
             match result {
-                None => {}
-                Some(Ok(answer)) => out.extend_from_slice(answer.as_slice()),
+                None | Some(Ok(())) => {}
                 Some(Err(refusal)) => self.refusals.count(refusal),
             }
         }
@@ -90,7 +89,7 @@ impl Connection {
     pub fn poll(&mut self, registry: &mut Registry, now: Duration, out: &mut Vec<u8>) {
         for device in &self.devices {
             if let Some(peer) = registry.peers.get_mut(device) {
-                out.extend_from_slice(peer.poll(self.id, now).as_slice());
+                peer.poll(self.id, now, out);
             }
         }
         let waited = self.called.map(|then| now.saturating_sub(then));
@@ -124,17 +123,22 @@ impl Connection {
         raw: &mut [u8],
         registry: &mut Registry,
         now: Duration,
-    ) -> Result<Encoded, Refusal> {
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
         let mut frame = match Frame::parse(raw)? {
-            Frame::Greeting { kind, body } => return self.greeting(kind, body, registry, now),
+            Frame::Greeting { kind, body } => {
+                let answer = self.greeting(kind, body, registry, now)?;
+                out.extend_from_slice(answer.as_slice());
+                return Ok(());
+            }
             Frame::Sealed(frame) => frame,
         };
         // Until its tag is verified a frame is attributed to no device.
         if frame.version() != VERSION {
             return Err(Refusal::Version);
         }
-        if let Some(answer) = self.offer_to(&self.devices.clone(), &mut frame, registry, now) {
-            return Ok(answer);
+        if self.offer_to(&self.devices.clone(), &mut frame, registry, now, out) {
+            return Ok(());
         }
         if self.unmatched >= MAX_UNMATCHED {
             return Err(Refusal::Tag);
@@ -142,34 +146,35 @@ impl Connection {
         // A session whose connection was lost may continue on this one.
         let orphans = registry.peers.iter().filter(|(_, peer)| peer.is_orphan());
         let orphans: Vec<u32> = orphans.map(|(device, _)| *device).collect();
-        let answer = self.offer_to(&orphans, &mut frame, registry, now);
-        if answer.is_none() {
-            self.unmatched += 1;
+        if self.offer_to(&orphans, &mut frame, registry, now, out) {
+            return Ok(());
         }
-        answer.ok_or(Refusal::Tag)
+        self.unmatched += 1;
+        Err(Refusal::Tag)
     }
 
-    /// The answer of the device whose session the frame belongs to, which may be empty; `None` if
-    /// it belongs to none.
+    /// Appends the answer of the device whose session the frame belongs to; whether there is such a
+    /// device.
     fn offer_to(
         &mut self,
         devices: &[u32],
         frame: &mut Sealed<'_>,
         registry: &mut Registry,
         now: Duration,
-    ) -> Option<Encoded> {
+        out: &mut Vec<u8>,
+    ) -> bool {
         for device in devices {
-            match registry.receive(*device, self.id, frame, now) {
+            match registry.receive(*device, self.id, frame, now, out) {
                 Err(Refusal::Tag) => {}
                 // The peer has counted it.
-                Err(_) => return Some(Encoded::empty()),
-                Ok(answer) => {
+                Err(_) => return true,
+                Ok(()) => {
                     self.greeted(*device, registry, now);
-                    return Some(answer);
+                    return true;
                 }
             }
         }
-        None
+        false
     }
 
     fn greeting(

@@ -75,9 +75,10 @@ impl Registry {
         connection: ConnectionId,
         frame: &mut Sealed<'_>,
         now: Duration,
-    ) -> Result<Encoded, Refusal> {
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
         let peer = self.peers.get_mut(&device).ok_or(Refusal::Tag)?;
-        let answer = peer.receive(connection, frame, now, &mut self.ledgers);
+        let answer = peer.receive(connection, frame, now, &mut self.ledgers, out);
         let renamed = peer.take_renamed();
         for name in renamed.gone {
             self.names.remove(&name);
