@@ -51,6 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         &Message::UpdateChunk(UpdateChunk {
             index: 0,
             negated: false,
+            more: false,
             packed: Packed::Bytes(&bytes[..length]),
         }),
     );

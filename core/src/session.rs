@@ -21,7 +21,12 @@
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use crate::{ledger::Ledger, model::Model, samples::Samples, wire::refusal::Refusals};
+use crate::{
+    ledger::Ledger,
+    model::Model,
+    samples::Samples,
+    wire::{message::MAX_WINDOW, refusal::Refusals},
+};
 
 mod conversation;
 mod device;
@@ -91,6 +96,7 @@ where
             phase: Phase::Silent,
             round: None,
             repetitions: 0,
+            window: 1,
             refusals: Refusals::new(),
         };
         Ok(Self {
@@ -124,9 +130,24 @@ where
         self.line.outgoing()
     }
 
-    /// The bytes of [`Self::outgoing`] are on the line.
-    pub const fn sent(&mut self) {
+    /// The bytes of [`Self::outgoing`] are on the line. More may follow them at once.
+    pub fn sent(&mut self) {
+        // What is no longer there is not followed by anything.
+        let was_any = !self.outgoing().is_empty();
         self.line.sent();
+        if was_any {
+            let answer = self.conversation.follow();
+            self.send(answer);
+        }
+    }
+
+    /// How many chunks of the model the device asks for at once, and how many of the update it sends
+    /// before it waits for an answer: 1 to [`MAX_WINDOW`], and 1 unless this is called.
+    ///
+    /// A line that holds as many frames as it is sent, like a socket, is faster with more; a serial
+    /// line with one place for a frame loses them.
+    pub fn set_window(&mut self, chunks: u8) {
+        self.conversation.window = chunks.clamp(1, MAX_WINDOW);
     }
 
     /// Takes bytes from the line, up to the end of a frame; returns how many it took.

@@ -15,14 +15,16 @@ use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, greeting};
 use smolfed_core::wire::keys::ChainKey;
 use smolfed_core::wire::link::{DeviceEnd, Link};
-use smolfed_core::wire::message::{Message, Packed, Ready, UPDATE_CHUNK_BYTES, UpdateChunk};
+use smolfed_core::wire::message::{
+    MAX_WINDOW, Message, Packed, Ready, UPDATE_CHUNK_BYTES, UpdateChunk,
+};
 use smolfed_core::wire::{Direction, FRAME_BYTES, pack};
 
 use super::{Action, KEY, PARAMETERS, Script, invitation, raw, shape, stream};
 
 /// The coordinator, with a device that knows its key and one that does not.
 ///
-/// Whatever they send, it must return, answer at most one frame for each received one and a `Call`,
+/// Whatever they send, it must return, answer at most a window of frames for each received one and a `Call`,
 /// and accept no update beyond its bound.
 pub fn coordinator(bytes: &[u8]) {
     let mut script = Script(bytes);
@@ -118,8 +120,8 @@ impl Coordinator {
         self.connection.receive(bytes, registry, now, &mut out);
         self.connection.poll(now, &mut out);
         let frames = bytes.iter().filter(|byte| **byte == 0).count();
-        // An answer each, an invitation each, and a call.
-        let limit = (frames + 4) * FRAME_BYTES;
+        // A window of answers each, an invitation each, and a call.
+        let limit = (frames * usize::from(MAX_WINDOW) + 4) * FRAME_BYTES;
         assert!(out.len() <= limit, "{} bytes", out.len());
         let without_key = registry.peer(6);
         assert!(
@@ -171,7 +173,13 @@ impl Device {
                 };
                 self.seal(self.round, &Message::Ready(ready))
             }
-            1 => self.seal(self.round, &Message::WantModel(index)),
+            1 => self.seal(
+                self.round,
+                &Message::WantModel {
+                    chunk: index,
+                    count: choice % 40,
+                },
+            ),
             _ => {
                 let asked = invitation(self.choice);
                 let mut width = asked.width();
@@ -186,6 +194,7 @@ impl Device {
                 let chunk = UpdateChunk {
                     index,
                     negated: choice & 32 != 0,
+                    more: choice & 16 != 0,
                     packed: Packed::Bytes(packed.get(..length).unwrap_or_default()),
                 };
                 self.seal(self.round, &Message::UpdateChunk(chunk))

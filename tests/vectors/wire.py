@@ -176,6 +176,7 @@ CENTRAL = SHAPE + CENTRAL_SETTINGS
 MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
 VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
 UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
+UPDATE_MORE = struct.pack("<HB", 3, 2) + packed(VALUES, 21)
 # The bit +2^b of an update without noise of the device, b = 20; it is not negated with the update.
 UPDATE_BIT = struct.pack("<HB", 4, 1) + packed([2**20], 22)
 
@@ -210,9 +211,10 @@ cases = [
         TO_DEVICE,
         frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT, 11, 5),
     ),
-    ("want model", TO_COORDINATOR, frame(TO_COORDINATOR, 18, b"\2\0", 7, 2)),
+    ("want model", TO_COORDINATOR, frame(TO_COORDINATOR, 18, b"\2\0\x10", 7, 2)),
     ("model chunk", TO_DEVICE, frame(TO_DEVICE, 19, MODEL, 7, 3)),
     ("update chunk", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE, 7, 3)),
+    ("update chunk, more", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE_MORE, 7, 9)),
     ("update chunk, bit", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE_BIT, 10, 4)),
     ("want update", TO_DEVICE, frame(TO_DEVICE, 21, b"\4\0", 7, 4)),
     ("done", TO_DEVICE, frame(TO_DEVICE, 22, b"", 7, 5)),

@@ -33,6 +33,8 @@ pub(super) struct Conversation<'a, M, F, R> {
     pub(super) phase: Phase,
     pub(super) round: Option<Round>,
     pub(super) repetitions: u8,
+    /// Chunks that are asked for, or sent, before an answer.
+    pub(super) window: u8,
     pub(super) refusals: Refusals,
 }
 
@@ -45,8 +47,10 @@ pub(super) enum Answer {
     Hello,
     HelloAgain,
     Decline(u32, Decline),
-    /// What the phase sends.
+    /// What the phase sends, from the first chunk on that may be missing.
     Go,
+    /// The next chunk of the update.
+    More,
 }
 
 impl<M, F, R> Conversation<'_, M, F, R>
@@ -99,6 +103,20 @@ where
                 self.leave_round();
                 Answer::Decline(number, reason)
             }
+        }
+    }
+
+    /// What follows a frame that is on the line: the next chunk of the update, if the frame had one
+    /// that said so.
+    pub(super) fn follow(&mut self) -> Answer {
+        match &mut self.round {
+            Some(round)
+                if self.phase == Phase::Sending && round.chunk.saturating_add(1) < round.end =>
+            {
+                round.chunk += 1;
+                Answer::More
+            }
+            _ => Answer::Nothing,
         }
     }
 
@@ -195,21 +213,22 @@ where
                 store(self.device.memory.global, *index, values).ok_or(Refusal::Body)?;
                 self.repetitions = 0;
                 round.chunk += 1;
-                if usize::from(round.chunk) < model_chunks(self.device.memory.global.len()) {
+                if usize::from(round.chunk) >= model_chunks(self.device.memory.global.len()) {
+                    self.phase = Phase::Training;
+                } else if round.chunk >= round.end {
                     return Ok(Answer::Go);
                 }
-                self.phase = Phase::Training;
                 Ok(Answer::Nothing)
             }
             (Message::WantUpdate(index), Phase::Sending) => {
                 let chunks = round
                     .invitation
                     .update_chunks(self.device.memory.global.len());
-                let is_next = index.checked_sub(1) == Some(round.chunk);
-                if is_next && usize::from(*index) < chunks {
-                    round.chunk = *index;
+                let was_sent = *index <= round.chunk.saturating_add(1);
+                if *index > round.first && was_sent && usize::from(*index) < chunks {
+                    round.first = *index;
                     self.repetitions = 0;
-                } else if *index != round.chunk {
+                } else if *index != round.first {
                     return Err(Refusal::Unexpected);
                 }
                 Ok(Answer::Go)
@@ -268,7 +287,7 @@ where
                 return self.hello(to);
             }
             Answer::HelloAgain => return self.hello(to),
-            Answer::Ready | Answer::Decline(..) | Answer::Go => {}
+            Answer::Ready | Answer::Decline(..) | Answer::Go | Answer::More => {}
         }
         if self.compose(answer, to).is_some()
             && let Some(link) = &self.link
@@ -305,13 +324,23 @@ where
                 (0, Message::Ready(ready))
             }
             Answer::Decline(number, reason) => (number, Message::Decline(reason)),
-            Answer::Go => match self.round.as_ref()? {
-                round if self.phase == Phase::Sending => (
-                    number,
-                    Message::UpdateChunk(round.update_chunk(&self.device.memory.work)),
-                ),
-                round => (number, Message::WantModel(round.chunk)),
-            },
+            Answer::Go | Answer::More => {
+                let round = self.round.as_mut()?;
+                let parameters = self.device.memory.global.len();
+                if self.phase == Phase::Sending {
+                    if matches!(answer, Answer::Go) {
+                        let chunks = round.invitation.update_chunks(parameters);
+                        round.goes_on_at(round.first, self.window, chunks);
+                    }
+                    let chunk = round.update_chunk(&self.device.memory.work);
+                    (number, Message::UpdateChunk(chunk))
+                } else {
+                    let chunk = round.chunk;
+                    round.goes_on_at(chunk, self.window, model_chunks(parameters));
+                    let count = u8::try_from(round.end - chunk).unwrap_or(1);
+                    (number, Message::WantModel { chunk, count })
+                }
+            }
         };
         let link = self.link.as_mut()?;
         link.compose(number, &message, to);

@@ -53,20 +53,21 @@ where
     }
 
     fn flush<T: Write>(&mut self, stream: &mut T) -> Result<bool, T::Error> {
-        if self.outgoing().is_empty() {
-            return Ok(false);
-        }
-        let mut rest = self.outgoing();
-        while !rest.is_empty() {
-            let written = stream.write(rest)?;
-            if written == 0 {
-                // Against the trait's promise: the frame waits.
-                return Ok(false);
+        let mut sent = false;
+        while !self.outgoing().is_empty() {
+            let mut rest = self.outgoing();
+            while !rest.is_empty() {
+                let written = stream.write(rest)?;
+                if written == 0 {
+                    // Against the trait's promise: the frame waits.
+                    return Ok(sent);
+                }
+                rest = rest.get(written..).unwrap_or_default();
             }
-            rest = rest.get(written..).unwrap_or_default();
+            stream.flush()?;
+            self.sent();
+            sent = true;
         }
-        stream.flush()?;
-        self.sent();
-        Ok(true)
+        Ok(sent)
     }
 }

@@ -25,6 +25,11 @@ pub(super) struct Round {
     pub(super) invitation: Invitation,
     /// The chunk of the model that is awaited, or of the update that is being sent.
     pub(super) chunk: u16,
+    /// The first chunk of the update that may not have arrived.
+    pub(super) first: u16,
+    /// Behind the last chunk of the model that was asked for, or of the update that is sent before
+    /// an answer.
+    pub(super) end: u16,
     /// See [`UpdateChunk::negated`](crate::wire::message::UpdateChunk::negated).
     pub(super) negated: bool,
     /// The bit of adaptive clipping as it is sent.
@@ -51,9 +56,20 @@ impl Round {
             number,
             invitation,
             chunk: 0,
+            first: 0,
+            end: 0,
             negated: false,
             bit: Halves { low: 0, high: 0 },
         }
+    }
+
+    /// Goes on with this chunk, up to so many before the next answer.
+    pub(super) fn goes_on_at(&mut self, chunk: u16, window: u8, chunks: usize) {
+        // A model, and an update, has fewer chunks than a u16 can count.
+        let chunks = u16::try_from(chunks).unwrap_or(u16::MAX);
+        self.first = chunk;
+        self.chunk = chunk;
+        self.end = chunk.saturating_add(window.into()).min(chunks);
     }
 
     /// The current chunk of the update, once training has ended.
@@ -73,6 +89,7 @@ impl Round {
         UpdateChunk {
             index: self.chunk,
             negated: self.negated,
+            more: self.chunk.saturating_add(1) < self.end,
             packed: Packed::Halves { low, high, width },
         }
     }
@@ -158,7 +175,7 @@ impl Round {
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
         self.negated = noise.is_none() && update.iter().any(|x| integer(*x) == largest);
-        self.chunk = 0;
+        (self.first, self.chunk) = (0, 0);
         // Two halves, in the places of two parameters that training no longer needs.
         let (low, high) = (patterns_mut(update), patterns_mut(local));
         for (low, high) in low.iter_mut().zip(&mut *high) {

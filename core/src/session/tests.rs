@@ -182,9 +182,9 @@ fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
 
 /// What the device sends, through a line.
 fn transmit(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
-    let said = board.outgoing().to_vec();
-    board.sent();
-    if !said.is_empty() {
+    while !board.outgoing().is_empty() {
+        let said = board.outgoing().to_vec();
+        board.sent();
         other.receive(&line(said));
     }
 }
@@ -248,6 +248,21 @@ fn a_round_brings_the_bits_of_the_simulator() {
     assert!(text.starts_with("Session(Idle, 126 parameters"), "{text}");
 }
 
+/// As many frames as the window says, and then an answer.
+#[test]
+fn a_window_saves_answers() {
+    // Three chunks of the model, two of the update.
+    for (window, frames) in [(1, 3 + 2), (2, 2 + 1), (16, 1 + 1), (255, 1 + 1)] {
+        let mut board = board(policy(), ledger(), 0);
+        board.set_window(window);
+        let mut other = coordinator(3, None);
+        run(&mut board, &mut other, |bytes| bytes);
+        assert_eq!(other.integers, expected(3, &other.invitation));
+        assert_eq!(other.requests, frames, "window {window}");
+        assert_eq!((other.refusals.total(), board.refusals().total()), (0, 0));
+    }
+}
+
 #[test]
 fn each_reason_for_no_session_has_a_name() {
     fn refusal(features: usize, memory: Memory<'static>) -> Option<SessionError> {
@@ -290,8 +305,11 @@ proptest! {
 
     /// One line in four is lost, damaged, repeated, cut or mixed with garbage.
     #[test]
-    fn a_bad_line_costs_turns_and_nothing_else(faults in vec((0u8..24, any::<u16>()), 200)) {
+    fn a_bad_line_costs_turns_and_nothing_else(
+        faults in vec((0u8..24, any::<u16>()), 200), window in 1u8..5,
+    ) {
         let mut board = board(policy(), ledger(), 0);
+        board.set_window(window);
         let mut other = coordinator(1, noise());
         other.invitation = bit::adaptive(noise(), 0.5);
         let mut faults = faults.iter().cycle();

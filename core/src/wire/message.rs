@@ -37,6 +37,8 @@ pub struct UpdateChunk<'a> {
     /// Only for an update whose one entry that is not 0 is +2^b: in b + 1 bits there is a −2^b, but
     /// no +2^b.
     pub negated: bool,
+    /// Whether the next chunk follows at once: this one is not answered.
+    pub more: bool,
     /// As many values as fit in [`UPDATE_CHUNK_BYTES`], or what is left.
     pub packed: Packed<'a>,
 }
@@ -88,8 +90,13 @@ pub enum Message<'a> {
     Ready(Ready),
     /// To the device: take part in this round.
     Invitation(PackedInvitation),
-    /// To the coordinator: yes, and send this chunk of the model.
-    WantModel(u16),
+    /// To the coordinator: yes, and send these chunks of the model.
+    WantModel {
+        /// Number of the first one, from 0.
+        chunk: u16,
+        /// How many, at most [`MAX_WINDOW`]; fewer are sent at the end of the model.
+        count: u8,
+    },
     /// To the device: [`MODEL_CHUNK`] parameters, or what is left.
     ModelChunk {
         /// Number of the chunk, from 0.
@@ -159,6 +166,13 @@ impl Values<'_> {
     }
 }
 
+/// Chunks of a model that are asked for at once, at most: what one request costs is bounded.
+pub const MAX_WINDOW: u8 = 32;
+
+/// The flags of an [`UpdateChunk`].
+const NEGATED: u8 = 1;
+const MORE: u8 = 2;
+
 /// Numbers of the kinds; see [`Message::kind`].
 mod kind {
     pub(super) const READY: u8 = 16;
@@ -180,7 +194,7 @@ impl<'a> Message<'a> {
         match self {
             Self::Ready(_) => kind::READY,
             Self::Invitation(_) => kind::INVITATION,
-            Self::WantModel(_) => kind::WANT_MODEL,
+            Self::WantModel { .. } => kind::WANT_MODEL,
             Self::ModelChunk { .. } => kind::MODEL_CHUNK,
             Self::UpdateChunk(_) => kind::UPDATE_CHUNK,
             Self::WantUpdate(_) => kind::WANT_UPDATE,
@@ -241,12 +255,24 @@ impl<'a> Message<'a> {
                 shape: Shape::read(reader)?,
                 needs_local_noise: flag(reader.u8()?)?,
             }),
-            kind::WANT_MODEL => Self::WantModel(reader.u16()?),
-            kind::UPDATE_CHUNK => Self::UpdateChunk(UpdateChunk {
-                index: reader.u16()?,
-                negated: flag(reader.u8()?)?,
-                packed: Packed::Bytes(reader.rest()),
-            }),
+            kind::WANT_MODEL => Self::WantModel {
+                chunk: reader.u16()?,
+                count: reader
+                    .u8()
+                    .filter(|count| (1..=MAX_WINDOW).contains(count))?,
+            },
+            kind::UPDATE_CHUNK => {
+                let (index, flags) = (reader.u16()?, reader.u8()?);
+                if flags > NEGATED | MORE {
+                    return None;
+                }
+                Self::UpdateChunk(UpdateChunk {
+                    index,
+                    negated: flags & NEGATED != 0,
+                    more: flags & MORE != 0,
+                    packed: Packed::Bytes(reader.rest()),
+                })
+            }
             kind::DECLINE => Self::Decline(Decline::from_code(reader.u8()?)),
             _ => return None,
         };
@@ -271,11 +297,12 @@ impl<'a> Message<'a> {
                     .write(writer)
                     .u8(u8::from(ready.needs_local_noise));
             }
-            Self::WantModel(index) => {
-                writer.u16(*index);
+            Self::WantModel { chunk, count } => {
+                writer.u16(*chunk).u8(*count);
             }
             Self::UpdateChunk(chunk) => {
-                writer.u16(chunk.index).u8(u8::from(chunk.negated));
+                let flags = (u8::from(chunk.negated) * NEGATED) | (u8::from(chunk.more) * MORE);
+                writer.u16(chunk.index).u8(flags);
                 chunk.packed.write(writer);
             }
             Self::Decline(reason) => {

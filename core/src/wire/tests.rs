@@ -303,7 +303,7 @@ fn strangers_replays_and_late_frames_stay_outside() {
     let forged = other.seal(7, &Message::Done);
     assert_eq!(opened(&mut device, &forged), Err(Refusal::Tag));
     // Its own frame, thrown back.
-    let own = device.seal(7, &Message::WantModel(6));
+    let own = device.seal(7, &Message::WantModel { chunk: 6, count: 1 });
     assert_eq!(opened(&mut device, &own), Err(Refusal::Tag));
     // Nobody of this version speaks like that, not even with the right key.
     let seal = |header, body: &[u8]| Encoded::seal(header, body, &key(1), Direction::ToDevice);
@@ -413,6 +413,7 @@ fn bytes_of_an_update_on_the_line() {
             let chunk = message::UpdateChunk {
                 index: chunks,
                 negated: false,
+                more: false,
                 packed: message::Packed::Bytes(&packed[..length]),
             };
             let mut link = Link::<DeviceEnd>::new(key(1));

@@ -307,6 +307,7 @@ fn frames() -> Option<()> {
     let message = Message::UpdateChunk(UpdateChunk {
         index: 0,
         negated: false,
+        more: false,
         packed: Packed::Bytes(&packed),
     });
     let instructions = count(|| {
@@ -352,6 +353,7 @@ fn send(
         let message = Message::UpdateChunk(UpdateChunk {
             index,
             negated: false,
+            more: false,
             packed: Packed::Bytes(packed.get(..length)?),
         });
         black_box(link.seal(1, &message));

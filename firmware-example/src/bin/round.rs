@@ -127,6 +127,7 @@ fn take_part(device: &mut Device) -> Option<()> {
         let chunk = UpdateChunk {
             index,
             negated: false,
+            more: false,
             packed: Packed::Bytes(packed.get(..length)?),
         };
         let Ok(_) = Serial.write(link.seal(number, &Message::UpdateChunk(chunk)).as_slice());

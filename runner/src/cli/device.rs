@@ -41,6 +41,9 @@ use data::{Data, FromData};
 use files::{Files, forget_key, ledger, of_folder, record as record_of, refused};
 use progress::Progress;
 
+/// Chunks that are asked for or sent before an answer: 4 KiB, which any socket holds.
+const WINDOW: u8 = 16;
+
 /// How often the command looks whether it is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -310,6 +313,7 @@ impl Device<'_> {
         let session = Session::new(identity, policy, model, memory.borrow(), ledger, nonces);
         let mut session =
             session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;
+        session.set_window(WINDOW);
         let line = Line {
             args: self.args,
             device: record.identity.device,

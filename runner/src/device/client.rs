@@ -159,11 +159,16 @@ async fn send<M: Model, F: NorFlash, R: Rng>(
     session: &mut Session<'_, M, F, R>,
     transport: &mut dyn Transport,
 ) -> io::Result<bool> {
-    if session.outgoing().is_empty() {
+    // Several frames go out in one write, where a session has a window.
+    let mut bytes = Vec::new();
+    while !session.outgoing().is_empty() {
+        bytes.extend_from_slice(session.outgoing());
+        session.sent();
+    }
+    if bytes.is_empty() {
         return Ok(false);
     }
-    write(transport, session.outgoing()).await?;
-    session.sent();
+    write(transport, &bytes).await?;
     Ok(true)
 }
 

@@ -27,6 +27,9 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// Later ones are refused at once: each comparison costs a tag a session.
 const MAX_UNMATCHED: u32 = 16;
 
+/// Bytes of answers that a connection holds before it sends them, and a window more.
+const MAX_ANSWERS: usize = 1 << 15;
+
 /// One connection.
 pub struct Connection {
     id: ConnectionId,
@@ -81,18 +84,19 @@ impl Connection {
         std::mem::take(&mut self.has_refused)
     }
 
-    /// Processes received bytes; appends the answers to `out`, at most one frame for each received
-    /// one.
+    /// Processes received bytes; appends the answers to `out`: for each received frame at most one,
+    /// or [`MAX_WINDOW`](smolfed_core::wire::message::MAX_WINDOW) chunks of the model. Frames that
+    /// come when the answers have [`MAX_ANSWERS`] bytes are left out: no honest device asks for as
+    /// much.
     pub fn receive(&mut self, bytes: &[u8], registry: &Registry, now: Duration, out: &mut Vec<u8>) {
         // Taken once: the frames that it holds are borrowed while they are answered.
         let mut decoder = std::mem::take(&mut self.decoder);
         for byte in bytes {
-            let Some(raw) = decoder.push(*byte) else {
+            let Some(raw) = decoder.push(*byte).filter(|_| out.len() < MAX_ANSWERS) else {
                 continue;
             };
-            match raw.and_then(|raw| self.frame(raw, registry, now)) {
-                Ok(answer) => out.extend_from_slice(answer.as_slice()),
-                Err(refusal) => self.refusals.count(refusal),
+            if let Err(refusal) = raw.and_then(|raw| self.frame(raw, registry, now, out)) {
+                self.refusals.count(refusal);
             }
         }
         self.decoder = decoder;
@@ -101,7 +105,7 @@ impl Connection {
     /// Appends to `out` what is due without having been asked for: invitations, or a `Call`.
     pub fn poll(&mut self, now: Duration, out: &mut Vec<u8>) {
         for (_, peer) in &self.devices {
-            out.extend_from_slice(lock(peer).poll(self.id, now).as_slice());
+            lock(peer).poll(self.id, now, out);
         }
         let waited = self.called.map(|then| now.saturating_sub(then));
         let is_due = waited.is_none_or(|waited| waited >= CALL_INTERVAL);
@@ -150,9 +154,14 @@ impl Connection {
         raw: &mut [u8],
         registry: &Registry,
         now: Duration,
-    ) -> Result<Encoded, Refusal> {
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
         let mut frame = match Frame::parse(raw)? {
-            Frame::Greeting { kind, body } => return self.greeting(kind, body, registry, now),
+            Frame::Greeting { kind, body } => {
+                let answer = self.greeting(kind, body, registry, now)?;
+                out.extend_from_slice(answer.as_slice());
+                return Ok(());
+            }
             Frame::Sealed(frame) => frame,
         };
         // Until its tag is verified a frame is attributed to no device.
@@ -161,9 +170,9 @@ impl Connection {
         }
         for index in 0..self.devices.len() {
             if let Some((device, peer)) = self.devices.get(index).cloned()
-                && let Some(answer) = self.offer_to(device, &peer, &mut frame, registry, now)
+                && self.offer_to(device, &peer, &mut frame, registry, now, out)
             {
-                return Ok(answer);
+                return Ok(());
             }
         }
         if self.unmatched >= MAX_UNMATCHED {
@@ -172,17 +181,17 @@ impl Connection {
         // A session whose connection was lost may continue on this one.
         for device in registry.orphans() {
             if let Some(peer) = registry.peer(device)
-                && let Some(answer) = self.offer_to(device, &peer, &mut frame, registry, now)
+                && self.offer_to(device, &peer, &mut frame, registry, now, out)
             {
                 registry.set_orphan(device, false);
-                return Ok(answer);
+                return Ok(());
             }
         }
         self.unmatched += 1;
         Err(Refusal::Tag)
     }
 
-    /// The answer of the device if the frame belongs to its session, which may be empty.
+    /// Appends the answer of the device if the frame belongs to its session; whether it does.
     fn offer_to(
         &mut self,
         device: u32,
@@ -190,16 +199,17 @@ impl Connection {
         frame: &mut Sealed<'_>,
         registry: &Registry,
         now: Duration,
-    ) -> Option<Encoded> {
+        out: &mut Vec<u8>,
+    ) -> bool {
         let mut peer = lock(shared);
         let progress = |peer: &Peer| (peer.is_settled(), peer.is_on(self.id), peer.is_in_flight());
         let before = progress(&peer);
-        let answer = match registry.receive(device, &mut peer, self.id, frame, now) {
-            Err(Refusal::Tag) => return None,
+        match registry.receive(device, &mut peer, self.id, frame, now, out) {
+            Err(Refusal::Tag) => return false,
             // The peer has counted it.
-            Err(_) => return Some(Encoded::empty()),
-            Ok(answer) => answer,
-        };
+            Err(_) => return true,
+            Ok(()) => {}
+        }
         let has_changed = before != progress(&peer);
         if peer.is_refused() {
             self.called = Some(now + REFUSED_PAUSE);
@@ -213,7 +223,7 @@ impl Connection {
             registry.notify(device);
         }
         self.remember(device, shared);
-        Some(answer)
+        true
     }
 
     fn greeting(

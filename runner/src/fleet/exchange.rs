@@ -4,6 +4,7 @@
 //! chunk. A repeated request gets the same answer. All that can be checked about an update is
 //! checked here, in integers, before it is added to anything.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,7 +128,8 @@ pub(super) struct Exchange {
 
 /// The answer to a device.
 pub(super) enum Reply {
-    Model(u16),
+    /// These chunks.
+    Model(Range<u16>),
     Invitation,
     WantUpdate(u16),
     Done,
@@ -263,7 +265,7 @@ impl Exchange {
             });
         }
         match message {
-            Message::WantModel(index) => self.want_model(*index),
+            Message::WantModel { chunk, count } => self.want_model(*chunk, *count),
             Message::UpdateChunk(chunk) => self.update_chunk(chunk),
             Message::Decline(reason) => match self.stage {
                 Stage::Invited | Stage::Fetching { .. } => {
@@ -276,27 +278,31 @@ impl Exchange {
         }
     }
 
-    fn want_model(&mut self, index: u16) -> Result<Reply, Refusal> {
+    fn want_model(&mut self, index: u16, count: u8) -> Result<Reply, Refusal> {
         let chunks = model_chunks(self.offer.model.len());
         if usize::from(index) >= chunks {
             return Err(Refusal::Body);
         }
-        let is_last = usize::from(index) + 1 == chunks;
+        let end = index.saturating_add(count.into());
+        // Fewer at the end of the model.
+        let end = u16::try_from(chunks).map_or(end, |chunks| end.min(chunks));
+        let is_last = usize::from(end) == chunks;
         match &mut self.stage {
             Stage::Invited => self.stage = Stage::Fetching { delivered: is_last },
             Stage::Fetching { delivered } => *delivered |= is_last,
             _ => return Err(Refusal::Unexpected),
         }
-        Ok(Reply::Model(index))
+        Ok(Reply::Model(index..end))
     }
 
     fn update_chunk(&mut self, chunk: &UpdateChunk<'_>) -> Result<Reply, Refusal> {
         if let Stage::Complete { last, .. } = self.stage {
             // The device has not received `Done`.
-            return if chunk.index == last {
-                Ok(Reply::Done)
-            } else {
-                Err(Refusal::Unexpected)
+            return match chunk {
+                chunk if chunk.index == last => Ok(Reply::Done),
+                // Sent once more, with the last one behind it.
+                chunk if chunk.more => Ok(Reply::Nothing),
+                _ => Err(Refusal::Unexpected),
             };
         }
         if matches!(self.stage, Stage::Fetching { delivered: true }) {
@@ -316,11 +322,13 @@ impl Exchange {
         else {
             return Err(Refusal::Unexpected);
         };
-        if chunk.index.checked_add(1) == Some(*next) {
-            return Ok(Reply::WantUpdate(*next));
-        }
         if chunk.index != *next {
-            return Err(Refusal::Unexpected);
+            // Repeated, or one before it was lost: only the last of those that were sent is answered.
+            return Ok(if chunk.more {
+                Reply::Nothing
+            } else {
+                Reply::WantUpdate(*next)
+            });
         }
         if chunk.negated != *negated {
             return Err(Refusal::Body);
@@ -328,7 +336,11 @@ impl Exchange {
         let bit = place(invitation, integers, chunk)?;
         if usize::from(chunk.index) + 1 < chunks {
             *next += 1;
-            return Ok(Reply::WantUpdate(*next));
+            return Ok(if chunk.more {
+                Reply::Nothing
+            } else {
+                Reply::WantUpdate(*next)
+            });
         }
         let (integers, negated) = (std::mem::take(integers), *negated);
         let Invitation { grid, noise, .. } = invitation;
@@ -361,19 +373,32 @@ impl Exchange {
         Ok(reply)
     }
 
-    /// The message for a reply.
-    pub(super) fn message(&self, reply: Reply) -> Option<Message<'_>> {
+    /// The messages for a reply, one by one.
+    pub(super) fn messages(&self, reply: Reply) -> impl Iterator<Item = Message<'_>> {
+        // All but chunks of the model are one message.
+        let (reply, chunks) = match reply {
+            Reply::Model(chunks) => (None, chunks),
+            reply => (Some(reply), 0..0),
+        };
+        let one = reply.and_then(|reply| self.message(&reply));
+        one.into_iter()
+            .chain(chunks.filter_map(|chunk| self.chunk(chunk)))
+    }
+
+    /// A chunk of the model.
+    fn chunk(&self, index: u16) -> Option<Message<'_>> {
+        let chunk = self.offer.model.chunks(MODEL_CHUNK).nth(index.into())?;
+        let values = Values::Floats(chunk);
+        Some(Message::ModelChunk { index, values })
+    }
+
+    fn message(&self, reply: &Reply) -> Option<Message<'_>> {
         Some(match reply {
-            Reply::Nothing => return None,
+            Reply::Nothing | Reply::Model(_) => return None,
             Reply::Invitation => Message::Invitation((&self.offer.invitation).into()),
-            Reply::WantUpdate(index) => Message::WantUpdate(index),
+            Reply::WantUpdate(index) => Message::WantUpdate(*index),
             Reply::Done => Message::Done,
-            Reply::Abort(reason) => Message::Abort(reason),
-            Reply::Model(index) => {
-                let chunk = self.offer.model.chunks(MODEL_CHUNK).nth(index.into())?;
-                let values = Values::Floats(chunk);
-                Message::ModelChunk { index, values }
-            }
+            Reply::Abort(reason) => Message::Abort(*reason),
         })
     }
 }

@@ -370,7 +370,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Processes a frame that is not part of the greeting; returns the answer, which may be empty.
+    /// Processes a frame that is not part of the greeting; appends the answer to `out`: no frame, one,
+    /// or as many chunks of the model as the device asks for.
     ///
     /// # Errors
     /// [`Refusal::Tag`] if it belongs to no session of this device: it may be another device's, and
@@ -381,7 +382,8 @@ impl Peer {
         frame: &mut Sealed<'_>,
         now: Duration,
         ledgers: &Mutex<KnownLedgers>,
-    ) -> Result<Encoded, Refusal> {
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
         let admitted = match self.admit(connection, frame) {
             Err(Refusal::Tag) => return Err(Refusal::Tag),
             admitted => admitted,
@@ -394,16 +396,19 @@ impl Peer {
                     return Err(Refusal::Unexpected);
                 };
                 if let Err(reason) = self.agrees(&ready) {
-                    return Ok(self.refuse(index, reason));
+                    out.extend_from_slice(self.refuse(index, reason).as_slice());
+                    return Ok(());
                 }
                 if !lock(ledgers).admits(self.device, &self.key, ready.ledger) {
-                    return Ok(self.refuse(index, WhyRefused::Ledger));
+                    out.extend_from_slice(self.refuse(index, WhyRefused::Ledger).as_slice());
+                    return Ok(());
                 }
                 self.activate(index, connection, now, ledgers);
             }
             self.refused = None;
             let reply = self.answer(round, &message, now)?;
-            Ok(self.seal(reply))
+            self.seal(reply, out);
+            Ok(())
         });
         if let Err(refusal) = answer {
             self.refusals.count(refusal);
@@ -494,17 +499,19 @@ impl Peer {
         }
     }
 
-    /// The frame of a reply, or `Wait` if there is none.
-    fn seal(&mut self, reply: Option<Reply>) -> Encoded {
+    /// The frames of a reply, or `Wait` if there is none.
+    fn seal(&mut self, reply: Option<Reply>, out: &mut Vec<u8>) {
         let Some(session) = self.active.as_mut() else {
-            return Encoded::empty();
+            return;
         };
         match (reply, &self.exchange) {
-            (Some(reply), Some(exchange)) => match exchange.message(reply) {
-                Some(message) => session.link.seal(exchange.number(), &message),
-                None => Encoded::empty(),
-            },
-            _ => session.link.seal(0, &Message::Wait),
+            (Some(reply), Some(exchange)) => {
+                for message in exchange.messages(reply) {
+                    let frame = session.link.seal(exchange.number(), &message);
+                    out.extend_from_slice(frame.as_slice());
+                }
+            }
+            _ => out.extend_from_slice(session.link.seal(0, &Message::Wait).as_slice()),
         }
     }
 
@@ -515,14 +522,12 @@ impl Peer {
         exchange.and_then(Exchange::due)
     }
 
-    /// What is due on this connection without having been asked for: an invitation.
-    pub fn poll(&mut self, connection: ConnectionId, now: Duration) -> Encoded {
+    /// Appends what is due on this connection without having been asked for: an invitation.
+    pub fn poll(&mut self, connection: ConnectionId, now: Duration, out: &mut Vec<u8>) {
         let (is_here, jitter) = (self.is_on(connection), spread(self.device));
         let exchange = self.exchange.as_mut();
         if is_here && exchange.is_some_and(|exchange| exchange.take_due(now, jitter)) {
-            self.seal(Some(Reply::Invitation))
-        } else {
-            Encoded::empty()
+            self.seal(Some(Reply::Invitation), out);
         }
     }
 }

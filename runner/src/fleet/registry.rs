@@ -153,8 +153,9 @@ impl Registry {
         connection: ConnectionId,
         frame: &mut Sealed<'_>,
         now: Duration,
-    ) -> Result<Encoded, Refusal> {
-        let answer = peer.receive(connection, frame, now, &self.ledgers);
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let answer = peer.receive(connection, frame, now, &self.ledgers, out);
         let renamed = peer.take_renamed();
         if !renamed.is_empty() {
             let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);

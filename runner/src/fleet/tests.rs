@@ -56,10 +56,11 @@ proptest! {
     #[test]
     fn a_bad_connection_costs_only_time(
         faults in vec((0u8..24, any::<u16>()), 200),
-        with_noise in any::<bool>(),
+        with_noise in any::<bool>(), window in 1u8..5,
     ) {
         let noise = noise().filter(|_| with_noise);
         let (mut harness, mut board) = (Harness::new(noise), board(1));
+        board.set_window(window);
         let offer = offer_with_bit(5, noise);
         harness.peer(1).offer(Arc::clone(&offer));
         let mut faults = faults.iter().cycle();
@@ -195,13 +196,14 @@ fn malformed_chunks_are_counted_and_the_round_continues() {
         Message::UpdateChunk(UpdateChunk {
             index,
             negated,
+            more: false,
             packed: Packed::Bytes(packed),
         })
     };
     // Before the model was delivered.
     device.send(&mut harness, 1, &chunk(0, false, &[0; 221]));
     assert_eq!(harness.peer(0).refusals().get(Refusal::Unexpected), 1);
-    device.send(&mut harness, 1, &Message::WantModel(3));
+    device.send(&mut harness, 1, &Message::WantModel { chunk: 3, count: 1 });
     assert_eq!(harness.peer(0).refusals().get(Refusal::Body), 1);
     device.fetch(&mut harness, 1);
     // A chunk that is too short, one out of order, one of another round.
@@ -212,7 +214,8 @@ fn malformed_chunks_are_counted_and_the_round_continues() {
     assert_eq!(chunks, 2);
     let refusals = *harness.peer(0).refusals();
     assert_eq!(refusals.get(Refusal::Body), 2);
-    assert_eq!(refusals.get(Refusal::Unexpected), 2);
+    // The one out of order is answered with the number that is wanted.
+    assert_eq!(refusals.get(Refusal::Unexpected), 1);
     assert_eq!(refusals.get(Refusal::Round), 1);
     // `negated` must not change between chunks.
     assert_eq!(
@@ -323,7 +326,11 @@ fn answers_to_a_flood_of_requests_are_bounded() {
     let mut harness = Harness::new(None);
     harness.peer(0).offer(offer(1, None));
     let mut device = ScriptedDevice::new(&mut harness, 0);
-    let request = |_| device.link.seal(1, &Message::WantModel(0));
+    let request = |_| {
+        device
+            .link
+            .seal(1, &Message::WantModel { chunk: 0, count: 1 })
+    };
     let mut flood: Vec<u8> = (0..32)
         .map(request)
         .flat_map(|x| x.as_slice().to_vec())
@@ -332,7 +339,53 @@ fn answers_to_a_flood_of_requests_are_bounded() {
     let answers = harness.receive(&flood);
     // A frame has at least 32 bytes, and its answer at most 256.
     assert!(answers.len() <= 1024 / 32 * 256, "{} bytes", answers.len());
-    assert_eq!(raws(&answers).len(), 30);
+    assert_eq!(raws(&answers).len(), 29);
+}
+
+/// What one request costs is bounded, however much is asked for.
+#[test]
+fn a_request_is_answered_by_a_window_of_chunks() {
+    let mut harness = Harness::new(None);
+    harness.peer(0).offer(offer(1, None));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    let mut ask = |chunk, count| {
+        let request = Message::WantModel { chunk, count };
+        let kinds = device.send(&mut harness, 1, &request);
+        kinds.iter().filter(|kind| **kind == 19).count()
+    };
+    assert_eq!([ask(0, 1), ask(0, 2), ask(1, 32), ask(2, 32)], [1, 2, 2, 1]);
+    assert_eq!((ask(3, 1), ask(0, 33), ask(0, 0)), (0, 0, 0));
+    assert_eq!(harness.peer(0).refusals().get(Refusal::Body), 3);
+}
+
+/// Several chunks before an answer: only the last one of them is answered, with what is wanted.
+#[test]
+fn chunks_that_are_followed_by_others_are_not_answered() {
+    let mut harness = Harness::new(None);
+    let offer = offer(1, None);
+    harness.peer(0).offer(Arc::clone(&offer));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    device.fetch(&mut harness, 1);
+    let mut send = |index, more| {
+        let length = if index == 0 { 221 } else { 111 };
+        let chunk = UpdateChunk {
+            index,
+            negated: false,
+            more,
+            packed: Packed::Bytes(&[0; 221][..length]),
+        };
+        device.send(&mut harness, 1, &Message::UpdateChunk(chunk))
+    };
+    // Chunk 0 is lost.
+    assert_eq!(send(1, false), [21]);
+    assert!(send(0, true).is_empty());
+    assert!(send(0, true).is_empty(), "again");
+    assert_eq!(send(1, false), [22]);
+    // `Done` is lost: both are sent once more.
+    assert!(send(0, true).is_empty());
+    assert_eq!(send(1, false), [22]);
+    let expected = ExchangeOutcome::Answered(vec![0; PARAMETERS].into());
+    assert_eq!(harness.peer(0).close().unwrap(), expected);
 }
 
 #[test]
@@ -340,7 +393,7 @@ fn a_device_that_may_have_trained_is_not_invited_again() {
     let mut harness = Harness::new(None);
     harness.peer(0).offer(offer(1, None));
     let mut first = ScriptedDevice::new(&mut harness, 0);
-    first.send(&mut harness, 1, &Message::WantModel(0));
+    first.send(&mut harness, 1, &Message::WantModel { chunk: 0, count: 1 });
     // Only part of the model was delivered: it cannot have trained, and is invited again.
     let mut second = restart(&mut harness, 1);
     second.fetch(&mut harness, 1);
@@ -365,7 +418,10 @@ fn each_missing_update_has_a_reason() {
     device.fetch(&mut harness, 3);
     assert_eq!(outcome(&mut harness), missing(Absence::Late));
     // A late message is answered, so that the device stops waiting.
-    assert_eq!(device.send(&mut harness, 3, &Message::WantModel(0))[0], 24);
+    assert_eq!(
+        device.send(&mut harness, 3, &Message::WantModel { chunk: 0, count: 1 })[0],
+        24
+    );
     harness.peer(0).offer(offer(4, None));
     device.send(&mut harness, 4, &Message::Decline(Decline::Budget));
     assert!(harness.peer(0).is_settled());

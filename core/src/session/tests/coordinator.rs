@@ -17,6 +17,10 @@ pub(super) struct Coordinator {
     link: Option<Link<CoordinatorEnd>>,
     /// A session whose device has not proved yet that it is there.
     pending: Option<(Link<CoordinatorEnd>, ChainKey)>,
+    /// Messages of the round that it has answered.
+    pub(super) requests: usize,
+    /// The next chunk of the update.
+    next: u16,
     pub(super) integers: Vec<i64>,
     /// What came behind the update, if it was asked for.
     pub(super) bit: Option<i64>,
@@ -45,6 +49,8 @@ impl Coordinator {
             sessions: 0,
             link: None,
             pending: None,
+            requests: 0,
+            next: 0,
             done: false,
             declined: None,
             refusals: Refusals::new(),
@@ -108,7 +114,12 @@ impl Coordinator {
         self.name = Some(hello.name);
         self.sessions = self.sessions.wrapping_add(1);
         let nonce = [self.sessions; 16];
-        let session = chain.session(42, &hello.nonce, &nonce);
+        let device = match hello.name {
+            Name::Number(device) => device,
+            // The one that the tests hide.
+            Name::Pseudonym(_) => 42,
+        };
+        let session = chain.session(device, &hello.nonce, &nonce);
         let offer = Ok(hello.versions.common().unwrap());
         let welcome = Greeting::Welcome(Welcome::new(&session, nonce, offer));
         self.outgoing.push(welcome.encoded().as_slice().to_vec());
@@ -125,16 +136,28 @@ impl Coordinator {
             return Err(Refusal::Round);
         }
         match message {
-            Message::WantModel(index) => {
-                let chunk = self.model.chunks(MODEL_CHUNK).nth(index.into());
-                let chunk = chunk.ok_or(Refusal::Body)?.to_vec();
-                let values = Values::Floats(&chunk);
-                self.send(&Message::ModelChunk { index, values });
+            Message::WantModel { chunk, count } => {
+                self.requests += 1;
+                for index in chunk..chunk.saturating_add(count.into()) {
+                    let chunk = self.model.chunks(MODEL_CHUNK).nth(index.into());
+                    let chunk = chunk.ok_or(Refusal::Body)?.to_vec();
+                    let values = Values::Floats(&chunk);
+                    self.send(&Message::ModelChunk { index, values });
+                }
             }
             Message::UpdateChunk(chunk) => {
                 let width = self.invitation.width();
                 let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
                 let chunks = self.invitation.update_chunks(self.model.len());
+                self.requests += usize::from(!chunk.more);
+                if chunk.index > self.next {
+                    // One was lost.
+                    if !chunk.more {
+                        self.send(&Message::WantUpdate(self.next));
+                    }
+                    return Ok(());
+                }
+                self.next = self.next.max(chunk.index + 1);
                 if let Some(place) = self.integers.chunks_mut(count).nth(chunk.index.into()) {
                     chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
                     if chunk.negated {
@@ -149,8 +172,8 @@ impl Coordinator {
                 if usize::from(chunk.index) + 1 == chunks {
                     self.done = true;
                     self.send(&Message::Done);
-                } else {
-                    self.send(&Message::WantUpdate(chunk.index + 1));
+                } else if !chunk.more {
+                    self.send(&Message::WantUpdate(self.next));
                 }
             }
             Message::Decline(reason) => self.declined = Some(reason),

@@ -167,7 +167,7 @@ fn check(name: &str, message: &Message<'_>) {
             assert_eq!(PackedInvitation::from(&invitation), *packed);
             check_invitation(name, &invitation);
         }
-        Message::WantModel(index) => assert_eq!(*index, 2),
+        Message::WantModel { chunk, count } => assert_eq!((*chunk, *count), (2, 16)),
         Message::ModelChunk { index, values } => {
             let mut copied = [9.0; 3];
             values.copy_to(&mut copied).unwrap();
@@ -184,6 +184,7 @@ fn check(name: &str, message: &Message<'_>) {
             chunk.packed.unpack(21, &mut values).unwrap();
             assert_eq!(values, [1, -1, 0, (1 << 20) - 1, -(1 << 20), 12_345]);
             assert_eq!((chunk.index, chunk.negated), (3, false));
+            assert_eq!(chunk.more, name.ends_with("more"));
         }
         Message::WantUpdate(index) => assert_eq!(*index, 4),
         Message::Decline(reason) => {

@@ -303,8 +303,11 @@ pub(super) fn turn(
     if board.outgoing().is_empty() {
         board.timeout();
     }
-    let sent = board.outgoing().to_vec();
-    board.sent();
+    let mut sent = vec![];
+    while !board.outgoing().is_empty() {
+        sent.extend_from_slice(board.outgoing());
+        board.sent();
+    }
     let mut deliver = |bytes: Vec<u8>| if bytes.is_empty() { bytes } else { line(bytes) };
     let answer = harness.receive(&deliver(sent));
     let answer = deliver(answer);

@@ -76,8 +76,15 @@ impl ScriptedDevice {
     pub(super) fn fetch(&mut self, harness: &mut Harness, round: u32) {
         for index in 0..3 {
             assert!(
-                self.send(harness, round, &Message::WantModel(index))
-                    .contains(&19)
+                self.send(
+                    harness,
+                    round,
+                    &Message::WantModel {
+                        chunk: index,
+                        count: 1
+                    }
+                )
+                .contains(&19)
             );
         }
         assert_eq!(harness.peer(self.device).state(), "training");
@@ -92,6 +99,7 @@ impl ScriptedDevice {
         let chunk = UpdateChunk {
             index: asked.update_chunks(PARAMETERS) as u16 - 1,
             negated: false,
+            more: false,
             packed: Packed::Bytes(&packed[..used]),
         };
         self.send(harness, offer.number, &Message::UpdateChunk(chunk))
@@ -114,6 +122,7 @@ impl ScriptedDevice {
             let chunk = UpdateChunk {
                 index: index as u16,
                 negated,
+                more: false,
                 packed: Packed::Bytes(&packed[..used]),
             };
             kinds = self.send(harness, offer.number, &Message::UpdateChunk(chunk));
