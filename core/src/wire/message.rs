@@ -301,7 +301,8 @@ impl<'a> Message<'a> {
                 writer.u16(*chunk).u8(*count);
             }
             Self::UpdateChunk(chunk) => {
-                let flags = (u8::from(chunk.negated) * NEGATED) | (u8::from(chunk.more) * MORE);
+                let flag = |is_set, flag| if is_set { flag } else { 0 };
+                let flags = flag(chunk.negated, NEGATED) | flag(chunk.more, MORE);
                 writer.u16(chunk.index).u8(flags);
                 chunk.packed.write(writer);
             }

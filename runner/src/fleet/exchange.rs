@@ -322,13 +322,14 @@ impl Exchange {
         else {
             return Err(Refusal::Unexpected);
         };
+        let wanted = |next| match chunk.more {
+            true => Reply::Nothing,
+            false => Reply::WantUpdate(next),
+        };
         if chunk.index != *next {
-            // Repeated, or one before it was lost: only the last of those that were sent is answered.
-            return Ok(if chunk.more {
-                Reply::Nothing
-            } else {
-                Reply::WantUpdate(*next)
-            });
+            // Repeated, or one before it was lost: only the last of those that were sent is
+            // answered.
+            return Ok(wanted(*next));
         }
         if chunk.negated != *negated {
             return Err(Refusal::Body);
@@ -336,31 +337,30 @@ impl Exchange {
         let bit = place(invitation, integers, chunk)?;
         if usize::from(chunk.index) + 1 < chunks {
             *next += 1;
-            return Ok(if chunk.more {
-                Reply::Nothing
-            } else {
-                Reply::WantUpdate(*next)
-            });
+            return Ok(wanted(*next));
         }
         let (integers, negated) = (std::mem::take(integers), *negated);
-        let Invitation { grid, noise, .. } = invitation;
+        Ok(self.complete(integers, negated, bit, chunk.index))
+    }
+
+    /// All of the update is there: checks it, and finds out whether it counts.
+    fn complete(
+        &mut self,
+        integers: Vec<i64>,
+        negated: bool,
+        bit: Option<i64>,
+        last: u16,
+    ) -> Reply {
+        let Invitation { grid, noise, .. } = &self.offer.invitation;
         let checked = ReceivedUpdate::check(grid, integers, negated, bit, noise.is_some());
+        let places = self.offer.places.as_ref();
         let (stage, reply) = match checked {
             // Numbered now, not when the round is closed: see `quorum`.
-            Ok(_)
-                if self
-                    .offer
-                    .places
-                    .as_ref()
-                    .is_some_and(|places| !places.take()) =>
-            {
+            Ok(_) if places.is_some_and(|places| !places.take()) => {
                 let late = Reply::Abort(Abort::Late);
                 (Stage::Missing(Absence::BeyondQuorum), late)
             }
-            Ok(update) => {
-                let last = chunk.index;
-                (Stage::Complete { update, last }, Reply::Done)
-            }
+            Ok(update) => (Stage::Complete { update, last }, Reply::Done),
             Err(invalid) => {
                 let absence = match invalid {
                     InvalidUpdate::OutOfBound => Absence::OutOfBound,
@@ -370,7 +370,7 @@ impl Exchange {
             }
         };
         self.stage = stage;
-        Ok(reply)
+        reply
     }
 
     /// The messages for a reply, one by one.
