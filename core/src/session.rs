@@ -141,8 +141,8 @@ where
         }
     }
 
-    /// How many chunks of the model the device asks for at once, and how many of the update it sends
-    /// before it waits for an answer: 1 to [`MAX_WINDOW`], and 1 unless this is called.
+    /// How many chunks of the model the device asks for at once, and how many of the update it
+    /// sends before it waits for an answer: 1 to [`MAX_WINDOW`], and 1 unless this is called.
     ///
     /// A line that holds as many frames as it is sent, like a socket, is faster with more; a serial
     /// line with one place for a frame loses them.

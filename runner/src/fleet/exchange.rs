@@ -265,7 +265,8 @@ impl Exchange {
             return Err(Refusal::Unexpected);
         };
         if chunk.index != *next {
-            // Repeated, or one before it was lost: only the last of those that were sent is answered.
+            // Repeated, or one before it was lost: only the last of those that were sent is
+            // answered.
             return Ok(if chunk.more {
                 Reply::Nothing
             } else {

@@ -301,8 +301,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Processes a frame that is not part of the greeting; appends the answer to `out`: no frame, one,
-    /// or as many chunks of the model as the device asks for.
+    /// Processes a frame that is not part of the greeting; appends the answer to `out`: no frame,
+    /// one, or as many chunks of the model as the device asks for.
     ///
     /// # Errors
     /// [`Refusal::Tag`] if it belongs to no session of this device: it may be another device's, and
