@@ -22,8 +22,8 @@ use super::{Action, KEY, PARAMETERS, Script, invitation, raw, shape, stream};
 
 /// The coordinator, with a device that knows its key and one that does not.
 ///
-/// Whatever they send, it must return, answer at most a window of frames for each received one and a
-/// `Call`, and accept no update beyond its bound.
+/// Whatever they send, it must return, answer at most a window of frames for each received one and
+/// a `Call`, and accept no update beyond its bound.
 pub fn coordinator(bytes: &[u8]) {
     let mut script = Script(bytes);
     let settings = script.byte().unwrap_or(0);
