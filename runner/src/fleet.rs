@@ -17,6 +17,7 @@
 //! | `turns` | one round in progress: who is awaited, and whose turn it is |
 //! | [`coordinator`] | rounds with the devices of a cohort |
 //! | [`status`] | the table of devices |
+//! | [`watch`] | what an operator needs: stopping, events, the live page |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
 //! | [`ledgers`] | the ledger of each device, as it was first seen |
 
@@ -33,6 +34,7 @@ pub mod service;
 pub mod status;
 pub mod transport;
 mod turns;
+pub mod watch;
 
 #[cfg(test)]
 mod tests;

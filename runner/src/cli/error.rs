@@ -8,6 +8,7 @@ use super::style::fail;
 use crate::audit::target::TargetError;
 use crate::config::ConfigError;
 use crate::data::DataError;
+use crate::fleet::watch::http::HttpError;
 use crate::inference::error::InferenceError;
 use crate::privacy::ledger::LedgerError;
 use crate::ranks::ConnectError;
@@ -37,6 +38,9 @@ pub enum CliError {
     /// Real devices.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The live page.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
@@ -100,6 +104,7 @@ impl CliError {
             Self::DataCommand(error) => error.is_bad_input(),
             Self::Run(error) => error.is_bad_input(),
             Self::Serve(error) => error.is_bad_input(),
+            Self::Http(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
             Self::Inference(error) => error.is_bad_input(),
             Self::Runs(error) => error.is_bad_input(),

@@ -1,16 +1,20 @@
 //! `smolfed serve`: one experiment with real devices.
 
+use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smolfed_core::stream::Root;
 
 use super::CliError;
+use super::operation::Operation;
 use super::run::{Print, conclude};
 use super::screen::{self, Screen};
-use super::session::{in_pool, stop_on_ctrl_c, warn_of};
+use super::session::{in_pool, warn_of};
+use super::signals::Signals;
+use super::style::warn;
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
 use crate::data::config::SourceConfig;
@@ -21,12 +25,15 @@ use crate::fleet::coordinator::{Coordinator, Endpoints, FleetError};
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::status::Table;
 use crate::fleet::transport::Address;
+use crate::fleet::watch::http::HttpServer;
+use crate::fleet::watch::log::Log;
+use crate::fleet::watch::monitor::{Plan, is_secret};
 use crate::privacy::ledger::Ledger;
 use crate::privacy::origin::Origin;
 use crate::round::Start;
 use crate::run::directory::RunDir;
 use crate::run::fleet_file::FleetFile;
-use crate::run::{self, Control, Run};
+use crate::run::{self, Control, Ending, Run};
 use crate::source::fleet::Fleet;
 use crate::source::fleet::terms::{ServeError, check_devices, terms};
 
@@ -88,11 +95,13 @@ pub(super) struct Args {
     /// Continue an interrupted run. A round that had begun is not repeated.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
+    #[command(flatten)]
+    operation: Operation,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 fn duration(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).ok();
@@ -111,7 +120,20 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             "no device can connect: give `--device ADDRESS` or `--listen ADDRESS`".to_owned(),
         ));
     }
-    in_pool(args.threads, || setup.train(args))?
+    let log = args.operation.log()?;
+    let watch = Watch {
+        log: &log,
+        signals: &Signals::handle(args.operation.grace)?,
+        http: args.operation.http()?,
+    };
+    in_pool(args.threads, || setup.train(args, watch))?
+}
+
+/// How the run is operated.
+struct Watch<'a> {
+    log: &'a Log,
+    signals: &'a Signals,
+    http: Option<HttpServer>,
 }
 
 /// A new or resumed run before it starts.
@@ -202,7 +224,8 @@ impl Setup {
         })
     }
 
-    fn train(self, args: &Args) -> Result<(), CliError> {
+    fn train(self, args: &Args, watch: Watch<'_>) -> Result<(), CliError> {
+        let Watch { log, signals, http } = watch;
         let started = Instant::now();
         let origin = Origin::Fleet {
             id: self.file.id.clone(),
@@ -225,13 +248,9 @@ impl Setup {
         // Neither rounds that were paid for nor numbers that the fleet has used are begun again.
         let unused = self.keys.next_round().saturating_sub(paid);
         let first_number = self.file.first_number.max(unused);
-        let (reports, told) = mpsc::channel::<String>();
-        let report = Box::new(move |text: &str| {
-            // The receiver is gone once the run is over.
-            let _ = reports.send(text.to_owned());
-        });
-        let fleet = Coordinator::new(self.keys, terms, &self.endpoints, report)
-            .map_err(ServeError::Fleet)?;
+        let fleet =
+            Coordinator::new(self.keys, terms, &self.endpoints).map_err(ServeError::Fleet)?;
+        let fleet = fleet.stopped_by(Arc::clone(signals.stopping()));
         let dir = match self.resumed {
             Some(dir) => dir,
             None => create_private(args, &experiment, &self.file)?,
@@ -245,12 +264,22 @@ impl Setup {
         let records = dir.participation(done)?;
         let mut served =
             Fleet::new(fleet, &federation, terms, numbers, records).resumed_after(done.max(paid));
-        let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), told);
+        let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), log);
+        reload_on_hangup(signals, log);
+        let plan = Plan {
+            stopping: Arc::clone(signals.stopping()),
+            timeout: self.endpoints.timeout,
+            ..plan(&experiment, dir.path())
+        };
+        show(http, &served, plan, &dir, done)?;
         let control = Control {
-            stop: stop_on_ctrl_c()?,
+            stop: signals.stopping().flag(),
             // Each round is on disk before the next one begins.
             checkpoint_every: Duration::ZERO,
-            on_round: &mut |record| screen.bar.set_position(u64::from(record.round) + 1),
+            on_round: &mut |record| {
+                service.monitor().round_done(record);
+                screen.bar.set_position(u64::from(record.round) + 1);
+            },
         };
         let root = match self.file.seed {
             Some(seed) => Root::from_seed(seed),
@@ -265,17 +294,79 @@ impl Setup {
                 ..Start::simulation(&experiment)
             },
         };
+        signals.run_begins();
         let result = run.execute(&mut served, control);
         let table = Table::new(&service);
         drop(served);
         screen.close();
-        dir.write_devices(&table)?;
-        if !args.json {
+        let written = dir.write_devices(&table);
+        if result.is_ok() {
+            written?;
+        } else if let Err(error) = written {
+            // Why the run failed comes first: on a full disk, the file that it needed.
+            warn(error);
+        }
+        if !args.json && std::io::stderr().is_terminal() {
             eprint!("{}", screen::text(&table));
         }
         let print = Print::of(false, args.json, true);
-        conclude(&experiment, &dir, result, started, print, "serve")
+        let is_interrupted =
+            matches!(&result, Ok(run) if matches!(run.ending, Ending::Interrupted));
+        let concluded = conclude(&experiment, &dir, result, started, print, "serve");
+        match concluded {
+            // A supervisor's SIGTERM was obeyed, which is no failure.
+            Err(CliError::Stopped(sentence)) if is_interrupted && signals.is_terminated() => {
+                tracing::info!(reason = "stop", "{sentence}");
+                Ok(())
+            }
+            concluded => concluded,
+        }
     }
+}
+
+/// Shows the run on its page, from the first `done` rounds on.
+fn show(
+    http: Option<HttpServer>,
+    fleet: &Fleet<'_>,
+    plan: Plan,
+    dir: &RunDir,
+    done: u32,
+) -> Result<(), CliError> {
+    let mut records = dir.records()?;
+    records.truncate(done as usize);
+    let service = fleet.fleet().service();
+    service.monitor().run_begins(plan, &records);
+    if let Some(http) = http {
+        let address = http.address();
+        tracing::info!(reason = "http", %address, "the live page: http://{address}/");
+        fleet.fleet().spawn(http.serve(service));
+    }
+    Ok(())
+}
+
+/// What the page shows of a run before it begins.
+fn plan(experiment: &Experiment, dir: &Path) -> Plan {
+    let (config, privacy) = (&experiment.config, &experiment.privacy);
+    let estimate = privacy.estimate(u64::from(config.rounds)).ok();
+    let epsilon = estimate.map(|estimate| estimate.epsilon);
+    Plan {
+        name: dir.display().to_string(),
+        rounds: config.rounds,
+        epsilon: epsilon.filter(|epsilon| epsilon.is_finite()),
+        epsilon_limit: privacy.budget.map(|budget| budget.get()),
+        delta: privacy.noise.is_some().then(|| privacy.delta.get()),
+        is_cohort_secret: is_secret(config.cohort.sampling),
+        ..Plan::default()
+    }
+}
+
+/// SIGHUP opens the log file again.
+fn reload_on_hangup(signals: &Signals, log: &Log) {
+    let log = log.clone();
+    signals.on_hangup(Box::new(move || {
+        log.reopen();
+        tracing::info!(reason = "reload", "SIGHUP: the log file was opened again");
+    }));
 }
 
 /// Says what it means for correlated noise that `done` rounds were run and `paid` charged before.

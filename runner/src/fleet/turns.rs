@@ -119,6 +119,11 @@ impl<'a> Turns<'a> {
         connections
     }
 
+    /// How many devices are awaited.
+    pub(super) fn awaited(&self) -> usize {
+        self.awaited.len()
+    }
+
     /// Whether no device is awaited any more.
     pub(super) fn is_over(&self) -> bool {
         self.awaited.is_empty()

@@ -1,0 +1,81 @@
+//! The options of `smolfed serve` for its operation: stopping, the log, the live page.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::CliError;
+use super::serve::MAX_TIMEOUT;
+use crate::fleet::watch::http::{HttpError, HttpServer, HttpSettings};
+use crate::fleet::watch::log::{Detail, Format, Log, LogSettings};
+use crate::fleet::watch::token::Token;
+
+/// How a coordinator is operated.
+#[derive(Debug, clap::Args)]
+pub(super) struct Operation {
+    /// How long the round in progress may go on after SIGTERM or Ctrl-C. Devices that have not
+    /// answered by then are missing in it; no round is burned.
+    #[arg(long, value_name = "TIME", value_parser = grace, default_value = "30s")]
+    pub(super) grace: Duration,
+    /// How much is logged. Only "debug" names devices on standard error: who takes part is secret.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
+    log_level: Detail,
+    /// How the log is written: for people, or an object of JSON a line.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: Format,
+    /// Write the log to this file as well. It names devices, and only its owner may read it. SIGHUP
+    /// opens it again after it was renamed.
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+    /// Show the run at this address, like 127.0.0.1:8080: a live page, /metrics for Prometheus and
+    /// /healthz. Other machines than this one reach it only with a token file.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    http: Option<SocketAddr>,
+    /// A file with a token, which its owner alone may read. Whoever has the token sees which
+    /// devices take part.
+    #[arg(long, value_name = "FILE", requires = "http")]
+    http_token_file: Option<PathBuf>,
+    /// Another name under which the live page may be asked for, behind a proxy; repeatable.
+    #[arg(long = "http-name", value_name = "NAME", requires = "http")]
+    http_names: Vec<String>,
+}
+
+impl Operation {
+    /// Opens the log, which has all events from now on.
+    pub(super) fn log(&self) -> Result<Log, CliError> {
+        let log = Log::open(LogSettings {
+            detail: self.log_level,
+            format: self.log_format,
+            file: self.log_file.clone(),
+        });
+        let log = log.map_err(|error| CliError::Usage(error.to_string()))?;
+        log.install();
+        Ok(log)
+    }
+
+    /// Takes the address of the live page, if there is to be one.
+    pub(super) fn http(&self) -> Result<Option<HttpServer>, CliError> {
+        let Some(address) = self.http else {
+            return Ok(None);
+        };
+        let token = self.http_token_file.as_deref().map(Token::read);
+        let token = token.transpose().map_err(HttpError::from)?;
+        Ok(Some(HttpServer::bind(HttpSettings {
+            address,
+            names: self.http_names.clone(),
+            token,
+        })?))
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an address and a port, for example 127.0.0.1:8080";
+    text.parse().map_err(|_| expected.to_owned())
+}
+
+/// A time, which may be zero.
+fn grace(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).ok();
+    time.filter(|time| *time <= MAX_TIMEOUT)
+        .ok_or("expected a time of up to a day, for example 30s, 0s or 2m".to_owned())
+}

@@ -1,0 +1,410 @@
+//! What happens, as lines of text or of JSON: on standard error, and in a file if asked for.
+//!
+//! Who takes part is secret. The field `private` of an event is a sentence that may name devices;
+//! it takes the place of the event's message in the file, which only its owner can read, and on
+//! standard error at the levels debug and trace. In all other cases it is left out: supervisors
+//! forward standard error to logs that others can read.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime};
+
+use indicatif::ProgressBar;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use super::limit::{Limits, WINDOW};
+use crate::durable::is_private;
+use crate::fleet::registry::lock;
+
+/// The field of an event that may name devices.
+const PRIVATE: &str = "private";
+
+/// Events of other crates are those of their authors.
+const TARGET: &str = "smolfed";
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people: time, level, sentence.
+    #[default]
+    Text,
+    /// For machines: an object a line.
+    Json,
+}
+
+/// How much is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Detail {
+    /// What stops the run or a part of it.
+    Error,
+    /// What an operator should look at.
+    Warn,
+    /// What happens.
+    #[default]
+    Info,
+    /// Everything, with the numbers of devices.
+    Debug,
+}
+
+impl From<Detail> for Level {
+    fn from(detail: Detail) -> Self {
+        match detail {
+            Detail::Error => Self::ERROR,
+            Detail::Warn => Self::WARN,
+            Detail::Info => Self::INFO,
+            Detail::Debug => Self::DEBUG,
+        }
+    }
+}
+
+/// What is written, and where.
+#[derive(Clone, Debug, Default)]
+pub struct LogSettings {
+    /// How much is written.
+    pub detail: Detail,
+    /// How lines are written.
+    pub format: Format,
+    /// A private file, besides standard error.
+    pub file: Option<PathBuf>,
+}
+
+/// Why there is no log file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// It cannot be opened.
+    #[error("`--log-file {path}`: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others can read it.
+    #[error("`--log-file {path}` can be read by others, and names devices: `chmod 600 {path}`")]
+    Readable {
+        /// The file.
+        path: String,
+    },
+}
+
+/// The log of this process.
+#[derive(Clone)]
+pub struct Log(Arc<Shared>);
+
+struct Shared {
+    settings: LogSettings,
+    started: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    file: Option<File>,
+    limits: Limits,
+    /// A progress bar that lines must not be written into.
+    bar: Option<ProgressBar>,
+}
+
+impl Log {
+    /// Opens the log.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn open(settings: LogSettings) -> Result<Self, LogError> {
+        let file = open(&settings)?;
+        Ok(Self(Arc::new(Shared {
+            settings,
+            started: Instant::now(),
+            state: Mutex::new(State {
+                file,
+                ..State::default()
+            }),
+        })))
+    }
+
+    /// Writes the events of this process from now on. A process has one log: a later one gets
+    /// nothing.
+    pub fn install(&self) {
+        let _ = tracing::subscriber::set_global_default(self.clone());
+    }
+
+    /// Writes the lines above a progress bar.
+    pub fn write_above(&self, bar: &ProgressBar) {
+        lock(&self.0.state).bar = Some(bar.clone());
+    }
+
+    /// Opens the file again: another process has renamed it. What cannot be opened is told, and the
+    /// file that is open stays in use.
+    pub fn reopen(&self) {
+        match open(&self.0.settings) {
+            Ok(file) => lock(&self.0.state).file = file,
+            Err(error) => tracing::error!(reason = "log file", "{error}"),
+        }
+    }
+
+    /// Writes how many events were left out in the windows that are over, or in all of them.
+    pub fn flush(&self, all: bool) {
+        let mut state = lock(&self.0.state);
+        for (reason, count) in state.limits.over(self.0.started.elapsed(), all) {
+            let seconds = WINDOW.as_secs();
+            let mut line = Line::new(Level::INFO);
+            line.message = format!("and {count} more within {seconds} s: {reason}");
+            line.fields.insert("reason".to_owned(), reason.into());
+            line.fields.insert("left_out".to_owned(), count.into());
+            self.write(&mut state, line);
+        }
+    }
+
+    fn write(&self, state: &mut State, line: Line) {
+        let settings = &self.0.settings;
+        // A log that cannot be written must not stop the run: the disk may be full.
+        if let Some(file) = &mut state.file {
+            let _ = file.write_all(line.format(settings.format, true).as_bytes());
+        }
+        let text = line.format(settings.format, settings.detail == Detail::Debug);
+        let print = || {
+            let _ = io::stderr().write_all(text.as_bytes());
+        };
+        match &state.bar {
+            Some(bar) if !bar.is_hidden() => bar.suspend(print),
+            _ => print(),
+        }
+    }
+}
+
+fn open(settings: &LogSettings) -> Result<Option<File>, LogError> {
+    let Some(path) = &settings.file else {
+        return Ok(None);
+    };
+    let name = path.display().to_string();
+    let mut options = OpenOptions::new();
+    let opened = options.create(true).append(true).mode(0o600).open(path);
+    let checked = opened.and_then(|file| Ok((is_private(&file)?, file)));
+    match checked {
+        Ok((true, file)) => Ok(Some(file)),
+        // A device or a pipe holds nothing.
+        Ok((false, file)) if file.metadata().is_ok_and(|data| !data.is_file()) => Ok(Some(file)),
+        Ok((false, _)) => Err(LogError::Readable { path: name }),
+        Err(source) => Err(LogError::Io { path: name, source }),
+    }
+}
+
+/// An event, ready to be written.
+struct Line {
+    time: SystemTime,
+    level: Level,
+    message: String,
+    private: Option<String>,
+    fields: Map<String, Value>,
+}
+
+impl Line {
+    fn new(level: Level) -> Self {
+        Self {
+            time: SystemTime::now(),
+            level,
+            message: String::new(),
+            private: None,
+            fields: Map::new(),
+        }
+    }
+
+    fn reason(&self) -> String {
+        let reason = self.fields.get("reason").and_then(Value::as_str);
+        reason.unwrap_or_default().to_owned()
+    }
+
+    /// The line with its end. What comes from outside cannot end it: control characters are
+    /// escaped.
+    fn format(&self, format: Format, names_devices: bool) -> String {
+        let time = humantime::format_rfc3339_millis(self.time).to_string();
+        let private = self.private.as_ref().filter(|_| names_devices);
+        let message = private.unwrap_or(&self.message);
+        match format {
+            Format::Text => {
+                let mut line = format!("{time} {:>5} ", self.level);
+                for character in message.chars() {
+                    match character.is_control() {
+                        true => line.extend(character.escape_default()),
+                        false => line.push(character),
+                    }
+                }
+                line + "\n"
+            }
+            Format::Json => {
+                let mut object = Map::new();
+                object.insert("time".to_owned(), time.into());
+                let level = self.level.as_str().to_ascii_lowercase();
+                object.insert("level".to_owned(), level.into());
+                object.insert("message".to_owned(), message.as_str().into());
+                object.extend(self.fields.clone());
+                let mut line = String::new();
+                // Writing to a string does not fail.
+                let _ = writeln!(line, "{}", Value::Object(object));
+                line
+            }
+        }
+    }
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => self.message = value.to_owned(),
+            PRIVATE => self.private = Some(value.to_owned()),
+            name => {
+                self.fields.insert(name.to_owned(), value.into());
+            }
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.fields.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.fields.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.fields.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.fields.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+            && metadata.target().starts_with(TARGET)
+            && *metadata.level() <= Level::from(self.0.settings.detail)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::new(*event.metadata().level());
+        event.record(&mut line);
+        // Its place in the code; the metadata of an event are static.
+        let place = std::ptr::from_ref(event.metadata()).addr();
+        let now = self.0.started.elapsed();
+        let mut state = lock(&self.0.state);
+        if state.limits.admits(place, &line.reason(), now) {
+            self.write(&mut state, line);
+        }
+    }
+
+    // There are no spans.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Log({:?})", self.0.settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn log(detail: Detail, format: Format) -> (tempfile::TempDir, Log, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("serve.log");
+        let log = Log::open(LogSettings {
+            detail,
+            format,
+            file: Some(path.clone()),
+        });
+        (dir, log.unwrap(), path)
+    }
+
+    #[test]
+    fn the_private_file_names_devices_and_standard_error_does_not() {
+        let mut line = Line::new(Level::INFO);
+        line.message = "1 missing".to_owned();
+        line.private = Some("device 17: too late".to_owned());
+        for format in [Format::Text, Format::Json] {
+            assert!(!line.format(format, false).contains("17: "));
+            assert!(line.format(format, true).contains("device 17"));
+        }
+    }
+
+    #[test]
+    fn a_line_cannot_be_ended_from_outside() {
+        let mut line = Line::new(Level::INFO);
+        line.message = "a\nb\u{1b}[2J".to_owned();
+        for format in [Format::Text, Format::Json] {
+            let text = line.format(format, false);
+            assert_eq!(
+                (text.matches('\n').count(), text.contains('\u{1b}')),
+                (1, false)
+            );
+        }
+    }
+
+    #[test]
+    fn events_are_written_limited_and_counted() {
+        let (_dir, log, path) = log(Detail::Info, Format::Json);
+        tracing::subscriber::with_default(log.clone(), || {
+            for round in 0..417 {
+                tracing::info!(reason = "too late", round, private = "device 3", "late");
+            }
+            tracing::debug!(reason = "detail", "not written");
+        });
+        log.flush(true);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 6, "{text}");
+        assert_eq!(lines[4]["round"], 4);
+        assert_eq!(lines[5]["left_out"], 412);
+        assert!(text.contains("and 412 more"), "{text}");
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_is_left_and_one_that_others_can_read_is_refused() {
+        let (dir, log, path) = log(Detail::Info, Format::Text);
+        let tell = |text: &str| {
+            tracing::subscriber::with_default(log.clone(), || tracing::info!("{text}"));
+        };
+        tell("before");
+        std::fs::rename(&path, dir.path().join("old.log")).unwrap();
+        log.reopen();
+        tell("after");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.ends_with("INFO after\n") && !text.contains("before"),
+            "{text}"
+        );
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let error = open(&log.0.settings).unwrap_err().to_string();
+        assert!(error.contains("chmod 600"), "{error}");
+    }
+}

@@ -1,0 +1,181 @@
+//! `/metrics`: the figures as Prometheus reads them. docs/operating.md says what each means.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::monitor::{Attendance, Figures};
+
+/// The type of [`text`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Number = Gauge<f64, AtomicU64>;
+
+/// Reasons are sentences of this program, a few dozen: none comes from a device.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Reason {
+    reason: String,
+}
+
+/// The figures in OpenMetrics text.
+#[must_use]
+pub fn text(figures: &Figures) -> String {
+    let mut metrics = Registry::with_prefix("smolfed");
+    let mut gauge = |name: &str, help: &str, value: Option<f64>| {
+        if let Some(value) = value {
+            let gauge = Number::default();
+            gauge.set(value);
+            metrics.register(name, help, gauge);
+        }
+    };
+    let latest = figures.latest;
+    let flag = f64::from(u8::from(figures.state == "stopping"));
+    gauge(
+        "rounds_planned",
+        "Rounds of the run",
+        Some(figures.rounds.into()),
+    );
+    gauge(
+        "rounds_done",
+        "Rounds that are done",
+        Some(figures.done.into()),
+    );
+    gauge(
+        "rounds_burned",
+        "Rounds that were charged and came to nothing",
+        Some(figures.burned.into()),
+    );
+    gauge("stopping", "1 once the run was asked to stop", Some(flag));
+    gauge(
+        "epsilon_spent",
+        "Epsilon after the last round",
+        figures.epsilon,
+    );
+    gauge(
+        "epsilon_planned",
+        "Epsilon after all rounds",
+        figures.epsilon_planned,
+    );
+    gauge(
+        "epsilon_limit",
+        "Epsilon that no round may exceed",
+        figures.epsilon_limit,
+    );
+    gauge("delta", "Delta of every epsilon", figures.delta);
+    gauge(
+        "test_accuracy",
+        "Accuracy on public test samples",
+        latest.and_then(|x| x.accuracy),
+    );
+    gauge(
+        "test_rmse",
+        "Root mean squared error on public test samples",
+        latest.and_then(|x| x.rmse),
+    );
+    gauge("devices", "Devices with keys", Some(figures.devices as f64));
+    gauge(
+        "devices_connected",
+        "Devices with a session",
+        Some(figures.connected as f64),
+    );
+    let strangers = figures.strangers.iter();
+    let strangers = strangers.map(|(reason, count)| (reason, u64::from(*count)));
+    count(
+        &mut metrics,
+        "stranger_frames_refused",
+        "Refused frames of nobody",
+        strangers,
+    );
+    if let Some(attendance) = &figures.attendance {
+        of_attendance(&mut metrics, attendance);
+    }
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &metrics);
+    text
+}
+
+fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
+    let total = &attendance.total;
+    for (name, help, value) in [
+        (
+            "updates_expected",
+            "Real devices that were drawn",
+            total.drawn,
+        ),
+        (
+            "updates_received",
+            "Updates that were received",
+            total.answered,
+        ),
+    ] {
+        let counter: Counter = Counter::default();
+        counter.inc_by(value);
+        metrics.register(name, help, counter);
+    }
+    for (name, help, value) in [
+        (
+            "round_awaited",
+            "Devices that the round waits for",
+            attendance
+                .current
+                .as_ref()
+                .map(|current| current.awaited as f64),
+        ),
+        (
+            "round_seconds",
+            "Duration of the last round",
+            attendance.last.as_ref().map(|x| x.seconds),
+        ),
+        (
+            "updates_per_second",
+            "Updates a second in the last round",
+            attendance.updates_per_second,
+        ),
+    ] {
+        if let Some(value) = value {
+            let gauge = Number::default();
+            gauge.set(value);
+            metrics.register(name, help, gauge);
+        }
+    }
+    for (name, help, counts) in [
+        (
+            "updates_missing",
+            "Devices that were drawn and did not answer",
+            &total.missing,
+        ),
+        (
+            "device_frames_refused",
+            "Refused frames in the names of devices",
+            &attendance.refused,
+        ),
+    ] {
+        count(
+            metrics,
+            name,
+            help,
+            counts.iter().map(|(reason, count)| (reason, *count)),
+        );
+    }
+}
+
+/// A counter for each reason.
+fn count<'a>(
+    metrics: &mut Registry,
+    name: &str,
+    help: &str,
+    counts: impl Iterator<Item = (&'a String, u64)>,
+) {
+    let family = Family::<Reason, Counter>::default();
+    for (reason, count) in counts {
+        let reason = reason.clone();
+        family.get_or_create(&Reason { reason }).inc_by(count);
+    }
+    metrics.register(name, help, family);
+}
