@@ -15,9 +15,11 @@ use serde_json::Value;
 use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 
 mod boards;
+mod browser;
 mod device;
 mod networks;
 mod operation;
+mod page;
 mod preprocessing;
 mod proxy;
 

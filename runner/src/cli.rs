@@ -54,7 +54,6 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one command")]
 enum Command {
     Run(run::Args),
     Serve(serve::Args),

@@ -78,8 +78,8 @@ pub(super) struct Args {
     /// missing values replaced, values scaled, and classes are names.
     #[arg(long, value_name = "FILE")]
     preprocessing: Option<PathBuf>,
-    /// The device's record, written by `smolfed provision`; or a folder with the records and ledgers
-    /// of several devices, whose samples are in their records.
+    /// The device's record, written by `smolfed provision`; or a folder with the records and
+    /// ledgers of several devices, whose samples are in their records.
     #[arg(long, value_name = "FILE|DIR")]
     provision: PathBuf,
     /// The device's ledger, created by `smolfed provision`.

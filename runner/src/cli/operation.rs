@@ -1,14 +1,22 @@
 //! The options of `smolfed serve` for its operation: stopping, the log, the live page.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::CliError;
-use super::serve::MAX_TIMEOUT;
+use super::signals::Signals;
+use crate::experiment::Experiment;
+use crate::fleet::coordinator::Coordinator;
 use crate::fleet::watch::http::{HttpError, HttpServer, HttpSettings};
 use crate::fleet::watch::log::{Detail, Format, Log, LogSettings};
+use crate::fleet::watch::monitor::{Plan, is_secret};
 use crate::fleet::watch::token::Token;
+use crate::run::directory::RunDir;
+
+/// Nothing is waited for longer than a day.
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 /// How a coordinator is operated.
 #[derive(Debug, clap::Args)]
@@ -16,7 +24,7 @@ pub(super) struct Operation {
     /// How long the round in progress may go on after SIGTERM or Ctrl-C. Devices that have not
     /// answered by then are missing in it; no round is burned.
     #[arg(long, value_name = "TIME", value_parser = grace, default_value = "30s")]
-    pub(super) grace: Duration,
+    grace: Duration,
     /// How much is logged. Only "debug" names devices on standard error: who takes part is secret.
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
     log_level: Detail,
@@ -41,8 +49,8 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// Opens the log, which has all events from now on.
-    pub(super) fn log(&self) -> Result<Log, CliError> {
+    /// Opens the log, takes the address of the page, and handles signals from now on.
+    pub(super) fn watch(&self) -> Result<Watch, CliError> {
         let log = Log::open(LogSettings {
             detail: self.log_level,
             format: self.log_format,
@@ -50,11 +58,15 @@ impl Operation {
         });
         let log = log.map_err(|error| CliError::Usage(error.to_string()))?;
         log.install();
-        Ok(log)
+        Ok(Watch {
+            log,
+            signals: Signals::handle(self.grace)?,
+            http: self.http()?,
+        })
     }
 
     /// Takes the address of the live page, if there is to be one.
-    pub(super) fn http(&self) -> Result<Option<HttpServer>, CliError> {
+    fn http(&self) -> Result<Option<HttpServer>, CliError> {
         let Some(address) = self.http else {
             return Ok(None);
         };
@@ -65,6 +77,75 @@ impl Operation {
             names: self.http_names.clone(),
             token,
         })?))
+    }
+}
+
+/// How the run is operated.
+pub(super) struct Watch {
+    pub(super) log: Log,
+    pub(super) signals: Signals,
+    http: Option<HttpServer>,
+}
+
+impl Watch {
+    /// Shows a run on its page, from the first `done` rounds on, and reloads on SIGHUP.
+    pub(super) fn begin(
+        &mut self,
+        fleet: &Coordinator,
+        experiment: &Experiment,
+        dir: &RunDir,
+        (done, timeout): (u32, Duration),
+    ) -> Result<(), CliError> {
+        self.reload_on_hangup();
+        let mut records = dir.records()?;
+        records.truncate(done as usize);
+        let plan = Plan {
+            stopping: Arc::clone(self.signals.stopping()),
+            timeout,
+            ..plan(experiment, dir.path())
+        };
+        let service = fleet.service();
+        service.monitor().run_begins(plan, &records);
+        if let Some(http) = self.http.take() {
+            let address = http.address();
+            tracing::info!(reason = "http", %address, "the live page: http://{address}/");
+            fleet.spawn(http.serve(service));
+        }
+        Ok(())
+    }
+
+    /// The end of a run that was stopped: no failure if a supervisor did it, and was obeyed.
+    pub(super) fn stopped(&self, sentence: String) -> Result<(), CliError> {
+        if !self.signals.is_terminated() {
+            return Err(CliError::Stopped(sentence));
+        }
+        tracing::info!(reason = "stop", "{sentence}");
+        Ok(())
+    }
+
+    /// SIGHUP opens the log file again.
+    fn reload_on_hangup(&self) {
+        let log = self.log.clone();
+        self.signals.on_hangup(Box::new(move || {
+            log.reopen();
+            tracing::info!(reason = "reload", "SIGHUP: the log file was opened again");
+        }));
+    }
+}
+
+/// What the page shows of a run before it begins.
+fn plan(experiment: &Experiment, dir: &Path) -> Plan {
+    let (config, privacy) = (&experiment.config, &experiment.privacy);
+    let estimate = privacy.estimate(u64::from(config.rounds)).ok();
+    let epsilon = estimate.map(|estimate| estimate.epsilon);
+    Plan {
+        name: dir.display().to_string(),
+        rounds: config.rounds,
+        epsilon: epsilon.filter(|epsilon| epsilon.is_finite()),
+        epsilon_limit: privacy.budget.map(|budget| budget.get()),
+        delta: privacy.noise.is_some().then(|| privacy.delta.get()),
+        is_cohort_secret: is_secret(config.cohort.sampling),
+        ..Plan::default()
     }
 }
 

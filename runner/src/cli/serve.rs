@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use smolfed_core::stream::Root;
 
 use super::CliError;
-use super::operation::Operation;
+use super::operation::{MAX_TIMEOUT, Operation, Watch};
 use super::run::{Print, conclude};
 use super::screen::{self, Screen};
 use super::session::{in_pool, warn_of};
-use super::signals::Signals;
 use super::style::warn;
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
@@ -25,9 +24,6 @@ use crate::fleet::coordinator::{Coordinator, Endpoints, FleetError};
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::status::Table;
 use crate::fleet::transport::Address;
-use crate::fleet::watch::http::HttpServer;
-use crate::fleet::watch::log::Log;
-use crate::fleet::watch::monitor::{Plan, is_secret};
 use crate::privacy::ledger::Ledger;
 use crate::privacy::origin::Origin;
 use crate::round::Start;
@@ -101,8 +97,6 @@ pub(super) struct Args {
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
-
 fn duration(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).ok();
     time.filter(|time| !time.is_zero() && *time <= MAX_TIMEOUT)
@@ -120,20 +114,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             "no device can connect: give `--device ADDRESS` or `--listen ADDRESS`".to_owned(),
         ));
     }
-    let log = args.operation.log()?;
-    let watch = Watch {
-        log: &log,
-        signals: &Signals::handle(args.operation.grace)?,
-        http: args.operation.http()?,
-    };
+    let watch = args.operation.watch()?;
     in_pool(args.threads, || setup.train(args, watch))?
-}
-
-/// How the run is operated.
-struct Watch<'a> {
-    log: &'a Log,
-    signals: &'a Signals,
-    http: Option<HttpServer>,
 }
 
 /// A new or resumed run before it starts.
@@ -224,8 +206,7 @@ impl Setup {
         })
     }
 
-    fn train(self, args: &Args, watch: Watch<'_>) -> Result<(), CliError> {
-        let Watch { log, signals, http } = watch;
+    fn train(self, args: &Args, mut watch: Watch) -> Result<(), CliError> {
         let started = Instant::now();
         let origin = Origin::Fleet {
             id: self.file.id.clone(),
@@ -250,7 +231,7 @@ impl Setup {
         let first_number = self.file.first_number.max(unused);
         let fleet =
             Coordinator::new(self.keys, terms, &self.endpoints).map_err(ServeError::Fleet)?;
-        let fleet = fleet.stopped_by(Arc::clone(signals.stopping()));
+        let fleet = fleet.stopped_by(Arc::clone(watch.signals.stopping()));
         let dir = match self.resumed {
             Some(dir) => dir,
             None => create_private(args, &experiment, &self.file)?,
@@ -264,16 +245,11 @@ impl Setup {
         let records = dir.participation(done)?;
         let mut served =
             Fleet::new(fleet, &federation, terms, numbers, records).resumed_after(done.max(paid));
-        let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), log);
-        reload_on_hangup(signals, log);
-        let plan = Plan {
-            stopping: Arc::clone(signals.stopping()),
-            timeout: self.endpoints.timeout,
-            ..plan(&experiment, dir.path())
-        };
-        show(http, &served, plan, &dir, done)?;
+        let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
+        let timeout = self.endpoints.timeout;
+        watch.begin(served.fleet(), &experiment, &dir, (done, timeout))?;
         let control = Control {
-            stop: signals.stopping().flag(),
+            stop: watch.signals.stopping().flag(),
             // Each round is on disk before the next one begins.
             checkpoint_every: Duration::ZERO,
             on_round: &mut |record| {
@@ -281,92 +257,51 @@ impl Setup {
                 screen.bar.set_position(u64::from(record.round) + 1);
             },
         };
-        let root = match self.file.seed {
-            Some(seed) => Root::from_seed(seed),
-            None => Root::from_secret(*secret().map_err(fleet_error)?),
-        };
         let run = Run {
             experiment: &experiment,
             federation: &federation,
             dir: Some(&dir),
-            start: Start {
-                root,
-                ..Start::simulation(&experiment)
-            },
+            start: start(&experiment, self.file.seed)?,
         };
-        signals.run_begins();
+        watch.signals.run_begins();
         let result = run.execute(&mut served, control);
         let table = Table::new(&service);
         drop(served);
         screen.close();
-        let written = dir.write_devices(&table);
-        if result.is_ok() {
-            written?;
-        } else if let Err(error) = written {
-            // Why the run failed comes first: on a full disk, the file that it needed.
-            warn(error);
-        }
-        if !args.json && std::io::stderr().is_terminal() {
-            eprint!("{}", screen::text(&table));
-        }
+        keep(&table, &dir, result.is_ok(), args.json)?;
         let print = Print::of(false, args.json, true);
-        let is_interrupted =
-            matches!(&result, Ok(run) if matches!(run.ending, Ending::Interrupted));
+        let is_stopped = matches!(&result, Ok(run) if matches!(run.ending, Ending::Interrupted));
         let concluded = conclude(&experiment, &dir, result, started, print, "serve");
         match concluded {
-            // A supervisor's SIGTERM was obeyed, which is no failure.
-            Err(CliError::Stopped(sentence)) if is_interrupted && signals.is_terminated() => {
-                tracing::info!(reason = "stop", "{sentence}");
-                Ok(())
-            }
+            Err(CliError::Stopped(sentence)) if is_stopped => watch.stopped(sentence),
             concluded => concluded,
         }
     }
 }
 
-/// Shows the run on its page, from the first `done` rounds on.
-fn show(
-    http: Option<HttpServer>,
-    fleet: &Fleet<'_>,
-    plan: Plan,
-    dir: &RunDir,
-    done: u32,
-) -> Result<(), CliError> {
-    let mut records = dir.records()?;
-    records.truncate(done as usize);
-    let service = fleet.fleet().service();
-    service.monitor().run_begins(plan, &records);
-    if let Some(http) = http {
-        let address = http.address();
-        tracing::info!(reason = "http", %address, "the live page: http://{address}/");
-        fleet.fleet().spawn(http.serve(service));
+/// Writes the table of devices, and shows it on a terminal.
+fn keep(table: &Table, dir: &RunDir, is_ok: bool, is_json: bool) -> Result<(), CliError> {
+    match (is_ok, dir.write_devices(table)) {
+        (true, written) => written?,
+        // Why the run failed comes first: on a full disk, the file that it needed.
+        (false, written) => written.unwrap_or_else(warn),
+    }
+    if !is_json && std::io::stderr().is_terminal() {
+        eprint!("{}", screen::text(table));
     }
     Ok(())
 }
 
-/// What the page shows of a run before it begins.
-fn plan(experiment: &Experiment, dir: &Path) -> Plan {
-    let (config, privacy) = (&experiment.config, &experiment.privacy);
-    let estimate = privacy.estimate(u64::from(config.rounds)).ok();
-    let epsilon = estimate.map(|estimate| estimate.epsilon);
-    Plan {
-        name: dir.display().to_string(),
-        rounds: config.rounds,
-        epsilon: epsilon.filter(|epsilon| epsilon.is_finite()),
-        epsilon_limit: privacy.budget.map(|budget| budget.get()),
-        delta: privacy.noise.is_some().then(|| privacy.delta.get()),
-        is_cohort_secret: is_secret(config.cohort.sampling),
-        ..Plan::default()
-    }
-}
-
-/// SIGHUP opens the log file again.
-fn reload_on_hangup(signals: &Signals, log: &Log) {
-    let log = log.clone();
-    signals.on_hangup(Box::new(move || {
-        log.reopen();
-        tracing::info!(reason = "reload", "SIGHUP: the log file was opened again");
-    }));
+/// Where a run begins, with randomness that is not stored unless there is a seed.
+fn start(experiment: &Experiment, seed: Option<u64>) -> Result<Start, CliError> {
+    let root = match seed {
+        Some(seed) => Root::from_seed(seed),
+        None => Root::from_secret(*secret().map_err(fleet_error)?),
+    };
+    Ok(Start {
+        root,
+        ..Start::simulation(experiment)
+    })
 }
 
 /// Says what it means for correlated noise that `done` rounds were run and `paid` charged before.

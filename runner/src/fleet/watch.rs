@@ -10,6 +10,7 @@
 //! | [`metrics`] | the figures as Prometheus reads them |
 //! | [`token`] | who may see which devices take part |
 //! | `doorway`, `events` | connections to the page, and what is sent to it |
+//! | `visits` | figures that many ask for |
 
 mod doorway;
 mod events;
@@ -20,3 +21,4 @@ pub mod metrics;
 pub mod monitor;
 pub mod stopping;
 pub mod token;
+mod visits;

@@ -9,15 +9,15 @@ use futures_util::stream::{Stream, unfold};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::http::Shared;
 use super::monitor::Access;
+use super::visits::Visits;
 
 /// How often figures are sent.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A stream to one page.
 struct ToPage {
-    shared: Arc<Shared>,
+    visits: Arc<Visits>,
     access: Access,
     ticks: Interval,
     /// Whether the curve was sent.
@@ -29,14 +29,14 @@ struct ToPage {
 
 /// The curve so far, then the figures.
 pub(super) fn stream(
-    shared: Arc<Shared>,
+    visits: Arc<Visits>,
     access: Access,
     permit: OwnedSemaphorePermit,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let page = ToPage {
-        shared,
+        visits,
         access,
         ticks,
         has_history: false,
@@ -52,14 +52,16 @@ pub(super) fn stream(
 
 impl ToPage {
     async fn next(&mut self) -> Event {
-        let service = Arc::clone(&self.shared.service);
         if !self.has_history {
             self.has_history = true;
-            return event("history", &to_json(&service.monitor().history()));
+            return event(
+                "history",
+                &to_json(&self.visits.service().monitor().history()),
+            );
         }
         loop {
             self.ticks.tick().await;
-            let figures = service.monitor().figures(&service, self.access);
+            let figures = self.visits.figures(self.access);
             let text = to_json(&figures);
             if text != self.sent {
                 let event = event("figures", &text);

@@ -30,6 +30,7 @@ use super::events;
 use super::metrics;
 use super::monitor::Access;
 use super::token::{Token, TokenError};
+use super::visits::Visits;
 use crate::fleet::service::Service;
 use crate::fleet::status::Table;
 
@@ -89,14 +90,14 @@ pub struct HttpServer {
 
 /// What requests share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) service: Arc<Service>,
+struct Shared {
+    visits: Arc<Visits>,
     port: u16,
     /// The address that is listened at.
     ip: IpAddr,
     names: Vec<String>,
     token: Option<Token>,
-    pub(super) streams: Arc<tokio::sync::Semaphore>,
+    streams: Arc<tokio::sync::Semaphore>,
 }
 
 /// Streams of events at the same time.
@@ -136,7 +137,7 @@ impl HttpServer {
     /// Serves the figures of a coordinator, until its event loop ends.
     pub async fn serve(self, service: Arc<Service>) {
         let shared = Arc::new(Shared {
-            service,
+            visits: Arc::new(Visits::new(service)),
             port: self.address.port(),
             ip: self.address.ip(),
             names: self.settings.names,
@@ -245,24 +246,24 @@ impl Shared {
     }
 
     /// Who asks.
-    fn access(&self, headers: &HeaderMap) -> Result<Access, Response> {
+    ///
+    /// # Errors
+    /// Why the request is not authorised.
+    fn access(&self, headers: &HeaderMap) -> Result<Access, &'static str> {
         let Some(given) = headers.get(header::AUTHORIZATION) else {
             return Ok(Access::Public);
         };
-        let given = given.as_bytes();
-        let token = match given.split_at_checked(7) {
+        let token = match given.as_bytes().split_at_checked(7) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case(b"bearer ") => token,
-            _ => return Err(unauthorized("expected `Authorization: Bearer TOKEN`")),
+            _ => return Err("expected `Authorization: Bearer TOKEN`"),
         };
         match &self.token {
             Some(right) if right.is(token) => Ok(Access::Operator),
             Some(_) => {
                 tracing::warn!(reason = "http token", "a request had a wrong token");
-                Err(unauthorized("the token is wrong"))
+                Err("the token is wrong")
             }
-            None => Err(unauthorized(
-                "this coordinator has no token: start it with `--http-token-file FILE`",
-            )),
+            None => Err("this coordinator has no token: start it with `--http-token-file FILE`"),
         }
     }
 }
@@ -270,9 +271,8 @@ impl Shared {
 fn unauthorized(sentence: &'static str) -> Response {
     let mut response = refusal(StatusCode::UNAUTHORIZED, sentence);
     let scheme = HeaderValue::from_static("Bearer");
-    response
-        .headers_mut()
-        .insert(header::WWW_AUTHENTICATE, scheme);
+    let headers = response.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, scheme);
     response
 }
 
@@ -302,9 +302,9 @@ async fn page() -> Response {
 async fn prometheus(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let access = match shared.access(&headers) {
         Ok(access) => access,
-        Err(refused) => return refused,
+        Err(reason) => return unauthorized(reason),
     };
-    let figures = shared.service.monitor().figures(&shared.service, access);
+    let figures = shared.visits.figures(access);
     let content = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
     (content, metrics::text(&figures)).into_response()
 }
@@ -312,10 +312,10 @@ async fn prometheus(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Re
 async fn stream(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let access = match shared.access(&headers) {
         Ok(access) => access,
-        Err(refused) => return refused,
+        Err(reason) => return unauthorized(reason),
     };
     match Arc::clone(&shared.streams).try_acquire_owned() {
-        Ok(permit) => events::stream(shared, access, permit).into_response(),
+        Ok(permit) => events::stream(Arc::clone(&shared.visits), access, permit).into_response(),
         Err(_) => refusal(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many pages are open: close one",
@@ -326,11 +326,12 @@ async fn stream(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respon
 async fn devices(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     match shared.access(&headers) {
         Ok(Access::Operator) => {
-            let text = serde_json::to_string(&Table::new(&shared.service)).unwrap_or_default();
+            let text =
+                serde_json::to_string(&Table::new(shared.visits.service())).unwrap_or_default();
             ([(header::CONTENT_TYPE, "application/json")], text).into_response()
         }
         Ok(Access::Public) => unauthorized("devices are shown with the token only"),
-        Err(refused) => refused,
+        Err(reason) => unauthorized(reason),
     }
 }
 

@@ -26,71 +26,7 @@ struct Reason {
 #[must_use]
 pub fn text(figures: &Figures) -> String {
     let mut metrics = Registry::with_prefix("smolfed");
-    let mut gauge = |name: &str, help: &str, value: Option<f64>| {
-        if let Some(value) = value {
-            let gauge = Number::default();
-            gauge.set(value);
-            metrics.register(name, help, gauge);
-        }
-    };
-    let latest = figures.latest;
-    let flag = f64::from(u8::from(figures.state == "stopping"));
-    gauge(
-        "rounds_planned",
-        "Rounds of the run",
-        Some(figures.rounds.into()),
-    );
-    gauge(
-        "rounds_done",
-        "Rounds that are done",
-        Some(figures.done.into()),
-    );
-    gauge(
-        "rounds_burned",
-        "Rounds that were charged and came to nothing",
-        Some(figures.burned.into()),
-    );
-    gauge("stopping", "1 once the run was asked to stop", Some(flag));
-    gauge(
-        "epsilon_spent",
-        "Epsilon after the last round",
-        figures.epsilon,
-    );
-    gauge(
-        "epsilon_planned",
-        "Epsilon after all rounds",
-        figures.epsilon_planned,
-    );
-    gauge(
-        "epsilon_limit",
-        "Epsilon that no round may exceed",
-        figures.epsilon_limit,
-    );
-    gauge("delta", "Delta of every epsilon", figures.delta);
-    gauge(
-        "test_accuracy",
-        "Accuracy on public test samples",
-        latest.and_then(|x| x.accuracy),
-    );
-    gauge(
-        "test_rmse",
-        "Root mean squared error on public test samples",
-        latest.and_then(|x| x.rmse),
-    );
-    gauge("devices", "Devices with keys", Some(figures.devices as f64));
-    gauge(
-        "devices_connected",
-        "Devices with a session",
-        Some(figures.connected as f64),
-    );
-    let strangers = figures.strangers.iter();
-    let strangers = strangers.map(|(reason, count)| (reason, u64::from(*count)));
-    count(
-        &mut metrics,
-        "stranger_frames_refused",
-        "Refused frames of nobody",
-        strangers,
-    );
+    of_run(&mut metrics, figures);
     if let Some(attendance) = &figures.attendance {
         of_attendance(&mut metrics, attendance);
     }
@@ -100,73 +36,70 @@ pub fn text(figures: &Figures) -> String {
     text
 }
 
-fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
-    let total = &attendance.total;
+#[rustfmt::skip]
+fn of_run(metrics: &mut Registry, figures: &Figures) {
+    let latest = figures.latest;
+    let stopping = f64::from(u8::from(figures.state == "stopping"));
+    let (accuracy, rmse) = (latest.and_then(|x| x.accuracy), latest.and_then(|x| x.rmse));
     for (name, help, value) in [
-        (
-            "updates_expected",
-            "Real devices that were drawn",
-            total.drawn,
-        ),
-        (
-            "updates_received",
-            "Updates that were received",
-            total.answered,
-        ),
+        ("rounds_planned", "Rounds of the run", Some(figures.rounds.into())),
+        ("rounds_done", "Rounds that are done", Some(figures.done.into())),
+        ("rounds_burned", "Rounds that came to nothing", Some(figures.burned.into())),
+        ("stopping", "1 once the run was asked to stop", Some(stopping)),
+        ("epsilon_spent", "Epsilon after the last round", figures.epsilon),
+        ("epsilon_planned", "Epsilon after all rounds", figures.epsilon_planned),
+        ("epsilon_limit", "Epsilon that no round may exceed", figures.epsilon_limit),
+        ("delta", "Delta of every epsilon", figures.delta),
+        ("test_accuracy", "Accuracy on public test samples", accuracy),
+        ("test_rmse", "Root mean squared error on public test samples", rmse),
+        ("devices", "Devices with keys", Some(figures.devices as f64)),
+        ("devices_connected", "Devices with a session", Some(figures.connected as f64)),
+    ] {
+        gauge(metrics, name, help, value);
+    }
+    let strangers = figures.strangers.iter();
+    let strangers = strangers.map(|(reason, count)| (reason, u64::from(*count)));
+    by_reason(metrics, "stranger_frames_refused", "Refused frames of nobody", strangers);
+}
+
+#[rustfmt::skip]
+fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
+    let Attendance { current, last, total, updates_per_second, refused } = attendance;
+    for (name, help, value) in [
+        ("updates_expected", "Real devices that were drawn", total.drawn),
+        ("updates_received", "Updates that were received", total.answered),
     ] {
         let counter: Counter = Counter::default();
         counter.inc_by(value);
         metrics.register(name, help, counter);
     }
+    let awaited = current.as_ref().map(|current| current.awaited as f64);
     for (name, help, value) in [
-        (
-            "round_awaited",
-            "Devices that the round waits for",
-            attendance
-                .current
-                .as_ref()
-                .map(|current| current.awaited as f64),
-        ),
-        (
-            "round_seconds",
-            "Duration of the last round",
-            attendance.last.as_ref().map(|x| x.seconds),
-        ),
-        (
-            "updates_per_second",
-            "Updates a second in the last round",
-            attendance.updates_per_second,
-        ),
+        ("round_awaited", "Devices that the round waits for", awaited),
+        ("round_seconds", "Duration of the last round", last.as_ref().map(|last| last.seconds)),
+        ("updates_per_second", "Updates a second in the last round", *updates_per_second),
     ] {
-        if let Some(value) = value {
-            let gauge = Number::default();
-            gauge.set(value);
-            metrics.register(name, help, gauge);
-        }
+        gauge(metrics, name, help, value);
     }
     for (name, help, counts) in [
-        (
-            "updates_missing",
-            "Devices that were drawn and did not answer",
-            &total.missing,
-        ),
-        (
-            "device_frames_refused",
-            "Refused frames in the names of devices",
-            &attendance.refused,
-        ),
+        ("updates_missing", "Drawn devices that did not answer", &total.missing),
+        ("device_frames_refused", "Refused frames in the names of devices", refused),
     ] {
-        count(
-            metrics,
-            name,
-            help,
-            counts.iter().map(|(reason, count)| (reason, *count)),
-        );
+        by_reason(metrics, name, help, counts.iter().map(|(reason, count)| (reason, *count)));
+    }
+}
+
+/// A number, if there is one.
+fn gauge(metrics: &mut Registry, name: &str, help: &str, value: Option<f64>) {
+    if let Some(value) = value {
+        let gauge = Number::default();
+        gauge.set(value);
+        metrics.register(name, help, gauge);
     }
 }
 
 /// A counter for each reason.
-fn count<'a>(
+fn by_reason<'a>(
     metrics: &mut Registry,
     name: &str,
     help: &str,

@@ -18,15 +18,10 @@ use super::stopping::Stopping;
 use crate::config::cohort::SamplingScheme;
 use crate::fleet::exchange::ExchangeOutcome;
 use crate::fleet::registry::lock;
-use crate::fleet::service::Service;
-use crate::fleet::status::by_reason;
 use crate::round::RoundRecord;
 
 /// Points of a curve that are sent at most: more than a screen has columns.
 const MAX_POINTS: usize = 1000;
-
-/// How long a visit of all devices is reused.
-const VISIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,11 +125,15 @@ impl Tally {
 
 /// All devices, visited at one time.
 #[derive(Clone, Debug, Default)]
-struct Visit {
-    devices: usize,
-    connected: usize,
-    refused: BTreeMap<String, u64>,
-    unattributed: BTreeMap<String, u32>,
+pub struct Visit {
+    /// Devices with keys.
+    pub devices: usize,
+    /// Those with a session.
+    pub connected: usize,
+    /// Refused frames in the names of devices, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Refused frames that no device is known to have sent, by reason.
+    pub unattributed: BTreeMap<String, u32>,
 }
 
 #[derive(Debug, Default)]
@@ -145,7 +144,6 @@ struct State {
     current: Option<Current>,
     last: Option<Tally>,
     total: Tally,
-    visit: Option<(Instant, Visit)>,
 }
 
 /// The figures of a run while it goes on.
@@ -278,8 +276,7 @@ impl Monitor {
     }
 
     /// The figures now, as far as the asker may see them.
-    pub fn figures(&self, service: &Service, access: Access) -> Figures {
-        let visit = self.visit(service);
+    pub fn figures(&self, visit: Visit, access: Access) -> Figures {
         let state = lock(&self.state);
         let plan = &state.plan;
         let latest = state.points.last().copied();
@@ -305,29 +302,6 @@ impl Monitor {
             strangers: visit.unattributed,
             attendance,
         }
-    }
-
-    /// A visit of all devices, each under its lock: once a second however many ask.
-    fn visit(&self, service: &Service) -> Visit {
-        let known = lock(&self.state).visit.clone();
-        if let Some((then, visit)) = known
-            && then.elapsed() < VISIT_INTERVAL
-        {
-            return visit;
-        }
-        let mut visit = Visit {
-            unattributed: by_reason(&service.unattributed()),
-            ..Visit::default()
-        };
-        service.registry().for_each(|_, peer| {
-            visit.devices += 1;
-            visit.connected += usize::from(peer.is_reachable());
-            for (reason, count) in peer.refusals().iter() {
-                *visit.refused.entry(reason.to_string()).or_default() += u64::from(count);
-            }
-        });
-        lock(&self.state).visit = Some((Instant::now(), visit.clone()));
-        visit
     }
 }
 

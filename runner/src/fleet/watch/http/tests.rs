@@ -13,7 +13,7 @@ fn shared(address: &str, names: &[&str]) -> Shared {
         nonces,
     );
     Shared {
-        service: Arc::new(Service::new(registry, 1)),
+        visits: Arc::new(Visits::new(Arc::new(Service::new(registry, 1)))),
         port: address.port(),
         ip: address.ip(),
         names: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -101,14 +101,14 @@ fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
         (SamplingScheme::Rotation, true),
     ] {
         let shared = shared("127.0.0.1:8080", &[]);
-        let service = &shared.service;
+        let service = shared.visits.service();
         let plan = Plan {
             is_cohort_secret: is_secret(sampling),
             ..Plan::default()
         };
         service.monitor().run_begins(plan, &[]);
         service.monitor().round_begins(17);
-        let text = |access| metrics::text(&service.monitor().figures(service, access));
+        let text = |access| metrics::text(&shared.visits.figures(access));
         assert!(text(Access::Operator).contains("smolfed_round_awaited 17"));
         let public = text(Access::Public);
         assert_eq!(public.contains("17"), is_public, "{public}");
