@@ -1,12 +1,12 @@
 //! A coordinator under a supervisor: signals, the log, a full disk.
 
-use std::process::Output;
+use std::process::Stdio;
 use std::time::Instant;
 
 use super::device::send;
 use super::{
-    Device, FULL, Outcome, Place, Value, assert_is_the_simulation, lines, part_of, provision,
-    serve, wait, wait_until,
+    Device, FULL, Place, Value, assert_is_the_simulation, lines, part_of, provision, serve, wait,
+    wait_until,
 };
 use crate::program::program;
 
@@ -123,12 +123,13 @@ fn a_full_disk_names_the_file_that_is_needed() {
     let script = format!("trap '' XFSZ; ulimit -f 16; exec \"$0\" {arguments}");
     let script = script.replace("{sampling=\"full\"}", "'{sampling=\"full\"}'");
     let mut command = place.command("sh");
-    let output: Output = command
-        .args(["-c", &script])
-        .arg(program())
-        .output()
-        .unwrap();
-    let outcome = Outcome::of(output, &arguments);
+    command.args(["-c", &script]).arg(program());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let coordinator = command.spawn().unwrap();
+    // The table of devices cannot be written either: a folder has its place.
+    wait_until(|| place.path("served").is_dir());
+    std::fs::create_dir(place.path("served/devices.json.partial")).unwrap();
+    let outcome = wait(coordinator, &arguments);
     assert_eq!(outcome.code, Some(1), "{outcome}");
     let error = outcome.stderr.lines().last().unwrap_or_default();
     let is_needed = ["ledger.jsonl", "participation.jsonl"]

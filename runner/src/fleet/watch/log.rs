@@ -105,9 +105,10 @@ struct Shared {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
     file: Option<File>,
+    /// Standard error.
+    screen: Box<dyn Write + Send>,
     limits: Limits,
     /// A progress bar that lines must not be written into.
     bar: Option<ProgressBar>,
@@ -119,13 +120,19 @@ impl Log {
     /// # Errors
     /// [`LogError`].
     pub fn open(settings: LogSettings) -> Result<Self, LogError> {
+        Self::onto(settings, Box::new(io::stderr()))
+    }
+
+    fn onto(settings: LogSettings, screen: Box<dyn Write + Send>) -> Result<Self, LogError> {
         let file = open(&settings)?;
         Ok(Self(Arc::new(Shared {
             settings,
             started: Instant::now(),
             state: Mutex::new(State {
                 file,
-                ..State::default()
+                screen,
+                limits: Limits::default(),
+                bar: None,
             }),
         })))
     }
@@ -170,10 +177,11 @@ impl Log {
             let _ = file.write_all(line.format(settings.format, true).as_bytes());
         }
         let text = line.format(settings.format, settings.detail == Detail::Debug);
-        let print = || {
-            let _ = io::stderr().write_all(text.as_bytes());
+        let State { screen, bar, .. } = state;
+        let mut print = || {
+            let _ = screen.write_all(text.as_bytes());
         };
-        match &state.bar {
+        match bar {
             Some(bar) if !bar.is_hidden() => bar.suspend(print),
             _ => print(),
         }

@@ -5,11 +5,12 @@ use super::*;
 fn log(detail: Detail, format: Format) -> (tempfile::TempDir, Log, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("serve.log");
-    let log = Log::open(LogSettings {
+    let settings = LogSettings {
         detail,
         format,
         file: Some(path.clone()),
-    });
+    };
+    let log = Log::onto(settings, Box::new(io::sink()));
     (dir, log.unwrap(), path)
 }
 
