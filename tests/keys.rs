@@ -114,11 +114,16 @@ fn keys_change_while_a_coordinator_runs_and_a_second_one_is_refused() {
     let mut coordinator = place.start(&serve);
     wait_until(|| place.path("fleet.sock").exists());
     assert_eq!(list(&place, "")["in_use"], true);
+    // From then on it can be told of changes.
+    wait_until(|| {
+        let lock = fs::read_to_string(place.path("fleet/keys.toml.lock"));
+        lock.is_ok_and(|lock| lock.ends_with('\n'))
+    });
     let outcome = place
         .smolfed("keys revoke 1 --keys fleet/keys.toml")
         .success();
     assert!(
-        outcome.stdout.contains("A coordinator is running"),
+        outcome.stdout.contains("The running coordinator was told"),
         "{outcome}"
     );
     let again = serve.replace("served", "again");
@@ -278,7 +283,7 @@ fn an_archive_has_the_files_of_the_folder_and_a_line_of_text_is_a_record() {
         fs::metadata(place.path("taken/device-2.bin"))
             .unwrap()
             .len(),
-        112
+        120
     );
     let records = fs::read_to_string(place.path("records.txt")).unwrap();
     let lines: Vec<_> = records.lines().collect();
@@ -286,7 +291,7 @@ fn an_archive_has_the_files_of_the_folder_and_a_line_of_text_is_a_record() {
     assert!(
         lines
             .iter()
-            .all(|line| line.len() == 190 && line.chars().all(is_qr)),
+            .all(|line| line.len() == 202 && line.chars().all(is_qr)),
         "{records}"
     );
     // A device that is given its line gets as far as one with its file: its samples are missing.
@@ -387,4 +392,36 @@ fn what_cannot_be_written_is_named_and_nothing_is_left() {
         assert!(!place.path("full/keys.toml.partial").exists());
     }
     assert!(!place.path("rotated/device-3.bin").exists());
+}
+
+/// Its session ends at once, and the run goes on without it.
+#[test]
+fn a_key_that_is_revoked_in_a_round_ends_the_session() {
+    let place = fleet("");
+    let mut real = [0, 1, 2].map(|number| device(&place, "fleet", number));
+    // Device 3 never comes: each round lasts until its time-out.
+    let serve = format!(
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 4s \
+         --out served --json --set cohort={{sampling=\"full\"}} --set rounds=2 {DEVICES}"
+    );
+    let coordinator = place.start(&serve);
+    wait_until(|| {
+        let ledger = fs::read(place.path("fleet/device-1.ledger")).unwrap_or_default();
+        ledger.get(128..132) == Some(b"sfL3")
+    });
+    place
+        .smolfed("keys revoke 1 --keys fleet/keys.toml")
+        .success();
+    let output = coordinator.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(place.path("served/participation.jsonl")).unwrap();
+    for line in text.lines() {
+        let round: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(round["missing"]["1"], "its key was revoked", "{round}");
+        assert_eq!(round["answered"], serde_json::json!([0, 2]), "{round}");
+    }
+    for device in &mut real {
+        let _ = device.kill();
+        let _ = device.wait();
+    }
 }

@@ -15,8 +15,11 @@ use serde_json::Value;
 use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 
 mod boards;
+mod browser;
 mod device;
 mod networks;
+mod operation;
+mod page;
 mod preprocessing;
 mod proxy;
 mod stragglers;
@@ -313,7 +316,7 @@ fn a_restart_burns_the_round_that_had_begun() {
     wait_until(|| {
         let bytes = std::fs::read(ledger(0)).unwrap_or_default();
         // The second slot has a record: the first participation.
-        bytes.get(128..132) == Some(b"sfL2")
+        bytes.get(128..132) == Some(b"sfL3")
     });
     coordinator.kill().unwrap();
     coordinator.wait().unwrap();
@@ -393,12 +396,11 @@ fn devices_with_another_key_are_refused_and_counted() {
     provision(&place, &format!("{FULL} --set rounds=2"));
     let other = "provision --devices 0..4 --out other --with-data --set data.devices=54";
     place.smolfed(other).success();
-    // Device 0 has another fleet's key.
-    std::fs::rename(
-        place.path("other/device-0.bin"),
-        place.path("fleet/device-0.bin"),
-    )
-    .unwrap();
+    // Device 0 has another fleet's key, in its record and in its ledger.
+    for name in ["device-0.bin", "device-0.ledger"] {
+        let from = place.path("other").join(name);
+        std::fs::rename(from, place.path("fleet").join(name)).unwrap();
+    }
     let _devices = Device::start_all(&place, 0..4);
     // One connection sends bytes of no protocol, another one sends nothing.
     let arguments = format!(
@@ -564,7 +566,8 @@ fn device_of_before_is_refused_until_it_is_provisioned_again() {
     std::fs::write(&ledger, before).unwrap();
     let (answered, missing, printed) = served("erased");
     assert_eq!((answered, missing), (0, vec!["not connected".to_owned()]));
-    let sentence = "device 0 greets under a key of before";
+    // Which one, standard error does not say.
+    let sentence = "a device is refused: its ledger or its key is not the one that is known";
     assert!(printed.contains(sentence), "{printed}");
     // Provisioned again: record, ledger and key.
     replace("device-0.ledger");

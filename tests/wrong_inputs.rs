@@ -25,12 +25,13 @@ const TOPICS: [(&str, &str); 7] = [
 ];
 
 /// Arguments that many lines share.
-const SHARED: [(&str, &str); 8] = [
+const SHARED: [(&str, &str); 9] = [
     ("$TARGET", "--epsilon 2 --devices 1000"),
     ("$CORRELATED", "--epsilon 2 --mechanism correlated"),
     ("$PLAN", "--devices 1000 --cohort 50 --sampling uniform"),
     ("$LEDGER", "--ledger fleet/device-0.ledger"),
     ("$LISTEN", "--listen tcp:127.0.0.1:0"),
+    ("$HTTP", "--http 127.0.0.1:0 --http-token-file"),
     ("$CONNECT", "--connect tcp:127.0.0.1:1"),
     ("$MODEL", "--model softmax:64x10"),
     (

@@ -13,6 +13,7 @@ mod inference;
 mod init;
 mod keys;
 mod man;
+mod operation;
 mod predict;
 mod privacy;
 mod provision;
@@ -23,6 +24,7 @@ mod schema;
 mod screen;
 mod serve;
 mod session;
+mod signals;
 mod style;
 mod summary;
 mod sweep;
@@ -53,7 +55,6 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one command")]
 enum Command {
     Run(run::Args),
     Serve(serve::Args),

@@ -19,6 +19,7 @@
 //! | [`quarantine`] | devices that are no longer invited |
 //! | [`coordinator`] | rounds with the devices of a cohort |
 //! | [`status`] | the table of devices |
+//! | [`watch`] | what an operator needs: stopping, events, the live page |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
 //! | [`lock`] | taking a lock |
 //! | [`ledgers`] | the ledger of each device, as it was first seen |
@@ -41,6 +42,7 @@ pub mod service;
 pub mod status;
 pub mod transport;
 mod turns;
+pub mod watch;
 
 #[cfg(test)]
 mod tests;

@@ -42,11 +42,15 @@ impl Device {
 
     /// Sends a signal: `-STOP` suspends the process, `-CONT` resumes it.
     pub(super) fn signal(&self, signal: &str) {
-        let kill = Command::new("kill")
-            .args([signal, &self.0.id().to_string()])
-            .status();
-        assert!(kill.expect("`kill` is there").success());
+        send(&self.0, signal);
     }
+}
+
+/// Sends a signal to a process of this test.
+pub(super) fn send(child: &Child, signal: &str) {
+    let id = child.id().to_string();
+    let kill = Command::new("kill").args([signal, &id]).status();
+    assert!(kill.expect("`kill` is there").success());
 }
 
 impl Drop for Device {

@@ -297,7 +297,7 @@ fn as_text(page: &[u8]) -> String {
 fn a_record_is_read_from_text_as_it_is_typed() {
     let record = page(NONE);
     let text = as_text(&record);
-    assert_eq!(text.len(), 190);
+    assert_eq!(text.len(), 202);
     let typed = text.to_lowercase();
     let (start, rest) = typed.split_at(60);
     for text in [text.clone(), format!("  {start}\r\n {rest}\n")] {
@@ -316,7 +316,7 @@ fn a_record_is_read_from_text_as_it_is_typed() {
 fn other_texts_are_refused_with_a_reason() {
     use text::TextError;
     let whole = as_text(&page(NONE));
-    let mut page = vec![0; 112];
+    let mut page = vec![0; 120];
     let mut read = |text: &str| text::read(text.as_bytes(), &mut page).unwrap_err();
     for (text, expected) in [
         (String::new(), TextError::Prefix),
@@ -327,7 +327,7 @@ fn other_texts_are_refused_with_a_reason() {
         (whole.replace(":7:", ":7:1"), TextError::Character),
         (format!("{whole}AA"), TextError::Room),
         (format!("{whole}="), TextError::Character),
-        (whole.replace(":7:", ":7:A"), TextError::Room),
+        (whole.replace(":7:", ":7:A"), TextError::Cut),
     ] {
         assert_eq!(read(&text), expected, "{text}");
     }
@@ -338,5 +338,5 @@ fn other_texts_are_refused_with_a_reason() {
     changed[100] = if changed[100] == b'A' { b'B' } else { b'A' };
     let error = text::read(&changed, &mut page).unwrap_err();
     assert_eq!(error, TextError::Record(ProvisionError::Checksum));
-    assert_eq!(text::read(&changed, &mut [0; 111]), Err(TextError::Room));
+    assert_eq!(text::read(&changed, &mut [0; 119]), Err(TextError::Room));
 }

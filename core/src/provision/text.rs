@@ -6,7 +6,7 @@
 //!
 //! The number is the device's, in decimal. Base32 is that of RFC 4648 without padding. All of it is
 //! in the alphanumeric set of QR codes (ISO/IEC 18004, table 5): a record without samples has at
-//! most 199 characters, which a code of version 7 holds. Letters may be small, and blanks and ends
+//! most 211 characters, which a code of version 7 holds. Letters may be small, and blanks and ends
 //! of lines anywhere after the number are skipped. The record's checksum guards the text as well.
 
 use super::{HEADER_BYTES, ProvisionError, Record};

@@ -9,6 +9,7 @@ use crate::audit::target::TargetError;
 use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::fleet::keys::KeysError;
+use crate::fleet::watch::http::HttpError;
 use crate::inference::error::InferenceError;
 use crate::privacy::ledger::LedgerError;
 use crate::ranks::ConnectError;
@@ -41,6 +42,9 @@ pub enum CliError {
     /// The keys of a fleet.
     #[error(transparent)]
     Keys(#[from] KeysError),
+    /// The live page.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
@@ -105,6 +109,7 @@ impl CliError {
             Self::Run(error) => error.is_bad_input(),
             Self::Serve(error) => error.is_bad_input(),
             Self::Keys(error) => error.is_bad_input(),
+            Self::Http(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
             Self::Inference(error) => error.is_bad_input(),
             Self::Runs(error) => error.is_bad_input(),

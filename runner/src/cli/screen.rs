@@ -1,8 +1,8 @@
 //! What a person sees while a fleet is at work: the table of devices and the rounds on a terminal,
-//! a line for what happens elsewhere.
+//! the log elsewhere.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,33 +10,30 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::text::aligned;
 use crate::fleet::service::Service;
 use crate::fleet::status::{Status, Table};
+use crate::fleet::watch::log::Log;
 
-/// The table and the progress on a terminal; elsewhere what happens, line by line.
+/// The table and the progress on a terminal.
 pub(super) struct Screen {
     pub(super) bar: ProgressBar,
     over: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<()>,
+    log: Log,
 }
 
 impl Screen {
-    pub(super) fn new(rounds: u32, devices: Arc<Service>, told: mpsc::Receiver<String>) -> Self {
+    pub(super) fn new(rounds: u32, devices: Arc<Service>, log: &Log) -> Self {
         let bar = ProgressBar::new(u64::from(rounds));
         let template = "{msg}\nround {pos}/{len} {bar:30} [{elapsed}]";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
+        log.write_above(&bar);
         let over = Arc::new(AtomicBool::new(false));
         let thread = std::thread::spawn({
-            let (bar, over) = (bar.clone(), Arc::clone(&over));
+            let (bar, over, log) = (bar.clone(), Arc::clone(&over), log.clone());
             move || loop {
                 let is_over = over.load(Ordering::Relaxed);
-                for line in told.try_iter() {
-                    if bar.is_hidden() {
-                        eprintln!("{line}");
-                    } else {
-                        bar.println(line);
-                    }
-                }
+                log.flush(is_over);
                 if is_over {
                     return;
                 }
@@ -46,7 +43,12 @@ impl Screen {
                 std::thread::sleep(Duration::from_millis(200));
             }
         });
-        Self { bar, over, thread }
+        Self {
+            bar,
+            over,
+            thread,
+            log: log.clone(),
+        }
     }
 
     pub(super) fn close(self) {
@@ -54,6 +56,7 @@ impl Screen {
         // A thread that panicked has nothing more to show.
         let _ = self.thread.join();
         self.bar.finish_and_clear();
+        self.log.write_above(&ProgressBar::hidden());
     }
 }
 

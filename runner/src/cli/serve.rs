@@ -1,16 +1,19 @@
 //! `smolfed serve`: one experiment with real devices.
 
+use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smolfed_core::stream::Root;
 
 use super::CliError;
+use super::operation::{MAX_TIMEOUT, Operation, Watch};
 use super::run::{Print, conclude};
 use super::screen::{self, Screen};
-use super::session::{in_pool, stop_on_ctrl_c, warn_of};
+use super::session::{in_pool, warn_of};
+use super::style::warn;
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
 use crate::data::config::SourceConfig;
@@ -28,7 +31,7 @@ use crate::privacy::origin::Origin;
 use crate::round::Start;
 use crate::run::directory::RunDir;
 use crate::run::fleet_file::FleetFile;
-use crate::run::{self, Control, Run};
+use crate::run::{self, Control, Ending, Run};
 use crate::source::fleet::Fleet;
 use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms};
 
@@ -104,11 +107,11 @@ pub(super) struct Args {
     /// Continue an interrupted run. A round that had begun is not repeated.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
+    #[command(flatten)]
+    operation: Operation,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-
-const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 fn duration(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).ok();
@@ -127,7 +130,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             "no device can connect: give `--device ADDRESS` or `--listen ADDRESS`".to_owned(),
         ));
     }
-    in_pool(args.threads, || setup.train(args))?
+    let watch = args.operation.watch()?;
+    in_pool(args.threads, || setup.train(args, watch))?
 }
 
 /// A new or resumed run before it starts.
@@ -231,16 +235,13 @@ impl Setup {
         }
     }
 
-    fn train(self, args: &Args) -> Result<(), CliError> {
+    fn train(self, args: &Args, mut watch: Watch) -> Result<(), CliError> {
         let started = Instant::now();
         let origin = self.origin();
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
-        let quorum = self.file.quorum.and_then(Quorum::new);
-        if quorum.is_some() {
-            check_quorum(&experiment)?;
-        }
+        let quorum = quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
         let paid = match &self.resumed {
@@ -250,13 +251,10 @@ impl Setup {
         // Neither rounds that were paid for nor numbers that the fleet has used are begun again.
         let unused = self.keys.next_round().saturating_sub(paid);
         let first_number = self.file.first_number.max(unused);
-        let (reports, told) = mpsc::channel::<String>();
-        let report = Box::new(move |text: &str| {
-            // The receiver is gone once the run is over.
-            let _ = reports.send(text.to_owned());
-        });
-        let fleet = Coordinator::new(self.keys, terms, &self.endpoints, report)
-            .map_err(ServeError::Fleet)?;
+        let fleet =
+            Coordinator::new(self.keys, terms, &self.endpoints).map_err(ServeError::Fleet)?;
+        let mut fleet = fleet.stopped_by(Arc::clone(watch.signals.stopping()));
+        watch.reload_on_hangup(&mut fleet)?;
         let dir = match self.resumed {
             Some(dir) => dir,
             None => create_private(args, &experiment, &self.file)?,
@@ -271,37 +269,72 @@ impl Setup {
         let mut served = Fleet::new(fleet, &federation, terms, numbers, records)
             .resumed_after(done.max(paid))
             .with_quorum(quorum);
-        let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), told);
+        let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
+        let timeout = self.endpoints.timeout;
+        watch.begin(served.fleet(), &experiment, &dir, (done, timeout))?;
         let control = Control {
-            stop: stop_on_ctrl_c()?,
+            stop: watch.signals.stopping().flag(),
             // Each round is on disk before the next one begins.
             checkpoint_every: Duration::ZERO,
-            on_round: &mut |record| screen.bar.set_position(u64::from(record.round) + 1),
-        };
-        let root = match self.file.seed {
-            Some(seed) => Root::from_seed(seed),
-            None => Root::from_secret(*secret().map_err(fleet_error)?),
+            on_round: &mut |record| {
+                service.monitor().round_done(record);
+                screen.bar.set_position(u64::from(record.round) + 1);
+            },
         };
         let run = Run {
             experiment: &experiment,
             federation: &federation,
             dir: Some(&dir),
-            start: Start {
-                root,
-                ..Start::simulation(&experiment)
-            },
+            start: start(&experiment, self.file.seed)?,
         };
+        watch.signals.run_begins();
         let result = run.execute(&mut served, control);
         let table = Table::new(&service);
         drop(served);
         screen.close();
-        dir.write_devices(&table)?;
-        if !args.json {
-            eprint!("{}", screen::text(&table));
-        }
+        keep(&table, &dir, result.is_ok(), args.json)?;
         let print = Print::of(false, args.json, true);
-        conclude(&experiment, &dir, result, started, print, "serve")
+        let is_stopped = matches!(&result, Ok(run) if matches!(run.ending, Ending::Interrupted));
+        let concluded = conclude(&experiment, &dir, result, started, print, "serve");
+        match concluded {
+            Err(CliError::Stopped(sentence)) if is_stopped => watch.stopped(sentence),
+            concluded => concluded,
+        }
     }
+}
+
+/// The quorum, if there is one and the accounting covers it.
+fn quorum(file: &FleetFile, experiment: &Experiment) -> Result<Option<Quorum>, CliError> {
+    let quorum = file.quorum.and_then(Quorum::new);
+    if quorum.is_some() {
+        check_quorum(experiment)?;
+    }
+    Ok(quorum)
+}
+
+/// Writes the table of devices, and shows it on a terminal.
+fn keep(table: &Table, dir: &RunDir, is_ok: bool, is_json: bool) -> Result<(), CliError> {
+    match (is_ok, dir.write_devices(table)) {
+        (true, written) => written?,
+        // Why the run failed comes first: on a full disk, the file that it needed.
+        (false, written) => written.unwrap_or_else(warn),
+    }
+    if !is_json && std::io::stderr().is_terminal() {
+        eprint!("{}", screen::text(table));
+    }
+    Ok(())
+}
+
+/// Where a run begins, with randomness that is not stored unless there is a seed.
+fn start(experiment: &Experiment, seed: Option<u64>) -> Result<Start, CliError> {
+    let root = match seed {
+        Some(seed) => Root::from_seed(seed),
+        None => Root::from_secret(*secret().map_err(fleet_error)?),
+    };
+    Ok(Start {
+        root,
+        ..Start::simulation(experiment)
+    })
 }
 
 /// Says what it means for correlated noise that `done` rounds were run and `paid` charged before.

@@ -101,12 +101,14 @@ fn unknown_command(
         Some(above) => (format!("smolfed {}", above.get_name()), above),
         None => ("smolfed".to_owned(), command),
     };
-    let below = command
+    let below: Vec<String> = command
         .get_subcommands()
-        .find(|command| command.find_subcommand(&word).is_some());
+        .filter(|command| command.find_subcommand(&word).is_some())
+        .map(|below| format!("smolfed {} {word}", below.get_name()))
+        .collect();
     let other = OTHER_NAMES.iter().find(|(name, _)| *name == word);
-    let tip = if let Some(below) = below {
-        format!("smolfed {} {word}", below.get_name())
+    let tip = if !below.is_empty() {
+        below.join(", ")
     } else if let Some((_, ours)) = other {
         format!("smolfed {ours}")
     } else if Path::new(&word).is_file() {

@@ -15,9 +15,10 @@ use super::lock::lock;
 use super::peer::{Peer, Terms};
 use super::quarantine::Quarantine;
 use super::registry::Registry;
-use super::service::{Report, Service};
+use super::service::Service;
 use super::transport::{Address, Listener};
 use super::turns::Turns;
+use super::watch::stopping::Stopping;
 use crate::entropy::{EntropyError, secret};
 
 /// Why the coordinator could not be started.
@@ -64,8 +65,8 @@ pub struct Endpoints {
 /// earlier connection is noticed, and of strangers.
 const SPARE_CONNECTIONS: usize = 1024;
 
-/// Open files that are no connections: run directory, ledger, data.
-const OTHER_FILES: usize = 64;
+/// Open files that are no connections of devices: run directory, ledger, data, the live page.
+const OTHER_FILES: usize = 96;
 
 /// How often the coordinator looks for devices that stall, though nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -91,6 +92,7 @@ pub struct Coordinator {
     /// Devices without a connection when they last missed a round: no round waits for them until
     /// they have reconnected.
     away: BTreeSet<u32>,
+    stopping: Arc<Stopping>,
 }
 
 impl Coordinator {
@@ -99,12 +101,7 @@ impl Coordinator {
     /// # Errors
     /// [`FleetError::Keys`], [`FleetError::Listen`], [`FleetError::Entropy`],
     /// [`FleetError::Thread`].
-    pub fn new(
-        keys: FleetKeys,
-        terms: Terms,
-        endpoints: &Endpoints,
-        report: Report,
-    ) -> Result<Self, FleetError> {
+    pub fn new(keys: FleetKeys, terms: Terms, endpoints: &Endpoints) -> Result<Self, FleetError> {
         let peers = keys.keys().iter();
         let peers = peers.map(|(device, key)| (*device, Peer::new(*device, key.clone(), terms)));
         // Nonces must never repeat: those of a stream under a fresh secret do not.
@@ -119,8 +116,8 @@ impl Coordinator {
             nonces,
         );
         let quarantine = Quarantine::open(keys.path(), endpoints.strikes)?;
-        let places = places(endpoints, registry.device_count(), &report);
-        let service = Arc::new(Service::new(registry, places, report));
+        let places = places(endpoints, registry.device_count());
+        let service = Arc::new(Service::new(registry, places));
         let runtime = Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(FleetError::Thread)?;
         let tasks = TaskTracker::new();
@@ -144,7 +141,15 @@ impl Coordinator {
             quarantine,
             terms,
             away: BTreeSet::new(),
+            stopping: Arc::default(),
         })
+    }
+
+    /// The same, with rounds that end early where that is asked for.
+    #[must_use]
+    pub fn stopped_by(mut self, stopping: Arc<Stopping>) -> Self {
+        self.stopping = stopping;
+        self
     }
 
     /// Whether the device is a real one.
@@ -176,12 +181,13 @@ impl Coordinator {
         let deadline = Instant::now() + self.timeout;
         let registry = self.service.registry();
         let turns = Turns::new(registry, &offer, &drawn, &self.away, self.in_flight);
+        self.service.monitor().round_begins(drawn.len());
         let result = std::thread::scope(|scope| {
-            let (service, keys, terms) = (&*self.service, &mut self.keys, self.terms);
+            let (service, stopping) = (&*self.service, &*self.stopping);
+            let (keys, terms) = (&mut self.keys, self.terms);
             scope.spawn(move || {
-                wait(service, turns, deadline, &mut || {
-                    take_over(keys, service, terms)
-                });
+                let mut take_over = || take_over(keys, service, terms);
+                wait(service, turns, deadline, stopping, &mut take_over);
             });
             meanwhile()
         });
@@ -215,10 +221,12 @@ impl Coordinator {
         for (device, outcome) in outcomes {
             if self.quarantine.note(*device, round, outcome) {
                 is_changed = true;
-                self.report(&format!(
-                    "device {device} is in quarantine and no longer invited: `smolfed keys readmit \
-                     {device}` readmits it"
-                ));
+                tracing::warn!(
+                    reason = "quarantine",
+                    private = format!("device {device} is in quarantine"),
+                    "a device is in quarantine and no longer invited: `smolfed keys readmit` lists \
+                     and readmits"
+                );
             }
         }
         if is_changed {
@@ -245,18 +253,21 @@ impl Coordinator {
             }
             outcomes.insert(*device, outcome);
         }
+        self.service.monitor().round_ends(outcomes.values());
         outcomes
+    }
+
+    /// Runs a task beside the connections, until the coordinator is dropped.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(task);
+        }
     }
 
     /// What the table of devices is made from while a round runs.
     #[must_use]
     pub fn service(&self) -> Arc<Service> {
         Arc::clone(&self.service)
-    }
-
-    /// Reports an event, in a sentence.
-    pub fn report(&self, event: &str) {
-        self.service.report(event);
     }
 
     /// The lowest round number that the fleet has not used.
@@ -281,7 +292,13 @@ impl Drop for Coordinator {
 
 /// Waits until the round is over for all devices that are awaited, or until the deadline, and gives
 /// devices their turns meanwhile.
-fn wait(service: &Service, mut turns: Turns<'_>, deadline: Instant, take_over: &mut dyn FnMut()) {
+fn wait(
+    service: &Service,
+    mut turns: Turns<'_>,
+    deadline: Instant,
+    stopping: &Stopping,
+    take_over: &mut dyn FnMut(),
+) {
     let registry = service.registry();
     let mut is_reported = false;
     loop {
@@ -294,11 +311,13 @@ fn wait(service: &Service, mut turns: Turns<'_>, deadline: Instant, take_over: &
                 }
             }
             Err(error) if !is_reported => {
-                service.report(&format!("no device is invited: {error}"));
+                tracing::error!(reason = "ledgers", "no device is invited: {error}");
                 is_reported = true;
             }
             Err(_) => {}
         }
+        service.monitor().awaits(turns.awaited());
+        let deadline = stopping.deadline(deadline);
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || turns.is_over() {
             return;
@@ -323,7 +342,7 @@ fn take_over(keys: &mut FleetKeys, service: &Service, terms: Terms) {
     let changes = match keys.reload() {
         Ok(changes) => changes,
         Err(error) => {
-            service.report(&format!("the keys stay as they were: {error}"));
+            tracing::error!(reason = "keys", "the keys stay as they were: {error}");
             return;
         }
     };
@@ -337,16 +356,17 @@ fn take_over(keys: &mut FleetKeys, service: &Service, terms: Terms) {
         }
     }
     registry.ledgers().seal_with(keys.vault());
-    service.report(&format!(
+    tracing::info!(
+        reason = "keys",
         "the keys were read again: {} added, {} revoked, {} replaced",
         changes.added.len(),
         changes.removed.len(),
         changes.replaced.len()
-    ));
+    );
 }
 
 /// Places for accepted connections: as many as asked for, or as the system allows.
-fn places(endpoints: &Endpoints, devices: usize, report: &Report) -> usize {
+fn places(endpoints: &Endpoints, devices: usize) -> usize {
     let wanted = endpoints
         .max_connections
         .unwrap_or(devices + SPARE_CONNECTIONS);
@@ -357,10 +377,13 @@ fn places(endpoints: &Endpoints, devices: usize, report: &Report) -> usize {
         .unwrap_or(usize::MAX)
         .saturating_sub(OTHER_FILES);
     if possible < wanted && !endpoints.listen.is_empty() {
-        report(&format!(
+        tracing::warn!(
+            reason = "open files",
+            files,
+            needed,
             "the system allows {files} open files, enough for {possible} connections of the \
              {wanted} that are wanted: raise it with `ulimit -n {needed}` or LimitNOFILE={needed}"
-        ));
+        );
     }
     wanted.min(possible)
 }

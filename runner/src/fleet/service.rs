@@ -23,6 +23,7 @@ use super::lock::lock;
 use super::peer::ConnectionId;
 use super::registry::Registry;
 use super::transport::{Accepted, Address, Listener, Transport, accept};
+use super::watch::monitor::Monitor;
 
 /// How long an accepted connection may stay without a session: a greeting takes two round trips.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,9 +48,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Far away: a timer that never fires.
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// Receives a sentence when a connection is made or lost.
-pub type Report = Box<dyn Fn(&str) + Send + Sync>;
-
 /// What the tasks of a coordinator share.
 pub struct Service {
     registry: Registry,
@@ -65,7 +63,7 @@ pub struct Service {
     is_full: AtomicBool,
     /// Refused frames that no device is known to have sent.
     unattributed: Mutex<Refusals>,
-    report: Report,
+    monitor: Monitor,
 }
 
 /// Wakes the task of a connection.
@@ -92,7 +90,7 @@ struct Served {
 impl Service {
     /// A coordinator without connections, with places for so many of those that are accepted.
     #[must_use]
-    pub fn new(registry: Registry, max_connections: usize, report: Report) -> Self {
+    pub fn new(registry: Registry, max_connections: usize) -> Self {
         Self {
             registry,
             admission: Mutex::new(Admission::new(max_connections)),
@@ -103,7 +101,7 @@ impl Service {
             next_connection: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
             unattributed: Mutex::new(Refusals::new()),
-            report,
+            monitor: Monitor::default(),
         }
     }
 
@@ -111,6 +109,12 @@ impl Service {
     #[must_use]
     pub const fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The figures of the run.
+    #[must_use]
+    pub const fn monitor(&self) -> &Monitor {
+        &self.monitor
     }
 
     /// Refused frames that no device is known to have sent, by reason.
@@ -122,11 +126,6 @@ impl Service {
     #[must_use]
     pub fn now(&self) -> Duration {
         self.started.elapsed()
-    }
-
-    /// Reports an event, in a sentence.
-    pub fn report(&self, event: &str) {
-        (self.report)(event);
     }
 
     /// Has the coordinator read its keys again, in the round that runs or before the next one.
@@ -239,14 +238,23 @@ impl Service {
             lock(&self.unattributed).add(&refusals);
         }
         if served.connection.take_refused() {
-            let events = self.registry.ledgers().take_events();
-            events.iter().for_each(|event| self.report(event));
+            for event in self.registry.ledgers().take_events() {
+                // The sentence names the device.
+                tracing::warn!(
+                    reason = "ledger or key",
+                    private = event,
+                    "a device is refused: its ledger or its key is not the one that is known; \
+                     `--log-file` and devices.json say which one"
+                );
+            }
         }
         if let Some(device) = served.connection.take_alarm() {
-            self.report(&format!(
-                "device {device}: sessions on several connections replace each other: another \
-                 board has its key, or its line breaks again and again"
-            ));
+            tracing::warn!(
+                reason = "two sessions",
+                private = format!("device {device}: sessions replace each other"),
+                "sessions of a device on several connections replace each other: another board has \
+                 its key, or its line breaks again and again; `--log-file` says which device"
+            );
         }
         let has_session = served.connection.has_session();
         if has_session {
@@ -301,7 +309,7 @@ impl Service {
             };
             let error = match connected {
                 Ok(mut transport) => {
-                    self.report(&format!("{address}: connected"));
+                    tracing::info!(reason = "connected", %address, "{address}: connected");
                     (back_off, is_reported) = (BackOff::new(), false);
                     match self.serve(&mut *transport, self.next_id(), None).await {
                         Ok(()) => return,
@@ -311,7 +319,7 @@ impl Service {
                 Err(error) => error,
             };
             if !is_reported {
-                self.report(&format!("{address}: {error}; retrying"));
+                tracing::warn!(reason = "not connected", %address, "{address}: {error}; retrying");
                 is_reported = true;
             }
             tokio::select! {
@@ -339,7 +347,10 @@ impl Service {
                     }
                 }
                 Err(error) => {
-                    self.report(&format!("a connection could not be accepted: {error}"));
+                    tracing::warn!(
+                        reason = "accept",
+                        "a connection could not be accepted: {error}"
+                    );
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -378,7 +389,10 @@ impl Service {
     /// Reports once that there are no places: a flood of connections must not flood the log.
     fn report_full(&self, what: &str) {
         if !self.is_full.swap(true, Ordering::Relaxed) {
-            self.report(&format!("as many connections are open as may be: {what}"));
+            tracing::warn!(
+                reason = "full",
+                "as many connections are open as may be: {what}"
+            );
         }
     }
 }

@@ -67,7 +67,8 @@ impl Table {
     }
 }
 
-fn by_reason(refusals: &Refusals) -> BTreeMap<String, u32> {
+/// Refused frames by reason.
+pub(super) fn by_reason(refusals: &Refusals) -> BTreeMap<String, u32> {
     let refusals = refusals.iter();
     refusals
         .map(|(why, count)| (why.to_string(), count))

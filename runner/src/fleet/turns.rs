@@ -124,6 +124,11 @@ impl<'a> Turns<'a> {
         connections
     }
 
+    /// How many devices are awaited.
+    pub(super) fn awaited(&self) -> usize {
+        self.awaited.len()
+    }
+
     /// Whether no device is awaited any more, or the round has its quorum.
     pub(super) fn is_over(&self) -> bool {
         let places = self.offer.places.as_ref();

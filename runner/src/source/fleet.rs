@@ -199,9 +199,7 @@ impl Source for Fleet<'_> {
                 }
             }
         }
-        for line in missing_lines(&record) {
-            self.fleet.report(&line);
-        }
+        tell_missing(&record);
         self.record(&record)?;
         self.is_resumed = false;
         Ok(CohortSum {
@@ -212,25 +210,62 @@ impl Source for Fleet<'_> {
     }
 }
 
-/// Who is missing in a round: a line a reason, however many devices there are.
-fn missing_lines(record: &Participation) -> Vec<String> {
-    /// Devices that are named.
-    const NAMED: usize = 5;
+/// Tells who is missing in a round, an event a reason. The sentence that names devices is private:
+/// who takes part is not covered by the privacy statement.
+fn tell_missing(record: &Participation) {
+    for Missing {
+        reason,
+        count,
+        private,
+    } in missing(record)
+    {
+        let round = record.round;
+        tracing::info!(
+            reason,
+            round,
+            count,
+            private,
+            "round {round}: {count} missing: {reason}"
+        );
+    }
+}
+
+/// Devices that are missing for one reason.
+struct Missing<'a> {
+    reason: &'a str,
+    count: usize,
+    /// The sentence that names them.
+    private: String,
+}
+
+/// Who is missing in a round: one entry a reason, however many devices there are.
+fn missing(record: &Participation) -> Vec<Missing<'_>> {
     let mut by_reason: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (device, reason) in &record.missing {
         by_reason.entry(reason).or_default().push(*device);
     }
-    let line = |(reason, devices): (&str, Vec<u32>)| {
-        let named: Vec<String> = devices.iter().take(NAMED).map(u32::to_string).collect();
-        let named = named.join(", ");
-        let round = record.round;
-        match devices.len() {
-            1 => format!("round {round}: device {named}: {reason}"),
-            2..=NAMED => format!("round {round}: devices {named}: {reason}"),
-            count => format!("round {round}: {count} devices, {named} and others: {reason}"),
-        }
+    let reasons = by_reason.into_iter();
+    reasons
+        .map(|(reason, devices)| of_reason(record.round, reason, &devices))
+        .collect()
+}
+
+fn of_reason<'a>(round: u32, reason: &'a str, devices: &[u32]) -> Missing<'a> {
+    /// Devices that are named.
+    const NAMED: usize = 5;
+    let named: Vec<String> = devices.iter().take(NAMED).map(u32::to_string).collect();
+    let named = named.join(", ");
+    let count = devices.len();
+    let private = match count {
+        1 => format!("round {round}: device {named}: {reason}"),
+        2..=NAMED => format!("round {round}: devices {named}: {reason}"),
+        count => format!("round {round}: {count} devices, {named} and others: {reason}"),
     };
-    by_reason.into_iter().map(line).collect()
+    Missing {
+        reason,
+        count,
+        private,
+    }
 }
 
 #[cfg(test)]
@@ -251,8 +286,9 @@ mod tests {
         miss(0..900, "not connected");
         miss(900..902, "too late");
         miss(902..903, "no answer to the invitation");
+        let private = missing(&record).into_iter().map(|missing| missing.private);
         assert_eq!(
-            missing_lines(&record),
+            private.collect::<Vec<_>>(),
             [
                 "round 3: device 902: no answer to the invitation",
                 "round 3: 900 devices, 0, 1, 2, 3, 4 and others: not connected",

@@ -1,0 +1,167 @@
+//! The options of `smolfed serve` for its operation: stopping, the log, the live page.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::CliError;
+use super::signals::Signals;
+use crate::experiment::Experiment;
+use crate::fleet::coordinator::Coordinator;
+use crate::fleet::watch::http::{HttpError, HttpServer, HttpSettings};
+use crate::fleet::watch::log::{Detail, Format, Log, LogSettings};
+use crate::fleet::watch::monitor::{Plan, is_secret};
+use crate::fleet::watch::token::Token;
+use crate::run::directory::RunDir;
+
+/// Nothing is waited for longer than a day.
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
+
+/// How a coordinator is operated.
+#[derive(Debug, clap::Args)]
+pub(super) struct Operation {
+    /// How long the round in progress may go on after SIGTERM or Ctrl-C. Devices that have not
+    /// answered by then are missing in it; no round is burned.
+    #[arg(long, value_name = "TIME", value_parser = grace, default_value = "30s")]
+    grace: Duration,
+    /// How much is logged. Only "debug" names devices on standard error: who takes part is secret.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
+    log_level: Detail,
+    /// How the log is written: for people, or an object of JSON a line.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: Format,
+    /// Write the log to this file as well. It names devices, and only its owner may read it. SIGHUP
+    /// opens it again after it was renamed.
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+    /// Show the run at this address, like 127.0.0.1:8080: a live page, /metrics for Prometheus and
+    /// /healthz. Other machines than this one reach it only with a token file.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    http: Option<SocketAddr>,
+    /// A file with a token, which its owner alone may read. Whoever has the token sees which
+    /// devices take part.
+    #[arg(long, value_name = "FILE", requires = "http")]
+    http_token_file: Option<PathBuf>,
+    /// Another name under which the live page may be asked for, behind a proxy; repeatable.
+    #[arg(long = "http-name", value_name = "NAME", requires = "http")]
+    http_names: Vec<String>,
+}
+
+impl Operation {
+    /// Opens the log, takes the address of the page, and handles signals from now on.
+    pub(super) fn watch(&self) -> Result<Watch, CliError> {
+        let log = Log::open(LogSettings {
+            detail: self.log_level,
+            format: self.log_format,
+            file: self.log_file.clone(),
+        });
+        let log = log.map_err(|error| CliError::Usage(error.to_string()))?;
+        log.install();
+        Ok(Watch {
+            log,
+            signals: Signals::handle(self.grace)?,
+            http: self.http()?,
+        })
+    }
+
+    /// Takes the address of the live page, if there is to be one.
+    fn http(&self) -> Result<Option<HttpServer>, CliError> {
+        let Some(address) = self.http else {
+            return Ok(None);
+        };
+        let token = self.http_token_file.as_deref().map(Token::read);
+        let token = token.transpose().map_err(HttpError::from)?;
+        Ok(Some(HttpServer::bind(HttpSettings {
+            address,
+            names: self.http_names.clone(),
+            token,
+        })?))
+    }
+}
+
+/// How the run is operated.
+pub(super) struct Watch {
+    pub(super) log: Log,
+    pub(super) signals: Signals,
+    http: Option<HttpServer>,
+}
+
+impl Watch {
+    /// Shows a run on its page, from the first `done` rounds on.
+    pub(super) fn begin(
+        &mut self,
+        fleet: &Coordinator,
+        experiment: &Experiment,
+        dir: &RunDir,
+        (done, timeout): (u32, Duration),
+    ) -> Result<(), CliError> {
+        let mut records = dir.records()?;
+        records.truncate(done as usize);
+        let plan = Plan {
+            stopping: Arc::clone(self.signals.stopping()),
+            timeout,
+            ..plan(experiment, dir.path())
+        };
+        let service = fleet.service();
+        service.monitor().run_begins(plan, &records);
+        if let Some(http) = self.http.take() {
+            let address = http.address();
+            tracing::info!(reason = "http", %address, "the live page: http://{address}/");
+            fleet.spawn(http.serve(service));
+        }
+        Ok(())
+    }
+
+    /// The end of a run that was stopped: no failure if a supervisor did it, and was obeyed.
+    pub(super) fn stopped(&self, sentence: String) -> Result<(), CliError> {
+        if !self.signals.is_terminated() {
+            return Err(CliError::Stopped(sentence));
+        }
+        tracing::info!(reason = "stop", "{sentence}");
+        Ok(())
+    }
+
+    /// SIGHUP opens the log file again, and has the keys read again; commands that change keys may
+    /// send it from now on.
+    pub(super) fn reload_on_hangup(&self, fleet: &mut Coordinator) -> Result<(), CliError> {
+        let (log, service) = (self.log.clone(), fleet.service());
+        self.signals.on_hangup(Box::new(move || {
+            log.reopen();
+            service.request_reload();
+            tracing::info!(
+                reason = "reload",
+                "SIGHUP: the log file was opened again, and the keys will be read again"
+            );
+        }));
+        Ok(fleet.reload_on_hangup()?)
+    }
+}
+
+/// What the page shows of a run before it begins.
+fn plan(experiment: &Experiment, dir: &Path) -> Plan {
+    let (config, privacy) = (&experiment.config, &experiment.privacy);
+    let estimate = privacy.estimate(u64::from(config.rounds)).ok();
+    let epsilon = estimate.map(|estimate| estimate.epsilon);
+    Plan {
+        name: dir.display().to_string(),
+        rounds: config.rounds,
+        epsilon: epsilon.filter(|epsilon| epsilon.is_finite()),
+        epsilon_limit: privacy.budget.map(|budget| budget.get()),
+        delta: privacy.noise.is_some().then(|| privacy.delta.get()),
+        is_cohort_secret: is_secret(config.cohort.sampling),
+        ..Plan::default()
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an address and a port, for example 127.0.0.1:8080";
+    text.parse().map_err(|_| expected.to_owned())
+}
+
+/// A time, which may be zero.
+fn grace(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).ok();
+    time.filter(|time| *time <= MAX_TIMEOUT)
+        .ok_or("expected a time of up to a day, for example 30s, 0s or 2m".to_owned())
+}

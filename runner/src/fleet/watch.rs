@@ -1,0 +1,24 @@
+//! What an operator needs: how a coordinator is stopped, what it tells, and what it shows.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`stopping`] | the end of a run before its last round |
+//! | [`log`] | what happens, as lines of text or of JSON |
+//! | [`limit`] | how often the same is written |
+//! | [`monitor`] | the figures of a run while it goes on, and who may see which |
+//! | [`http`] | the live page, its events, metrics and health |
+//! | [`metrics`] | the figures as Prometheus reads them |
+//! | [`token`] | who may see which devices take part |
+//! | `doorway`, `events` | connections to the page, and what is sent to it |
+//! | `visits` | figures that many ask for |
+
+mod doorway;
+mod events;
+pub mod http;
+pub mod limit;
+pub mod log;
+pub mod metrics;
+pub mod monitor;
+pub mod stopping;
+pub mod token;
+mod visits;

@@ -1,0 +1,119 @@
+use super::*;
+
+fn shared(address: &str, names: &[&str]) -> Shared {
+    let address: SocketAddr = address.parse().unwrap();
+    let nonces = smolfed_core::stream::Root::from_seed(1).stream(smolfed_core::stream::StreamId {
+        purpose: smolfed_core::stream::Purpose::SessionNonces,
+        round: 0,
+        device: 0,
+    });
+    let registry = crate::fleet::registry::Registry::new(
+        std::collections::BTreeMap::new(),
+        crate::fleet::ledgers::KnownLedgers::default(),
+        nonces,
+    );
+    Shared {
+        visits: Arc::new(Visits::new(Arc::new(Service::new(registry, 1)))),
+        port: address.port(),
+        ip: address.ip(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        token: None,
+        streams: Arc::new(tokio::sync::Semaphore::new(1)),
+    }
+}
+
+fn asked(hosts: &[&str]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for host in hosts {
+        headers.append(header::HOST, HeaderValue::from_str(host).unwrap());
+    }
+    headers
+}
+
+#[test]
+fn only_the_address_itself_is_served() {
+    let loopback = shared("127.0.0.1:8080", &["fleet.example.org"]);
+    for host in [
+        "127.0.0.1:8080",
+        "localhost:8080",
+        "LOCALHOST:8080",
+        "fleet.example.org",
+    ] {
+        assert!(loopback.is_host(&asked(&[host])), "{host}");
+    }
+    for host in [
+        "evil.example:8080",
+        "127.0.0.1",
+        "127.0.0.1:8081",
+        "127.0.0.1:8080.evil.example",
+        "localhost.evil.example:8080",
+        "10.0.0.1:8080",
+        "[::1]:8080",
+        "",
+        "\"",
+    ] {
+        assert!(!loopback.is_host(&asked(&[host])), "{host}");
+    }
+    assert!(!loopback.is_host(&asked(&[])));
+    let two = ["127.0.0.1:8080", "evil.example:8080"];
+    assert!(!loopback.is_host(&asked(&two)));
+
+    let everywhere = shared("0.0.0.0:80", &[]);
+    assert!(everywhere.is_host(&asked(&["192.168.1.7"])));
+    assert!(everywhere.is_host(&asked(&["192.168.1.7:80"])));
+    assert!(!everywhere.is_host(&asked(&["evil.example"])));
+    assert!(!everywhere.is_host(&asked(&["localhost"])));
+    let six = shared("[::1]:8080", &[]);
+    assert!(six.is_host(&asked(&["[::1]:8080"])));
+}
+
+#[test]
+fn other_machines_need_a_token() {
+    let bind = |address: &str| {
+        HttpServer::bind(HttpSettings {
+            address: address.parse().unwrap(),
+            names: Vec::new(),
+            token: None,
+        })
+    };
+    let error = bind("0.0.0.0:0").unwrap_err();
+    assert!(
+        error.is_bad_input() && error.to_string().contains("--http-token-file"),
+        "{error}"
+    );
+    let first = bind("127.0.0.1:0").unwrap();
+    let taken = bind(&first.address().to_string()).unwrap_err();
+    assert!(
+        !taken.is_bad_input() && taken.to_string().contains("choose another"),
+        "{taken}"
+    );
+}
+
+#[test]
+fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
+    use crate::config::cohort::SamplingScheme;
+    use crate::fleet::watch::monitor::{Plan, is_secret};
+    for (sampling, is_public) in [
+        (SamplingScheme::Uniform, false),
+        (SamplingScheme::Poisson, false),
+        (SamplingScheme::BlockCyclic, false),
+        (SamplingScheme::Full, true),
+        (SamplingScheme::Rotation, true),
+    ] {
+        let shared = shared("127.0.0.1:8080", &[]);
+        let service = shared.visits.service();
+        let plan = Plan {
+            is_cohort_secret: is_secret(sampling),
+            ..Plan::default()
+        };
+        service.monitor().run_begins(plan, &[]);
+        service.monitor().round_begins(17);
+        let text = |access| metrics::text(&shared.visits.figures(access));
+        assert!(text(Access::Operator).contains("smolfed_round_awaited 17"));
+        let public = text(Access::Public);
+        assert_eq!(public.contains("17"), is_public, "{public}");
+        assert_eq!(public.contains("updates"), is_public, "{public}");
+        assert!(public.contains("smolfed_rounds_done 0"), "{public}");
+        assert!(public.ends_with("# EOF\n"), "{public}");
+    }
+}
