@@ -254,11 +254,11 @@ impl Setup {
         let fleet =
             Coordinator::new(self.keys, terms, &self.endpoints).map_err(ServeError::Fleet)?;
         let mut fleet = fleet.stopped_by(Arc::clone(watch.signals.stopping()));
-        watch.reload_on_hangup(&mut fleet)?;
         let dir = match self.resumed {
             Some(dir) => dir,
             None => create_private(args, &experiment, &self.file)?,
         };
+        watch.reload_on_hangup(&mut fleet)?;
         let parameters = experiment.method.shared_count();
         let checkpoint = dir.load_checkpoint(&name, parameters)?;
         let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);

@@ -45,11 +45,18 @@ impl CoordinatorLock {
                 path: keys.display().to_string(),
             });
         }
+        let lock = Self(file);
         // An earlier process may be named in it.
-        if file.metadata().is_ok_and(|data| data.len() > 0) {
-            file.set_len(0).map_err(io_error("write", &path))?;
+        lock.clear().map_err(io_error("write", &path))?;
+        Ok(lock)
+    }
+
+    /// Names no process.
+    fn clear(&self) -> io::Result<()> {
+        if self.0.metadata()?.len() > 0 {
+            self.0.set_len(0)?;
         }
-        Ok(Self(file))
+        Ok(())
     }
 
     /// Lets commands that change the keys send SIGHUP to this process.
@@ -66,7 +73,7 @@ impl CoordinatorLock {
 impl Drop for CoordinatorLock {
     fn drop(&mut self) {
         // The next coordinator does it otherwise, and nobody signals a process that has ended.
-        let _ = self.0.set_len(0);
+        let _ = self.clear();
     }
 }
 
