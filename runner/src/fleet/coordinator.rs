@@ -287,6 +287,11 @@ impl Drop for Coordinator {
             let _ = runtime.block_on(ended);
             runtime.shutdown_background();
         }
+        // Chain keys are written now and then. After an orderly end all are on disk: from then on a
+        // copy of a device, or a ledger put back, is behind.
+        if let Err(error) = self.service.registry().ledgers().save_all() {
+            tracing::error!(reason = "keys", "{error}");
+        }
     }
 }
 

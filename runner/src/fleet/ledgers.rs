@@ -114,11 +114,25 @@ impl KnownLedgers {
     /// # Errors
     /// [`KeysError::Io`]; the next call tries again.
     pub(super) fn save(&mut self, now: Duration) -> Result<(), KeysError> {
+        self.save_ledgers()?;
+        self.chains.store_now_and_then(now)
+    }
+
+    fn save_ledgers(&mut self) -> Result<(), KeysError> {
         if self.is_unsaved {
             self.store()?;
             self.is_unsaved = false;
         }
-        self.chains.store_now_and_then(now)
+        Ok(())
+    }
+
+    /// Writes all that is not on disk yet, at the end of a coordinator.
+    ///
+    /// # Errors
+    /// [`KeysError::Io`].
+    pub(super) fn save_all(&mut self) -> Result<(), KeysError> {
+        self.save_ledgers()?;
+        self.chains.store()
     }
 
     /// From now on this encrypts the chain keys, or nothing does.
