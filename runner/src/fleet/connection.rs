@@ -86,7 +86,7 @@ impl Connection {
 
     /// Processes received bytes; appends the answers to `out`: for each received frame at most one,
     /// or [`MAX_WINDOW`](smolfed_core::wire::message::MAX_WINDOW) chunks of the model. Frames that
-    /// come when the answers have [`MAX_ANSWERS`] bytes are left out: no honest device asks for as
+    /// come when the answers have `MAX_ANSWERS` bytes are left out: no honest device asks for as
     /// much.
     pub fn receive(&mut self, bytes: &[u8], registry: &Registry, now: Duration, out: &mut Vec<u8>) {
         // Taken once: the frames that it holds are borrowed while they are answered.

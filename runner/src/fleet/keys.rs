@@ -6,7 +6,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`file`] | the text: keys, and digests of revoked ones |
+//! | [`file`](mod@file) | the text: keys, and digests of revoked ones |
 //! | [`vault`] | encryption at rest |
 //! | [`passphrase`] | where the passphrase comes from |
 //! | [`stored`] | the file on disk, in clear or encrypted |
