@@ -3,7 +3,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`chacha20`] | the block function, the words of a stream, and HChaCha20, which derives keys |
+//! | `chacha20` | the block function, the words of a stream, and HChaCha20, which derives keys |
 //! | `poly1305` | the one-time authenticator |
 //! | [`aead`] | authenticated encryption with associated data |
 //!
