@@ -183,7 +183,6 @@ impl Connection {
             if let Some(peer) = registry.peer(device)
                 && self.offer_to(device, &peer, &mut frame, registry, now, out)
             {
-                registry.set_orphan(device, false);
                 return Ok(());
             }
         }
@@ -218,8 +217,10 @@ impl Connection {
         if peer.take_alarm() {
             self.alarm = Some(device);
         }
+        let is_orphan = peer.is_orphan();
         drop(peer);
         if has_changed {
+            registry.set_orphan(device, is_orphan);
             registry.notify(device);
         }
         self.remember(device, shared);

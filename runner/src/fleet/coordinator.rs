@@ -172,7 +172,10 @@ impl Coordinator {
         self.take_over();
         self.keys.use_round(offer.number)?;
         let offer = Arc::new(offer);
-        self.quarantine.refresh()?;
+        // A file that is wrong, or that cannot be written, costs no round: what was known stays.
+        if let Err(error) = self.quarantine.refresh() {
+            tracing::error!(reason = "quarantine", "{error}");
+        }
         let is_out = |device: &u32| self.quarantine.has(*device);
         let (out, drawn): (Vec<u32>, Vec<u32>) = cohort
             .iter()
@@ -192,7 +195,7 @@ impl Coordinator {
             meanwhile()
         });
         let mut outcomes = self.close(&drawn);
-        self.judge(offer.number, &outcomes)?;
+        self.judge(&offer, &outcomes);
         let absence = ExchangeOutcome::Missing(Absence::Quarantined);
         outcomes.extend(out.into_iter().map(|device| (device, absence.clone())));
         Ok((outcomes, result))
@@ -212,14 +215,11 @@ impl Coordinator {
     }
 
     /// Puts devices into quarantine for what they did in a round.
-    fn judge(
-        &mut self,
-        round: u32,
-        outcomes: &BTreeMap<u32, ExchangeOutcome>,
-    ) -> Result<(), KeysError> {
+    fn judge(&mut self, offer: &Offer, outcomes: &BTreeMap<u32, ExchangeOutcome>) {
+        let (number, has_quorum) = (offer.number, offer.places.is_some());
         let mut is_changed = false;
         for (device, outcome) in outcomes {
-            if self.quarantine.note(*device, round, outcome) {
+            if self.quarantine.note(*device, number, has_quorum, outcome) {
                 is_changed = true;
                 tracing::warn!(
                     reason = "quarantine",
@@ -229,10 +229,9 @@ impl Coordinator {
                 );
             }
         }
-        if is_changed {
-            self.quarantine.save()?;
+        if is_changed && let Err(error) = self.quarantine.save() {
+            tracing::error!(reason = "quarantine", "{error}");
         }
-        Ok(())
     }
 
     fn close(&mut self, drawn: &[u32]) -> BTreeMap<u32, ExchangeOutcome> {

@@ -52,6 +52,8 @@ pub enum Absence {
     Declined(Decline),
     /// Its update exceeds the clip norm, which an honest device's cannot.
     OutOfBound,
+    /// It had a session, and its turn to receive the model did not come before the round ended.
+    NoTurn,
     /// Its update was complete, but the round had the updates of its quorum.
     BeyondQuorum,
     /// It was not invited: it stalled or lied before, and nobody has readmitted it.
@@ -70,6 +72,7 @@ impl std::fmt::Display for Absence {
             Self::Late => f.write_str("too late"),
             Self::SessionLost => f.write_str("the session was lost after the model was delivered"),
             Self::Declined(reason) => write!(f, "declined: {reason}"),
+            Self::NoTurn => f.write_str("its turn did not come before the round ended"),
             Self::BeyondQuorum => f.write_str("the round had the updates of its quorum"),
             Self::Quarantined => f.write_str("in quarantine"),
             Self::OutOfBound => f.write_str("the update exceeds its bound"),
@@ -237,9 +240,10 @@ impl Exchange {
         match &mut self.stage {
             Stage::Complete { update, .. } => ExchangeOutcome::Answered(std::mem::take(update)),
             Stage::Missing(absence) => ExchangeOutcome::Missing(*absence),
-            Stage::Invited if has_session && late == Absence::BeyondQuorum => self.miss(late),
-            Stage::Invited if has_session => self.miss(Absence::Silent),
-            Stage::Invited => self.miss(Absence::NotConnected),
+            Stage::Invited if !has_session => self.miss(Absence::NotConnected),
+            Stage::Invited if late == Absence::BeyondQuorum => self.miss(late),
+            Stage::Invited if self.is_held => self.miss(Absence::NoTurn),
+            Stage::Invited => self.miss(Absence::Silent),
             Stage::Fetching { .. } | Stage::Sending { .. } => self.miss(late),
         }
     }

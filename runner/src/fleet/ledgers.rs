@@ -81,13 +81,10 @@ impl KnownLedgers {
         })
     }
 
-    /// Whether a device with this key may take part with this ledger: its first one, or the one
-    /// that it had before. A first one is not on disk before [`Self::save`].
-    pub(super) fn admits(&mut self, device: u32, key: &Key, ledger: Fingerprint) -> bool {
-        let now = Known {
-            key: key_fingerprint(key),
-            ledger,
-        };
+    /// Whether a device with a key of this fingerprint may take part with this ledger: its first
+    /// one, or the one that it had before. A first one is not on disk before [`Self::save`].
+    pub(super) fn admits(&mut self, device: u32, key: Fingerprint, ledger: Fingerprint) -> bool {
+        let now = Known { key, ledger };
         match self.known.get(&device) {
             Some(known) if *known == now => return true,
             Some(known) if known.key == now.key => {
@@ -146,8 +143,8 @@ impl KnownLedgers {
     }
 
     /// The device has this chain key now.
-    pub(super) fn advanced(&mut self, device: u32, key: &Key, chain: &ChainKey) {
-        self.chains.advanced(device, key_fingerprint(key), chain);
+    pub(super) fn advanced(&mut self, device: u32, key: Fingerprint, chain: &ChainKey) {
+        self.chains.advanced(device, key, chain);
     }
 
     /// A Hello came under a key that the device had before.
@@ -227,8 +224,8 @@ mod tests {
     const FIRST: Fingerprint = [1; 8];
     const OTHER: Fingerprint = [2; 8];
 
-    fn key(number: u8) -> Key {
-        Key::from_secret([number; 32])
+    fn key(number: u8) -> Fingerprint {
+        key_fingerprint(&Key::from_secret([number; 32]))
     }
 
     #[test]
@@ -236,25 +233,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys.toml");
         let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
-        assert!(ledgers.admits(3, &key(3), FIRST));
-        assert!(ledgers.admits(4, &key(4), OTHER));
+        assert!(ledgers.admits(3, key(3), FIRST));
+        assert!(ledgers.admits(4, key(4), OTHER));
         assert!(ledgers.take_events().is_empty());
         ledgers.save(Duration::ZERO).unwrap();
         // After a restart of the coordinator too.
         let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
-        assert!(ledgers.admits(3, &key(3), FIRST));
+        assert!(ledgers.admits(3, key(3), FIRST));
         for _ in 0..3 {
-            assert!(!ledgers.admits(3, &key(3), OTHER));
+            assert!(!ledgers.admits(3, key(3), OTHER));
         }
         let events = ledgers.take_events();
         assert!(events[0].starts_with("device 3 is refused: it has another ledger"));
         assert_eq!(events.len(), 1, "told once");
         // Provisioned again: then the new ledger is the one that counts.
-        assert!(ledgers.admits(3, &key(5), OTHER));
+        assert!(ledgers.admits(3, key(5), OTHER));
         ledgers.save(Duration::ZERO).unwrap();
         let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
-        assert!(!ledgers.admits(3, &key(5), FIRST));
-        assert!(ledgers.admits(4, &key(4), OTHER));
+        assert!(!ledgers.admits(3, key(5), FIRST));
+        assert!(ledgers.admits(4, key(4), OTHER));
     }
 
     #[test]
@@ -263,7 +260,7 @@ mod tests {
         let keys = dir.path().join("gone/keys.toml");
         let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
         assert!(ledgers.save(Duration::ZERO).is_ok(), "nothing to write");
-        assert!(ledgers.admits(3, &key(3), FIRST));
+        assert!(ledgers.admits(3, key(3), FIRST));
         for _ in 0..2 {
             let error = ledgers.save(Duration::ZERO).unwrap_err().to_string();
             assert!(error.contains("cannot write"), "{error}");
@@ -272,7 +269,7 @@ mod tests {
         fs::create_dir(dir.path().join("gone")).unwrap();
         ledgers.save(Duration::ZERO).unwrap();
         let mut ledgers = KnownLedgers::open(&keys, None).unwrap();
-        assert!(!ledgers.admits(3, &key(3), OTHER));
+        assert!(!ledgers.admits(3, key(3), OTHER));
     }
 
     #[test]

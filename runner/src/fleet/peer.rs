@@ -13,7 +13,7 @@ use std::time::Duration;
 use smolfed_core::crypto::Key;
 use smolfed_core::wire::frame::{Encoded, Sealed};
 use smolfed_core::wire::greeting::{Greeting, Hello, Versions, Welcome};
-use smolfed_core::wire::keys::{ChainKey, Nonce, Pseudonym};
+use smolfed_core::wire::keys::{ChainKey, Nonce, Pseudonym, key_fingerprint};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
 use smolfed_core::wire::message::{Message, Ready, Shape, WhyRefused};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
@@ -399,7 +399,9 @@ impl Peer {
                     out.extend_from_slice(self.refuse(index, reason).as_slice());
                     return Ok(());
                 }
-                if !lock(ledgers).admits(self.device, &self.key, ready.ledger) {
+                // Before the lock, which all devices share.
+                let key = key_fingerprint(&self.key);
+                if !lock(ledgers).admits(self.device, key, ready.ledger) {
                     out.extend_from_slice(self.refuse(index, WhyRefused::Ledger).as_slice());
                     return Ok(());
                 }
@@ -460,7 +462,8 @@ impl Peer {
             if session.steps > 0 {
                 self.renamed = self.chain.advance(session.steps);
                 let current = self.chain.current();
-                lock(ledgers).advanced(self.device, &self.key, current);
+                let key = key_fingerprint(&self.key);
+                lock(ledgers).advanced(self.device, key, current);
             }
         }
         self.pending.clear();

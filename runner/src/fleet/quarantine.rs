@@ -1,8 +1,13 @@
 //! Devices that are no longer invited, because they stalled or lied: `<keys>.quarantine`.
 //!
 //! A device that is drawn and in quarantine is missing, like one that is not connected: a zero
-//! update, which changes neither the denominator nor the accounting. Whether it is in quarantine
-//! depends on what it did itself, and on nothing that others did.
+//! update, which changes neither the denominator nor the accounting.
+//!
+//! # Privacy
+//! Whether a device is in quarantine must depend on what it did itself, and on nothing that others
+//! did: otherwise the data of one device would decide whose updates are in later sums. With a
+//! quorum that is not so for devices that are late, since whether a round waits for them depends on
+//! how fast the others are. So they get no strikes then, and need none: the round does not wait.
 //!
 //! An operator readmits a device by taking it out of the file, with `smolfed keys readmit` or an
 //! editor: the coordinator reads it at the beginning of each round.
@@ -93,8 +98,15 @@ impl Quarantine {
         self.entries.values()
     }
 
-    /// Takes note of what a device did in a round; returns whether it is in quarantine from now on.
-    pub fn note(&mut self, device: u32, round: u32, outcome: &ExchangeOutcome) -> bool {
+    /// Takes note of what a device did in a round, which may have had a quorum; returns whether it
+    /// is in quarantine from now on.
+    pub fn note(
+        &mut self,
+        device: u32,
+        round: u32,
+        has_quorum: bool,
+        outcome: &ExchangeOutcome,
+    ) -> bool {
         let verdict = match outcome {
             ExchangeOutcome::Answered(_) => Verdict::Fine,
             ExchangeOutcome::Missing(absence) => judge(*absence),
@@ -106,6 +118,7 @@ impl Quarantine {
                 return false;
             }
             Verdict::NothingKnown => return false,
+            Verdict::Strike if has_quorum => return false,
             Verdict::Strike => {
                 let strikes = self.strikes.entry(device).or_default();
                 *strikes += 1;
@@ -163,10 +176,13 @@ enum Verdict {
 
 const fn judge(absence: Absence) -> Verdict {
     match absence {
-        Absence::Declined(_) | Absence::BeyondQuorum => Verdict::Fine,
-        Absence::NotConnected | Absence::SessionLost | Absence::Quarantined | Absence::Revoked => {
-            Verdict::NothingKnown
-        }
+        Absence::Declined(_) => Verdict::Fine,
+        Absence::NotConnected
+        | Absence::SessionLost
+        | Absence::NoTurn
+        | Absence::BeyondQuorum
+        | Absence::Quarantined
+        | Absence::Revoked => Verdict::NothingKnown,
         Absence::Silent | Absence::Late => Verdict::Strike,
         Absence::OutOfBound | Absence::InvalidBit => Verdict::Lie,
     }
@@ -199,10 +215,10 @@ mod tests {
             (7, missing(Absence::Late)),
             (8, missing(Absence::Late)),
         ] {
-            assert!(!quarantine.note(4, round, &outcome), "round {round}");
+            assert!(!quarantine.note(4, round, false, &outcome), "round {round}");
         }
-        assert!(quarantine.note(4, 9, &missing(Absence::Late)));
-        assert!(quarantine.note(5, 9, &missing(Absence::OutOfBound)));
+        assert!(quarantine.note(4, 9, false, &missing(Absence::Late)));
+        assert!(quarantine.note(5, 9, true, &missing(Absence::OutOfBound)));
         assert!(quarantine.has(4) && quarantine.has(5) && !quarantine.has(6));
         quarantine.save().unwrap();
         // After a restart too, until somebody readmits it.
@@ -215,11 +231,23 @@ mod tests {
         assert!(!quarantine.has(4) && quarantine.has(5));
     }
 
+    /// How fast others are decides who is late then, and must not decide who is in later sums.
+    #[test]
+    fn late_devices_get_no_strikes_with_a_quorum() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 2).unwrap();
+        for round in 0..9 {
+            assert!(!quarantine.note(4, round, true, &missing(Absence::Late)));
+            assert!(!quarantine.note(5, round, true, &missing(Absence::Silent)));
+            assert!(!quarantine.note(6, round, false, &missing(Absence::NoTurn)));
+        }
+    }
+
     #[test]
     fn without_a_limit_nobody_is_put_into_quarantine() {
         let dir = tempfile::tempdir().unwrap();
         let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 0).unwrap();
-        assert!(!quarantine.note(4, 0, &missing(Absence::OutOfBound)));
+        assert!(!quarantine.note(4, 0, false, &missing(Absence::OutOfBound)));
     }
 
     #[test]

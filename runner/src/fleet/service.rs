@@ -267,14 +267,14 @@ impl Service {
             return Err(ErrorKind::ConnectionAborted.into());
         }
         if has_session != served.has_session {
-            served.has_session = has_session;
             let mut admission = lock(&self.admission);
-            if has_session {
-                admission.settles(served.id, source);
-                served.refused = 0;
-            } else {
+            if !has_session {
                 admission.waits(served.id, source);
+            } else if !admission.settles(served.id, source) {
+                // Another connection got its place at this moment.
+                return Err(ErrorKind::ConnectionAborted.into());
             }
+            (served.has_session, served.refused) = (has_session, 0);
         }
         let idle = self.now().saturating_sub(served.last_session);
         if !has_session && (idle > SESSION_TIMEOUT || served.refused > MAX_REFUSED) {

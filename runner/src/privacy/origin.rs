@@ -92,11 +92,18 @@ impl Origin {
                      nor the accounting depends on them."
                         .to_owned(),
                 );
+                if !is_local {
+                    notes.push(
+                        "The statement assumes that whether and when a device answers does not \
+                         depend on the data of other devices."
+                            .to_owned(),
+                    );
+                }
                 if *has_quorum && !is_local {
                     notes.push(
-                        "Rounds ended when a share of the cohort had answered: the statement holds \
-                         if the time at which a device answers does not depend on the data of \
-                         other devices."
+                        "Rounds ended when a share of the cohort had answered: a device that \
+                         answers early displaces another one, which moves a sum by no more than \
+                         replacing a device does."
                             .to_owned(),
                     );
                 }
