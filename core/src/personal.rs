@@ -16,6 +16,8 @@
 
 mod fisher;
 mod noisy;
+mod request;
+pub mod store;
 
 use core::num::NonZeroU32;
 
@@ -32,6 +34,7 @@ use crate::{
 
 pub use fisher::fisher_diagonal;
 pub use noisy::NoisySteps;
+pub use request::{MAX_RATIO, Personal, PersonalError, PersonalRequest, PersonalRound};
 
 /// How long a device trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,12 +276,26 @@ pub fn split_step(
     ratio: f32,
     update: &mut [f32],
 ) {
-    let part = 1.0 / (1.0 + ratio);
     for (((update, local), shared), offset) in update.iter_mut().zip(local).zip(shared).zip(offset)
     {
-        *update = (local - (shared + *offset)) * part;
-        *offset += ratio * *update;
+        (*update, *offset) = split(*local, *shared, *offset, ratio);
     }
+}
+
+/// [`split_step`] with one vector less, for boards: `local` becomes the new offset, and `update`,
+/// which holds the old one, the difference.
+fn split_in_place(local: &mut [f32], shared: &[f32], ratio: f32, update: &mut [f32]) {
+    for ((update, local), shared) in update.iter_mut().zip(local).zip(shared) {
+        (*update, *local) = split(*local, *shared, *update, ratio);
+    }
+}
+
+/// The difference and the new offset of one entry.
+#[inline(always)]
+fn split(local: f32, shared: f32, offset: f32, ratio: f32) -> (f32, f32) {
+    let part = 1.0 / (1.0 + ratio);
+    let update = (local - (shared + offset)) * part;
+    (update, offset + ratio * update)
 }
 
 #[cfg(test)]

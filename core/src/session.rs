@@ -24,6 +24,7 @@ use rand_core::Rng;
 use crate::{
     ledger::Ledger,
     model::Model,
+    personal::store::{KeepsNothing, PersonalStore},
     samples::Samples,
     wire::{message::MAX_WINDOW, refusal::Refusals},
 };
@@ -48,9 +49,9 @@ use device::Device;
 use line::Line;
 
 /// A device's side of the protocol around a model of any size.
-pub struct Session<'a, M, F, R> {
+pub struct Session<'a, M, F, R, K = KeepsNothing> {
     line: Line,
-    conversation: Conversation<'a, M, F, R>,
+    conversation: Conversation<'a, M, F, R, K>,
 }
 
 impl<'a, M, F, R> Session<'a, M, F, R>
@@ -59,7 +60,7 @@ where
     F: NorFlash,
     R: Rng,
 {
-    /// A session that has not sent anything yet.
+    /// A session that has not sent anything yet, of a device without a personal model.
     ///
     /// `nonces` gives 16 bytes a session that never come again: of hardware entropy, or of a
     /// counter that survives restarts. Repeating them lets old sessions be replayed to the device;
@@ -69,16 +70,43 @@ where
     ///
     /// # Errors
     /// [`SessionError`] if the protocol cannot carry the model, or `memory` does not fit it.
+    #[inline(always)]
+    pub fn new(
+        identity: Identity,
+        policy: Policy,
+        model: M,
+        memory: Memory<'a>,
+        ledger: Ledger<F>,
+        nonces: R,
+    ) -> Result<Self, SessionError> {
+        let store = KeepsNothing;
+        Self::personal(identity, policy, model, memory, ledger, nonces, store)
+    }
+}
+
+impl<'a, M, F, R, K> Session<'a, M, F, R, K>
+where
+    M: Model,
+    F: NorFlash,
+    R: Rng,
+    K: PersonalStore,
+{
+    /// [`Session::new`], of a device that keeps a personal model in `store`. Rounds of methods
+    /// without one are as for all devices.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
     // Inlined, so that with sizes known to the compiler nothing is left of the checks, and the
     // session is built in its place: a `Result` that is converted would be in RAM twice.
     #[inline(always)]
-    pub fn new(
+    pub fn personal(
         mut identity: Identity,
         policy: Policy,
         model: M,
         memory: Memory<'a>,
         ledger: Ledger<F>,
         nonces: R,
+        store: K,
     ) -> Result<Self, SessionError> {
         device::check(&model, &memory)?;
         identity.bind(ledger.nonce());
@@ -89,6 +117,7 @@ where
                 model,
                 memory,
                 ledger,
+                store,
             },
             nonces,
             nonce: [0; 16],
@@ -103,6 +132,11 @@ where
             line: Line::new(),
             conversation,
         })
+    }
+
+    /// Where the device keeps its personal model: what its firmware predicts with.
+    pub const fn store(&mut self) -> &mut K {
+        &mut self.conversation.device.store
     }
 
     /// Where the session stands.
@@ -196,7 +230,7 @@ where
     }
 }
 
-impl<M, F, R> core::fmt::Debug for Session<'_, M, F, R> {
+impl<M, F, R, K> core::fmt::Debug for Session<'_, M, F, R, K> {
     /// Where it stands, and nothing of the data.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Conversation { device, phase, .. } = &self.conversation;

@@ -182,6 +182,18 @@ pub struct Workspace<'a> {
     pub scratch: &'a mut [f32],
 }
 
+impl Workspace<'_> {
+    /// The same memory, for a while.
+    pub fn reborrow(&mut self) -> Workspace<'_> {
+        Workspace {
+            local: self.local,
+            update: self.update,
+            order: self.order,
+            scratch: self.scratch,
+        }
+    }
+}
+
 /// What happened in local training. It describes private data: it must not leave the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrainReport {

@@ -6,6 +6,7 @@ use rand_core::Rng;
 use super::{device::Device, phase::Phase, round::Round};
 use crate::{
     model::Model,
+    personal::store::PersonalStore,
     samples::Samples,
     wire::{
         Direction, VERSION,
@@ -25,8 +26,8 @@ use crate::{
 pub const REPETITIONS: u8 = 8;
 
 /// All of a session but the line.
-pub(super) struct Conversation<'a, M, F, R> {
-    pub(super) device: Device<'a, M, F>,
+pub(super) struct Conversation<'a, M, F, R, K> {
+    pub(super) device: Device<'a, M, F, K>,
     pub(super) nonces: R,
     pub(super) nonce: Nonce,
     pub(super) link: Option<Link<DeviceEnd>>,
@@ -53,11 +54,12 @@ pub(super) enum Answer {
     More,
 }
 
-impl<M, F, R> Conversation<'_, M, F, R>
+impl<M, F, R, K> Conversation<'_, M, F, R, K>
 where
     M: Model,
     F: NorFlash,
     R: Rng,
+    K: PersonalStore,
 {
     /// Takes a frame that came out of COBS.
     pub(super) fn receive(&mut self, raw: Result<&mut [u8], Refusal>) -> Answer {
@@ -122,6 +124,7 @@ where
 
     /// The round is over for this device.
     fn leave_round(&mut self) {
+        self.device.store.discard();
         self.round = None;
         self.phase = Phase::Idle;
     }
@@ -221,9 +224,7 @@ where
                 Ok(Answer::Nothing)
             }
             (Message::WantUpdate(index), Phase::Sending) => {
-                let chunks = round
-                    .invitation
-                    .update_chunks(self.device.memory.global.len());
+                let chunks = round.invitation.update_chunks();
                 let was_sent = *index <= round.chunk.saturating_add(1);
                 if *index > round.first && was_sent && usize::from(*index) < chunks {
                     round.first = *index;
@@ -233,7 +234,13 @@ where
                 }
                 Ok(Answer::Go)
             }
-            (Message::Done, Phase::Sending) | (Message::Abort(_), _) => {
+            (Message::Done, Phase::Sending) => {
+                // Without its new state the device goes on from the old one.
+                let _ = self.device.store.commit();
+                self.leave_round();
+                Ok(Answer::Nothing)
+            }
+            (Message::Abort(_), _) => {
                 self.leave_round();
                 Ok(Answer::Nothing)
             }
@@ -329,7 +336,7 @@ where
                 let parameters = self.device.memory.global.len();
                 if self.phase == Phase::Sending {
                     if matches!(answer, Answer::Go) {
-                        let chunks = round.invitation.update_chunks(parameters);
+                        let chunks = round.invitation.update_chunks();
                         round.goes_on_at(round.first, self.window, chunks);
                     }
                     let chunk = round.update_chunk(&self.device.memory.work);

@@ -6,6 +6,7 @@ use super::policy::{Identity, Policy};
 use crate::{
     ledger::{Ledger, LedgerError},
     model::Model,
+    personal::store::PersonalStore,
     train::Workspace,
     wire::message::{Decline, Invitation, Shape, update_chunks},
 };
@@ -67,12 +68,13 @@ impl core::fmt::Display for SessionError {
 impl core::error::Error for SessionError {}
 
 /// A device without its link to the coordinator.
-pub(super) struct Device<'a, M, F> {
+pub(super) struct Device<'a, M, F, K> {
     pub(super) identity: Identity,
     pub(super) policy: Policy,
     pub(super) model: M,
     pub(super) memory: Memory<'a>,
     pub(super) ledger: Ledger<F>,
+    pub(super) store: K,
 }
 
 /// Whether the protocol can carry `model`, and `memory` fits it.
@@ -105,7 +107,7 @@ pub(super) fn check<M: Model>(model: &M, memory: &Memory<'_>) -> Result<(), Sess
     Ok(())
 }
 
-impl<M: Model, F: NorFlash> Device<'_, M, F> {
+impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
     /// Whether the device takes part in this round.
     #[inline(always)]
     pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
@@ -114,7 +116,9 @@ impl<M: Model, F: NorFlash> Device<'_, M, F> {
             Err(Decline::Shape)
         } else if !policy.accepts_noise(invitation) {
             Err(Decline::Noise)
-        } else if invitation.epochs > policy.max_epochs {
+        } else if !self.has_room(invitation) {
+            Err(Decline::Personal)
+        } else if !policy.accepts_work(invitation, self.memory.work.order.len()) {
             Err(Decline::Work)
         } else if !Policy::accepts_settings(invitation) {
             Err(Decline::Settings)
@@ -122,6 +126,14 @@ impl<M: Model, F: NorFlash> Device<'_, M, F> {
             let allowed = self.ledger.check(round, &policy.limits);
             allowed.map_err(declined)
         }
+    }
+
+    /// Whether there is a place for the personal model of the round, if it has one.
+    fn has_room(&self, invitation: &Invitation) -> bool {
+        let parameters = self.memory.global.len();
+        invitation.personal.is_none_or(|personal| {
+            K::KEEPS && personal.state_length(parameters) <= self.store.room()
+        })
     }
 
     /// Records the participation, before anything is drawn from the round's streams.

@@ -5,7 +5,7 @@ use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
 use super::{Session, phase::Phase};
-use crate::{model::Model, wire::FRAME_BYTES};
+use crate::{model::Model, personal::store::PersonalStore, wire::FRAME_BYTES};
 
 /// Bytes that are taken from the stream at a time.
 const READ_BYTES: usize = 16;
@@ -14,11 +14,12 @@ const READ_BYTES: usize = 16;
 /// floods the line keeps neither time-outs nor sensors waiting.
 const CALL_BYTES: usize = 2 * FRAME_BYTES;
 
-impl<M, F, R> Session<'_, M, F, R>
+impl<M, F, R, K> Session<'_, M, F, R, K>
 where
     M: Model,
     F: NorFlash,
     R: Rng,
+    K: PersonalStore,
 {
     /// Writes what is to be sent and reads what has come, without waiting for more; returns whether
     /// it wrote anything, which it only does when there was progress: time-outs begin then.

@@ -4,6 +4,8 @@ use crate::{
     crypto::{Key, joined},
     integer::Wide,
     ledger::{LedgerNonce, Limits},
+    params::Penalty,
+    personal::Personal,
     stream::{Purpose, Root, Stream, StreamId},
     wire::message::Invitation,
 };
@@ -83,10 +85,26 @@ impl Policy {
         let (min, max) = (MIN_SETTING.to_bits(), MAX_SETTING.to_bits());
         let clip_norm = invitation.grid.clip_norm().get();
         let positive = [clip_norm, invitation.learning_rate.get()];
-        let penalties = [invitation.weight_decay.get(), invitation.proximal.get()];
+        let pull = match invitation.personal.map(|personal| personal.personal) {
+            Some(Personal::Model { pull, .. }) => pull,
+            Some(Personal::Offset { .. } | Personal::Rest) | None => Penalty::NONE,
+        };
+        let penalties = [invitation.weight_decay, invitation.proximal, pull].map(Penalty::get);
         // A penalty of −0 is 0.
         positive.iter().all(|x| (min..=max).contains(&x.to_bits()))
             && penalties.iter().all(|x| x.to_bits() << 1 <= max << 1)
+    }
+
+    /// Whether a device with memory for so many samples does so much work. Where steps are counted,
+    /// as many as its epochs take with all of its memory in use: the answer must not depend on the
+    /// samples.
+    pub(super) fn accepts_work(&self, invitation: &Invitation, samples: usize) -> bool {
+        let Some(steps) = invitation.personal.and_then(|personal| personal.steps) else {
+            return invitation.epochs <= self.max_epochs;
+        };
+        // A board has fewer samples than 2³².
+        let passes = u64::from(self.max_epochs).saturating_mul(samples as u64);
+        u64::from(steps.get()).saturating_mul(invitation.batch_size.get().into()) <= passes
     }
 
     /// Whether update and bit together cost no more than an update under the smallest noise

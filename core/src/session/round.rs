@@ -8,10 +8,11 @@ use super::device::{Device, Memory};
 use crate::{
     bit::clip_bit,
     model::Model,
+    personal::{PersonalError, PersonalRequest, PersonalRound, store::PersonalStore},
     quantize::Quantizer,
     samples::Samples,
     stream::Purpose,
-    train::{Workspace, local_update},
+    train::{TrainReport, Workspace, local_update},
     wire::{
         message::{Decline, Invitation, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
@@ -76,7 +77,11 @@ impl Round {
     pub(super) fn update_chunk<'a>(&'a self, work: &'a Workspace<'_>) -> UpdateChunk<'a> {
         let width = self.invitation.width();
         let count = pack::capacity(width, UPDATE_CHUNK_BYTES).max(1);
-        let part = |vector: &'a [f32]| patterns(vector).chunks(count).nth(self.chunk.into());
+        let length = self.invitation.update_length();
+        let part = |vector: &'a [f32]| {
+            let sent = vector.get(..length).unwrap_or_default();
+            patterns(sent).chunks(count).nth(self.chunk.into())
+        };
         let (low, high, width) = match (part(work.update), part(work.local)) {
             (Some(low), Some(high)) => (low, high, width),
             // The bit comes behind the last entry.
@@ -95,14 +100,15 @@ impl Round {
     }
 
     /// Trains, and puts the update where it is sent from.
-    pub(super) fn prepare<M, F, S>(
+    pub(super) fn prepare<M, F, K, S>(
         &mut self,
-        device: &mut Device<'_, M, F>,
+        device: &mut Device<'_, M, F, K>,
         samples: &S,
     ) -> Result<(), Decline>
     where
         M: Model,
         F: NorFlash,
+        K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
         let has_noise = self.invitation.noise.is_some();
@@ -117,9 +123,11 @@ impl Round {
         // Whether there are samples and whether training diverges depends on the data, and a
         // coordinator could choose a model for which it reveals something about them. The device's
         // own noise hides that as well: an update of zeros.
-        if trained.is_none() && !has_noise {
-            return Err(Decline::Diverged);
-        }
+        let trained = match trained {
+            Ok(trained) => Some(trained),
+            Err(_) if has_noise => None,
+            Err(reason) => return Err(reason),
+        };
         self.finish(device, trained);
         Ok(())
     }
@@ -128,45 +136,91 @@ impl Round {
     ///
     /// Its stack is gone when the noise is drawn.
     #[inline(never)]
-    fn trained<M, F, S>(&self, device: &mut Device<'_, M, F>, samples: &S) -> Option<Trained>
+    fn trained<M, F, K, S>(
+        &self,
+        device: &mut Device<'_, M, F, K>,
+        samples: &S,
+    ) -> Result<Trained, Decline>
     where
         M: Model,
+        K: PersonalStore,
+        S: Samples<Target = M::Target>,
+    {
+        let invitation = &self.invitation;
+        let personal = invitation.personal.filter(|_| K::KEEPS);
+        let report = match &personal {
+            Some(personal) => self.train_personal(personal, device, samples)?,
+            None => {
+                let Memory { global, work } = &mut device.memory;
+                let order = &mut device.identity.stream(Purpose::BatchShuffle, self.number);
+                let work = work.reborrow();
+                let training = &invitation.training();
+                local_update(&device.model, samples, global, training, order, work)
+                    .map_err(|_| Decline::Diverged)?
+            }
+        };
+        let Workspace { local, update, .. } = &device.memory.work;
+        let update = update.get(..invitation.update_length()).unwrap_or_default();
+        let quantizer = invitation.grid.quantizer(update);
+        let quantizer = quantizer.map_err(|_| Decline::Diverged)?;
+        if let Some(personal) = &personal {
+            let state = local.get(personal.new_state(local.len()));
+            device
+                .store
+                .stage(personal.state(), self.number, state.unwrap_or_default())
+                .map_err(|_| Decline::Storage)?;
+        }
+        Ok(Trained {
+            quantizer,
+            bit: clip_bit(&invitation.grid, report.norm),
+        })
+    }
+
+    /// [`Self::trained`] for a device with a personal model.
+    #[inline(never)]
+    fn train_personal<M, F, K, S>(
+        &self,
+        request: &PersonalRequest,
+        device: &mut Device<'_, M, F, K>,
+        samples: &S,
+    ) -> Result<TrainReport, Decline>
+    where
+        M: Model,
+        K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
         let Memory { global, work } = &mut device.memory;
-        let Workspace {
-            local,
-            update,
-            order,
-            scratch,
-        } = work;
-        let report = local_update(
-            &device.model,
-            samples,
+        let order = &mut device.identity.stream(Purpose::BatchShuffle, self.number);
+        let round = PersonalRound {
+            request,
+            training: &self.invitation.training(),
             global,
-            &self.invitation.training(),
-            &mut device.identity.stream(Purpose::BatchShuffle, self.number),
-            Workspace {
-                local,
-                update,
-                order,
-                scratch,
-            },
-        )
-        .ok()?;
-        let grid = &self.invitation.grid;
-        Some(Trained {
-            quantizer: grid.quantizer(update).ok()?,
-            bit: clip_bit(grid, report.norm),
-        })
+        };
+        let (work, store) = (work.reborrow(), &mut device.store);
+        round
+            .train(&device.model, samples, order, work, store)
+            .map_err(|error| match error {
+                PersonalError::Train(_) => Decline::Diverged,
+                PersonalError::Store => Decline::Storage,
+            })
     }
 
     /// Quantises the update, or zeros without one, and adds the device's noise to it and to its
     /// bit: here and nowhere else. What is to be sent takes the place of the update, of which
     /// nothing is left.
     #[inline(never)]
-    pub(super) fn finish<M, F>(&mut self, device: &mut Device<'_, M, F>, trained: Option<Trained>) {
+    pub(super) fn finish<M, F, K>(
+        &mut self,
+        device: &mut Device<'_, M, F, K>,
+        trained: Option<Trained>,
+    ) {
         let Workspace { update, local, .. } = &mut device.memory.work;
+        // What is personal lies behind what is shared, and is not sent.
+        let length = self.invitation.update_length();
+        let (update, unsent) = update.split_at_mut_checked(length).unwrap_or_default();
+        unsent.fill(0.0);
+        let (local, unsent) = local.split_at_mut_checked(length).unwrap_or_default();
+        unsent.fill(0.0);
         let Invitation {
             grid, noise, bit, ..
         } = &self.invitation;

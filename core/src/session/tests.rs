@@ -25,8 +25,8 @@ use crate::{
         keys::ChainKey,
         link::{CoordinatorEnd, Link, read},
         message::{
-            Abort, Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values,
-            WhyRefused,
+            Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Shape,
+            UPDATE_CHUNK_BYTES, Values, WhyRefused,
         },
         pack,
         refusal::Refusal,
@@ -37,6 +37,7 @@ mod bit;
 mod coordinator;
 mod line;
 mod network;
+mod personal;
 mod stream;
 
 use coordinator::Coordinator;
@@ -130,6 +131,7 @@ fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
         grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
         noise,
         bit: None,
+        personal: None,
     }
 }
 

@@ -311,13 +311,13 @@ impl Exchange {
         }
         if matches!(self.stage, Stage::Fetching { delivered: true }) {
             self.stage = Stage::Sending {
-                integers: vec![0; self.offer.model.len()],
+                integers: vec![0; self.offer.invitation.update_length()],
                 next: 0,
                 negated: chunk.negated,
             };
         }
         let invitation = &self.offer.invitation;
-        let chunks = invitation.update_chunks(self.offer.model.len());
+        let chunks = invitation.update_chunks();
         let Stage::Sending {
             integers,
             next,

@@ -43,7 +43,7 @@ impl Coordinator {
             name: None,
             round,
             invitation,
-            integers: vec![0; model.len()],
+            integers: vec![0; invitation.update_length()],
             bit: None,
             model,
             sessions: 0,
@@ -148,7 +148,7 @@ impl Coordinator {
             Message::UpdateChunk(chunk) => {
                 let width = self.invitation.width();
                 let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
-                let chunks = self.invitation.update_chunks(self.model.len());
+                let chunks = self.invitation.update_chunks();
                 self.requests += usize::from(!chunk.more);
                 if chunk.index > self.next {
                     // One was lost.

@@ -14,6 +14,7 @@ use crate::{
     model::{DIGEST_BYTES, Model, ModelKind, Sequential},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
+    personal::{Personal, PersonalRequest},
     quantize::Grid,
     smooth::NarrowSmoothing,
     train::{Clipping, LocalTraining},
@@ -131,6 +132,8 @@ pub struct Invitation {
     /// Whether the device also says if its update was clipped (adaptive clip norm). Bit and update
     /// both have noise of the device, or neither has.
     pub bit: Option<BitRequest>,
+    /// How to train a personal model, for methods that have one.
+    pub personal: Option<PersonalRequest>,
 }
 
 impl Invitation {
@@ -158,9 +161,17 @@ impl Invitation {
         self.bit.map(|bit| bit.width(self.grid.bits()))
     }
 
-    /// Chunks of an update of `parameters` entries; one more for the bit, if there is one.
-    pub const fn update_chunks(&self, parameters: usize) -> usize {
-        update_chunks(parameters, self.width()) + self.bit.is_some() as usize
+    /// Entries of an update: all parameters, or those that are shared.
+    pub const fn update_length(&self) -> usize {
+        match &self.personal {
+            Some(personal) => personal.shared as usize,
+            None => self.shape.parameters(),
+        }
+    }
+
+    /// Chunks of an update; one more for the bit, if there is one.
+    pub const fn update_chunks(&self) -> usize {
+        update_chunks(self.update_length(), self.width()) + self.bit.is_some() as usize
     }
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
@@ -190,9 +201,16 @@ impl Invitation {
                 (1, noise) => Some(BitRequest { noise }),
                 _ => return None,
             },
+            personal: match reader.end() {
+                Some(()) => None,
+                None => Some(read_personal(reader)?),
+            },
         };
         let is_alike = |bit: BitRequest| bit.noise.is_some() == invitation.noise.is_some();
-        invitation.bit.is_none_or(is_alike).then_some(invitation)
+        let parameters = invitation.shape.parameters();
+        let is_valid = |personal: PersonalRequest| personal.is_valid(parameters);
+        (invitation.bit.is_none_or(is_alike) && invitation.personal.is_none_or(is_valid))
+            .then_some(invitation)
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
@@ -217,7 +235,54 @@ impl Invitation {
         write_noise(self.noise, writer);
         writer.u8(u8::from(self.bit.is_some()));
         write_noise(self.bit.and_then(|bit| bit.noise), writer);
+        if let Some(personal) = &self.personal {
+            write_personal(personal, writer);
+        }
     }
+}
+
+/// Numbers of what is personal.
+mod personal {
+    pub(super) const MODEL: u8 = 1;
+    pub(super) const MODEL_FROM_OWN: u8 = 2;
+    pub(super) const OFFSET: u8 = 3;
+    pub(super) const REST: u8 = 4;
+}
+
+#[inline(never)]
+fn read_personal(reader: &mut Reader<'_>) -> Option<PersonalRequest> {
+    let (kind, strength) = (reader.u8()?, reader.f32()?);
+    Some(PersonalRequest {
+        personal: match kind {
+            personal::MODEL | personal::MODEL_FROM_OWN => Personal::Model {
+                pull: Penalty::new(strength).ok()?,
+                from_own: kind == personal::MODEL_FROM_OWN,
+            },
+            personal::OFFSET => Personal::Offset { ratio: strength },
+            personal::REST if strength.to_bits() == 0 => Personal::Rest,
+            _ => return None,
+        },
+        steps: NonZeroU32::new(reader.u32()?),
+        shared: reader.u32()?,
+        since: reader.u32()?,
+    })
+}
+
+fn write_personal(request: &PersonalRequest, writer: &mut Writer<'_>) {
+    let (kind, strength) = match request.personal {
+        Personal::Model { pull, from_own } => match from_own {
+            false => (personal::MODEL, pull.get()),
+            true => (personal::MODEL_FROM_OWN, pull.get()),
+        },
+        Personal::Offset { ratio } => (personal::OFFSET, ratio),
+        Personal::Rest => (personal::REST, 0.0),
+    };
+    writer
+        .u8(kind)
+        .f32(strength)
+        .u32(request.steps.map_or(0, NonZeroU32::get))
+        .u32(request.shared)
+        .u32(request.since);
 }
 
 /// σ as numerator and denominator; both are 0 for no noise.
@@ -237,16 +302,19 @@ fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
 /// Bytes of an invitation to train a model that is no network.
 const BYTES: usize = 68;
 
-/// Bytes of an invitation to train a network.
-const NETWORK_BYTES: usize = BYTES + NetworkId::BYTES;
+/// Bytes more of an invitation to train a personal model.
+const PERSONAL_BYTES: usize = 17;
+
+/// Bytes of an invitation, at most.
+const MAX_BYTES: usize = BYTES + NetworkId::BYTES + PERSONAL_BYTES;
 
 /// An invitation as it travels: a message is a third as large with it, and so is what a device
 /// keeps on its stack while it handles any other message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedInvitation {
     /// Zeros behind the last byte.
-    bytes: [u8; NETWORK_BYTES],
-    is_of_network: bool,
+    bytes: [u8; MAX_BYTES],
+    length: u8,
 }
 
 impl PackedInvitation {
@@ -259,34 +327,33 @@ impl PackedInvitation {
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        const WITHOUT_NETWORK: usize = BYTES + PERSONAL_BYTES;
+        const NETWORK: usize = BYTES + NetworkId::BYTES;
         let body = reader.rest();
-        let mut bytes = [0; NETWORK_BYTES];
+        if !matches!(body.len(), BYTES | WITHOUT_NETWORK | NETWORK | MAX_BYTES) {
+            return None;
+        }
+        let mut bytes = [0; MAX_BYTES];
         for (byte, received) in bytes.iter_mut().zip(body) {
             *byte = *received;
         }
-        matches!(body.len(), BYTES | NETWORK_BYTES).then_some(Self {
-            bytes,
-            is_of_network: body.len() == NETWORK_BYTES,
-        })
+        // At most the length of the array.
+        let length = body.len() as u8;
+        Some(Self { bytes, length })
     }
 
     pub(super) fn as_slice(&self) -> &[u8] {
-        let length = if self.is_of_network {
-            NETWORK_BYTES
-        } else {
-            BYTES
-        };
-        self.bytes.get(..length).unwrap_or_default()
+        self.bytes.get(..self.length.into()).unwrap_or_default()
     }
 }
 
 impl From<&Invitation> for PackedInvitation {
     fn from(invitation: &Invitation) -> Self {
-        let mut bytes = [0; NETWORK_BYTES];
-        invitation.write(&mut Writer::new(&mut bytes));
-        Self {
-            bytes,
-            is_of_network: invitation.shape.network.is_some(),
-        }
+        let mut bytes = [0; MAX_BYTES];
+        let mut writer = Writer::new(&mut bytes);
+        invitation.write(&mut writer);
+        // All of it fits.
+        let length = writer.finish().unwrap_or_default() as u8;
+        Self { bytes, length }
     }
 }

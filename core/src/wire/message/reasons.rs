@@ -68,6 +68,8 @@ reasons! {
         Settings = 10, "a clip norm, learning rate or penalty outside the device's limits";
         /// The round number is too close to that of its last participation.
         TooSoon = 11, "the round is closer to the device's last one than it accepts";
+        /// It has no place for a personal model, or none that is large enough.
+        Personal = 12, "the device has no place for a personal model of this size";
     }
 }
 

@@ -97,7 +97,7 @@ impl ScriptedDevice {
         let width = asked.bit_width().unwrap();
         let used = pack::pack([bit].into_iter(), width, &mut packed).unwrap();
         let chunk = UpdateChunk {
-            index: asked.update_chunks(PARAMETERS) as u16 - 1,
+            index: asked.update_chunks() as u16 - 1,
             negated: false,
             more: false,
             packed: Packed::Bytes(&packed[..used]),

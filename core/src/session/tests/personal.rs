@@ -1,0 +1,323 @@
+//! Devices that keep a personal model: what they send and keep is what a simulation has.
+
+use super::*;
+use crate::{
+    clip::clip_l2,
+    personal::{
+        Anchor, Effort, Personal, PersonalRequest, PersonalTraining, StepMemory, descend,
+        split_step,
+        store::{StateKind, flash::FlashStore},
+    },
+};
+
+type Store = FlashStore<Ram>;
+type Keeper = Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream, Store>;
+
+/// All weights, without the biases.
+const SHARED: u32 = (PARAMETERS - 6) as u32;
+
+fn store() -> Store {
+    let mut flash = Ram::new();
+    flash.bytes = vec![0xff; 2048];
+    FlashStore::open(flash).unwrap()
+}
+
+fn keeper(store: Store) -> Keeper {
+    let model = Softmax::new(Const::<FEATURES>, Const::<6>);
+    let nonces = stream(Purpose::Initialisation, 0);
+    let memory = memory(PARAMETERS, 10, 6);
+    Session::personal(identity(), policy(), model, memory, ledger(), nonces, store).unwrap()
+}
+
+fn request(personal: Personal) -> PersonalRequest {
+    PersonalRequest {
+        personal,
+        steps: None,
+        shared: match personal {
+            Personal::Rest => SHARED,
+            _ => PARAMETERS as u32,
+        },
+        since: 1,
+    }
+}
+
+fn pmtl(from_own: bool) -> Personal {
+    let pull = Penalty::new(0.5).unwrap();
+    Personal::Model { pull, from_own }
+}
+
+fn asked(request: PersonalRequest, noise: Option<DiscreteGaussian>) -> Invitation {
+    Invitation {
+        personal: Some(request),
+        bit: Some(BitRequest { noise }),
+        ..invitation(noise)
+    }
+}
+
+/// A round, up to its end or the refusal to take part.
+fn round<K: PersonalStore>(
+    board: &mut Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream, K>,
+    other: &mut Coordinator,
+) {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for _ in 0..100 {
+        board.timeout();
+        while !board.outgoing().is_empty() {
+            other.receive(board.outgoing());
+            board.sent();
+            for said in core::mem::take(&mut other.outgoing) {
+                board.receive(&said);
+            }
+        }
+        if other.done || other.declined.is_some() {
+            return;
+        }
+        if other.connected() && board.phase() == Phase::Idle {
+            other.invite();
+            for said in core::mem::take(&mut other.outgoing) {
+                board.receive(&said);
+            }
+        }
+        board.train(&samples);
+    }
+    panic!("no end: {board:?}");
+}
+
+/// What a simulation has: the update as it is sent, the bit, and the new state.
+fn simulated_personal(
+    number: u32,
+    invitation: &Invitation,
+    global: &[f32],
+    state: Option<&Vec<f32>>,
+) -> (Vec<i64>, i64, Vec<f32>) {
+    let request = invitation.personal.unwrap();
+    let shared = request.shared as usize;
+    let start = match (request.personal, state) {
+        (_, None) => global.to_vec(),
+        (Personal::Model { .. }, Some(state)) => state.clone(),
+        (Personal::Offset { .. }, Some(offset)) => {
+            global.iter().zip(offset).map(|(w, o)| w + o).collect()
+        }
+        (Personal::Rest, Some(state)) => [&global[..shared], state].concat(),
+    };
+    let (anchor, factor) = match request.personal {
+        Personal::Model { pull, .. } => (Some((global, pull)), 1.0),
+        Personal::Offset { ratio } => (None, 1.0 + ratio),
+        Personal::Rest => (None, 1.0),
+    };
+    let anchor = anchor.map(|(at, strength)| Anchor {
+        at,
+        strength,
+        importance: None,
+    });
+    let settings = PersonalTraining {
+        effort: request.steps.map_or(Effort::Epochs(2), Effort::Steps),
+        batch_size: invitation.batch_size,
+        learning_rate: LearningRate::new(0.25 * factor).unwrap(),
+        weight_decay: Penalty::NONE,
+    };
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let memory = StepMemory {
+        gradient: &mut vec![0.0; PARAMETERS],
+        order: &mut [0; 10],
+        scratch: &mut [0.0; 6],
+    };
+    let model = Softmax::new(Const::<FEATURES>, Const::<6>);
+    let order = &mut stream(Purpose::BatchShuffle, number);
+    let mut local = start.clone();
+    descend(
+        &model,
+        &samples,
+        &mut local,
+        anchor.as_ref(),
+        &settings,
+        order,
+        memory,
+    )
+    .unwrap();
+    let minus = |from: &[f32]| -> Vec<f32> { local.iter().zip(from).map(|(w, s)| w - s).collect() };
+    let (mut update, state) = match request.personal {
+        Personal::Model { from_own: true, .. } => (minus(&start), local),
+        Personal::Model { .. } => (minus(global), local),
+        Personal::Rest => (minus(&global[..shared]), local[shared..].to_vec()),
+        Personal::Offset { ratio } => {
+            let mut offset = state.cloned().unwrap_or_else(|| vec![0.0; PARAMETERS]);
+            let mut update = vec![0.0; PARAMETERS];
+            split_step(&local, global, &mut offset, ratio, &mut update);
+            (update, offset)
+        }
+    };
+    let norm = clip_l2(&mut update, 0.5).unwrap();
+    let mut integers = vec![0; shared];
+    invitation
+        .grid
+        .quantize_into(&update, &mut integers)
+        .unwrap();
+    let mut sent: Vec<i64> = integers.into_iter().map(i64::from).collect();
+    let mut bit = [crate::bit::clip_bit(&invitation.grid, norm)];
+    if let Some(noise) = invitation.noise {
+        noise.add_to(&mut sent, &mut stream(Purpose::DeviceNoise, number));
+        noise.add_to(&mut bit, &mut stream(Purpose::DeviceBitNoise, number));
+    }
+    (sent, bit[0], state)
+}
+
+fn kept(board: &mut Keeper, kind: StateKind, length: usize) -> Option<Vec<f32>> {
+    let mut state = vec![0.0; length];
+    let has_state = board.store().load(kind, 0, &mut state).unwrap();
+    has_state.then_some(state)
+}
+
+#[test]
+fn a_device_sends_and_keeps_what_a_simulation_does() {
+    let ratio = 0.5;
+    for personal in [
+        pmtl(false),
+        pmtl(true),
+        Personal::Offset { ratio },
+        Personal::Rest,
+    ] {
+        for noise in [None, noise()] {
+            let request = request(personal);
+            let mut board = keeper(store());
+            let (mut chain, mut state) = (chain(), None);
+            for number in 1..=4 {
+                let mut asked = asked(request, noise);
+                if number > 2 {
+                    asked.personal.as_mut().unwrap().steps = NonZeroU32::new(7);
+                }
+                let global: Vec<f32> = model().iter().map(|w| w * number as f32).collect();
+                let mut other = Coordinator::new(chain, number, asked, global.clone());
+                // A new coordinator: the device greets again.
+                board.send(Answer::Hello);
+                round(&mut board, &mut other);
+                let (sent, bit, new) = simulated_personal(number, &asked, &global, state.as_ref());
+                assert_eq!(other.declined, None);
+                assert_eq!(other.integers, sent, "{personal:?}, round {number}");
+                assert_eq!(other.bit, Some(bit));
+                assert_eq!(
+                    kept(&mut board, request.state(), new.len()),
+                    Some(new.clone())
+                );
+                (chain, state) = (other.chain, Some(new));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_of_another_run_does_not_count() {
+    let mut asked = asked(request(pmtl(false)), None);
+    let mut board = keeper(store());
+    let mut other = Coordinator::new(chain(), 1, asked, model());
+    round(&mut board, &mut other);
+    asked.personal.as_mut().unwrap().since = 2;
+    let mut other = Coordinator::new(other.chain, 2, asked, model());
+    board.send(Answer::Hello);
+    round(&mut board, &mut other);
+    let (sent, ..) = simulated_personal(2, &asked, &model(), None);
+    assert_eq!(other.integers, sent);
+}
+
+#[test]
+fn an_update_that_was_not_accepted_leaves_the_state_as_it_was() {
+    let asked = asked(request(pmtl(false)), None);
+    let mut board = keeper(store());
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let mut other = Coordinator::new(chain(), 1, asked, model());
+    while board.phase() != Phase::Sending {
+        board.timeout();
+        other.receive(board.outgoing());
+        board.sent();
+        if board.phase() == Phase::Idle {
+            other.invite();
+        }
+        for said in core::mem::take(&mut other.outgoing) {
+            board.receive(&said);
+        }
+        board.train(&samples);
+    }
+    board.sent();
+    other.send(&Message::Abort(Abort::Late));
+    board.receive(&other.outgoing.pop().unwrap());
+    assert_eq!(board.phase(), Phase::Idle);
+    assert_eq!(kept(&mut board, StateKind::Model, PARAMETERS), None);
+    board.store().commit().unwrap();
+    assert_eq!(kept(&mut board, StateKind::Model, PARAMETERS), None);
+}
+
+#[test]
+fn a_device_without_a_place_for_the_state_declines() {
+    let asked = asked(request(pmtl(false)), None);
+    let decline = |other: &Coordinator| other.declined;
+    let mut other = Coordinator::new(chain(), 1, asked, model());
+    round(&mut board(policy(), ledger(), 0), &mut other);
+    assert_eq!(decline(&other), Some(Decline::Personal));
+
+    let small = FlashStore::open(Ram::new()).unwrap();
+    let mut other = Coordinator::new(chain(), 1, asked, model());
+    round(&mut keeper(small), &mut other);
+    assert_eq!(decline(&other), Some(Decline::Personal));
+}
+
+#[test]
+fn steps_are_limited_by_epochs_and_memory() {
+    // At most 10 epochs of 10 samples, in batches of 4.
+    for (steps, expected) in [(25, None), (26, Some(Decline::Work))] {
+        let mut request = request(Personal::Rest);
+        request.steps = NonZeroU32::new(steps);
+        let mut other = Coordinator::new(chain(), 1, asked(request, None), model());
+        round(&mut keeper(store()), &mut other);
+        assert_eq!(other.declined, expected);
+    }
+}
+
+#[test]
+fn a_pull_outside_the_limits_is_declined() {
+    let pull = Penalty::new(2e9).unwrap();
+    let personal = Personal::Model {
+        pull,
+        from_own: false,
+    };
+    let mut other = Coordinator::new(chain(), 1, asked(request(personal), None), model());
+    round(&mut keeper(store()), &mut other);
+    assert_eq!(other.declined, Some(Decline::Settings));
+}
+
+#[test]
+fn requests_that_contradict_themselves_are_malformed() {
+    let valid = [
+        pmtl(false),
+        Personal::Offset { ratio: 1000.0 },
+        Personal::Rest,
+    ]
+    .map(request);
+    for request in valid {
+        let packed = PackedInvitation::from(&asked(request, None));
+        assert_eq!(packed.unpack().unwrap().personal, Some(request));
+    }
+    let invalid = [
+        PersonalRequest {
+            shared: SHARED,
+            ..request(pmtl(true))
+        },
+        PersonalRequest {
+            shared: 0,
+            ..request(Personal::Rest)
+        },
+        PersonalRequest {
+            shared: 1 + PARAMETERS as u32,
+            ..request(Personal::Rest)
+        },
+        request(Personal::Offset { ratio: 1001.0 }),
+        request(Personal::Offset { ratio: -0.5 }),
+        request(Personal::Offset { ratio: f32::NAN }),
+    ];
+    for request in invalid {
+        let packed = PackedInvitation::from(&asked(request, None));
+        assert!(packed.unpack().is_none(), "{request:?}");
+    }
+}
