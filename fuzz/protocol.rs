@@ -13,6 +13,7 @@ use smolfed_core::bit::BitRequest;
 use smolfed_core::model::ModelKind;
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
+use smolfed_core::personal::{Personal, PersonalRequest};
 use smolfed_core::quantize::Grid;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::Clipping;
@@ -110,6 +111,12 @@ fn invitation(choice: u8) -> Invitation {
         noise: (choice & 16 != 0).then_some(noise),
         bit: (choice & 32 != 0).then_some(BitRequest {
             noise: (choice & 16 != 0).then_some(noise),
+        }),
+        personal: (choice & 64 != 0).then_some(PersonalRequest {
+            personal: Personal::Rest,
+            steps: None,
+            shared: PARAMETERS as u32 - 1,
+            since: 0,
         }),
     }
 }

@@ -78,9 +78,14 @@ fn a_pair_that_makes_no_sense_is_refused_by_the_name_of_the_method() {
     let serve = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 26";
     for (call, method, reason) in [
         (
-            format!("{serve} --set method=pmtl {FULL}"),
-            "\"pmtl\"",
-            "the protocol has only one model",
+            format!("{serve} --set method=local {FULL}"),
+            "\"local\"",
+            "its devices send nothing",
+        ),
+        (
+            format!("{serve} {FEDSC} --set privacy.clip_norm=1"),
+            "\"fedsc\"",
+            "no messages for augmentations and correlation matrices",
         ),
         (
             format!(

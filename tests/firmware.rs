@@ -182,6 +182,7 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
         noise,
         // The first round has a fixed clip norm, the others adapt theirs.
         bit: (round > 3).then_some(BitRequest { noise }),
+        personal: None,
     };
     let model = (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect();
     // Nonces of a coordinator that was started for this round.

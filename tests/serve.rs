@@ -20,6 +20,7 @@ mod device;
 mod networks;
 mod operation;
 mod page;
+mod personal;
 mod preprocessing;
 mod proxy;
 mod stragglers;

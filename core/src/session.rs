@@ -42,7 +42,7 @@ mod tests;
 pub use conversation::REPETITIONS;
 pub use device::{Memory, SessionError};
 pub use phase::Phase;
-pub use policy::{Identity, Policy, SETTING_LIMITS};
+pub use policy::{Identity, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
 
 use conversation::{Answer, Conversation};
 use device::Device;

@@ -7,6 +7,8 @@ use smolfed::device::memory::SessionMemory;
 use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::Softmax;
+use smolfed_core::personal::store::flash::FlashStore;
+use smolfed_core::personal::store::{PersonalStore, StateKind};
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Identity, Phase, Policy, Session};
 use smolfed_core::stream::{Root, Stream};
@@ -94,11 +96,29 @@ pub fn sends_an_update(bytes: &[u8]) -> bool {
     was_sending
 }
 
-/// A device's flash with any content.
+/// Whatever the flash of a personal model holds, the next state takes its place.
+fn personal(bytes: &[u8]) {
+    let mut flash = Ram([0xff; 256]);
+    for (place, byte) in flash.0.iter_mut().zip(bytes) {
+        *place = *byte;
+    }
+    let mut store = FlashStore::open(flash).expect("flash that can be read");
+    let mut state = [0.0; 3];
+    let _ = store.load(StateKind::Model, 0, &mut state);
+    if store.stage(StateKind::Model, 7, &[1.0, 2.0, 3.0]).is_ok() {
+        store.commit().expect("flash that can be written");
+        let mut store = FlashStore::open(store.into_flash()).expect("flash that can be read");
+        assert_eq!(store.load(StateKind::Model, 7, &mut state), Ok(true));
+        assert_eq!(state, [1.0, 2.0, 3.0]);
+    }
+}
+
+/// A device's flash with any content, for its ledger and for its personal model.
 ///
 /// Its ledger must be read or refused, and one that was read must go on: a round begins, and is
 /// still there after a restart.
 pub fn flash(bytes: &[u8]) {
+    personal(bytes);
     let mut flash = Ram([0xff; 256]);
     for (place, byte) in flash.0.iter_mut().zip(bytes) {
         *place = *byte;
@@ -119,7 +139,7 @@ pub fn flash(bytes: &[u8]) {
     }
 }
 
-type Device<'a> = Session<'a, Softmax<usize, usize>, Ram, Stream>;
+type Device<'a> = Session<'a, Softmax<usize, usize>, Ram, Stream, FlashStore<Ram>>;
 
 fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_> {
     let identity = Identity {
@@ -134,7 +154,9 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
     };
     let ledger =
         Ledger::create(Ram([0xff; 256]), [1; 8], Key::from_secret(KEY)).expect("a blank ledger");
-    let session = Session::new(identity, policy, model, memory.borrow(), ledger, stream());
+    let (memory, nonces) = (memory.borrow(), stream());
+    let store = FlashStore::open(Ram([0xff; 256])).expect("blank flash");
+    let session = Session::personal(identity, policy, model, memory, ledger, nonces, store);
     session.expect("a valid session")
 }
 

@@ -7,8 +7,10 @@
 //! | [`memory`] | the memory of a session, on the heap |
 //! | [`flash`] | NOR flash in a file, for the device's ledger |
 //! | [`image`] | the ledger of a new device as bytes |
+//! | [`personal`] | the personal model of a device in a file |
 
 pub mod client;
 pub mod flash;
 pub mod image;
 pub mod memory;
+pub mod personal;

@@ -42,6 +42,35 @@ fn windows() -> String {
     rows
 }
 
+/// The last layer stays on each device.
+#[test]
+fn devices_share_the_layers_of_a_network_below_their_heads() {
+    let place = Place::new();
+    place.write("windows.csv", windows());
+    let experiment = EXPERIMENT.replace("dp-fed-ls", "dpfedmtl");
+    place.write("experiment.toml", experiment);
+    let call = "provision experiment.toml --devices 0..4 --out fleet --with-data --seed 7";
+    place.smolfed(call).success();
+    let start = |number| {
+        let options = "--preprocessing fleet/preprocessing.json --connect unix:fleet.sock";
+        Device::start_with(&place, number, options)
+    };
+    let _devices = [0, 1, 2, 3].map(start);
+    let serve = "serve experiment.toml --keys fleet/keys.toml --listen unix:fleet.sock \
+                 --simulated 2 --seed 7 --timeout 60s --out served --json";
+    wait(place.start(serve), serve).success();
+    assert_is_the_simulation(&place, "served");
+    for device in 0..4 {
+        let (answered, _) = part_of(&place, "served", device);
+        assert_eq!(answered, [0, 1, 2]);
+        assert!(
+            place
+                .path(format!("fleet/device-{device}.personal"))
+                .is_file()
+        );
+    }
+}
+
 #[test]
 fn a_network_on_a_board_and_on_devices_gives_the_model_of_the_simulation() {
     let board = named(CORTEX_M4F);

@@ -173,6 +173,9 @@ INVITATION = SHAPE + struct.pack(
 )
 CENTRAL_SETTINGS = struct.pack("<IIfffBffBQQ", 1, 1, 0.5, 0.25, 1.0, 0, 0.0, 1.0, 8, 0, 0)
 CENTRAL = SHAPE + CENTRAL_SETTINGS
+# PMTL with a pull of 0.5 and 7 local steps, since round 3; all but the last layer of the network.
+PMTL = struct.pack("<BfIII", 1, 0.5, 7, 650, 3)
+HEAD = struct.pack("<BfIII", 4, 0.0, 0, PARAMETERS - 17 * 7, 3)
 MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
 VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
 UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
@@ -210,6 +213,16 @@ cases = [
         "invitation, network, central trust",
         TO_DEVICE,
         frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT, 11, 5),
+    ),
+    (
+        "invitation, personal, central trust",
+        TO_DEVICE,
+        frame(TO_DEVICE, 17, CENTRAL + NO_BIT + PMTL, 12, 6),
+    ),
+    (
+        "invitation, network, personal, central trust",
+        TO_DEVICE,
+        frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT + HEAD, 13, 7),
     ),
     ("want model", TO_COORDINATOR, frame(TO_COORDINATOR, 18, b"\2\0\x10", 7, 2)),
     ("model chunk", TO_DEVICE, frame(TO_DEVICE, 19, MODEL, 7, 3)),

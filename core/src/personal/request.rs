@@ -108,8 +108,8 @@ pub struct PersonalRound<'a> {
 }
 
 impl PersonalRound<'_> {
-    /// Trains on `samples`. Leaves the clipped update in the first entries of `work.update`, as many
-    /// as are shared, and the state to keep in those entries of `work.local` that
+    /// Trains on `samples`. Leaves the clipped update in the first entries of `work.update`, as
+    /// many as are shared, and the state to keep in those entries of `work.local` that
     /// [`PersonalRequest::new_state`] names.
     ///
     /// * Shape: the vectors of `work` are as long as the model.

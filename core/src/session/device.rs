@@ -118,7 +118,7 @@ impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
             Err(Decline::Noise)
         } else if !self.has_room(invitation) {
             Err(Decline::Personal)
-        } else if !policy.accepts_work(invitation, self.memory.work.order.len()) {
+        } else if !policy.accepts_work(invitation) {
             Err(Decline::Work)
         } else if !Policy::accepts_settings(invitation) {
             Err(Decline::Settings)

@@ -5,7 +5,7 @@ use crate::{
     integer::Wide,
     ledger::{LedgerNonce, Limits},
     params::Penalty,
-    personal::Personal,
+    personal::{Personal, PersonalRequest},
     stream::{Purpose, Root, Stream, StreamId},
     wire::message::Invitation,
 };
@@ -19,6 +19,10 @@ pub const SETTING_LIMITS: core::ops::RangeInclusive<f32> = MIN_SETTING..=MAX_SET
 
 const MIN_SETTING: f32 = 1.0 / MAX_SETTING;
 const MAX_SETTING: f32 = (1 << 30) as f32;
+
+/// Local steps that a device takes at most for each epoch that it agrees to, where an invitation
+/// counts steps.
+pub const STEPS_PER_EPOCH: u32 = 1024;
 
 /// Who the device is.
 #[derive(Clone, Debug)]
@@ -95,16 +99,15 @@ impl Policy {
             && penalties.iter().all(|x| x.to_bits() << 1 <= max << 1)
     }
 
-    /// Whether a device with memory for so many samples does so much work. Where steps are counted,
-    /// as many as its epochs take with all of its memory in use: the answer must not depend on the
-    /// samples.
-    pub(super) fn accepts_work(&self, invitation: &Invitation, samples: usize) -> bool {
-        let Some(steps) = invitation.personal.and_then(|personal| personal.steps) else {
-            return invitation.epochs <= self.max_epochs;
-        };
-        // A board has fewer samples than 2³².
-        let passes = u64::from(self.max_epochs).saturating_mul(samples as u64);
-        u64::from(steps.get()).saturating_mul(invitation.batch_size.get().into()) <= passes
+    /// Whether the device does so much work. Where steps are counted, an epoch stands for
+    /// [`STEPS_PER_EPOCH`] of them: the answer must not depend on the number of samples.
+    pub(super) const fn accepts_work(&self, invitation: &Invitation) -> bool {
+        match &invitation.personal {
+            Some(PersonalRequest {
+                steps: Some(steps), ..
+            }) => steps.get() <= self.max_epochs.saturating_mul(STEPS_PER_EPOCH),
+            _ => invitation.epochs <= self.max_epochs,
+        }
     }
 
     /// Whether update and bit together cost no more than an update under the smallest noise

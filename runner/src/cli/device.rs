@@ -17,6 +17,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rand_core::Rng;
 use smolfed_core::model::Model;
+use smolfed_core::personal::store::PersonalStore;
 use smolfed_core::provision::{Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::Session;
@@ -29,6 +30,7 @@ use super::CliError;
 use super::session::stop_on_ctrl_c;
 use crate::device::client::exchange;
 use crate::device::memory::SessionMemory;
+use crate::device::personal::FileStore;
 use crate::entropy::secret;
 use crate::fleet::backoff::BackOff;
 use crate::fleet::transport::{Address, Listener, Transport, accept};
@@ -55,9 +57,10 @@ const OTHER_FILES: u64 = 64;
 /// Its number, key, secret and limits come from a record written by `smolfed provision`, its data
 /// from the record or a CSV file. Its ledger records the rounds it took part in: it must never be
 /// lost or restored from a backup, or random streams could be reused. The first key in the record
-/// is overwritten, as the ledger has its own. Runs until Ctrl-C, and reconnects if the connection
-/// is lost. With a folder that `smolfed provision` wrote in the place of a record, all devices in
-/// it run in one process: for tests, demonstrations and measurements.
+/// is overwritten, as the ledger has its own. The personal model, of methods that have one, is a
+/// safetensors file beside the ledger, device-K.personal. Runs until Ctrl-C, and reconnects if the
+/// connection is lost. With a folder that `smolfed provision` wrote in the place of a record, all
+/// devices in it run in one process: for tests, demonstrations and measurements.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed device --model softmax:64x10 --provision fleet/device-0.bin \\
@@ -310,7 +313,9 @@ impl Device<'_> {
         if record.key.is_some() {
             forget_key(&self.files.record);
         }
-        let session = Session::new(identity, policy, model, memory.borrow(), ledger, nonces);
+        let store = FileStore::new(self.files.ledger.with_extension("personal"));
+        let memory = memory.borrow();
+        let session = Session::personal(identity, policy, model, memory, ledger, nonces, store);
         let mut session =
             session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;
         session.set_window(WINDOW);
@@ -387,9 +392,9 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// Takes part in rounds until the command ends.
-    async fn keep<M: Model, F: NorFlash, R: Rng>(
+    async fn keep<M: Model, F: NorFlash, R: Rng, K: PersonalStore>(
         &self,
-        session: &mut Session<'_, M, F, R>,
+        session: &mut Session<'_, M, F, R, K>,
         samples: &impl Samples<Target = M::Target>,
     ) -> Result<(), CliError> {
         let mut listener = match &self.args.listen {

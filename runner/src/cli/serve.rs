@@ -265,9 +265,15 @@ impl Setup {
         let service = fleet.service();
         tell_of_restart(&experiment, done, paid);
         let numbers = (first_number, paid);
+        // If another run of the fleet came between, devices have its personal models.
+        let since = match first_number == self.file.first_number {
+            true => first_number,
+            false => first_number.saturating_add(paid),
+        };
         let records = dir.participation(done)?;
         let mut served = Fleet::new(fleet, &federation, terms, numbers, records)
             .resumed_after(done.max(paid))
+            .with_personal(experiment.method.personal_request(), since)
             .with_quorum(quorum);
         let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
         let timeout = self.endpoints.timeout;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 use smolfed_core::model::Model;
+use smolfed_core::personal::store::PersonalStore;
 use smolfed_core::samples::Samples;
 use smolfed_core::session::{Phase, Session};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -50,8 +51,8 @@ pub enum Event {
 ///
 /// # Errors
 /// Why the connection broke.
-pub async fn exchange<M: Model, F: NorFlash, R: Rng>(
-    session: &mut Session<'_, M, F, R>,
+pub async fn exchange<M: Model, F: NorFlash, R: Rng, K: PersonalStore>(
+    session: &mut Session<'_, M, F, R, K>,
     samples: &impl Samples<Target = M::Target>,
     transport: &mut dyn Transport,
     stop: &CancellationToken,
@@ -155,8 +156,8 @@ fn varied(pause: Duration) -> Duration {
 }
 
 /// Sends what the session has to send; returns whether there was anything.
-async fn send<M: Model, F: NorFlash, R: Rng>(
-    session: &mut Session<'_, M, F, R>,
+async fn send<M: Model, F: NorFlash, R: Rng, K: PersonalStore>(
+    session: &mut Session<'_, M, F, R, K>,
     transport: &mut dyn Transport,
 ) -> io::Result<bool> {
     // Several frames go out in one write, where a session has a window.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use smolfed_accounting::PrivacyEvent;
 use smolfed_core::model::ModelError;
+use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
 
@@ -42,6 +43,12 @@ pub trait Method: std::fmt::Debug + Send + Sync {
 
     /// What a device keeps between rounds, if there are personal models.
     fn personal_state(&self) -> Option<PersonalState> {
+        None
+    }
+
+    /// What real devices are asked for beside local training, if there are personal models that
+    /// they can keep. The source knows the number of the run's first round.
+    fn personal_request(&self) -> Option<PersonalRequest> {
         None
     }
 
@@ -179,6 +186,12 @@ pub trait Learner: Send + Sync {
         _ranks: &dyn Communicator,
     ) -> Result<Vec<String>, StateError> {
         Ok(Vec::new())
+    }
+
+    /// The model as real devices receive it: as long as the whole model. Behind the shared
+    /// parameters it has what the personal ones are before the first round.
+    fn model_for_devices(&self, shared: &[f32]) -> Vec<f32> {
+        shared.to_vec()
     }
 
     /// A trainer for one thread.

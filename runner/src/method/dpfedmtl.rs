@@ -2,7 +2,7 @@
 //! arXiv:2011.07179, Algorithm 1).
 
 use smolfed_accounting::TrustModel;
-use smolfed_core::personal::difference;
+use smolfed_core::personal::{Personal as OnDevice, difference};
 
 use super::contract::Method;
 use super::personal::{Learned, Personal, Personalised};
@@ -125,6 +125,10 @@ impl Personal for DpFedMtl {
 
     fn shares_a_model(&self) -> bool {
         self.is_all
+    }
+
+    fn on_device(&self) -> Option<OnDevice> {
+        Some(OnDevice::Rest)
     }
 
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {

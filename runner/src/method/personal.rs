@@ -11,7 +11,9 @@ use std::num::NonZeroU32;
 
 use smolfed_core::lanes;
 use smolfed_core::params::{LearningRate, Penalty};
-use smolfed_core::personal::{Anchor, Effort, PersonalTraining};
+use smolfed_core::personal::{
+    Anchor, Effort, Personal as OnDevice, PersonalRequest, PersonalTraining,
+};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{TrainError, TrainReport};
 use smolfed_simd::{Release as StepRelease, Steps};
@@ -65,6 +67,11 @@ pub trait Personal: std::fmt::Debug + Send + Sync {
     /// Writes what the device sends to `update`, unless it sends none, and gives the state that it
     /// keeps.
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32>;
+
+    /// What real devices are asked for; `None` if they cannot take part.
+    fn on_device(&self) -> Option<OnDevice> {
+        None
+    }
 
     /// How often a device releases something in a round.
     fn timing(&self) -> Timing {
@@ -189,6 +196,18 @@ impl<P: Personal> Method for Personalised<P> {
         (length > 0).then_some(state)
     }
 
+    fn personal_request(&self) -> Option<PersonalRequest> {
+        Some(PersonalRequest {
+            personal: self.personal.on_device()?,
+            steps: match self.effort {
+                Effort::Epochs(_) => None,
+                Effort::Steps(steps) => Some(steps),
+            },
+            shared: u32::try_from(self.shared_count()).ok()?,
+            since: 0,
+        })
+    }
+
     fn notes(&self) -> Vec<String> {
         if self.timing() == Timing::Never {
             let alone = "Each device trains by itself and sends nothing.".to_owned();
@@ -266,6 +285,11 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
     ) -> Result<Vec<String>, StateError> {
         self.states.reserve(cohort)?;
         Ok(Vec::new())
+    }
+
+    fn model_for_devices(&self, shared: &[f32]) -> Vec<f32> {
+        let rest = self.initial.get(shared.len()..).unwrap_or_default();
+        [shared, rest].concat()
     }
 
     fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a> {

@@ -2,7 +2,7 @@
 //! arXiv:2108.12978, Algorithm 1).
 
 use smolfed_core::params::Penalty;
-use smolfed_core::personal::{PmtlUpdate, difference};
+use smolfed_core::personal::{Personal as OnDevice, PmtlUpdate, difference};
 
 use super::contract::Method;
 use super::personal::{Learned, Personal, Personalised};
@@ -43,6 +43,13 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
 impl Personal for Pmtl {
     fn pull(&self) -> Option<Penalty> {
         Some(self.pull)
+    }
+
+    fn on_device(&self) -> Option<OnDevice> {
+        Some(OnDevice::Model {
+            pull: self.pull,
+            from_own: self.update != PmtlUpdate::FromGlobal,
+        })
     }
 
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {

@@ -4,7 +4,7 @@
 //! A device predicts with the sum of both. Whatever the model, the gradient by each is that by the
 //! sum, and so both are learned from one pass.
 
-use smolfed_core::personal::split_step;
+use smolfed_core::personal::{MAX_RATIO, Personal as OnDevice, split_step};
 
 use super::contract::Method;
 use super::personal::{Learned, Personal, Personalised};
@@ -22,7 +22,7 @@ struct PpSgd {
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let task = setup.task()?;
     let ratio = setup.personalise.ratio.unwrap_or(1.0);
-    if !(0.0..=1000.0).contains(&ratio) {
+    if !(0.0..=f64::from(MAX_RATIO)).contains(&ratio) {
         return Err(out_of_range("personalise.ratio", ratio, "from 0 to 1000"));
     }
     let ratio = ratio as f32;
@@ -36,6 +36,10 @@ impl Personal for PpSgd {
 
     fn learning_rate_factor(&self) -> Option<f32> {
         Some(1.0 + self.ratio)
+    }
+
+    fn on_device(&self) -> Option<OnDevice> {
+        Some(OnDevice::Offset { ratio: self.ratio })
     }
 
     fn conclude(&self, learned: Learned<'_>, update: &mut [f32]) -> Vec<f32> {

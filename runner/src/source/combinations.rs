@@ -15,8 +15,9 @@ pub enum SourceName {
     Replay,
 }
 
-/// What the protocol can carry.
-pub const ONE_MODEL: &str = "the protocol has only one model, that is the same on all devices";
+/// What real devices have nothing to do with.
+const NOTHING_SENT: &str = "its devices send nothing, so that they need no coordinator";
+const NO_VIEWS: &str = "the protocol has no messages for augmentations and correlation matrices";
 /// What the protocol cannot describe.
 pub const HIDDEN_LAYER: &str = "the protocol does not know it: write it as `model.layers`, { type \
                                 = \"dense\", outputs = .. } followed by { type = \"relu\" }";
@@ -26,15 +27,24 @@ const NO_COHORTS: &str = "one device holds all samples, so that there are no coh
 
 /// Why a method cannot run over a source; `None` if it can.
 ///
-/// Real devices run the client of `smolfed-core`, which trains the shared model and sends the
-/// difference: other methods cannot run over them until they are named here.
+/// Real devices run the client of `smolfed-core`, which trains the shared model, or a personal one,
+/// on labelled samples and sends one update: other methods cannot run over them.
 #[must_use]
 pub const fn refusal(source: SourceName, method: MethodName) -> Option<&'static str> {
     match (source, method) {
         (_, MethodName::CentralSc) => Some(NO_COHORTS),
         (SourceName::Replay, _) => None,
-        (SourceName::Fleet, MethodName::DpFed | MethodName::DpFedLs | MethodName::Fedprox) => None,
-        (SourceName::Fleet, _) => Some(ONE_MODEL),
+        (
+            SourceName::Fleet,
+            MethodName::DpFed
+            | MethodName::DpFedLs
+            | MethodName::Fedprox
+            | MethodName::Pmtl
+            | MethodName::PpSgd
+            | MethodName::Dpfedmtl,
+        ) => None,
+        (SourceName::Fleet, MethodName::Local) => Some(NOTHING_SENT),
+        (SourceName::Fleet, _) => Some(NO_VIEWS),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod terms;
 use std::collections::BTreeMap;
 
 use smolfed_core::bit::BitRequest;
+use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::wire::message::Invitation;
 
@@ -39,6 +40,8 @@ pub struct Fleet<'a> {
     is_resumed: bool,
     /// The share of a cohort whose updates end a round.
     quorum: Option<Quorum>,
+    /// What devices with personal models are asked for, in this run.
+    personal: Option<PersonalRequest>,
 }
 
 impl<'a> Fleet<'a> {
@@ -60,7 +63,18 @@ impl<'a> Fleet<'a> {
             participation,
             is_resumed: false,
             quorum: None,
+            personal: None,
         }
+    }
+
+    /// The same for a method with personal models: [`Method::personal_request`]. Those from before
+    /// the round number `since` do not count.
+    ///
+    /// [`Method::personal_request`]: crate::method::contract::Method::personal_request
+    #[must_use]
+    pub fn with_personal(self, request: Option<PersonalRequest>, since: u32) -> Self {
+        let personal = request.map(|request| PersonalRequest { since, ..request });
+        Self { personal, ..self }
     }
 
     /// The same where a round ends when this share of its cohort has answered;
@@ -110,6 +124,7 @@ impl<'a> Fleet<'a> {
             bit: release.bit.map(|bit| BitRequest {
                 noise: bit.noise().copied().filter(|_| release.is_local()),
             }),
+            personal: self.personal,
         })
     }
 }
@@ -155,7 +170,7 @@ impl Source for Fleet<'_> {
         let offer = Offer {
             number: assignment.number,
             invitation,
-            model: assignment.global.to_vec(),
+            model: learner.model_for_devices(assignment.global),
             places: self.quorum.map(|quorum| {
                 let simulated = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
                 Places::new(quorum.of(cohort.len()).saturating_sub(simulated))

@@ -84,6 +84,18 @@ fn round<K: PersonalStore>(
     panic!("no end: {board:?}");
 }
 
+/// What a device with this state starts from.
+fn own_model(request: &PersonalRequest, global: &[f32], state: Option<&Vec<f32>>) -> Vec<f32> {
+    match (request.personal, state) {
+        (_, None) => global.to_vec(),
+        (Personal::Model { .. }, Some(state)) => state.clone(),
+        (Personal::Offset { .. }, Some(offset)) => {
+            global.iter().zip(offset).map(|(w, o)| w + o).collect()
+        }
+        (Personal::Rest, Some(state)) => [&global[..request.shared as usize], state].concat(),
+    }
+}
+
 /// What a simulation has: the update as it is sent, the bit, and the new state.
 fn simulated_personal(
     number: u32,
@@ -93,14 +105,7 @@ fn simulated_personal(
 ) -> (Vec<i64>, i64, Vec<f32>) {
     let request = invitation.personal.unwrap();
     let shared = request.shared as usize;
-    let start = match (request.personal, state) {
-        (_, None) => global.to_vec(),
-        (Personal::Model { .. }, Some(state)) => state.clone(),
-        (Personal::Offset { .. }, Some(offset)) => {
-            global.iter().zip(offset).map(|(w, o)| w + o).collect()
-        }
-        (Personal::Rest, Some(state)) => [&global[..shared], state].concat(),
-    };
+    let start = own_model(&request, global, state);
     let (anchor, factor) = match request.personal {
         Personal::Model { pull, .. } => (Some((global, pull)), 1.0),
         Personal::Offset { ratio } => (None, 1.0 + ratio),
@@ -264,9 +269,10 @@ fn a_device_without_a_place_for_the_state_declines() {
 }
 
 #[test]
-fn steps_are_limited_by_epochs_and_memory() {
-    // At most 10 epochs of 10 samples, in batches of 4.
-    for (steps, expected) in [(25, None), (26, Some(Decline::Work))] {
+fn steps_are_limited_by_epochs() {
+    // At most 10 epochs.
+    let limit = 10 * STEPS_PER_EPOCH;
+    for (steps, expected) in [(limit, None), (limit + 1, Some(Decline::Work))] {
         let mut request = request(Personal::Rest);
         request.steps = NonZeroU32::new(steps);
         let mut other = Coordinator::new(chain(), 1, asked(request, None), model());

@@ -1,5 +1,7 @@
 //! `tests/vectors/wire.json`: what an independent reading of `docs/protocol.md` puts on the line.
 
+use core::num::NonZeroU32;
+
 use serde_json::Value;
 use std::{format, string::String, vec::Vec};
 
@@ -7,6 +9,8 @@ use super::*;
 use crate::{
     bit::BitRequest,
     model::{self, Layer, ModelKind, Sequential},
+    params::Penalty,
+    personal::{Personal, PersonalRequest},
     stream::Root,
     wire::{
         link::{End, read},
@@ -231,6 +235,20 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         (true, Some(_)) => (Some(Some((9 << 20, 4))), Some(26)),
     };
     assert_eq!((bit, invitation.bit_width()), (expected, width), "{name}");
+    let (network, is_personal) = (name.contains("network"), name.contains("personal"));
+    let personal = is_personal.then(|| PersonalRequest {
+        personal: match network {
+            true => Personal::Rest,
+            false => Personal::Model {
+                pull: Penalty::new(0.5).unwrap(),
+                from_own: false,
+            },
+        },
+        steps: (!network).then_some(NonZeroU32::new(7).unwrap()),
+        shared: if network { 904 } else { 650 },
+        since: 3,
+    });
+    assert_eq!(invitation.personal, personal, "{name}");
 }
 
 /// The network that a device names in `wire.py`.

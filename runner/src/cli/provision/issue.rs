@@ -4,7 +4,7 @@ use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::provision::{self, ProvisionError};
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Identity, Policy};
+use smolfed_core::session::{Identity, Policy, STEPS_PER_EPOCH};
 use smolfed_core::stream::Root;
 use zeroize::Zeroizing;
 
@@ -133,10 +133,18 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
     let policy = |limits| Policy {
         limits,
         min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
-        max_epochs: experiment.training.epochs,
+        max_epochs: max_epochs(experiment),
         hides_number: args.hide_number,
     };
     limits(args, experiment).map(policy)
+}
+
+/// Epochs of a round, at most; more where the experiment counts so many steps.
+fn max_epochs(experiment: &Experiment) -> u32 {
+    let request = experiment.method.personal_request();
+    let steps = request.and_then(|request| request.steps);
+    let in_epochs = steps.map_or(0, |steps| steps.get().div_ceil(STEPS_PER_EPOCH));
+    experiment.training.epochs.max(in_epochs)
 }
 
 /// How often, how far apart and how far ahead a device takes part.

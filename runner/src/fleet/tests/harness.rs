@@ -160,6 +160,7 @@ pub(super) fn offer(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> 
             grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
             noise,
             bit: None,
+            personal: None,
         },
         places: None,
         model: (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect(),

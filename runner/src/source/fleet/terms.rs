@@ -2,6 +2,7 @@
 
 use smolfed_accounting::event::{Adjacency, PrivacyEvent};
 use smolfed_core::params::ClipNorm;
+use smolfed_core::personal::Personal;
 use smolfed_core::session::SETTING_LIMITS;
 use smolfed_core::train::LocalTraining;
 use smolfed_core::wire::message::{Shape, update_chunks};
@@ -12,12 +13,15 @@ use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
 use crate::of_task;
-use crate::release::Encoding;
+use crate::release::{Encoding, Timing};
 use crate::source::combinations::{
     HIDDEN_LAYER, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
     refusal_of_restart,
 };
 use crate::task::Task;
+
+/// Why steps cannot be released one by one.
+const STEPS: &str = "real devices release one update in a round: use \"each-round\"";
 
 /// Why an experiment cannot be run with real devices.
 #[derive(Debug, thiserror::Error)]
@@ -138,12 +142,15 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     };
     let last = experiment.config.rounds.saturating_sub(1);
     for round in [0, last] {
-        check_settings(&experiment.training_in(round), grid.clip_norm())?;
+        check_settings(experiment, &experiment.training_in(round), grid.clip_norm())?;
     }
     let simulation_only = |what: String, reason| Err(ServeError::SimulationOnly { what, reason });
     let method = experiment.config.method;
     if let Some(reason) = refusal(SourceName::Fleet, method) {
         return simulation_only(format!("method \"{}\"", method.name()), reason);
+    }
+    if let Timing::EachStep(_) = experiment.method.timing() {
+        return simulation_only("`personalise.noise` = \"each-step\"".to_owned(), STEPS);
     }
     let arithmetic = experiment.method.arithmetic().name;
     if let Some(reason) = refusal_of_arithmetic(SourceName::Fleet, arithmetic) {
@@ -208,7 +215,16 @@ pub fn check_quorum(experiment: &Experiment) -> Result<(), ServeError> {
 }
 
 /// Refuses what devices decline: the learning rate falls from the first round to the last.
-fn check_settings(training: &LocalTraining, clip_norm: ClipNorm) -> Result<(), ServeError> {
+fn check_settings(
+    experiment: &Experiment,
+    training: &LocalTraining,
+    clip_norm: ClipNorm,
+) -> Result<(), ServeError> {
+    let request = experiment.method.personal_request();
+    let pull = match request.map(|request| request.personal) {
+        Some(Personal::Model { pull, .. }) => pull.get(),
+        Some(Personal::Offset { .. } | Personal::Rest) | None => 0.0,
+    };
     let positive = [
         ("privacy.clip_norm", clip_norm.get()),
         ("train.learning_rate", training.learning_rate.get()),
@@ -216,6 +232,7 @@ fn check_settings(training: &LocalTraining, clip_norm: ClipNorm) -> Result<(), S
     let penalties = [
         ("train.weight_decay", training.weight_decay.get()),
         ("train.proximal", training.proximal.get()),
+        ("personalise.lambda", pull),
     ];
     let is_below = |(_, value): &(_, f32)| value < SETTING_LIMITS.start();
     let is_above = |(_, value): &(_, f32)| value > SETTING_LIMITS.end();
