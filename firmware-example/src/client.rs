@@ -6,6 +6,7 @@ use core::ffi::CStr;
 use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::{
     model::{Const, FixedModel, Softmax},
+    personal::store::PersonalStore,
     provision::{Record, Stored, StoredSamples},
     samples::Samples,
     session::{Memory, Phase, Session},
@@ -29,15 +30,25 @@ pub const CLASSES: usize = number(env!("SMOLFED_CLASSES"));
 /// The softmax model.
 pub type Regression = Softmax<Const<FEATURES>, Const<CLASSES>>;
 
+/// What a device keeps, on pieces of flash of its own.
+pub struct Kept<F, K> {
+    /// The ledger.
+    pub ledger: F,
+    /// The count of starts, on boards without random numbers.
+    pub starts: F,
+    /// The personal model, or [`KeepsNothing`](smolfed_core::personal::store::KeepsNothing).
+    pub store: K,
+}
+
 /// [`run`] with the softmax model.
 ///
 /// # Errors
 /// As there.
-pub fn run_regression<F: NorFlash>(ledger: F, starts: F) -> Result<Infallible, &'static CStr> {
+pub fn run_regression<F: NorFlash, K: PersonalStore>(
+    kept: Kept<F, K>,
+) -> Result<Infallible, &'static CStr> {
     let model: Regression = Softmax::new(Const, Const);
-    run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _>(
-        model, ledger, starts,
-    )
+    run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _, _>(model, kept)
 }
 
 /// Samples of the record that are used, at most: four bytes of RAM each.
@@ -54,20 +65,20 @@ const RESERVE: usize = 7 << 9;
 const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 
 /// Takes part forever, with a model of `P` parameters that needs `B` entries of scratch memory on
-/// samples of `D` features, and the ledger and the count of starts on these pieces of flash.
+/// samples of `D` features.
 ///
 /// What the board's RAM has no room for does not compile.
 ///
 /// # Errors
 /// What is missing or wrong at the start; the device then must not take part.
-pub fn run<M, const P: usize, const B: usize, const D: usize, F>(
+pub fn run<M, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
-    ledger: F,
-    starts: F,
+    kept: Kept<F, K>,
 ) -> Result<Infallible, &'static CStr>
 where
     M: FixedModel<Target = u16>,
     F: NorFlash,
+    K: PersonalStore,
 {
     const {
         assert!(
@@ -80,7 +91,7 @@ where
     let mut local = local_data::<D>(&mut windows, M::OUTPUTS as u16);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::<P, B>::new();
-    let mut session = open(model, ledger, starts, &mut vectors);
+    let mut session = open(model, kept, &mut vectors);
     // Both where they are: moved out, they would be in RAM twice.
     let session = session.as_mut().map_err(|why| *why)?;
 
@@ -172,22 +183,27 @@ fn local_data<const D: usize>(
 ///
 /// A separate function, so that what only the start needs leaves the stack.
 #[inline(never)]
-fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash>(
+fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalStore>(
     model: M,
-    ledger: F,
-    starts: F,
+    kept: Kept<F, K>,
     vectors: &mut Vectors<P, B>,
-) -> Result<Session<'_, M, F, Nonces>, &'static CStr> {
+) -> Result<Session<'_, M, F, Nonces, K>, &'static CStr> {
+    let Kept {
+        ledger,
+        starts,
+        store,
+    } = kept;
     let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
     let ledger = nonces::ledger(ledger, record.key).map_err(|_| NO_LEDGER)?;
     let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
-    Session::new(
+    Session::personal(
         record.identity,
         record.policy,
         model,
         vectors.memory(),
         ledger,
         nonces,
+        store,
     )
     .map_err(|_| c"refused: the model is too large for the protocol")
 }

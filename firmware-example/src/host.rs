@@ -1,14 +1,16 @@
 //! What an emulated board borrows from its host, by semihosting: a console, an exit code, and a
-//! file that keeps the ledger's flash when the board is killed.
+//! file that keeps the board's flash when the board is killed.
 //!
 //! A real board has none of this: its HAL implements [`NorFlash`] for the flash of the
 //! microcontroller, and the console is a matter of taste (defmt, RTT).
 
 use core::ffi::CStr;
 
+use crate::client::Kept;
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
+
 use semihosting::{
     experimental::env,
     fs::File,
@@ -32,10 +34,53 @@ pub fn give_up(why: &CStr) -> ! {
     ExitCode::FAILURE.exit_process()
 }
 
+/// What is missing without a file.
+pub const NO_FILE: &CStr =
+    c"refused: the file of the flash; -semihosting-config arg=client,arg=FILE";
+
+/// A part of the file, in bytes.
+#[derive(Clone, Copy)]
+pub struct Part {
+    base: u32,
+    length: u32,
+}
+
+impl Part {
+    /// The ledger.
+    pub const LEDGER: Self = Self {
+        base: 0,
+        length: 256,
+    };
+
+    /// The count of starts.
+    pub const STARTS: Self = Self::LEDGER.followed_by(256);
+
+    /// The part behind this one.
+    #[must_use]
+    pub const fn followed_by(self, length: u32) -> Self {
+        Self {
+            base: self.base + self.length,
+            length,
+        }
+    }
+}
+
+/// What a device keeps in the file, beside its personal model.
+///
+/// # Errors
+/// As [`HostFlash::open`].
+pub fn kept<K>(store: K) -> Result<Kept<HostFlash, K>, HostError> {
+    Ok(Kept {
+        ledger: HostFlash::open(Part::LEDGER)?,
+        starts: HostFlash::open(Part::STARTS)?,
+        store,
+    })
+}
+
 /// A part of a file, as if it were flash: blocks of 64 bytes that are erased to ones.
 pub struct HostFlash {
     file: File,
-    base: u32,
+    part: Part,
 }
 
 /// The host's file cannot be read or written.
@@ -43,37 +88,33 @@ pub struct HostFlash {
 pub struct HostError;
 
 impl HostFlash {
-    /// Bytes of a part.
-    pub const BYTES: u32 = 256;
-
-    /// Part `part` of the file that the command line names: `-semihosting-config
+    /// A part of the file that the command line names: `-semihosting-config
     /// arg=client,arg=FILE`.
     ///
     /// A file that is not there is made, all ones, as flash that was never written.
     ///
     /// # Errors
     /// [`HostError`] if there is no name, or the file cannot be opened or made.
-    pub fn open(part: u32) -> Result<Self, HostError> {
+    pub fn open(part: Part) -> Result<Self, HostError> {
         let arguments = env::args::<COMMAND_LINE>().map_err(|_| HostError)?;
         let name = (&arguments).nth(1).and_then(Result::ok).ok_or(HostError)?;
         let mut path = [0; COMMAND_LINE];
         let place = path.get_mut(..name.len()).ok_or(HostError)?;
         place.copy_from_slice(name.as_bytes());
         let path = CStr::from_bytes_until_nul(&path).map_err(|_| HostError)?;
-        let base = part * Self::BYTES;
         let mut options = File::options();
         if let Ok(file) = options.read(true).write(true).open(path) {
-            return Ok(Self { file, base });
+            return Ok(Self { file, part });
         }
         // Semihosting knows no mode that creates without truncating; what was there could not be
         // opened.
         let file = options.create(true).truncate(true).open(path);
         let file = file.map_err(|_| HostError)?;
-        Ok(Self { file, base })
+        Ok(Self { file, part })
     }
 
     fn at(&mut self, offset: u32) -> Result<&mut File, HostError> {
-        let place = SeekFrom::Start(u64::from(self.base + offset));
+        let place = SeekFrom::Start(u64::from(self.part.base + offset));
         self.file.seek(place).map_err(|_| HostError)?;
         Ok(&mut self.file)
     }
@@ -108,7 +149,7 @@ impl ReadNorFlash for HostFlash {
     }
 
     fn capacity(&self) -> usize {
-        Self::BYTES as usize
+        self.part.length as usize
     }
 }
 

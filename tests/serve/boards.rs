@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering;
 
+use super::device::Device;
 use super::proxy::Proxy;
 use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::boards::{Board, CORTEX_M4F, firmware, named};
@@ -128,5 +129,34 @@ fn emulated_boards_break_and_restart_and_the_model_is_that_of_the_participation(
             1 => assert!(missing.len() <= 1, "{missing:?}"),
             _ => assert_eq!(missing, [""; 0], "{outcome}"),
         }
+    }
+}
+
+/// The smallest board too has room for a personal model, in its flash.
+#[test]
+fn emulated_boards_keep_personal_models() {
+    let boards = ["microbit", CORTEX_M4F].map(named);
+    let programs = boards.map(|board| Some(firmware(board, "personal")?.0));
+    let programs: Option<Vec<PathBuf>> = programs.into_iter().collect();
+    let Some(programs) = programs else {
+        return;
+    };
+    let place = Place::new();
+    let settings = format!("{FULL} --set rounds=3 --set method=pmtl");
+    provision(&place, &settings);
+    let _running: Vec<Running> = (0..2)
+        .map(|n| Running::start(&place, n, boards[n], &programs[n]))
+        .collect();
+    let _devices = Device::start_all(&place, 2..4);
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --device unix:line-0 --device unix:line-1 \
+         --listen unix:fleet.sock --simulated 50 --seed 7 --timeout 60s --out served --json \
+         {settings}"
+    );
+    wait(place.start(&arguments), &arguments).success();
+    assert_is_the_simulation(&place, "served");
+    for device in 0..4 {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!((answered, missing), (vec![0, 1, 2], vec![]), "{device}");
     }
 }

@@ -12,11 +12,19 @@ use cortex_m_rt::entry;
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
-use smolfed_firmware::{board, client};
+use smolfed_core::personal::store::KeepsNothing;
+use smolfed_firmware::{
+    board,
+    client::{self, Kept},
+};
 
 #[entry]
 fn main() -> ! {
-    let Err(_why) = client::run_regression(Forgetful::new(), Forgetful::new());
+    let Err(_why) = client::run_regression(Kept {
+        ledger: Forgetful::new(),
+        starts: Forgetful::new(),
+        store: KeepsNothing,
+    });
     loop {
         board::sleep_unless(|| false);
     }

@@ -25,8 +25,8 @@ use smolfed_core::{
     stream::{Purpose, Root, Stream, StreamId},
     train::{Clipping, LocalTraining, Workspace, local_update},
     wire::{
-        link::{DeviceEnd, Link},
         keys::SessionKey,
+        link::{DeviceEnd, Link},
         message::{Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
     },

@@ -9,13 +9,14 @@
 use cortex_m_rt::entry;
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
+use smolfed_core::personal::store::KeepsNothing;
 use smolfed_firmware::{client, host};
 
 #[entry]
 fn main() -> ! {
-    let (Ok(ledger), Ok(starts)) = (host::HostFlash::open(0), host::HostFlash::open(1)) else {
-        host::give_up(c"refused: the file of the flash; -semihosting-config arg=client,arg=FILE");
+    let Ok(kept) = host::kept(KeepsNothing) else {
+        host::give_up(host::NO_FILE);
     };
-    let Err(why) = client::run_regression(ledger, starts);
+    let Err(why) = client::run_regression(kept);
     host::give_up(why)
 }

@@ -9,7 +9,10 @@
 use cortex_m_rt::entry;
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
-use smolfed_core::model::{Fixed, FixedModel};
+use smolfed_core::{
+    model::{Fixed, FixedModel},
+    personal::store::KeepsNothing,
+};
 use smolfed_firmware::{
     client, host,
     network::{CHANNELS, SixChannels},
@@ -28,13 +31,12 @@ const FEATURES: usize = CHANNELS as usize * WIDTH as usize;
 
 #[entry]
 fn main() -> ! {
-    let (Ok(ledger), Ok(starts)) = (host::HostFlash::open(0), host::HostFlash::open(1)) else {
-        host::give_up(c"refused: the file of the flash; -semihosting-config arg=client,arg=FILE");
+    let Ok(kept) = host::kept(KeepsNothing) else {
+        host::give_up(host::NO_FILE);
     };
-    let Err(why) = client::run::<Model, { Model::PARAMETERS }, { Model::SCRATCH }, FEATURES, _>(
+    let Err(why) = client::run::<Model, { Model::PARAMETERS }, { Model::SCRATCH }, FEATURES, _, _>(
         Fixed::new(),
-        ledger,
-        starts,
+        kept,
     );
     host::give_up(why)
 }

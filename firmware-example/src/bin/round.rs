@@ -18,8 +18,8 @@ use smolfed_core::{
     Client, ClipNorm, Const, DiscreteGaussian, FixedModel, Grid, LearningRate, LocalTraining,
     Purpose, Root, Softmax, StreamId,
     wire::{
-        link::{DeviceEnd, Link},
         keys::SessionKey,
+        link::{DeviceEnd, Link},
         message::{Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
     },

@@ -48,6 +48,12 @@ pub struct FlashStore<F> {
     is_staged: bool,
 }
 
+/// Bytes of flash that a state of so many values takes: two slots of whole erase blocks.
+pub const fn flash_bytes<F: NorFlash>(values: usize) -> u32 {
+    let bytes = (VALUES + values * size_of::<f32>()).next_multiple_of(BLOCK);
+    2 * bytes.next_multiple_of(F::ERASE_SIZE) as u32
+}
+
 /// What a slot says of its values.
 struct Header {
     sequence: u32,
@@ -272,6 +278,10 @@ mod tests {
     fn a_state_counts_once_it_is_committed() {
         let mut store = FlashStore::open(flash()).unwrap();
         assert_eq!(store.room(), 48);
+        assert_eq!(
+            (flash_bytes::<Flash>(48), flash_bytes::<Flash>(49)),
+            (512, 768)
+        );
         assert_eq!(loaded(&mut store), None);
         store.commit().unwrap();
         let mut before = None;

@@ -262,6 +262,15 @@ fn a_device_without_a_place_for_the_state_declines() {
     round(&mut board(policy(), ledger(), 0), &mut other);
     assert_eq!(decline(&other), Some(Decline::Personal));
 
+    // Even where nothing is personal: its rounds are others.
+    let request = PersonalRequest {
+        shared: PARAMETERS as u32,
+        ..request(Personal::Rest)
+    };
+    let mut other = Coordinator::new(chain(), 1, self::asked(request, None), model());
+    round(&mut board(policy(), ledger(), 0), &mut other);
+    assert_eq!(decline(&other), Some(Decline::Personal));
+
     let small = FlashStore::open(Ram::new()).unwrap();
     let mut other = Coordinator::new(chain(), 1, asked, model());
     round(&mut keeper(small), &mut other);

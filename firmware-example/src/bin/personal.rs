@@ -1,0 +1,34 @@
+//! `client` with a personal model, on flash of its own: it takes part in PMTL, PP-SGD and DPFedMTL
+//! as well.
+#![no_std]
+#![no_main]
+
+#[cfg(target_arch = "arm")]
+use cortex_m_rt::entry;
+#[cfg(target_arch = "riscv32")]
+use riscv_rt::entry;
+use smolfed_core::{
+    model::FixedModel,
+    personal::store::flash::{FlashStore, flash_bytes},
+};
+use smolfed_firmware::{
+    client::{self, Regression},
+    host::{self, HostFlash, Part},
+};
+
+/// The personal model: as much flash as a whole one takes. On a board of yours, compare it with the
+/// length of your region in a `const` assertion.
+const PERSONAL: Part = Part::STARTS.followed_by(flash_bytes::<HostFlash>(Regression::PARAMETERS));
+
+#[entry]
+fn main() -> ! {
+    let store = HostFlash::open(PERSONAL).ok().map(FlashStore::open);
+    let Some(Ok(store)) = store else {
+        host::give_up(host::NO_FILE);
+    };
+    let Ok(kept) = host::kept(store) else {
+        host::give_up(host::NO_FILE);
+    };
+    let Err(why) = client::run_regression(kept);
+    host::give_up(why)
+}
