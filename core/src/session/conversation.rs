@@ -250,7 +250,11 @@ where
 
     #[inline(never)]
     fn invited(&mut self, number: u32, invitation: &PackedInvitation) -> Result<Answer, Refusal> {
-        let invitation = invitation.unpack().ok_or(Refusal::Body)?;
+        let (is_personal, invitation) = match K::KEEPS {
+            true => (false, invitation.unpack()),
+            false => (invitation.is_personal(), invitation.unpack_shared()),
+        };
+        let invitation = invitation.ok_or(Refusal::Body)?;
         match &self.round {
             // The coordinator has not received the answer.
             Some(round) if round.number == number => {
@@ -263,7 +267,11 @@ where
             // A new round gives up one that is not finished: whatever was recorded stays.
             _ => self.leave_round(),
         }
-        if let Err(reason) = self.device.accept(number, &invitation) {
+        let accepted = match is_personal {
+            true => Err(Decline::Personal),
+            false => self.device.accept(number, &invitation),
+        };
+        if let Err(reason) = accepted {
             if reason == Decline::TooFar {
                 self.refusals.count(Refusal::Round);
             }

@@ -6,7 +6,7 @@ use super::policy::{Identity, Policy};
 use crate::{
     ledger::{Ledger, LedgerError},
     model::Model,
-    personal::store::PersonalStore,
+    personal::{PersonalRequest, store::PersonalStore},
     train::Workspace,
     wire::message::{Decline, Invitation, Shape, update_chunks},
 };
@@ -112,15 +112,16 @@ impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
     #[inline(always)]
     pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
         let policy = &self.policy;
+        let personal = invitation.personal.as_ref().filter(|_| K::KEEPS);
         if Shape::of(&self.model) != Some(invitation.shape) {
             Err(Decline::Shape)
         } else if !policy.accepts_noise(invitation) {
             Err(Decline::Noise)
-        } else if !self.has_room(invitation) {
+        } else if !personal.is_none_or(|personal| self.has_room(personal)) {
             Err(Decline::Personal)
-        } else if !policy.accepts_work(invitation) {
+        } else if !policy.accepts_work(invitation.epochs, personal) {
             Err(Decline::Work)
-        } else if !Policy::accepts_settings(invitation) {
+        } else if !Policy::accepts_settings(invitation, personal) {
             Err(Decline::Settings)
         } else {
             let allowed = self.ledger.check(round, &policy.limits);
@@ -128,12 +129,9 @@ impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
         }
     }
 
-    /// Whether there is a place for the personal model of the round, if it has one.
-    fn has_room(&self, invitation: &Invitation) -> bool {
-        let parameters = self.memory.global.len();
-        invitation.personal.is_none_or(|personal| {
-            K::KEEPS && personal.state_length(parameters) <= self.store.room()
-        })
+    /// Whether there is a place for the personal model of the round.
+    fn has_room(&self, personal: &PersonalRequest) -> bool {
+        personal.state_length(self.memory.global.len()) <= self.store.room()
     }
 
     /// Records the participation, before anything is drawn from the round's streams.

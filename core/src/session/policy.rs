@@ -83,13 +83,17 @@ pub struct Policy {
 
 impl Policy {
     /// Whether the numbers of a round are within [`SETTING_LIMITS`].
-    pub(super) fn accepts_settings(invitation: &Invitation) -> bool {
+    #[inline(always)]
+    pub(super) fn accepts_settings(
+        invitation: &Invitation,
+        personal: Option<&PersonalRequest>,
+    ) -> bool {
         // The patterns of positive numbers have the order of the numbers, and take no
         // floating-point comparison.
         let (min, max) = (MIN_SETTING.to_bits(), MAX_SETTING.to_bits());
         let clip_norm = invitation.grid.clip_norm().get();
         let positive = [clip_norm, invitation.learning_rate.get()];
-        let pull = match invitation.personal.map(|personal| personal.personal) {
+        let pull = match personal.map(|request| request.personal) {
             Some(Personal::Model { pull, .. }) => pull,
             Some(Personal::Offset { .. } | Personal::Rest) | None => Penalty::NONE,
         };
@@ -101,12 +105,17 @@ impl Policy {
 
     /// Whether the device does so much work. Where steps are counted, an epoch stands for
     /// [`STEPS_PER_EPOCH`] of them: the answer must not depend on the number of samples.
-    pub(super) const fn accepts_work(&self, invitation: &Invitation) -> bool {
-        match &invitation.personal {
+    #[inline(always)]
+    pub(super) const fn accepts_work(
+        &self,
+        epochs: u32,
+        personal: Option<&PersonalRequest>,
+    ) -> bool {
+        match personal {
             Some(PersonalRequest {
                 steps: Some(steps), ..
             }) => steps.get() <= self.max_epochs.saturating_mul(STEPS_PER_EPOCH),
-            _ => invitation.epochs <= self.max_epochs,
+            _ => epochs <= self.max_epochs,
         }
     }
 

@@ -209,7 +209,7 @@ impl Round {
     /// bit: here and nowhere else. What is to be sent takes the place of the update, of which
     /// nothing is left.
     #[inline(never)]
-    pub(super) fn finish<M, F, K>(
+    pub(super) fn finish<M, F, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
         trained: Option<Trained>,
@@ -217,10 +217,13 @@ impl Round {
         let Workspace { update, local, .. } = &mut device.memory.work;
         // What is personal lies behind what is shared, and is not sent.
         let length = self.invitation.update_length();
-        let (update, unsent) = update.split_at_mut_checked(length).unwrap_or_default();
-        unsent.fill(0.0);
-        let (local, unsent) = local.split_at_mut_checked(length).unwrap_or_default();
-        unsent.fill(0.0);
+        if K::KEEPS {
+            for vector in [&mut *update, &mut *local] {
+                vector.get_mut(length..).unwrap_or_default().fill(0.0);
+            }
+        }
+        let update = update.get_mut(..length).unwrap_or_default();
+        let local = local.get_mut(..length).unwrap_or_default();
         let Invitation {
             grid, noise, bit, ..
         } = &self.invitation;

@@ -174,6 +174,8 @@ impl Invitation {
         update_chunks(self.update_length(), self.width()) + self.bit.is_some() as usize
     }
 
+    /// All but what is personal.
+    #[inline(never)]
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let invitation = Self {
             shape: Shape::read(reader)?,
@@ -201,16 +203,10 @@ impl Invitation {
                 (1, noise) => Some(BitRequest { noise }),
                 _ => return None,
             },
-            personal: match reader.end() {
-                Some(()) => None,
-                None => Some(read_personal(reader)?),
-            },
+            personal: None,
         };
         let is_alike = |bit: BitRequest| bit.noise.is_some() == invitation.noise.is_some();
-        let parameters = invitation.shape.parameters();
-        let is_valid = |personal: PersonalRequest| personal.is_valid(parameters);
-        (invitation.bit.is_none_or(is_alike) && invitation.personal.is_none_or(is_valid))
-            .then_some(invitation)
+        invitation.bit.is_none_or(is_alike).then_some(invitation)
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
@@ -305,6 +301,9 @@ const BYTES: usize = 68;
 /// Bytes more of an invitation to train a personal model.
 const PERSONAL_BYTES: usize = 17;
 
+/// Bytes of an invitation to train a personal model that is no network.
+const WITHOUT_NETWORK: usize = BYTES + PERSONAL_BYTES;
+
 /// Bytes of an invitation, at most.
 const MAX_BYTES: usize = BYTES + NetworkId::BYTES + PERSONAL_BYTES;
 
@@ -321,13 +320,30 @@ impl PackedInvitation {
     /// The invitation; `None` if a value is invalid.
     pub fn unpack(&self) -> Option<Invitation> {
         let reader = &mut Reader(self.as_slice());
-        let invitation = Invitation::read(reader)?;
+        let mut invitation = Invitation::read(reader)?;
+        if self.is_personal() {
+            let personal = read_personal(reader)?;
+            if !personal.is_valid(invitation.shape.parameters()) {
+                return None;
+            }
+            invitation.personal = Some(personal);
+        }
         reader.end()?;
         Some(invitation)
     }
 
+    /// [`Self::unpack`] by a device without a personal model, which does not read what is
+    /// personal: its flash has no code for it.
+    pub fn unpack_shared(&self) -> Option<Invitation> {
+        Invitation::read(&mut Reader(self.as_slice()))
+    }
+
+    /// Whether the invitation asks for a personal model.
+    pub const fn is_personal(&self) -> bool {
+        matches!(self.length as usize, WITHOUT_NETWORK | MAX_BYTES)
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        const WITHOUT_NETWORK: usize = BYTES + PERSONAL_BYTES;
         const NETWORK: usize = BYTES + NetworkId::BYTES;
         let body = reader.rest();
         if !matches!(body.len(), BYTES | WITHOUT_NETWORK | NETWORK | MAX_BYTES) {
