@@ -116,7 +116,7 @@ fn invitation(choice: u8) -> Invitation {
             personal: Personal::Rest,
             steps: None,
             shared: PARAMETERS as u32 - 1,
-            since: 0,
+            last: (choice & 128 != 0).then_some(0),
         }),
     }
 }

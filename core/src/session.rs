@@ -24,7 +24,7 @@ use rand_core::Rng;
 use crate::{
     ledger::Ledger,
     model::Model,
-    personal::store::{KeepsNothing, PersonalStore},
+    personal::store::{NoStore, PersonalStore},
     samples::Samples,
     wire::{message::MAX_WINDOW, refusal::Refusals},
 };
@@ -49,7 +49,7 @@ use device::Device;
 use line::Line;
 
 /// A device's side of the protocol around a model of any size.
-pub struct Session<'a, M, F, R, K = KeepsNothing> {
+pub struct Session<'a, M, F, R, K = NoStore> {
     line: Line,
     conversation: Conversation<'a, M, F, R, K>,
 }
@@ -79,8 +79,8 @@ where
         ledger: Ledger<F>,
         nonces: R,
     ) -> Result<Self, SessionError> {
-        let store = KeepsNothing;
-        Self::personal(identity, policy, model, memory, ledger, nonces, store)
+        let store = NoStore;
+        Self::with_store(identity, policy, model, memory, ledger, nonces, store)
     }
 }
 
@@ -91,7 +91,7 @@ where
     R: Rng,
     K: PersonalStore,
 {
-    /// [`Session::new`], of a device that keeps a personal model in `store`. Rounds of methods
+    /// [`Session::new`], of a device with a `store` for a personal model. Rounds of methods
     /// without one are as for all devices.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ where
     // Inlined, so that with sizes known to the compiler nothing is left of the checks, and the
     // session is built in its place: a `Result` that is converted would be in RAM twice.
     #[inline(always)]
-    pub fn personal(
+    pub fn with_store(
         mut identity: Identity,
         policy: Policy,
         model: M,
@@ -134,7 +134,7 @@ where
         })
     }
 
-    /// Where the device keeps its personal model: what its firmware predicts with.
+    /// Where the device has its personal model.
     pub const fn store(&mut self) -> &mut K {
         &mut self.conversation.device.store
     }

@@ -31,12 +31,12 @@ pub const CLASSES: usize = number(env!("SMOLFED_CLASSES"));
 pub type Regression = Softmax<Const<FEATURES>, Const<CLASSES>>;
 
 /// What a device keeps, on pieces of flash of its own.
-pub struct Kept<F, K> {
+pub struct Storage<F, K> {
     /// The ledger.
     pub ledger: F,
     /// The count of starts, on boards without random numbers.
     pub starts: F,
-    /// The personal model, or [`KeepsNothing`](smolfed_core::personal::store::KeepsNothing).
+    /// The personal model, or [`NoStore`](smolfed_core::personal::store::NoStore).
     pub store: K,
 }
 
@@ -45,10 +45,10 @@ pub struct Kept<F, K> {
 /// # Errors
 /// As there.
 pub fn run_regression<F: NorFlash, K: PersonalStore>(
-    kept: Kept<F, K>,
+    storage: Storage<F, K>,
 ) -> Result<Infallible, &'static CStr> {
     let model: Regression = Softmax::new(Const, Const);
-    run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _, _>(model, kept)
+    run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _, _>(model, storage)
 }
 
 /// Samples of the record that are used, at most: four bytes of RAM each.
@@ -73,7 +73,7 @@ const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 /// What is missing or wrong at the start; the device then must not take part.
 pub fn run<M, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
-    kept: Kept<F, K>,
+    storage: Storage<F, K>,
 ) -> Result<Infallible, &'static CStr>
 where
     M: FixedModel<Target = u16>,
@@ -91,7 +91,7 @@ where
     let mut local = local_data::<D>(&mut windows, M::OUTPUTS as u16);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::<P, B>::new();
-    let mut session = open(model, kept, &mut vectors);
+    let mut session = open(model, storage, &mut vectors);
     // Both where they are: moved out, they would be in RAM twice.
     let session = session.as_mut().map_err(|why| *why)?;
 
@@ -185,18 +185,18 @@ fn local_data<const D: usize>(
 #[inline(never)]
 fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalStore>(
     model: M,
-    kept: Kept<F, K>,
+    storage: Storage<F, K>,
     vectors: &mut Vectors<P, B>,
 ) -> Result<Session<'_, M, F, Nonces, K>, &'static CStr> {
-    let Kept {
+    let Storage {
         ledger,
         starts,
         store,
-    } = kept;
+    } = storage;
     let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
     let ledger = nonces::ledger(ledger, record.key).map_err(|_| NO_LEDGER)?;
     let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
-    Session::personal(
+    Session::with_store(
         record.identity,
         record.policy,
         model,

@@ -6,7 +6,7 @@
 
 use core::ffi::CStr;
 
-use crate::client::Kept;
+use crate::client::Storage;
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
@@ -69,8 +69,8 @@ impl Part {
 ///
 /// # Errors
 /// As [`HostFlash::open`].
-pub fn kept<K>(store: K) -> Result<Kept<HostFlash, K>, HostError> {
-    Ok(Kept {
+pub fn storage<K>(store: K) -> Result<Storage<HostFlash, K>, HostError> {
+    Ok(Storage {
         ledger: HostFlash::open(Part::LEDGER)?,
         starts: HostFlash::open(Part::STARTS)?,
         store,

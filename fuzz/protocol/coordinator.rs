@@ -94,6 +94,7 @@ impl Coordinator {
             invitation: invitation(choice),
             model: vec![0.5; PARAMETERS],
             places: None,
+            last_rounds: BTreeMap::new(),
         });
         for peer in self.peers() {
             lock(&peer).offer(Arc::clone(&next));

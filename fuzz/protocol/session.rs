@@ -8,7 +8,7 @@ use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::Softmax;
 use smolfed_core::personal::store::flash::FlashStore;
-use smolfed_core::personal::store::{PersonalStore, StateKind};
+use smolfed_core::personal::store::{PersonalStore, StateId, StateKind};
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Identity, Phase, Policy, Session};
 use smolfed_core::stream::{Root, Stream};
@@ -102,15 +102,19 @@ fn personal(bytes: &[u8]) {
     for (place, byte) in flash.0.iter_mut().zip(bytes) {
         *place = *byte;
     }
-    let mut store = FlashStore::open(flash).expect("flash that can be read");
+    let mut store = FlashStore::new(flash).expect("flash of usual words");
+    let id = |round| StateId {
+        kind: StateKind::Model,
+        owner: [1; 8],
+        round,
+    };
     let mut state = [0.0; 3];
-    let _ = store.load(StateKind::Model, 0, &mut state);
-    if store.stage(StateKind::Model, 7, &[1.0, 2.0, 3.0]).is_ok() {
-        store.commit().expect("flash that can be written");
-        let mut store = FlashStore::open(store.into_flash()).expect("flash that can be read");
-        assert_eq!(store.load(StateKind::Model, 7, &mut state), Ok(true));
-        assert_eq!(state, [1.0, 2.0, 3.0]);
-    }
+    let before = id(bytes.len() as u32);
+    let _ = store.load(&before, &mut state);
+    let saved = store.save(&id(7), &[1.0, 2.0, 3.0], Some(&before));
+    saved.expect("flash that can be written");
+    assert_eq!(store.load(&id(7), &mut state), Ok(true));
+    assert_eq!(state, [1.0, 2.0, 3.0]);
 }
 
 /// A device's flash with any content, for its ledger and for its personal model.
@@ -155,8 +159,8 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
     let ledger =
         Ledger::create(Ram([0xff; 256]), [1; 8], Key::from_secret(KEY)).expect("a blank ledger");
     let (memory, nonces) = (memory.borrow(), stream());
-    let store = FlashStore::open(Ram([0xff; 256])).expect("blank flash");
-    let session = Session::personal(identity, policy, model, memory, ledger, nonces, store);
+    let store = FlashStore::new(Ram([0xff; 256])).expect("flash of usual words");
+    let session = Session::with_store(identity, policy, model, memory, ledger, nonces, store);
     session.expect("a valid session")
 }
 

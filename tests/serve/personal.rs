@@ -52,6 +52,34 @@ fn devices_keep_personal_models_and_the_shared_one_is_that_of_a_simulation() {
     }
 }
 
+/// It is a participation of the devices, and no round of the run.
+#[test]
+fn devices_fine_tune_the_final_model_and_keep_it() {
+    for objective in ["plain", "mean-regularised"] {
+        let place = Place::new();
+        let settings = format!("{FULL} --set rounds=2 --set personalise.fine_tune=\"{objective}\"");
+        provision(&place, &format!("{settings} --budget 4"));
+        let _devices = Device::start_all(&place, 0..4);
+        let arguments = serve("60s", &format!("{settings} --log-file serve.log"));
+        wait(place.start(&arguments), &arguments).success();
+        assert_is_the_simulation(&place, "served");
+        let log = std::fs::read_to_string(place.path("serve.log")).unwrap();
+        let tuned = "4 of 4 devices have fine-tuned the final model";
+        assert!(log.contains(tuned), "{log}");
+        let models: Vec<_> = (0..4)
+            .map(|device| personal(&place, device).unwrap())
+            .collect();
+        assert_ne!(models[0], models[1]);
+
+        // Once more, in another order of the samples.
+        let resume = "serve --resume served --json --log-file again.log";
+        wait(place.start(resume), resume).success();
+        let log = std::fs::read_to_string(place.path("again.log")).unwrap();
+        assert!(log.contains(tuned), "{log}");
+        assert_ne!(personal(&place, 0).as_ref(), models.first());
+    }
+}
+
 /// Personal models outlive the processes of devices and coordinator; those of another run of the
 /// fleet do not count.
 #[test]

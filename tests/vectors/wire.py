@@ -173,13 +173,16 @@ INVITATION = SHAPE + struct.pack(
 )
 CENTRAL_SETTINGS = struct.pack("<IIfffBffBQQ", 1, 1, 0.5, 0.25, 1.0, 0, 0.0, 1.0, 8, 0, 0)
 CENTRAL = SHAPE + CENTRAL_SETTINGS
-# PMTL with a pull of 0.5 and 7 local steps, since round 3; all but the last layer of the network.
-PMTL = struct.pack("<BfIII", 1, 0.5, 7, 650, 3)
-HEAD = struct.pack("<BfIII", 4, 0.0, 0, PARAMETERS - 17 * 7, 3)
+# PMTL with a pull of 0.5 and 7 local steps, after round 3; all but the last layer of the network.
+PMTL = struct.pack("<BfIII", 1, 0.5, 7, 650, 3 + 1)
+HEAD = struct.pack("<BfIII", 4, 0.0, 0, PARAMETERS - 17 * 7, 3 + 1)
+# Fine-tuning with a pull of 0.5.
+TUNED = struct.pack("<BfIII", 5, 0.5, 0, 0, 0)
 MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
 VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
 UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
 UPDATE_MORE = struct.pack("<HB", 3, 2) + packed(VALUES, 21)
+NOTHING = struct.pack("<HB", 0, 0)
 # The bit +2^b of an update without noise of the device, b = 20; it is not negated with the update.
 UPDATE_BIT = struct.pack("<HB", 4, 1) + packed([2**20], 22)
 
@@ -224,6 +227,12 @@ cases = [
         TO_DEVICE,
         frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT + HEAD, 13, 7),
     ),
+    (
+        "invitation, tuned, central trust",
+        TO_DEVICE,
+        frame(TO_DEVICE, 17, CENTRAL + NO_BIT + TUNED, 14, 8),
+    ),
+    ("update chunk, nothing", TO_COORDINATOR, frame(TO_COORDINATOR, 20, NOTHING, 14, 5)),
     ("want model", TO_COORDINATOR, frame(TO_COORDINATOR, 18, b"\2\0\x10", 7, 2)),
     ("model chunk", TO_DEVICE, frame(TO_DEVICE, 19, MODEL, 7, 3)),
     ("update chunk", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE, 7, 3)),

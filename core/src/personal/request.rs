@@ -7,11 +7,11 @@ use rand_core::Rng;
 
 use super::{
     Anchor, Effort, PersonalTraining, StepMemory, descend, difference,
-    store::{PersonalStore, StateKind, StoreError},
+    store::{PersonalStore, StateId, StateKind, StoreError},
 };
 use crate::{
     clip::clip_l2,
-    lanes,
+    ledger::LedgerNonce,
     model::Model,
     params::{LearningRate, Penalty},
     samples::Samples,
@@ -30,7 +30,7 @@ pub enum Personal {
         pull: Penalty,
         /// Whether the difference to the personal model before is sent, and not that to the shared
         /// model ([`PmtlUpdate`](super::PmtlUpdate)).
-        from_own: bool,
+        from_previous: bool,
     },
     /// PP-SGD: what is added to the shared model.
     Offset {
@@ -39,6 +39,11 @@ pub enum Personal {
     },
     /// DPFedMTL: the parameters behind the shared ones.
     Rest,
+    /// Fine-tuning: the model that came, trained further. Nothing is sent.
+    Tuned {
+        /// λ of the pull to the model that came; 0 for none.
+        pull: Penalty,
+    },
 }
 
 /// How a device with a personal model takes part in a round.
@@ -51,17 +56,32 @@ pub struct PersonalRequest {
     pub personal: Personal,
     /// Local steps in a round, if passes over the samples are not counted.
     pub steps: Option<NonZeroU32>,
-    /// Parameters that are shared: they come first, and an update has as many entries.
+    /// Parameters that are shared: they come first, and an update has as many entries. 0 for
+    /// fine-tuning.
     pub shared: u32,
-    /// The first round of the run. A state from before is another run's, and does not count.
-    pub since: u32,
+    /// The last round of the run in which the device's update counted; its state is what the device
+    /// goes on from.
+    pub last: Option<u32>,
 }
 
 impl PersonalRequest {
+    /// The state that the device goes on from, if it has one.
+    pub fn before(&self, owner: LedgerNonce) -> Option<StateId> {
+        let kind = self.kind();
+        self.last.map(|round| StateId { kind, owner, round })
+    }
+
+    /// The state that a round leads to.
+    pub const fn after(&self, owner: LedgerNonce, round: u32) -> StateId {
+        let kind = self.kind();
+        StateId { kind, owner, round }
+    }
+
     /// What the device keeps.
-    pub const fn state(&self) -> StateKind {
+    const fn kind(&self) -> StateKind {
         match self.personal {
             Personal::Model { .. } => StateKind::Model,
+            Personal::Tuned { .. } => StateKind::Tuned,
             Personal::Offset { .. } => StateKind::Offset,
             Personal::Rest => StateKind::Rest,
         }
@@ -70,13 +90,22 @@ impl PersonalRequest {
     /// Values of a state of a model of `parameters` parameters.
     pub const fn state_length(&self, parameters: usize) -> usize {
         match self.personal {
-            Personal::Model { .. } | Personal::Offset { .. } => parameters,
+            Personal::Model { .. } | Personal::Offset { .. } | Personal::Tuned { .. } => parameters,
             Personal::Rest => parameters.saturating_sub(self.shared as usize),
         }
     }
 
-    /// Whether the request makes sense for a model of `parameters` parameters: all are shared, or
-    /// the rest is personal.
+    /// λ of the pull in local steps, if there is one.
+    pub fn pull(&self) -> Option<Penalty> {
+        match self.personal {
+            Personal::Model { pull, .. } => Some(pull),
+            Personal::Tuned { pull } => Some(pull).filter(|pull| pull.get() > 0.0),
+            Personal::Offset { .. } | Personal::Rest => None,
+        }
+    }
+
+    /// Whether the request makes sense for a model of `parameters` parameters: all are shared, the
+    /// rest is personal, or nothing is sent.
     pub(crate) fn is_valid(&self, parameters: usize) -> bool {
         let shared = self.shared as usize;
         match self.personal {
@@ -85,6 +114,7 @@ impl PersonalRequest {
                 shared == parameters && (0.0..=MAX_RATIO).contains(&ratio)
             }
             Personal::Rest => (1..=parameters).contains(&shared),
+            Personal::Tuned { .. } => shared == 0,
         }
     }
 
@@ -105,6 +135,8 @@ pub struct PersonalRound<'a> {
     /// The shared parameters, and behind them what the personal ones are before the first round; as
     /// long as the model.
     pub global: &'a [f32],
+    /// The device's ledger.
+    pub owner: LedgerNonce,
 }
 
 impl PersonalRound<'_> {
@@ -140,14 +172,12 @@ impl PersonalRound<'_> {
             scratch,
         } = work;
         let has_state = self.start(local, update, store)?;
-        let anchor = match self.request.personal {
-            Personal::Model { pull, .. } => Some(Anchor {
-                at: self.global,
-                strength: pull,
-                importance: None,
-            }),
-            Personal::Offset { .. } | Personal::Rest => None,
-        };
+        let pull = self.request.pull();
+        let anchor = pull.map(|strength| Anchor {
+            at: self.global,
+            strength,
+            importance: None,
+        });
         let memory = StepMemory {
             gradient: update,
             order,
@@ -158,9 +188,8 @@ impl PersonalRound<'_> {
         self.conclude(local, update, has_state, store)?;
         let shared = self.request.shared as usize;
         let update = update.get_mut(..shared).unwrap_or_default();
-        report.norm = lanes::norm(update);
         if let Some(bound) = self.training.clip_norm {
-            clip_l2(update, bound.get()).map_err(|_| TrainError::Diverged)?;
+            report.norm = clip_l2(update, bound.get()).map_err(|_| TrainError::Diverged)?;
             report.clipped_steps = u32::from(report.norm > bound.get());
             report.clipping_chances = 1;
         }
@@ -176,7 +205,9 @@ impl PersonalRound<'_> {
                 LearningRate::new(training.learning_rate.get() * (1.0 + ratio))
                     .map_err(|_| TrainError::Diverged)?
             }
-            Personal::Model { .. } | Personal::Rest => training.learning_rate,
+            Personal::Model { .. } | Personal::Rest | Personal::Tuned { .. } => {
+                training.learning_rate
+            }
         };
         Ok(PersonalTraining {
             effort: match request.steps {
@@ -202,9 +233,14 @@ impl PersonalRound<'_> {
         for (w, start) in local.iter_mut().zip(*global) {
             *w = *start;
         }
-        let (kind, since) = (request.state(), request.since);
+        let Some(before) = request.before(self.owner) else {
+            return Ok(false);
+        };
+        if matches!(request.personal, Personal::Tuned { .. }) {
+            return Ok(false);
+        }
         if matches!(request.personal, Personal::Offset { .. }) {
-            let has_state = store.load(kind, since, spare)?;
+            let has_state = store.load(&before, spare)?;
             if has_state {
                 for (w, offset) in local.iter_mut().zip(spare) {
                     *w += *offset;
@@ -214,7 +250,7 @@ impl PersonalRound<'_> {
         }
         let range = request.new_state(global.len());
         let own = local.get_mut(range.clone()).unwrap_or_default();
-        let has_state = store.load(kind, since, own)?;
+        let has_state = store.load(&before, own)?;
         if !has_state {
             // A store that found damage may have written a part.
             for (w, start) in own.iter_mut().zip(global.get(range).unwrap_or_default()) {
@@ -235,29 +271,41 @@ impl PersonalRound<'_> {
         let Self {
             request, global, ..
         } = self;
-        let (kind, since) = (request.state(), request.since);
+        let before = request.before(self.owner).filter(|_| has_state);
         match request.personal {
-            Personal::Model { from_own: true, .. } if has_state => {
-                // The state has not changed since it was read.
-                if !store.load(kind, since, update)? {
-                    return Err(StoreError);
-                }
+            Personal::Model {
+                from_previous: true,
+                ..
+            } if has_state => {
+                again(store, before.as_ref(), update)?;
                 for (update, local) in update.iter_mut().zip(local.iter()) {
                     *update = local - *update;
                 }
             }
             Personal::Model { .. } | Personal::Rest => difference(local, global, update),
+            Personal::Tuned { .. } => {}
             Personal::Offset { ratio } => {
-                if !has_state {
-                    update.fill(0.0);
-                } else if !store.load(kind, since, update)? {
-                    return Err(StoreError);
-                }
+                again(store, before.as_ref(), update)?;
                 super::split_in_place(local, global, ratio, update);
             }
         }
         Ok(())
     }
+}
+
+/// Reads the state that training began with once more; zeros if there was none.
+fn again<K: PersonalStore>(
+    store: &mut K,
+    before: Option<&StateId>,
+    to: &mut [f32],
+) -> Result<(), StoreError> {
+    match before {
+        None => to.fill(0.0),
+        // It has not changed in the meantime.
+        Some(before) if store.load(before, to)? => {}
+        Some(_) => return Err(StoreError),
+    }
+    Ok(())
 }
 
 /// Why a device with a personal model has no update.

@@ -1,11 +1,14 @@
 //! Where a device keeps its personal model between rounds.
 //!
-//! A state is written in two steps. [`PersonalStore::stage`] writes what training has led to, while
-//! the update is not even on the line; [`PersonalStore::commit`] makes it count, once the
-//! coordinator has the whole update. So a device whose update was late, or refused, goes on from
-//! where it was, as in a simulation.
+//! A state has the number of the round that led to it. An invitation names the round that counts:
+//! the last one of the run in which the coordinator had the whole update of this device. The store
+//! has two states, that of the newest round and that of the one before which it was invited with,
+//! so that either can be named: a device whose update was late, refused or lost with its
+//! coordinator goes on from where it was, as in a simulation, and nothing has to be confirmed.
 //!
 //! The state is not encrypted, and never leaves the device.
+
+use crate::ledger::LedgerNonce;
 
 pub mod flash;
 
@@ -19,6 +22,19 @@ pub enum StateKind {
     Offset = 2,
     /// The parameters behind the shared ones.
     Rest = 3,
+    /// The final model of a run, fine-tuned.
+    Tuned = 4,
+}
+
+/// What a state belongs to: another kind, or another device's, is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateId {
+    /// What it is.
+    pub kind: StateKind,
+    /// The ledger of the device.
+    pub owner: LedgerNonce,
+    /// The round that led to it.
+    pub round: u32,
 }
 
 /// A personal model could not be read or written.
@@ -33,59 +49,49 @@ impl core::fmt::Display for StoreError {
 
 impl core::error::Error for StoreError {}
 
-/// Where a device keeps its personal model: one state, and a staged one.
+/// Where a device keeps its personal model: two states.
 pub trait PersonalStore {
-    /// Whether anything is ever kept: without, nothing that needs it is compiled.
-    const KEEPS: bool = true;
+    /// Whether there is a store: without, nothing that needs one is compiled.
+    const IS_PRESENT: bool = true;
 
     /// Values of a state, at most.
-    fn room(&self) -> usize;
+    fn capacity(&self) -> usize;
 
-    /// Reads the state into `to`; whether there is one of this kind and length, of round `since` or
-    /// a later one. Without, `to` may hold anything.
+    /// Reads a state into `to`; whether it is there, undamaged and as long as `to`. Without it,
+    /// `to` may hold anything.
     ///
     /// # Errors
     /// [`StoreError`] if the memory fails. Damage is no state.
-    fn load(&mut self, kind: StateKind, since: u32, to: &mut [f32]) -> Result<bool, StoreError>;
+    fn load(&mut self, id: &StateId, to: &mut [f32]) -> Result<bool, StoreError>;
 
-    /// Writes the state of a round, which does not count yet.
+    /// Writes a state, in the place of any other than `before`, if that is given.
     ///
     /// # Errors
-    /// [`StoreError`]; the state that counts is as it was.
-    fn stage(&mut self, kind: StateKind, round: u32, state: &[f32]) -> Result<(), StoreError>;
-
-    /// Has the state count that was staged last, if there is one.
-    ///
-    /// # Errors
-    /// [`StoreError`]; either of both may count then.
-    fn commit(&mut self) -> Result<(), StoreError>;
-
-    /// Forgets the state that was staged, if there is one.
-    fn discard(&mut self);
+    /// [`StoreError`]; `before` is as it was.
+    fn save(
+        &mut self,
+        id: &StateId,
+        state: &[f32],
+        before: Option<&StateId>,
+    ) -> Result<(), StoreError>;
 }
 
 /// The store of a device without a personal model.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct KeepsNothing;
+pub struct NoStore;
 
-impl PersonalStore for KeepsNothing {
-    const KEEPS: bool = false;
+impl PersonalStore for NoStore {
+    const IS_PRESENT: bool = false;
 
-    fn room(&self) -> usize {
+    fn capacity(&self) -> usize {
         0
     }
 
-    fn load(&mut self, _: StateKind, _: u32, _: &mut [f32]) -> Result<bool, StoreError> {
+    fn load(&mut self, _: &StateId, _: &mut [f32]) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    fn stage(&mut self, _: StateKind, _: u32, _: &[f32]) -> Result<(), StoreError> {
+    fn save(&mut self, _: &StateId, _: &[f32], _: Option<&StateId>) -> Result<(), StoreError> {
         Err(StoreError)
     }
-
-    fn commit(&mut self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn discard(&mut self) {}
 }

@@ -124,7 +124,6 @@ where
 
     /// The round is over for this device.
     fn leave_round(&mut self) {
-        self.device.store.discard();
         self.round = None;
         self.phase = Phase::Idle;
     }
@@ -234,13 +233,7 @@ where
                 }
                 Ok(Answer::Go)
             }
-            (Message::Done, Phase::Sending) => {
-                // Without its new state the device goes on from the old one.
-                let _ = self.device.store.commit();
-                self.leave_round();
-                Ok(Answer::Nothing)
-            }
-            (Message::Abort(_), _) => {
+            (Message::Done, Phase::Sending) | (Message::Abort(_), _) => {
                 self.leave_round();
                 Ok(Answer::Nothing)
             }
@@ -250,7 +243,7 @@ where
 
     #[inline(never)]
     fn invited(&mut self, number: u32, invitation: &PackedInvitation) -> Result<Answer, Refusal> {
-        let (is_personal, invitation) = match K::KEEPS {
+        let (is_personal, invitation) = match K::IS_PRESENT {
             true => (false, invitation.unpack()),
             false => (invitation.is_personal(), invitation.unpack_shared()),
         };

@@ -112,10 +112,10 @@ impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
     #[inline(always)]
     pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
         let policy = &self.policy;
-        let personal = invitation.personal.as_ref().filter(|_| K::KEEPS);
+        let personal = invitation.personal.as_ref().filter(|_| K::IS_PRESENT);
         if Shape::of(&self.model) != Some(invitation.shape) {
             Err(Decline::Shape)
-        } else if !policy.accepts_noise(invitation) {
+        } else if !invitation.is_silent() && !policy.accepts_noise(invitation) {
             Err(Decline::Noise)
         } else if !personal.is_none_or(|personal| self.has_room(personal)) {
             Err(Decline::Personal)
@@ -131,7 +131,7 @@ impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
 
     /// Whether there is a place for the personal model of the round.
     fn has_room(&self, personal: &PersonalRequest) -> bool {
-        personal.state_length(self.memory.global.len()) <= self.store.room()
+        personal.state_length(self.memory.global.len()) <= self.store.capacity()
     }
 
     /// Records the participation, before anything is drawn from the round's streams.

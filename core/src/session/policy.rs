@@ -5,7 +5,7 @@ use crate::{
     integer::Wide,
     ledger::{LedgerNonce, Limits},
     params::Penalty,
-    personal::{Personal, PersonalRequest},
+    personal::PersonalRequest,
     stream::{Purpose, Root, Stream, StreamId},
     wire::message::Invitation,
 };
@@ -93,10 +93,8 @@ impl Policy {
         let (min, max) = (MIN_SETTING.to_bits(), MAX_SETTING.to_bits());
         let clip_norm = invitation.grid.clip_norm().get();
         let positive = [clip_norm, invitation.learning_rate.get()];
-        let pull = match personal.map(|request| request.personal) {
-            Some(Personal::Model { pull, .. }) => pull,
-            Some(Personal::Offset { .. } | Personal::Rest) | None => Penalty::NONE,
-        };
+        let pull = personal.and_then(PersonalRequest::pull);
+        let pull = pull.unwrap_or(Penalty::NONE);
         let penalties = [invitation.weight_decay, invitation.proximal, pull].map(Penalty::get);
         // A penalty of −0 is 0.
         positive.iter().all(|x| (min..=max).contains(&x.to_bits()))

@@ -8,7 +8,10 @@ use super::device::{Device, Memory};
 use crate::{
     bit::clip_bit,
     model::Model,
-    personal::{PersonalError, PersonalRequest, PersonalRound, store::PersonalStore},
+    personal::{
+        PersonalError, PersonalRequest, PersonalRound,
+        store::{PersonalStore, StateId, StoreError},
+    },
     quantize::Quantizer,
     samples::Samples,
     stream::Purpose,
@@ -83,6 +86,7 @@ impl Round {
             patterns(sent).chunks(count).nth(self.chunk.into())
         };
         let (low, high, width) = match (part(work.update), part(work.local)) {
+            _ if length == 0 => (&[][..], &[][..], width),
             (Some(low), Some(high)) => (low, high, width),
             // The bit comes behind the last entry.
             _ => (
@@ -111,7 +115,8 @@ impl Round {
         K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
-        let has_noise = self.invitation.noise.is_some();
+        // What is covered by noise, or not sent, is no reason to say anything about the data.
+        let has_noise = self.invitation.noise.is_some() || self.invitation.is_silent();
         // A device without usable data loses no participation. One that adds its own noise does
         // not reveal that it has no data.
         let is_usable = !samples.is_empty() && samples.len() <= device.memory.work.order.len();
@@ -125,7 +130,10 @@ impl Round {
         // own noise hides that as well: an update of zeros.
         let trained = match trained {
             Ok(trained) => Some(trained),
-            Err(_) if has_noise => None,
+            Err(_) if has_noise => {
+                self.save_unchanged(device);
+                None
+            }
             Err(reason) => return Err(reason),
         };
         self.finish(device, trained);
@@ -143,11 +151,12 @@ impl Round {
     ) -> Result<Trained, Decline>
     where
         M: Model,
+        F: NorFlash,
         K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
         let invitation = &self.invitation;
-        let personal = invitation.personal.filter(|_| K::KEEPS);
+        let personal = invitation.personal.filter(|_| K::IS_PRESENT);
         let report = match &personal {
             Some(personal) => self.train_personal(personal, device, samples)?,
             None => {
@@ -159,21 +168,59 @@ impl Round {
                     .map_err(|_| Decline::Diverged)?
             }
         };
-        let Workspace { local, update, .. } = &device.memory.work;
+        let update = &device.memory.work.update;
         let update = update.get(..invitation.update_length()).unwrap_or_default();
         let quantizer = invitation.grid.quantizer(update);
         let quantizer = quantizer.map_err(|_| Decline::Diverged)?;
         if let Some(personal) = &personal {
-            let state = local.get(personal.new_state(local.len()));
-            device
-                .store
-                .stage(personal.state(), self.number, state.unwrap_or_default())
+            let id = personal.after(*device.ledger.nonce(), self.number);
+            self.save(personal, &id, device)
                 .map_err(|_| Decline::Storage)?;
         }
         Ok(Trained {
             quantizer,
             bit: clip_bit(&invitation.grid, report.norm),
         })
+    }
+
+    /// Saves the state in the local model, if the method has one.
+    fn save<M, F, K: PersonalStore>(
+        &self,
+        request: &PersonalRequest,
+        id: &StateId,
+        device: &mut Device<'_, M, F, K>,
+    ) -> Result<(), StoreError> {
+        let local = &device.memory.work.local;
+        let state = local.get(request.new_state(local.len()));
+        let state = state.unwrap_or_default();
+        let before = request.before(id.owner);
+        match state.is_empty() {
+            true => Ok(()),
+            false => device.store.save(id, state, before.as_ref()),
+        }
+    }
+
+    /// Saves the state before as that of this round, of a device that does not say that it has no
+    /// update: it goes on from there. The flash takes as long as with an update.
+    fn save_unchanged<M, F: NorFlash, K: PersonalStore>(&self, device: &mut Device<'_, M, F, K>) {
+        let personal = self.invitation.personal.filter(|_| K::IS_PRESENT);
+        let Some(request) = &personal else {
+            return;
+        };
+        let owner = *device.ledger.nonce();
+        let local = &mut *device.memory.work.local;
+        local.fill(0.0);
+        let range = request.new_state(local.len());
+        let state = local.get_mut(range).unwrap_or_default();
+        let before = request.before(owner);
+        let has_state = before.is_some_and(|before| device.store.load(&before, state) == Ok(true));
+        let round = match has_state {
+            true => self.number,
+            // Without a state before there is none after: no invitation names this round.
+            false => u32::MAX,
+        };
+        // If it fails, the device begins anew.
+        let _ = self.save(request, &request.after(owner, round), device);
     }
 
     /// [`Self::trained`] for a device with a personal model.
@@ -186,6 +233,7 @@ impl Round {
     ) -> Result<TrainReport, Decline>
     where
         M: Model,
+        F: NorFlash,
         K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
@@ -195,6 +243,7 @@ impl Round {
             request,
             training: &self.invitation.training(),
             global,
+            owner: *device.ledger.nonce(),
         };
         let (work, store) = (work.reborrow(), &mut device.store);
         round
@@ -217,7 +266,7 @@ impl Round {
         let Workspace { update, local, .. } = &mut device.memory.work;
         // What is personal lies behind what is shared, and is not sent.
         let length = self.invitation.update_length();
-        if K::KEEPS {
+        if K::IS_PRESENT {
             for vector in [&mut *update, &mut *local] {
                 vector.get_mut(length..).unwrap_or_default().fill(0.0);
             }

@@ -12,18 +12,18 @@ use cortex_m_rt::entry;
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
-use smolfed_core::personal::store::KeepsNothing;
+use smolfed_core::personal::store::NoStore;
 use smolfed_firmware::{
     board,
-    client::{self, Kept},
+    client::{self, Storage},
 };
 
 #[entry]
 fn main() -> ! {
-    let Err(_why) = client::run_regression(Kept {
+    let Err(_why) = client::run_regression(Storage {
         ledger: Forgetful::new(),
         starts: Forgetful::new(),
-        store: KeepsNothing,
+        store: NoStore,
     });
     loop {
         board::sleep_unless(|| false);

@@ -9,14 +9,14 @@
 use cortex_m_rt::entry;
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
-use smolfed_core::personal::store::KeepsNothing;
+use smolfed_core::personal::store::NoStore;
 use smolfed_firmware::{client, host};
 
 #[entry]
 fn main() -> ! {
-    let Ok(kept) = host::kept(KeepsNothing) else {
+    let Ok(storage) = host::storage(NoStore) else {
         host::give_up(host::NO_FILE);
     };
-    let Err(why) = client::run_regression(kept);
+    let Err(why) = client::run_regression(storage);
     host::give_up(why)
 }

@@ -11,7 +11,7 @@ use cortex_m_rt::entry;
 use riscv_rt::entry;
 use smolfed_core::{
     model::{Fixed, FixedModel},
-    personal::store::KeepsNothing,
+    personal::store::NoStore,
 };
 use smolfed_firmware::{
     client, host,
@@ -31,12 +31,12 @@ const FEATURES: usize = CHANNELS as usize * WIDTH as usize;
 
 #[entry]
 fn main() -> ! {
-    let Ok(kept) = host::kept(KeepsNothing) else {
+    let Ok(storage) = host::storage(NoStore) else {
         host::give_up(host::NO_FILE);
     };
     let Err(why) = client::run::<Model, { Model::PARAMETERS }, { Model::SCRATCH }, FEATURES, _, _>(
         Fixed::new(),
-        kept,
+        storage,
     );
     host::give_up(why)
 }

@@ -22,13 +22,15 @@ const PERSONAL: Part = Part::STARTS.followed_by(flash_bytes::<HostFlash>(Regress
 
 #[entry]
 fn main() -> ! {
-    let store = HostFlash::open(PERSONAL).ok().map(FlashStore::open);
-    let Some(Ok(store)) = store else {
+    let Ok(flash) = HostFlash::open(PERSONAL) else {
         host::give_up(host::NO_FILE);
     };
-    let Ok(kept) = host::kept(store) else {
+    let Ok(store) = FlashStore::new(flash) else {
+        host::give_up(c"refused: the words of the flash do not fit a personal model");
+    };
+    let Ok(storage) = host::storage(store) else {
         host::give_up(host::NO_FILE);
     };
-    let Err(why) = client::run_regression(kept);
+    let Err(why) = client::run_regression(storage);
     host::give_up(why)
 }

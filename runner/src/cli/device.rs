@@ -313,9 +313,9 @@ impl Device<'_> {
         if record.key.is_some() {
             forget_key(&self.files.record);
         }
-        let store = FileStore::new(self.files.ledger.with_extension("personal"));
+        let store = FileStore::beside(&self.files.ledger);
         let memory = memory.borrow();
-        let session = Session::personal(identity, policy, model, memory, ledger, nonces, store);
+        let session = Session::with_store(identity, policy, model, memory, ledger, nonces, store);
         let mut session =
             session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;
         session.set_window(WINDOW);

@@ -34,6 +34,8 @@ use crate::run::fleet_file::FleetFile;
 use crate::run::{self, Control, Ending, Run};
 use crate::source::fleet::Fleet;
 use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms};
+use crate::source::fleet::tuning::Delivered;
+use crate::source::participation;
 
 /// Train one experiment with real devices, optionally alongside simulated ones.
 ///
@@ -265,15 +267,11 @@ impl Setup {
         let service = fleet.service();
         tell_of_restart(&experiment, done, paid);
         let numbers = (first_number, paid);
-        // If another run of the fleet came between, devices have its personal models.
-        let since = match first_number == self.file.first_number {
-            true => first_number,
-            false => first_number.saturating_add(paid),
-        };
         let records = dir.participation(done)?;
+        let rounds = participation::read(&dir.participation_path())?;
         let mut served = Fleet::new(fleet, &federation, terms, numbers, records)
             .resumed_after(done.max(paid))
-            .with_personal(experiment.method.personal_request(), since)
+            .with_personal(experiment.method.personal_request(), &rounds)
             .with_quorum(quorum);
         let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
         let timeout = self.endpoints.timeout;
@@ -295,6 +293,11 @@ impl Setup {
         };
         watch.signals.run_begins();
         let result = run.execute(&mut served, control);
+        if let Ok(run) = &result
+            && matches!(run.ending, Ending::Done)
+        {
+            deliver(&mut served, &experiment, &run.model)?;
+        }
         let table = Table::new(&service);
         drop(served);
         screen.close();
@@ -307,6 +310,23 @@ impl Setup {
             concluded => concluded,
         }
     }
+}
+
+/// Has the devices fine-tune the final model, if the experiment says so. The run is complete
+/// without them: resuming it asks again.
+fn deliver(served: &mut Fleet<'_>, experiment: &Experiment, model: &[f32]) -> Result<(), CliError> {
+    let delivered = served.fine_tune(experiment, model);
+    let delivered = delivered.map_err(|error| CliError::Stopped(error.to_string()))?;
+    if let Some(Delivered { tuned, asked }) = delivered {
+        tracing::info!(
+            reason = "fine-tuned",
+            tuned,
+            asked,
+            "{tuned} of {asked} devices have fine-tuned the final model; `smolfed serve --resume` \
+             asks them again"
+        );
+    }
+    Ok(())
 }
 
 /// The quorum, if there is one and the accounting covers it.

@@ -158,6 +158,12 @@ impl Coordinator {
         self.keys.members().contains(&device)
     }
 
+    /// The real devices.
+    #[must_use]
+    pub fn devices(&self) -> Vec<u32> {
+        self.keys.members().iter().copied().collect()
+    }
+
     /// A round with the real devices of `cohort`, while the caller does something `meanwhile`.
     /// Takes at most the time-out, or as long as `meanwhile`.
     ///
@@ -216,11 +222,13 @@ impl Coordinator {
 
     /// Puts devices into quarantine for what they did in a round.
     fn judge(&mut self, offer: &Offer, outcomes: &BTreeMap<u32, ExchangeOutcome>) {
-        let (number, has_quorum) = (offer.number, offer.places.is_some());
-        let mut is_changed = false;
+        let number = offer.number;
+        let gives_strikes = offer.places.is_none() && !self.stopping.is_asked();
         for (device, outcome) in outcomes {
-            if self.quarantine.note(*device, number, has_quorum, outcome) {
-                is_changed = true;
+            if self
+                .quarantine
+                .note(*device, number, gives_strikes, outcome)
+            {
                 tracing::warn!(
                     reason = "quarantine",
                     private = format!("device {device} is in quarantine"),
@@ -229,7 +237,9 @@ impl Coordinator {
                 );
             }
         }
-        if is_changed && let Err(error) = self.quarantine.save() {
+        if self.quarantine.is_unsaved()
+            && let Err(error) = self.quarantine.save()
+        {
             tracing::error!(reason = "quarantine", "{error}");
         }
     }

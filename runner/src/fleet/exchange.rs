@@ -4,10 +4,12 @@
 //! chunk. A repeated request gets the same answer. All that can be checked about an update is
 //! checked here, in integers, before it is added to anything.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smolfed_core::personal::PersonalRequest;
 use smolfed_core::wire::message::{
     Abort, Decline, Invitation, MODEL_CHUNK, Message, UPDATE_CHUNK_BYTES, UpdateChunk, Values,
     model_chunks,
@@ -34,6 +36,23 @@ pub struct Offer {
     pub model: Vec<f32>,
     /// How many updates count, if not all.
     pub places: Option<Places>,
+    /// The last round of the run in which the update of a device counted: which personal model it
+    /// goes on from. Only for methods with personal models.
+    pub last_rounds: BTreeMap<u32, u32>,
+}
+
+impl Offer {
+    /// The invitation of a device.
+    fn invitation_of(&self, device: u32) -> Invitation {
+        let last = self.last_rounds.get(&device).copied();
+        Invitation {
+            personal: self
+                .invitation
+                .personal
+                .map(|request| PersonalRequest { last, ..request }),
+            ..self.invitation
+        }
+    }
 }
 
 /// Why a device that was drawn has no update in a round.
@@ -52,7 +71,8 @@ pub enum Absence {
     Declined(Decline),
     /// Its update exceeds the clip norm, which an honest device's cannot.
     OutOfBound,
-    /// It had a session, and its turn to receive the model did not come before the round ended.
+    /// It had to wait for its turn to receive the model, which did not come before the round ended,
+    /// or too late.
     NoTurn,
     /// Its update was complete, but the round had the updates of its quorum.
     BeyondQuorum,
@@ -72,7 +92,7 @@ impl std::fmt::Display for Absence {
             Self::Late => f.write_str("too late"),
             Self::SessionLost => f.write_str("the session was lost after the model was delivered"),
             Self::Declined(reason) => write!(f, "declined: {reason}"),
-            Self::NoTurn => f.write_str("its turn did not come before the round ended"),
+            Self::NoTurn => f.write_str("its turn to receive the model came late, or not at all"),
             Self::BeyondQuorum => f.write_str("the round had the updates of its quorum"),
             Self::Quarantined => f.write_str("in quarantine"),
             Self::OutOfBound => f.write_str("the update exceeds its bound"),
@@ -117,10 +137,13 @@ enum Stage {
 
 /// One round with one device.
 pub(super) struct Exchange {
+    device: u32,
     offer: Arc<Offer>,
     stage: Stage,
     /// Whether the device waits for its turn and must not be invited yet.
     is_held: bool,
+    /// Whether it did at first: how much of the round it had depends on the others.
+    has_waited: bool,
     /// When it is invited next, since it has been invited in this session.
     due: Option<Duration>,
     /// Invitations in this session.
@@ -142,11 +165,13 @@ pub(super) enum Reply {
 
 impl Exchange {
     /// A round whose device is invited at once or, if it `is_held`, after [`Self::release`].
-    pub(super) const fn new(offer: Arc<Offer>, is_held: bool) -> Self {
+    pub(super) const fn new(device: u32, offer: Arc<Offer>, is_held: bool) -> Self {
         Self {
+            device,
             offer,
             stage: Stage::Invited,
             is_held,
+            has_waited: is_held,
             due: None,
             invitations: 0,
             closed: false,
@@ -242,7 +267,11 @@ impl Exchange {
             Stage::Missing(absence) => ExchangeOutcome::Missing(*absence),
             Stage::Invited if !has_session => self.miss(Absence::NotConnected),
             Stage::Invited if late == Absence::BeyondQuorum => self.miss(late),
-            Stage::Invited if self.is_held => self.miss(Absence::NoTurn),
+            Stage::Invited | Stage::Fetching { .. } | Stage::Sending { .. }
+                if self.has_waited && late == Absence::Late =>
+            {
+                self.miss(Absence::NoTurn)
+            }
             Stage::Invited => self.miss(Absence::Silent),
             Stage::Fetching { .. } | Stage::Sending { .. } => self.miss(late),
         }
@@ -399,7 +428,9 @@ impl Exchange {
     fn message(&self, reply: &Reply) -> Option<Message<'_>> {
         Some(match reply {
             Reply::Nothing | Reply::Model(_) => return None,
-            Reply::Invitation => Message::Invitation((&self.offer.invitation).into()),
+            Reply::Invitation => {
+                Message::Invitation((&self.offer.invitation_of(self.device)).into())
+            }
             Reply::WantUpdate(index) => Message::WantUpdate(*index),
             Reply::Done => Message::Done,
             Reply::Abort(reason) => Message::Abort(*reason),
@@ -416,6 +447,12 @@ fn place(
 ) -> Result<Option<i64>, Refusal> {
     let width = invitation.width();
     let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+    if integers.is_empty() {
+        return match chunk.packed.unpack(width, integers) {
+            Some(()) => Ok(None),
+            None => Err(Refusal::Body),
+        };
+    }
     if let Some(place) = integers.chunks_mut(count.max(1)).nth(chunk.index.into()) {
         chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
         return Ok(None);

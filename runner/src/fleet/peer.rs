@@ -147,12 +147,12 @@ impl Peer {
 
     /// Offers a round; the device is invited when it is [polled](Self::poll) next.
     pub fn offer(&mut self, offer: Arc<Offer>) {
-        self.exchange = Some(Exchange::new(offer, false));
+        self.exchange = Some(Exchange::new(self.device, offer, false));
     }
 
     /// Offers a round to which the device is invited once [`Self::release`] gives it its turn.
     pub fn hold(&mut self, offer: Arc<Offer>) {
-        self.exchange = Some(Exchange::new(offer, true));
+        self.exchange = Some(Exchange::new(self.device, offer, true));
     }
 
     /// Gives the device its turn in the round that it was held for; returns the connection to poll,

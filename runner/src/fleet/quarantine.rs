@@ -7,12 +7,13 @@
 //! Whether a device is in quarantine must depend on what it did itself, and on nothing that others
 //! did: otherwise the data of one device would decide whose updates are in later sums. With a
 //! quorum that is not so for devices that are late, since whether a round waits for them depends on
-//! how fast the others are. So they get no strikes then, and need none: the round does not wait.
+//! how fast the others are. So they get no strikes then, nor in a round that was stopped early, nor
+//! where a device had to wait for its turn to receive the model.
 //!
 //! An operator readmits a device by taking it out of the file, with `smolfed keys readmit` or an
 //! editor: the coordinator reads it at the beginning of each round.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,8 @@ pub struct Quarantine {
     strikes: BTreeMap<u32, u32>,
     /// Strikes after which a device is put into quarantine; 0 for never.
     limit: u32,
+    /// Devices whose entries are not in the file yet.
+    unsaved: BTreeSet<u32>,
 }
 
 impl Quarantine {
@@ -66,12 +69,14 @@ impl Quarantine {
             entries: BTreeMap::new(),
             strikes: BTreeMap::new(),
             limit,
+            unsaved: BTreeSet::new(),
         };
         quarantine.refresh()?;
         Ok(quarantine)
     }
 
-    /// Reads the file again: an operator may have readmitted devices.
+    /// Reads the file again: an operator may have readmitted devices. Entries that could not be
+    /// written stay.
     ///
     /// # Errors
     /// [`KeysError::Io`], [`KeysError::Content`]; what was known stays.
@@ -83,7 +88,10 @@ impl Quarantine {
         let entries: Entries = toml::from_str(&text)
             .map_err(|error| content(&self.path)(error.message().replace('\n', " ")))?;
         let by_number = |entry: Entry| (entry.number, entry);
-        self.entries = entries.device.into_iter().map(by_number).collect();
+        self.entries
+            .retain(|device, _| self.unsaved.contains(device));
+        self.entries
+            .extend(entries.device.into_iter().map(by_number));
         Ok(())
     }
 
@@ -98,13 +106,13 @@ impl Quarantine {
         self.entries.values()
     }
 
-    /// Takes note of what a device did in a round, which may have had a quorum; returns whether it
-    /// is in quarantine from now on.
+    /// Takes note of what a device did in a round, which gives strikes or not; returns whether it is
+    /// in quarantine from now on.
     pub fn note(
         &mut self,
         device: u32,
         round: u32,
-        has_quorum: bool,
+        gives_strikes: bool,
         outcome: &ExchangeOutcome,
     ) -> bool {
         let verdict = match outcome {
@@ -118,7 +126,7 @@ impl Quarantine {
                 return false;
             }
             Verdict::NothingKnown => return false,
-            Verdict::Strike if has_quorum => return false,
+            Verdict::Strike if !gives_strikes => return false,
             Verdict::Strike => {
                 let strikes = self.strikes.entry(device).or_default();
                 *strikes += 1;
@@ -139,6 +147,7 @@ impl Quarantine {
             reason,
         };
         self.entries.insert(device, entry);
+        self.unsaved.insert(device);
         true
     }
 
@@ -147,18 +156,26 @@ impl Quarantine {
         self.entries.remove(&device).is_some()
     }
 
+    /// Whether the file is to be written.
+    #[must_use]
+    pub fn is_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
     /// Writes the file.
     ///
     /// # Errors
     /// [`KeysError::Io`].
-    pub fn save(&self) -> Result<(), KeysError> {
+    pub fn save(&mut self) -> Result<(), KeysError> {
         let entries = Entries {
             device: self.entries.values().cloned().collect(),
         };
         let text =
             toml::to_string(&entries).map_err(|error| content(&self.path)(error.to_string()))?;
         let text = format!("{HEADER}{text}");
-        write_atomically(&self.path, text.as_bytes()).map_err(io("write", &self.path))
+        write_atomically(&self.path, text.as_bytes()).map_err(io("write", &self.path))?;
+        self.unsaved.clear();
+        Ok(())
     }
 }
 
@@ -215,10 +232,10 @@ mod tests {
             (7, missing(Absence::Late)),
             (8, missing(Absence::Late)),
         ] {
-            assert!(!quarantine.note(4, round, false, &outcome), "round {round}");
+            assert!(!quarantine.note(4, round, true, &outcome), "round {round}");
         }
-        assert!(quarantine.note(4, 9, false, &missing(Absence::Late)));
-        assert!(quarantine.note(5, 9, true, &missing(Absence::OutOfBound)));
+        assert!(quarantine.note(4, 9, true, &missing(Absence::Late)));
+        assert!(quarantine.note(5, 9, false, &missing(Absence::OutOfBound)));
         assert!(quarantine.has(4) && quarantine.has(5) && !quarantine.has(6));
         quarantine.save().unwrap();
         // After a restart too, until somebody readmits it.
@@ -237,17 +254,32 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 2).unwrap();
         for round in 0..9 {
-            assert!(!quarantine.note(4, round, true, &missing(Absence::Late)));
-            assert!(!quarantine.note(5, round, true, &missing(Absence::Silent)));
-            assert!(!quarantine.note(6, round, false, &missing(Absence::NoTurn)));
+            assert!(!quarantine.note(4, round, false, &missing(Absence::Late)));
+            assert!(!quarantine.note(5, round, false, &missing(Absence::Silent)));
+            assert!(!quarantine.note(6, round, true, &missing(Absence::NoTurn)));
         }
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_not_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("gone");
+        let mut quarantine = Quarantine::open(&folder.join("keys.toml"), 2).unwrap();
+        assert!(quarantine.note(4, 0, true, &missing(Absence::OutOfBound)));
+        assert!(quarantine.save().is_err());
+        quarantine.refresh().unwrap();
+        assert!(quarantine.has(4) && quarantine.is_unsaved());
+        fs::create_dir(&folder).unwrap();
+        quarantine.save().unwrap();
+        quarantine.refresh().unwrap();
+        assert!(quarantine.has(4) && !quarantine.is_unsaved());
     }
 
     #[test]
     fn without_a_limit_nobody_is_put_into_quarantine() {
         let dir = tempfile::tempdir().unwrap();
         let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 0).unwrap();
-        assert!(!quarantine.note(4, 0, false, &missing(Absence::OutOfBound)));
+        assert!(!quarantine.note(4, 0, true, &missing(Absence::OutOfBound)));
     }
 
     #[test]

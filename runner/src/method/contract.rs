@@ -10,6 +10,7 @@ use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
 
 use super::state::{PersonalState, Saved, StateError};
+use super::tuning::FineTune;
 use crate::arithmetic::Local;
 use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
@@ -47,8 +48,13 @@ pub trait Method: std::fmt::Debug + Send + Sync {
     }
 
     /// What real devices are asked for beside local training, if there are personal models that
-    /// they can keep. The source knows the number of the run's first round.
+    /// they can keep; in their first round.
     fn personal_request(&self) -> Option<PersonalRequest> {
+        None
+    }
+
+    /// Fine-tuning on each device after the last round, and the passes over its samples.
+    fn fine_tuning(&self) -> Option<(FineTune, u32)> {
         None
     }
 

@@ -13,6 +13,7 @@ use super::contract::{
 use super::setup::Setup;
 use super::state::StateError;
 use super::supervised::{Models, Supervised};
+use super::tuning::FineTune;
 use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
 use crate::config::check::{ExperimentError, contradiction};
 use crate::data::dataset::DeviceBuffer;
@@ -86,6 +87,10 @@ impl Method for Averaging {
 
     fn arithmetic(&self) -> Local {
         self.arithmetic
+    }
+
+    fn fine_tuning(&self) -> Option<(FineTune, u32)> {
+        self.supervised.fine_tuning()
     }
 
     fn begin<'a>(

@@ -24,6 +24,7 @@ use super::contract::{
 use super::setup::Setup;
 use super::state::{PersonalState, Saved, StateError};
 use super::supervised::{Models, Supervised, refuse_keys_of_averaging};
+use super::tuning::FineTune;
 use crate::arithmetic::{Arithmetic, Buffers, Device, Local};
 use crate::config::check::{ExperimentError, at_least_one, contradiction};
 use crate::config::simulation::ArithmeticName;
@@ -204,7 +205,7 @@ impl<P: Personal> Method for Personalised<P> {
                 Effort::Steps(steps) => Some(steps),
             },
             shared: u32::try_from(self.shared_count()).ok()?,
-            since: 0,
+            last: None,
         })
     }
 
@@ -224,6 +225,10 @@ impl<P: Personal> Method for Personalised<P> {
         let notes = kept.into_iter().chain(self.personal.note());
         let notes = notes.map(str::to_owned);
         notes.chain(self.supervised.note()).collect()
+    }
+
+    fn fine_tuning(&self) -> Option<(FineTune, u32)> {
+        self.supervised.fine_tuning()
     }
 
     fn begin<'a>(

@@ -48,7 +48,7 @@ impl Personal for Pmtl {
     fn on_device(&self) -> Option<OnDevice> {
         Some(OnDevice::Model {
             pull: self.pull,
-            from_own: self.update != PmtlUpdate::FromGlobal,
+            from_previous: self.update != PmtlUpdate::FromGlobal,
         })
     }
 

@@ -112,6 +112,12 @@ impl Supervised {
         parameters
     }
 
+    /// Fine-tuning after the last round, and the passes over the samples.
+    #[must_use]
+    pub const fn fine_tuning(&self) -> Option<(FineTune, u32)> {
+        self.fine_tune
+    }
+
     /// What a reader of the privacy statement must know of it.
     #[must_use]
     pub fn note(&self) -> Option<String> {

@@ -4,6 +4,7 @@
 //! checked as far as possible. All others are simulated. The sum is exact in either case.
 
 pub mod terms;
+pub mod tuning;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use smolfed_core::wire::message::Invitation;
 
 use super::attendance::Attendance;
 use super::contract::{CohortSum, Draw, Source, SourceError};
-use super::participation::Participation;
+use super::participation::{Participation, last_rounds};
 use super::simulated::train_cohort;
 use crate::data::federation::Federation;
 use crate::fleet::coordinator::Coordinator;
@@ -42,6 +43,8 @@ pub struct Fleet<'a> {
     quorum: Option<Quorum>,
     /// What devices with personal models are asked for, in this run.
     personal: Option<PersonalRequest>,
+    /// The last round number in which each device answered.
+    last_rounds: BTreeMap<u32, u32>,
 }
 
 impl<'a> Fleet<'a> {
@@ -64,17 +67,25 @@ impl<'a> Fleet<'a> {
             is_resumed: false,
             quorum: None,
             personal: None,
+            last_rounds: BTreeMap::new(),
         }
     }
 
-    /// The same for a method with personal models: [`Method::personal_request`]. Those from before
-    /// the round number `since` do not count.
+    /// The same for a method with personal models, [`Method::personal_request`], after rounds with
+    /// this record.
     ///
     /// [`Method::personal_request`]: crate::method::contract::Method::personal_request
     #[must_use]
-    pub fn with_personal(self, request: Option<PersonalRequest>, since: u32) -> Self {
-        let personal = request.map(|request| PersonalRequest { since, ..request });
-        Self { personal, ..self }
+    pub fn with_personal(
+        self,
+        personal: Option<PersonalRequest>,
+        rounds: &[Participation],
+    ) -> Self {
+        Self {
+            personal,
+            last_rounds: last_rounds(rounds),
+            ..self
+        }
     }
 
     /// The same where a round ends when this share of its cohort has answered;
@@ -171,6 +182,10 @@ impl Source for Fleet<'_> {
             number: assignment.number,
             invitation,
             model: learner.model_for_devices(assignment.global),
+            last_rounds: match self.personal {
+                Some(_) => self.last_rounds.clone(),
+                None => BTreeMap::new(),
+            },
             places: self.quorum.map(|quorum| {
                 let simulated = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
                 Places::new(quorum.of(cohort.len()).saturating_sub(simulated))
@@ -206,6 +221,7 @@ impl Source for Fleet<'_> {
                         .sum
                         .add_received(*device, &update, assignment.admitted);
                     record.answered.push(*device);
+                    self.last_rounds.insert(*device, assignment.number);
                     outcomes.push(Outcome::Answered);
                 }
                 Some(ExchangeOutcome::Missing(absence)) => {

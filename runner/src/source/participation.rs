@@ -50,6 +50,17 @@ pub fn id(rounds: &[Participation]) -> String {
     format!("participation-{:08x}", crc32fast::hash(text.as_bytes()))
 }
 
+/// The last round number in which each real device answered, of rounds that came to something.
+#[must_use]
+pub fn last_rounds(rounds: &[Participation]) -> BTreeMap<u32, u32> {
+    let counted = rounds.iter().filter(|record| !record.burned);
+    let answers = counted.flat_map(|record| {
+        let devices = record.answered.iter();
+        devices.map(|device| (*device, record.number))
+    });
+    answers.collect()
+}
+
 /// Reads a whole record of participation; a file that is not there has no rounds.
 ///
 /// # Errors

@@ -158,7 +158,11 @@ impl Coordinator {
                     return Ok(());
                 }
                 self.next = self.next.max(chunk.index + 1);
-                if let Some(place) = self.integers.chunks_mut(count).nth(chunk.index.into()) {
+                if self.integers.is_empty() {
+                    let nothing = chunk.packed.unpack(width, &mut []);
+                    nothing.ok_or(Refusal::Body)?;
+                } else if let Some(place) = self.integers.chunks_mut(count).nth(chunk.index.into())
+                {
                     chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
                     if chunk.negated {
                         place.iter_mut().for_each(|value| *value = -*value);

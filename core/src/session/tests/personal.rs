@@ -5,8 +5,7 @@ use crate::{
     clip::clip_l2,
     personal::{
         Anchor, Effort, Personal, PersonalRequest, PersonalTraining, StepMemory, descend,
-        split_step,
-        store::{StateKind, flash::FlashStore},
+        split_step, store::flash::FlashStore,
     },
 };
 
@@ -19,14 +18,14 @@ const SHARED: u32 = (PARAMETERS - 6) as u32;
 fn store() -> Store {
     let mut flash = Ram::new();
     flash.bytes = vec![0xff; 2048];
-    FlashStore::open(flash).unwrap()
+    FlashStore::new(flash).unwrap()
 }
 
-fn keeper(store: Store) -> Keeper {
+fn keeper(policy: Policy, store: Store) -> Keeper {
     let model = Softmax::new(Const::<FEATURES>, Const::<6>);
     let nonces = stream(Purpose::Initialisation, 0);
     let memory = memory(PARAMETERS, 10, 6);
-    Session::personal(identity(), policy(), model, memory, ledger(), nonces, store).unwrap()
+    Session::with_store(identity(), policy, model, memory, ledger(), nonces, store).unwrap()
 }
 
 fn request(personal: Personal) -> PersonalRequest {
@@ -35,21 +34,25 @@ fn request(personal: Personal) -> PersonalRequest {
         steps: None,
         shared: match personal {
             Personal::Rest => SHARED,
+            Personal::Tuned { .. } => 0,
             _ => PARAMETERS as u32,
         },
-        since: 1,
+        last: None,
     }
 }
 
-fn pmtl(from_own: bool) -> Personal {
+fn pmtl(from_previous: bool) -> Personal {
     let pull = Penalty::new(0.5).unwrap();
-    Personal::Model { pull, from_own }
+    Personal::Model {
+        pull,
+        from_previous,
+    }
 }
 
 fn asked(request: PersonalRequest, noise: Option<DiscreteGaussian>) -> Invitation {
     Invitation {
         personal: Some(request),
-        bit: Some(BitRequest { noise }),
+        bit: (request.shared > 0).then_some(BitRequest { noise }),
         ..invitation(noise)
     }
 }
@@ -87,7 +90,7 @@ fn round<K: PersonalStore>(
 /// What a device with this state starts from.
 fn own_model(request: &PersonalRequest, global: &[f32], state: Option<&Vec<f32>>) -> Vec<f32> {
     match (request.personal, state) {
-        (_, None) => global.to_vec(),
+        (_, None) | (Personal::Tuned { .. }, _) => global.to_vec(),
         (Personal::Model { .. }, Some(state)) => state.clone(),
         (Personal::Offset { .. }, Some(offset)) => {
             global.iter().zip(offset).map(|(w, o)| w + o).collect()
@@ -106,16 +109,16 @@ fn simulated_personal(
     let request = invitation.personal.unwrap();
     let shared = request.shared as usize;
     let start = own_model(&request, global, state);
+    let anchor = |strength| Anchor {
+        at: global,
+        strength,
+        importance: None,
+    };
     let (anchor, factor) = match request.personal {
-        Personal::Model { pull, .. } => (Some((global, pull)), 1.0),
+        Personal::Model { pull, .. } | Personal::Tuned { pull } => (Some(anchor(pull)), 1.0),
         Personal::Offset { ratio } => (None, 1.0 + ratio),
         Personal::Rest => (None, 1.0),
     };
-    let anchor = anchor.map(|(at, strength)| Anchor {
-        at,
-        strength,
-        importance: None,
-    });
     let settings = PersonalTraining {
         effort: request.steps.map_or(Effort::Epochs(2), Effort::Steps),
         batch_size: invitation.batch_size,
@@ -144,8 +147,12 @@ fn simulated_personal(
     .unwrap();
     let minus = |from: &[f32]| -> Vec<f32> { local.iter().zip(from).map(|(w, s)| w - s).collect() };
     let (mut update, state) = match request.personal {
-        Personal::Model { from_own: true, .. } => (minus(&start), local),
+        Personal::Model {
+            from_previous: true,
+            ..
+        } => (minus(&start), local),
         Personal::Model { .. } => (minus(global), local),
+        Personal::Tuned { .. } => (Vec::new(), local),
         Personal::Rest => (minus(&global[..shared]), local[shared..].to_vec()),
         Personal::Offset { ratio } => {
             let mut offset = state.cloned().unwrap_or_else(|| vec![0.0; PARAMETERS]);
@@ -169,56 +176,122 @@ fn simulated_personal(
     (sent, bit[0], state)
 }
 
-fn kept(board: &mut Keeper, kind: StateKind, length: usize) -> Option<Vec<f32>> {
-    let mut state = vec![0.0; length];
-    let has_state = board.store().load(kind, 0, &mut state).unwrap();
+/// The state of a round.
+fn state_of(board: &mut Keeper, request: &PersonalRequest, round: u32) -> Option<Vec<f32>> {
+    let mut state = vec![0.0; request.state_length(PARAMETERS)];
+    let id = request.after(NONCE, round);
+    let has_state = board.store().load(&id, &mut state).unwrap();
     has_state.then_some(state)
+}
+
+/// An invitation of a device whose update counted last in this round.
+fn after(last: u32, request: PersonalRequest, noise: Option<DiscreteGaussian>) -> Invitation {
+    let last = Some(last);
+    asked(PersonalRequest { last, ..request }, noise)
 }
 
 #[test]
 fn a_device_sends_and_keeps_what_a_simulation_does() {
     let ratio = 0.5;
-    for personal in [
+    let methods = [
         pmtl(false),
         pmtl(true),
         Personal::Offset { ratio },
         Personal::Rest,
-    ] {
-        for noise in [None, noise()] {
-            let request = request(personal);
-            let mut board = keeper(store());
-            let (mut chain, mut state) = (chain(), None);
-            for number in 1..=4 {
-                let mut asked = asked(request, noise);
-                if number > 2 {
-                    asked.personal.as_mut().unwrap().steps = NonZeroU32::new(7);
-                }
-                let global: Vec<f32> = model().iter().map(|w| w * number as f32).collect();
-                let mut other = Coordinator::new(chain, number, asked, global.clone());
-                // A new coordinator: the device greets again.
-                board.send(Answer::Hello);
-                round(&mut board, &mut other);
-                let (sent, bit, new) = simulated_personal(number, &asked, &global, state.as_ref());
-                assert_eq!(other.declined, None);
-                assert_eq!(other.integers, sent, "{personal:?}, round {number}");
-                assert_eq!(other.bit, Some(bit));
-                assert_eq!(
-                    kept(&mut board, request.state(), new.len()),
-                    Some(new.clone())
-                );
-                (chain, state) = (other.chain, Some(new));
-            }
+    ];
+    for (personal, noise) in methods.into_iter().flat_map(|x| [(x, None), (x, noise())]) {
+        let mut request = request(personal);
+        let mut board = keeper(policy(), store());
+        let (mut chain, mut state) = (chain(), None);
+        for number in 1..=4 {
+            request.steps = NonZeroU32::new(7).filter(|_| number > 2);
+            let asked = asked(request, noise);
+            let global: Vec<f32> = model().iter().map(|w| w * number as f32).collect();
+            let mut other = Coordinator::new(chain, number, asked, global.clone());
+            // A new coordinator: the device greets again.
+            board.send(Answer::Hello);
+            round(&mut board, &mut other);
+            let (sent, bit, new) = simulated_personal(number, &asked, &global, state.as_ref());
+            assert_eq!(other.declined, None);
+            assert_eq!(other.integers, sent, "{personal:?}, round {number}");
+            assert_eq!(other.bit, Some(bit));
+            assert_eq!(state_of(&mut board, &request, number), Some(new.clone()));
+            (chain, state) = (other.chain, Some(new));
+            request.last = Some(number);
         }
+    }
+}
+
+/// Neither an update nor whether there is one: also by a device that insists on noise.
+#[test]
+fn fine_tuning_keeps_the_model_and_sends_nothing() {
+    let insisting = Policy {
+        min_noise_multiplier: 1 << 32,
+        ..policy()
+    };
+    let pull = Penalty::new(0.25).unwrap();
+    let request = request(Personal::Tuned { pull });
+    let asked = asked(request, None);
+    let mut board = keeper(insisting, store());
+    let mut other = Coordinator::new(chain(), 1, asked, model());
+    round(&mut board, &mut other);
+    assert_eq!((other.declined, other.integers.len()), (None, 0));
+    let (sent, _, state) = simulated_personal(1, &asked, &model(), None);
+    assert_eq!(sent, [0; 0]);
+    assert_eq!(state_of(&mut board, &request, 1), Some(state));
+    assert_eq!(board.ledger().past().participations, 1);
+
+    // A model for which training diverges: the answer is the same, and there is no state.
+    let requests = other.requests;
+    let mut other = Coordinator::new(other.chain, 2, asked, vec![f32::MAX; PARAMETERS]);
+    board.send(Answer::Hello);
+    round(&mut board, &mut other);
+    assert_eq!((other.declined, other.requests), (None, requests));
+    assert_eq!(state_of(&mut board, &request, 2), None);
+}
+
+/// What is left of a round whose update did not count, or whose end the device did not hear of.
+#[test]
+fn a_device_goes_on_from_the_round_that_counted_last() {
+    for counted in [1, 2] {
+        let request = request(pmtl(false));
+        let mut board = keeper(policy(), store());
+        let mut other = Coordinator::new(chain(), 1, asked(request, None), model());
+        round(&mut board, &mut other);
+        let (.., first) = simulated_personal(1, &asked(request, None), &model(), None);
+        let mut other = Coordinator::new(other.chain, 2, after(1, request, None), model());
+        board.send(Answer::Hello);
+        while board.phase() != Phase::Sending {
+            board.timeout();
+            other.receive(board.outgoing());
+            board.sent();
+            if board.phase() == Phase::Idle {
+                other.invite();
+            }
+            for said in core::mem::take(&mut other.outgoing) {
+                board.receive(&said);
+            }
+            let (features, targets) = data();
+            board.train(&SampleSlice::new(&features, &targets, FEATURES).unwrap());
+        }
+        let asked = after(1, request, None);
+        let (.., second) = simulated_personal(2, &asked, &model(), Some(&first));
+        let asked = after(counted, request, None);
+        let mut other = Coordinator::new(other.chain, 3, asked, model());
+        board.send(Answer::Hello);
+        round(&mut board, &mut other);
+        let state = [first, second].into_iter().nth(counted as usize - 1);
+        let (sent, ..) = simulated_personal(3, &asked, &model(), state.as_ref());
+        assert_eq!(other.integers, sent, "{counted}");
     }
 }
 
 #[test]
 fn a_state_of_another_run_does_not_count() {
-    let mut asked = asked(request(pmtl(false)), None);
-    let mut board = keeper(store());
+    let asked = asked(request(pmtl(false)), None);
+    let mut board = keeper(policy(), store());
     let mut other = Coordinator::new(chain(), 1, asked, model());
     round(&mut board, &mut other);
-    asked.personal.as_mut().unwrap().since = 2;
     let mut other = Coordinator::new(other.chain, 2, asked, model());
     board.send(Answer::Hello);
     round(&mut board, &mut other);
@@ -226,32 +299,42 @@ fn a_state_of_another_run_does_not_count() {
     assert_eq!(other.integers, sent);
 }
 
+/// Its answer is noise on zeros, and it goes on from the state before, if there is one.
 #[test]
-fn an_update_that_was_not_accepted_leaves_the_state_as_it_was() {
-    let asked = asked(request(pmtl(false)), None);
-    let mut board = keeper(store());
-    let (features, targets) = data();
-    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
-    let mut other = Coordinator::new(chain(), 1, asked, model());
-    while board.phase() != Phase::Sending {
-        board.timeout();
-        other.receive(board.outgoing());
-        board.sent();
-        if board.phase() == Phase::Idle {
-            other.invite();
+fn with_noise_of_its_own_a_device_that_diverges_keeps_its_state() {
+    let diverging = vec![f32::MAX; PARAMETERS];
+    for has_state in [false, true] {
+        let mut request = request(pmtl(false));
+        let mut board = keeper(policy(), store());
+        let mut chain = chain();
+        if has_state {
+            let mut other = Coordinator::new(chain, 1, asked(request, noise()), model());
+            round(&mut board, &mut other);
+            (chain, request.last) = (other.chain, Some(1));
         }
-        for said in core::mem::take(&mut other.outgoing) {
-            board.receive(&said);
-        }
-        board.train(&samples);
+        let before = state_of(&mut board, &request, 1);
+        assert_eq!(before.is_some(), has_state);
+        let asked = asked(request, noise());
+        let mut other = Coordinator::new(chain, 2, asked, diverging.clone());
+        board.send(Answer::Hello);
+        round(&mut board, &mut other);
+        let mut zeros = vec![0; PARAMETERS];
+        let noise = noise().unwrap();
+        noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 2));
+        assert_eq!((other.declined, other.integers), (None, zeros));
+        assert_eq!(state_of(&mut board, &request, 2), before);
     }
-    board.sent();
-    other.send(&Message::Abort(Abort::Late));
-    board.receive(&other.outgoing.pop().unwrap());
-    assert_eq!(board.phase(), Phase::Idle);
-    assert_eq!(kept(&mut board, StateKind::Model, PARAMETERS), None);
-    board.store().commit().unwrap();
-    assert_eq!(kept(&mut board, StateKind::Model, PARAMETERS), None);
+}
+
+#[test]
+fn a_store_that_fails_is_declined_by_name() {
+    let asked = asked(request(pmtl(false)), None);
+    let mut flash = store().into_flash();
+    flash.power = 100;
+    let mut board = keeper(policy(), FlashStore::new(flash).unwrap());
+    let mut other = Coordinator::new(chain(), 1, asked, model());
+    round(&mut board, &mut other);
+    assert_eq!(other.declined, Some(Decline::Storage));
 }
 
 #[test]
@@ -271,9 +354,9 @@ fn a_device_without_a_place_for_the_state_declines() {
     round(&mut board(policy(), ledger(), 0), &mut other);
     assert_eq!(decline(&other), Some(Decline::Personal));
 
-    let small = FlashStore::open(Ram::new()).unwrap();
+    let small = FlashStore::new(Ram::new()).unwrap();
     let mut other = Coordinator::new(chain(), 1, asked, model());
-    round(&mut keeper(small), &mut other);
+    round(&mut keeper(policy(), small), &mut other);
     assert_eq!(decline(&other), Some(Decline::Personal));
 }
 
@@ -285,7 +368,7 @@ fn steps_are_limited_by_epochs() {
         let mut request = request(Personal::Rest);
         request.steps = NonZeroU32::new(steps);
         let mut other = Coordinator::new(chain(), 1, asked(request, None), model());
-        round(&mut keeper(store()), &mut other);
+        round(&mut keeper(policy(), store()), &mut other);
         assert_eq!(other.declined, expected);
     }
 }
@@ -295,10 +378,10 @@ fn a_pull_outside_the_limits_is_declined() {
     let pull = Penalty::new(2e9).unwrap();
     let personal = Personal::Model {
         pull,
-        from_own: false,
+        from_previous: false,
     };
     let mut other = Coordinator::new(chain(), 1, asked(request(personal), None), model());
-    round(&mut keeper(store()), &mut other);
+    round(&mut keeper(policy(), store()), &mut other);
     assert_eq!(other.declined, Some(Decline::Settings));
 }
 
@@ -327,6 +410,12 @@ fn requests_that_contradict_themselves_are_malformed() {
             shared: 1 + PARAMETERS as u32,
             ..request(Personal::Rest)
         },
+        PersonalRequest {
+            shared: 1,
+            ..request(Personal::Tuned {
+                pull: Penalty::NONE,
+            })
+        },
         request(Personal::Offset { ratio: 1001.0 }),
         request(Personal::Offset { ratio: -0.5 }),
         request(Personal::Offset { ratio: f32::NAN }),
@@ -335,4 +424,7 @@ fn requests_that_contradict_themselves_are_malformed() {
         let packed = PackedInvitation::from(&asked(request, None));
         assert!(packed.unpack().is_none(), "{request:?}");
     }
+    let pull = Penalty::NONE;
+    let with_noise = asked(request(Personal::Tuned { pull }), noise());
+    assert!(PackedInvitation::from(&with_noise).unpack().is_none());
 }

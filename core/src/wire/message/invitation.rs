@@ -169,9 +169,18 @@ impl Invitation {
         }
     }
 
-    /// Chunks of an update; one more for the bit, if there is one.
+    /// Whether nothing is sent: fine-tuning.
+    pub const fn is_silent(&self) -> bool {
+        self.update_length() == 0
+    }
+
+    /// Chunks of an update; one more for the bit, if there is one. Of nothing there is one, which
+    /// is empty, and says that training has ended.
     pub const fn update_chunks(&self) -> usize {
-        update_chunks(self.update_length(), self.width()) + self.bit.is_some() as usize
+        match self.update_length() {
+            0 => 1,
+            length => update_chunks(length, self.width()) + self.bit.is_some() as usize,
+        }
     }
 
     /// All but what is personal.
@@ -240,9 +249,10 @@ impl Invitation {
 /// Numbers of what is personal.
 mod personal {
     pub(super) const MODEL: u8 = 1;
-    pub(super) const MODEL_FROM_OWN: u8 = 2;
+    pub(super) const MODEL_FROM_PREVIOUS: u8 = 2;
     pub(super) const OFFSET: u8 = 3;
     pub(super) const REST: u8 = 4;
+    pub(super) const TUNED: u8 = 5;
 }
 
 #[inline(never)]
@@ -250,35 +260,43 @@ fn read_personal(reader: &mut Reader<'_>) -> Option<PersonalRequest> {
     let (kind, strength) = (reader.u8()?, reader.f32()?);
     Some(PersonalRequest {
         personal: match kind {
-            personal::MODEL | personal::MODEL_FROM_OWN => Personal::Model {
+            personal::MODEL | personal::MODEL_FROM_PREVIOUS => Personal::Model {
                 pull: Penalty::new(strength).ok()?,
-                from_own: kind == personal::MODEL_FROM_OWN,
+                from_previous: kind == personal::MODEL_FROM_PREVIOUS,
             },
             personal::OFFSET => Personal::Offset { ratio: strength },
+            personal::TUNED => Personal::Tuned {
+                pull: Penalty::new(strength).ok()?,
+            },
             personal::REST if strength.to_bits() == 0 => Personal::Rest,
             _ => return None,
         },
         steps: NonZeroU32::new(reader.u32()?),
         shared: reader.u32()?,
-        since: reader.u32()?,
+        last: reader.u32()?.checked_sub(1),
     })
 }
 
 fn write_personal(request: &PersonalRequest, writer: &mut Writer<'_>) {
     let (kind, strength) = match request.personal {
-        Personal::Model { pull, from_own } => match from_own {
+        Personal::Model {
+            pull,
+            from_previous,
+        } => match from_previous {
             false => (personal::MODEL, pull.get()),
-            true => (personal::MODEL_FROM_OWN, pull.get()),
+            true => (personal::MODEL_FROM_PREVIOUS, pull.get()),
         },
         Personal::Offset { ratio } => (personal::OFFSET, ratio),
         Personal::Rest => (personal::REST, 0.0),
+        Personal::Tuned { pull } => (personal::TUNED, pull.get()),
     };
     writer
         .u8(kind)
         .f32(strength)
         .u32(request.steps.map_or(0, NonZeroU32::get))
         .u32(request.shared)
-        .u32(request.since);
+        // Rounds are below 2³² − 1.
+        .u32(request.last.map_or(0, |round| round.wrapping_add(1)));
 }
 
 /// σ as numerator and denominator; both are 0 for no noise.
@@ -323,7 +341,10 @@ impl PackedInvitation {
         let mut invitation = Invitation::read(reader)?;
         if self.is_personal() {
             let personal = read_personal(reader)?;
-            if !personal.is_valid(invitation.shape.parameters()) {
+            let is_silent = invitation.noise.is_none() && invitation.bit.is_none();
+            if !personal.is_valid(invitation.shape.parameters())
+                || (personal.shared == 0 && !is_silent)
+            {
                 return None;
             }
             invitation.personal = Some(personal);
@@ -335,7 +356,12 @@ impl PackedInvitation {
     /// [`Self::unpack`] by a device without a personal model, which does not read what is
     /// personal: its flash has no code for it.
     pub fn unpack_shared(&self) -> Option<Invitation> {
-        Invitation::read(&mut Reader(self.as_slice()))
+        let reader = &mut Reader(self.as_slice());
+        let invitation = Invitation::read(reader)?;
+        if !self.is_personal() {
+            reader.end()?;
+        }
+        Some(invitation)
     }
 
     /// Whether the invitation asks for a personal model.

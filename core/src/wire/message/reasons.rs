@@ -60,8 +60,8 @@ reasons! {
         NoSamples = 6, "the device has no samples";
         /// Training ended in NaN or infinity.
         Diverged = 7, "local training diverged";
-        /// The participation could not be recorded.
-        Storage = 8, "the device's ledger could not be written";
+        /// The participation could not be recorded, or the personal model read or written.
+        Storage = 8, "the device's ledger or personal model could not be written";
         /// The round number is too far ahead of its ledger.
         TooFar = 9, "the round number is further ahead than the device accepts";
         /// Clip norm, learning rate or a penalty is outside the device's limits.

@@ -183,6 +183,12 @@ fn check(name: &str, message: &Message<'_>) {
             chunk.packed.unpack(width, &mut bit).unwrap();
             assert_eq!((chunk.index, chunk.negated, bit), (4, true, [1 << 20]));
         }
+        Message::UpdateChunk(chunk) if name.ends_with("nothing") => {
+            assert_eq!(
+                (chunk.index, chunk.packed.unpack(21, &mut [])),
+                (0, Some(()))
+            );
+        }
         Message::UpdateChunk(chunk) => {
             let mut values = [0; 6];
             chunk.packed.unpack(21, &mut values).unwrap();
@@ -235,18 +241,26 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         (true, Some(_)) => (Some(Some((9 << 20, 4))), Some(26)),
     };
     assert_eq!((bit, invitation.bit_width()), (expected, width), "{name}");
-    let (network, is_personal) = (name.contains("network"), name.contains("personal"));
+    let (network, is_tuned) = (name.contains("network"), name.contains("tuned"));
+    let is_personal = is_tuned || name.contains("personal");
     let personal = is_personal.then(|| PersonalRequest {
         personal: match network {
+            _ if is_tuned => Personal::Tuned {
+                pull: Penalty::new(0.5).unwrap(),
+            },
             true => Personal::Rest,
             false => Personal::Model {
                 pull: Penalty::new(0.5).unwrap(),
-                from_own: false,
+                from_previous: false,
             },
         },
-        steps: (!network).then_some(NonZeroU32::new(7).unwrap()),
-        shared: if network { 904 } else { 650 },
-        since: 3,
+        steps: (!network && !is_tuned).then_some(NonZeroU32::new(7).unwrap()),
+        shared: match network {
+            _ if is_tuned => 0,
+            true => 904,
+            false => 650,
+        },
+        last: (!is_tuned).then_some(3),
     });
     assert_eq!(invitation.personal, personal, "{name}");
 }

@@ -18,6 +18,7 @@ use crate::entropy::secret;
 use crate::experiment::Experiment;
 use crate::fleet::keys::file::Secret;
 use crate::on_samples;
+use crate::source::fleet::tuning::fine_tuning;
 use crate::task::Task;
 
 /// What devices agree to.
@@ -139,12 +140,13 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
     limits(args, experiment).map(policy)
 }
 
-/// Epochs of a round, at most; more where the experiment counts so many steps.
+/// Epochs of a round, at most; more where the experiment counts so many steps, or fine-tunes.
 fn max_epochs(experiment: &Experiment) -> u32 {
     let request = experiment.method.personal_request();
     let steps = request.and_then(|request| request.steps);
     let in_epochs = steps.map_or(0, |steps| steps.get().div_ceil(STEPS_PER_EPOCH));
-    experiment.training.epochs.max(in_epochs)
+    let tuning = fine_tuning(experiment).map_or(0, |(_, epochs)| epochs);
+    experiment.training.epochs.max(in_epochs).max(tuning)
 }
 
 /// How often, how far apart and how far ahead a device takes part.
@@ -152,7 +154,12 @@ fn limits(args: &DeviceArgs, experiment: &Experiment) -> Result<Limits, CliError
     let strategy = experiment.privacy.strategy.as_ref();
     let (participations, least) = match strategy.map(|strategy| strategy.participation()) {
         Some(counted_on) => (counted_on.participations(), counted_on.separation()),
-        None => (experiment.config.rounds, Separation::NONE.0),
+        None => {
+            // Fine-tuning is one more.
+            let tuning = u32::from(fine_tuning(experiment).is_some());
+            let rounds = experiment.config.rounds.saturating_add(tuning);
+            (rounds, Separation::NONE.0)
+        }
     };
     let budget = args.budget.unwrap_or(participations);
     let separation = args.separation.unwrap_or(least);

@@ -163,6 +163,7 @@ pub(super) fn offer(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> 
             personal: None,
         },
         places: None,
+        last_rounds: BTreeMap::new(),
         model: (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect(),
     })
 }

@@ -1,8 +1,7 @@
 //! What a federation asks of real devices, and whether an experiment can ask it.
 
 use smolfed_accounting::event::{Adjacency, PrivacyEvent};
-use smolfed_core::params::ClipNorm;
-use smolfed_core::personal::Personal;
+use smolfed_core::params::{ClipNorm, Penalty};
 use smolfed_core::session::SETTING_LIMITS;
 use smolfed_core::train::LocalTraining;
 use smolfed_core::wire::message::{Shape, update_chunks};
@@ -12,16 +11,24 @@ use crate::experiment::Experiment;
 use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
+use crate::method::tuning::FineTune;
 use crate::of_task;
 use crate::release::{Encoding, Timing};
 use crate::source::combinations::{
     HIDDEN_LAYER, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
     refusal_of_restart,
 };
+use crate::source::fleet::tuning::fine_tuning;
 use crate::task::Task;
 
 /// Why steps cannot be released one by one.
 const STEPS: &str = "real devices release one update in a round: use \"each-round\"";
+
+/// Why devices that count their participations for the accounting cannot fine-tune.
+const PARTICIPATIONS: &str = "fine-tuning is one participation more than the accounting counts on";
+
+/// Why other objectives of fine-tuning cannot be asked for.
+const OBJECTIVES: &str = "real devices know \"plain\" and \"mean-regularised\"";
 
 /// Why an experiment cannot be run with real devices.
 #[derive(Debug, thiserror::Error)]
@@ -152,6 +159,23 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     if let Timing::EachStep(_) = experiment.method.timing() {
         return simulation_only("`personalise.noise` = \"each-step\"".to_owned(), STEPS);
     }
+    if let Some((objective, _)) = experiment.method.fine_tuning() {
+        if experiment.method.personal_request().is_some() {
+            let what = format!("`personalise.fine_tune` with method \"{}\"", method.name());
+            return simulation_only(
+                what,
+                "real devices keep one model, which is the personal one",
+            );
+        }
+        if experiment.privacy.strategy.is_some() {
+            let what = "`personalise.fine_tune` with correlated noise".to_owned();
+            return simulation_only(what, PARTICIPATIONS);
+        }
+        if let FineTune::SymmetrisedKl(_) | FineTune::Ewc(_) = objective {
+            let what = "`personalise.fine_tune` = \"symmetrised-kl\" and \"ewc\"".to_owned();
+            return simulation_only(what, OBJECTIVES);
+        }
+    }
     let arithmetic = experiment.method.arithmetic().name;
     if let Some(reason) = refusal_of_arithmetic(SourceName::Fleet, arithmetic) {
         let what = format!("`simulation.arithmetic` = \"{}\"", arithmetic.name());
@@ -221,10 +245,9 @@ fn check_settings(
     clip_norm: ClipNorm,
 ) -> Result<(), ServeError> {
     let request = experiment.method.personal_request();
-    let pull = match request.map(|request| request.personal) {
-        Some(Personal::Model { pull, .. }) => pull.get(),
-        Some(Personal::Offset { .. } | Personal::Rest) | None => 0.0,
-    };
+    let pull = request.and_then(|request| request.pull());
+    let tuning = fine_tuning(experiment);
+    let pull = pull.map_or(0.0, Penalty::get);
     let positive = [
         ("privacy.clip_norm", clip_norm.get()),
         ("train.learning_rate", training.learning_rate.get()),
@@ -233,6 +256,10 @@ fn check_settings(
         ("train.weight_decay", training.weight_decay.get()),
         ("train.proximal", training.proximal.get()),
         ("personalise.lambda", pull),
+        (
+            "personalise.fine_tune_lambda",
+            tuning.map_or(0.0, |(pull, _)| pull.get()),
+        ),
     ];
     let is_below = |(_, value): &(_, f32)| value < SETTING_LIMITS.start();
     let is_above = |(_, value): &(_, f32)| value > SETTING_LIMITS.end();
