@@ -355,8 +355,8 @@ impl Peer {
 
     /// Which pending session gives way to a new one: the newest one of the `Hello` that has most of
     /// them, since only replays come on several connections, and after the one they repeat. So the
-    /// greeting of the device stays, on however many connections fewer than [`MAX_PENDING_TOTAL`]
-    /// recorded ones are repeated. If no `Hello` has two, the oldest session.
+    /// greeting of the device stays while others repeat up to [`MAX_PENDING_TOTAL`] - 2 recorded
+    /// ones, on however many connections. If no `Hello` has two sessions, the oldest one.
     fn most_expendable(&self) -> usize {
         let copies = |nonce: &Nonce| {
             let same = self

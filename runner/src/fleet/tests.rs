@@ -559,13 +559,13 @@ fn hellos_replayed_on_many_connections_evict_no_greeting() {
             connection.receive(&bytes, &harness.registry, harness.now, &mut out);
         }
     };
-    let recorded = (0..9).map(|number| [number; 16]);
+    let recorded = (0..62).map(|number| [number; 16]);
     for nonce in recorded.clone() {
         replay(&harness, nonce);
     }
     let nonce = [77; 16];
     let answer = harness.receive(&hello(0, 0, nonce));
-    for nonce in recorded.chain([nonce]).cycle().take(30) {
+    for nonce in recorded.chain([nonce]).cycle().take(200) {
         replay(&harness, nonce);
     }
     let mut device = ScriptedDevice::welcomed(0, nonce, &answer);

@@ -94,12 +94,13 @@ fn number(word: Option<&&str>) -> Result<u32, Box<dyn Error>> {
     Ok(number.ok_or(USAGE)?)
 }
 
-/// An experiment of 650 parameters, with updates of 20 bits each.
+/// An experiment of 650 parameters, with updates of 20 bits each. Steps do not shrink, so that a
+/// run may have any number of rounds.
 pub(super) fn experiment(devices: u32, rounds: u32, cohort: &str) -> String {
     format!(
         "name = \"load\"\nmethod = \"dp-fed\"\nrounds = {rounds}\n[data]\nsource = \"synthetic\"\n\
          kind = \"tasks\"\ndevices = {devices}\nfeatures = 64\nclasses = 10\n\
          samples_per_device = 2\ntest = 200\n[cohort]\n{cohort}\n[train]\nepochs = 1\n\
-         [privacy]\nnoise_multiplier = 1.0\nclip_norm = 0.3\n"
+         learning_rate_decay = 1.0\n[privacy]\nnoise_multiplier = 1.0\nclip_norm = 0.3\n"
     )
 }
