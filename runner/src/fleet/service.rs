@@ -413,11 +413,17 @@ fn report_incompatible(device: u32, versions: Versions) {
         true => "the device",
         false => "the coordinator",
     };
+    let sentence = |who: &str| {
+        format!(
+            "{who} speaks {theirs} of the protocol; this coordinator speaks version {VERSION}: \
+             update {older}"
+        )
+    };
     tracing::warn!(
         reason = "version",
-        private = format!("device {device} speaks {theirs} of the protocol"),
-        "a device speaks {theirs} of the protocol; this coordinator speaks version {VERSION}: \
-         update {older}"
+        private = sentence(&format!("device {device}")),
+        "{}",
+        sentence("a device")
     );
 }
 
