@@ -14,9 +14,12 @@ use serde_json::Value;
 
 use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 
+mod attacks;
 mod boards;
 mod browser;
 mod device;
+mod eavesdrop;
+mod kills;
 mod networks;
 mod operation;
 mod page;

@@ -138,3 +138,42 @@ fn a_full_disk_names_the_file_that_is_needed() {
     assert!(is_needed && error.contains("File too large"), "{outcome}");
     assert!(error.contains("--resume served"), "{outcome}");
 }
+
+/// The files beside the keys are not those of the run: what cannot be written is named, and neither
+/// a used round number nor a ledger that is not on disk lets a device be invited.
+#[test]
+fn a_file_beside_the_keys_that_cannot_be_written_is_named() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --budget 20"));
+    let _devices = Device::start_all(&place, 0..4);
+    let served = |out: &str, timeout: &str| {
+        let arguments = serve(timeout, &format!("{FULL} --set rounds=1"));
+        let arguments = arguments.replace("--out served", &format!("--out {out}"));
+        wait(place.start(&arguments), &arguments)
+    };
+    // A folder has the place of the file that is written before it is renamed.
+    let blocked = |ending: &str| {
+        let path = place.path(format!("fleet/keys.toml.{ending}.partial"));
+        std::fs::create_dir(&path).unwrap();
+        path
+    };
+    let unblock = |path| std::fs::remove_dir(path).unwrap();
+
+    let path = blocked("round");
+    served("round", "60s").refused(1, &["cannot write fleet/keys.toml.round: "]);
+    unblock(path);
+    let path = blocked("ledgers");
+    let outcome = served("ledgers", "1s");
+    let sentence = "no device is invited: cannot write fleet/keys.toml.ledgers: ";
+    assert!(outcome.stderr.contains(sentence), "{outcome}");
+    assert!(!has_begun(&place, 0));
+    unblock(path);
+    assert_eq!(served("works", "60s").code, Some(0));
+    // The next session is under the next key.
+    let path = blocked("chains");
+    let outcome = served("chains", "60s").success();
+    let sentence = "cannot write fleet/keys.toml.chains: ";
+    assert!(outcome.stderr.contains(sentence), "{outcome}");
+    unblock(path);
+    assert_eq!(part_of(&place, "chains", 0).0, [0]);
+}

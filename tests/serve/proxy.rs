@@ -1,11 +1,11 @@
-//! A proxy between a device and its coordinator that damages, cuts and holds what passes.
+//! A proxy between a device and its coordinator that records, damages, cuts and holds what passes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +24,17 @@ pub(super) struct Proxy {
     pub(super) cut_every: AtomicUsize,
     cuts: AtomicUsize,
     damages: AtomicUsize,
+    /// What was received on each connection so far.
+    recorded: Mutex<Vec<Recorded>>,
+}
+
+/// The bytes of one connection.
+#[derive(Clone, Default)]
+pub(super) struct Recorded {
+    /// From the device.
+    pub(super) up: Vec<u8>,
+    /// To the device.
+    pub(super) down: Vec<u8>,
 }
 
 impl Proxy {
@@ -37,6 +48,7 @@ impl Proxy {
             cut_every: AtomicUsize::new(0),
             cuts: AtomicUsize::new(0),
             damages: AtomicUsize::new(0),
+            recorded: Mutex::default(),
         });
         let listener = UnixListener::bind(place.path(from)).unwrap();
         let to = place.path(to);
@@ -55,6 +67,11 @@ impl Proxy {
                 false => (second, first),
             };
             let broken = Arc::new(AtomicBool::new(false));
+            let connection = {
+                let mut recorded = self.recorded.lock().unwrap();
+                recorded.push(Recorded::default());
+                recorded.len() - 1
+            };
             for from_device in [true, false] {
                 let streams = (device.try_clone().unwrap(), server.try_clone().unwrap());
                 let (shared, broken) = (Arc::clone(&self), Arc::clone(&broken));
@@ -63,7 +80,7 @@ impl Proxy {
                         true => streams,
                         false => (streams.1, streams.0),
                     };
-                    shared.copy(&mut from, &mut to, from_device, &broken);
+                    shared.copy(&mut from, &mut to, (connection, from_device), &broken);
                     broken.store(true, Ordering::Relaxed);
                     let _ = from.shutdown(Shutdown::Both);
                     let _ = to.shutdown(Shutdown::Both);
@@ -72,7 +89,14 @@ impl Proxy {
         }
     }
 
-    fn copy(&self, from: &mut UnixStream, to: &mut UnixStream, up: bool, broken: &AtomicBool) {
+    /// Forwards one direction of a connection.
+    fn copy(
+        &self,
+        from: &mut UnixStream,
+        to: &mut UnixStream,
+        (connection, up): (usize, bool),
+        broken: &AtomicBool,
+    ) {
         let (mut passed, mut buffer) = (0, [0; 64]);
         from.set_read_timeout(Some(Duration::from_millis(20)))
             .unwrap();
@@ -84,6 +108,7 @@ impl Proxy {
                 Err(_) => return,
             };
             let bytes = &mut buffer[..count];
+            self.record(connection, up, bytes);
             let all = if up {
                 self.from_device.fetch_add(count, Ordering::Relaxed) + count
             } else {
@@ -109,6 +134,21 @@ impl Proxy {
                 return;
             }
         }
+    }
+
+    fn record(&self, connection: usize, up: bool, bytes: &[u8]) {
+        let recorded = &mut self.recorded.lock().unwrap()[connection];
+        let direction = if up {
+            &mut recorded.up
+        } else {
+            &mut recorded.down
+        };
+        direction.extend_from_slice(bytes);
+    }
+
+    /// The bytes of each connection so far, as they were received.
+    pub(super) fn recorded(&self) -> Vec<Recorded> {
+        self.recorded.lock().unwrap().clone()
     }
 
     /// Waits until nothing passes any more.

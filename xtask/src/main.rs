@@ -5,7 +5,8 @@
 //! cargo xtask firmware [TARGET]...   builds the firmware, for all targets or some
 //! cargo xtask qemu BOARD             runs a federation with an emulated board
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
-//! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices
+//! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices; with further
+//!                                    options under faults and attacks
 //! cargo xtask deb                    builds the Debian package
 //! cargo xtask structure              import cycles, long lines and dead links of the repository
 //! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N

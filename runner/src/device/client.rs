@@ -65,6 +65,8 @@ pub async fn exchange<M: Model, F: NorFlash, R: Rng, K: PersonalStore>(
     session.timeout();
     // Received bytes do not postpone the repetition: they may belong to no valid frame.
     let mut repetition = Repetition::new();
+    // Whether a session goes on from another connection, and its coordinator may have restarted.
+    let mut is_in_doubt = is_in_round(phase);
     let mut last_received = Instant::now();
     let mut timer = pin!(sleep_until(last_received));
     let mut buffer = [0; READ_BYTES];
@@ -93,7 +95,8 @@ pub async fn exchange<M: Model, F: NorFlash, R: Rng, K: PersonalStore>(
             }
             session.timeout();
             if send(session, transport).await? {
-                repetition.repeated();
+                is_in_doubt &= is_in_round(session.phase());
+                repetition.repeated(is_in_doubt);
             }
             continue;
         };
@@ -110,10 +113,19 @@ pub async fn exchange<M: Model, F: NorFlash, R: Rng, K: PersonalStore>(
             }
             if send(session, transport).await? {
                 repetition = Repetition::new();
+                is_in_doubt = false;
             }
         }
     }
     Ok(())
+}
+
+/// Whether the device waits for an answer in a session: a [`Phase::Greeting`] goes on anywhere.
+const fn is_in_round(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::Ready | Phase::Receiving | Phase::Training | Phase::Sending
+    )
 }
 
 /// When the last frame is repeated: pauses grow, so that a coordinator that is behind is not asked
@@ -132,8 +144,13 @@ impl Repetition {
         }
     }
 
-    fn repeated(&mut self) {
-        let longer = (2 * self.pause).min(MAX_REPEAT_AFTER);
+    /// A coordinator that has restarted answers nothing: while that may be so the pause stays,
+    /// and after a few repetitions, which the session counts, the device greets again.
+    fn repeated(&mut self, is_in_doubt: bool) {
+        let longer = match is_in_doubt {
+            true => REPEAT_AFTER,
+            false => (2 * self.pause).min(MAX_REPEAT_AFTER),
+        };
         *self = Self {
             sent: Instant::now(),
             pause: varied(longer),

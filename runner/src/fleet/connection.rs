@@ -7,7 +7,7 @@ use smolfed_core::wire::Direction;
 use smolfed_core::wire::VERSION;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::{Encoded, Frame, Sealed};
-use smolfed_core::wire::greeting::Greeting;
+use smolfed_core::wire::greeting::{Greeting, Versions};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
 use super::lock::lock;
@@ -45,6 +45,8 @@ pub struct Connection {
     has_refused: bool,
     /// A device under whose key two sessions have replaced each other.
     alarm: Option<u32>,
+    /// A device without a common version, and its versions.
+    incompatible: Option<(u32, Versions)>,
 }
 
 impl Connection {
@@ -60,6 +62,7 @@ impl Connection {
             unmatched: 0,
             has_refused: false,
             alarm: None,
+            incompatible: None,
         }
     }
 
@@ -77,6 +80,11 @@ impl Connection {
     /// A device under whose key two sessions have replaced each other since the last call.
     pub(super) const fn take_alarm(&mut self) -> Option<u32> {
         self.alarm.take()
+    }
+
+    /// A device that speaks other versions of the protocol only, and which, since the last call.
+    pub(super) const fn take_incompatible(&mut self) -> Option<(u32, Versions)> {
+        self.incompatible.take()
     }
 
     /// Whether a device was refused since the last call.
@@ -245,6 +253,7 @@ impl Connection {
             Ok(answer) => {
                 if peer.is_refused() {
                     self.called = Some(now + REFUSED_PAUSE);
+                    self.incompatible = Some((device, hello.versions));
                 }
                 drop(peer);
                 self.remember(device, &shared);

@@ -349,8 +349,29 @@ impl Peer {
             self.pending.remove(oldest);
         }
         if self.pending.len() >= MAX_PENDING_TOTAL {
-            self.pending.pop_front();
+            self.pending.remove(self.most_expendable());
         }
+    }
+
+    /// Which pending session gives way to a new one: the newest one of the `Hello` that has most of
+    /// them, since only replays come on several connections, and after the one they repeat. So the
+    /// greeting of the device stays while others repeat up to [`MAX_PENDING_TOTAL`] - 2 recorded
+    /// ones, on however many connections. If no `Hello` has two sessions, the oldest one.
+    fn most_expendable(&self) -> usize {
+        let copies = |nonce: &Nonce| {
+            let same = self
+                .pending
+                .iter()
+                .filter(|other| other.device_nonce == *nonce);
+            same.count()
+        };
+        let counted = self
+            .pending
+            .iter()
+            .map(|session| copies(&session.device_nonce));
+        let most = counted.enumerate().max_by_key(|(_, copies)| *copies);
+        most.filter(|(_, copies)| *copies > 1)
+            .map_or(0, |(index, _)| index)
     }
 
     /// Whether the last `Hello` or `Ready` was refused.

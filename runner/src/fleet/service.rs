@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use smolfed_core::wire::VERSION;
+use smolfed_core::wire::greeting::Versions;
 use smolfed_core::wire::refusal::Refusals;
 use tokio::io::{AsyncWriteExt, ReadBuf};
 use tokio::sync::Notify;
@@ -256,6 +258,9 @@ impl Service {
                  its key, or its line breaks again and again; `--log-file` says which device"
             );
         }
+        if let Some((device, versions)) = served.connection.take_incompatible() {
+            report_incompatible(device, versions);
+        }
         let has_session = served.connection.has_session();
         if has_session {
             served.last_session = self.now();
@@ -395,6 +400,31 @@ impl Service {
             );
         }
     }
+}
+
+/// Says what has to be updated: the device's Hello was authentic.
+fn report_incompatible(device: u32, versions: Versions) {
+    let Versions { lowest, highest } = versions;
+    let theirs = match lowest == highest {
+        true => format!("version {lowest}"),
+        false => format!("versions {lowest} to {highest}"),
+    };
+    let older = match highest < VERSION {
+        true => "the device",
+        false => "the coordinator",
+    };
+    let sentence = |who: &str| {
+        format!(
+            "{who} speaks {theirs} of the protocol; this coordinator speaks version {VERSION}: \
+             update {older}"
+        )
+    };
+    tracing::warn!(
+        reason = "version",
+        private = sentence(&format!("device {device}")),
+        "{}",
+        sentence("a device")
+    );
 }
 
 impl std::fmt::Debug for Service {

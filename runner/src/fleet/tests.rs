@@ -547,6 +547,32 @@ fn hellos_replayed_on_another_connection_evict_no_session() {
     assert!(harness.peer(0).is_on(ConnectionId(0)));
 }
 
+/// Many connections repeat recorded Hellos again and again, and the one that is being answered.
+#[test]
+fn hellos_replayed_on_many_connections_evict_no_greeting() {
+    let mut harness = Harness::new(None);
+    let ids = 1..200;
+    let mut others: Vec<_> = ids.map(|id| Connection::new(ConnectionId(id))).collect();
+    let mut replay = |harness: &Harness, nonce: [u8; 16]| {
+        let (bytes, mut out) = (hello(0, 0, nonce), vec![]);
+        for connection in &mut others {
+            connection.receive(&bytes, &harness.registry, harness.now, &mut out);
+        }
+    };
+    let recorded = (0..62).map(|number| [number; 16]);
+    for nonce in recorded.clone() {
+        replay(&harness, nonce);
+    }
+    let nonce = [77; 16];
+    let answer = harness.receive(&hello(0, 0, nonce));
+    for nonce in recorded.chain([nonce]).cycle().take(200) {
+        replay(&harness, nonce);
+    }
+    let mut device = ScriptedDevice::welcomed(0, nonce, &answer);
+    device.ready(&mut harness);
+    assert!(harness.peer(0).is_on(ConnectionId(0)));
+}
+
 #[test]
 fn a_refused_device_is_not_called() {
     let mut harness = Harness::new(None);

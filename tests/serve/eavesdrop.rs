@@ -1,0 +1,469 @@
+//! What an observer of the line learns: the greeting, and when how many bytes travel in which
+//! direction. All bytes between devices and their coordinator are recorded over whole rounds, the
+//! test opens them with the devices' keys, and searches what was recorded for what was in them.
+//!
+//! Nothing here is seeded: keys and nonces come from the operating system. So each search may find
+//! by chance what is not there; the comments bound the probability.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use smolfed_core::crypto::Key;
+use smolfed_core::wire::cobs::Decoder;
+use smolfed_core::wire::frame::Frame;
+use smolfed_core::wire::greeting::{Greeting, Hello, Name, Welcome, greeting};
+use smolfed_core::wire::keys::{ChainKey, SessionKey};
+use smolfed_core::wire::{Direction, VERSION};
+
+use super::device::Device;
+use super::proxy::Proxy;
+use super::{FULL, part_of, wait};
+use crate::program::Place;
+
+/// Bytes that are compared at once. Two that are independent and one of which is uniform are equal
+/// with probability 2^-64.
+const WINDOW: usize = 8;
+
+/// Bytes of a frame of a session that are in clear: version and sequence number.
+const CLEAR: usize = 5;
+
+/// Bytes of the checksum behind it, which anybody can compute.
+const CHECKSUM: usize = 4;
+
+/// A frame that was on the line.
+struct Heard {
+    device: u32,
+    to: Direction,
+    /// Bytes on the line, before its end.
+    line: Vec<u8>,
+    /// The same without COBS.
+    raw: Vec<u8>,
+}
+
+/// A frame of a session, and what was encrypted in it.
+struct Opened<'a> {
+    frame: &'a Heard,
+    /// Which session it belongs to.
+    session: usize,
+    kind: u8,
+    round: u32,
+    body: Vec<u8>,
+}
+
+impl Heard {
+    /// What is encrypted, and its tag.
+    fn ciphertext(&self) -> &[u8] {
+        &self.raw[CLEAR..self.raw.len() - CHECKSUM]
+    }
+}
+
+impl Opened<'_> {
+    /// What was encrypted.
+    fn text(&self) -> Vec<u8> {
+        [&[self.kind], &self.round.to_le_bytes()[..], &self.body].concat()
+    }
+}
+
+/// The whole frames in what was recorded in one direction.
+fn frames(device: u32, to: Direction, bytes: &[u8]) -> Vec<Heard> {
+    let mut heard = vec![];
+    // What is behind the last zero was cut with the connection.
+    let whole = bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
+    for line in bytes[..whole].split(|byte| *byte == 0) {
+        // Further zeros between frames say nothing.
+        if line.is_empty() {
+            continue;
+        }
+        let mut decoder = Decoder::new();
+        let last = line.iter().chain(&[0]).map(|byte| {
+            let decoded = decoder.push(*byte);
+            decoded.map(|raw| raw.expect("COBS of honest peers").to_vec())
+        });
+        if let Some(raw) = last.last().flatten() {
+            heard.push(Heard {
+                device,
+                to,
+                line: line.to_vec(),
+                raw,
+            });
+        }
+    }
+    heard
+}
+
+/// The greeting in a frame, if it has one.
+fn greeting_of(frame: &Heard) -> Option<Greeting> {
+    let mut raw = frame.raw.clone();
+    let parsed = Frame::parse(&mut raw).expect("frames of honest peers");
+    greeting(&parsed, frame.to).ok()
+}
+
+/// All that was on the lines of a fleet.
+struct Recording {
+    greetings: Vec<(Greeting, Heard)>,
+    sealed: Vec<Heard>,
+}
+
+impl Recording {
+    fn of(lines: &[Arc<Proxy>]) -> Self {
+        let (mut greetings, mut sealed) = (vec![], vec![]);
+        for (device, line) in (0..).zip(lines) {
+            for connection in line.recorded() {
+                let up = frames(device, Direction::ToCoordinator, &connection.up);
+                let down = frames(device, Direction::ToDevice, &connection.down);
+                for frame in up.into_iter().chain(down) {
+                    match greeting_of(&frame) {
+                        Some(greeting) => greetings.push((greeting, frame)),
+                        None => sealed.push(frame),
+                    }
+                }
+            }
+        }
+        Self { greetings, sealed }
+    }
+
+    /// The Hellos with their frames.
+    fn hellos(&self) -> impl Iterator<Item = (Hello, &Heard)> {
+        self.greetings
+            .iter()
+            .filter_map(|(greeting, frame)| match greeting {
+                Greeting::Hello(hello) => Some((*hello, frame)),
+                _ => None,
+            })
+    }
+
+    /// The windows of all that is encrypted, as it was on the line and without COBS.
+    fn windows(&self) -> HashSet<&[u8]> {
+        // A byte of COBS is before the header.
+        let parts = self
+            .sealed
+            .iter()
+            .flat_map(|frame| [&frame.line[1 + CLEAR..], frame.ciphertext()]);
+        parts.flat_map(|part| part.windows(WINDOW)).collect()
+    }
+
+    /// Opens all frames with the first chain keys of the devices.
+    fn opened(&self, keys: &[ChainKey]) -> Vec<Opened<'_>> {
+        let sessions = (0..)
+            .zip(keys)
+            .map(|(device, first)| self.sessions(device, first));
+        let sessions: Vec<Vec<SessionKey>> = sessions.collect();
+        let of_device = |frame: &Heard| &sessions[frame.device as usize];
+        self.sealed
+            .iter()
+            .map(|frame| open(frame, of_device(frame)))
+            .collect()
+    }
+
+    /// The keys of the sessions that the greetings of a device opened.
+    fn sessions(&self, device: u32, first: &ChainKey) -> Vec<SessionKey> {
+        let chain = std::iter::successors(Some(first.clone()), |key| Some(key.next()));
+        let chain: Vec<ChainKey> = chain.take(8).collect();
+        let welcomes = self
+            .greetings
+            .iter()
+            .filter_map(|(greeting, frame)| match greeting {
+                Greeting::Welcome(welcome) if frame.device == device => Some(*welcome),
+                _ => None,
+            });
+        let session = |welcome: Welcome| {
+            let of = |(hello, _): (Hello, &Heard)| {
+                let keys = chain.iter();
+                let mut keys = keys.map(|key| key.session(device, &hello.nonce, &welcome.nonce));
+                keys.find(|keys| welcome.is_authentic(keys))
+            };
+            let keys = self.hellos().find_map(of).expect("a Hello it answers");
+            keys.cipher()
+        };
+        welcomes.map(session).collect()
+    }
+}
+
+/// Opens a frame: everything on the line is a greeting or under a key of its device.
+fn open<'a>(frame: &'a Heard, sessions: &[SessionKey]) -> Opened<'a> {
+    let mut raw = frame.raw.clone();
+    for (session, key) in sessions.iter().enumerate() {
+        let Ok(Frame::Sealed(mut sealed)) = Frame::parse(&mut raw) else {
+            panic!("a frame of a session");
+        };
+        if sealed.open(key, frame.to) {
+            let opened = sealed.opened();
+            return Opened {
+                kind: opened.kind,
+                round: opened.round,
+                body: opened.body.to_vec(),
+                session,
+                frame,
+            };
+        }
+    }
+    panic!("a frame on the line is under no key of the device");
+}
+
+/// The first window of `secret` that is among `windows`.
+fn found<'a>(secret: &'a [u8], windows: &HashSet<&[u8]>) -> Option<&'a [u8]> {
+    secret.windows(WINDOW).find(|part| windows.contains(part))
+}
+
+/// Pearson's statistic of the frequencies of bytes, against equal ones.
+fn chi_square(bytes: impl Iterator<Item = u8>) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in bytes {
+        counts[usize::from(byte)] += 1;
+    }
+    let expected = f64::from(counts.iter().sum::<u32>()) / 256.0;
+    assert!(expected > 100.0, "too few bytes for the approximation");
+    let terms = counts.map(|count| (f64::from(count) - expected).powi(2) / expected);
+    terms.iter().sum()
+}
+
+/// With probability at most exp(-x) a chi-square variable of k degrees of freedom exceeds
+/// k + 2 sqrt(kx) + 2x (Laurent and Massart 2000, "Adaptive estimation of a quadratic functional by
+/// model selection", Lemma 1, equation 4.3). Here k = 255 and x = 14: 8.4e-7 for uniform bytes.
+fn chi_square_limit() -> f64 {
+    let (k, x) = (255_f64, 14_f64);
+    k + 2.0 * (k * x).sqrt() + 2.0 * x
+}
+
+/// A fleet whose lines are recorded.
+struct Tapped {
+    place: Place,
+    lines: Vec<Arc<Proxy>>,
+    /// What the devices were provisioned with.
+    records: Vec<Vec<u8>>,
+    devices: Vec<Device>,
+}
+
+impl Tapped {
+    /// Devices 0 to 3, each of which takes part four times in its life.
+    fn start(options: &str) -> Self {
+        let place = Place::new();
+        let call = format!("provision --devices 0..4 --out fleet --with-data {FULL} --budget 4");
+        place.smolfed(&format!("{call} {options}")).success();
+        let record = |device| std::fs::read(place.path(format!("fleet/device-{device}.bin")));
+        let records = (0..4).map(|device| record(device).unwrap()).collect();
+        let line = |device| {
+            let line = format!("line-{device}.sock");
+            let proxy = Proxy::start(&place, &line, "fleet.sock", true);
+            (proxy, Device::start(&place, device, &line))
+        };
+        let (lines, devices) = (0..4).map(line).unzip();
+        Self {
+            place,
+            lines,
+            records,
+            devices,
+        }
+    }
+
+    /// Runs an experiment with these devices.
+    fn serve(&self, out: &str, options: &str) {
+        let call = format!(
+            "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 60s \
+             --out {out} --json {FULL} {options}"
+        );
+        wait(self.place.start(&call), &call).success();
+    }
+
+    /// The first chain keys of the devices.
+    fn keys(&self) -> Vec<ChainKey> {
+        let keys = self.records.iter().map(|record| {
+            let key = record[8..].first_chunk().unwrap();
+            ChainKey::new(Key::from_secret(*key))
+        });
+        keys.collect()
+    }
+
+    /// Keys, roots, limits and samples of the devices; keys and roots in their ledgers; the model.
+    fn secrets(&self) -> Vec<(String, Vec<u8>)> {
+        let read = |name: &str| std::fs::read(self.place.path(name)).unwrap();
+        let mut secrets = vec![(
+            "the model".to_owned(),
+            model(&read("first/model.safetensors")),
+        )];
+        for (device, record) in self.records.iter().enumerate() {
+            secrets.push((format!("the record of device {device}"), record.clone()));
+            let ledger = read(&format!("fleet/device-{device}.ledger"));
+            secrets.push((format!("the ledger of device {device}"), ledger));
+        }
+        secrets
+    }
+}
+
+/// The parameters in a file of the model: behind the header, whose length is in front.
+fn model(file: &[u8]) -> Vec<u8> {
+    let header = u64::from_le_bytes(*file.first_chunk().unwrap());
+    file[8 + usize::try_from(header).unwrap()..].to_vec()
+}
+
+/// Rounds of a run, two more that begin with the model it ended with, and one that each device
+/// declines, since its budget is spent.
+#[test]
+fn the_line_shows_nothing_but_lengths() {
+    let fleet = Tapped::start("--hide-number");
+    fleet.serve("first", "--set rounds=2");
+    let again = "--set rounds=1 --set model.init=\"first/model.safetensors\"";
+    for out in ["second", "third", "declined"] {
+        fleet.serve(out, again);
+    }
+    for device in 0..4 {
+        assert_eq!(part_of(&fleet.place, "third", device).0, [0]);
+        let (_, why) = part_of(&fleet.place, "declined", device);
+        assert_eq!(why, ["declined: the device's own budget is spent"]);
+    }
+    let recording = Recording::of(&fleet.lines);
+    assert_hides_secrets(&fleet, &recording);
+    let opened = recording.opened(&fleet.keys());
+    assert_holds_everything(&fleet, &opened);
+    assert_hides(&opened, &recording.windows());
+    assert_is_uniform(&opened);
+    assert_lengths_depend_on_the_kind(&opened);
+    drop(fleet.devices);
+}
+
+/// What is secret whatever the protocol does. About 2^19 windows are compared with as many: one of
+/// them is found by chance with probability 2^-26.
+fn assert_hides_secrets(fleet: &Tapped, recording: &Recording) {
+    let frames = recording.windows();
+    let hellos = recording.hellos();
+    let hellos: HashSet<&[u8]> = hellos
+        .flat_map(|(_, hello)| hello.raw.windows(WINDOW))
+        .collect();
+    for (what, secret) in fleet.secrets() {
+        assert_eq!(found(&secret, &frames), None, "{what}");
+        assert_eq!(found(&secret, &hellos), None, "{what}");
+    }
+    for device in 0..4_u64 {
+        assert_eq!(found(&device.to_le_bytes(), &frames), None, "{device}");
+        assert_eq!(found(&device.to_le_bytes(), &hellos), None, "{device}");
+    }
+    for (hello, _) in recording.hellos() {
+        assert!(matches!(hello.name, Name::Pseudonym(_)), "{:?}", hello.name);
+    }
+    // The search finds what is there: two parameters in the middle of a frame.
+    let (_, model) = &fleet.secrets()[0];
+    let mut frame = recording.sealed[0].raw.clone();
+    let middle = frame.len() / 2;
+    frame[middle..middle + WINDOW].copy_from_slice(&model[100..100 + WINDOW]);
+    let planted = frame.windows(WINDOW).collect();
+    assert_eq!(found(model, &planted), Some(&model[100..100 + WINDOW]));
+}
+
+/// What the observer is looking for is there, behind the encryption.
+fn assert_holds_everything(fleet: &Tapped, opened: &[Opened<'_>]) {
+    // All kinds of a round, and Decline and Wait.
+    let kinds: BTreeSet<u8> = opened.iter().map(|frame| frame.kind).collect();
+    let expected = BTreeSet::from([16, 17, 18, 19, 20, 22, 23]);
+    assert!(kinds.is_superset(&expected), "{kinds:?}");
+    // The same model in rounds 2 and 3, which is known; another one in round 1.
+    let model = model(&std::fs::read(fleet.place.path("first/model.safetensors")).unwrap());
+    let first_chunk = |round: u32| {
+        let chunks = opened.iter().filter(|frame| frame.kind == 19);
+        let mut of_round = chunks.filter(|frame| frame.round == round);
+        let chunk = of_round.find(|frame| frame.body.starts_with(&[0, 0]));
+        let parameters = &chunk.expect("the model in each round").body[2..];
+        model
+            .windows(parameters.len())
+            .any(|part| part == parameters)
+    };
+    assert_eq!([1, 2, 3].map(first_chunk), [false, true, true]);
+    // Samples and keys do not travel at all. Zeros do, and are no secret.
+    let in_clear: Vec<Vec<u8>> = opened.iter().map(Opened::text).collect();
+    let windows = in_clear.iter().flat_map(|text| text.windows(WINDOW));
+    let windows: HashSet<&[u8]> = windows.collect();
+    for (device, record) in fleet.records.iter().enumerate() {
+        for (what, part) in [
+            ("key", &record[8..40]),
+            ("root", &record[52..84]),
+            ("samples", &record[116..]),
+        ] {
+            let is_found = part.windows(WINDOW).find(|part| {
+                let different: BTreeSet<&u8> = part.iter().collect();
+                different.len() > 3 && windows.contains(part)
+            });
+            assert_eq!(is_found, None, "the {what} of device {device}");
+        }
+    }
+}
+
+/// Nothing of what was encrypted is on the line: 2^-27, as above.
+fn assert_hides(opened: &[Opened<'_>], windows: &HashSet<&[u8]>) {
+    for frame in opened {
+        let what = (frame.kind, frame.round, frame.frame.device);
+        assert_eq!(found(&frame.text(), windows), None, "{what:?}");
+    }
+}
+
+/// No two ciphertexts have anything in common, though the same model goes to all devices and comes
+/// in several rounds, and bytes are equally frequent: in what was encrypted they are not.
+fn assert_is_uniform(opened: &[Opened<'_>]) {
+    let mut seen = HashSet::new();
+    for frame in opened {
+        for part in frame.frame.ciphertext().windows(WINDOW) {
+            // By chance with probability 2^-31, for 2^17 of them.
+            assert!(seen.insert(part), "{part:?} is there twice");
+        }
+    }
+    let (encrypted, in_clear): (Vec<&[u8]>, Vec<Vec<u8>>) = opened
+        .iter()
+        .map(|frame| (frame.frame.ciphertext(), frame.text()))
+        .unzip();
+    let of_the_line = chi_square(encrypted.concat().into_iter());
+    assert!(of_the_line < chi_square_limit(), "{of_the_line}");
+    let of_texts = chi_square(in_clear.concat().into_iter());
+    assert!(of_texts > 10.0 * chi_square_limit(), "{of_texts}");
+}
+
+/// Frames have the lengths of their kind and chunk, whatever is in them, and count up.
+fn assert_lengths_depend_on_the_kind(opened: &[Opened<'_>]) {
+    let mut lengths = BTreeMap::new();
+    let mut sequences = BTreeMap::new();
+    for frame in opened {
+        let chunk = match (frame.kind, &frame.body[..]) {
+            (19 | 20, [low, high, ..]) => u16::from_le_bytes([*low, *high]),
+            _ => 0,
+        };
+        let length = frame.frame.line.len();
+        let first = *lengths.entry((frame.kind, chunk)).or_insert(length);
+        assert_eq!(length, first, "kind {}, chunk {chunk}", frame.kind);
+
+        let [version, sequence @ ..] = frame.frame.raw.first_chunk::<CLEAR>().unwrap();
+        let direction = frame.frame.to as u8;
+        let session = (frame.frame.device, frame.session, direction);
+        let before = sequences.entry(session).or_insert(0);
+        let sequence = u32::from_le_bytes(*sequence);
+        assert!(*version == VERSION && sequence > *before);
+        *before = sequence;
+    }
+    // Devices differ in what they have, and not in what is seen of them.
+    let shapes = |device| {
+        let of_device = opened.iter().filter(move |x| x.frame.device == device);
+        let mut shapes: BTreeMap<_, usize> = BTreeMap::new();
+        for frame in of_device.filter(|frame| frame.kind == 20) {
+            *shapes.entry(frame.frame.line.len()).or_default() += 1;
+        }
+        shapes
+    };
+    for device in 1..4 {
+        assert_eq!(shapes(device), shapes(0));
+    }
+}
+
+/// Without `--hide-number` the same search finds the number, in the greeting only.
+#[test]
+fn a_greeting_names_the_device_unless_it_hides() {
+    let fleet = Tapped::start("");
+    fleet.serve("first", "--set rounds=1");
+    let recording = Recording::of(&fleet.lines);
+    let frames = recording.windows();
+    let mut devices = BTreeSet::new();
+    for (_, hello) in recording.hellos() {
+        let number = u64::from(hello.device).to_le_bytes();
+        let windows = hello.raw.windows(WINDOW).collect();
+        assert_eq!(found(&number, &windows), Some(&number[..]));
+        assert_eq!(found(&number, &frames), None);
+        devices.insert(hello.device);
+    }
+    assert_eq!(devices.len(), 4);
+    drop(fleet.devices);
+}

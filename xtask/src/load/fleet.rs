@@ -1,0 +1,153 @@
+//! The fleet of a measurement: its files, its coordinator, and its devices as processes.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::options::Options;
+use crate::federation::{Running, smolfed};
+
+/// Devices of a process at most: each takes two open files, of the 20,000 that systems often allow.
+const DEVICES_A_PROCESS: u32 = 5_000;
+
+/// A fleet in a folder that goes away with the value.
+pub(super) struct Fleet {
+    smolfed: PathBuf,
+    dir: tempfile::TempDir,
+    fleet: PathBuf,
+    /// The run directory.
+    pub(super) run: PathBuf,
+    /// Where the coordinator listens.
+    pub(super) port: u16,
+}
+
+/// Folders of devices, one for each process.
+pub(super) struct Shares {
+    pub(super) served: Vec<PathBuf>,
+    /// The last devices, in a process of their own.
+    pub(super) apart: Vec<PathBuf>,
+}
+
+impl Fleet {
+    /// Provisions the devices of an experiment.
+    pub(super) fn provision(options: &Options, experiment: &str) -> Result<Self, Box<dyn Error>> {
+        let smolfed = smolfed()?;
+        let dir = folder()?;
+        fs::write(dir.path().join("load.toml"), experiment)?;
+        let fleet = dir.path().join("fleet");
+        let mut command = Command::new(&smolfed);
+        command
+            .arg("provision")
+            .arg(dir.path().join("load.toml"))
+            .args(["--devices", &format!("0..{}", options.devices)]);
+        // Rounds that are burned count as well.
+        let budget = options.all_rounds() + options.kills;
+        command.args(["--budget", &budget.to_string(), "--with-data", "--out"]);
+        let status = command.arg(&fleet).stdout(Stdio::null()).status()?;
+        if !status.success() {
+            return Err(format!("smolfed provision: {status}").into());
+        }
+        Ok(Self {
+            smolfed,
+            run: dir.path().join("run"),
+            dir,
+            fleet,
+            port: free_port()?,
+        })
+    }
+
+    /// The file beside the keys with this ending.
+    pub(super) fn beside_keys(&self, ending: &str) -> PathBuf {
+        self.fleet.join(format!("keys.toml{ending}"))
+    }
+
+    /// The program.
+    pub(super) fn smolfed(&self) -> Command {
+        Command::new(&self.smolfed)
+    }
+
+    fn address(&self) -> String {
+        format!("tcp:127.0.0.1:{}", self.port)
+    }
+
+    /// Starts the coordinator.
+    pub(super) fn serve(&self, more: &[&str]) -> Result<Running, Box<dyn Error>> {
+        let mut command = self.smolfed();
+        command.arg("serve").arg(self.dir.path().join("load.toml"));
+        command.arg("--keys").arg(self.beside_keys(""));
+        command.args(["--listen", &self.address(), "--simulated", "0"]);
+        command.args(more).arg("--out").arg(&self.run);
+        command.stdout(Stdio::null());
+        Ok(Running(command.spawn()?))
+    }
+
+    /// Starts the coordinator again, after it was killed.
+    pub(super) fn resume(&self) -> Result<Running, Box<dyn Error>> {
+        let mut command = self.smolfed();
+        command.args(["serve", "--resume"]).arg(&self.run);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Running(command.spawn()?))
+    }
+
+    /// Starts a process with the devices of a folder.
+    pub(super) fn client(&self, share: &Path) -> Result<Running, Box<dyn Error>> {
+        let mut command = self.smolfed();
+        command.args(["device", "--model", "softmax:64x10"]);
+        command.args(["--connect", &self.address(), "--provision"]);
+        command
+            .arg(share)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Ok(Running(command.spawn()?))
+    }
+
+    /// The files of the devices in folders of one process each; the last so many are apart.
+    pub(super) fn shares(&self, devices: u32, apart: u32) -> Result<Shares, Box<dyn Error>> {
+        let served = devices - apart;
+        let processes = served.div_ceil(DEVICES_A_PROCESS);
+        let shares = (0..processes).map(|process| {
+            let numbers = (process..served).step_by(processes as usize);
+            self.share(&process.to_string(), numbers)
+        });
+        let last = (apart > 0).then(|| self.share("apart", served..devices));
+        Ok(Shares {
+            served: shares.collect::<Result<_, _>>()?,
+            apart: last.into_iter().collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn share(
+        &self,
+        name: &str,
+        devices: impl Iterator<Item = u32>,
+    ) -> Result<PathBuf, Box<dyn Error>> {
+        let share = self.fleet.join(format!("share-{name}"));
+        fs::create_dir(&share)?;
+        for device in devices {
+            for ending in ["bin", "ledger"] {
+                let name = format!("device-{device}.{ending}");
+                fs::rename(self.fleet.join(&name), share.join(&name))?;
+            }
+        }
+        Ok(share)
+    }
+}
+
+/// A folder in memory where there is one: the ledgers of all devices are synced in every round, and
+/// a disk would be what is measured.
+fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() {
+        tempfile::tempdir_in(memory)
+    } else {
+        tempfile::tempdir()
+    };
+    Ok(folder?)
+}
+
+/// A port that is free now.
+pub(super) fn free_port() -> Result<u16, Box<dyn Error>> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.port())
+}

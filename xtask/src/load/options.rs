@@ -1,0 +1,106 @@
+//! What `cargo xtask load` is asked for.
+
+use std::error::Error;
+use std::time::Duration;
+
+/// Rounds that are measured. One more comes before, in which devices connect.
+const ROUNDS: u32 = 5;
+
+/// How often the processes are looked at.
+pub(super) const INTERVAL: Duration = Duration::from_millis(20);
+
+/// How long a round may take, and all of it.
+const TIMEOUT: &str = "120s";
+pub(super) const PATIENCE: Duration = Duration::from_secs(900);
+
+/// What is measured, and for how long.
+#[derive(Clone)]
+pub(super) struct Options {
+    pub(super) devices: u32,
+    pub(super) rounds: u32,
+    /// Devices among them that are suspended after the first round.
+    pub(super) stalled: u32,
+    /// For `serve`.
+    pub(super) quorum: Option<String>,
+    pub(super) timeout: String,
+    /// Connections of strangers that say nothing, and how much others send.
+    pub(super) silent: u32,
+    pub(super) garbage_mb: u32,
+    /// How often the coordinator is killed.
+    pub(super) kills: u32,
+    pub(super) is_memory: bool,
+    pub(super) is_json: bool,
+}
+
+const USAGE: &str = "cargo xtask load [--devices N] [--rounds N] [--stalled N] [--quorum SHARE] \
+                     [--timeout 120s] [--silent N] [--garbage MB] [--kills N] [--memory] [--json]";
+
+impl Options {
+    pub(super) fn read(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
+        let mut options = Self {
+            devices: 1_000,
+            rounds: ROUNDS,
+            stalled: 0,
+            quorum: None,
+            timeout: TIMEOUT.to_owned(),
+            silent: 0,
+            garbage_mb: 0,
+            kills: 0,
+            is_memory: false,
+            is_json: false,
+        };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--devices" => options.devices = number(words.next())?,
+                "--rounds" => options.rounds = number(words.next())?,
+                "--stalled" => options.stalled = number(words.next())?,
+                "--silent" => options.silent = number(words.next())?,
+                "--garbage" => options.garbage_mb = number(words.next())?,
+                "--kills" => options.kills = number(words.next())?,
+                "--quorum" => options.quorum = Some((*words.next().ok_or(USAGE)?).to_owned()),
+                "--timeout" => options.timeout = (*words.next().ok_or(USAGE)?).to_owned(),
+                "--memory" => options.is_memory = true,
+                "--json" => options.is_json = true,
+                other => return Err(format!("{other}: {USAGE}").into()),
+            }
+        }
+        if options.stalled >= options.devices {
+            return Err("fewer devices than all of them can stall".into());
+        }
+        Ok(options)
+    }
+
+    /// Rounds of the run, with the one in which devices connect.
+    pub(super) const fn all_rounds(&self) -> u32 {
+        self.rounds + 1
+    }
+
+    /// The experiment: all devices in each round. A quorum needs a cohort that is drawn uniformly:
+    /// of all devices.
+    pub(super) fn experiment(&self) -> String {
+        let devices = self.devices;
+        let cohort = match self.quorum {
+            Some(_) => format!("sampling = \"uniform\"\ncohort_size = {devices}"),
+            None => "sampling = \"full\"".to_owned(),
+        };
+        experiment(devices, self.all_rounds(), &cohort)
+    }
+}
+
+fn number(word: Option<&&str>) -> Result<u32, Box<dyn Error>> {
+    let number = word.and_then(|word| word.parse().ok());
+    let number = number.filter(|number| *number > 0);
+    Ok(number.ok_or(USAGE)?)
+}
+
+/// An experiment of 650 parameters, with updates of 20 bits each. Steps do not shrink, so that a
+/// run may have any number of rounds.
+pub(super) fn experiment(devices: u32, rounds: u32, cohort: &str) -> String {
+    format!(
+        "name = \"load\"\nmethod = \"dp-fed\"\nrounds = {rounds}\n[data]\nsource = \"synthetic\"\n\
+         kind = \"tasks\"\ndevices = {devices}\nfeatures = 64\nclasses = 10\n\
+         samples_per_device = 2\ntest = 200\n[cohort]\n{cohort}\n[train]\nepochs = 1\n\
+         learning_rate_decay = 1.0\n[privacy]\nnoise_multiplier = 1.0\nclip_norm = 0.3\n"
+    )
+}
