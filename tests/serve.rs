@@ -23,6 +23,7 @@ mod page;
 mod preprocessing;
 mod proxy;
 mod stragglers;
+mod tls;
 
 use device::Device;
 use proxy::Proxy;

@@ -10,7 +10,7 @@
 //! | [`peer`] | one device: greeting, sessions, its part in the round; frames in, frames out |
 //! | [`registry`] | all devices |
 //! | [`connection`] | one connection: bytes in, bytes out, and which device it belongs to |
-//! | [`transport`] | addresses; serial lines, TCP, Unix sockets |
+//! | [`transport`] | addresses; serial lines, TCP, TLS, Unix sockets |
 //! | [`backoff`] | growing pauses between attempts to connect |
 //! | [`admission`] | which connections stay open |
 //! | [`service`] | the event loop: a task for each connection |
