@@ -17,6 +17,7 @@ use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 mod boards;
 mod browser;
 mod device;
+mod mqtt;
 mod networks;
 mod operation;
 mod page;

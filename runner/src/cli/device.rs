@@ -101,7 +101,8 @@ pub(super) struct Args {
     /// came as text. A coordinator refuses a device that comes with a second one.
     #[arg(long)]
     new_ledger: bool,
-    /// Connect to the coordinator: tcp:HOST:PORT, tls:HOST:PORT, unix:PATH or serial:PATH[@BAUD].
+    /// Connect to the coordinator: tcp:HOST:PORT, tls:HOST:PORT, mqtt:HOST:PORT[/PREFIX], unix:PATH
+    /// or serial:PATH[@BAUD].
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -166,6 +167,11 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         )));
     }
     let (dial, listen) = (args.connect.as_slice(), args.listen.as_slice());
+    if let Some(address) = listen.iter().find(|address| address.has_broker()) {
+        return Err(CliError::Usage(format!(
+            "`--listen {address}`: at a broker devices connect: `--connect {address}`"
+        )));
+    }
     let options = read_options(&args.files, dial, listen);
     let options = options.map_err(|error| CliError::Usage(error.to_string()))?;
     let progress = Progress::new(files.len());

@@ -49,6 +49,8 @@ use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms
       --device serial:/dev/ttyACM1 --listen tcp:0.0.0.0:7000
   smolfed serve experiment.toml --keys fleet/keys.toml --listen tls:0.0.0.0:7443 \\
       --tls-certificate fullchain.pem --tls-key privkey.pem
+  smolfed serve experiment.toml --keys fleet/keys.toml \\
+      --listen mqtt:broker.example.org:1883/greenhouse
   smolfed serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 10s
   smolfed serve --resume runs/digits-1700000000")]
 pub(super) struct Args {
@@ -66,7 +68,8 @@ pub(super) struct Args {
     /// repeatable.
     #[arg(long = "device", value_name = "ADDRESS")]
     devices: Vec<Address>,
-    /// Accept connections from devices: tcp:HOST:PORT, tls:HOST:PORT or unix:PATH; repeatable.
+    /// Accept connections from devices: tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or by way of a
+    /// broker mqtt:HOST:PORT[/PREFIX]; repeatable.
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<Address>,
     #[command(flatten)]
@@ -418,6 +421,11 @@ fn options(
     dial: &[Address],
     listen: &[Address],
 ) -> Result<Options, CliError> {
+    if let Some(address) = dial.iter().find(|address| address.has_broker()) {
+        return Err(CliError::Usage(format!(
+            "`--device {address}`: at a broker the coordinator listens: `--listen {address}`"
+        )));
+    }
     let options = read_options(files, dial, listen);
     options.map_err(|error| CliError::Usage(error.to_string()))
 }

@@ -1,9 +1,11 @@
-//! Transports: `serial:PATH[@BAUD]`, `tcp:HOST:PORT`, `tls:HOST:PORT`, `unix:PATH`.
+//! Transports: `serial:PATH[@BAUD]`, `tcp:HOST:PORT`, `tls:HOST:PORT`, `mqtt:HOST:PORT[/PREFIX]`,
+//! `unix:PATH`.
 //!
 //! A transport is a file of this folder that implements [`Endpoint`], and a line in `SCHEMES`.
 
 mod endpoint;
 mod files;
+mod mqtt;
 mod options;
 mod serial;
 mod tcp;
@@ -22,7 +24,13 @@ pub use files::{OptionsError, TransportFiles};
 pub use options::Options;
 
 /// All transports.
-const SCHEMES: &[Scheme] = &[serial::SCHEME, tcp::SCHEME, tls::SCHEME, unix::SCHEME];
+const SCHEMES: &[Scheme] = &[
+    serial::SCHEME,
+    tcp::SCHEME,
+    tls::SCHEME,
+    mqtt::SCHEME,
+    unix::SCHEME,
+];
 
 /// A malformed address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +85,12 @@ impl Address {
         self.scheme
     }
 
+    /// Whether both sides meet at a broker, where coordinators listen and devices connect.
+    #[must_use]
+    pub fn has_broker(&self) -> bool {
+        self.scheme == mqtt::SCHEME.name
+    }
+
     /// Connects, within a runtime of tokio.
     ///
     /// # Errors
@@ -108,6 +122,7 @@ pub fn read_options(
     let needs = Needs {
         certificate: listen.iter().find(is_tls).map(Address::to_string),
         authorities: dial.iter().any(|address| is_tls(&address)),
+        login: dial.iter().chain(listen).any(Address::has_broker),
     };
     Options::read(files, needs)
 }
@@ -131,12 +146,15 @@ mod tests {
             "tcp:[::1]:7000",
             "tls:board.local:7443",
             "tls:[::1]:7443",
+            "mqtt:broker.local:1883/fleets/greenhouse",
             "unix:/run/x",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
         let serial: Address = "serial:/dev/ttyACM0".parse().unwrap();
         assert_eq!(serial.to_string(), "serial:/dev/ttyACM0@115200");
+        let mqtt: Address = "mqtt:broker:1883".parse().unwrap();
+        assert_eq!(mqtt.to_string(), "mqtt:broker:1883/smolfed");
     }
 
     #[test]
@@ -169,6 +187,13 @@ mod tests {
             "tcp:host:70000",
             "tls:host",
             "tls:no name:1",
+            "mqtt:host",
+            "mqtt://host:1",
+            "mqtt:host:1/",
+            "mqtt:host:1/a//b",
+            "mqtt:host:1/+",
+            "mqtt:host:1/a#",
+            "mqtt:host:1/$SYS",
             "unix:",
             "udp:host:1",
             "serial:@9600",
@@ -177,7 +202,7 @@ mod tests {
         ] {
             let error = text.parse::<Address>().unwrap_err().to_string();
             let expected = "expected one of serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, \
-                            unix:PATH";
+                            mqtt:HOST:PORT[/PREFIX], unix:PATH";
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -68,6 +68,11 @@ pub struct TransportFiles {
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_ca: Option<PathBuf>,
+    /// A file with two lines, the user name at the broker of a mqtt:HOST:PORT and the password,
+    /// which its owner alone may read.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mqtt_login: Option<PathBuf>,
 }
 
 impl TransportFiles {
@@ -84,6 +89,7 @@ impl TransportFiles {
             tls_certificate: self.tls_certificate.or(stored.tls_certificate.clone()),
             tls_key: self.tls_key.or(stored.tls_key.clone()),
             tls_ca: self.tls_ca.or(stored.tls_ca.clone()),
+            mqtt_login: self.mqtt_login.or(stored.mqtt_login.clone()),
         }
     }
 
@@ -97,6 +103,7 @@ impl TransportFiles {
             tls_certificate: absolute(&self.tls_certificate)?,
             tls_key: absolute(&self.tls_key)?,
             tls_ca: absolute(&self.tls_ca)?,
+            mqtt_login: absolute(&self.mqtt_login)?,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What connections need beside their addresses: certificates.
+//! What connections need beside their addresses: certificates, a login.
 //!
 //! An address says where; the files of [`TransportFiles`] are the same for all addresses of a
 //! command. They are read once, before anything is connected, so that a wrong one is an error of
@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::files::{OptionsError, TransportFiles};
+use super::mqtt::login::Login;
 use super::tls::authorities::Authorities;
 use super::tls::certificate::Certificate;
 
@@ -17,6 +18,8 @@ pub(super) struct Needs {
     pub(super) certificate: Option<String>,
     /// Whether others prove themselves to this side over TLS.
     pub(super) authorities: bool,
+    /// Whether there is a broker.
+    pub(super) login: bool,
 }
 
 /// What connections need beside their addresses. Copies share what was read.
@@ -26,6 +29,8 @@ pub struct Options {
     pub(super) certificate: Option<Arc<Certificate>>,
     /// Whom it believes where it connects over TLS.
     pub(super) authorities: Option<Authorities>,
+    /// How brokers know this side; without it, not at all.
+    pub(super) login: Option<Arc<Login>>,
 }
 
 impl Options {
@@ -62,9 +67,17 @@ impl Options {
             (true, Some(file)) => Some(Authorities::of_file(file)?),
             (true, None) => Some(Authorities::of_system()?),
         };
+        if files.mqtt_login.is_some() && !needs.login {
+            return Err(OptionsError::Unused {
+                flag: "--mqtt-login",
+                user: "no address mqtt:HOST:PORT needs it",
+            });
+        }
+        let login = files.mqtt_login.as_deref().map(Login::read).transpose()?;
         Ok(Self {
             certificate,
             authorities,
+            login: login.map(Arc::new),
         })
     }
 
