@@ -99,8 +99,10 @@ fn a_round_by_way_of_a_broker_has_the_bits_of_one_over_a_socket() {
         return;
     };
     let mut models = Vec::new();
-    let broken = Place::new();
-    let broker = Broker::start(&broken, mosquitto, OPEN);
+    let room = Place::new();
+    let log = room.path("broker.log");
+    let options = format!("{OPEN}\nlog_type all\nlog_dest file {}", log.display());
+    let broker = Broker::start(&room, mosquitto, &options);
     for address in [broker.address(), "unix:fleet.sock".to_owned()] {
         let place = Place::new();
         provision(&place, &format!("{FULL} --set rounds=3 --hide-number"));
@@ -118,6 +120,44 @@ fn a_round_by_way_of_a_broker_has_the_bits_of_one_over_a_socket() {
         models.push(model(&place, "served"));
     }
     assert!(models[0] == models[1], "the bits differ");
+    assert_names_tell_nothing(&std::fs::read_to_string(log).unwrap());
+}
+
+/// The broker knows clients and topics by random names, which do not occur twice.
+fn assert_names_tell_nothing(log: &str) {
+    let is_random = |name: &&str| name.len() == 16 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let mut clients = Vec::new();
+    for line in log
+        .lines()
+        .filter(|line| line.contains("New client connected"))
+    {
+        let name = line.split(" as ").nth(1).unwrap();
+        clients.push(name.split(' ').next().unwrap());
+    }
+    // The coordinator and four devices.
+    assert!(
+        clients.len() >= 5 && clients.iter().all(is_random),
+        "{clients:?}"
+    );
+    let mut different = clients.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), clients.len(), "{clients:?}");
+    let published = log.lines().filter(|line| line.contains("Received PUBLISH"));
+    let mut topics: Vec<&str> = published
+        .map(|line| line.split('\'').nth(1).unwrap())
+        .collect();
+    topics.sort_unstable();
+    topics.dedup();
+    for topic in topics {
+        let parts: Vec<&str> = topic.split('/').collect();
+        let is_plain = match parts.as_slice() {
+            ["tests", "call"] => true,
+            ["tests", name, "up" | "down"] => clients.contains(name),
+            _ => false,
+        };
+        assert!(is_plain, "{topic}");
+    }
 }
 
 #[test]
@@ -152,6 +192,42 @@ fn a_broker_that_is_killed_costs_time_and_no_update() {
     let (answered, missing) = part_of(&place, "served", 1);
     assert!(answered.contains(&39) && missing.len() <= 2, "{missing:?}");
     assert_is_the_simulation(&place, "served");
+}
+
+/// A device that dies cannot say so: the broker does, by its will, and the coordinator's own will
+/// takes its call back.
+#[test]
+fn the_broker_tells_who_is_gone() {
+    let Some(mosquitto) = mosquitto() else {
+        return;
+    };
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=1"));
+    let broker_log = place.path("broker.log");
+    let options = format!(
+        "{OPEN}\nlog_type all\nlog_dest file {}",
+        broker_log.display()
+    );
+    let broker = Broker::start(&place, mosquitto, &options);
+    let connect = format!("--connect {}", broker.address());
+    let arguments = serve(&broker.address(), "served", 1).replace("30s", "600s");
+    let coordinator = Device(place.start(&arguments));
+    let device = Device(device_with_log(&place, 0, &connect, "device-0.log"));
+    wait_until(|| log(&place, "device-0.log").contains("participation 1"));
+    let sent = |topic: &str| {
+        let text = std::fs::read_to_string(&broker_log).unwrap_or_default();
+        let mut lines = text.lines().filter(|line| line.contains("Sending PUBLISH"));
+        lines.any(|line| line.contains(topic) && line.contains("(0 bytes)"))
+    };
+    assert!(!sent("/up'"));
+    device.signal("-KILL");
+    wait_until(|| sent("/up'"));
+    let other = Device(device_with_log(&place, 1, &connect, "device-1.log"));
+    wait_until(|| log(&place, "device-1.log").contains("participation 1"));
+    assert!(!sent("'tests/call'"));
+    coordinator.signal("-KILL");
+    wait_until(|| sent("'tests/call'"));
+    drop(other);
 }
 
 /// A gateway has no keys; what it carries is what the device and the coordinator say.

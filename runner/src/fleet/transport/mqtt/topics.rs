@@ -8,8 +8,9 @@ use super::super::tcp::Tcp;
 /// Topics are below this word, unless the address has another one.
 const PREFIX: &str = "smolfed";
 
-/// A longer one is refused.
+/// Longer ones are refused.
 const MAX_PREFIX: usize = 200;
+const MAX_NAME: usize = 64;
 
 /// A broker, and the prefix of a fleet's topics.
 #[derive(Clone, Debug)]
@@ -50,16 +51,40 @@ impl Topics {
         self.up("+")
     }
 
-    /// `NAME` of `PREFIX/NAME/up`.
+    /// `NAME` of `PREFIX/NAME/up`; longer ones than devices draw are of nobody.
     pub(super) fn name_of<'t>(&self, topic: &'t [u8]) -> Option<&'t str> {
         let topic = std::str::from_utf8(topic).ok()?;
         let name = topic.strip_prefix(self.prefix.as_str())?;
-        name.strip_prefix('/')?.strip_suffix("/up")
+        let name = name.strip_prefix('/')?.strip_suffix("/up");
+        name.filter(|name| name.len() <= MAX_NAME)
     }
 }
 
 impl fmt::Display for Topics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.tcp, self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_topics_of_the_fleet_only() {
+        let topics = Topics::parse("broker:1883/fleets/one").unwrap();
+        let up = topics.up("0123");
+        assert_eq!(up, "fleets/one/0123/up");
+        assert_eq!(topics.name_of(up.as_bytes()), Some("0123"));
+        let long = topics.up(&"0".repeat(MAX_NAME + 1));
+        for topic in [
+            "fleets/two/0123/up",
+            "fleets/one/0123/down",
+            "fleets/one/up",
+            &long,
+        ] {
+            assert_eq!(topics.name_of(topic.as_bytes()), None, "{topic}");
+        }
+        assert_eq!(topics.name_of(&[0xff]), None);
     }
 }

@@ -1,11 +1,9 @@
 //! Certificates that are made here, of an authority that is made here.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -127,7 +125,7 @@ async fn bytes_go_both_ways_though_other_handshakes_stall() {
     let options = connecting(&place.path("ca.pem"));
     let to = format!("localhost:{port}");
     let echoed = echo(&to, &options);
-    tokio::time::timeout(Duration::from_secs(60), echoed)
+    tokio::time::timeout(HANDSHAKE_TIMEOUT, echoed)
         .await
         .unwrap()
         .unwrap();
