@@ -20,6 +20,7 @@ mod browser;
 mod device;
 mod eavesdrop;
 mod kills;
+mod mqtt;
 mod networks;
 mod operation;
 mod page;
@@ -27,6 +28,7 @@ mod personal;
 mod preprocessing;
 mod proxy;
 mod stragglers;
+mod tls;
 
 use device::Device;
 use proxy::Proxy;

@@ -9,6 +9,7 @@ mod device;
 mod error;
 mod evaluate;
 mod export;
+mod gateway;
 mod inference;
 mod init;
 mod keys;
@@ -61,6 +62,7 @@ enum Command {
     Provision(provision::Args),
     Keys(keys::Args),
     Device(device::Args),
+    Gateway(gateway::Args),
     Data(data::Args),
     Init(init::Args),
     Schema(schema::Args),
@@ -106,6 +108,7 @@ impl Cli {
             Some(Command::Provision(args)) => provision::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Keys(args)) => keys::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Device(args)) => device::run(&args),
+            Some(Command::Gateway(args)) => gateway::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Init(args)) => init::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Schema(schema::Args {})) => schema::run(&mut std::io::stdout().lock()),

@@ -10,7 +10,8 @@
 //! | [`peer`] | one device: greeting, sessions, its part in the round; frames in, frames out |
 //! | [`registry`] | all devices |
 //! | [`connection`] | one connection: bytes in, bytes out, and which device it belongs to |
-//! | [`transport`] | addresses; serial lines, TCP, Unix sockets |
+//! | [`transport`] | addresses; serial lines, TCP, TLS, MQTT brokers, Unix sockets |
+//! | [`gateway`] | carrying bytes between boards and a coordinator that they cannot reach |
 //! | [`backoff`] | growing pauses between attempts to connect |
 //! | [`admission`] | which connections stay open |
 //! | [`service`] | the event loop: a task for each connection |
@@ -31,6 +32,7 @@ pub mod chains;
 pub mod connection;
 pub mod coordinator;
 pub mod exchange;
+pub mod gateway;
 pub mod keys;
 pub mod ledgers;
 pub mod lock;

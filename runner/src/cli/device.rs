@@ -20,7 +20,7 @@ use smolfed_core::model::Model;
 use smolfed_core::personal::store::PersonalStore;
 use smolfed_core::provision::{Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::Session;
+use smolfed_core::session::{Phase, Session};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use tokio::runtime::Builder;
 use tokio::time::sleep;
@@ -33,7 +33,9 @@ use crate::device::memory::SessionMemory;
 use crate::device::personal::FileStore;
 use crate::entropy::secret;
 use crate::fleet::backoff::BackOff;
-use crate::fleet::transport::{Address, Listener, Transport, accept};
+use crate::fleet::transport::{
+    Address, Listener, Options, Transport, TransportFiles, accept, read_options,
+};
 use crate::inference::preprocessing::Preprocessing;
 use crate::of_task;
 use crate::source::combinations::HIDDEN_LAYER;
@@ -68,6 +70,8 @@ const OTHER_FILES: u64 = 64;
   smolfed device --model softmax:64x10 --provision fleet --connect tcp:127.0.0.1:7000
   smolfed device --model linear:13 --provision device-7.bin --ledger device-7.ledger \\
       --data measurements.csv --label power --listen unix:/run/smolfed/device-7
+  smolfed device --model softmax:64x10 --provision device-7.bin --ledger device-7.ledger \\
+      --connect tls:fleet.example.org:7443 --tls-ca ca.pem
   smolfed device --preprocessing fleet/preprocessing.json --provision device-7.bin \
       --ledger device-7.ledger --data measurements.csv --connect tcp:10.0.0.1:7000
   grep SMOLFED:7: records.txt | smolfed device --provision - --ledger device-7.ledger \\
@@ -100,7 +104,8 @@ pub(super) struct Args {
     /// came as text. A coordinator refuses a device that comes with a second one.
     #[arg(long)]
     new_ledger: bool,
-    /// Connect to the coordinator: tcp:HOST:PORT, unix:PATH or serial:PATH[@BAUD].
+    /// Connect to the coordinator: tcp:HOST:PORT, tls:HOST:PORT, mqtt:HOST:PORT[/PREFIX], unix:PATH
+    /// or serial:PATH[@BAUD].
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -108,9 +113,11 @@ pub(super) struct Args {
         conflicts_with = "listen"
     )]
     connect: Option<Address>,
-    /// Accept connections from the coordinator: tcp:HOST:PORT or unix:PATH.
+    /// Accept connections from the coordinator: tcp:HOST:PORT, tls:HOST:PORT or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Address>,
+    #[command(flatten)]
+    files: TransportFiles,
     /// The device's samples, a CSV file. Without `--preprocessing` its columns are the features in
     /// order, as the model reads them, and classes are numbers from 0.
     #[arg(long, value_name = "FILE")]
@@ -162,6 +169,14 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             files.len()
         )));
     }
+    let (dial, listen) = (args.connect.as_slice(), args.listen.as_slice());
+    if let Some(address) = listen.iter().find(|address| address.has_broker()) {
+        return Err(CliError::Usage(format!(
+            "`--listen {address}`: at a broker devices connect: `--connect {address}`"
+        )));
+    }
+    let options = read_options(&args.files, dial, listen);
+    let options = options.map_err(|error| CliError::Usage(error.to_string()))?;
     let progress = Progress::new(files.len());
     let devices: Vec<Device<'_>> = files
         .into_iter()
@@ -170,6 +185,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             task,
             files,
             data: data.as_ref(),
+            options: &options,
             progress: &progress,
         })
         .collect();
@@ -269,6 +285,7 @@ struct Device<'a> {
     task: Task,
     files: Files,
     data: Option<&'a Data>,
+    options: &'a Options,
     progress: &'a Progress,
 }
 
@@ -321,6 +338,7 @@ impl Device<'_> {
         session.set_window(WINDOW);
         let line = Line {
             args: self.args,
+            options: self.options,
             device: record.identity.device,
             budget: record.policy.limits.budget.0,
             progress: self.progress,
@@ -384,6 +402,7 @@ impl Device<'_> {
 /// The connection of a device, made again whenever it breaks.
 struct Line<'a> {
     args: &'a Args,
+    options: &'a Options,
     device: u32,
     budget: u32,
     progress: &'a Progress,
@@ -399,11 +418,12 @@ impl Line<'_> {
     ) -> Result<(), CliError> {
         let mut listener = match &self.args.listen {
             None => None,
-            Some(address) => Some(address.listen().map_err(|error| {
+            Some(address) => Some(address.listen(self.options).map_err(|error| {
                 CliError::Stopped(format!("cannot listen at {address}: {error}"))
             })?),
         };
         let (mut back_off, mut is_reported) = (BackOff::new(), false);
+        let mut has_greeted = false;
         while !self.stop.is_cancelled() {
             let opened = tokio::select! {
                 () = self.stop.cancelled() => return Ok(()),
@@ -415,6 +435,7 @@ impl Line<'_> {
                     // Connections end at any time: that is not reported.
                     let _ =
                         exchange(session, samples, &mut *transport, self.stop, &mut report).await;
+                    self.tell_of_tls(session.phase(), &mut has_greeted);
                     if self.args.once {
                         return Ok(());
                     }
@@ -438,14 +459,34 @@ impl Line<'_> {
         Ok(())
     }
 
+    /// Says, once, what it may mean if a device gets no answer from a port at which something
+    /// listens.
+    fn tell_of_tls(&self, phase: Phase, has_greeted: &mut bool) {
+        let is_first = !std::mem::replace(has_greeted, true);
+        let is_stopping = self.stop.is_cancelled();
+        let address = self.args.connect.as_ref();
+        let address = address.filter(|address| address.scheme() == "tcp");
+        if let Some(address) = address
+            && is_first
+            && !is_stopping
+            && phase == Phase::Greeting
+        {
+            let device = self.device;
+            self.progress.tell(format!(
+                "device {device}: {address}: the connection was closed before a session was \
+                 opened; if the coordinator listens at a tls: address, connect with tls:; retrying"
+            ));
+        }
+    }
+
     /// The next connection.
     async fn open(
         &self,
         listener: Option<&mut (dyn Listener + 'static)>,
     ) -> io::Result<Box<dyn Transport>> {
         match (listener, &self.args.connect) {
-            (Some(listener), _) => Ok(accept(listener).await?.transport),
-            (None, Some(address)) => address.connect().await,
+            (Some(listener), _) => accept(listener).await?.opening.await,
+            (None, Some(address)) => address.connect(self.options).await,
             (None, None) => Err(io::ErrorKind::NotFound.into()),
         }
     }

@@ -9,6 +9,7 @@ use super::CliError;
 use super::signals::Signals;
 use crate::experiment::Experiment;
 use crate::fleet::coordinator::Coordinator;
+use crate::fleet::transport::Options;
 use crate::fleet::watch::http::{HttpError, HttpServer, HttpSettings};
 use crate::fleet::watch::log::{Detail, Format, Log, LogSettings};
 use crate::fleet::watch::monitor::{Plan, is_secret};
@@ -122,13 +123,25 @@ impl Watch {
         Ok(())
     }
 
-    /// SIGHUP opens the log file again, and has the keys read again; commands that change keys may
-    /// send it from now on.
-    pub(super) fn reload_on_hangup(&self, fleet: &mut Coordinator) -> Result<(), CliError> {
-        let (log, service) = (self.log.clone(), fleet.service());
+    /// SIGHUP opens the log file again, reads the certificate again, and has the keys read again;
+    /// commands that change keys may send it from now on.
+    pub(super) fn reload_on_hangup(
+        &self,
+        fleet: &mut Coordinator,
+        options: &Options,
+    ) -> Result<(), CliError> {
+        let (log, service, options) = (self.log.clone(), fleet.service(), options.clone());
         self.signals.on_hangup(Box::new(move || {
             log.reopen();
             service.request_reload();
+            match options.reload() {
+                Ok(true) => tracing::info!(reason = "reload", "the certificate was read again"),
+                Ok(false) => {}
+                Err(error) => tracing::error!(
+                    reason = "certificate",
+                    "the certificate stays as it was: {error}"
+                ),
+            }
             tracing::info!(
                 reason = "reload",
                 "SIGHUP: the log file was opened again, and the keys will be read again"

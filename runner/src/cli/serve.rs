@@ -25,7 +25,7 @@ use crate::fleet::keys::FleetKeys;
 use crate::fleet::keys::passphrase::PassphraseSource;
 use crate::fleet::quorum::Quorum;
 use crate::fleet::status::Table;
-use crate::fleet::transport::Address;
+use crate::fleet::transport::{Address, Options, TransportFiles, read_options};
 use crate::privacy::ledger::Ledger;
 use crate::privacy::origin::Origin;
 use crate::round::Start;
@@ -49,6 +49,10 @@ use crate::source::participation;
   smolfed provision experiment.toml --devices 0..4 --out fleet
   smolfed serve experiment.toml --keys fleet/keys.toml --device serial:/dev/ttyACM0 \\
       --device serial:/dev/ttyACM1 --listen tcp:0.0.0.0:7000
+  smolfed serve experiment.toml --keys fleet/keys.toml --listen tls:0.0.0.0:7443 \\
+      --tls-certificate fullchain.pem --tls-key privkey.pem
+  smolfed serve experiment.toml --keys fleet/keys.toml \\
+      --listen mqtt:broker.example.org:1883/greenhouse
   smolfed serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 10s
   smolfed serve --resume runs/digits-1700000000")]
 pub(super) struct Args {
@@ -62,12 +66,16 @@ pub(super) struct Args {
     /// the terminal.
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
-    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT or unix:PATH; repeatable.
+    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT or unix:PATH;
+    /// repeatable.
     #[arg(long = "device", value_name = "ADDRESS")]
     devices: Vec<Address>,
-    /// Accept connections from devices: tcp:HOST:PORT or unix:PATH; repeatable.
+    /// Accept connections from devices: tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or by way of a
+    /// broker mqtt:HOST:PORT[/PREFIX]; repeatable.
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<Address>,
+    #[command(flatten)]
+    files: TransportFiles,
     /// Number of simulated devices alongside the real ones; sets data.devices.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     simulated: Option<u32>,
@@ -173,7 +181,9 @@ impl Setup {
             quorum: args.quorum.map(Quorum::get),
             devices: texts(&args.devices),
             listen: texts(&args.listen),
+            files: args.files.absolute()?,
         };
+        let options = options(&args.files, &args.devices, &args.listen)?;
         Ok(Self {
             config,
             folders: DataFolders::of_experiment(args.file.as_deref()),
@@ -181,6 +191,7 @@ impl Setup {
             endpoints: Endpoints {
                 dial: args.devices.clone(),
                 listen: args.listen.clone(),
+                options,
                 timeout,
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
@@ -201,13 +212,23 @@ impl Setup {
         })?;
         let keys = args.keys.as_deref().unwrap_or(&file.keys);
         let keys = open_keys(keys, args)?;
+        let is_given = !args.devices.is_empty() || !args.listen.is_empty();
         let known = |given: &[Address], stored: &[String]| -> Result<Vec<Address>, CliError> {
-            if !args.devices.is_empty() || !args.listen.is_empty() {
+            if is_given {
                 return Ok(given.to_vec());
             }
             let parsed = stored.iter().map(|text| text.parse());
             let parsed: Result<_, _> = parsed.collect();
             parsed.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
+        };
+        let (dial, listen) = (
+            known(&args.devices, &file.devices)?,
+            known(&args.listen, &file.listen)?,
+        );
+        // The files of the first call belong to its addresses.
+        let files = match is_given {
+            true => args.files.clone(),
+            false => args.files.clone().or(&file.files),
         };
         let stored = Duration::from_millis(file.timeout_ms);
         Ok(Self {
@@ -215,8 +236,9 @@ impl Setup {
             folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
             keys,
             endpoints: Endpoints {
-                dial: known(&args.devices, &file.devices)?,
-                listen: known(&args.listen, &file.listen)?,
+                options: options(&files, &dial, &listen)?,
+                dial,
+                listen,
                 timeout: args.timeout.unwrap_or(stored),
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
@@ -260,7 +282,7 @@ impl Setup {
             Some(dir) => dir,
             None => create_private(args, &experiment, &self.file)?,
         };
-        watch.reload_on_hangup(&mut fleet)?;
+        watch.reload_on_hangup(&mut fleet, &self.endpoints.options)?;
         let parameters = experiment.method.shared_count();
         let checkpoint = dir.load_checkpoint(&name, parameters)?;
         let done = checkpoint.map_or(0, |checkpoint| checkpoint.round);
@@ -417,6 +439,21 @@ fn paid(experiment: &Experiment, dir: &RunDir, name: &str) -> Result<u32, CliErr
         .map(|charge| charge.round.saturating_add(1))
         .max()
         .unwrap_or(0))
+}
+
+/// Reads the files that connections need: whatever is wrong with them, they were given.
+fn options(
+    files: &TransportFiles,
+    dial: &[Address],
+    listen: &[Address],
+) -> Result<Options, CliError> {
+    if let Some(address) = dial.iter().find(|address| address.has_broker()) {
+        return Err(CliError::Usage(format!(
+            "`--device {address}`: at a broker the coordinator listens: `--listen {address}`"
+        )));
+    }
+    let options = read_options(files, dial, listen);
+    options.map_err(|error| CliError::Usage(error.to_string()))
 }
 
 fn open_keys(path: &Path, args: &Args) -> Result<FleetKeys, CliError> {

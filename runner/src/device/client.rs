@@ -191,7 +191,11 @@ async fn send<M: Model, F: NorFlash, R: Rng, K: PersonalStore>(
 }
 
 async fn write(transport: &mut dyn Transport, bytes: &[u8]) -> io::Result<()> {
-    let written = timeout(WRITE_TIMEOUT, transport.write_all(bytes)).await;
+    let write = async {
+        transport.write_all(bytes).await?;
+        transport.flush().await
+    };
+    let written = timeout(WRITE_TIMEOUT, write).await;
     written.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 

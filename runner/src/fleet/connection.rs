@@ -213,9 +213,10 @@ impl Connection {
         let before = progress(&peer);
         match registry.receive(device, &mut peer, self.id, frame, now, out) {
             Err(Refusal::Tag) => return false,
-            // The peer has counted it.
-            Err(_) => return true,
-            Ok(()) => {}
+            // The peer has counted it. One that is authentic and of an earlier round still shows
+            // where the device is, which is then invited there.
+            Err(_) if !peer.is_on(self.id) => return true,
+            Err(_) | Ok(()) => {}
         }
         let has_changed = before != progress(&peer);
         if peer.is_refused() {

@@ -16,7 +16,7 @@ use super::peer::{Peer, Terms};
 use super::quarantine::Quarantine;
 use super::registry::Registry;
 use super::service::Service;
-use super::transport::{Address, Listener};
+use super::transport::{Address, Listener, Options};
 use super::turns::Turns;
 use super::watch::stopping::Stopping;
 use crate::entropy::{EntropyError, secret};
@@ -51,6 +51,8 @@ pub struct Endpoints {
     pub dial: Vec<Address>,
     /// Addresses at which the coordinator accepts connections.
     pub listen: Vec<Address>,
+    /// What connections need beside their addresses.
+    pub options: Options,
     /// Time for a device to complete its part in a round, from the invitation to the update.
     pub timeout: Duration,
     /// Connections that are accepted at most; by default enough for all devices and some more.
@@ -122,13 +124,16 @@ impl Coordinator {
         let runtime = runtime.map_err(FleetError::Thread)?;
         let tasks = TaskTracker::new();
         let within = runtime.enter();
-        for listener in endpoints.listen.iter().map(listen).collect::<Vec<_>>() {
+        let opened = endpoints.listen.iter();
+        let opened = opened.map(|address| listen(address, &endpoints.options));
+        for listener in opened.collect::<Vec<_>>() {
             let (listener, connections) = (listener?, tasks.clone());
             let spawn = move |task| drop(connections.spawn(task));
             tasks.spawn(Arc::clone(&service).accept(listener, spawn));
         }
         for address in &endpoints.dial {
-            tasks.spawn(Arc::clone(&service).dial(address.clone()));
+            let options = endpoints.options.clone();
+            tasks.spawn(Arc::clone(&service).dial(address.clone(), options));
         }
         drop(within);
         Ok(Self {
@@ -402,9 +407,11 @@ fn places(endpoints: &Endpoints, devices: usize) -> usize {
     wanted.min(possible)
 }
 
-fn listen(address: &Address) -> Result<Box<dyn Listener>, FleetError> {
-    address.listen().map_err(|source| FleetError::Listen {
-        address: address.clone(),
-        source,
-    })
+fn listen(address: &Address, options: &Options) -> Result<Box<dyn Listener>, FleetError> {
+    address
+        .listen(options)
+        .map_err(|source| FleetError::Listen {
+            address: address.clone(),
+            source,
+        })
 }

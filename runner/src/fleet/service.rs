@@ -24,10 +24,11 @@ use super::connection::Connection;
 use super::lock::lock;
 use super::peer::ConnectionId;
 use super::registry::Registry;
-use super::transport::{Accepted, Address, Listener, Transport, accept};
+use super::transport::{Accepted, Address, Connecting, Listener, Options, Transport, accept};
 use super::watch::monitor::Monitor;
 
-/// How long an accepted connection may stay without a session: a greeting takes two round trips.
+/// How long an accepted connection may stay without a session, from the moment on in which it was
+/// accepted: a handshake and a greeting take a few round trips.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a frame may take to be written: a serial line of 9,600 baud needs 0.3 s for one.
@@ -152,11 +153,11 @@ impl Service {
         }
     }
 
-    /// Serves a connection until it is lost, stays without a session, or the coordinator stops.
-    /// `accepted` is the source of one that was accepted.
+    /// Opens a connection and serves it until it is lost, stays without a session, or the
+    /// coordinator stops. `accepted` is the source of one that was accepted.
     async fn serve(
         &self,
-        transport: &mut dyn Transport,
+        opening: Connecting<'_>,
         id: ConnectionId,
         accepted: Option<Option<IpAddr>>,
     ) -> io::Result<()> {
@@ -171,13 +172,39 @@ impl Service {
             last_session: self.now(),
             refused: 0,
         };
-        let result = self.exchange(&mut served, transport).await;
+        let result = match self.open(&served, opening).await {
+            Ok(Some(mut transport)) => self.exchange(&mut served, &mut *transport).await,
+            Ok(None) => Ok(()),
+            Err(error) => {
+                if error.kind() == ErrorKind::InvalidData {
+                    tracing::warn!(reason = "handshake", "a connection was not opened: {error}");
+                }
+                Err(error)
+            }
+        };
         served.connection.lost(&self.registry);
         lock(&self.wakers).remove(&id.0);
         if let Some(source) = accepted {
             lock(&self.admission).close(id, source, served.has_session);
         }
         result
+    }
+
+    /// The handshake of a connection, if its transport has one: `None` if the coordinator stops or
+    /// another connection gets its place meanwhile.
+    async fn open(
+        &self,
+        served: &Served,
+        opening: Connecting<'_>,
+    ) -> io::Result<Option<Box<dyn Transport>>> {
+        tokio::select! {
+            opened = timeout(SESSION_TIMEOUT, opening) => {
+                opened.map_err(|_| io::Error::from(ErrorKind::TimedOut))?.map(Some)
+            }
+            () = self.stop.cancelled() => Ok(None),
+            // Nothing else wakes it before it is open.
+            () = served.waker.notify.notified() => Ok(None),
+        }
     }
 
     async fn exchange(&self, served: &mut Served, transport: &mut dyn Transport) -> io::Result<()> {
@@ -195,7 +222,11 @@ impl Service {
             self.follow(served)?;
             served.connection.poll(self.now(), &mut out);
             if !out.is_empty() {
-                let written = timeout(WRITE_TIMEOUT, transport.write_all(&out)).await;
+                let write = async {
+                    transport.write_all(&out).await?;
+                    transport.flush().await
+                };
+                let written = timeout(WRITE_TIMEOUT, write).await;
                 written.map_err(|_| io::Error::from(ErrorKind::TimedOut))??;
                 out.clear();
                 out.shrink_to(KEPT_BYTES);
@@ -304,19 +335,20 @@ impl Service {
     }
 
     /// Keeps a connection to `address` until the coordinator stops.
-    pub async fn dial(self: Arc<Self>, address: Address) {
+    pub async fn dial(self: Arc<Self>, address: Address, options: Options) {
         let mut back_off = BackOff::new();
         let mut is_reported = false;
         while !self.stop.is_cancelled() {
             let connected = tokio::select! {
                 () = self.stop.cancelled() => return,
-                connected = address.connect() => connected,
+                connected = address.connect(&options) => connected,
             };
             let error = match connected {
-                Ok(mut transport) => {
+                Ok(transport) => {
                     tracing::info!(reason = "connected", %address, "{address}: connected");
                     (back_off, is_reported) = (BackOff::new(), false);
-                    match self.serve(&mut *transport, self.next_id(), None).await {
+                    let opened: Connecting<'_> = Box::pin(std::future::ready(Ok(transport)));
+                    match self.serve(opened, self.next_id(), None).await {
                         Ok(()) => return,
                         Err(error) => error,
                     }
@@ -384,10 +416,10 @@ impl Service {
                 return None;
             }
         }
-        let mut transport = accepted.transport;
+        let opening = accepted.opening;
         Some(Box::pin(async move {
             // Devices may disconnect at any time: that is not reported.
-            let _ = self.serve(&mut *transport, id, Some(source)).await;
+            let _ = self.serve(opening, id, Some(source)).await;
         }))
     }
 

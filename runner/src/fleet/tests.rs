@@ -24,6 +24,7 @@ use super::quorum::Places;
 use crate::release::ReceivedUpdate;
 
 mod harness;
+mod reconnected;
 mod scripted;
 
 use harness::*;

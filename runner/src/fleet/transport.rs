@@ -1,10 +1,15 @@
-//! Transports: `serial:PATH[@BAUD]`, `tcp:HOST:PORT`, `unix:PATH`.
+//! Transports: `serial:PATH[@BAUD]`, `tcp:HOST:PORT`, `tls:HOST:PORT`, `mqtt:HOST:PORT[/PREFIX]`,
+//! `unix:PATH`.
 //!
 //! A transport is a file of this folder that implements [`Endpoint`], and a line in `SCHEMES`.
 
 mod endpoint;
+mod files;
+mod mqtt;
+mod options;
 mod serial;
 mod tcp;
+mod tls;
 mod unix;
 
 use std::fmt;
@@ -12,11 +17,20 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use endpoint::Scheme;
+use options::Needs;
 
 pub use endpoint::{Accepted, Connecting, Endpoint, Listener, Transport};
+pub use files::{OptionsError, TransportFiles};
+pub use options::Options;
 
 /// All transports.
-const SCHEMES: &[Scheme] = &[serial::SCHEME, tcp::SCHEME, unix::SCHEME];
+const SCHEMES: &[Scheme] = &[
+    serial::SCHEME,
+    tcp::SCHEME,
+    tls::SCHEME,
+    mqtt::SCHEME,
+    unix::SCHEME,
+];
 
 /// A malformed address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,12 +79,24 @@ impl Address {
         self.endpoint.leaves_this_machine()
     }
 
+    /// The kind of the address: the part before the first colon.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        self.scheme
+    }
+
+    /// Whether both sides meet at a broker, where coordinators listen and devices connect.
+    #[must_use]
+    pub fn has_broker(&self) -> bool {
+        self.scheme == mqtt::SCHEME.name
+    }
+
     /// Connects, within a runtime of tokio.
     ///
     /// # Errors
-    /// Those of the operating system.
-    pub fn connect(&self) -> Connecting<'_> {
-        self.endpoint.connect()
+    /// Those of the operating system, and of the transport's handshake.
+    pub fn connect<'a>(&'a self, options: &'a Options) -> Connecting<'a> {
+        self.endpoint.connect(options)
     }
 
     /// Listens for connections, within a runtime of tokio.
@@ -78,9 +104,27 @@ impl Address {
     /// # Errors
     /// Those of the operating system; [`ErrorKind::Unsupported`](std::io::ErrorKind::Unsupported)
     /// for a serial line.
-    pub fn listen(&self) -> std::io::Result<Box<dyn Listener>> {
-        self.endpoint.listen()
+    pub fn listen(&self, options: &Options) -> std::io::Result<Box<dyn Listener>> {
+        self.endpoint.listen(options)
     }
+}
+
+/// Reads what connections to the addresses `dial` and at the addresses `listen` need.
+///
+/// # Errors
+/// [`OptionsError`]: a file that is wrong or missing, or that no address needs.
+pub fn read_options(
+    files: &TransportFiles,
+    dial: &[Address],
+    listen: &[Address],
+) -> Result<Options, OptionsError> {
+    let is_tls = |address: &&Address| address.scheme == tls::SCHEME.name;
+    let needs = Needs {
+        certificate: listen.iter().find(is_tls).map(Address::to_string),
+        authorities: dial.iter().any(|address| is_tls(&address)),
+        login: dial.iter().chain(listen).any(Address::has_broker),
+    };
+    Options::read(files, needs)
 }
 
 /// The next connection of a listener.
@@ -97,11 +141,20 @@ mod tests {
 
     #[test]
     fn addresses_are_parsed_and_printed() {
-        for text in ["serial:/dev/ttyACM0@9600", "tcp:[::1]:7000", "unix:/run/x"] {
+        for text in [
+            "serial:/dev/ttyACM0@9600",
+            "tcp:[::1]:7000",
+            "tls:board.local:7443",
+            "tls:[::1]:7443",
+            "mqtt:broker.local:1883/fleets/greenhouse",
+            "unix:/run/x",
+        ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
         let serial: Address = "serial:/dev/ttyACM0".parse().unwrap();
         assert_eq!(serial.to_string(), "serial:/dev/ttyACM0@115200");
+        let mqtt: Address = "mqtt:broker:1883".parse().unwrap();
+        assert_eq!(mqtt.to_string(), "mqtt:broker:1883/smolfed");
     }
 
     #[test]
@@ -112,6 +165,8 @@ mod tests {
             ("tcp:localhost:1", false),
             ("tcp:0.0.0.0:1", true),
             ("tcp:board.local:1", true),
+            ("tls:127.0.0.1:1", false),
+            ("tls:board.local:1", true),
             ("serial:/dev/ttyACM0", false),
             ("unix:/run/x", false),
         ] {
@@ -130,6 +185,15 @@ mod tests {
             "tcp:host:",
             "tcp::1",
             "tcp:host:70000",
+            "tls:host",
+            "tls:no name:1",
+            "mqtt:host",
+            "mqtt://host:1",
+            "mqtt:host:1/",
+            "mqtt:host:1/a//b",
+            "mqtt:host:1/+",
+            "mqtt:host:1/a#",
+            "mqtt:host:1/$SYS",
             "unix:",
             "udp:host:1",
             "serial:@9600",
@@ -137,7 +201,8 @@ mod tests {
             "serial:/dev/x@0",
         ] {
             let error = text.parse::<Address>().unwrap_err().to_string();
-            let expected = "expected one of serial:PATH[@BAUD], tcp:HOST:PORT, unix:PATH";
+            let expected = "expected one of serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, \
+                            mqtt:HOST:PORT[/PREFIX], unix:PATH";
             assert!(error.contains(expected), "{error}");
         }
     }

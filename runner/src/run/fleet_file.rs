@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fleet::transport::TransportFiles;
+
 /// What `fleet.toml` of a run directory says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,4 +30,7 @@ pub struct FleetFile {
     pub devices: Vec<String>,
     /// Where devices connect to the coordinator.
     pub listen: Vec<String>,
+    /// The files that connections need.
+    #[serde(default, skip_serializing_if = "TransportFiles::is_empty")]
+    pub files: TransportFiles,
 }

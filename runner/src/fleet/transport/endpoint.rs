@@ -9,6 +9,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::options::Options;
+
 /// A kind of address.
 pub(super) struct Scheme {
     /// The part of an address before the first colon.
@@ -33,21 +35,33 @@ pub trait Endpoint: fmt::Debug + fmt::Display + Send + Sync {
     ///
     /// # Errors
     /// Those of the operating system.
-    fn connect(&self) -> Connecting<'_>;
+    fn connect<'a>(&'a self, options: &'a Options) -> Connecting<'a>;
 
     /// Listens for connections.
     ///
     /// # Errors
     /// Those of the operating system, or [`io::ErrorKind::Unsupported`].
-    fn listen(&self) -> io::Result<Box<dyn Listener>>;
+    fn listen(&self, options: &Options) -> io::Result<Box<dyn Listener>>;
 }
 
 /// A connection that was accepted.
 pub struct Accepted {
-    /// Its bytes.
-    pub transport: Box<dyn Transport>,
+    /// Becomes its bytes. A transport with a handshake makes it here, so that it keeps nobody else
+    /// waiting; an error of the kind [`io::ErrorKind::InvalidData`] is worth telling an operator.
+    pub opening: Connecting<'static>,
     /// The address of the peer, where transports have one: quotas are kept by it.
     pub source: Option<IpAddr>,
+}
+
+impl Accepted {
+    /// A connection without a handshake.
+    pub(super) fn open(transport: impl Transport + 'static, source: Option<IpAddr>) -> Self {
+        let transport: Box<dyn Transport> = Box::new(transport);
+        Self {
+            opening: Box::pin(std::future::ready(Ok(transport))),
+            source,
+        }
+    }
 }
 
 /// Accepts connections.
@@ -59,6 +73,6 @@ pub trait Listener: Send {
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>>;
 }
 
-/// A stream of bytes in both directions.
+/// A stream of bytes in both directions. What was written is sent once it is flushed.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio_serial::SerialPortBuilderExt;
 
 use super::endpoint::{Connecting, Endpoint, Listener, Scheme, Transport};
+use super::options::Options;
 
 /// Bits a second, if the address does not specify them.
 const DEFAULT_BAUD: u32 = 115_200;
@@ -48,14 +49,14 @@ impl Endpoint for Serial {
         false
     }
 
-    fn connect(&self) -> Connecting<'_> {
+    fn connect<'a>(&'a self, _: &'a Options) -> Connecting<'a> {
         Box::pin(async {
             let line = tokio_serial::new(&self.path, self.baud).open_native_async()?;
             Ok(Box::new(line) as Box<dyn Transport>)
         })
     }
 
-    fn listen(&self) -> io::Result<Box<dyn Listener>> {
+    fn listen(&self, _: &Options) -> io::Result<Box<dyn Listener>> {
         Err(io::Error::new(
             ErrorKind::Unsupported,
             "a serial line does not accept connections: use --device",

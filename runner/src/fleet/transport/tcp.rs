@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport};
+use super::options::Options;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -34,45 +35,36 @@ pub(super) const SCHEME: Scheme = Scheme {
 
 /// A host and a port.
 #[derive(Debug)]
-struct Tcp(String);
+pub(super) struct Tcp(String);
 
 impl Tcp {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         port.parse::<u16>().ok()?;
         (!host.is_empty()).then(|| Self(text.to_owned()))
     }
-}
 
-impl fmt::Display for Tcp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Endpoint for Tcp {
-    fn leaves_this_machine(&self) -> bool {
+    /// The host, without the brackets of an IPv6 address.
+    pub(super) fn host(&self) -> &str {
         let host = self.0.rsplit_once(':').map_or("", |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let is_loopback = |ip: IpAddr| ip.is_loopback();
-        host != "localhost" && !host.parse().is_ok_and(is_loopback)
+        host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    fn connect(&self) -> Connecting<'_> {
-        Box::pin(async {
-            let mut last = io::Error::from(ErrorKind::NotFound);
-            for address in lookup_host(&self.0).await? {
-                let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
-                match connecting.map_err(|_| ErrorKind::TimedOut.into()).flatten() {
-                    Ok(stream) => return Ok(Box::new(configured(stream)?) as Box<dyn Transport>),
-                    Err(error) => last = error,
-                }
+    /// Connects to the first of the host's addresses that answers.
+    pub(super) async fn stream(&self) -> io::Result<TcpStream> {
+        let mut last = io::Error::from(ErrorKind::NotFound);
+        for address in lookup_host(&self.0).await? {
+            let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
+            match connecting.map_err(|_| ErrorKind::TimedOut.into()).flatten() {
+                Ok(stream) => return configured(stream),
+                Err(error) => last = error,
             }
-            Err(last)
-        })
+        }
+        Err(last)
     }
 
-    fn listen(&self) -> io::Result<Box<dyn Listener>> {
+    /// Listens at the first of the host's addresses that is one of this machine.
+    pub(super) fn listener(&self) -> io::Result<TcpListener> {
         let mut last = io::Error::from(ErrorKind::NotFound);
         for address in self.0.to_socket_addrs()? {
             let bind = || {
@@ -88,7 +80,7 @@ impl Endpoint for Tcp {
                 TcpListener::from_std(socket.into())
             };
             match bind() {
-                Ok(listener) => return Ok(Box::new(listener)),
+                Ok(listener) => return Ok(listener),
                 Err(error) => last = error,
             }
         }
@@ -96,14 +88,41 @@ impl Endpoint for Tcp {
     }
 }
 
+impl fmt::Display for Tcp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Endpoint for Tcp {
+    fn leaves_this_machine(&self) -> bool {
+        let is_loopback = |ip: IpAddr| ip.is_loopback();
+        self.host() != "localhost" && !self.host().parse().is_ok_and(is_loopback)
+    }
+
+    fn connect<'a>(&'a self, _: &'a Options) -> Connecting<'a> {
+        Box::pin(async { Ok(Box::new(self.stream().await?) as Box<dyn Transport>) })
+    }
+
+    fn listen(&self, _: &Options) -> io::Result<Box<dyn Listener>> {
+        Ok(Box::new(self.listener()?))
+    }
+}
+
 impl Listener for TcpListener {
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
-        let (stream, address) = ready!(Self::poll_accept(self, context))?;
-        Poll::Ready(configured(stream).map(|stream| Accepted {
-            transport: Box::new(stream),
-            source: Some(address.ip()),
-        }))
+        let (stream, source) = ready!(accepted(self, context))?;
+        Poll::Ready(Ok(Accepted::open(stream, Some(source))))
     }
+}
+
+/// The next connection, with the address of the peer.
+pub(super) fn accepted(
+    listener: &TcpListener,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<(TcpStream, IpAddr)>> {
+    let (stream, address) = ready!(listener.poll_accept(context))?;
+    Poll::Ready(configured(stream).map(|stream| (stream, address.ip())))
 }
 
 fn configured(stream: TcpStream) -> io::Result<TcpStream> {

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport};
+use super::options::Options;
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "unix",
@@ -31,7 +32,7 @@ impl Endpoint for Unix {
         false
     }
 
-    fn connect(&self) -> Connecting<'_> {
+    fn connect<'a>(&'a self, _: &'a Options) -> Connecting<'a> {
         Box::pin(async {
             let stream = UnixStream::connect(&self.0).await?;
             Ok(Box::new(stream) as Box<dyn Transport>)
@@ -39,7 +40,7 @@ impl Endpoint for Unix {
     }
 
     /// Listens. A stale socket of an earlier process is replaced.
-    fn listen(&self) -> io::Result<Box<dyn Listener>> {
+    fn listen(&self, _: &Options) -> io::Result<Box<dyn Listener>> {
         let path = &self.0;
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale(path) => {
@@ -64,10 +65,7 @@ struct Socket {
 impl Listener for Socket {
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
         let (stream, _) = ready!(self.listener.poll_accept(context))?;
-        Poll::Ready(Ok(Accepted {
-            transport: Box::new(stream),
-            source: None,
-        }))
+        Poll::Ready(Ok(Accepted::open(stream, None)))
     }
 }
 
@@ -98,16 +96,16 @@ mod tests {
     async fn a_stale_socket_is_replaced_and_no_other_file_is() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
-        let endpoint = Unix(path.clone());
+        let (endpoint, options) = (Unix(path.clone()), Options::default());
         std::fs::write(&path, "keys").unwrap();
-        assert!(endpoint.listen().is_err());
+        assert!(endpoint.listen(&options).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"keys");
         std::fs::remove_file(&path).unwrap();
 
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "stale");
-        let listener = endpoint.listen().unwrap();
-        assert!(endpoint.listen().is_err(), "in use");
+        let listener = endpoint.listen(&options).unwrap();
+        assert!(endpoint.listen(&options).is_err(), "in use");
         // Another file that has taken its place stays as well.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "keys").unwrap();

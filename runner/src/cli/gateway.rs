@@ -1,0 +1,77 @@
+//! `smolfed gateway`: boards behind a machine that reaches the coordinator in their place.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+
+use super::CliError;
+use super::session::stop_on_ctrl_c;
+use crate::fleet::gateway::Gateway;
+use crate::fleet::transport::{Address, TransportFiles, read_options};
+
+/// How often the command looks whether it is to end.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Carry bytes between boards and a coordinator that they cannot reach themselves.
+///
+/// Boards are on serial lines of this machine, and the coordinator is at a broker or anywhere on a
+/// network. The gateway has no keys: all that it carries is encrypted between each board and the
+/// coordinator, so that it need not be trusted. Each board has a connection of its own; those that
+/// break are opened again. Runs until Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed gateway --to mqtt:broker.example.org:1883/greenhouse \\
+      --device serial:/dev/ttyACM0 --device serial:/dev/ttyACM1
+  smolfed gateway --to tls:fleet.example.org:7443 --device serial:/dev/ttyUSB0@9600")]
+pub(super) struct Args {
+    /// The coordinator: mqtt:HOST:PORT[/PREFIX], tcp:HOST:PORT, tls:HOST:PORT or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    to: Address,
+    /// A board: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT or unix:PATH; repeatable.
+    #[arg(long = "device", value_name = "ADDRESS", required = true)]
+    devices: Vec<Address>,
+    #[command(flatten)]
+    files: TransportFiles,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    if let Some(address) = args.devices.iter().find(|address| address.has_broker()) {
+        return Err(CliError::Usage(format!(
+            "`--device {address}`: boards do not connect to brokers; the coordinator is there: \
+             `--to {address}`"
+        )));
+    }
+    let mut dial = args.devices.clone();
+    dial.push(args.to.clone());
+    let options = read_options(&args.files, &dial, &[]);
+    let options = options.map_err(|error| CliError::Usage(error.to_string()))?;
+    let gateways: Vec<Gateway<'_>> = args
+        .devices
+        .iter()
+        .map(|board| Gateway {
+            board,
+            coordinator: &args.to,
+            options: &options,
+        })
+        .collect();
+    let asked = stop_on_ctrl_c()?;
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::Stopped(error.to_string()))?;
+    runtime.block_on(async {
+        let tell = |sentence| eprintln!("{sentence}");
+        let stopped = async {
+            while !asked.load(Ordering::Relaxed) {
+                sleep(POLL_INTERVAL).await;
+            }
+        };
+        tokio::select! {
+            () = stopped => {}
+            _ = join_all(gateways.iter().map(|gateway| gateway.carry(&tell))) => {}
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! A gateway: it carries bytes between boards, on serial lines, and a coordinator that they cannot
+//! reach themselves.
+//!
+//! It has no keys and understands nothing that it carries, so that it need not be trusted: it can
+//! cut, delay or damage a connection, as anything between a device and its coordinator can. Each
+//! board has a connection of its own to the coordinator. When that breaks, it is opened again, and
+//! the line to the board stays open, because many boards restart when theirs is opened.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::backoff::BackOff;
+use super::transport::{Address, Options, Transport};
+
+/// Bytes that are carried at a time.
+const CHUNK: usize = 4096;
+
+/// How long a chunk may take to be written: 4.3 s on a serial line of 9,600 baud.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// After a connection that lasted as long, pauses begin anew.
+const STABLE: Duration = Duration::from_secs(30);
+
+/// Which side ended an exchange.
+enum Ended {
+    Board(io::Error),
+    Coordinator(io::Error),
+}
+
+/// One board, and where its coordinator is.
+#[derive(Debug)]
+pub struct Gateway<'a> {
+    /// Where the board is.
+    pub board: &'a Address,
+    /// Where the coordinator is.
+    pub coordinator: &'a Address,
+    /// What connections need beside their addresses.
+    pub options: &'a Options,
+}
+
+impl Gateway<'_> {
+    /// Carries bytes until it is dropped; `tell` is told when a connection is lost, and when it is
+    /// there again.
+    pub async fn carry(&self, tell: &(dyn Fn(String) + Sync)) {
+        let mut pauses = Pauses::new();
+        loop {
+            let opened = Instant::now();
+            let error = match self.board.connect(self.options).await {
+                Ok(line) => {
+                    pauses.connected(self.board, tell);
+                    self.carry_for(line, tell).await
+                }
+                Err(error) => error,
+            };
+            pauses.pause(self.board, &error, opened, tell).await;
+        }
+    }
+
+    /// Carries bytes until the line to the board is lost.
+    async fn carry_for(
+        &self,
+        line: Box<dyn Transport>,
+        tell: &(dyn Fn(String) + Sync),
+    ) -> io::Error {
+        let (mut from_board, mut to_board) = tokio::io::split(line);
+        let mut pauses = Pauses::new();
+        loop {
+            let opened = Instant::now();
+            // What a board sends meanwhile is of no use later: it repeats it.
+            let connected = tokio::select! {
+                connected = self.coordinator.connect(self.options) => connected,
+                error = discard(&mut from_board) => return error,
+            };
+            let error = match connected {
+                Ok(connection) => {
+                    pauses.connected(self.coordinator, tell);
+                    let (mut from, mut to) = tokio::io::split(connection);
+                    let ended = exchange((&mut from_board, &mut to_board), (&mut from, &mut to));
+                    match ended.await {
+                        Ended::Board(error) => return error,
+                        Ended::Coordinator(error) => error,
+                    }
+                }
+                Err(error) => error,
+            };
+            tokio::select! {
+                () = pauses.pause(self.coordinator, &error, opened, tell) => {}
+                error = discard(&mut from_board) => return error,
+            }
+        }
+    }
+}
+
+/// A side: what it sends, and where it receives.
+type Side<'a, R, W> = (&'a mut R, &'a mut W);
+
+/// Carries bytes in both directions until one side ends.
+async fn exchange<R, W, S, V>(board: Side<'_, R, W>, coordinator: Side<'_, S, V>) -> Ended
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+    S: AsyncRead + Unpin,
+    V: AsyncWrite + Unpin,
+{
+    // A zero ends a frame that was cut short, in both directions.
+    if let Err(error) = write(board.1, &[0]).await {
+        return Ended::Board(error);
+    }
+    if let Err(error) = write(coordinator.1, &[0]).await {
+        return Ended::Coordinator(error);
+    }
+    tokio::select! {
+        ended = copy(board.0, coordinator.1) => match ended {
+            Copied::Read(error) => Ended::Board(error),
+            Copied::Written(error) => Ended::Coordinator(error),
+        },
+        ended = copy(coordinator.0, board.1) => match ended {
+            Copied::Read(error) => Ended::Coordinator(error),
+            Copied::Written(error) => Ended::Board(error),
+        },
+    }
+}
+
+/// Where copying has ended.
+enum Copied {
+    Read(io::Error),
+    Written(io::Error),
+}
+
+async fn copy(from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin)) -> Copied {
+    let mut bytes = vec![0; CHUNK];
+    loop {
+        let read = match from.read(&mut bytes).await {
+            Ok(0) => return Copied::Read(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+            Err(error) => return Copied::Read(error),
+        };
+        if let Err(error) = write(to, bytes.get(..read).unwrap_or_default()).await {
+            return Copied::Written(error);
+        }
+    }
+}
+
+async fn write(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    let write = async {
+        to.write_all(bytes).await?;
+        to.flush().await
+    };
+    let written = timeout(WRITE_TIMEOUT, write).await;
+    written.map_err(|_| io::Error::from(ErrorKind::TimedOut))?
+}
+
+/// Reads what nobody needs, until the end.
+async fn discard(from: &mut (impl AsyncRead + Unpin)) -> io::Error {
+    let mut bytes = vec![0; CHUNK];
+    loop {
+        match from.read(&mut bytes).await {
+            Ok(0) => return ErrorKind::UnexpectedEof.into(),
+            Ok(_) => {}
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Pauses between attempts to connect, and what is told of them: a loss and a return once each.
+struct Pauses {
+    back_off: BackOff,
+    /// Whether the last thing told was that there is a connection; `None` at the beginning.
+    is_there: Option<bool>,
+}
+
+impl Pauses {
+    const fn new() -> Self {
+        Self {
+            back_off: BackOff::new(),
+            is_there: None,
+        }
+    }
+
+    fn connected(&mut self, address: &Address, tell: &(dyn Fn(String) + Sync)) {
+        if self.is_there.replace(true) != Some(true) {
+            tell(format!("{address}: connected"));
+        }
+    }
+
+    async fn pause(
+        &mut self,
+        address: &Address,
+        error: &io::Error,
+        opened: Instant,
+        tell: &(dyn Fn(String) + Sync),
+    ) {
+        // A coordinator closes connections of silent boards every ten seconds: that is not told.
+        let is_closed = error.kind() == ErrorKind::UnexpectedEof;
+        if !is_closed && self.is_there.replace(false) != Some(false) {
+            tell(format!("{address}: {error}; retrying"));
+        }
+        if opened.elapsed() > STABLE {
+            self.back_off = BackOff::new();
+        }
+        sleep(self.back_off.next_pause()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn bytes_go_both_ways_until_one_side_ends() {
+        let (board, mut far_board) = tokio::io::duplex(64);
+        let (coordinator, mut far) = tokio::io::duplex(64);
+        let carried = tokio::spawn(async move {
+            let (mut a, mut b) = tokio::io::split(board);
+            let (mut c, mut d) = tokio::io::split(coordinator);
+            exchange((&mut a, &mut b), (&mut c, &mut d)).await
+        });
+        far_board.write_all(&[1, 2, 0]).await.unwrap();
+        far.write_all(&[3, 0]).await.unwrap();
+        let mut bytes = [9; 4];
+        far.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(bytes, [0, 1, 2, 0], "behind a zero");
+        far_board.read_exact(&mut bytes[..3]).await.unwrap();
+        assert_eq!(bytes[..3], [0, 3, 0]);
+        drop(far);
+        assert!(matches!(carried.await.unwrap(), Ended::Coordinator(_)));
+    }
+}

@@ -1,0 +1,127 @@
+//! The files that connections need beside their addresses.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A file that connections need is wrong or missing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// It cannot be read.
+    #[error("`{flag} {}`: cannot read it: {source}", path.display())]
+    Io {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It does not contain what it should.
+    #[error("`{flag} {}`: {what}", path.display())]
+    Content {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// An address needs a file that was not given.
+    #[error(
+        "`{0}`: give `--tls-certificate FILE` and `--tls-key FILE`, with which it proves itself"
+    )]
+    NoCertificate(String),
+    /// A file was given that no address needs.
+    #[error("`{flag}`: {user}")]
+    Unused {
+        /// The flag that names it.
+        flag: &'static str,
+        /// Which address would need it.
+        user: &'static str,
+    },
+    /// The system has no certificate authorities.
+    #[error(
+        "this system has no certificate authorities (the package ca-certificates): give \
+         `--tls-ca FILE`"
+    )]
+    NoAuthorities,
+}
+
+/// The files that connections need, as the command line and `fleet.toml` name them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub struct TransportFiles {
+    /// The certificate of this side, and those of the authorities between: a PEM file. For
+    /// addresses tls:HOST:PORT at which this command accepts connections.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_certificate: Option<PathBuf>,
+    /// The private key of that certificate, a PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<PathBuf>,
+    /// The authorities whose certificates are accepted where this command connects to
+    /// tls:HOST:PORT, a PEM file; by default those that the system trusts.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_ca: Option<PathBuf>,
+    /// A file with two lines, the user name at the broker of a mqtt:HOST:PORT and the password,
+    /// which its owner alone may read.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mqtt_login: Option<PathBuf>,
+}
+
+impl TransportFiles {
+    /// Whether none is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same, with those of `stored` where none is named.
+    #[must_use]
+    pub fn or(self, stored: &Self) -> Self {
+        Self {
+            tls_certificate: self.tls_certificate.or(stored.tls_certificate.clone()),
+            tls_key: self.tls_key.or(stored.tls_key.clone()),
+            tls_ca: self.tls_ca.or(stored.tls_ca.clone()),
+            mqtt_login: self.mqtt_login.or(stored.mqtt_login.clone()),
+        }
+    }
+
+    /// The same files, wherever they are read from.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn absolute(&self) -> io::Result<Self> {
+        let absolute = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
+        Ok(Self {
+            tls_certificate: absolute(&self.tls_certificate)?,
+            tls_key: absolute(&self.tls_key)?,
+            tls_ca: absolute(&self.tls_ca)?,
+            mqtt_login: absolute(&self.mqtt_login)?,
+        })
+    }
+}
+
+/// Reads a file that a flag names.
+pub(super) fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, OptionsError> {
+    std::fs::read(path).map_err(|source| OptionsError::Io {
+        flag,
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// A file whose content is wrong.
+pub(super) fn wrong(flag: &'static str, path: &Path, what: impl Into<String>) -> OptionsError {
+    OptionsError::Content {
+        flag,
+        path: path.to_owned(),
+        what: what.into(),
+    }
+}

@@ -1,0 +1,161 @@
+//! MQTT 5: `mqtt:HOST:PORT[/PREFIX]`, by way of a broker.
+//!
+//! The protocol needs a stream of bytes a device. Here a stream is a pair of topics under a name
+//! that the connecting side draws at random, anew for each connection, so that topics tell nothing
+//! of devices:
+//!
+//! | topic | from | payload |
+//! | --- | --- | --- |
+//! | `PREFIX/call` | the coordinator, retained | a random name; empty: it is gone |
+//! | `PREFIX/NAME/up` | a device | frames; empty, and the will: its connection has ended |
+//! | `PREFIX/NAME/down` | the coordinator | frames; empty: the connection has ended |
+//!
+//! A message has whole frames, so that one that is lost or repeated costs frames and not the place
+//! in the stream. Quality of service 1 repeats messages, which the protocol refuses as replays.
+//! Nothing is kept over a connection to the broker (clean start): when it breaks, all streams of it
+//! end, and are opened again. The protocol's sessions go on, as over any other transport.
+//!
+//! Whoever may publish under the prefix can end streams, and open as many as the coordinator has
+//! places for. So can anybody who reaches a port. The broker sees sizes, times and names; models
+//! and updates are encrypted and authentic whatever it does.
+
+mod broker;
+mod inbox;
+mod listener;
+pub(super) mod login;
+mod stream;
+mod topics;
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::endpoint::{Connecting, Endpoint, Listener, Scheme, Transport};
+use super::options::Options;
+use broker::{Broker, Incoming, Link};
+use inbox::Inbox;
+use stream::{Message, Stream};
+use topics::Topics;
+
+/// How long the call of a coordinator is waited for, once a device has subscribed to it.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Messages of one device that wait for the broker, and that it has not acknowledged.
+const QUEUE: usize = 8;
+const IN_FLIGHT: u16 = 16;
+
+pub(super) const SCHEME: Scheme = Scheme {
+    name: "mqtt",
+    syntax: "mqtt:HOST:PORT[/PREFIX]",
+    parse: |text| Some(Arc::new(Mqtt(Topics::parse(text)?))),
+};
+
+/// A fleet at a broker.
+#[derive(Debug)]
+struct Mqtt(Topics);
+
+impl Mqtt {
+    /// Opens a stream to the coordinator that calls.
+    async fn open(&self, options: &Options) -> io::Result<Box<dyn Transport>> {
+        let name = broker::name()?;
+        let topics = &self.0;
+        let (up, down, call) = (topics.up(&name), topics.down(&name), topics.call());
+        let broker = Broker {
+            tcp: &topics.tcp,
+            login: options.login.as_deref(),
+            name: &name,
+            in_flight: IN_FLIGHT,
+            will: (&up, false),
+        };
+        let mut link = broker.connect(&[&down, &call]).await?;
+        let coordinator = timeout(CALL_TIMEOUT, called(&mut link, &call)).await;
+        let coordinator = coordinator.map_err(|_| {
+            let sentence = format!("no coordinator listens there: nothing is retained at {call}");
+            io::Error::new(ErrorKind::ConnectionRefused, sentence)
+        })??;
+        let (sender, messages) = mpsc::channel(QUEUE);
+        let inbox = Arc::new(Inbox::default());
+        let stream = Stream::new(Arc::clone(&inbox), sender, up);
+        tokio::spawn(async move {
+            carry(&mut link, &inbox, messages, (&down, &call), &coordinator).await;
+            inbox.close();
+        });
+        Ok(Box::new(stream))
+    }
+}
+
+/// Waits until a coordinator calls.
+async fn called(link: &mut Link, call: &str) -> io::Result<Vec<u8>> {
+    loop {
+        match link.next().await? {
+            Incoming { topic, payload } if topic == call.as_bytes() && !payload.is_empty() => {
+                return Ok(payload);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Carries bytes between a stream and the broker, until the stream is dropped, either side ends it,
+/// or the coordinator is gone.
+async fn carry(
+    link: &mut Link,
+    inbox: &Inbox,
+    mut messages: mpsc::Receiver<Message>,
+    (down, call): (&str, &str),
+    coordinator: &[u8],
+) {
+    let publisher = link.publisher();
+    let send = async {
+        while let Some(message) = messages.recv().await {
+            if publisher.publish(message).await.is_err() {
+                return;
+            }
+        }
+    };
+    let receive = async {
+        while let Ok(Incoming { topic, payload }) = link.next().await {
+            let is_over = match topic.as_slice() {
+                topic if topic == down.as_bytes() => payload.is_empty(),
+                topic if topic == call.as_bytes() => payload != coordinator,
+                _ => continue,
+            };
+            if is_over {
+                return;
+            }
+            if topic == down.as_bytes() {
+                // What has no room is lost, and repeated by the protocol.
+                inbox.push(&payload);
+            }
+        }
+    };
+    // Without a farewell the broker publishes the will, which ends the stream at the other side.
+    tokio::select! {
+        () = send => {}
+        () = receive => {}
+    }
+}
+
+impl fmt::Display for Mqtt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Endpoint for Mqtt {
+    fn leaves_this_machine(&self) -> bool {
+        self.0.tcp.leaves_this_machine()
+    }
+
+    fn connect<'a>(&'a self, options: &'a Options) -> Connecting<'a> {
+        Box::pin(self.open(options))
+    }
+
+    fn listen(&self, options: &Options) -> io::Result<Box<dyn Listener>> {
+        Ok(Box::new(listener::Calling::start(&self.0, options)?))
+    }
+}

@@ -1,0 +1,87 @@
+//! Whose certificates are accepted where this side connects.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::super::files::{OptionsError, wrong};
+use super::certificate::certificates;
+use super::provider::provider;
+
+const FLAG: &str = "--tls-ca";
+
+/// Certificate authorities, from a file or those of the system.
+#[derive(Clone)]
+pub struct Authorities {
+    /// `None` for those of the system.
+    file: Option<PathBuf>,
+    config: Arc<ClientConfig>,
+}
+
+impl Authorities {
+    /// Those of a PEM file, and no others.
+    ///
+    /// # Errors
+    /// [`OptionsError`].
+    pub fn of_file(path: &Path) -> Result<Self, OptionsError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(FLAG, path)? {
+            let added = roots.add(certificate);
+            added.map_err(|_| wrong(FLAG, path, "a certificate in it is damaged"))?;
+        }
+        Self::new(Some(path.to_owned()), roots)
+    }
+
+    /// Those that the operating system trusts.
+    ///
+    /// # Errors
+    /// [`OptionsError::NoAuthorities`].
+    pub fn of_system() -> Result<Self, OptionsError> {
+        let mut roots = RootCertStore::empty();
+        // Systems have some that nothing can read any more.
+        let found = rustls_native_certs::load_native_certs();
+        let (usable, _) = roots.add_parsable_certificates(found.certs);
+        if usable == 0 {
+            return Err(OptionsError::NoAuthorities);
+        }
+        Self::new(None, roots)
+    }
+
+    fn new(file: Option<PathBuf>, roots: RootCertStore) -> Result<Self, OptionsError> {
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|_| OptionsError::NoAuthorities)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self {
+            file,
+            config: Arc::new(config),
+        })
+    }
+
+    /// How a side that believes them connects.
+    pub(super) const fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+
+    /// The sentence for a certificate of another authority.
+    pub(super) fn refusal(&self) -> String {
+        match &self.file {
+            Some(file) => {
+                let file = file.display();
+                format!("its certificate is signed by no authority in {file}")
+            }
+            None => "its certificate is signed by no authority that this system trusts: give \
+                     `--tls-ca FILE`"
+                .to_owned(),
+        }
+    }
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Authorities({:?})", self.file)
+    }
+}
