@@ -142,7 +142,7 @@ pub(super) struct Exchange {
     stage: Stage,
     /// Whether the device waits for its turn and must not be invited yet.
     is_held: bool,
-    /// Whether it did at first: how much of the round it had depends on the others.
+    /// Whether it had to, for others: how much of the round it had depends on them.
     has_waited: bool,
     /// When it is invited next, since it has been invited in this session.
     due: Option<Duration>,
@@ -171,16 +171,17 @@ impl Exchange {
             offer,
             stage: Stage::Invited,
             is_held,
-            has_waited: is_held,
+            has_waited: false,
             due: None,
             invitations: 0,
             closed: false,
         }
     }
 
-    /// It is the device's turn.
-    pub(super) const fn release(&mut self) {
+    /// It is the device's turn, for which it may have had to wait.
+    pub(super) const fn release(&mut self, has_waited: bool) {
         self.is_held = false;
+        self.has_waited |= has_waited;
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -268,7 +269,7 @@ impl Exchange {
             Stage::Invited if !has_session => self.miss(Absence::NotConnected),
             Stage::Invited if late == Absence::BeyondQuorum => self.miss(late),
             Stage::Invited | Stage::Fetching { .. } | Stage::Sending { .. }
-                if self.has_waited && late == Absence::Late =>
+                if (self.is_held || self.has_waited) && late == Absence::Late =>
             {
                 self.miss(Absence::NoTurn)
             }

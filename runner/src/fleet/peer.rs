@@ -155,10 +155,10 @@ impl Peer {
         self.exchange = Some(Exchange::new(self.device, offer, true));
     }
 
-    /// Gives the device its turn in the round that it was held for; returns the connection to poll,
-    /// if it has one.
-    pub fn release(&mut self) -> Option<ConnectionId> {
-        self.exchange.as_mut()?.release();
+    /// Gives the device its turn in the round that it was held for, for which it may have had to
+    /// wait; returns the connection to poll, if it has one.
+    pub fn release(&mut self, has_waited: bool) -> Option<ConnectionId> {
+        self.exchange.as_mut()?.release(has_waited);
         self.active.as_ref()?.connection
     }
 

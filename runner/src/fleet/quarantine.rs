@@ -106,8 +106,8 @@ impl Quarantine {
         self.entries.values()
     }
 
-    /// Takes note of what a device did in a round, which gives strikes or not; returns whether it is
-    /// in quarantine from now on.
+    /// Takes note of what a device did in a round, which gives strikes or not; returns whether it
+    /// is in quarantine from now on.
     pub fn note(
         &mut self,
         device: u32,

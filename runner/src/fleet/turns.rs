@@ -31,8 +31,10 @@ pub(super) struct Turns<'a> {
     drawn: BTreeSet<u32>,
     /// Devices for which the round goes on.
     awaited: BTreeSet<u32>,
-    /// Devices with a session that wait for their turn.
-    queue: VecDeque<u32>,
+    /// Devices with a session that wait for their turn, since this call of [`Self::advance`].
+    queue: VecDeque<(u32, u64)>,
+    /// Calls of [`Self::advance`].
+    calls: u64,
     queued: BTreeSet<u32>,
     /// When each device in flight got its turn.
     flight: BTreeMap<u32, Duration>,
@@ -55,6 +57,7 @@ impl<'a> Turns<'a> {
             drawn: drawn.iter().copied().collect(),
             awaited: BTreeSet::new(),
             queue: VecDeque::new(),
+            calls: 0,
             queued: BTreeSet::new(),
             flight: BTreeMap::new(),
         };
@@ -83,7 +86,7 @@ impl<'a> Turns<'a> {
         } else if peer.is_reachable() {
             self.awaited.insert(device);
             if !self.flight.contains_key(&device) && self.queued.insert(device) {
-                self.queue.push_back(device);
+                self.queue.push_back((device, self.calls));
             }
         } else if self.away.contains(&device) {
             self.awaited.remove(&device);
@@ -105,7 +108,7 @@ impl<'a> Turns<'a> {
         });
         let mut connections = Vec::new();
         while self.flight.len() < self.window {
-            let Some(device) = self.queue.pop_front() else {
+            let Some((device, since)) = self.queue.pop_front() else {
                 break;
             };
             self.queued.remove(&device);
@@ -115,12 +118,13 @@ impl<'a> Turns<'a> {
             let mut peer = lock(&peer);
             // One that was lost meanwhile comes back to the queue with its next session.
             if peer.is_reachable() && !peer.is_settled() {
-                connections.extend(peer.release());
+                connections.extend(peer.release(since < self.calls));
                 if peer.is_in_flight() {
                     self.flight.insert(device, now);
                 }
             }
         }
+        self.calls += 1;
         connections
     }
 

@@ -1,9 +1,9 @@
 //! Fine-tuning on real devices: after the last round each receives the final model, trains it
 //! further, and keeps it.
 //!
-//! Nothing is sent that depends on the data: a device answers with an empty update whatever training
-//! leads to. So the privacy statement has nothing to add. It is a participation in the device's own
-//! ledger, which bounds the work that a coordinator can ask for.
+//! Nothing is sent that depends on the data: a device answers with an empty update whatever
+//! training leads to. So the privacy statement has nothing to add. It is a participation in the
+//! device's own ledger, which bounds the work that a coordinator can ask for.
 
 use std::collections::BTreeMap;
 
