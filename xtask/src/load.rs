@@ -7,6 +7,7 @@
 //! | option | what is measured |
 //! | --- | --- |
 //! | none | rounds, updates a second, processor time, memory |
+//! | `--address mqtt:..` | the same by way of a broker, or at a socket |
 //! | `--stalled N` | the same with devices that stop answering, with `--quorum SHARE` or without |
 //! | `--silent N`, `--garbage MB` | the same with connections of strangers |
 //! | `--kills N` | the books of a coordinator that is killed and resumed |

@@ -18,8 +18,9 @@ pub(super) struct Fleet {
     fleet: PathBuf,
     /// The run directory.
     pub(super) run: PathBuf,
-    /// Where the coordinator listens.
+    /// Where the coordinator listens, unless it is another address.
     pub(super) port: u16,
+    address: Option<String>,
 }
 
 /// Folders of devices, one for each process.
@@ -54,6 +55,7 @@ impl Fleet {
             dir,
             fleet,
             port: free_port()?,
+            address: options.address.clone(),
         })
     }
 
@@ -68,7 +70,8 @@ impl Fleet {
     }
 
     fn address(&self) -> String {
-        format!("tcp:127.0.0.1:{}", self.port)
+        let tcp = || format!("tcp:127.0.0.1:{}", self.port);
+        self.address.clone().unwrap_or_else(tcp)
     }
 
     /// Starts the coordinator.

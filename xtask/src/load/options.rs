@@ -17,6 +17,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 #[derive(Clone)]
 pub(super) struct Options {
     pub(super) devices: u32,
+    /// Where coordinator and devices meet, if not at a port of this machine.
+    pub(super) address: Option<String>,
     pub(super) rounds: u32,
     /// Devices among them that are suspended after the first round.
     pub(super) stalled: u32,
@@ -32,13 +34,15 @@ pub(super) struct Options {
     pub(super) is_json: bool,
 }
 
-const USAGE: &str = "cargo xtask load [--devices N] [--rounds N] [--stalled N] [--quorum SHARE] \
-                     [--timeout 120s] [--silent N] [--garbage MB] [--kills N] [--memory] [--json]";
+const USAGE: &str = "cargo xtask load [--devices N] [--address ADDRESS] [--rounds N] [--stalled N] \
+                     [--quorum SHARE] [--timeout 120s] [--silent N] [--garbage MB] [--kills N] \
+                     [--memory] [--json]";
 
 impl Options {
     pub(super) fn read(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
             devices: 1_000,
+            address: None,
             rounds: ROUNDS,
             stalled: 0,
             quorum: None,
@@ -53,6 +57,7 @@ impl Options {
         while let Some(word) = words.next() {
             match *word {
                 "--devices" => options.devices = number(words.next())?,
+                "--address" => options.address = Some((*words.next().ok_or(USAGE)?).to_owned()),
                 "--rounds" => options.rounds = number(words.next())?,
                 "--stalled" => options.stalled = number(words.next())?,
                 "--silent" => options.silent = number(words.next())?,
@@ -67,6 +72,12 @@ impl Options {
         }
         if options.stalled >= options.devices {
             return Err("fewer devices than all of them can stall".into());
+        }
+        let has_strangers = options.silent > 0 || options.garbage_mb > 0;
+        if has_strangers && options.address.is_some() {
+            return Err(
+                "strangers connect to a port of this machine: leave `--address` out".into(),
+            );
         }
         Ok(options)
     }
