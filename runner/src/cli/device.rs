@@ -443,10 +443,10 @@ impl Line<'_> {
                 }
                 Err(error) if !is_reported => {
                     let address = self.args.connect.as_ref().or(self.args.listen.as_ref());
-                    let address = address.map(Address::to_string).unwrap_or_default();
-                    let device = self.device;
+                    let why = |address: &Address| format!("{address}: {}", address.why(&error));
+                    let (device, why) = (self.device, address.map(why).unwrap_or_default());
                     self.progress
-                        .tell(format!("device {device}: {address}: {error}; retrying"));
+                        .tell(format!("device {device}: {why}; retrying"));
                     is_reported = true;
                 }
                 Err(_) => {}

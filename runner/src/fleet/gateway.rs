@@ -196,7 +196,7 @@ impl Pauses {
         // A coordinator closes connections of silent boards every ten seconds: that is not told.
         let is_closed = error.kind() == ErrorKind::UnexpectedEof;
         if !is_closed && self.is_there.replace(false) != Some(false) {
-            tell(format!("{address}: {error}; retrying"));
+            tell(format!("{address}: {}; retrying", address.why(error)));
         }
         if opened.elapsed() > STABLE {
             self.back_off = BackOff::new();

@@ -356,7 +356,8 @@ impl Service {
                 Err(error) => error,
             };
             if !is_reported {
-                tracing::warn!(reason = "not connected", %address, "{address}: {error}; retrying");
+                let why = address.why(&error);
+                tracing::warn!(reason = "not connected", %address, "{address}: {why}; retrying");
                 is_reported = true;
             }
             tokio::select! {

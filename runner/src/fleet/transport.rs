@@ -99,6 +99,18 @@ impl Address {
         self.endpoint.connect(options)
     }
 
+    /// Why a connection to this address could not be made, or broke, in words.
+    #[must_use]
+    pub fn why(&self, error: &std::io::Error) -> String {
+        use std::io::ErrorKind::{ConnectionRefused, NotFound};
+        let is_absent = matches!(error.kind(), NotFound | ConnectionRefused);
+        let is_socket = self.scheme != serial::SCHEME.name;
+        match is_absent && is_socket && error.raw_os_error().is_some() {
+            true => "nobody listens there yet".to_owned(),
+            false => error.to_string(),
+        }
+    }
+
     /// Listens for connections, within a runtime of tokio.
     ///
     /// # Errors
@@ -155,6 +167,20 @@ mod tests {
         assert_eq!(serial.to_string(), "serial:/dev/ttyACM0@115200");
         let mqtt: Address = "mqtt:broker:1883".parse().unwrap();
         assert_eq!(mqtt.to_string(), "mqtt:broker:1883/smolfed");
+    }
+
+    #[test]
+    fn a_socket_without_a_listener_has_a_name() {
+        let why = |address: &str, code| {
+            let address: Address = address.parse().unwrap();
+            address.why(&std::io::Error::from_raw_os_error(code))
+        };
+        // No such file.
+        for address in ["unix:/run/x", "tcp:localhost:1"] {
+            assert_eq!(why(address, 2), "nobody listens there yet");
+        }
+        assert!(why("serial:/dev/x", 2).contains("No such file"));
+        assert!(why("unix:/run/x", 13).contains("Permission denied"));
     }
 
     #[test]
