@@ -318,7 +318,7 @@ impl Setup {
         if let Ok(run) = &result
             && matches!(run.ending, Ending::Done)
         {
-            deliver(&mut served, &experiment, &run.model)?;
+            deliver(&mut served, &experiment, &run.model);
         }
         let table = Table::new(&service);
         drop(served);
@@ -335,20 +335,23 @@ impl Setup {
 }
 
 /// Has the devices fine-tune the final model, if the experiment says so. The run is complete
-/// without them: resuming it asks again.
-fn deliver(served: &mut Fleet<'_>, experiment: &Experiment, model: &[f32]) -> Result<(), CliError> {
-    let delivered = served.fine_tune(experiment, model);
-    let delivered = delivered.map_err(|error| CliError::Stopped(error.to_string()))?;
-    if let Some(Delivered { tuned, asked }) = delivered {
-        tracing::info!(
+/// without them, whatever fails here: resuming it asks again.
+fn deliver(served: &mut Fleet<'_>, experiment: &Experiment, model: &[f32]) {
+    match served.fine_tune(experiment, model) {
+        Ok(None) => {}
+        Ok(Some(Delivered { tuned, asked })) => tracing::info!(
             reason = "fine-tuned",
             tuned,
             asked,
             "{tuned} of {asked} devices have fine-tuned the final model; `smolfed serve --resume` \
              asks them again"
-        );
+        ),
+        Err(error) => tracing::error!(
+            reason = "fine-tuned",
+            "no device was asked to fine-tune the final model: {error}; `smolfed serve --resume` \
+             asks them"
+        ),
     }
-    Ok(())
 }
 
 /// The quorum, if there is one and the accounting covers it.

@@ -172,7 +172,7 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
             return simulation_only(what, PARTICIPATIONS);
         }
         if let FineTune::SymmetrisedKl(_) | FineTune::Ewc(_) = objective {
-            let what = "`personalise.fine_tune` = \"symmetrised-kl\" and \"ewc\"".to_owned();
+            let what = "`personalise.fine_tune` = \"symmetrised-kl\" or \"ewc\"".to_owned();
             return simulation_only(what, OBJECTIVES);
         }
     }
