@@ -19,7 +19,7 @@ use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::Clipping;
 use smolfed_core::wire::frame::{Encoded, Header};
 use smolfed_core::wire::keys::SessionKey;
-use smolfed_core::wire::message::{Invitation, Shape};
+use smolfed_core::wire::message::{Invitation, Request, Shape};
 use smolfed_core::wire::{Direction, VERSION};
 
 pub use coordinator::coordinator;
@@ -112,12 +112,12 @@ fn invitation(choice: u8) -> Invitation {
         bit: (choice & 32 != 0).then_some(BitRequest {
             noise: (choice & 16 != 0).then_some(noise),
         }),
-        personal: (choice & 64 != 0).then_some(PersonalRequest {
+        request: (choice & 64 != 0).then_some(Request::Personal(PersonalRequest {
             personal: Personal::Rest,
             steps: None,
             shared: PARAMETERS as u32 - 1,
             last: (choice & 128 != 0).then_some(0),
-        }),
+        })),
     }
 }
 

@@ -146,6 +146,7 @@ fn provision(dir: &Path, budget: u32, separation: u32) {
             max_jump: MaxJump::DEFAULT,
         },
         min_noise_multiplier: 0,
+        min_matrix_noise_multiplier: 0,
         max_epochs: 10,
         hides_number: false,
     };
@@ -182,7 +183,7 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
         noise,
         // The first round has a fixed clip norm, the others adapt theirs.
         bit: (round > 3).then_some(BitRequest { noise }),
-        personal: None,
+        request: None,
     };
     let model = (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect();
     // Nonces of a coordinator that was started for this round.

@@ -13,7 +13,9 @@
 
 pub mod augment;
 pub mod correlation;
+mod recipe;
 mod representation;
+mod request;
 
 use core::num::NonZeroU32;
 
@@ -28,7 +30,9 @@ use crate::{
 };
 
 pub use augment::{Augment, Augmented, Views};
+pub use recipe::{FromRecipe, RECIPE_LENGTH, Recipe, Windows, given};
 pub use representation::{Projection, Representation};
+pub use request::{ContrastRequest, MAX_PAIRS, MAX_SAMPLES, Part};
 
 use correlation::{add_outer, clip_to_root, inner_product, packed_length, times};
 

@@ -230,6 +230,10 @@ pub enum ModelKind {
     Encoder,
     /// [`Sequential`], also as [`Fixed`].
     Sequential,
+    /// [`Projection`](crate::contrast::Projection): learned without labels.
+    Projection,
+    /// [`Sequential`], whose results are a representation: learned without labels.
+    Representation,
 }
 
 impl ModelKind {
@@ -241,6 +245,8 @@ impl ModelKind {
             Self::Softmax => 3,
             Self::Encoder => 4,
             Self::Sequential => 5,
+            Self::Projection => 6,
+            Self::Representation => 7,
         }
     }
 
@@ -251,6 +257,8 @@ impl ModelKind {
             2 => Some(Self::Logistic),
             3 => Some(Self::Softmax),
             5 => Some(Self::Sequential),
+            6 => Some(Self::Projection),
+            7 => Some(Self::Representation),
             _ => None,
         }
     }

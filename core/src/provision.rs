@@ -26,8 +26,8 @@ pub mod text;
 #[cfg(test)]
 mod tests;
 
-/// First bytes of a record: format 4.
-pub const MAGIC: [u8; 4] = *b"sfP4";
+/// First bytes of a record: format 5.
+pub const MAGIC: [u8; 4] = *b"sfP5";
 
 /// The bytes of a record that hold the device's first chain key. Once the ledger exists they are of
 /// no use, and overwriting them with zeros leaves a valid record without a key: what was sent
@@ -38,7 +38,7 @@ pub const MAGIC: [u8; 4] = *b"sfP4";
 pub const KEY: Range<usize> = 8..48;
 
 /// Bytes of a record before its samples.
-pub const HEADER_BYTES: usize = 116;
+pub const HEADER_BYTES: usize = 124;
 
 /// Bytes of the checksum at the end.
 const CRC_BYTES: usize = 4;
@@ -183,6 +183,7 @@ impl<'a> Record<'a> {
         let budget = Budget(reader.u32()?);
         let (min_noise_multiplier, max_epochs) = (reader.u64()?, reader.u32()?);
         let (max_jump, separation) = (MaxJump(reader.u32()?), Separation(reader.u32()?));
+        let min_matrix_noise_multiplier = reader.u64()?;
         let (feature_count, kind, flags) = (reader.u16()?, reader.u8()?, reader.u8()?);
         let policy = Policy {
             limits: Limits {
@@ -191,6 +192,7 @@ impl<'a> Record<'a> {
                 max_jump,
             },
             min_noise_multiplier,
+            min_matrix_noise_multiplier,
             max_epochs,
             hides_number: flags & HIDES_NUMBER != 0,
         };
@@ -444,6 +446,7 @@ where
         .u32(policy.max_epochs)
         .u32(policy.limits.max_jump.0)
         .u32(policy.limits.separation.0)
+        .u64(policy.min_matrix_noise_multiplier)
         .u16(u16::try_from(feature_count).map_err(room)?)
         .u8(kind as u8)
         .u8(if policy.hides_number { HIDES_NUMBER } else { 0 })

@@ -23,7 +23,6 @@ use rand_core::Rng;
 
 use crate::{
     ledger::Ledger,
-    model::Model,
     personal::store::{NoStore, PersonalStore},
     samples::Samples,
     wire::{message::MAX_WINDOW, refusal::Refusals},
@@ -38,25 +37,27 @@ mod policy;
 mod round;
 #[cfg(test)]
 mod tests;
+mod trainable;
 
 pub use conversation::REPETITIONS;
 pub use device::{Memory, SessionError};
 pub use phase::Phase;
 pub use policy::{Identity, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
+pub use trainable::{Parts, Trainable, Unlabelled};
 
 use conversation::{Answer, Conversation};
 use device::Device;
 use line::Line;
 
 /// A device's side of the protocol around a model of any size.
-pub struct Session<'a, M, F, R, K = NoStore> {
+pub struct Session<'a, M: Trainable, F, R, K = NoStore> {
     line: Line,
     conversation: Conversation<'a, M, F, R, K>,
 }
 
 impl<'a, M, F, R> Session<'a, M, F, R>
 where
-    M: Model,
+    M: Trainable,
     F: NorFlash,
     R: Rng,
 {
@@ -86,7 +87,7 @@ where
 
 impl<'a, M, F, R, K> Session<'a, M, F, R, K>
 where
-    M: Model,
+    M: Trainable,
     F: NorFlash,
     R: Rng,
     K: PersonalStore,
@@ -118,6 +119,7 @@ where
                 memory,
                 ledger,
                 store,
+                parts: M::Parts::default(),
             },
             nonces,
             nonce: [0; 16],
@@ -230,7 +232,7 @@ where
     }
 }
 
-impl<M, F, R, K> core::fmt::Debug for Session<'_, M, F, R, K> {
+impl<M: Trainable, F, R, K> core::fmt::Debug for Session<'_, M, F, R, K> {
     /// Where it stands, and nothing of the data.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Conversation { device, phase, .. } = &self.conversation;

@@ -92,6 +92,7 @@ impl Coordinator {
         let next = Arc::new(Offer {
             number,
             invitation: invitation(choice),
+            tails: BTreeMap::new(),
             model: vec![0.5; PARAMETERS],
             places: None,
             last_rounds: BTreeMap::new(),

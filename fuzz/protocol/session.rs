@@ -41,7 +41,7 @@ pub fn session(bytes: &[u8]) {
 /// test little.
 pub fn sends_an_update(bytes: &[u8]) -> bool {
     let model = Softmax::new(FEATURES, CLASSES);
-    let mut memory = SessionMemory::new(&model, 2);
+    let mut memory = SessionMemory::new(&model, 2, CLASSES);
     let mut device = device(model, &mut memory);
     let features = [0.5; 2 * FEATURES];
     let samples = SampleSlice::new(&features, &[0u16, 3], FEATURES).expect("two samples");
@@ -153,6 +153,7 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
     let policy = Policy {
         limits: LIMITS,
         min_noise_multiplier: 0,
+        min_matrix_noise_multiplier: 0,
         max_epochs: 2,
         hides_number: false,
     };

@@ -10,11 +10,13 @@
 //! | `personal` | what methods with personal models have in common |
 //! | `pmtl`, `pp_sgd`, `dpfedmtl`, `local` | methods with personal models |
 //! | `contrastive` | encoders that are learned without labels |
+//! | [`elsewhere`] | messages of devices that are not simulated |
 //! | [`supervised`], [`steps`], [`tuning`] | what methods with labels have in common |
 
 pub mod contract;
-mod contrastive;
+pub mod contrastive;
 mod dpfedmtl;
+pub mod elsewhere;
 mod fedavg;
 mod fedprox;
 mod local;

@@ -292,6 +292,7 @@ impl<'a> Training<'a> {
             self.history.admit(self.round, &cohort);
             self.history.begin_anew();
         }
+        self.learner.burned(self.round);
         self.round += 1;
     }
 

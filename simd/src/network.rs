@@ -2,7 +2,7 @@
 
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::contrast::{Projection, Representation};
-use smolfed_core::model::{Encoder, ModelError, Sequential};
+use smolfed_core::model::{Encoder, ModelError, ModelKind, Sequential};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 
 /// An encoder of run-time size.
@@ -49,6 +49,21 @@ impl Network {
 }
 
 impl Representation for Network {
+    fn kind(&self) -> ModelKind {
+        match self {
+            Self::Linear(map) => map.kind(),
+            Self::Hidden(network) => network.kind(),
+            Self::Layers(network) => network.kind(),
+        }
+    }
+
+    fn network(&self) -> Option<&Sequential> {
+        match self {
+            Self::Layers(network) => Some(network),
+            Self::Linear(_) | Self::Hidden(_) => None,
+        }
+    }
+
     fn feature_count(&self) -> usize {
         match self {
             Self::Linear(map) => map.feature_count(),

@@ -178,6 +178,14 @@ PMTL = struct.pack("<BfIII", 1, 0.5, 7, 650, 3 + 1)
 HEAD = struct.pack("<BfIII", 4, 0.0, 0, PARAMETERS - 17 * 7, 3 + 1)
 # Fine-tuning with a pull of 0.5.
 TUNED = struct.pack("<BfIII", 5, 0.5, 0, 0, 0)
+# An encoder of 64 features in 16 numbers without biases. Its matrix has 16 * 17 / 2 entries, behind
+# which is the number of samples, of which there are up to 300; two pairs of views of a sample. In
+# training representations are clipped to the root of 8.
+ENCODER = struct.pack("<BHH", 6, 64, 16)
+MATRIX = struct.pack("<BfIII", 6, 0.0, 2, 16 * 17 // 2 + 1, 300)
+ALONE = struct.pack("<BfIII", 7, 8.0, 2, 64 * 16, 0)
+WITH_OTHERS = struct.pack("<BfIII", 8, 8.0, 2, 64 * 16, 0)
+LOCAL_SETTINGS = INVITATION[len(SHAPE) :]
 MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
 VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
 UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
@@ -232,6 +240,21 @@ cases = [
         TO_DEVICE,
         frame(TO_DEVICE, 17, CENTRAL + NO_BIT + TUNED, 14, 8),
     ),
+    (
+        "invitation, encoder, matrix, local trust",
+        TO_DEVICE,
+        frame(TO_DEVICE, 17, ENCODER + LOCAL_SETTINGS + NO_BIT + MATRIX, 15, 9),
+    ),
+    (
+        "invitation, encoder without labels, central trust",
+        TO_DEVICE,
+        frame(TO_DEVICE, 17, ENCODER + CENTRAL_SETTINGS + NO_BIT + ALONE, 15, 10),
+    ),
+    (
+        "invitation, encoder with others, central trust",
+        TO_DEVICE,
+        frame(TO_DEVICE, 17, ENCODER + CENTRAL_SETTINGS + NO_BIT + WITH_OTHERS, 15, 11),
+    ),
     ("want model", TO_COORDINATOR, frame(TO_COORDINATOR, 18, b"\2\0\x10", 7, 2)),
     ("model chunk", TO_DEVICE, frame(TO_DEVICE, 19, MODEL, 7, 3)),
     ("update chunk", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE, 7, 3)),
@@ -244,6 +267,7 @@ cases = [
     ("decline, too far ahead", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\t", 8, 5)),
     ("decline, settings", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\n", 8, 6)),
     ("decline, too soon", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\x0b", 8, 7)),
+    ("decline, memory", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\r", 8, 8)),
     ("abort", TO_DEVICE, frame(TO_DEVICE, 24, b"\2", 8, 6)),
     ("wait", TO_DEVICE, frame(TO_DEVICE, 25, b"", 0, 7)),
     ("refused", TO_DEVICE, frame(TO_DEVICE, 26, b"\4", 0, 8)),

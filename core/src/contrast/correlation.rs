@@ -142,7 +142,16 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
     memory: &mut SumMemory<'_>,
     sum: &mut [i64],
 ) -> Result<(), TrainError> {
-    let is_whole = sum_samples(encoder, parameters, views, grid, memory, sum)?;
+    let (expected, found) = (packed_length(encoder.width()), sum.len());
+    if found != expected {
+        return Err(TrainError::Workspace { expected, found });
+    }
+    sum.fill(0);
+    let is_whole = sum_samples(encoder, parameters, views, grid, memory, |place, steps| {
+        if let Some(sum) = sum.get_mut(place) {
+            *sum += steps;
+        }
+    })?;
     match noise {
         Some((noise, stream)) => noise.add_to(sum, stream),
         None if !is_whole => return Err(TrainError::Diverged),
@@ -151,8 +160,9 @@ pub fn sum_into<R: Representation, V: Views, G: CryptoRng>(
     Ok(())
 }
 
-/// [`sum_into`] before the noise, which must be added before anything is sent. Returns whether all
-/// samples are in the sum; that is private, too.
+/// [`sum_into`] before the noise, which must be added before anything is sent: calls `add` with the
+/// place of an entry and the steps that a sample adds to it. Returns whether all samples are in the
+/// sum; that is private, too.
 ///
 /// # Errors
 /// [`TrainError::NoSamples`] without samples or views; [`TrainError::Workspace`] if a length does
@@ -163,17 +173,15 @@ pub fn sum_samples<R: Representation, V: Views>(
     views: &V,
     grid: &Grid,
     memory: &mut SumMemory<'_>,
-    sum: &mut [i64],
+    mut add: impl FnMut(usize, i64),
 ) -> Result<bool, TrainError> {
     let numbers = 2 * views.pair_count();
     if views.sample_count() == 0 || numbers == 0 {
         return Err(TrainError::NoSamples);
     }
-    let expected = packed_length(encoder.width());
-    for found in [sum.len(), memory.matrix.len()] {
-        if found != expected {
-            return Err(TrainError::Workspace { expected, found });
-        }
+    let (expected, found) = (packed_length(encoder.width()), memory.matrix.len());
+    if found != expected {
+        return Err(TrainError::Workspace { expected, found });
     }
     let mean = 1.0 / numbers as f32;
     // A mean of matrices of norm μ, in f32, may exceed μ by its last bits: by a few epsilons from
@@ -182,7 +190,6 @@ pub fn sum_samples<R: Representation, V: Views>(
     let hair = (12 + numbers + encoder.width() / 8) as f32 * f32::EPSILON;
     let bound = grid.clip_norm().get() * (1.0 - hair);
     let mut is_whole = true;
-    sum.fill(0);
     encoder.begin(parameters, memory.hidden)?;
     for sample in 0..views.sample_count() {
         memory.matrix.fill(0.0);
@@ -201,8 +208,8 @@ pub fn sum_samples<R: Representation, V: Views>(
             is_whole = false;
             continue;
         };
-        for (sum, entry) in sum.iter_mut().zip(memory.matrix.iter()) {
-            *sum += i64::from(quantizer.get(*entry));
+        for (place, entry) in memory.matrix.iter().enumerate() {
+            add(place, i64::from(quantizer.get(*entry)));
         }
     }
     Ok(is_whole)

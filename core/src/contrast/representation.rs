@@ -4,7 +4,7 @@ use rand_core::Rng;
 
 use crate::{
     lanes, math,
-    model::{Dim, Encoder, Model, ModelError, Sequential},
+    model::{Dim, Encoder, Model, ModelError, ModelKind, Sequential},
     stream,
 };
 
@@ -12,6 +12,14 @@ use crate::{
 ///
 /// [`Self::begin`] comes before the samples of a batch, [`Self::end`] after their derivatives.
 pub trait Representation {
+    /// Which encoder, as it is named on the wire.
+    fn kind(&self) -> ModelKind;
+
+    /// The layers, if its kind leaves them open.
+    fn network(&self) -> Option<&Sequential> {
+        None
+    }
+
     /// D.
     fn feature_count(&self) -> usize;
 
@@ -95,6 +103,10 @@ impl<D: Dim, H: Dim> Projection<D, H> {
 }
 
 impl<D: Dim, H: Dim> Representation for Projection<D, H> {
+    fn kind(&self) -> ModelKind {
+        ModelKind::Projection
+    }
+
     #[inline(always)]
     fn feature_count(&self) -> usize {
         self.features.get()
@@ -156,6 +168,10 @@ impl<D: Dim, H: Dim> Representation for Projection<D, H> {
 
 /// The scores of the network are the representation.
 impl<D: Dim, U: Dim, H: Dim> Representation for Encoder<D, U, H> {
+    fn kind(&self) -> ModelKind {
+        ModelKind::Encoder
+    }
+
     #[inline(always)]
     fn feature_count(&self) -> usize {
         Model::feature_count(self)
@@ -200,6 +216,14 @@ impl<D: Dim, U: Dim, H: Dim> Representation for Encoder<D, U, H> {
 
 /// The results of the last layer are the representation.
 impl Representation for Sequential {
+    fn kind(&self) -> ModelKind {
+        ModelKind::Representation
+    }
+
+    fn network(&self) -> Option<&Sequential> {
+        Some(self)
+    }
+
     #[inline(always)]
     fn feature_count(&self) -> usize {
         Model::feature_count(self)

@@ -23,6 +23,7 @@ fn policy() -> Policy {
             max_jump: MaxJump(900),
         },
         min_noise_multiplier: 3 << 31,
+        min_matrix_noise_multiplier: 5 << 30,
         max_epochs: 10,
         hides_number: false,
     }
@@ -75,7 +76,8 @@ proptest! {
             budget: Budget(budget), separation: Separation(separation), max_jump: MaxJump(jump),
         };
         let policy = Policy {
-            limits, min_noise_multiplier: least, max_epochs: epochs, hides_number,
+            limits, min_noise_multiplier: least, min_matrix_noise_multiplier: least ^ 7,
+            max_epochs: epochs, hides_number,
         };
         let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
         let first = Key::from_secret(key);
@@ -88,6 +90,7 @@ proptest! {
         prop_assert_eq!(record.identity.root.secret(), &root);
         prop_assert_eq!(record.policy.limits, limits);
         prop_assert_eq!(record.policy.min_noise_multiplier, least);
+        prop_assert_eq!(record.policy.min_matrix_noise_multiplier, least ^ 7);
         prop_assert_eq!(record.policy.max_epochs, epochs);
         prop_assert_eq!(record.samples.len(), rows.len());
         prop_assert_eq!(record.samples.features().collect::<Vec<_>>(), features);
@@ -147,7 +150,7 @@ fn lengths_that_lie_are_refused() {
     let page = page(NONE);
     assert_eq!(page.len(), HEADER_BYTES + CRC_BYTES);
     let length = |length: u32| changed(page.clone(), 4, &length.to_le_bytes());
-    for lie in [0, 3, 4, 119, 121, u32::MAX] {
+    for lie in [0, 3, 4, 127, 129, u32::MAX] {
         let error = refused(&length(lie));
         let named = matches!(error, ProvisionError::Length | ProvisionError::Checksum);
         assert!(named, "{lie}: {error}");
@@ -156,12 +159,12 @@ fn lengths_that_lie_are_refused() {
     for (features, count) in [(0, 1u32), (1, 1), (u16::MAX, u32::MAX), (16_384, 65_536)] {
         let [low, high] = features.to_le_bytes();
         let [a, b, c, d] = count.to_le_bytes();
-        let page = changed(page.clone(), 108, &[low, high, 2, 0, a, b, c, d]);
+        let page = changed(page.clone(), 116, &[low, high, 2, 0, a, b, c, d]);
         assert_eq!(refused(&page), ProvisionError::Length, "{features} {count}");
     }
     // Samples behind a header that says there are none.
     let samples = SampleSlice::new(&[1.0], &[0u16], 1).unwrap();
-    let page = changed(self::page(Some(&samples)), 112, &[0; 4]);
+    let page = changed(self::page(Some(&samples)), 120, &[0; 4]);
     assert_eq!(refused(&page), ProvisionError::Length);
 }
 
@@ -172,13 +175,13 @@ fn samples_that_cannot_be_are_refused() {
     let change = |at, bytes: &[u8]| refused(&changed(page.clone(), at, bytes));
     let infinite = f32::INFINITY.to_le_bytes();
     assert_eq!(change(HEADER_BYTES, &infinite), ProvisionError::Samples);
-    assert_eq!(change(122, &[1]), ProvisionError::Samples, "class 65,543");
-    assert_eq!(change(110, &[3]), ProvisionError::Samples, "kind 3");
-    assert_eq!(change(110, &[0]), ProvisionError::Samples, "kind none");
-    assert_eq!(change(111, &[2]), ProvisionError::Samples, "flags");
-    let value = changed(page.clone(), 120, &f32::NAN.to_le_bytes());
+    assert_eq!(change(130, &[1]), ProvisionError::Samples, "class 65,543");
+    assert_eq!(change(118, &[3]), ProvisionError::Samples, "kind 3");
+    assert_eq!(change(118, &[0]), ProvisionError::Samples, "kind none");
+    assert_eq!(change(119, &[2]), ProvisionError::Samples, "flags");
+    let value = changed(page.clone(), 128, &f32::NAN.to_le_bytes());
     assert_eq!(
-        refused(&changed(value, 110, &[1])),
+        refused(&changed(value, 118, &[1])),
         ProvisionError::Samples,
         "a value that is none"
     );
@@ -238,8 +241,8 @@ fn samples_are_used_where_they_lie() {
 fn a_record_is_as_it_is_written_down() {
     let samples = SampleSlice::new(&[1.0], &[2u16], 1).unwrap();
     let page = page(Some(&samples));
-    let mut expected = b"sfP4".to_vec();
-    expected.extend(128u32.to_le_bytes());
+    let mut expected = b"sfP5".to_vec();
+    expected.extend(136u32.to_le_bytes());
     expected.extend([3; 32]);
     expected.extend(crc32(&[3; 32]).to_le_bytes());
     expected.extend([0; 4]);
@@ -251,13 +254,14 @@ fn a_record_is_as_it_is_written_down() {
     expected.extend(10u32.to_le_bytes());
     expected.extend(900u32.to_le_bytes());
     expected.extend(342u32.to_le_bytes());
+    expected.extend((5u64 << 30).to_le_bytes());
     expected.extend([1, 0, 2, 0]);
     expected.extend(1u32.to_le_bytes());
     expected.extend(1f32.to_le_bytes());
     expected.extend(2u32.to_le_bytes());
-    assert_eq!(page[..124], expected);
-    assert_eq!(page[124..], crc32(&expected[48..]).to_le_bytes());
-    assert_eq!(page.len(), 128);
+    assert_eq!(page[..132], expected);
+    assert_eq!(page[132..], crc32(&expected[48..]).to_le_bytes());
+    assert_eq!(page.len(), 136);
 }
 
 /// Zeros in the place of the key are written without erasing anything, and the rest stays.
@@ -297,7 +301,7 @@ fn as_text(page: &[u8]) -> String {
 fn a_record_is_read_from_text_as_it_is_typed() {
     let record = page(NONE);
     let text = as_text(&record);
-    assert_eq!(text.len(), 202);
+    assert_eq!(text.len(), 215);
     let typed = text.to_lowercase();
     let (start, rest) = typed.split_at(60);
     for text in [text.clone(), format!("  {start}\r\n {rest}\n")] {
@@ -316,7 +320,7 @@ fn a_record_is_read_from_text_as_it_is_typed() {
 fn other_texts_are_refused_with_a_reason() {
     use text::TextError;
     let whole = as_text(&page(NONE));
-    let mut page = vec![0; 120];
+    let mut page = vec![0; 128];
     let mut read = |text: &str| text::read(text.as_bytes(), &mut page).unwrap_err();
     for (text, expected) in [
         (String::new(), TextError::Prefix),
@@ -338,5 +342,5 @@ fn other_texts_are_refused_with_a_reason() {
     changed[100] = if changed[100] == b'A' { b'B' } else { b'A' };
     let error = text::read(&changed, &mut page).unwrap_err();
     assert_eq!(error, TextError::Record(ProvisionError::Checksum));
-    assert_eq!(text::read(&changed, &mut [0; 119]), Err(TextError::Room));
+    assert_eq!(text::read(&changed, &mut [0; 127]), Err(TextError::Room));
 }

@@ -3,9 +3,13 @@
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use super::{device::Device, phase::Phase, round::Round};
+use super::{
+    device::Device,
+    phase::Phase,
+    round::Round,
+    trainable::{RoundParts, Trainable},
+};
 use crate::{
-    model::Model,
     personal::store::PersonalStore,
     samples::Samples,
     wire::{
@@ -15,7 +19,7 @@ use crate::{
         keys::{Nonce, ledger_fingerprint},
         link::{DeviceEnd, Link, read},
         message::{
-            Decline, MODEL_CHUNK, Message, PackedInvitation, Ready, Shape, Values, WhyRefused,
+            Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Ready, Values, WhyRefused,
             model_chunks,
         },
         refusal::{Refusal, Refusals},
@@ -26,7 +30,7 @@ use crate::{
 pub const REPETITIONS: u8 = 8;
 
 /// All of a session but the line.
-pub(super) struct Conversation<'a, M, F, R, K> {
+pub(super) struct Conversation<'a, M: Trainable, F, R, K> {
     pub(super) device: Device<'a, M, F, K>,
     pub(super) nonces: R,
     pub(super) nonce: Nonce,
@@ -56,7 +60,7 @@ pub(super) enum Answer {
 
 impl<M, F, R, K> Conversation<'_, M, F, R, K>
 where
-    M: Model,
+    M: Trainable,
     F: NorFlash,
     R: Rng,
     K: PersonalStore,
@@ -212,10 +216,12 @@ where
                 if *index != round.chunk {
                     return Err(Refusal::Unexpected);
                 }
-                store(self.device.memory.global, *index, values).ok_or(Refusal::Body)?;
+                let count = self.device.model.received_count(&round.invitation);
+                let global = self.device.memory.global.get_mut(..count);
+                store(global.unwrap_or_default(), *index, values).ok_or(Refusal::Body)?;
                 self.repetitions = 0;
                 round.chunk += 1;
-                if usize::from(round.chunk) >= model_chunks(self.device.memory.global.len()) {
+                if usize::from(round.chunk) >= model_chunks(count) {
                     self.phase = Phase::Training;
                 } else if round.chunk >= round.end {
                     return Ok(Answer::Go);
@@ -243,14 +249,14 @@ where
 
     #[inline(never)]
     fn invited(&mut self, number: u32, invitation: &PackedInvitation) -> Result<Answer, Refusal> {
-        let (is_personal, invitation) = match K::IS_PRESENT {
+        let (has_unknown, invitation) = match K::IS_PRESENT || M::HAS_REQUESTS {
             true => (false, invitation.unpack()),
-            false => (invitation.is_personal(), invitation.unpack_shared()),
+            false => (invitation.has_request(), invitation.unpack_shared()),
         };
         let invitation = invitation.ok_or(Refusal::Body)?;
         match &self.round {
             // The coordinator has not received the answer.
-            Some(round) if round.number == number => {
+            Some(round) if round.number == number && !is_other_part::<M>(round, &invitation) => {
                 return Ok(if self.phase == Phase::Training {
                     Answer::Nothing
                 } else {
@@ -260,7 +266,7 @@ where
             // A new round gives up one that is not finished: whatever was recorded stays.
             _ => self.leave_round(),
         }
-        let accepted = match is_personal {
+        let accepted = match has_unknown {
             true => Err(Decline::Personal),
             false => self.device.accept(number, &invitation),
         };
@@ -270,7 +276,13 @@ where
             }
             return Ok(Answer::Decline(number, reason));
         }
-        self.round = Some(Round::new(number, invitation));
+        let mut round = Round::new(number, invitation);
+        if self.device.parts.has(number, &round.invitation) {
+            // The encoder came with the part before.
+            let chunk = self.device.model.parameter_count() / MODEL_CHUNK;
+            round.chunk = u16::try_from(chunk).unwrap_or(u16::MAX);
+        }
+        self.round = Some(round);
         self.phase = Phase::Receiving;
         self.repetitions = 0;
         Ok(Answer::Go)
@@ -326,7 +338,7 @@ where
             Answer::Ready => {
                 let ready = Ready {
                     ledger: ledger_fingerprint(self.device.ledger.nonce()),
-                    shape: Shape::of(&self.device.model)?,
+                    shape: self.device.model.shape()?,
                     needs_local_noise: self.device.policy.min_noise_multiplier > 0,
                 };
                 (0, Message::Ready(ready))
@@ -334,7 +346,7 @@ where
             Answer::Decline(number, reason) => (number, Message::Decline(reason)),
             Answer::Go | Answer::More => {
                 let round = self.round.as_mut()?;
-                let parameters = self.device.memory.global.len();
+                let count = self.device.model.received_count(&round.invitation);
                 if self.phase == Phase::Sending {
                     if matches!(answer, Answer::Go) {
                         let chunks = round.invitation.update_chunks();
@@ -344,7 +356,7 @@ where
                     (number, Message::UpdateChunk(chunk))
                 } else {
                     let chunk = round.chunk;
-                    round.goes_on_at(chunk, self.window, model_chunks(parameters));
+                    round.goes_on_at(chunk, self.window, model_chunks(count));
                     let count = u8::try_from(round.end - chunk).unwrap_or(1);
                     (number, Message::WantModel { chunk, count })
                 }
@@ -354,6 +366,11 @@ where
         link.compose(number, &message, to);
         Some(())
     }
+}
+
+/// Whether an invitation is to another part of the round that the device is in.
+fn is_other_part<M: Trainable>(round: &Round, invitation: &Invitation) -> bool {
+    M::HAS_REQUESTS && round.invitation.is_matrix() != invitation.is_matrix()
 }
 
 /// Puts a chunk of the model where it belongs; `None` if it has another length.

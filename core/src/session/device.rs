@@ -2,18 +2,21 @@
 
 use embedded_storage::nor_flash::NorFlash;
 
-use super::policy::{Identity, Policy};
+use super::{
+    policy::{Identity, Policy},
+    trainable::{RoundParts, Trainable},
+};
 use crate::{
     ledger::{Ledger, LedgerError},
-    model::Model,
     personal::{PersonalRequest, store::PersonalStore},
     train::Workspace,
-    wire::message::{Decline, Invitation, Shape, update_chunks},
+    wire::message::{Decline, Invitation, update_chunks},
 };
 
 /// Memory of a session: three vectors as long as the model, the order of the samples, and scores.
 pub struct Memory<'a> {
-    /// The coordinator's model; as long as the model.
+    /// The coordinator's model: [`Trainable::global_count`] values, as many as parameters with
+    /// labels.
     pub global: &'a mut [f32],
     /// What training needs.
     pub work: Workspace<'a>,
@@ -68,19 +71,20 @@ impl core::fmt::Display for SessionError {
 impl core::error::Error for SessionError {}
 
 /// A device without its link to the coordinator.
-pub(super) struct Device<'a, M, F, K> {
+pub(super) struct Device<'a, M: Trainable, F, K> {
     pub(super) identity: Identity,
     pub(super) policy: Policy,
     pub(super) model: M,
     pub(super) memory: Memory<'a>,
     pub(super) ledger: Ledger<F>,
     pub(super) store: K,
+    pub(super) parts: M::Parts,
 }
 
 /// Whether the protocol can carry `model`, and `memory` fits it.
 #[inline(always)]
-pub(super) fn check<M: Model>(model: &M, memory: &Memory<'_>) -> Result<(), SessionError> {
-    if Shape::of(model).is_none() {
+pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), SessionError> {
+    if model.shape().is_none() {
         return Err(SessionError::Shape);
     }
     let expected = model.parameter_count();
@@ -94,28 +98,34 @@ pub(super) fn check<M: Model>(model: &M, memory: &Memory<'_>) -> Result<(), Sess
         scratch,
         ..
     } = &memory.work;
-    for vector in [&*memory.global, local, update] {
+    for (vector, expected) in [
+        (&*memory.global, model.global_count()),
+        (local, expected),
+        (update, expected),
+    ] {
         let found = vector.len();
         if found != expected {
             return Err(SessionError::Vector { expected, found });
         }
     }
-    let (expected, found) = (model.scratch_count(1), scratch.len());
+    let (expected, found) = (model.scratch_count(), scratch.len());
     if found < expected {
         return Err(SessionError::Scratch { expected, found });
     }
     Ok(())
 }
 
-impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
+impl<M: Trainable, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
     /// Whether the device takes part in this round.
     #[inline(always)]
     pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
         let policy = &self.policy;
-        let personal = invitation.personal.as_ref().filter(|_| K::IS_PRESENT);
-        if Shape::of(&self.model) != Some(invitation.shape) {
+        let personal = invitation.personal().filter(|_| K::IS_PRESENT);
+        // The noise of a matrix is another one: the model looks at it.
+        let has_update = !invitation.is_silent() && !(M::HAS_REQUESTS && invitation.is_matrix());
+        if self.model.shape() != Some(invitation.shape) {
             Err(Decline::Shape)
-        } else if !invitation.is_silent() && !policy.accepts_noise(invitation) {
+        } else if has_update && !policy.accepts_noise(invitation) {
             Err(Decline::Noise)
         } else if !personal.is_none_or(|personal| self.has_room(personal)) {
             Err(Decline::Personal)
@@ -124,6 +134,10 @@ impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
         } else if !Policy::accepts_settings(invitation, personal) {
             Err(Decline::Settings)
         } else {
+            self.model.accepts(invitation, policy, &self.memory)?;
+            if self.parts.has(round, invitation) {
+                return Ok(());
+            }
             let allowed = self.ledger.check(round, &policy.limits);
             allowed.map_err(declined)
         }
@@ -134,11 +148,16 @@ impl<M: Model, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
         personal.state_length(self.memory.global.len()) <= self.store.capacity()
     }
 
-    /// Records the participation, before anything is drawn from the round's streams.
+    /// Records the participation, before anything is drawn from the round's streams. One record is
+    /// for all parts of a round.
     #[inline(always)]
-    pub(super) fn begin(&mut self, round: u32) -> Result<(), Decline> {
-        let begun = self.ledger.begin(round, &self.policy.limits);
-        begun.map_err(declined)
+    pub(super) fn begin(&mut self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
+        if !self.parts.has(round, invitation) {
+            let begun = self.ledger.begin(round, &self.policy.limits);
+            begun.map_err(declined)?;
+        }
+        self.parts.take(round, invitation);
+        Ok(())
     }
 }
 

@@ -4,8 +4,8 @@ use embedded_io::{Read, ReadReady, Write};
 use embedded_storage::nor_flash::NorFlash;
 use rand_core::Rng;
 
-use super::{Session, phase::Phase};
-use crate::{model::Model, personal::store::PersonalStore, wire::FRAME_BYTES};
+use super::{Session, phase::Phase, trainable::Trainable};
+use crate::{personal::store::PersonalStore, wire::FRAME_BYTES};
 
 /// Bytes that are taken from the stream at a time.
 const READ_BYTES: usize = 16;
@@ -16,7 +16,7 @@ const CALL_BYTES: usize = 2 * FRAME_BYTES;
 
 impl<M, F, R, K> Session<'_, M, F, R, K>
 where
-    M: Model,
+    M: Trainable,
     F: NorFlash,
     R: Rng,
     K: PersonalStore,

@@ -74,6 +74,11 @@ pub struct Policy {
     /// Smallest noise multiplier of its own noise, in units of 2⁻³²: of its update, or of its
     /// update and the bit of adaptive clipping together. 0 trusts the coordinator to add the noise.
     pub min_noise_multiplier: u64,
+    /// Smallest noise multiplier of its correlation matrices, in units of 2⁻³²: the std of the
+    /// noise over μ, the largest norm of an example's matrix. 0 sends them without noise, too. A
+    /// device with a `min_noise_multiplier` sends none: their noise hides an example, not the
+    /// device.
+    pub min_matrix_noise_multiplier: u64,
     /// Epochs in a round, at most.
     pub max_epochs: u32,
     /// Whether the device greets under a pseudonym, which changes with its chain key, and not under

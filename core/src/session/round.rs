@@ -4,18 +4,20 @@ use core::slice;
 
 use embedded_storage::nor_flash::NorFlash;
 
-use super::device::{Device, Memory};
+use super::{
+    device::{Device, Memory},
+    trainable::{Learned, LocalRound, Trainable},
+};
 use crate::{
     bit::clip_bit,
-    model::Model,
     personal::{
-        PersonalError, PersonalRequest, PersonalRound,
+        PersonalRequest,
         store::{PersonalStore, StateId, StoreError},
     },
     quantize::Quantizer,
     samples::Samples,
     stream::Purpose,
-    train::{TrainReport, Workspace, local_update},
+    train::Workspace,
     wire::{
         message::{Decline, Invitation, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
         pack,
@@ -47,10 +49,12 @@ pub(super) struct Halves {
     high: u32,
 }
 
-/// What training leaves for [`Round::finish`]: how to quantise the update, and its bit.
-pub(super) struct Trained {
-    quantizer: Quantizer,
-    bit: i64,
+/// What training leaves for [`Round::finish`].
+pub(super) enum Trained {
+    /// An update, with how to quantise it and its bit.
+    Update { quantizer: Quantizer, bit: i64 },
+    /// Integers where they are sent from.
+    Integers,
 }
 
 impl Round {
@@ -110,7 +114,7 @@ impl Round {
         samples: &S,
     ) -> Result<(), Decline>
     where
-        M: Model,
+        M: Trainable,
         F: NorFlash,
         K: PersonalStore,
         S: Samples<Target = M::Target>,
@@ -123,7 +127,11 @@ impl Round {
         if !is_usable && !has_noise {
             return Err(Decline::NoSamples);
         }
-        device.begin(self.number)?;
+        let Memory { global, .. } = &device.memory;
+        device
+            .model
+            .check(&self.invitation, global, samples.len())?;
+        device.begin(self.number, &self.invitation)?;
         let trained = self.trained(device, samples);
         // Whether there are samples and whether training diverges depends on the data, and a
         // coordinator could choose a model for which it reveals something about them. The device's
@@ -150,41 +158,45 @@ impl Round {
         samples: &S,
     ) -> Result<Trained, Decline>
     where
-        M: Model,
+        M: Trainable,
         F: NorFlash,
         K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
         let invitation = &self.invitation;
-        let personal = invitation.personal.filter(|_| K::IS_PRESENT);
-        let report = match &personal {
-            Some(personal) => self.train_personal(personal, device, samples)?,
-            None => {
-                let Memory { global, work } = &mut device.memory;
-                let order = &mut device.identity.stream(Purpose::BatchShuffle, self.number);
-                let work = work.reborrow();
-                let training = &invitation.training();
-                local_update(&device.model, samples, global, training, order, work)
-                    .map_err(|_| Decline::Diverged)?
-            }
+        let Memory { global, work } = &mut device.memory;
+        let learned = device.model.train(
+            samples,
+            LocalRound {
+                number: self.number,
+                invitation,
+                identity: &device.identity,
+                owner: *device.ledger.nonce(),
+                global,
+                work: work.reborrow(),
+                store: &mut device.store,
+            },
+        )?;
+        let Learned::Update(report) = learned else {
+            return Ok(Trained::Integers);
         };
         let update = &device.memory.work.update;
         let update = update.get(..invitation.update_length()).unwrap_or_default();
         let quantizer = invitation.grid.quantizer(update);
         let quantizer = quantizer.map_err(|_| Decline::Diverged)?;
-        if let Some(personal) = &personal {
+        if let Some(personal) = invitation.personal().filter(|_| K::IS_PRESENT) {
             let id = personal.after(*device.ledger.nonce(), self.number);
             self.save(personal, &id, device)
                 .map_err(|_| Decline::Storage)?;
         }
-        Ok(Trained {
+        Ok(Trained::Update {
             quantizer,
             bit: clip_bit(&invitation.grid, report.norm),
         })
     }
 
     /// Saves the state in the local model, if the method has one.
-    fn save<M, F, K: PersonalStore>(
+    fn save<M: Trainable, F, K: PersonalStore>(
         &self,
         request: &PersonalRequest,
         id: &StateId,
@@ -202,9 +214,12 @@ impl Round {
 
     /// Saves the state before as that of this round, of a device that does not say that it has no
     /// update: it goes on from there. The flash takes as long as with an update.
-    fn save_unchanged<M, F: NorFlash, K: PersonalStore>(&self, device: &mut Device<'_, M, F, K>) {
-        let personal = self.invitation.personal.filter(|_| K::IS_PRESENT);
-        let Some(request) = &personal else {
+    fn save_unchanged<M: Trainable, F: NorFlash, K: PersonalStore>(
+        &self,
+        device: &mut Device<'_, M, F, K>,
+    ) {
+        let personal = self.invitation.personal();
+        let Some(request) = personal.filter(|_| K::IS_PRESENT) else {
             return;
         };
         let owner = *device.ledger.nonce();
@@ -223,42 +238,11 @@ impl Round {
         let _ = self.save(request, &request.after(owner, round), device);
     }
 
-    /// [`Self::trained`] for a device with a personal model.
-    #[inline(never)]
-    fn train_personal<M, F, K, S>(
-        &self,
-        request: &PersonalRequest,
-        device: &mut Device<'_, M, F, K>,
-        samples: &S,
-    ) -> Result<TrainReport, Decline>
-    where
-        M: Model,
-        F: NorFlash,
-        K: PersonalStore,
-        S: Samples<Target = M::Target>,
-    {
-        let Memory { global, work } = &mut device.memory;
-        let order = &mut device.identity.stream(Purpose::BatchShuffle, self.number);
-        let round = PersonalRound {
-            request,
-            training: &self.invitation.training(),
-            global,
-            owner: *device.ledger.nonce(),
-        };
-        let (work, store) = (work.reborrow(), &mut device.store);
-        round
-            .train(&device.model, samples, order, work, store)
-            .map_err(|error| match error {
-                PersonalError::Train(_) => Decline::Diverged,
-                PersonalError::Store => Decline::Storage,
-            })
-    }
-
     /// Quantises the update, or zeros without one, and adds the device's noise to it and to its
     /// bit: here and nowhere else. What is to be sent takes the place of the update, of which
     /// nothing is left.
     #[inline(never)]
-    pub(super) fn finish<M, F, K: PersonalStore>(
+    pub(super) fn finish<M: Trainable, F, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
         trained: Option<Trained>,
@@ -276,28 +260,43 @@ impl Round {
         let Invitation {
             grid, noise, bit, ..
         } = &self.invitation;
-        let quantizer = trained.as_ref().map(|trained| trained.quantizer);
+        let (quantizer, bit_value) = match trained {
+            Some(Trained::Update { quantizer, bit }) => (Some(quantizer), bit),
+            Some(Trained::Integers) | None => (None, 0),
+        };
+        let has_integers = matches!(trained, Some(Trained::Integers));
         let integer = |x| quantizer.map_or(0, |quantizer| quantizer.get(x));
         // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
         let largest = 1 << grid.bits();
         self.negated = noise.is_none() && update.iter().any(|x| integer(*x) == largest);
         (self.first, self.chunk) = (0, 0);
         // Two halves, in the places of two parameters that training no longer needs.
-        let (low, high) = (patterns_mut(update), patterns_mut(local));
-        for (low, high) in low.iter_mut().zip(&mut *high) {
-            let value = i64::from(integer(f32::from_bits(*low)));
-            (*low, *high) = halves(if self.negated { -value } else { value });
+        let (mut low, mut high) = (patterns_mut(update), patterns_mut(local));
+        if !has_integers {
+            for (low, high) in low.iter_mut().zip(&mut *high) {
+                let value = i64::from(integer(f32::from_bits(*low)));
+                (*low, *high) = halves(if self.negated { -value } else { value });
+            }
+        }
+        let mut purpose = Purpose::DeviceNoise;
+        if M::HAS_REQUESTS && self.invitation.is_matrix() {
+            purpose = Purpose::CorrelationNoise;
+            // Behind the matrix is the number of samples, which is public.
+            for half in [&mut low, &mut high] {
+                let (_, matrix) = core::mem::take(half).split_last_mut().unzip();
+                *half = matrix.unwrap_or_default();
+            }
         }
         let Halves {
             low: bit_low,
             high: bit_high,
         } = &mut self.bit;
-        (*bit_low, *bit_high) = halves(trained.map_or(0, |trained| trained.bit));
+        (*bit_low, *bit_high) = halves(bit_value);
         let (bit_low, bit_high) = (slice::from_mut(bit_low), slice::from_mut(bit_high));
         let bit_noise = bit.as_ref().and_then(|bit| bit.noise.as_ref());
         // One loop, so that the sampler is once in the flash.
         for (noise, purpose, low, high) in [
-            (noise.as_ref(), Purpose::DeviceNoise, low, high),
+            (noise.as_ref(), purpose, low, high),
             (bit_noise, Purpose::DeviceBitNoise, bit_low, bit_high),
         ] {
             let Some(noise) = noise else {
@@ -305,7 +304,7 @@ impl Round {
             };
             let mut stream = device.identity.stream(purpose, self.number);
             for (low, high) in low.iter_mut().zip(high) {
-                let value = i64::from(*high as i32) << 32 | i64::from(*low);
+                let value = whole(*low, *high);
                 (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
             }
         }
@@ -313,8 +312,13 @@ impl Round {
 }
 
 /// The lower and the upper half of an integer.
-const fn halves(value: i64) -> (u32, u32) {
+pub(super) const fn halves(value: i64) -> (u32, u32) {
     (value as u32, (value >> 32) as u32)
+}
+
+/// The integer of these halves.
+pub(super) const fn whole(low: u32, high: u32) -> i64 {
+    (high as i32 as i64) << 32 | low as i64
 }
 
 /// The memory of numbers as that of integers.
@@ -323,6 +327,6 @@ fn patterns(numbers: &[f32]) -> &[u32] {
 }
 
 /// [`patterns`] to write to.
-fn patterns_mut(numbers: &mut [f32]) -> &mut [u32] {
+pub(super) fn patterns_mut(numbers: &mut [f32]) -> &mut [u32] {
     bytemuck::try_cast_slice_mut(numbers).unwrap_or_default()
 }

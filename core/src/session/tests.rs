@@ -25,7 +25,7 @@ use crate::{
         keys::ChainKey,
         link::{CoordinatorEnd, Link, read},
         message::{
-            Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Shape,
+            Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, Shape,
             UPDATE_CHUNK_BYTES, Values, WhyRefused,
         },
         pack,
@@ -39,6 +39,7 @@ mod line;
 mod network;
 mod personal;
 mod stream;
+mod unlabelled;
 
 use coordinator::Coordinator;
 
@@ -65,6 +66,7 @@ fn policy() -> Policy {
             max_jump: MaxJump(100),
         },
         min_noise_multiplier: 0,
+        min_matrix_noise_multiplier: 0,
         max_epochs: 10,
         hides_number: false,
     }
@@ -131,7 +133,7 @@ fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
         grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
         noise,
         bit: None,
-        personal: None,
+        request: None,
     }
 }
 

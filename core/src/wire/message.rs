@@ -13,7 +13,7 @@ mod invitation;
 mod reasons;
 
 pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, model_chunks, update_chunks};
-pub use invitation::{Invitation, NetworkId, PackedInvitation, Shape};
+pub use invitation::{Invitation, NetworkId, PackedInvitation, Request, Shape};
 pub use reasons::{Abort, Decline, WhyRefused};
 
 /// The session stands: what the device is.

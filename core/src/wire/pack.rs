@@ -28,6 +28,20 @@ pub const fn width(grid_bits: u32, noise: Option<&DiscreteGaussian>) -> u32 {
     }
 }
 
+/// Bits of an entry of a sum of `count` vectors on a grid of b bits; with noise as [`width()`].
+pub const fn width_of_sum(grid_bits: u32, count: u32, noise: Option<&DiscreteGaussian>) -> u32 {
+    // count ≤ 2^20 and b ≤ 24: below 2^45, and 12σ below 2^57.
+    let sum = (count as u64) << grid_bits;
+    let noise = match noise {
+        None => 0,
+        Some(noise) => {
+            let (numerator, denominator) = noise.sigma();
+            12 * (divide(numerator, 0, denominator).0 + 1)
+        }
+    };
+    65 - (sum + noise).leading_zeros()
+}
+
 /// Values of `width` bits that fit in `bytes` bytes.
 pub const fn capacity(width: u32, bytes: usize) -> usize {
     match (bytes * 8).checked_div(width as usize) {

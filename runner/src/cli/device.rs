@@ -16,12 +16,14 @@ use embedded_storage::nor_flash::NorFlash;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rand_core::Rng;
-use smolfed_core::model::Model;
+use smolfed_core::contrast::{MAX_PAIRS, Projection};
+use smolfed_core::model::{BATCH_GROUP, Model};
 use smolfed_core::personal::store::PersonalStore;
 use smolfed_core::provision::{Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Phase, Session};
+use smolfed_core::session::{Phase, Session, Trainable, Unlabelled};
 use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_simd::Network;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +38,8 @@ use crate::fleet::backoff::BackOff;
 use crate::fleet::transport::{
     Address, Listener, Options, Transport, TransportFiles, accept, read_options,
 };
-use crate::inference::preprocessing::Preprocessing;
+use crate::inference::preprocessing::{self, Preprocessing};
+use crate::method::contrastive::Variations;
 use crate::of_task;
 use crate::source::combinations::HIDDEN_LAYER;
 use crate::task::Task;
@@ -47,6 +50,9 @@ use progress::Progress;
 
 /// Chunks that are asked for or sent before an answer: 4 KiB, which any socket holds.
 const WINDOW: u8 = 16;
+
+/// The largest batch of a device that learns without labels.
+const LARGEST_BATCH: usize = 4096;
 
 /// How often the command looks whether it is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -147,6 +153,10 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             "`--preprocessing`: `model.hidden` is supported only in simulations: {HIDDEN_LAYER}"
         )));
     }
+    let is_encoder = |preprocessing: &Preprocessing| {
+        preprocessing.target == preprocessing::Target::Representation
+    };
+    let is_encoder = preprocessing.as_ref().is_some_and(is_encoder);
     let data = match (&args.data, &preprocessing, &args.label) {
         (None, ..) => None,
         (Some(path), Some(preprocessing), label) => {
@@ -183,6 +193,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         .map(|files| Device {
             args,
             task,
+            is_encoder,
             files,
             data: data.as_ref(),
             options: &options,
@@ -268,10 +279,8 @@ fn run_share(devices: &[Device<'_>], stop: &CancellationToken) -> Result<(), Cli
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Stopped(error.to_string()))?;
     runtime.block_on(async {
-        let mut running: FuturesUnordered<_> = devices
-            .iter()
-            .map(|device| of_task!(device.task, model => device.run_boxed(model, stop)))
-            .collect();
+        let mut running: FuturesUnordered<_> =
+            devices.iter().map(|device| device.boxed(stop)).collect();
         while let Some(result) = running.next().await {
             result?;
         }
@@ -279,10 +288,15 @@ fn run_share(devices: &[Device<'_>], stop: &CancellationToken) -> Result<(), Cli
     })
 }
 
+/// A device that takes part.
+type Running<'a> = Pin<Box<dyn Future<Output = Result<(), CliError>> + 'a>>;
+
 /// One device, and what it has been given.
 struct Device<'a> {
     args: &'a Args,
     task: Task,
+    /// Whether it learns without labels.
+    is_encoder: bool,
     files: Files,
     data: Option<&'a Data>,
     options: &'a Options,
@@ -291,17 +305,45 @@ struct Device<'a> {
 
 impl Device<'_> {
     /// [`Self::run`] as one type for all models.
-    fn run_boxed<'a, M: Model<Target: Target + Default + FromData> + 'a>(
+    fn boxed<'a>(&'a self, stop: &'a CancellationToken) -> Running<'a> {
+        if self.is_encoder {
+            return self.boxed_encoder(stop);
+        }
+        of_task!(self.task, model => self.boxed_model(model, stop))
+    }
+
+    fn boxed_model<'a, M: Model<Target: Target + Default + FromData> + 'a>(
         &'a self,
         model: M,
         stop: &'a CancellationToken,
-    ) -> Pin<Box<dyn Future<Output = Result<(), CliError>> + 'a>> {
-        Box::pin(self.run(model, stop))
+    ) -> Running<'a> {
+        let sizes = (model.feature_count(), model.scratch_count(BATCH_GROUP));
+        let samples = |record: &Record<'_>| self.samples::<M::Target>(record);
+        Box::pin(self.run(model, sizes, samples, stop))
     }
 
-    async fn run<M: Model<Target: Target + Default + FromData>>(
+    fn boxed_encoder<'a>(&'a self, stop: &'a CancellationToken) -> Running<'a> {
+        let (features, width) = (self.task.feature_count(), self.task.output_count());
+        let network = match self.task {
+            Task::Sequential(network) => Network::Layers(network),
+            _ => Network::Linear(Projection::new(features, width)),
+        };
+        let encoder = Unlabelled::<_, Variations>::new(network);
+        // Pages that no batch reaches are never touched.
+        let scratch = encoder.scratch_for(2 * MAX_PAIRS as usize * LARGEST_BATCH);
+        let samples = |record: &Record<'_>| {
+            let features = self.features(record)?;
+            let count = features.len() / self.task.feature_count().max(1);
+            Ok((features, vec![(); count]))
+        };
+        Box::pin(self.run(encoder, (features, scratch), samples, stop))
+    }
+
+    async fn run<M: Trainable<Target: Default>>(
         &self,
         model: M,
+        (feature_count, scratch): (usize, usize),
+        samples: impl FnOnce(&Record<'_>) -> Result<(Vec<f32>, Vec<M::Target>), CliError>,
         stop: &CancellationToken,
     ) -> Result<(), CliError> {
         let page = record_of(&self.files.record)?;
@@ -309,16 +351,14 @@ impl Device<'_> {
             let advice = "give a device-K.bin that `smolfed provision` wrote";
             refused(&self.files.record, format!("{error}; {advice}"))
         })?;
-        let (features, targets) = self.samples::<M::Target>(&record)?;
-        let samples =
-            SampleSlice::new(&features, &targets, model.feature_count()).map_err(|_| {
-                let found = features.len() / targets.len().max(1);
-                CliError::Usage(format!(
-                    "the samples have {found} features each, but the model reads {}",
-                    model.feature_count()
-                ))
-            })?;
-        let mut memory = SessionMemory::new(&model, samples.len());
+        let (features, targets) = samples(&record)?;
+        let samples = SampleSlice::new(&features, &targets, feature_count).map_err(|_| {
+            let found = features.len() / targets.len().max(1);
+            CliError::Usage(format!(
+                "the samples have {found} features each, but the model reads {feature_count}"
+            ))
+        })?;
+        let mut memory = SessionMemory::new(&model, samples.len(), scratch);
         let nonces = Root::from_secret(*secret().map_err(|e| CliError::Stopped(e.to_string()))?);
         let nonces = nonces.stream(StreamId {
             purpose: Purpose::SessionNonces,
@@ -347,6 +387,25 @@ impl Device<'_> {
         line.keep(&mut session, &samples).await
     }
 
+    /// The samples of the file, or those of the record, without their targets.
+    fn features(&self, record: &Record<'_>) -> Result<Vec<f32>, CliError> {
+        if let Some(data) = self.data {
+            return Ok(data.features.clone());
+        }
+        match record.samples.kind() {
+            TargetKind::None => Err(self.no_samples()),
+            _ => Ok(record.samples.features().collect()),
+        }
+    }
+
+    fn no_samples(&self) -> CliError {
+        let path = self.files.record.display();
+        CliError::Usage(format!(
+            "{path} has no samples: give `--data FILE --label COLUMN`, or provision with \
+             `--with-data`"
+        ))
+    }
+
     /// The samples of the file, or those of the record.
     fn samples<T: Target + FromData>(
         &self,
@@ -357,11 +416,7 @@ impl Device<'_> {
         }
         let stored = &record.samples;
         if stored.kind() == TargetKind::None {
-            let path = self.files.record.display();
-            return Err(CliError::Usage(format!(
-                "{path} has no samples: give `--data FILE --label COLUMN`, or provision with \
-                 `--with-data`"
-            )));
+            return Err(self.no_samples());
         }
         if stored.kind() != T::KIND {
             let path = self.files.record.display();
@@ -411,7 +466,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// Takes part in rounds until the command ends.
-    async fn keep<M: Model, F: NorFlash, R: Rng, K: PersonalStore>(
+    async fn keep<M: Trainable, F: NorFlash, R: Rng, K: PersonalStore>(
         &self,
         session: &mut Session<'_, M, F, R, K>,
         samples: &impl Samples<Target = M::Target>,

@@ -20,7 +20,6 @@ use crate::fleet::keys::vault::Vault;
 use crate::inference::preprocessing::Preprocessing;
 use crate::run;
 use crate::source::fleet::terms::terms;
-use crate::task::Task;
 
 pub(super) use issue::{DeviceArgs, Issuer};
 pub(super) use output::{Files, Output};
@@ -124,7 +123,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         );
     }
     let simulated = devices as usize - args.devices.len();
-    print_commands(args, experiment.task(), simulated, out)?;
+    print_commands(args, &experiment, simulated, out)?;
     Ok(())
 }
 
@@ -163,7 +162,7 @@ pub(super) fn vault(source: &PassphraseSource, keys: &std::path::Path) -> Result
 /// Prints the commands that start the coordinator and a device.
 fn print_commands(
     args: &Args,
-    task: &Task,
+    experiment: &Experiment,
     simulated: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -174,13 +173,15 @@ fn print_commands(
     let folder = args.out.display();
     let first = args.devices.start;
     let own_samples = format!("--preprocessing {folder}/preprocessing.json --data FILE");
-    // A network has no short name.
-    let (model, own_samples) = match task.network() {
-        None => (
+    // Networks and encoders have no short name.
+    let task = experiment.task();
+    let has_name = task.network().is_none() && experiment.method.uses_labels();
+    let (model, own_samples) = match has_name {
+        true => (
             format!("--model {task}"),
             format!("{own_samples} instead of --model"),
         ),
-        Some(_) => (
+        false => (
             format!("--preprocessing {folder}/preprocessing.json"),
             "--data FILE".to_owned(),
         ),

@@ -1,7 +1,6 @@
 //! The memory of a session, on the heap: its size is known only at run time.
 
-use smolfed_core::model::{BATCH_GROUP, Model};
-use smolfed_core::session::Memory;
+use smolfed_core::session::{Memory, Trainable};
 use smolfed_core::train::Workspace;
 
 /// What a board keeps in static memory.
@@ -14,16 +13,16 @@ pub struct SessionMemory {
 }
 
 impl SessionMemory {
-    /// Memory to train `model` on up to `samples` samples.
+    /// Memory to train `model` on up to `samples` samples, with so many entries of scratch memory.
     #[must_use]
-    pub fn new(model: &impl Model, samples: usize) -> Self {
+    pub fn new(model: &impl Trainable, samples: usize, scratch: usize) -> Self {
         let parameters = || vec![0.0; model.parameter_count()];
         Self {
-            global: parameters(),
+            global: vec![0.0; model.global_count()],
             local: parameters(),
             update: parameters(),
             order: vec![0; samples],
-            scratch: vec![0.0; model.scratch_count(BATCH_GROUP)],
+            scratch: vec![0.0; scratch],
         }
     }
 

@@ -9,10 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smolfed_core::contrast::{ContrastRequest, Part, RECIPE_LENGTH};
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::wire::message::{
-    Abort, Decline, Invitation, MODEL_CHUNK, Message, UPDATE_CHUNK_BYTES, UpdateChunk, Values,
-    model_chunks,
+    Abort, Decline, Invitation, MODEL_CHUNK, Message, Request, UPDATE_CHUNK_BYTES, UpdateChunk,
+    Values, model_chunks,
 };
 use smolfed_core::wire::pack;
 use smolfed_core::wire::refusal::Refusal;
@@ -28,12 +29,15 @@ const MAX_INVITE_PAUSE: Duration = Duration::from_secs(8);
 /// A round as it is offered to devices.
 #[derive(Debug)]
 pub struct Offer {
-    /// The round's number, which names its random streams; never offered twice.
+    /// The round's number, which names its random streams; never offered twice, but for another
+    /// part of the round.
     pub number: u32,
     /// How to take part.
     pub invitation: Invitation,
     /// The global model.
     pub model: Vec<f32>,
+    /// What comes behind the model, by device. Only for methods without labels.
+    pub tails: BTreeMap<u32, Vec<f32>>,
     /// How many updates count, if not all.
     pub places: Option<Places>,
     /// The last round of the run in which the update of a device counted: which personal model it
@@ -44,14 +48,29 @@ pub struct Offer {
 impl Offer {
     /// The invitation of a device.
     fn invitation_of(&self, device: u32) -> Invitation {
-        let last = self.last_rounds.get(&device).copied();
+        let request = self.invitation.request.map(|request| match request {
+            Request::Personal(request) => Request::Personal(PersonalRequest {
+                last: self.last_rounds.get(&device).copied(),
+                ..request
+            }),
+            Request::Contrast(request) => Request::Contrast(ContrastRequest {
+                part: match request.part {
+                    Part::Matrix => Part::Matrix,
+                    Part::Training { .. } => Part::Training {
+                        has_others: self.tail(device).len() > RECIPE_LENGTH,
+                    },
+                },
+                ..request
+            }),
+        });
         Invitation {
-            personal: self
-                .invitation
-                .personal
-                .map(|request| PersonalRequest { last, ..request }),
+            request,
             ..self.invitation
         }
+    }
+
+    fn tail(&self, device: u32) -> &[f32] {
+        self.tails.get(&device).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -109,6 +128,8 @@ impl std::fmt::Display for Absence {
 pub enum ExchangeOutcome {
     /// Its update, checked as far as the trust model allows.
     Answered(ReceivedUpdate),
+    /// The integers of another message, unchecked.
+    Message(Vec<i64>),
     /// Why there is none.
     Missing(Absence),
 }
@@ -130,7 +151,7 @@ enum Stage {
         negated: bool,
     },
     /// The update is complete.
-    Complete { update: ReceivedUpdate, last: u16 },
+    Complete { answer: ExchangeOutcome, last: u16 },
     /// There will be no update.
     Missing(Absence),
 }
@@ -139,6 +160,8 @@ enum Stage {
 pub(super) struct Exchange {
     device: u32,
     offer: Arc<Offer>,
+    /// The chunks of the model that are not the same for all devices; none if all are.
+    end: Vec<f32>,
     stage: Stage,
     /// Whether the device waits for its turn and must not be invited yet.
     is_held: bool,
@@ -165,10 +188,17 @@ pub(super) enum Reply {
 
 impl Exchange {
     /// A round whose device is invited at once or, if it `is_held`, after [`Self::release`].
-    pub(super) const fn new(device: u32, offer: Arc<Offer>, is_held: bool) -> Self {
+    pub(super) fn new(device: u32, offer: Arc<Offer>, is_held: bool) -> Self {
+        let tail = offer.tail(device);
+        let (_, rest) = offer.model.as_chunks::<MODEL_CHUNK>();
+        let end = match tail.is_empty() {
+            true => Vec::new(),
+            false => [rest, tail].concat(),
+        };
         Self {
             device,
             offer,
+            end,
             stage: Stage::Invited,
             is_held,
             has_waited: false,
@@ -264,7 +294,7 @@ impl Exchange {
             false => Absence::Late,
         };
         match &mut self.stage {
-            Stage::Complete { update, .. } => ExchangeOutcome::Answered(std::mem::take(update)),
+            Stage::Complete { answer, .. } => std::mem::replace(answer, taken()),
             Stage::Missing(absence) => ExchangeOutcome::Missing(*absence),
             Stage::Invited if !has_session => self.miss(Absence::NotConnected),
             Stage::Invited if late == Absence::BeyondQuorum => self.miss(late),
@@ -312,8 +342,14 @@ impl Exchange {
         }
     }
 
+    /// Values that the device receives.
+    fn received_length(&self) -> usize {
+        let (chunks, rest) = self.offer.model.as_chunks::<MODEL_CHUNK>();
+        chunks.as_flattened().len() + rest.len().max(self.end.len())
+    }
+
     fn want_model(&mut self, index: u16, count: u8) -> Result<Reply, Refusal> {
-        let chunks = model_chunks(self.offer.model.len());
+        let chunks = model_chunks(self.received_length());
         if usize::from(index) >= chunks {
             return Err(Refusal::Body);
         }
@@ -386,6 +422,12 @@ impl Exchange {
         last: u16,
     ) -> Reply {
         let Invitation { grid, noise, .. } = &self.offer.invitation;
+        if self.offer.invitation.is_matrix() {
+            // Whoever asked for it knows what it can be.
+            let answer = ExchangeOutcome::Message(integers);
+            self.stage = Stage::Complete { answer, last };
+            return Reply::Done;
+        }
         let checked = ReceivedUpdate::check(grid, integers, negated, bit, noise.is_some());
         let places = self.offer.places.as_ref();
         let (stage, reply) = match checked {
@@ -394,7 +436,10 @@ impl Exchange {
                 let late = Reply::Abort(Abort::Late);
                 (Stage::Missing(Absence::BeyondQuorum), late)
             }
-            Ok(update) => (Stage::Complete { update, last }, Reply::Done),
+            Ok(update) => {
+                let answer = ExchangeOutcome::Answered(update);
+                (Stage::Complete { answer, last }, Reply::Done)
+            }
             Err(invalid) => {
                 let absence = match invalid {
                     InvalidUpdate::OutOfBound => Absence::OutOfBound,
@@ -421,7 +466,17 @@ impl Exchange {
 
     /// A chunk of the model.
     fn chunk(&self, index: u16) -> Option<Message<'_>> {
-        let chunk = self.offer.model.chunks(MODEL_CHUNK).nth(index.into())?;
+        let (chunks, rest) = self.offer.model.as_chunks::<MODEL_CHUNK>();
+        let end = match self.end.is_empty() {
+            true => rest,
+            false => &self.end,
+        };
+        let chunk = match chunks.get(usize::from(index)) {
+            Some(chunk) => chunk,
+            None => end
+                .chunks(MODEL_CHUNK)
+                .nth(usize::from(index) - chunks.len())?,
+        };
         let values = Values::Floats(chunk);
         Some(Message::ModelChunk { index, values })
     }
@@ -437,6 +492,11 @@ impl Exchange {
             Reply::Abort(reason) => Message::Abort(*reason),
         })
     }
+}
+
+/// What is left of an answer that was taken.
+const fn taken() -> ExchangeOutcome {
+    ExchangeOutcome::Missing(Absence::Late)
 }
 
 /// Puts the values of a chunk where they belong; returns the bit if that is what the chunk has: it

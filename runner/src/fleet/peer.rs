@@ -183,7 +183,7 @@ impl Peer {
         let outcome = self.exchange.as_mut()?.close(has_session);
         self.tally.drawn += 1;
         match &outcome {
-            ExchangeOutcome::Answered(_) => self.tally.answered += 1,
+            ExchangeOutcome::Answered(_) | ExchangeOutcome::Message(_) => self.tally.answered += 1,
             ExchangeOutcome::Missing(absence) => self.tally.missed = Some(*absence),
         }
         Some(outcome)

@@ -116,7 +116,7 @@ impl Quarantine {
         outcome: &ExchangeOutcome,
     ) -> bool {
         let verdict = match outcome {
-            ExchangeOutcome::Answered(_) => Verdict::Fine,
+            ExchangeOutcome::Answered(_) | ExchangeOutcome::Message(_) => Verdict::Fine,
             ExchangeOutcome::Missing(absence) => judge(*absence),
         };
         match verdict {
@@ -139,7 +139,7 @@ impl Quarantine {
         self.strikes.remove(&device);
         let reason = match outcome {
             ExchangeOutcome::Missing(absence) => absence.to_string(),
-            ExchangeOutcome::Answered(_) => String::new(),
+            ExchangeOutcome::Answered(_) | ExchangeOutcome::Message(_) => String::new(),
         };
         let entry = Entry {
             number: device,

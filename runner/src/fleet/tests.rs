@@ -436,6 +436,7 @@ fn each_missing_update_has_a_reason() {
 fn devices_that_do_not_meet_the_terms_are_refused() {
     let insists = Policy {
         min_noise_multiplier: 1,
+        min_matrix_noise_multiplier: 0,
         ..policy()
     };
     let mut harness = Harness::new(None);
@@ -513,6 +514,7 @@ fn a_device_that_is_asked_too_early_is_named() {
         harness.peer(0).offer(offer(number, None));
         match run(&mut board, &mut harness, 0, |bytes| bytes) {
             ExchangeOutcome::Answered(_) => answered.push(number),
+            ExchangeOutcome::Message(_) => panic!("no message was asked for"),
             ExchangeOutcome::Missing(absence) => {
                 assert_eq!(absence, Absence::Declined(Decline::TooSoon));
                 let named =

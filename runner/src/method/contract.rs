@@ -4,18 +4,21 @@
 use std::path::Path;
 
 use smolfed_accounting::PrivacyEvent;
+use smolfed_core::contrast::{ContrastRequest, Recipe};
 use smolfed_core::model::ModelError;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{LocalTraining, TrainReport};
+use smolfed_core::wire::message::Shape;
 
+use super::elsewhere::Company;
 use super::state::{PersonalState, Saved, StateError};
 use super::tuning::FineTune;
 use crate::arithmetic::Local;
 use crate::data::federation::Federation;
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
+use crate::of_task;
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
-use crate::ranks::Communicator;
 use crate::release::{Admitted, Contribution, Messages, Release, ReleaseDigest, Timing};
 use crate::representation::Picture;
 use crate::task::Task;
@@ -51,6 +54,21 @@ pub trait Method: std::fmt::Debug + Send + Sync {
     /// they can keep; in their first round.
     fn personal_request(&self) -> Option<PersonalRequest> {
         None
+    }
+
+    /// The model as the wire names it; `None` if it cannot.
+    fn shape(&self) -> Option<Shape> {
+        of_task!(self.task(), model => Shape::of(model))
+    }
+
+    /// How views of samples vary, for methods without labels.
+    fn recipe(&self) -> Option<Recipe> {
+        None
+    }
+
+    /// The most samples that a device with a message may have; 0 without messages.
+    fn max_samples(&self) -> u32 {
+        0
     }
 
     /// Fine-tuning on each device after the last round, and the passes over its samples.
@@ -177,8 +195,8 @@ pub struct Assignment<'a> {
 
 /// A method during a run, with the state that it keeps between rounds.
 pub trait Learner: Send + Sync {
-    /// Called before a cohort trains: allocates its states and exchanges any first messages.
-    /// Returns the reason for each message that was left out.
+    /// Called before a cohort trains: allocates the states of those that train here, and exchanges
+    /// any first messages. Returns the reason for each message that was left out.
     ///
     /// All ranks call it with the whole cohort, of which each trains a part, and afterwards know
     /// the same.
@@ -189,7 +207,7 @@ pub trait Learner: Send + Sync {
         &mut self,
         _: &Assignment<'_>,
         _cohort: &[u32],
-        _ranks: &dyn Communicator,
+        _company: &mut Company<'_>,
     ) -> Result<Vec<String>, StateError> {
         Ok(Vec::new())
     }
@@ -199,6 +217,19 @@ pub trait Learner: Send + Sync {
     fn model_for_devices(&self, shared: &[f32]) -> Vec<f32> {
         shared.to_vec()
     }
+
+    /// What real devices that learn without labels are asked for when they train.
+    fn contrast_request(&self) -> Option<ContrastRequest> {
+        None
+    }
+
+    /// What comes behind the model for one real device.
+    fn tail_for_device(&self, _: &Assignment<'_>, _device: u32) -> Vec<f32> {
+        Vec::new()
+    }
+
+    /// A round was paid for and came to nothing; real devices may have taken part in it.
+    fn burned(&mut self, _round: u32) {}
 
     /// A trainer for one thread.
     fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a>;
@@ -211,7 +242,7 @@ pub trait Learner: Send + Sync {
         &mut self,
         _: &Assignment<'_>,
         _cohort: &[u32],
-        _ranks: &dyn Communicator,
+        _company: &mut Company<'_>,
     ) -> Result<Vec<String>, StateError> {
         Ok(Vec::new())
     }

@@ -29,5 +29,7 @@ mod settings;
 mod variations;
 mod view_cache;
 
+pub use variations::Variations;
+
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,7 @@ use smolfed_simd::{Release as StepRelease, Steps};
 use super::contract::{
     Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
 };
+use super::elsewhere::Company;
 use super::setup::Setup;
 use super::state::{PersonalState, Saved, StateError};
 use super::supervised::{Models, Supervised, refuse_keys_of_averaging};
@@ -30,7 +31,7 @@ use crate::config::check::{ExperimentError, at_least_one, contradiction};
 use crate::config::simulation::ArithmeticName;
 use crate::data::dataset::{DatasetView, DeviceBuffer};
 use crate::data::federation::Federation;
-use crate::ranks::{Communicator, gather_parts};
+use crate::ranks::gather_parts;
 use crate::release::{Contribution, Timing};
 use crate::task::Task;
 use states::States;
@@ -286,9 +287,11 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
         &mut self,
         _: &Assignment<'_>,
         cohort: &[u32],
-        _: &dyn Communicator,
+        company: &mut Company<'_>,
     ) -> Result<Vec<String>, StateError> {
-        self.states.reserve(cohort)?;
+        let is_here = |device: &u32| !company.elsewhere.has(*device);
+        let here: Vec<u32> = cohort.iter().copied().filter(is_here).collect();
+        self.states.reserve(&here)?;
         Ok(Vec::new())
     }
 
@@ -311,13 +314,15 @@ impl<P: Personal> Learner for PersonalLearner<'_, P> {
         &mut self,
         assignment: &Assignment<'_>,
         cohort: &[u32],
-        ranks: &dyn Communicator,
+        company: &mut Company<'_>,
     ) -> Result<Vec<String>, StateError> {
+        let is_here = |device: &u32| !company.elsewhere.has(*device);
+        let here: Vec<u32> = cohort.iter().copied().filter(is_here).collect();
         let kept = match self.states.failure() {
             Some(failure) => Err(failure),
-            None => Ok(self.states.kept(assignment.round, cohort)),
+            None => Ok(self.states.kept(assignment.round, &here)),
         };
-        let kept = gather_parts(ranks, kept)?;
+        let kept = gather_parts(company.ranks, kept)?;
         self.states.learn(assignment.round, &kept);
         Ok(Vec::new())
     }

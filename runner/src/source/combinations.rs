@@ -17,7 +17,6 @@ pub enum SourceName {
 
 /// What real devices have nothing to do with.
 const NOTHING_SENT: &str = "its devices send nothing, so that they need no coordinator";
-const NO_VIEWS: &str = "the protocol has no messages for augmentations and correlation matrices";
 /// What the protocol cannot describe.
 pub const HIDDEN_LAYER: &str = "the protocol does not know it: write it as `model.layers`, { type \
                                 = \"dense\", outputs = .. } followed by { type = \"relu\" }";
@@ -27,8 +26,8 @@ const NO_COHORTS: &str = "one device holds all samples, so that there are no coh
 
 /// Why a method cannot run over a source; `None` if it can.
 ///
-/// Real devices run the client of `smolfed-core`, which trains the shared model, or a personal one,
-/// on labelled samples and sends one update: other methods cannot run over them.
+/// Real devices run the client of `smolfed-core`, which knows all methods whose devices send
+/// something.
 #[must_use]
 pub const fn refusal(source: SourceName, method: MethodName) -> Option<&'static str> {
     match (source, method) {
@@ -41,10 +40,11 @@ pub const fn refusal(source: SourceName, method: MethodName) -> Option<&'static 
             | MethodName::Fedprox
             | MethodName::Pmtl
             | MethodName::PpSgd
-            | MethodName::Dpfedmtl,
+            | MethodName::Dpfedmtl
+            | MethodName::Fedsc
+            | MethodName::FedavgSc,
         ) => None,
         (SourceName::Fleet, MethodName::Local) => Some(NOTHING_SENT),
-        (SourceName::Fleet, _) => Some(NO_VIEWS),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The devices named in the keys file are real: their data stay on them, and their updates are
 //! checked as far as possible. All others are simulated. The sum is exact in either case.
 
+mod messages;
 pub mod terms;
 pub mod tuning;
 
@@ -11,12 +12,12 @@ use std::collections::BTreeMap;
 use smolfed_core::bit::BitRequest;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
-use smolfed_core::wire::message::Invitation;
+use smolfed_core::wire::message::{Invitation, Request};
 
 use super::attendance::Attendance;
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use super::participation::{Participation, last_rounds};
-use super::simulated::train_cohort;
+use super::simulated::{train_cohort, train_here};
 use crate::data::federation::Federation;
 use crate::fleet::coordinator::Coordinator;
 use crate::fleet::exchange::{ExchangeOutcome, Offer};
@@ -24,8 +25,9 @@ use crate::fleet::peer::Terms;
 use crate::fleet::quorum::{Places, Quorum};
 use crate::method::contract::{Assignment, Learner};
 use crate::release::admission::REASON;
-use crate::release::{Admitted, Outcome};
+use crate::release::{Admitted, Outcome, PrivateSum};
 use crate::run::records::RecordFile;
+use messages::RealMessages;
 
 /// Real devices among simulated ones.
 #[derive(Debug)]
@@ -117,7 +119,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// The invitation of a round; `None` without a clip norm, which [`terms::terms`] has seen to.
-    fn invitation(&self, assignment: &Assignment<'_>) -> Option<Invitation> {
+    fn invitation(&self, assignment: &Assignment<'_>, learner: &dyn Learner) -> Option<Invitation> {
         let Assignment {
             training, release, ..
         } = assignment;
@@ -135,7 +137,10 @@ impl<'a> Fleet<'a> {
             bit: release.bit.map(|bit| BitRequest {
                 noise: bit.noise().copied().filter(|_| release.is_local()),
             }),
-            personal: self.personal,
+            request: match self.personal {
+                Some(personal) => Some(Request::Personal(personal)),
+                None => learner.contrast_request().map(Request::Contrast),
+            },
         })
     }
 }
@@ -172,32 +177,10 @@ impl Source for Fleet<'_> {
         learner: &mut dyn Learner,
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError> {
-        let is_real = |device: &u32| self.fleet.has(*device);
-        let simulated: Vec<u32> = cohort.iter().copied().filter(|x| !is_real(x)).collect();
         let federation = self.federation;
-        let Some(invitation) = self.invitation(assignment) else {
+        let Some(invitation) = self.invitation(assignment, learner) else {
             return Ok(train_cohort(assignment, learner, federation, cohort)?);
         };
-        let offer = Offer {
-            number: assignment.number,
-            invitation,
-            model: learner.model_for_devices(assignment.global),
-            last_rounds: match self.personal {
-                Some(_) => self.last_rounds.clone(),
-                None => BTreeMap::new(),
-            },
-            places: self.quorum.map(|quorum| {
-                let simulated = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
-                Places::new(quorum.of(cohort.len()).saturating_sub(simulated))
-            }),
-        };
-        // Nobody is asked too early; the device would decline.
-        let is_asked = |device: &u32| assignment.admitted.has(*device);
-        let asked: Vec<u32> = cohort.iter().copied().filter(is_asked).collect();
-        let (mut answers, trained) = self.fleet.round(offer, &asked, || {
-            train_cohort(assignment, learner, federation, &simulated)
-        })?;
-        let mut trained = trained?;
         let mut record = Participation {
             round: assignment.round,
             number: assignment.number,
@@ -206,38 +189,100 @@ impl Source for Fleet<'_> {
             cohort: cohort.to_vec(),
             ..Participation::default()
         };
-        let mut simulated = trained.outcomes.into_iter();
-        let mut outcomes = Vec::with_capacity(cohort.len());
-        for device in cohort {
-            match answers.remove(device) {
-                None if self.fleet.has(*device) => {
-                    let reason = REASON.to_owned();
-                    record.missing.insert(*device, reason.clone());
-                    outcomes.push(Outcome::LeftOut { reason });
-                }
-                None => outcomes.extend(simulated.next()),
-                Some(ExchangeOutcome::Answered(update)) => {
-                    trained
-                        .sum
-                        .add_received(*device, &update, assignment.admitted);
-                    record.answered.push(*device);
-                    self.last_rounds.insert(*device, assignment.number);
-                    outcomes.push(Outcome::Answered);
-                }
-                Some(ExchangeOutcome::Missing(absence)) => {
-                    record.missing.insert(*device, absence.to_string());
-                    outcomes.push(Outcome::Missing);
-                }
-            }
-        }
+        let before = RealMessages::new(&mut self.fleet, &invitation, assignment, &mut record);
+        let mut left_out_messages =
+            before.exchange(|company| learner.before(assignment, cohort, company))?;
+        let is_real = |device: &u32| self.fleet.has(*device);
+        let simulated: Vec<u32> = cohort.iter().copied().filter(|x| !is_real(x)).collect();
+        // Nobody is asked too early; the device would decline.
+        let is_asked = |device: &u32| assignment.admitted.has(*device);
+        let asked: Vec<u32> = cohort.iter().copied().filter(is_asked).collect();
+        let offer = Offer {
+            places: self.quorum.map(|quorum| {
+                let simulated = u32::try_from(simulated.len()).unwrap_or(u32::MAX);
+                Places::new(quorum.of(cohort.len()).saturating_sub(simulated))
+            }),
+            ..self.offer(assignment, learner, invitation, &asked)
+        };
+        let (answers, (mut sum, outcomes)) = self.fleet.round(offer, &asked, || {
+            train_here(assignment, learner, federation, &simulated)
+        })?;
+        let after = RealMessages::new(&mut self.fleet, &invitation, assignment, &mut record);
+        left_out_messages
+            .extend(after.exchange(|company| learner.after(assignment, cohort, company))?);
+        let of_real = self.add(assignment, answers, &mut sum, &mut record);
+        let mut outcomes = outcomes.into_iter();
+        let of_device = |device| of_real.get(device).cloned().or_else(|| outcomes.next());
+        let outcomes = cohort.iter().filter_map(of_device).collect();
         tell_missing(&record);
         self.record(&record)?;
         self.is_resumed = false;
         Ok(CohortSum {
-            sum: trained.sum,
+            sum,
             outcomes,
-            left_out_messages: trained.left_out_messages,
+            left_out_messages,
         })
+    }
+}
+
+impl Fleet<'_> {
+    /// What real devices are asked for when they train, without a quorum.
+    fn offer(
+        &self,
+        assignment: &Assignment<'_>,
+        learner: &dyn Learner,
+        invitation: Invitation,
+        asked: &[u32],
+    ) -> Offer {
+        let has_tails = invitation.contrast().is_some();
+        let is_real = |device: &&u32| has_tails && self.fleet.has(**device);
+        let tail = |device: &u32| (*device, learner.tail_for_device(assignment, *device));
+        Offer {
+            number: assignment.number,
+            invitation,
+            model: learner.model_for_devices(assignment.global),
+            tails: asked.iter().filter(is_real).map(tail).collect(),
+            last_rounds: match self.personal {
+                Some(_) => self.last_rounds.clone(),
+                None => BTreeMap::new(),
+            },
+            places: None,
+        }
+    }
+
+    /// Adds what real devices have sent, and records who has; what became of each of the cohort.
+    fn add(
+        &mut self,
+        assignment: &Assignment<'_>,
+        mut answers: BTreeMap<u32, ExchangeOutcome>,
+        sum: &mut PrivateSum,
+        record: &mut Participation,
+    ) -> BTreeMap<u32, Outcome> {
+        let mut outcomes = BTreeMap::new();
+        for device in record.cohort.clone() {
+            let outcome = match answers.remove(&device) {
+                None if self.fleet.has(device) => {
+                    let reason = REASON.to_owned();
+                    record.missing.insert(device, reason.clone());
+                    Outcome::LeftOut { reason }
+                }
+                None => continue,
+                Some(ExchangeOutcome::Answered(update)) => {
+                    sum.add_received(device, &update, assignment.admitted);
+                    record.answered.push(device);
+                    self.last_rounds.insert(device, assignment.number);
+                    Outcome::Answered
+                }
+                // No other message was asked for.
+                Some(ExchangeOutcome::Message(_)) => Outcome::Missing,
+                Some(ExchangeOutcome::Missing(absence)) => {
+                    record.missing.insert(device, absence.to_string());
+                    Outcome::Missing
+                }
+            };
+            outcomes.insert(device, outcome);
+        }
+        outcomes
     }
 }
 

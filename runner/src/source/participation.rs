@@ -32,6 +32,12 @@ pub struct Participation {
     pub answered: Vec<u32>,
     /// Those that did not, and why.
     pub missing: BTreeMap<u32, String>,
+    /// Real devices that were asked for a correlation matrix and whose matrix did not come, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub without_matrix: BTreeMap<u32, String>,
+    /// Those of them that may have sent a part of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_matrices: Vec<u32>,
     /// Always false, so that even a single line states this.
     pub covered_by_the_privacy_statement: bool,
 }

@@ -1,16 +1,19 @@
 //! Simulated devices that take part as a record says: the run ends with the same model if the
 //! random streams are the same.
 
+use std::collections::BTreeMap;
+
 use smolfed_core::stream::Root;
 
 use super::attendance::Attendance;
 use super::combinations::{SourceName, refusal, refusal_of_restart};
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use super::participation::Participation;
-use super::simulated::train_cohort;
+use super::simulated::train_beside;
 use crate::data::federation::Federation;
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner};
+use crate::method::elsewhere::{Elsewhere, MessageOutcome, MessageRequest};
 use crate::release::Outcome;
 use crate::release::admission::Admissions;
 
@@ -76,6 +79,30 @@ impl<'a> Replayed<'a> {
     }
 }
 
+/// Devices whose messages did not come.
+struct Recorded<'a>(Option<&'a Participation>);
+
+impl Elsewhere for Recorded<'_> {
+    fn has(&self, device: u32) -> bool {
+        self.0
+            .is_some_and(|record| record.without_matrix.contains_key(&device))
+    }
+
+    fn messages(
+        &mut self,
+        _: &MessageRequest<'_>,
+        devices: &[u32],
+    ) -> BTreeMap<u32, MessageOutcome> {
+        let lost = self.0.map_or(&[][..], |record| &record.lost_matrices);
+        let outcome = |device| match lost.contains(device) {
+            true => MessageOutcome::Lost,
+            false => MessageOutcome::Absent,
+        };
+        let outcomes = devices.iter().map(|device| (*device, outcome(device)));
+        outcomes.collect()
+    }
+}
+
 impl Source for Replayed<'_> {
     fn draw(&mut self, _: &Attendance, _: &Root, round: u32) -> Result<Option<Draw>, SourceError> {
         let record = self.record(round).filter(|record| !record.burned);
@@ -95,7 +122,9 @@ impl Source for Replayed<'_> {
         let record = self.record(assignment.round);
         let is_missing = |device: &u32| record.is_some_and(|x| x.missing.contains_key(device));
         let present: Vec<u32> = cohort.iter().copied().filter(|x| !is_missing(x)).collect();
-        let trained = train_cohort(assignment, learner, self.federation, &present)?;
+        let elsewhere = &mut Recorded(record);
+        let federation = self.federation;
+        let trained = train_beside(elsewhere, assignment, learner, federation, cohort, &present)?;
         let mut outcomes = trained.outcomes.into_iter();
         let outcome = |device| match is_missing(device) {
             true => Some(Outcome::Missing),

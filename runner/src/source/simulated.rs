@@ -12,6 +12,7 @@ use super::attendance::Attendance;
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use crate::data::federation::Federation;
 use crate::method::contract::{Assignment, Learner};
+use crate::method::elsewhere::{Company, Elsewhere, Nobody};
 use crate::method::state::StateError;
 use crate::ranks::{Alone, Communicator, gather_parts, part};
 use crate::release::{Outcome, PrivateSum, Uploads};
@@ -59,6 +60,30 @@ pub fn train_cohort(
     train_part(&Alone, assignment, learner, federation, cohort)
 }
 
+/// [`train_cohort`] with devices elsewhere that do not train, but may send messages.
+///
+/// # Errors
+/// As [`train_cohort`].
+pub fn train_beside(
+    elsewhere: &mut dyn Elsewhere,
+    assignment: &Assignment<'_>,
+    learner: &mut dyn Learner,
+    federation: &Federation,
+    cohort: &[u32],
+    here: &[u32],
+) -> Result<CohortSum, StateError> {
+    let ranks = &Alone;
+    let company = &mut Company { ranks, elsewhere };
+    let mut left_out_messages = learner.before(assignment, cohort, company)?;
+    let (sum, outcomes) = train_here(assignment, learner, federation, here);
+    left_out_messages.extend(learner.after(assignment, cohort, company)?);
+    Ok(CohortSum {
+        sum,
+        outcomes,
+        left_out_messages,
+    })
+}
+
 /// The same over several ranks, all of which call it with the same cohort: each trains its part,
 /// on the threads of its pool. Outcomes are those of the cohort on all of them; the sum is rank
 /// 0's.
@@ -72,7 +97,9 @@ pub fn train_part(
     federation: &Federation,
     cohort: &[u32],
 ) -> Result<CohortSum, StateError> {
-    let before = learner.before(assignment, cohort, ranks);
+    let elsewhere = &mut Nobody;
+    let company = &mut Company { ranks, elsewhere };
+    let before = learner.before(assignment, cohort, company);
     let devices = part(ranks, cohort, |device| federation.sample_count(device));
     // A rank that failed has nothing to train, and says so where the others wait for it.
     let devices = if before.is_ok() { devices } else { &[] };
@@ -86,7 +113,7 @@ pub fn train_part(
         }),
     )?;
     sum.reduce(ranks);
-    left_out_messages.extend(learner.after(assignment, cohort, ranks)?);
+    left_out_messages.extend(learner.after(assignment, cohort, company)?);
     Ok(CohortSum {
         sum,
         outcomes,
@@ -95,7 +122,7 @@ pub fn train_part(
 }
 
 /// Has devices train on the threads of this process.
-fn train_here(
+pub(super) fn train_here(
     assignment: &Assignment<'_>,
     learner: &dyn Learner,
     federation: &Federation,

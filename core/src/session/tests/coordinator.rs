@@ -59,6 +59,14 @@ impl Coordinator {
         }
     }
 
+    /// Goes on with another part of the round.
+    #[cfg_attr(not(test), expect(dead_code))]
+    pub(super) fn begin(&mut self, invitation: Invitation, model: Vec<f32>) {
+        self.integers = vec![0; invitation.update_length()];
+        (self.invitation, self.model) = (invitation, model);
+        (self.next, self.done) = (0, false);
+    }
+
     pub(super) fn connected(&self) -> bool {
         self.link.is_some()
     }

@@ -51,7 +51,7 @@ fn pmtl(from_previous: bool) -> Personal {
 
 fn asked(request: PersonalRequest, noise: Option<DiscreteGaussian>) -> Invitation {
     Invitation {
-        personal: Some(request),
+        request: Some(Request::Personal(request)),
         bit: (request.shared > 0).then_some(BitRequest { noise }),
         ..invitation(noise)
     }
@@ -106,7 +106,7 @@ fn simulated_personal(
     global: &[f32],
     state: Option<&Vec<f32>>,
 ) -> (Vec<i64>, i64, Vec<f32>) {
-    let request = invitation.personal.unwrap();
+    let request = *invitation.personal().unwrap();
     let shared = request.shared as usize;
     let start = own_model(&request, global, state);
     let anchor = |strength| Anchor {
@@ -395,7 +395,7 @@ fn requests_that_contradict_themselves_are_malformed() {
     .map(request);
     for request in valid {
         let packed = PackedInvitation::from(&asked(request, None));
-        assert_eq!(packed.unpack().unwrap().personal, Some(request));
+        assert_eq!(packed.unpack().unwrap().personal(), Some(&request));
     }
     let invalid = [
         PersonalRequest {

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     bit::BitRequest,
+    contrast::{ContrastRequest, Part, Representation},
     model::{DIGEST_BYTES, Model, ModelKind, Sequential},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
@@ -69,13 +70,30 @@ impl Shape {
         })
     }
 
+    /// The shape of an encoder that is learned without labels; `None` as there.
+    pub fn of_encoder<E: Representation>(encoder: &E) -> Option<Self> {
+        Some(Self {
+            kind: ModelKind::from_code(encoder.kind().code())?,
+            features: u16::try_from(encoder.feature_count()).ok()?,
+            outputs: u16::try_from(encoder.width()).ok()?,
+            network: match encoder.network() {
+                None => None,
+                Some(network) => Some(NetworkId::of(network)?),
+            },
+        })
+    }
+
     /// Number of parameters.
     pub const fn parameters(&self) -> usize {
         if let Some(network) = &self.network {
             return network.parameters as usize;
         }
+        let biases = match self.kind {
+            ModelKind::Projection => 0,
+            _ => 1,
+        };
         // At most 2^16 · 2^16: below a usize of 32 bits only by the saturation.
-        (self.features as usize + 1).saturating_mul(self.outputs as usize)
+        (self.features as usize + biases).saturating_mul(self.outputs as usize)
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
@@ -85,7 +103,7 @@ impl Shape {
             features: reader.u16()?,
             outputs: reader.u16()?,
             network: match kind {
-                ModelKind::Sequential => Some(NetworkId {
+                ModelKind::Sequential | ModelKind::Representation => Some(NetworkId {
                     parameters: reader.u32()?,
                     digest: reader.array()?,
                 }),
@@ -102,6 +120,34 @@ impl Shape {
         match &self.network {
             None => writer,
             Some(network) => writer.u32(network.parameters).put(&network.digest),
+        }
+    }
+}
+
+/// What a device does beside training the shared model, or in its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Request {
+    /// It has a personal model.
+    Personal(PersonalRequest),
+    /// It learns without labels.
+    Contrast(ContrastRequest),
+}
+
+impl Request {
+    /// Entries of an update.
+    const fn entries(&self) -> u32 {
+        match self {
+            Self::Personal(personal) => personal.shared,
+            Self::Contrast(contrast) => contrast.entries,
+        }
+    }
+
+    /// Whether it makes sense for a model of this shape.
+    fn is_valid(&self, shape: &Shape) -> bool {
+        let parameters = shape.parameters();
+        match self {
+            Self::Personal(personal) => personal.is_valid(parameters),
+            Self::Contrast(contrast) => contrast.is_valid(parameters, shape.outputs.into()),
         }
     }
 }
@@ -132,8 +178,8 @@ pub struct Invitation {
     /// Whether the device also says if its update was clipped (adaptive clip norm). Bit and update
     /// both have noise of the device, or neither has.
     pub bit: Option<BitRequest>,
-    /// How to train a personal model, for methods that have one.
-    pub personal: Option<PersonalRequest>,
+    /// For methods with a personal model or without labels.
+    pub request: Option<Request>,
 }
 
 impl Invitation {
@@ -151,9 +197,39 @@ impl Invitation {
         }
     }
 
+    /// What the device does with a personal model, if the method has one.
+    pub const fn personal(&self) -> Option<&PersonalRequest> {
+        match &self.request {
+            Some(Request::Personal(personal)) => Some(personal),
+            _ => None,
+        }
+    }
+
+    /// What the device does without labels, if the method has none.
+    pub const fn contrast(&self) -> Option<&ContrastRequest> {
+        match &self.request {
+            Some(Request::Contrast(contrast)) => Some(contrast),
+            _ => None,
+        }
+    }
+
+    /// Whether a correlation matrix is asked for.
+    pub const fn is_matrix(&self) -> bool {
+        match self.contrast() {
+            Some(contrast) => contrast.is_matrix(),
+            None => false,
+        }
+    }
+
     /// Bits of an entry of the update on the line.
     pub const fn width(&self) -> u32 {
-        pack::width(self.grid.bits(), self.noise.as_ref())
+        let (bits, noise) = (self.grid.bits(), self.noise.as_ref());
+        match self.contrast() {
+            Some(contrast) if contrast.is_matrix() => {
+                pack::width_of_sum(bits, contrast.max_samples, noise)
+            }
+            _ => pack::width(bits, noise),
+        }
     }
 
     /// Bits of the bit on the line, if there is one.
@@ -163,8 +239,8 @@ impl Invitation {
 
     /// Entries of an update: all parameters, or those that are shared.
     pub const fn update_length(&self) -> usize {
-        match &self.personal {
-            Some(personal) => personal.shared as usize,
+        match &self.request {
+            Some(request) => request.entries() as usize,
             None => self.shape.parameters(),
         }
     }
@@ -183,7 +259,7 @@ impl Invitation {
         }
     }
 
-    /// All but what is personal.
+    /// All but the request.
     #[inline(never)]
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let invitation = Self {
@@ -212,7 +288,7 @@ impl Invitation {
                 (1, noise) => Some(BitRequest { noise }),
                 _ => return None,
             },
-            personal: None,
+            request: None,
         };
         let is_alike = |bit: BitRequest| bit.noise.is_some() == invitation.noise.is_some();
         invitation.bit.is_none_or(is_alike).then_some(invitation)
@@ -240,63 +316,108 @@ impl Invitation {
         write_noise(self.noise, writer);
         writer.u8(u8::from(self.bit.is_some()));
         write_noise(self.bit.and_then(|bit| bit.noise), writer);
-        if let Some(personal) = &self.personal {
-            write_personal(personal, writer);
+        if let Some(request) = &self.request {
+            write_request(request, writer);
         }
     }
 }
 
-/// Numbers of what is personal.
-mod personal {
+/// Numbers of requests.
+mod kind {
     pub(super) const MODEL: u8 = 1;
     pub(super) const MODEL_FROM_PREVIOUS: u8 = 2;
     pub(super) const OFFSET: u8 = 3;
     pub(super) const REST: u8 = 4;
     pub(super) const TUNED: u8 = 5;
+    pub(super) const MATRIX: u8 = 6;
+    pub(super) const ALONE: u8 = 7;
+    pub(super) const WITH_OTHERS: u8 = 8;
 }
 
 #[inline(never)]
-fn read_personal(reader: &mut Reader<'_>) -> Option<PersonalRequest> {
+fn read_request(reader: &mut Reader<'_>) -> Option<Request> {
     let (kind, strength) = (reader.u8()?, reader.f32()?);
-    Some(PersonalRequest {
-        personal: match kind {
-            personal::MODEL | personal::MODEL_FROM_PREVIOUS => Personal::Model {
-                pull: Penalty::new(strength).ok()?,
-                from_previous: kind == personal::MODEL_FROM_PREVIOUS,
-            },
-            personal::OFFSET => Personal::Offset { ratio: strength },
-            personal::TUNED => Personal::Tuned {
-                pull: Penalty::new(strength).ok()?,
-            },
-            personal::REST if strength.to_bits() == 0 => Personal::Rest,
-            _ => return None,
+    let (steps, entries, last) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let part = match kind {
+        kind::MATRIX => Part::Matrix,
+        kind::ALONE | kind::WITH_OTHERS => Part::Training {
+            has_others: kind == kind::WITH_OTHERS,
         },
-        steps: NonZeroU32::new(reader.u32()?),
-        shared: reader.u32()?,
-        last: reader.u32()?.checked_sub(1),
+        _ => {
+            return Some(Request::Personal(PersonalRequest {
+                personal: personal(kind, strength)?,
+                steps: NonZeroU32::new(steps),
+                shared: entries,
+                last: last.checked_sub(1),
+            }));
+        }
+    };
+    Some(Request::Contrast(ContrastRequest {
+        part,
+        pairs: steps,
+        norm_bound: (strength.to_bits() != 0).then_some(strength),
+        entries,
+        max_samples: last,
+    }))
+}
+
+/// What is personal, by its number.
+fn personal(kind: u8, strength: f32) -> Option<Personal> {
+    Some(match kind {
+        kind::MODEL | kind::MODEL_FROM_PREVIOUS => Personal::Model {
+            pull: Penalty::new(strength).ok()?,
+            from_previous: kind == kind::MODEL_FROM_PREVIOUS,
+        },
+        kind::OFFSET => Personal::Offset { ratio: strength },
+        kind::TUNED => Personal::Tuned {
+            pull: Penalty::new(strength).ok()?,
+        },
+        kind::REST if strength.to_bits() == 0 => Personal::Rest,
+        _ => return None,
     })
 }
 
-fn write_personal(request: &PersonalRequest, writer: &mut Writer<'_>) {
-    let (kind, strength) = match request.personal {
-        Personal::Model {
-            pull,
-            from_previous,
-        } => match from_previous {
-            false => (personal::MODEL, pull.get()),
-            true => (personal::MODEL_FROM_PREVIOUS, pull.get()),
-        },
-        Personal::Offset { ratio } => (personal::OFFSET, ratio),
-        Personal::Rest => (personal::REST, 0.0),
-        Personal::Tuned { pull } => (personal::TUNED, pull.get()),
+fn write_request(request: &Request, writer: &mut Writer<'_>) {
+    let (kind, strength, steps, last) = match request {
+        Request::Personal(request) => {
+            let (kind, strength) = number(&request.personal);
+            let steps = request.steps.map_or(0, NonZeroU32::get);
+            // Rounds are below 2³² − 1.
+            let last = request.last.map_or(0, |round| round.wrapping_add(1));
+            (kind, strength, steps, last)
+        }
+        Request::Contrast(request) => {
+            let kind = match request.part {
+                Part::Matrix => kind::MATRIX,
+                Part::Training { has_others: false } => kind::ALONE,
+                Part::Training { has_others: true } => kind::WITH_OTHERS,
+            };
+            let bound = request.norm_bound.unwrap_or(0.0);
+            (kind, bound, request.pairs, request.max_samples)
+        }
     };
     writer
         .u8(kind)
         .f32(strength)
-        .u32(request.steps.map_or(0, NonZeroU32::get))
-        .u32(request.shared)
-        // Rounds are below 2³² − 1.
-        .u32(request.last.map_or(0, |round| round.wrapping_add(1)));
+        .u32(steps)
+        .u32(request.entries())
+        .u32(last);
+}
+
+/// The number of what is personal, and its strength.
+const fn number(personal: &Personal) -> (u8, f32) {
+    match *personal {
+        Personal::Model {
+            pull,
+            from_previous,
+        } => match from_previous {
+            false => (kind::MODEL, pull.get()),
+            true => (kind::MODEL_FROM_PREVIOUS, pull.get()),
+        },
+        Personal::Offset { ratio } => (kind::OFFSET, ratio),
+        Personal::Rest => (kind::REST, 0.0),
+        Personal::Tuned { pull } => (kind::TUNED, pull.get()),
+    }
 }
 
 /// σ as numerator and denominator; both are 0 for no noise.
@@ -316,14 +437,14 @@ fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
 /// Bytes of an invitation to train a model that is no network.
 const BYTES: usize = 68;
 
-/// Bytes more of an invitation to train a personal model.
-const PERSONAL_BYTES: usize = 17;
+/// Bytes more of an invitation with a [`Request`].
+const REQUEST_BYTES: usize = 17;
 
-/// Bytes of an invitation to train a personal model that is no network.
-const WITHOUT_NETWORK: usize = BYTES + PERSONAL_BYTES;
+/// Bytes of an invitation with a [`Request`] and without a network.
+const WITHOUT_NETWORK: usize = BYTES + REQUEST_BYTES;
 
 /// Bytes of an invitation, at most.
-const MAX_BYTES: usize = BYTES + NetworkId::BYTES + PERSONAL_BYTES;
+const MAX_BYTES: usize = BYTES + NetworkId::BYTES + REQUEST_BYTES;
 
 /// An invitation as it travels: a message is a third as large with it, and so is what a device
 /// keeps on its stack while it handles any other message.
@@ -339,33 +460,37 @@ impl PackedInvitation {
     pub fn unpack(&self) -> Option<Invitation> {
         let reader = &mut Reader(self.as_slice());
         let mut invitation = Invitation::read(reader)?;
-        if self.is_personal() {
-            let personal = read_personal(reader)?;
+        if self.has_request() {
+            let request = read_request(reader)?;
             let is_silent = invitation.noise.is_none() && invitation.bit.is_none();
-            if !personal.is_valid(invitation.shape.parameters())
-                || (personal.shared == 0 && !is_silent)
+            // Where nothing is sent there is no noise, and with a matrix no bit.
+            let has_bit = matches!(request, Request::Contrast(contrast) if contrast.is_matrix())
+                && invitation.bit.is_some();
+            if !request.is_valid(&invitation.shape)
+                || (request.entries() == 0 && !is_silent)
+                || has_bit
             {
                 return None;
             }
-            invitation.personal = Some(personal);
+            invitation.request = Some(request);
         }
         reader.end()?;
         Some(invitation)
     }
 
-    /// [`Self::unpack`] by a device without a personal model, which does not read what is
-    /// personal: its flash has no code for it.
+    /// [`Self::unpack`] by a device that does nothing but train the shared model, and does not read
+    /// other requests: its flash has no code for them.
     pub fn unpack_shared(&self) -> Option<Invitation> {
         let reader = &mut Reader(self.as_slice());
         let invitation = Invitation::read(reader)?;
-        if !self.is_personal() {
+        if !self.has_request() {
             reader.end()?;
         }
         Some(invitation)
     }
 
-    /// Whether the invitation asks for a personal model.
-    pub const fn is_personal(&self) -> bool {
+    /// Whether the invitation has a [`Request`].
+    pub const fn has_request(&self) -> bool {
         matches!(self.length as usize, WITHOUT_NETWORK | MAX_BYTES)
     }
 

@@ -70,6 +70,8 @@ reasons! {
         TooSoon = 11, "the round is closer to the device's last one than it accepts";
         /// It has no place for a personal model, or none that is large enough.
         Personal = 12, "the device has no place for a personal model of this size";
+        /// It has too little memory for batches, views or matrices of this size.
+        Memory = 13, "the device has too little memory for batches, views or matrices of this size";
     }
 }
 

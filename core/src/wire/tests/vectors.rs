@@ -8,6 +8,7 @@ use std::{format, string::String, vec::Vec};
 use super::*;
 use crate::{
     bit::BitRequest,
+    contrast::{ContrastRequest, Part},
     model::{self, Layer, ModelKind, Sequential},
     params::Penalty,
     personal::{Personal, PersonalRequest},
@@ -202,6 +203,7 @@ fn check(name: &str, message: &Message<'_>) {
                 "decline" => Decline::Budget,
                 "decline, settings" => Decline::Settings,
                 "decline, too soon" => Decline::TooSoon,
+                "decline, memory" => Decline::Memory,
                 _ => Decline::TooFar,
             };
             assert_eq!(*reason, expected);
@@ -212,9 +214,12 @@ fn check(name: &str, message: &Message<'_>) {
 
 fn check_invitation(name: &str, invitation: &Invitation) {
     let shape = name.contains("network").then(|| Shape::of(&convolutions()));
+    let is_encoder = name.contains("encoder");
     let shape = shape
         .flatten()
-        .map_or((650, None), |shape| (1_023, shape.network));
+        .map_or((if is_encoder { 1_024 } else { 650 }, None), |shape| {
+            (1_023, shape.network)
+        });
     let found = invitation.shape;
     assert_eq!((found.parameters(), found.network), shape, "{name}");
     let training = invitation.training();
@@ -262,7 +267,28 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         },
         last: (!is_tuned).then_some(3),
     });
-    assert_eq!(invitation.personal, personal, "{name}");
+    assert_eq!(invitation.personal(), personal.as_ref(), "{name}");
+    check_contrast(name, invitation);
+}
+
+fn check_contrast(name: &str, invitation: &Invitation) {
+    let (is_matrix, has_others) = (name.contains("matrix"), name.contains("with others"));
+    let is_contrast = is_matrix || has_others || name.contains("without labels");
+    let expected = is_contrast.then_some(ContrastRequest {
+        part: match is_matrix {
+            true => Part::Matrix,
+            false => Part::Training { has_others },
+        },
+        pairs: 2,
+        norm_bound: (!is_matrix).then_some(8.0),
+        entries: if is_matrix { 137 } else { 1_024 },
+        max_samples: if is_matrix { 300 } else { 0 },
+    });
+    assert_eq!(invitation.contrast(), expected.as_ref(), "{name}");
+    if is_matrix {
+        // 300 · 2^20 and 12 times 1,153,434, and the sign.
+        assert_eq!(invitation.width(), 30);
+    }
 }
 
 /// The network that a device names in `wire.py`.

@@ -7,7 +7,7 @@ use super::files::refused;
 use crate::data::dataset::{Targets, TaskKind};
 use crate::data::table::{self, Columns, TableFormat};
 use crate::inference::input::{Input, Options};
-use crate::inference::preprocessing::Preprocessing;
+use crate::inference::preprocessing::{Preprocessing, Target};
 
 /// Samples of a file, as the model reads them.
 pub(super) struct Data {
@@ -54,7 +54,7 @@ impl Data {
         label: Option<&str>,
     ) -> Result<Self, CliError> {
         let options = Options {
-            has_targets: true,
+            has_targets: preprocessing.target != Target::Representation,
             label,
             labels: None,
             id: None,
@@ -73,7 +73,10 @@ impl Data {
             let samples = part.samples();
             for row in 0..samples.len() {
                 data.features.extend(samples.features(row));
-                data.targets.push(samples.value(row));
+                data.targets.push(match options.has_targets {
+                    true => samples.value(row),
+                    false => 0.0,
+                });
             }
         }
         Ok(data)

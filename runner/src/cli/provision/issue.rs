@@ -134,10 +134,19 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
     let policy = |limits| Policy {
         limits,
         min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
+        min_matrix_noise_multiplier: matrix_noise(experiment),
         max_epochs: max_epochs(experiment),
         hides_number: args.hide_number,
     };
     limits(args, experiment).map(policy)
+}
+
+/// The noise multiplier of correlation matrices in units of 2^-32, a millionth below that of the
+/// experiment: the noise of a device is a fraction of integers near it.
+fn matrix_noise(experiment: &Experiment) -> u64 {
+    let plan = experiment.method.message_privacy();
+    let multiplier = plan.map_or(0.0, |plan| plan.multiplier().get());
+    (multiplier * (1.0 - 1e-6) * 2f64.powi(32)) as u64
 }
 
 /// Epochs of a round, at most; more where the experiment counts so many steps, or fine-tunes.

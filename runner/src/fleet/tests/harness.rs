@@ -11,7 +11,7 @@ use embedded_storage::nor_flash::{
 use smolfed_core::bit::{BitRequest, clip_bit};
 use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
-use smolfed_core::model::{ModelKind, Softmax};
+use smolfed_core::model::{BATCH_GROUP, Model, ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::quantize::Grid;
@@ -88,6 +88,10 @@ pub(super) fn model() -> Softmax<usize, usize> {
     Softmax::new(FEATURES, CLASSES)
 }
 
+fn scratch() -> usize {
+    model().scratch_count(BATCH_GROUP)
+}
+
 /// The nonce of the devices' ledgers.
 pub(super) const NONCE: [u8; 8] = [3; 8];
 
@@ -103,7 +107,7 @@ pub(super) fn board_of(device: u32, start: u32, policy: Policy, ledger: Ledger<R
         device,
         root: Root::from_seed(11),
     };
-    let memory = Box::leak(Box::new(SessionMemory::new(&model(), 10)));
+    let memory = Box::leak(Box::new(SessionMemory::new(&model(), 10, scratch())));
     let nonces = stream(Purpose::Initialisation, start, device);
     Session::new(identity, policy, model(), memory.borrow(), ledger, nonces).unwrap()
 }
@@ -120,6 +124,7 @@ pub(super) fn policy() -> Policy {
             max_jump: MaxJump::DEFAULT,
         },
         min_noise_multiplier: 0,
+        min_matrix_noise_multiplier: 0,
         max_epochs: 10,
         hides_number: false,
     }
@@ -160,8 +165,9 @@ pub(super) fn offer(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> 
             grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
             noise,
             bit: None,
-            personal: None,
+            request: None,
         },
+        tails: BTreeMap::new(),
         places: None,
         last_rounds: BTreeMap::new(),
         model: (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect(),
@@ -191,7 +197,7 @@ pub(super) fn offer_with_bit(number: u32, noise: Option<DiscreteGaussian>) -> Ar
 pub(super) fn expected(device: u32, offer: &Offer) -> ReceivedUpdate {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
-    let mut memory = SessionMemory::new(&model(), samples.len());
+    let mut memory = SessionMemory::new(&model(), samples.len(), scratch());
     let Workspace {
         local,
         update,

@@ -251,7 +251,9 @@ impl Monitor {
         for outcome in outcomes {
             tally.drawn += 1;
             match outcome {
-                ExchangeOutcome::Answered(_) => tally.answered += 1,
+                ExchangeOutcome::Answered(_) | ExchangeOutcome::Message(_) => {
+                    tally.answered += 1;
+                }
                 ExchangeOutcome::Missing(absence) => {
                     *tally.missing.entry(absence.to_string()).or_default() += 1;
                 }

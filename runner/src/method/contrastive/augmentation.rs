@@ -1,5 +1,6 @@
 //! `[contrast.augment]`: how views of a sample vary, from the configuration and the kind of data.
 
+use smolfed_core::contrast::Windows;
 use smolfed_core::contrast::augment::{ChannelDrop, Jitter, Rotation, Scaling, TimeShift};
 
 use super::images::{Erase, ImageShape, Shift, Turn};
@@ -31,15 +32,17 @@ pub(super) fn variations(setup: &Setup<'_>) -> Result<Variations, ExperimentErro
         turn: image.zip(turn.map(|degrees| Turn(degrees.to_radians()))),
         shift: image.zip(count(augment.shift).map(Shift)),
         erase: image.zip(count(augment.erase).map(Erase)),
-        rotation: rotation.map(|degrees| Rotation {
-            reach: degrees.to_radians(),
-        }),
-        time_shift: count(augment.time_shift).map(|reach| TimeShift { reach, time }),
-        scaling: share("contrast.augment.scaling", augment.scaling, 1.0)?
-            .map(|reach| Scaling { reach, time }),
-        channel_drop: share("contrast.augment.channel_drop", augment.channel_drop, 1.0)?
-            .map(|probability| ChannelDrop { probability, time }),
-        jitter: share("contrast.augment.jitter", augment.jitter, 1e3)?.map(Jitter),
+        windows: Windows {
+            rotation: rotation.map(|degrees| Rotation {
+                reach: degrees.to_radians(),
+            }),
+            time_shift: count(augment.time_shift).map(|reach| TimeShift { reach, time }),
+            scaling: share("contrast.augment.scaling", augment.scaling, 1.0)?
+                .map(|reach| Scaling { reach, time }),
+            channel_drop: share("contrast.augment.channel_drop", augment.channel_drop, 1.0)?
+                .map(|probability| ChannelDrop { probability, time }),
+            jitter: share("contrast.augment.jitter", augment.jitter, 1e3)?.map(Jitter),
+        },
     };
     if variations.is_none() {
         return Err(ExperimentError::Missing {

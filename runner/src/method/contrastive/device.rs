@@ -128,7 +128,18 @@ impl<'a> DeviceRound<'a> {
         };
         let (network, views) = (&self.plan.network, self.views());
         let write = |grid: &_, sum: &mut [i64]| {
-            sum_samples(network, self.global, &views, grid, memory, sum)
+            sum_samples(
+                network,
+                self.global,
+                &views,
+                grid,
+                memory,
+                |place, steps| {
+                    if let Some(sum) = sum.get_mut(place) {
+                        *sum += steps;
+                    }
+                },
+            )
         };
         let messages = &sharing.messages;
         messages.send(self.root, self.number, self.device, length, write)

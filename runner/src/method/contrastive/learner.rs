@@ -3,10 +3,11 @@
 use rayon::prelude::*;
 use smolfed_accounting::PrivacyEvent;
 use smolfed_core::contrast::correlation::packed_length;
-use smolfed_core::contrast::{Objective, Representation, alpha};
+use smolfed_core::contrast::{ContrastRequest, Objective, Part, Recipe, Representation, alpha};
 use smolfed_core::samples::Samples;
 use smolfed_core::stream::Root;
 use smolfed_core::train::{TrainError, TrainReport};
+use smolfed_core::wire::message::Shape;
 
 use super::device::{Buffers, DeviceRound, Unlabelled};
 use super::evaluate::Evaluator;
@@ -18,6 +19,7 @@ use crate::data::federation::Federation;
 use crate::method::contract::{
     Assignment, EvaluationError, Figures, Learner, Method, Store, Trainer, View,
 };
+use crate::method::elsewhere::{Company, MessageOutcome, MessageRequest};
 use crate::method::state::{Saved, StateError};
 use crate::privacy::plan::{PrivacyPlan, SideReleases};
 use crate::ranks::{Communicator, gather_parts, part};
@@ -69,6 +71,19 @@ impl Method for Contrastive {
         } else {
             expected
         }
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        Shape::of_encoder(&self.settings.network)
+    }
+
+    fn recipe(&self) -> Option<Recipe> {
+        Some(self.settings.variations.recipe())
+    }
+
+    fn max_samples(&self) -> u32 {
+        let sharing = self.settings.sharing.as_ref();
+        sharing.map_or(0, |sharing| sharing.max_samples)
     }
 
     fn fixed_cohort(&self) -> Option<Vec<u32>> {
@@ -187,7 +202,13 @@ impl<'a> ContrastiveLearner<'a> {
     /// of each (docs/papers.md, F3), later the cohort. Where that must stay secret, devices that
     /// are drawn independently of it send theirs (F11). A device with too few samples has none, and
     /// one that has sent as many as it may keeps its last.
-    fn senders(&self, sharing: &Sharing, assignment: &Assignment<'_>, cohort: &[u32]) -> Vec<u32> {
+    fn senders(
+        &self,
+        sharing: &Sharing,
+        assignment: &Assignment<'_>,
+        cohort: &[u32],
+        company: &Company<'_>,
+    ) -> Vec<u32> {
         let mut senders = match sharing.senders {
             _ if assignment.round == sharing.schedule.from => {
                 (0..self.federation.device_count()).collect()
@@ -195,9 +216,12 @@ impl<'a> ContrastiveLearner<'a> {
             Senders::Cohort => cohort.to_vec(),
             Senders::Drawn(sampling) => draw_senders(&sampling, assignment.root, assignment.number),
         };
+        // How many samples a real device has is not known here.
+        let has_samples = |device: u32| {
+            company.elsewhere.has(device) || self.federation.sample_count(device) >= MIN_SAMPLES
+        };
         senders.retain(|device| {
-            self.federation.sample_count(*device) >= MIN_SAMPLES
-                && self.matrices.releases(*device) < sharing.max_releases
+            has_samples(*device) && self.matrices.releases(*device) < sharing.max_releases
         });
         senders
     }
@@ -209,7 +233,7 @@ impl<'a> ContrastiveLearner<'a> {
         assignment: &Assignment<'_>,
         cohort: &[u32],
         time: ExchangeTime,
-        ranks: &dyn Communicator,
+        company: &mut Company<'_>,
     ) -> Result<Vec<String>, StateError> {
         let sharing = self.settings().sharing.as_ref();
         let is_due = |sharing: &&Sharing| {
@@ -217,10 +241,15 @@ impl<'a> ContrastiveLearner<'a> {
         };
         match sharing.filter(is_due) {
             Some(sharing) => {
-                let senders = self.senders(sharing, assignment, cohort);
-                let left_out = self.collect(sharing, &senders, assignment, ranks);
-                self.sent = senders;
-                left_out
+                let senders = self.senders(sharing, assignment, cohort, company);
+                let is_elsewhere = |device: &u32| company.elsewhere.has(*device);
+                let (there, here): (Vec<u32>, Vec<u32>) =
+                    senders.into_iter().partition(is_elsewhere);
+                let mut left_out = self.collect(sharing, &here, assignment, company.ranks)?;
+                self.sent = here;
+                left_out.extend(self.receive(sharing, &there, company));
+                self.sent.sort_unstable();
+                Ok(left_out)
             }
             None => Ok(Vec::new()),
         }
@@ -264,6 +293,74 @@ impl<'a> ContrastiveLearner<'a> {
         Ok(left_out)
     }
 
+    /// Has devices elsewhere send their matrices. One that may have sent a part of it has released
+    /// it.
+    fn receive(
+        &mut self,
+        sharing: &Sharing,
+        devices: &[u32],
+        company: &mut Company<'_>,
+    ) -> Vec<String> {
+        if devices.is_empty() {
+            return Vec::new();
+        }
+        let request = MessageRequest {
+            contrast: ContrastRequest {
+                part: Part::Matrix,
+                norm_bound: None,
+                entries: ContrastRequest::matrix_entries(self.matrices.width()) as u32,
+                max_samples: sharing.max_samples.max(1),
+                ..self.request()
+            },
+            messages: &sharing.messages,
+            tail: self.recipe(1.0).values().to_vec(),
+        };
+        let outcomes = company.elsewhere.messages(&request, devices);
+        let mut left_out = Vec::new();
+        for (device, outcome) in outcomes {
+            match outcome {
+                MessageOutcome::Absent => {}
+                MessageOutcome::Lost => self.matrices.count_lost([device]),
+                MessageOutcome::Sent { samples, message } => {
+                    let number = u32::try_from(samples).ok();
+                    let counted = MIN_SAMPLES as u32..=sharing.max_samples;
+                    let Some(samples) = number.filter(|number| counted.contains(number)) else {
+                        self.matrices.count_lost([device]);
+                        left_out.push(format!("correlation matrix: of {samples} samples"));
+                        continue;
+                    };
+                    let messages = &sharing.messages;
+                    let accepted = self.matrices.accept(device, samples, message, messages);
+                    match accepted {
+                        Ok(()) => self.sent.push(device),
+                        Err(error) => left_out.push(error.to_string()),
+                    }
+                }
+            }
+        }
+        left_out
+    }
+
+    /// How a device trains.
+    fn request(&self) -> ContrastRequest {
+        let settings = self.settings();
+        ContrastRequest {
+            part: Part::Training { has_others: false },
+            pairs: settings.pairs as u32,
+            norm_bound: settings.norm_bound,
+            entries: settings.network.parameter_count() as u32,
+            max_samples: 0,
+        }
+    }
+
+    /// What a device has to know of its views, and its α.
+    fn recipe(&self, alpha: f32) -> Recipe {
+        Recipe {
+            alpha,
+            ..self.settings().variations.recipe()
+        }
+    }
+
     /// A device in a round.
     fn round<'b>(
         &'b self,
@@ -300,13 +397,35 @@ impl Learner for ContrastiveLearner<'_> {
         &mut self,
         assignment: &Assignment<'_>,
         cohort: &[u32],
-        ranks: &dyn Communicator,
+        company: &mut Company<'_>,
     ) -> Result<Vec<String>, StateError> {
         self.sent.clear();
-        let left_out = self.exchange(assignment, cohort, ExchangeTime::BeforeTraining, ranks)?;
+        let left_out = self.exchange(assignment, cohort, ExchangeTime::BeforeTraining, company)?;
         let sharing = self.settings().sharing.as_ref();
         self.total = sharing.map(|sharing| self.matrices.total(&sharing.messages.grid));
         Ok(left_out)
+    }
+
+    fn contrast_request(&self) -> Option<ContrastRequest> {
+        Some(self.request())
+    }
+
+    fn tail_for_device(&self, assignment: &Assignment<'_>, device: u32) -> Vec<f32> {
+        let samples = match self.matrices.samples(device) {
+            0 => self.federation.sample_count(device),
+            said => said as usize,
+        };
+        let others = self.others(device, assignment.round, samples);
+        let (alpha, others) = others.unwrap_or_else(|| (1.0, Vec::new()));
+        [&self.recipe(alpha).values()[..], &others].concat()
+    }
+
+    /// All devices may have sent a matrix.
+    fn burned(&mut self, round: u32) {
+        let sharing = self.settings().sharing.as_ref();
+        if sharing.is_some_and(|sharing| sharing.schedule.is_in(round)) {
+            self.matrices.count_lost(0..self.federation.device_count());
+        }
     }
 
     fn trainer<'a>(&'a self, assignment: &'a Assignment<'a>) -> Box<dyn Trainer + 'a> {
@@ -325,9 +444,9 @@ impl Learner for ContrastiveLearner<'_> {
         &mut self,
         assignment: &Assignment<'_>,
         cohort: &[u32],
-        ranks: &dyn Communicator,
+        company: &mut Company<'_>,
     ) -> Result<Vec<String>, StateError> {
-        self.exchange(assignment, cohort, ExchangeTime::WithUpdate, ranks)
+        self.exchange(assignment, cohort, ExchangeTime::WithUpdate, company)
     }
 
     fn evaluate(&self, view: &View<'_>) -> Result<Figures, EvaluationError> {

@@ -97,6 +97,28 @@ impl Matrices {
         Some((all().min()?, all().max()?))
     }
 
+    /// Counts a matrix of each of these devices that may have been sent and did not come.
+    pub fn count_lost(&mut self, devices: impl IntoIterator<Item = u32>) {
+        for device in devices {
+            self.entry(device).releases += 1;
+        }
+    }
+
+    fn entry(&mut self, device: u32) -> &mut Sent {
+        let length = packed_length(self.width);
+        self.sent.entry(device).or_insert_with(|| Sent {
+            sum: Message::received(vec![0; length]),
+            samples: 0,
+            releases: 0,
+        })
+    }
+
+    /// Samples of a device, as it said; 0 if it has sent no matrix.
+    #[must_use]
+    pub fn samples(&self, device: u32) -> u32 {
+        self.sent.get(&device).map_or(0, |sent| sent.samples)
+    }
+
     /// Keeps what a device sends in place of what it sent before. Whatever comes of it, it counts
     /// as a release.
     ///
@@ -110,12 +132,7 @@ impl Matrices {
         messages: &Messages,
     ) -> Result<(), MatrixError> {
         let checked = self.check(samples, &sum, messages);
-        let expected = packed_length(self.width);
-        let entry = self.sent.entry(device).or_insert_with(|| Sent {
-            sum: Message::received(vec![0; expected]),
-            samples: 0,
-            releases: 0,
-        });
+        let entry = self.entry(device);
         entry.releases += 1;
         checked?;
         (entry.sum, entry.samples) = (sum, samples);

@@ -1,7 +1,8 @@
 //! Which random variations make views of a device's samples.
 
 use rand_core::Rng;
-use smolfed_core::contrast::augment::{Augment, ChannelDrop, Jitter, Rotation, Scaling, TimeShift};
+use smolfed_core::contrast::augment::Augment;
+use smolfed_core::contrast::{FromRecipe, Recipe, Windows, given};
 
 use super::images::{Erase, ImageShape, Shift, Turn};
 
@@ -15,16 +16,8 @@ pub struct Variations {
     pub shift: Option<(ImageShape, Shift)>,
     /// Of images.
     pub erase: Option<(ImageShape, Erase)>,
-    /// Of windows of three axes.
-    pub rotation: Option<Rotation>,
-    /// Of windows.
-    pub time_shift: Option<TimeShift>,
-    /// Of channels.
-    pub scaling: Option<Scaling>,
-    /// Of channels.
-    pub channel_drop: Option<ChannelDrop>,
-    /// Of values.
-    pub jitter: Option<Jitter>,
+    /// Of windows, and of values.
+    pub windows: Windows,
 }
 
 impl Variations {
@@ -34,11 +27,42 @@ impl Variations {
         self.turn.is_none()
             && self.shift.is_none()
             && self.erase.is_none()
-            && self.rotation.is_none()
-            && self.time_shift.is_none()
-            && self.scaling.is_none()
-            && self.channel_drop.is_none()
-            && self.jitter.is_none()
+            && self.windows.is_none()
+    }
+
+    /// The same for a device that is not simulated; without an α.
+    #[must_use]
+    pub fn recipe(&self) -> Recipe {
+        let shape = self.turn.map(|(shape, _)| shape);
+        let shape = shape.or(self.shift.map(|(shape, _)| shape));
+        let shape = shape.or(self.erase.map(|(shape, _)| shape));
+        let mut recipe = Recipe {
+            turn: self.turn.map_or(0.0, |(_, turn)| turn.0),
+            shift: self.shift.map_or(0.0, |(_, shift)| shift.0 as f32),
+            erase: self.erase.map_or(0.0, |(_, erase)| erase.0 as f32),
+            height: shape.map_or(0.0, |shape| shape.height as f32),
+            width: shape.map_or(0.0, |shape| shape.width as f32),
+            ..Recipe::default()
+        };
+        self.windows.write(&mut recipe);
+        recipe
+    }
+}
+
+impl FromRecipe for Variations {
+    fn from_recipe(recipe: &Recipe) -> Option<Self> {
+        let shape = ImageShape::of_axes(&[recipe.height as usize, recipe.width as usize]);
+        let of_image = [recipe.turn, recipe.shift, recipe.erase];
+        if shape.is_none() && of_image.into_iter().any(|value| value > 0.0) {
+            return None;
+        }
+        let variations = Self {
+            turn: shape.zip(given(recipe.turn).map(Turn)),
+            shift: shape.zip(given(recipe.shift).map(|reach| Shift(reach as u32))),
+            erase: shape.zip(given(recipe.erase).map(|side| Erase(side as u32))),
+            windows: Windows::of(recipe),
+        };
+        (!variations.is_none()).then_some(variations)
     }
 }
 
@@ -53,20 +77,38 @@ impl Augment for Variations {
         if let Some((shape, erase)) = &self.erase {
             erase.apply(*shape, sample, rng);
         }
-        if let Some(rotation) = &self.rotation {
-            rotation.apply(sample, rng);
-        }
-        if let Some(shift) = &self.time_shift {
-            shift.apply(sample, rng);
-        }
-        if let Some(scaling) = &self.scaling {
-            scaling.apply(sample, rng);
-        }
-        if let Some(drop) = &self.channel_drop {
-            drop.apply(sample, rng);
-        }
-        if let Some(jitter) = &self.jitter {
-            jitter.apply(sample, rng);
-        }
+        self.windows.apply(sample, rng);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smolfed_core::contrast::augment::Jitter;
+
+    use super::*;
+
+    #[test]
+    fn a_recipe_gives_the_same_views() {
+        let shape = ImageShape {
+            height: 8,
+            width: 6,
+        };
+        let variations = Variations {
+            turn: Some((shape, Turn(0.2))),
+            shift: Some((shape, Shift(2))),
+            erase: Some((shape, Erase(3))),
+            windows: Windows {
+                jitter: Some(Jitter(0.1)),
+                ..Windows::default()
+            },
+        };
+        let values = variations.recipe().values();
+        let read = Variations::from_recipe(&Recipe::read(&values).unwrap()).unwrap();
+        assert_eq!(format!("{variations:?}"), format!("{read:?}"));
+        let without_shape = Recipe {
+            height: 1.0,
+            ..variations.recipe()
+        };
+        assert!(Variations::from_recipe(&without_shape).is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! What a federation asks of real devices, and whether an experiment can ask it.
 
 use smolfed_accounting::event::{Adjacency, PrivacyEvent};
+use smolfed_core::contrast::{MAX_SAMPLES, Recipe};
 use smolfed_core::params::{ClipNorm, Penalty};
 use smolfed_core::session::SETTING_LIMITS;
 use smolfed_core::train::LocalTraining;
@@ -12,14 +13,12 @@ use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::peer::Terms;
 use crate::method::tuning::FineTune;
-use crate::of_task;
 use crate::release::{Encoding, Timing};
 use crate::source::combinations::{
     HIDDEN_LAYER, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
     refusal_of_restart,
 };
 use crate::source::fleet::tuning::fine_tuning;
-use crate::task::Task;
 
 /// Why steps cannot be released one by one.
 const STEPS: &str = "real devices release one update in a round: use \"each-round\"";
@@ -29,6 +28,17 @@ const PARTICIPATIONS: &str = "fine-tuning is one participation more than the acc
 
 /// Why other objectives of fine-tuning cannot be asked for.
 const OBJECTIVES: &str = "real devices know \"plain\" and \"mean-regularised\"";
+
+/// Why devices that insist on their own noise send no matrices.
+const MATRICES: &str = "real devices that add noise to their updates send no correlation matrix, \
+                        whose noise hides one example and not the device: use \"central\", or \
+                        method \"fedavg-sc\"";
+
+/// Why variations cannot be sent.
+const RECIPE: &str = "real devices know shifts and sizes up to 65,535 values";
+
+/// Why a sum of so many samples cannot be sent.
+const SAMPLES: &str = "the matrices of real devices are sums of up to 1,048,576 samples";
 
 /// Why an experiment cannot be run with real devices.
 #[derive(Debug, thiserror::Error)]
@@ -195,10 +205,22 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
         return simulation_only(what, "real devices do not disclose their number of samples");
     }
+    if experiment.method.messages().is_some() && experiment.privacy.is_local() {
+        return simulation_only(
+            "`privacy.trust` = \"local\" with matrices".to_owned(),
+            MATRICES,
+        );
+    }
     if experiment.task().hidden_count().is_some() {
         return simulation_only("`model.hidden`".to_owned(), HIDDEN_LAYER);
     }
-    let shape = shape(experiment.task()).ok_or(ServeError::TooLarge {
+    if experiment.method.recipe().is_some_and(is_out_of_range) {
+        return simulation_only("`contrast.augment`".to_owned(), RECIPE);
+    }
+    if experiment.method.max_samples() > MAX_SAMPLES {
+        return simulation_only("a device with so many samples".to_owned(), SAMPLES);
+    }
+    let shape = shape(experiment).ok_or(ServeError::TooLarge {
         features: experiment.task().feature_count(),
         outputs: experiment.task().output_count(),
     })?;
@@ -271,10 +293,14 @@ fn check_settings(
     }
 }
 
+/// Whether devices would not know these variations.
+fn is_out_of_range(recipe: Recipe) -> bool {
+    Recipe::read(&recipe.values()).is_none()
+}
+
 /// The model as the wire names it, if it can be carried.
-#[must_use]
-pub fn shape(task: &Task) -> Option<Shape> {
-    let shape = of_task!(task, model => Shape::of(model))?;
+fn shape(experiment: &Experiment) -> Option<Shape> {
+    let shape = experiment.method.shape()?;
     // The widest update has values of 57 bits.
     u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
     Some(shape)

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use smolfed_core::params::Penalty;
 use smolfed_core::personal::{Personal, PersonalRequest};
-use smolfed_core::wire::message::Invitation;
+use smolfed_core::wire::message::{Invitation, Request};
 
 use super::Fleet;
 use crate::experiment::Experiment;
@@ -67,17 +67,18 @@ impl Fleet<'_> {
             grid,
             noise: None,
             bit: None,
-            personal: Some(PersonalRequest {
+            request: Some(Request::Personal(PersonalRequest {
                 personal: Personal::Tuned { pull },
                 steps: None,
                 shared: 0,
                 last: None,
-            }),
+            })),
         };
         let offer = Offer {
             number,
             invitation,
             model: model.to_vec(),
+            tails: BTreeMap::new(),
             places: None,
             last_rounds: BTreeMap::new(),
         };

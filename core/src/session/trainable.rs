@@ -1,0 +1,117 @@
+//! What a session trains: models of labelled samples, and encoders without labels.
+
+mod labelled;
+mod unlabelled;
+
+pub use unlabelled::{Parts, Unlabelled};
+
+use super::policy::{Identity, Policy};
+use crate::{
+    ledger::LedgerNonce,
+    personal::store::PersonalStore,
+    samples::Samples,
+    train::{TrainReport, Workspace},
+    wire::message::{Decline, Invitation, Shape},
+};
+
+/// What a session trains: a [`Model`](crate::model::Model) on labelled samples, or an encoder
+/// without labels ([`Unlabelled`]).
+pub trait Trainable {
+    /// Of a sample: a class, a value, or nothing.
+    type Target: Copy;
+
+    /// What the device remembers of a round, to take part in another part of it.
+    type Parts: RoundParts;
+
+    /// Whether invitations have a [`Request`](crate::wire::message::Request) of its own.
+    const HAS_REQUESTS: bool;
+
+    /// What it is on the wire; `None` if the protocol cannot describe it.
+    fn shape(&self) -> Option<Shape>;
+
+    /// Parameters that are trained, and sent.
+    fn parameter_count(&self) -> usize;
+
+    /// Values of [`Memory::global`](super::Memory::global): the parameters, and what may come
+    /// behind them.
+    fn global_count(&self) -> usize {
+        self.parameter_count()
+    }
+
+    /// Values that come down in a round.
+    fn received_count(&self, _: &Invitation) -> usize {
+        self.global_count()
+    }
+
+    /// Entries of scratch memory, at least.
+    fn scratch_count(&self) -> usize;
+
+    /// Whether it can do what it is asked for, beside what is checked of all invitations.
+    ///
+    /// # Errors
+    /// Why not.
+    fn accepts(
+        &self,
+        invitation: &Invitation,
+        policy: &Policy,
+        memory: &super::Memory<'_>,
+    ) -> Result<(), Decline>;
+
+    /// Whether the device can train with what came down. What is refused here costs no
+    /// participation. It must not depend on the device's samples, nor on their number unless that
+    /// is public.
+    ///
+    /// # Errors
+    /// Why not.
+    fn check(&self, _: &Invitation, _global: &[f32], _samples: usize) -> Result<(), Decline> {
+        Ok(())
+    }
+
+    /// Trains and clips, and leaves what is to be sent in the work space.
+    ///
+    /// # Errors
+    /// Why there is nothing to send.
+    fn train<S, K>(&self, samples: &S, round: LocalRound<'_, K>) -> Result<Learned, Decline>
+    where
+        S: Samples<Target = Self::Target>,
+        K: PersonalStore;
+}
+
+/// What a device remembers of a round that has several parts.
+pub trait RoundParts: Default {
+    /// Whether the part of a round that an invitation asks for goes on with one that was recorded,
+    /// and is not used up.
+    fn has(&self, round: u32, invitation: &Invitation) -> bool;
+
+    /// Uses up the part of a round that an invitation asks for. The other one remains if this one
+    /// was just recorded.
+    fn take(&mut self, round: u32, invitation: &Invitation);
+}
+
+/// Rounds of one part.
+impl RoundParts for () {
+    fn has(&self, _: u32, _: &Invitation) -> bool {
+        false
+    }
+
+    fn take(&mut self, _: u32, _: &Invitation) {}
+}
+
+/// One part of a round, and what it may use of the device.
+pub struct LocalRound<'a, K> {
+    pub(super) number: u32,
+    pub(super) invitation: &'a Invitation,
+    pub(super) identity: &'a Identity,
+    pub(super) owner: LedgerNonce,
+    pub(super) global: &'a [f32],
+    pub(super) work: Workspace<'a>,
+    pub(super) store: &'a mut K,
+}
+
+/// What training leaves in the work space.
+pub enum Learned {
+    /// A clipped update, in numbers.
+    Update(TrainReport),
+    /// Integers on the grid, in two halves: in the places of update and local model.
+    Integers,
+}

@@ -1,0 +1,388 @@
+//! Encoders without labels (FedSC: Jing et al. 2024, arXiv:2405.03949, Algorithm 1).
+
+use core::marker::PhantomData;
+
+use super::{Learned, LocalRound, RoundParts, Trainable};
+use crate::{
+    clip::clip_l2,
+    contrast::{
+        Augmented, BatchMemory, ContrastRequest, ContrastTraining, FromRecipe, Objective, Part,
+        RECIPE_LENGTH, Recipe, Representation, TrainingMemory,
+        correlation::{SumMemory, packed_length, sensitivity_in_steps, sum_samples},
+        descend,
+    },
+    lanes,
+    noise::DiscreteGaussian,
+    personal::store::PersonalStore,
+    samples::Samples,
+    session::{
+        Memory,
+        policy::Policy,
+        round::{halves, patterns_mut, whole},
+    },
+    stream::Purpose,
+    train::{TrainReport, Workspace},
+    wire::message::{Decline, Invitation, Shape},
+};
+
+/// Samples that a device needs to learn: the loss compares samples with each other.
+const MIN_SAMPLES: usize = 2;
+
+/// An encoder that a device learns without labels, with views of type `A`.
+///
+/// What comes down in a round is the encoder, a [`Recipe`] and, where the coordinator has it, the
+/// correlation matrix R̄ of the other devices. What is sent is an update or, in a part of the round
+/// of its own, the device's correlation matrix with noise and its number of samples, which is
+/// public.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlabelled<E, A> {
+    encoder: E,
+    augment: PhantomData<fn() -> A>,
+}
+
+impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
+    /// An encoder to be learned.
+    pub const fn new(encoder: E) -> Self {
+        Self {
+            encoder,
+            augment: PhantomData,
+        }
+    }
+
+    /// Scratch entries for batches of so many views: 2V times the samples of a batch.
+    pub fn scratch_for(&self, views: usize) -> usize {
+        let encoder = &self.encoder;
+        let width = encoder.width();
+        let matrices = 2 * packed_length(width);
+        let values = encoder.feature_count() + encoder.hidden_count() + 2 * width + matrices;
+        views.saturating_mul(width).saturating_add(values)
+    }
+
+    /// Views of the samples: the matrix and the first pass of training see the same ones.
+    fn views<'s, S: Samples, K>(
+        &self,
+        samples: &'s S,
+        round: &LocalRound<'_, K>,
+        request: &ContrastRequest,
+    ) -> Option<Augmented<'s, S, A>> {
+        let augment = A::from_recipe(&self.recipe(round.global)?)?;
+        let stream = round.identity.stream(Purpose::Augmentation, round.number);
+        let pairs = request.pairs as usize;
+        Some(Augmented::new(samples, augment, pairs, stream))
+    }
+
+    fn recipe(&self, global: &[f32]) -> Option<Recipe> {
+        let first = self.encoder.parameter_count();
+        Recipe::read(global.get(first..first + RECIPE_LENGTH)?)
+    }
+
+    /// R̄ of the other devices, where it came down.
+    fn others<'g>(&self, global: &'g [f32]) -> &'g [f32] {
+        let first = self.encoder.parameter_count() + RECIPE_LENGTH;
+        let last = first + packed_length(self.encoder.width());
+        global.get(first..last).unwrap_or_default()
+    }
+
+    /// The sum of the samples' matrices, and how many samples there are, in two halves.
+    #[inline(never)]
+    fn matrix<S: Samples, K>(
+        &self,
+        samples: &S,
+        request: &ContrastRequest,
+        round: LocalRound<'_, K>,
+    ) -> Result<(), Decline> {
+        let views = self.views(samples, &round, request);
+        let views = views.ok_or(Decline::Settings)?;
+        let LocalRound {
+            invitation,
+            global,
+            work:
+                Workspace {
+                    local,
+                    update,
+                    scratch,
+                    ..
+                },
+            ..
+        } = round;
+        let parameters = global.get(..self.encoder.parameter_count());
+        let entries = request.entries as usize;
+        let (low, high) = (patterns_mut(update), patterns_mut(local));
+        let (low, high) = (
+            low.get_mut(..entries).unwrap_or_default(),
+            high.get_mut(..entries).unwrap_or_default(),
+        );
+        low.fill(0);
+        high.fill(0);
+        let mut add = |place: usize, steps: i64| {
+            if let (Some(low), Some(high)) = (low.get_mut(place), high.get_mut(place)) {
+                (*low, *high) = halves(whole(*low, *high).wrapping_add(steps));
+            }
+        };
+        // Behind the last entry of the matrix.
+        add(entries.saturating_sub(1), samples.len() as i64);
+        let mut scratch = Pieces(scratch);
+        let memory = &mut SumMemory {
+            view: scratch.take(self.encoder.feature_count()),
+            hidden: scratch.take(self.encoder.hidden_count()),
+            representation: scratch.take(self.encoder.width()),
+            matrix: scratch.take(packed_length(self.encoder.width())),
+        };
+        let parameters = parameters.unwrap_or_default();
+        let grid = &invitation.grid;
+        let is_whole = sum_samples(&self.encoder, parameters, &views, grid, memory, add)
+            .map_err(|_| Decline::NoSamples)?;
+        match is_whole || invitation.noise.is_some() {
+            true => Ok(()),
+            false => Err(Decline::Diverged),
+        }
+    }
+
+    /// Trains from the encoder of the round; the update is clipped once.
+    #[inline(never)]
+    fn update<S: Samples, K>(
+        &self,
+        samples: &S,
+        request: &ContrastRequest,
+        round: LocalRound<'_, K>,
+    ) -> Result<TrainReport, Decline> {
+        if samples.len() < MIN_SAMPLES {
+            return Err(Decline::NoSamples);
+        }
+        let views = self.views(samples, &round, request);
+        let mut views = views.ok_or(Decline::Settings)?;
+        let recipe = self.recipe(round.global).ok_or(Decline::Settings)?;
+        let LocalRound {
+            number,
+            invitation,
+            identity,
+            global,
+            work:
+                Workspace {
+                    local,
+                    update,
+                    order,
+                    scratch,
+                },
+            ..
+        } = round;
+        let (width, count) = (self.encoder.width(), self.encoder.parameter_count());
+        let batch = order.len().min(invitation.batch_size.get() as usize);
+        let start = global.get(..count).unwrap_or_default();
+        for (w, start) in local.iter_mut().zip(start) {
+            *w = *start;
+        }
+        let mut scratch = Pieces(scratch);
+        let alone = scratch.take(packed_length(width));
+        alone.fill(0.0);
+        let has_others = request.part == Part::Training { has_others: true };
+        let objective = Objective {
+            alpha: recipe.alpha,
+            others: match has_others {
+                true => self.others(global),
+                false => alone,
+            },
+            norm_bound: request.norm_bound,
+        };
+        let training = invitation.training();
+        let settings = ContrastTraining {
+            epochs: training.epochs,
+            batch_size: training.batch_size,
+            learning_rate: training.learning_rate,
+            weight_decay: training.weight_decay,
+        };
+        let memory = &mut TrainingMemory {
+            order,
+            batch: BatchMemory {
+                representations: scratch.take(2 * request.pairs as usize * batch * width),
+                view: scratch.take(self.encoder.feature_count()),
+                hidden: scratch.take(self.encoder.hidden_count()),
+                pair: scratch.take(2 * width),
+                matrix: scratch.take(packed_length(width)),
+                gradient: &mut *update,
+            },
+        };
+        let rng = &mut identity.stream(Purpose::BatchShuffle, number);
+        descend(
+            &self.encoder,
+            local,
+            &mut views,
+            &objective,
+            &settings,
+            rng,
+            memory,
+        )
+        .map_err(|_| Decline::Diverged)?;
+        for (update, (w, start)) in update.iter_mut().zip(local.iter().zip(start)) {
+            *update = w - start;
+        }
+        let bound = invitation.grid.clip_norm().get();
+        let norm = clip_l2(update, bound).map_err(|_| Decline::Diverged)?;
+        Ok(TrainReport {
+            norm,
+            ..TrainReport::default()
+        })
+    }
+}
+
+impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
+    type Target = ();
+    type Parts = Parts;
+    const HAS_REQUESTS: bool = true;
+
+    fn shape(&self) -> Option<Shape> {
+        Shape::of_encoder(&self.encoder)
+    }
+
+    fn parameter_count(&self) -> usize {
+        self.encoder.parameter_count()
+    }
+
+    fn global_count(&self) -> usize {
+        let matrix = packed_length(self.encoder.width());
+        self.encoder.parameter_count() + RECIPE_LENGTH + matrix
+    }
+
+    fn received_count(&self, invitation: &Invitation) -> usize {
+        let all = self.global_count();
+        match invitation.contrast().map(|request| request.part) {
+            Some(Part::Training { has_others: true }) => all,
+            _ => all - packed_length(self.encoder.width()),
+        }
+    }
+
+    fn scratch_count(&self) -> usize {
+        self.scratch_for(2 * MIN_SAMPLES)
+    }
+
+    fn accepts(
+        &self,
+        invitation: &Invitation,
+        policy: &Policy,
+        memory: &Memory<'_>,
+    ) -> Result<(), Decline> {
+        let Some(request) = invitation.contrast() else {
+            return Err(Decline::Shape);
+        };
+        let Workspace {
+            order,
+            update,
+            scratch,
+            ..
+        } = &memory.work;
+        let batch = order.len().min(invitation.batch_size.get() as usize);
+        let views = 2 * request.pairs as usize * batch;
+        let needs_views = !request.is_matrix();
+        if request.is_matrix() && !accepts_matrix(policy, invitation, request, &self.encoder) {
+            Err(Decline::Noise)
+        } else if request.entries as usize > update.len()
+            || (needs_views && self.scratch_for(views) > scratch.len())
+        {
+            Err(Decline::Memory)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn check(
+        &self,
+        invitation: &Invitation,
+        global: &[f32],
+        samples: usize,
+    ) -> Result<(), Decline> {
+        let recipe = self.recipe(global);
+        let is_known = recipe.is_some_and(|recipe| A::from_recipe(&recipe).is_some());
+        let request = invitation.contrast();
+        let most = request.filter(|request| request.is_matrix());
+        let is_too_many = |request: &ContrastRequest| samples > request.max_samples as usize;
+        // What cannot be trained with is refused whatever the samples are.
+        if !is_known || !lanes::norm(global).is_finite() {
+            Err(Decline::Settings)
+        } else if most.is_some_and(is_too_many) {
+            Err(Decline::Work)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn train<S, K>(&self, samples: &S, round: LocalRound<'_, K>) -> Result<Learned, Decline>
+    where
+        S: Samples<Target = ()>,
+        K: PersonalStore,
+    {
+        let Some(request) = round.invitation.contrast() else {
+            return Err(Decline::Shape);
+        };
+        if request.is_matrix() {
+            self.matrix(samples, request, round)?;
+            return Ok(Learned::Integers);
+        }
+        self.update(samples, request, round).map(Learned::Update)
+    }
+}
+
+/// Whether a matrix has as much noise as the device insists on: σ ≥ z/√2 sensitivities.
+///
+/// One example is hidden, not the device: a device that insists on noise on its updates, which
+/// hides the device, sends no matrix.
+fn accepts_matrix<E: Representation>(
+    policy: &Policy,
+    invitation: &Invitation,
+    request: &ContrastRequest,
+    encoder: &E,
+) -> bool {
+    if policy.min_noise_multiplier > 0 {
+        return false;
+    }
+    let sigma = invitation.noise.as_ref().map(DiscreteGaussian::sigma);
+    let (numerator, denominator) = sigma.unwrap_or((0, 1));
+    let multiplier = policy.min_matrix_noise_multiplier as f64 / (1_u64 << 32) as f64;
+    let (bits, pairs) = (invitation.grid.bits(), request.pairs as usize);
+    let sensitivity = sensitivity_in_steps(bits, encoder.width(), pairs);
+    let least = multiplier * core::f64::consts::FRAC_1_SQRT_2 * sensitivity;
+    numerator as f64 >= least * denominator as f64
+}
+
+/// Working memory that is given away piece by piece.
+struct Pieces<'a>(&'a mut [f32]);
+
+impl<'a> Pieces<'a> {
+    /// The next so many entries; none if there are not as many.
+    fn take(&mut self, count: usize) -> &'a mut [f32] {
+        let rest = core::mem::take(&mut self.0);
+        match rest.split_at_mut_checked(count) {
+            Some((piece, rest)) => {
+                self.0 = rest;
+                piece
+            }
+            None => &mut [],
+        }
+    }
+}
+
+/// The last round that was recorded, and the part of it that may follow.
+///
+/// The ledger lets a device begin a round number once. One of two parts is begun with it; the other
+/// one may follow as long as the device remembers that, once. So each of a round's random streams
+/// is used for one thing: noise of the matrix, noise of the update, and order of the samples have a
+/// stream each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts {
+    round: u32,
+    /// Whether it is the matrix, if there is one.
+    open: Option<bool>,
+}
+
+impl RoundParts for Parts {
+    fn has(&self, round: u32, invitation: &Invitation) -> bool {
+        self.open == Some(invitation.is_matrix()) && self.round == round
+    }
+
+    fn take(&mut self, round: u32, invitation: &Invitation) {
+        let was_open = self.has(round, invitation);
+        *self = Self {
+            round,
+            open: (!was_open).then_some(!invitation.is_matrix()),
+        };
+    }
+}

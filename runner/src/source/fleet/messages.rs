@@ -1,0 +1,132 @@
+//! What real devices send beside their updates: a part of the round of its own.
+
+use std::collections::BTreeMap;
+
+use smolfed_core::params::Penalty;
+use smolfed_core::wire::message::{Invitation, Request};
+
+use crate::fleet::coordinator::Coordinator;
+use crate::fleet::exchange::{Absence, ExchangeOutcome, Offer};
+use crate::fleet::keys::KeysError;
+use crate::method::contract::Assignment;
+use crate::method::elsewhere::{Company, Elsewhere, MessageOutcome, MessageRequest};
+use crate::method::state::StateError;
+use crate::ranks::Alone;
+use crate::release::Message;
+use crate::source::contract::SourceError;
+use crate::source::participation::Participation;
+
+/// Real devices that send messages in a round, and the record of who has not.
+pub(super) struct RealMessages<'a> {
+    fleet: &'a mut Coordinator,
+    invitation: &'a Invitation,
+    assignment: &'a Assignment<'a>,
+    record: &'a mut Participation,
+    /// Why no device was asked.
+    failure: Option<KeysError>,
+}
+
+impl<'a> RealMessages<'a> {
+    /// Messages of a round whose devices are invited to train like this.
+    pub(super) const fn new(
+        fleet: &'a mut Coordinator,
+        invitation: &'a Invitation,
+        assignment: &'a Assignment<'a>,
+        record: &'a mut Participation,
+    ) -> Self {
+        Self {
+            fleet,
+            invitation,
+            assignment,
+            record,
+            failure: None,
+        }
+    }
+
+    /// Has a method exchange messages with the real devices among others.
+    pub(super) fn exchange<T>(
+        mut self,
+        exchange: impl FnOnce(&mut Company<'_>) -> Result<T, StateError>,
+    ) -> Result<T, SourceError> {
+        let result = exchange(&mut Company {
+            ranks: &Alone,
+            elsewhere: &mut self,
+        });
+        match self.failure {
+            Some(failure) => Err(failure.into()),
+            None => Ok(result?),
+        }
+    }
+
+    /// What becomes of an outcome; who has not sent is recorded.
+    fn outcome(&mut self, device: u32, outcome: ExchangeOutcome) -> MessageOutcome {
+        let absence = match outcome {
+            ExchangeOutcome::Message(mut integers) => {
+                // Behind the message is the number of samples.
+                let samples = integers.pop().unwrap_or_default();
+                let message = Message::received(integers);
+                return MessageOutcome::Sent { samples, message };
+            }
+            ExchangeOutcome::Missing(absence) => absence,
+            // No update was asked for.
+            ExchangeOutcome::Answered(_) => Absence::OutOfBound,
+        };
+        self.record
+            .without_matrix
+            .insert(device, absence.to_string());
+        match absence {
+            Absence::NotConnected
+            | Absence::Silent
+            | Absence::Declined(_)
+            | Absence::Quarantined
+            | Absence::Revoked => MessageOutcome::Absent,
+            _ => {
+                self.record.lost_matrices.push(device);
+                MessageOutcome::Lost
+            }
+        }
+    }
+}
+
+impl Elsewhere for RealMessages<'_> {
+    fn has(&self, device: u32) -> bool {
+        self.fleet.has(device)
+    }
+
+    fn messages(
+        &mut self,
+        request: &MessageRequest<'_>,
+        devices: &[u32],
+    ) -> BTreeMap<u32, MessageOutcome> {
+        let tails = devices
+            .iter()
+            .map(|device| (*device, request.tail.clone()))
+            .collect();
+        let offer = Offer {
+            number: self.assignment.number,
+            invitation: Invitation {
+                grid: request.messages.grid,
+                noise: request.messages.noise,
+                bit: None,
+                proximal: Penalty::NONE,
+                gradient_smoothing: None,
+                request: Some(Request::Contrast(request.contrast)),
+                ..*self.invitation
+            },
+            model: self.assignment.global.to_vec(),
+            tails,
+            places: None,
+            last_rounds: BTreeMap::new(),
+        };
+        match self.fleet.round(offer, devices, || ()) {
+            Ok((outcomes, ())) => outcomes
+                .into_iter()
+                .map(|(device, outcome)| (device, self.outcome(device, outcome)))
+                .collect(),
+            Err(failure) => {
+                self.failure = Some(failure);
+                BTreeMap::new()
+            }
+        }
+    }
+}
