@@ -19,6 +19,7 @@ mod boards;
 mod browser;
 mod device;
 mod eavesdrop;
+mod handshake;
 mod kills;
 mod mqtt;
 mod networks;

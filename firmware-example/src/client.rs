@@ -16,10 +16,15 @@ use smolfed_core::{
 use crate::{
     board,
     link::{RECEIVED, Serial},
-    nonces::{self, Nonces},
+    nonces,
     number::number,
     sensor::{Sensor, Windows},
 };
+
+#[cfg(feature = "x25519")]
+use crate::handshake::{Nonces, of_this_start};
+#[cfg(not(feature = "x25519"))]
+use crate::nonces::{Nonces, of_this_start};
 
 /// Features of the softmax model: `SMOLFED_FEATURES` when the firmware is built.
 pub const FEATURES: usize = number(env!("SMOLFED_FEATURES"));
@@ -195,7 +200,7 @@ fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalS
     } = storage;
     let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
     let ledger = nonces::ledger(ledger, record.key).map_err(|_| NO_LEDGER)?;
-    let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
+    let nonces = of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
     Session::with_store(
         record.identity,
         record.policy,
