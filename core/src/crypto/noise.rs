@@ -117,18 +117,18 @@ impl Opening {
     /// compares the tag before it multiplies anything.
     pub fn new(psk: &Key, prologue: &[u8], initiator: &[u8; DH_BYTES]) -> (Self, [u8; TAG_BYTES]) {
         // The name is longer than a hash: section 5.2, `InitializeSymmetric`.
-        let hash: [u8; KEY_BYTES] = Blake2s256::digest(NAME).into();
+        let hash = blake2s([NAME, &[], &[]]);
         let mut state = Self {
             chaining: Zeroizing::new(hash),
             hash,
         };
-        state.mix_hash(&[prologue]);
+        state.mix_hash(prologue, &[]);
         // psk: `MixKeyAndHash`, whose third output the next key replaces.
         let [chaining, hash] = expand(&state.chaining, psk.secret());
         state.chaining = chaining;
-        state.mix_hash(&[&*hash]);
+        state.mix_hash(&*hash, &[]);
         // e, in a handshake with a pre-shared key: section 9.2.
-        state.mix_hash(&[initiator]);
+        state.mix_hash(initiator, &[]);
         let key = state.mix_key(initiator);
         let tag = state.encrypt(&key, &mut []);
         (state, tag)
@@ -162,22 +162,20 @@ impl Opening {
         let shared = initiator.shared(responder)?;
         let key = self.mix_shared(responder, &shared);
         let hash = self.hash;
-        self.mix_hash(&[payload, tag]);
+        self.mix_hash(payload, tag);
         aead::open(&key, &NONCE, &hash, payload, tag).then(|| self.split())
     }
 
     /// e, ee.
     fn mix_shared(&mut self, responder: &[u8; DH_BYTES], shared: &Secret) -> Key {
-        self.mix_hash(&[responder]);
+        self.mix_hash(responder, &[]);
         // Its key is replaced by the next one.
         self.mix_key(responder);
         self.mix_key(shared)
     }
 
-    fn mix_hash(&mut self, data: &[&[u8]]) {
-        let mut hash = Blake2s256::new_with_prefix(self.hash);
-        data.iter().for_each(|data| hash.update(data));
-        self.hash = hash.finalize().into();
+    fn mix_hash(&mut self, data: &[u8], more: &[u8]) {
+        self.hash = blake2s([&self.hash, data, more]);
     }
 
     fn mix_key(&mut self, input: &[u8; KEY_BYTES]) -> Key {
@@ -188,7 +186,7 @@ impl Opening {
 
     fn encrypt(&mut self, key: &Key, payload: &mut [u8]) -> [u8; TAG_BYTES] {
         let tag = aead::seal(key, &NONCE, &self.hash, payload);
-        self.mix_hash(&[payload, &tag]);
+        self.mix_hash(payload, &tag);
         tag
     }
 
@@ -204,29 +202,30 @@ impl Opening {
 /// The first two outputs of HKDF as Noise has it (section 4.3).
 #[inline(never)]
 fn expand(chaining: &[u8; KEY_BYTES], input: &[u8]) -> [Secret; 2] {
-    let key = hmac(chaining, &[input]);
-    let first = hmac(&key, &[&[1]]);
-    let second = hmac(&key, &[&*first, &[2]]);
+    let key = hmac(chaining, input, &[]);
+    let first = hmac(&key, &[1], &[]);
+    let second = hmac(&key, &*first, &[2]);
     [first, second]
 }
 
 /// HMAC-BLAKE2s under a key that is shorter than a block (RFC 2104).
 #[inline(never)]
-fn hmac(key: &[u8; KEY_BYTES], data: &[&[u8]]) -> Secret {
-    let mut inner = keyed(key, 0x36);
-    data.iter().for_each(|data| inner.update(data));
-    let inner: Secret = Zeroizing::new(inner.finalize().into());
-    let outer = keyed(key, 0x5c).chain_update(*inner);
-    Zeroizing::new(outer.finalize().into())
-}
-
-/// A hash that begins with the key and a pad.
-fn keyed(key: &[u8; KEY_BYTES], pad: u8) -> Blake2s256 {
-    let mut block = Zeroizing::new([pad; BLOCK_BYTES]);
-    for (place, byte) in block.iter_mut().zip(key) {
+fn hmac(key: &[u8; KEY_BYTES], data: &[u8], more: &[u8]) -> Secret {
+    let mut padded = Zeroizing::new([0x36; BLOCK_BYTES]);
+    for (place, byte) in padded.iter_mut().zip(key) {
         *place ^= byte;
     }
-    Blake2s256::new_with_prefix(*block)
+    let inner = Zeroizing::new(blake2s([&*padded, data, more]));
+    padded.iter_mut().for_each(|byte| *byte ^= 0x36 ^ 0x5c);
+    Zeroizing::new(blake2s([&*padded, &*inner, &[]]))
+}
+
+/// One after the other.
+#[inline(never)]
+fn blake2s(data: [&[u8]; 3]) -> [u8; KEY_BYTES] {
+    let mut hash = Blake2s256::new();
+    data.into_iter().for_each(|data| hash.update(data));
+    hash.finalize().into()
 }
 
 #[cfg(test)]
