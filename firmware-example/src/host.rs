@@ -65,26 +65,6 @@ impl Part {
     }
 }
 
-/// Random bytes of the host, for boards without a generator.
-///
-/// # Errors
-/// [`HostError`] if the host has none.
-pub fn random_bytes(bytes: &mut [u8]) -> Result<(), HostError> {
-    let mut file = File::options();
-    let mut file = file
-        .read(true)
-        .open(c"/dev/urandom")
-        .map_err(|_| HostError)?;
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        match file.read(rest) {
-            Ok(0) | Err(_) => return Err(HostError),
-            Ok(count) => rest = rest.get_mut(count..).unwrap_or_default(),
-        }
-    }
-    Ok(())
-}
-
 /// What a device keeps in the file, beside its personal model.
 ///
 /// # Errors
