@@ -20,7 +20,33 @@ pub(in crate::session) const MAX_ANSWERS: u8 = 2;
 /// whose state is stored, or can be computed again, gives nothing: the handshake is for the day on
 /// which everything stored is known.
 ///
-/// It also makes the nonces of the sessions.
+/// It also makes the nonces of the sessions. A generator of nonces only, like a counter, is none:
+///
+/// ```compile_fail,E0599
+/// use core::convert::Infallible;
+///
+/// use rand_core::TryRng;
+/// use smolfed_core::session::X25519;
+///
+/// struct Counter(u64);
+///
+/// impl TryRng for Counter {
+///     type Error = Infallible;
+///     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+///         self.try_next_u64().map(|number| number as u32)
+///     }
+///     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+///         self.0 += 1;
+///         Ok(self.0)
+///     }
+///     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+///         bytes.fill(self.try_next_u64()? as u8);
+///         Ok(())
+///     }
+/// }
+///
+/// X25519::new(Counter(0));
+/// ```
 #[derive(Debug)]
 pub struct X25519<R> {
     rng: R,
