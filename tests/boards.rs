@@ -86,6 +86,18 @@ pub(crate) fn run(qemu: &Qemu, program: &Path, options: &[&str]) -> String {
 
 /// Builds a program for an emulated board, or says why not; where CI is set that is a failure.
 pub(crate) fn firmware(board: &Board, name: &str) -> Option<(PathBuf, Qemu)> {
+    firmware_with(None, board, name)
+}
+
+/// The same with a feature of the firmware.
+pub(crate) fn firmware_with(
+    feature: Option<&str>,
+    board: &Board,
+    name: &str,
+) -> Option<(PathBuf, Qemu)> {
+    // Each has a folder of its own: the programs have the same names.
+    let suffix = feature.map(|feature| format!("-{feature}"));
+    let suffix = suffix.unwrap_or_default();
     let qemu = board.qemu?;
     let skipped = |why: String| {
         assert!(std::env::var_os("CI").is_none(), "{why}");
@@ -101,6 +113,8 @@ pub(crate) fn firmware(board: &Board, name: &str) -> Option<(PathBuf, Qemu)> {
     }
     // Set by `./test` once it has built all programs, possibly with another toolchain.
     if let Some(dir) = std::env::var_os("SMOLFED_FIRMWARE") {
+        let mut dir = dir;
+        dir.push(&suffix);
         let program = Path::new(&dir)
             .join(board.target)
             .join("release")
@@ -123,8 +137,11 @@ pub(crate) fn firmware(board: &Board, name: &str) -> Option<(PathBuf, Qemu)> {
     static BUILD: Mutex<()> = Mutex::new(());
     let guard = BUILD.lock();
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../firmware-example");
+    let built = feature.map_or("target".to_owned(), |feature| format!("target/{feature}"));
     let output = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "--target", board.target])
+        .args(["--features", feature.unwrap_or_default()])
+        .args(["--target-dir", &built])
         .current_dir(dir)
         // Flags for the host are not meant for the board.
         .env_remove("RUSTFLAGS")
@@ -134,7 +151,7 @@ pub(crate) fn firmware(board: &Board, name: &str) -> Option<(PathBuf, Qemu)> {
     drop(guard);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let program = Path::new(dir).join("target").join(board.target);
+    let program = Path::new(dir).join(built).join(board.target);
     Some((program.join("release").join(name), qemu))
 }
 

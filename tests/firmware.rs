@@ -23,9 +23,9 @@ use smolfed_core::session::{Identity, Policy};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::Clipping;
 use smolfed_core::wire::cobs::Decoder;
-use smolfed_core::wire::frame::Frame;
-use smolfed_core::wire::greeting::{Greeting, Name, Welcome};
-use smolfed_core::wire::keys::ChainKey;
+use smolfed_core::wire::frame::{Encoded, Frame};
+use smolfed_core::wire::greeting::{Greeting, Hello, Name, Welcome};
+use smolfed_core::wire::keys::{ChainKey, SessionKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
 use smolfed_core::wire::message::{
     Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values,

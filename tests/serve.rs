@@ -20,6 +20,7 @@ mod browser;
 mod contrast;
 mod device;
 mod eavesdrop;
+mod handshake;
 mod kills;
 mod mqtt;
 mod networks;

@@ -6,6 +6,7 @@
 //! | `chacha20` | the block function, the words of a stream, and HChaCha20, which derives keys |
 //! | `poly1305` | the one-time authenticator |
 //! | [`aead`] | authenticated encryption with associated data |
+//! | `noise` | with the feature `x25519`: a handshake whose keys nobody finds later |
 //!
 //! A key has one use: it is a key of ChaCha20 (a stream, or the frames of a session), or one of
 //! HChaCha20 (keys that are derived from it), never both. The words of a block of ChaCha20 give
@@ -17,6 +18,8 @@ use crate::wipe::wipe;
 
 pub mod aead;
 pub(crate) mod chacha20;
+#[cfg(feature = "x25519")]
+pub mod noise;
 mod poly1305;
 
 /// Bytes of a key.

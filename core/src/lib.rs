@@ -70,6 +70,7 @@
 //! | feature | what it does | default |
 //! | --- | --- | --- |
 //! | `micromath` | a small approximate `exp` in the models: other bits, never in the noise | off |
+//! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //!
 //! # Panics
 //!

@@ -18,19 +18,18 @@
 //! repeated has the same values, and nothing without noise is left. The update needs no third
 //! vector.
 
-use embedded_storage::nor_flash::NorFlash;
-use rand_core::Rng;
-
 use crate::{
     ledger::Ledger,
     personal::store::{NoStore, PersonalStore},
     samples::Samples,
     wire::{message::MAX_WINDOW, refusal::Refusals},
 };
+use embedded_storage::nor_flash::NorFlash;
 
 mod conversation;
 mod device;
 mod exchange;
+mod greeter;
 mod line;
 mod phase;
 mod policy;
@@ -41,6 +40,9 @@ mod trainable;
 
 pub use conversation::REPETITIONS;
 pub use device::{Memory, SessionError};
+pub use greeter::Greeter;
+#[cfg(feature = "x25519")]
+pub use greeter::X25519;
 pub use phase::Phase;
 pub use policy::{Identity, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
 pub use trainable::{Parts, Trainable, Unlabelled};
@@ -59,13 +61,14 @@ impl<'a, M, F, R> Session<'a, M, F, R>
 where
     M: Trainable,
     F: NorFlash,
-    R: Rng,
+    R: Greeter,
 {
     /// A session that has not sent anything yet, of a device without a personal model.
     ///
     /// `nonces` gives 16 bytes a session that never come again: of hardware entropy, or of a
     /// counter that survives restarts. Repeating them lets old sessions be replayed to the device;
-    /// its ledger still refuses their rounds.
+    /// its ledger still refuses their rounds. In an `X25519`, of the feature of that name, they
+    /// open sessions whose keys nobody finds later: [`Greeter`].
     ///
     /// The device's streams derive from its root and the ledger's nonce: [`Identity::bind`].
     ///
@@ -89,7 +92,7 @@ impl<'a, M, F, R, K> Session<'a, M, F, R, K>
 where
     M: Trainable,
     F: NorFlash,
-    R: Rng,
+    R: Greeter,
     K: PersonalStore,
 {
     /// [`Session::new`], of a device with a `store` for a personal model. Rounds of methods

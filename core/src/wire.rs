@@ -11,6 +11,7 @@
 //! | [`keys`] | keys of devices and sessions |
 //! | [`frame`] | what is in clear, what is encrypted, tag and checksum |
 //! | [`greeting`] | how a session begins |
+//! | `handshake` | with the feature `x25519`: the same, with a Diffie-Hellman |
 //! | [`message`] | the bodies |
 //! | [`pack`] | integers of a few bits, for updates |
 //! | [`link`] | one end of the link: keys, sequence numbers, refusals |
@@ -19,9 +20,13 @@ pub mod cobs;
 pub mod crc32;
 pub mod frame;
 pub mod greeting;
+#[cfg(feature = "x25519")]
+pub mod handshake;
 pub mod keys;
 pub mod link;
 pub mod message;
+#[cfg(feature = "x25519")]
+mod noise;
 pub mod pack;
 pub mod refusal;
 

@@ -16,10 +16,15 @@ use smolfed_core::{
 use crate::{
     board,
     link::{RECEIVED, Serial},
-    nonces::{self, Nonces},
+    nonces,
     number::number,
     sensor::{Sensor, Windows},
 };
+
+#[cfg(feature = "x25519")]
+use crate::handshake::{Nonces, of_this_start};
+#[cfg(not(feature = "x25519"))]
+use crate::nonces::{Nonces, of_this_start};
 
 /// Features of the softmax model: `SMOLFED_FEATURES` when the firmware is built.
 pub const FEATURES: usize = number(env!("SMOLFED_FEATURES"));
@@ -58,8 +63,9 @@ pub const MAX_SAMPLES: usize = 64;
 pub const WINDOWS: usize = number(env!("SMOLFED_WINDOWS"));
 
 /// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
-/// `docs/targets.md` has (3,348 bytes at most, on a Cortex-M0), and some to spare.
-const RESERVE: usize = 8 << 9;
+/// `docs/targets.md` has (3,348 bytes at most, on a Cortex-M0; with `x25519` 4,700, on RV32IMC),
+/// and some to spare.
+const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 
 /// Silence after which the last message is repeated.
 const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
@@ -195,7 +201,7 @@ fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalS
     } = storage;
     let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
     let ledger = nonces::ledger(ledger, record.key).map_err(|_| NO_LEDGER)?;
-    let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
+    let nonces = of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
     Session::with_store(
         record.identity,
         record.policy,

@@ -5,6 +5,7 @@
 //! | [`board`] | one file a family: serial line, ticks, sleep, entropy, the provisioning page |
 //! | [`client`] | the client: its model, its data, and its loop |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
+//! | `handshake` | with the feature `x25519`: sessions that begin with a Diffie-Hellman |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
 //! | `memory` | copies and fills of the compiler, in little flash, on Arm |
 //! | [`network`] | networks for windows of six channels |
@@ -22,6 +23,8 @@
 pub mod board;
 pub mod client;
 pub mod data;
+#[cfg(feature = "x25519")]
+pub mod handshake;
 pub mod host;
 pub mod link;
 #[cfg(all(target_arch = "arm", target_os = "none"))]

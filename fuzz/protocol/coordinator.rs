@@ -35,6 +35,7 @@ pub fn coordinator(bytes: &[u8]) {
     let terms = Terms {
         shape: shape(),
         local_noise,
+        handshake: settings & 128 != 0,
     };
     let peers = [(5, KEY), (6, [4; 32])];
     let peers = peers.map(|(device, secret)| {

@@ -12,6 +12,7 @@
 //! | [`connection`] | one connection: bytes in, bytes out, and which device it belongs to |
 //! | [`transport`] | addresses; serial lines, TCP, TLS, MQTT brokers, Unix sockets |
 //! | [`gateway`] | carrying bytes between boards and a coordinator that they cannot reach |
+//! | [`handshakes`] | handshakes with X25519, and how many |
 //! | [`backoff`] | growing pauses between attempts to connect |
 //! | [`admission`] | which connections stay open |
 //! | [`service`] | the event loop: a task for each connection |
@@ -33,6 +34,7 @@ pub mod connection;
 pub mod coordinator;
 pub mod exchange;
 pub mod gateway;
+pub mod handshakes;
 pub mod keys;
 pub mod ledgers;
 pub mod lock;

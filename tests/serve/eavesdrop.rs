@@ -31,13 +31,13 @@ const CLEAR: usize = 5;
 const CHECKSUM: usize = 4;
 
 /// A frame that was on the line.
-struct Heard {
+pub(super) struct Heard {
     device: u32,
-    to: Direction,
+    pub(super) to: Direction,
     /// Bytes on the line, before its end.
     line: Vec<u8>,
     /// The same without COBS.
-    raw: Vec<u8>,
+    pub(super) raw: Vec<u8>,
 }
 
 /// A frame of a session, and what was encrypted in it.
@@ -65,7 +65,7 @@ impl Opened<'_> {
 }
 
 /// The whole frames in what was recorded in one direction.
-fn frames(device: u32, to: Direction, bytes: &[u8]) -> Vec<Heard> {
+pub(super) fn frames(device: u32, to: Direction, bytes: &[u8]) -> Vec<Heard> {
     let mut heard = vec![];
     // What is behind the last zero was cut with the connection.
     let whole = bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
@@ -92,7 +92,7 @@ fn frames(device: u32, to: Direction, bytes: &[u8]) -> Vec<Heard> {
 }
 
 /// The greeting in a frame, if it has one.
-fn greeting_of(frame: &Heard) -> Option<Greeting> {
+pub(super) fn greeting_of(frame: &Heard) -> Option<Greeting> {
     let mut raw = frame.raw.clone();
     let parsed = Frame::parse(&mut raw).expect("frames of honest peers");
     greeting(&parsed, frame.to).ok()

@@ -4,6 +4,8 @@
 Usage: wire.py > wire.json
 """
 
+import hashlib
+import hmac
 import json
 import struct
 import zlib
@@ -15,6 +17,8 @@ DEVICE = 42
 DEVICE_NONCE = bytes(range(100, 116))
 COORDINATOR_NONCE = bytes(range(200, 216))
 LEDGER_NONCE = bytes(range(50, 58))
+DEVICE_EPHEMERAL = bytes(range(120, 152))
+COORDINATOR_EPHEMERAL = bytes(range(160, 192))
 
 
 def rounds(state):
@@ -74,6 +78,70 @@ def sealed(key, nonce, associated, text):
     return ciphertext + poly1305(one_time, padded(associated) + padded(ciphertext) + lengths)
 
 
+def x25519(secret, point):
+    """RFC 7748, section 5, in Python's integers."""
+    p = 2**255 - 19
+    k = int.from_bytes(secret, "little") & ~7 & ~(1 << 255) | 1 << 254
+    u = int.from_bytes(point, "little") % 2**255
+    x2, z2, x3, z3 = 1, 0, u, 1
+    for t in reversed(range(255)):
+        if k >> t & 1:
+            x2, z2, x3, z3 = x3, z3, x2, z2
+        a, b, c, d = x2 + z2, x2 - z2, x3 + z3, x3 - z3
+        x3, z3 = (d * a + c * b) ** 2 % p, u * (d * a - c * b) ** 2 % p
+        e = a * a - b * b
+        x2, z2 = a * a * b * b % p, e * (a * a + 121665 * e) % p
+        if k >> t & 1:
+            x2, z2, x3, z3 = x3, z3, x2, z2
+    return (x2 * pow(z2, p - 2, p) % p).to_bytes(32, "little")
+
+
+def public(secret):
+    return x25519(secret, (9).to_bytes(32, "little"))
+
+
+class Noise:
+    """Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s, The Noise Protocol Framework, revision 34."""
+
+    NAME = b"Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s"
+
+    def __init__(self, prologue):
+        self.hash = self.chaining = hashlib.blake2s(self.NAME).digest()
+        self.mix_hash(prologue)
+
+    def mix_hash(self, data):
+        self.hash = hashlib.blake2s(self.hash + data).digest()
+
+    def hkdf(self, material, count):
+        """Section 4.3."""
+        key = hmac.digest(self.chaining, material, "blake2s")
+        outputs = [b""]
+        for i in range(count):
+            outputs.append(hmac.digest(key, outputs[-1] + bytes([i + 1]), "blake2s"))
+        return outputs[1:]
+
+    def mix_key(self, material):
+        self.chaining, self.key = self.hkdf(material, 2)
+        self.count = 0
+
+    def mix_key_and_hash(self, material):
+        self.chaining, hash, self.key = self.hkdf(material, 3)
+        self.mix_hash(hash)
+        self.count = 0
+
+    def encrypt_and_hash(self, text):
+        nonce = struct.pack("<IQ", 0, self.count)
+        self.count += 1
+        ciphertext = sealed(self.key, nonce, self.hash, text)
+        self.mix_hash(ciphertext)
+        return ciphertext
+
+    def e(self, public):
+        self.mix_hash(public)
+        self.mix_key(public)
+        return public
+
+
 def cobs(raw):
     """Cheshire, Baker 1999; frames are shorter than 255 bytes."""
     assert len(raw) < 255
@@ -102,6 +170,27 @@ def hello(hidden, name, lowest=VERSION, highest=VERSION):
     versions = bytes([lowest, highest])
     tag = h(h(key, DEVICE_NONCE), padded(name + versions))[:16]
     return greeting(2, name + DEVICE_NONCE + versions + tag)
+
+
+def x25519_greeting(hidden, name):
+    """Both frames, and the session's key, of a greeting with X25519."""
+    key = h(CHAIN_KEY, b"smolfed greeting")
+    name = struct.pack("<B8s", hidden, name)
+    versions = bytes([VERSION, VERSION])
+    tag = h(h(key, DEVICE_NONCE), padded(name + versions + b"\1"))[:16]
+    clear = name + DEVICE_NONCE + versions + tag
+    noise = Noise(bytes([0, 5]) + clear)
+    noise.mix_key_and_hash(h(CHAIN_KEY, b"smolfed psk " + struct.pack("<I", DEVICE)))
+    first = noise.e(public(DEVICE_EPHEMERAL)) + noise.encrypt_and_hash(b"")
+    second = noise.e(public(COORDINATOR_EPHEMERAL))
+    noise.mix_key(x25519(DEVICE_EPHEMERAL, public(COORDINATOR_EPHEMERAL)))
+    second += noise.encrypt_and_hash(versions)
+    to_coordinator, _ = noise.hkdf(b"", 2)
+    return {
+        "hello": greeting(5, clear + first).hex(),
+        "welcome": greeting(6, second).hex(),
+        "session_key": h(to_coordinator, b"smolfed cipher  ").hex(),
+    }
 
 
 def session_root():
@@ -279,8 +368,9 @@ if __name__ == "__main__":
             {
                 "description": "Frames on the line, one of each kind: bytes in hexadecimal, "
                 "direction 1 to the device and 2 to the coordinator.",
-                "source": "wire.py beside this file, from docs/protocol.md, RFC 8439 and "
-                "draft-irtf-cfrg-xchacha-03; the CRC-32 of IEEE 802.3 as Python's zlib has it.",
+                "source": "wire.py beside this file, from docs/protocol.md, RFC 8439, "
+                "draft-irtf-cfrg-xchacha-03, RFC 7748 and Noise, revision 34; the CRC-32 of IEEE "
+                "802.3 as Python's zlib has it, BLAKE2s and HMAC as its hashlib and hmac do.",
                 "version": VERSION,
                 "device": DEVICE,
                 "chain_key": CHAIN_KEY.hex(),
@@ -297,6 +387,14 @@ if __name__ == "__main__":
                     {"bits": bits, "sigma": sigma, "width": noisy_width(bits, *sigma)}
                     for bits, sigma in [(20, (11 << 20, 10)), (20, (9 << 20, 4)), (4, (1, 3))]
                 ],
+                "x25519": {
+                    "device_ephemeral": DEVICE_EPHEMERAL.hex(),
+                    "coordinator_ephemeral": COORDINATOR_EPHEMERAL.hex(),
+                    "cases": [
+                        x25519_greeting(0, struct.pack("<Q", DEVICE)),
+                        x25519_greeting(1, PSEUDONYM),
+                    ],
+                },
                 "networks": {
                     "convolutions": network_digest(*CONVOLUTIONS).hex(),
                     "recurrent": network_digest(*RECURRENT).hex(),

@@ -11,6 +11,7 @@
 //! | `--stalled N` | the same with devices that stop answering, with `--quorum SHARE` or without |
 //! | `--silent N`, `--garbage MB` | the same with connections of strangers |
 //! | `--kills N` | the books of a coordinator that is killed and resumed |
+//! | `--x25519` | the same with devices that greet with X25519 |
 //! | `--memory` | memory of a connection with a session |
 
 mod books;

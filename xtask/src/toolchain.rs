@@ -42,6 +42,14 @@ impl Variant {
         features: &[],
         programs: &[],
     };
+
+    /// The client that greets with X25519.
+    pub const X25519: Self = Self {
+        folder: "firmware-x25519",
+        features: &["x25519"],
+        programs: &["client"],
+        ..Self::DEFAULT
+    };
 }
 
 /// The root of the workspace.

@@ -1,10 +1,10 @@
 //! The protocol's states, and the answer to each frame.
 
 use embedded_storage::nor_flash::NorFlash;
-use rand_core::Rng;
 
 use super::{
     device::Device,
+    greeter::Greeter,
     phase::Phase,
     round::Round,
     trainable::{RoundParts, Trainable},
@@ -15,8 +15,8 @@ use crate::{
     wire::{
         Direction, VERSION,
         frame::{Encoded, Frame, Sealed},
-        greeting::{Greeting, Hello, Name, Versions, Welcome},
-        keys::{Nonce, ledger_fingerprint},
+        greeting::{Greeting, Hello, Name, Welcome},
+        keys::{Nonce, SessionKey, ledger_fingerprint},
         link::{DeviceEnd, Link, read},
         message::{
             Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Ready, Values, WhyRefused,
@@ -62,7 +62,7 @@ impl<M, F, R, K> Conversation<'_, M, F, R, K>
 where
     M: Trainable,
     F: NorFlash,
-    R: Rng,
+    R: Greeter,
     K: PersonalStore,
 {
     /// Takes a frame that came out of COBS.
@@ -160,6 +160,8 @@ where
             // Anybody may call; it does not disturb a round.
             (Greeting::Call, Phase::Silent | Phase::Idle | Phase::Refused(_)) => Ok(Answer::Hello),
             (Greeting::Welcome(welcome), Phase::Greeting) => self.welcome(&welcome),
+            #[cfg(feature = "x25519")]
+            (Greeting::Second(second), Phase::Greeting) => self.conclude(&second),
             _ => Err(Refusal::Unexpected),
         }
     }
@@ -173,15 +175,31 @@ where
             return Err(Refusal::Tag);
         }
         match welcome.offer {
-            Ok(VERSION) => {
-                self.link = Some(Link::new(session.cipher()));
-                self.phase = Phase::Ready;
-                self.repetitions = 0;
-                Ok(Answer::Ready)
-            }
+            // Whoever has the chain key offers less than the device has asked for.
+            Ok(_) if R::HAS_HANDSHAKE => Err(Refusal::Unexpected),
+            Ok(VERSION) => Ok(self.open(session.cipher())),
             Ok(_) => Err(Refusal::Version),
             Err(_) => Ok(self.refused(WhyRefused::Version)),
         }
+    }
+
+    /// The answer to a handshake.
+    #[cfg(feature = "x25519")]
+    #[inline(never)]
+    fn conclude(&mut self, second: &crate::wire::handshake::Second) -> Result<Answer, Refusal> {
+        let hello = self.hello();
+        let (chain, device) = (self.device.ledger.chain(), self.device.identity.device);
+        let key = self.nonces.conclude(chain, device, &hello, second)?;
+        Ok(self.open(key))
+    }
+
+    /// The session is open.
+    #[inline(always)]
+    fn open(&mut self, key: SessionKey) -> Answer {
+        self.link = Some(Link::new(key));
+        self.phase = Phase::Ready;
+        self.repetitions = 0;
+        Answer::Ready
     }
 
     /// The coordinator does not work with this device.
@@ -291,7 +309,7 @@ where
     /// Begins a new session: whatever the last one was about is over.
     fn begin(&mut self) {
         self.device.ledger.session_begins();
-        self.nonces.fill_bytes(&mut self.nonce);
+        self.nonces.begin(&mut self.nonce);
         self.link = None;
         self.leave_round();
         self.phase = Phase::Greeting;
@@ -304,9 +322,9 @@ where
             Answer::Nothing => return,
             Answer::Hello => {
                 self.begin();
-                return self.hello(to);
+                return self.greet(to);
             }
-            Answer::HelloAgain => return self.hello(to),
+            Answer::HelloAgain => return self.greet(to),
             Answer::Ready | Answer::Decline(..) | Answer::Go | Answer::More => {}
         }
         if self.compose(answer, to).is_some()
@@ -316,9 +334,16 @@ where
         }
     }
 
-    /// The same one for as long as nobody answers.
     #[inline(never)]
-    fn hello(&mut self, to: &mut Encoded) {
+    fn greet(&mut self, to: &mut Encoded) {
+        #[cfg(feature = "x25519")]
+        self.nonces.greets();
+        self.hello().encode(to);
+    }
+
+    /// The same one for as long as nobody answers.
+    #[inline(always)]
+    fn hello(&self) -> Hello {
         let Device {
             identity,
             policy,
@@ -326,7 +351,8 @@ where
             ..
         } = &self.device;
         let name = Name::of(identity.device, ledger.chain(), policy.hides_number);
-        Hello::new(ledger.chain(), name, self.nonce, Versions::OURS).encode(to);
+        let (chain, device) = (ledger.chain(), identity.device);
+        self.nonces.hello(chain, device, name, self.nonce)
     }
 
     /// Composes a frame of the session.

@@ -2,9 +2,8 @@
 
 use embedded_io::{Read, ReadReady, Write};
 use embedded_storage::nor_flash::NorFlash;
-use rand_core::Rng;
 
-use super::{Session, phase::Phase, trainable::Trainable};
+use super::{Greeter, Session, phase::Phase, trainable::Trainable};
 use crate::{personal::store::PersonalStore, wire::FRAME_BYTES};
 
 /// Bytes that are taken from the stream at a time.
@@ -18,7 +17,7 @@ impl<M, F, R, K> Session<'_, M, F, R, K>
 where
     M: Trainable,
     F: NorFlash,
-    R: Rng,
+    R: Greeter,
     K: PersonalStore,
 {
     /// Writes what is to be sent and reads what has come, without waiting for more; returns whether

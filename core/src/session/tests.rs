@@ -20,9 +20,9 @@ use crate::{
     wire::{
         Direction,
         cobs::Decoder,
-        frame::Frame,
-        greeting::{Greeting, Name, Versions, Welcome},
-        keys::ChainKey,
+        frame::{Encoded, Frame},
+        greeting::{Greeting, Hello, Name, Versions, Welcome},
+        keys::{ChainKey, SessionKey},
         link::{CoordinatorEnd, Link, read},
         message::{
             Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, Shape,
@@ -35,6 +35,8 @@ use crate::{
 
 mod bit;
 mod coordinator;
+#[cfg(feature = "x25519")]
+mod handshake;
 mod line;
 mod network;
 mod personal;
@@ -48,7 +50,7 @@ const NONCE: [u8; 8] = [7; 8];
 const FEATURES: usize = 20;
 const PARAMETERS: usize = (FEATURES + 1) * 6;
 
-type Board = Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, Stream>;
+type Board<R = Stream> = Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, R>;
 
 fn stream(purpose: Purpose, round: u32) -> Stream {
     Root::from_seed(11).stream(StreamId {
@@ -84,8 +86,11 @@ fn identity() -> Identity {
 }
 
 fn board(policy: Policy, ledger: Ledger<Ram>, start: u32) -> Board {
+    board_with(stream(Purpose::Initialisation, start), policy, ledger)
+}
+
+fn board_with<R: Greeter>(nonces: R, policy: Policy, ledger: Ledger<Ram>) -> Board<R> {
     let model = Softmax::new(Const::<FEATURES>, Const::<6>);
-    let nonces = stream(Purpose::Initialisation, start);
     Session::new(
         identity(),
         policy,
@@ -185,7 +190,11 @@ fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
 }
 
 /// What the device sends, through a line.
-fn transmit(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
+fn transmit<R: Greeter>(
+    board: &mut Board<R>,
+    other: &mut Coordinator,
+    line: &mut impl FnMut(Vec<u8>) -> Vec<u8>,
+) {
     while !board.outgoing().is_empty() {
         let said = board.outgoing().to_vec();
         board.sent();
@@ -194,7 +203,11 @@ fn transmit(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Ve
 }
 
 /// One turn of both sides: what the device sends, then what the coordinator sends, through a line.
-fn turn(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8>) -> Vec<u8>) {
+fn turn<R: Greeter>(
+    board: &mut Board<R>,
+    other: &mut Coordinator,
+    line: &mut impl FnMut(Vec<u8>) -> Vec<u8>,
+) {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
     transmit(board, other, line);
@@ -220,8 +233,8 @@ fn turn(board: &mut Board, other: &mut Coordinator, line: &mut impl FnMut(Vec<u8
 }
 
 /// Runs until the coordinator has an answer; returns the number of turns.
-fn run(
-    board: &mut Board,
+fn run<R: Greeter>(
+    board: &mut Board<R>,
     other: &mut Coordinator,
     mut line: impl FnMut(Vec<u8>) -> Vec<u8>,
 ) -> usize {

@@ -7,7 +7,11 @@
 //! | Hello | coordinator | hidden u8, name (8), nonce (16), lowest u8, highest u8, tag (16) |
 //! | Welcome | device | nonce (16), version u8, version u8, tag (16) |
 //! | Incompatible | device | nonce (16), lowest u8, highest u8, tag (16) |
+//!
+//! With the feature `x25519` there are a Hello and a Welcome more: `handshake` beside this file.
 
+#[cfg(feature = "x25519")]
+use super::noise::{First, Second};
 use super::{
     Direction, VERSION,
     bytes::{Reader, Writer},
@@ -18,11 +22,15 @@ use super::{
 use crate::crypto::aead::TAG_BYTES;
 
 /// Numbers of the kinds.
-mod kind {
+pub(super) mod kind {
     pub(super) const CALL: u8 = 1;
     pub(super) const HELLO: u8 = 2;
     pub(super) const WELCOME: u8 = 3;
     pub(super) const INCOMPATIBLE: u8 = 4;
+    #[cfg(feature = "x25519")]
+    pub(in crate::wire) const HELLO_X25519: u8 = 5;
+    #[cfg(feature = "x25519")]
+    pub(in crate::wire) const WELCOME_X25519: u8 = 6;
 }
 
 /// Who a Hello says that it is from.
@@ -104,6 +112,9 @@ pub struct Hello {
     /// What it supports.
     pub versions: Versions,
     tag: [u8; TAG_BYTES],
+    /// The first message of its handshake, if it begins one.
+    #[cfg(feature = "x25519")]
+    pub(super) first: Option<First>,
 }
 
 impl Hello {
@@ -114,9 +125,17 @@ impl Hello {
             nonce,
             versions,
             tag: [0; TAG_BYTES],
+            #[cfg(feature = "x25519")]
+            first: None,
         };
         hello.tag = chain.greeting().tag(&nonce, &hello.covered());
         hello
+    }
+
+    /// Makes the tag anew.
+    #[cfg(feature = "x25519")]
+    pub(super) fn sign(&mut self, chain: &ChainKey) {
+        self.tag = chain.greeting().tag(&self.nonce, &self.covered());
     }
 
     /// Whether it comes from the device with this key, now or once before.
@@ -127,8 +146,27 @@ impl Hello {
     fn covered(&self) -> Covered {
         let (hidden, [a, b, c, d, e, f, g, h]) = self.name.bytes();
         let Versions { lowest, highest } = self.versions;
+        #[cfg(feature = "x25519")]
+        let has_handshake = u8::from(self.first.is_some());
+        #[cfg(not(feature = "x25519"))]
+        let has_handshake = 0;
         [
-            hidden, a, b, c, d, e, f, g, h, lowest, highest, 0, 0, 0, 0, 0,
+            hidden,
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+            lowest,
+            highest,
+            has_handshake,
+            0,
+            0,
+            0,
+            0,
         ]
     }
 }
@@ -188,6 +226,7 @@ impl Welcome {
 
 /// A message of the greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Greeting {
     /// To the device, from a coordinator that has no session on this connection: send a Hello.
     /// Nobody checks who sent it.
@@ -196,6 +235,9 @@ pub enum Greeting {
     Hello(Hello),
     /// To the device.
     Welcome(Welcome),
+    /// To the device, the answer to a Hello with a handshake.
+    #[cfg(feature = "x25519")]
+    Second(Second),
 }
 
 impl Greeting {
@@ -210,6 +252,10 @@ impl Greeting {
             (Direction::ToDevice, kind::CALL) => Some(Self::Call),
             (Direction::ToDevice, kind::WELCOME | kind::INCOMPATIBLE) => Self::answer(kind, reader),
             (Direction::ToCoordinator, kind::HELLO) => Self::hello(reader),
+            #[cfg(feature = "x25519")]
+            (Direction::ToDevice, kind::WELCOME_X25519) => Second::read(reader).map(Self::Second),
+            #[cfg(feature = "x25519")]
+            (Direction::ToCoordinator, kind::HELLO_X25519) => Self::hello_with_handshake(reader),
             _ => return Err(Refusal::Kind),
         };
         let message = message.and_then(|message| reader.end().map(|()| message));
@@ -222,7 +268,19 @@ impl Greeting {
             nonce: reader.array()?,
             versions: Versions::read(reader)?,
             tag: reader.array()?,
+            #[cfg(feature = "x25519")]
+            first: None,
         }))
+    }
+
+    /// A Hello with Noise's first message behind it.
+    #[cfg(feature = "x25519")]
+    fn hello_with_handshake(reader: &mut Reader<'_>) -> Option<Self> {
+        let Self::Hello(mut hello) = Self::hello(reader)? else {
+            return None;
+        };
+        hello.first = Some(First::read(reader)?);
+        Some(Self::Hello(hello))
     }
 
     fn answer(kind: u8, reader: &mut Reader<'_>) -> Option<Self> {
@@ -259,6 +317,10 @@ impl Greeting {
                     writer.put(&welcome.tag);
                 });
             }
+            #[cfg(feature = "x25519")]
+            Self::Second(second) => {
+                to.greet(kind::WELCOME_X25519, |writer| second.write(writer));
+            }
         }
     }
 }
@@ -266,12 +328,23 @@ impl Greeting {
 impl Hello {
     /// The frame, in the place of an older one. All of the greeting that a device sends.
     pub(crate) fn encode(&self, to: &mut Encoded) {
+        #[cfg(feature = "x25519")]
+        if let Some(first) = &self.first {
+            return to.greet(kind::HELLO_X25519, |writer| {
+                self.write(writer);
+                first.write(writer);
+            });
+        }
+        to.greet(kind::HELLO, |writer: &mut Writer<'_>| self.write(writer));
+    }
+
+    /// The body, or what of it is before the handshake.
+    #[inline(always)]
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
         let Versions { lowest, highest } = self.versions;
         let (hidden, name) = self.name.bytes();
-        to.greet(kind::HELLO, |writer: &mut Writer<'_>| {
-            writer.u8(hidden).put(&name).put(&self.nonce);
-            writer.u8(lowest).u8(highest).put(&self.tag);
-        });
+        writer.u8(hidden).put(&name).put(&self.nonce);
+        writer.u8(lowest).u8(highest).put(&self.tag);
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! chain key ── "smolfed ratchet " ──────────────── the next chain key
 //!     ├─────── "smolfed number  " ──────────────── pseudonym, 8 bytes
+//!     ├─────── "smolfed psk " | device u32 ────────── pre-shared key of handshakes
 //!     ├─────── "smolfed greeting" ──────────────── greeting key ── nonce ── offer ── tag of Hello
 //!     └─────── "smolfed sess" | device u32 ── device nonce ── coordinator nonce
 //!                  ├── "smolfed welcome " ── answer ── tag of Welcome or Incompatible
@@ -66,6 +67,13 @@ impl ChainKey {
         GreetingKey(self.0.derive(b"smolfed greeting"))
     }
 
+    /// The pre-shared key of this device's handshakes while this is its chain key.
+    #[cfg(feature = "x25519")]
+    pub fn handshake(&self, device: u32) -> HandshakeKey {
+        let label = joined(b"smolfed psk ", &device.to_le_bytes());
+        HandshakeKey(self.0.derive(&label))
+    }
+
     /// The keys of one session between this device and the coordinator.
     pub fn session(&self, device: u32, device_nonce: &Nonce, nonce: &Nonce) -> SessionKeys {
         let label = joined(b"smolfed sess", &device.to_le_bytes());
@@ -98,6 +106,11 @@ impl GreetingKey {
         self.0.cascade(&[nonce, covered]).truncated()
     }
 }
+
+/// What a device and its coordinator share before a handshake: Noise's pre-shared key.
+#[cfg(feature = "x25519")]
+#[derive(Clone, Debug)]
+pub struct HandshakeKey(pub(super) Key);
 
 /// What the keys of a session derive from.
 #[derive(Clone, Debug)]

@@ -175,8 +175,53 @@ fn clients() -> Option<()> {
     smoothing(&mut global)?;
     noise()?;
     frames()?;
+    #[cfg(feature = "x25519")]
+    handshake()?;
     global.fill(0.01);
     round(&rows, &global, &mut local, &mut update)
+}
+
+/// The device's side of a greeting with X25519.
+#[cfg(feature = "x25519")]
+#[inline(never)]
+fn handshake() -> Option<()> {
+    use smolfed_core::{
+        crypto::Key,
+        wire::{
+            VERSION,
+            greeting::{Hello, Name, Versions},
+            handshake::Ephemeral,
+            keys::ChainKey,
+        },
+    };
+
+    let chain = ChainKey::new(Key::from_secret([1; 32]));
+    let stream = |device| {
+        Root::from_seed(1).stream(StreamId {
+            purpose: Purpose::SessionNonces,
+            round: 0,
+            device,
+        })
+    };
+    let mut own = None;
+    let instructions = count(|| own = Some(Ephemeral::generate(&mut stream(1))));
+    print("handshake-key", instructions);
+    let (own, mut hello) = (own?, None);
+    let name = Name::Number(7);
+    let instructions = count(|| {
+        let greeted = Hello::with_handshake(&chain, 7, name, [2; 16], Versions::OURS, &own);
+        hello = Some(greeted);
+    });
+    print("handshake-hello", instructions);
+    let hello = hello?;
+    let other = Ephemeral::generate(&mut stream(2));
+    let admitted = hello.admit(&chain.handshake(7))?;
+    let (second, key) = admitted.answer(&other, VERSION)?;
+    black_box(key);
+    let mut opened = None;
+    let instructions = count(|| opened = second.open(&chain, 7, &hello, &own));
+    print("handshake-welcome", instructions);
+    opened.map(|_| ())
 }
 
 /// Loss and gradient of one sample.

@@ -15,14 +15,15 @@ use std::time::Duration;
 use embedded_storage::nor_flash::NorFlash;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use rand_core::Rng;
+use getrandom::SysRng;
+use rand_core::UnwrapErr;
 use smolfed_core::contrast::{MAX_PAIRS, Projection};
 use smolfed_core::model::{BATCH_GROUP, Model};
 use smolfed_core::personal::store::PersonalStore;
 use smolfed_core::provision::{Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Phase, Session, Trainable, Unlabelled};
-use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_core::session::{Greeter, Phase, Session, Trainable, Unlabelled, X25519};
+use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_simd::Network;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
@@ -132,6 +133,11 @@ pub(super) struct Args {
     /// experiment.
     #[arg(long, value_name = "COLUMN", requires = "data")]
     label: Option<String>,
+    /// Begin every session with an X25519 handshake, and open none without it: who records the
+    /// connection now and gets the device's and the coordinator's keys later decrypts nothing. It
+    /// needs a coordinator that knows it, and costs both a fraction of a millisecond.
+    #[arg(long)]
+    x25519: bool,
     /// Exit when the coordinator closes the connection.
     #[arg(long)]
     once: bool,
@@ -359,32 +365,35 @@ impl Device<'_> {
             ))
         })?;
         let mut memory = SessionMemory::new(&model, samples.len(), scratch);
-        let nonces = Root::from_secret(*secret().map_err(|e| CliError::Stopped(e.to_string()))?);
-        let nonces = nonces.stream(StreamId {
-            purpose: Purpose::SessionNonces,
-            round: 0,
-            device: record.identity.device,
-        });
         let (identity, policy) = (record.identity.clone(), record.policy);
+        let device = identity.device;
         let ledger = ledger(&self.files.ledger, self.args.new_ledger, &record)?;
         if record.key.is_some() {
             forget_key(&self.files.record);
         }
         let store = FileStore::beside(&self.files.ledger);
         let memory = memory.borrow();
-        let session = Session::with_store(identity, policy, model, memory, ledger, nonces, store);
-        let mut session =
-            session.map_err(|error| CliError::Usage(format!("`--model`: {error}")))?;
-        session.set_window(WINDOW);
         let line = Line {
             args: self.args,
             options: self.options,
-            device: record.identity.device,
-            budget: record.policy.limits.budget.0,
+            device,
+            budget: policy.limits.budget.0,
             progress: self.progress,
             stop,
         };
-        line.keep(&mut session, &samples).await
+        let wrong = |error| CliError::Usage(format!("`--model`: {error}"));
+        // Two types, so that no session of the one kind becomes one of the other.
+        if self.args.x25519 {
+            // Not of a stream: its key would give away all sessions of this process.
+            let keys = X25519::new(UnwrapErr(SysRng));
+            let session = Session::with_store(identity, policy, model, memory, ledger, keys, store);
+            line.keep(session.map_err(wrong)?, &samples).await
+        } else {
+            let nonces = nonces(device)?;
+            let session =
+                Session::with_store(identity, policy, model, memory, ledger, nonces, store);
+            line.keep(session.map_err(wrong)?, &samples).await
+        }
     }
 
     /// The samples of the file, or those of the record, without their targets.
@@ -454,6 +463,16 @@ impl Device<'_> {
     }
 }
 
+/// Nonces of sessions that never repeat: those of a stream under a fresh secret.
+fn nonces(device: u32) -> Result<Stream, CliError> {
+    let secret = secret().map_err(|error| CliError::Stopped(error.to_string()))?;
+    Ok(Root::from_secret(*secret).stream(StreamId {
+        purpose: Purpose::SessionNonces,
+        round: 0,
+        device,
+    }))
+}
+
 /// The connection of a device, made again whenever it breaks.
 struct Line<'a> {
     args: &'a Args,
@@ -466,11 +485,12 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// Takes part in rounds until the command ends.
-    async fn keep<M: Trainable, F: NorFlash, R: Rng, K: PersonalStore>(
+    async fn keep<M: Trainable, F: NorFlash, R: Greeter, K: PersonalStore>(
         &self,
-        session: &mut Session<'_, M, F, R, K>,
+        mut session: Session<'_, M, F, R, K>,
         samples: &impl Samples<Target = M::Target>,
     ) -> Result<(), CliError> {
+        session.set_window(WINDOW);
         let mut listener = match &self.args.listen {
             None => None,
             Some(address) => Some(address.listen(self.options).map_err(|error| {
@@ -488,8 +508,14 @@ impl Line<'_> {
                 Ok(mut transport) => {
                     let mut report = |event| self.progress.note(self.device, self.budget, event);
                     // Connections end at any time: that is not reported.
-                    let _ =
-                        exchange(session, samples, &mut *transport, self.stop, &mut report).await;
+                    let _ = exchange(
+                        &mut session,
+                        samples,
+                        &mut *transport,
+                        self.stop,
+                        &mut report,
+                    )
+                    .await;
                     self.tell_of_tls(session.phase(), &mut has_greeted);
                     if self.args.once {
                         return Ok(());

@@ -52,7 +52,7 @@ use crate::source::participation;
   smolfed serve experiment.toml --keys fleet/keys.toml --listen tls:0.0.0.0:7443 \\
       --tls-certificate fullchain.pem --tls-key privkey.pem
   smolfed serve experiment.toml --keys fleet/keys.toml \\
-      --listen mqtt:broker.example.org:1883/greenhouse
+      --listen mqtt:broker.example.org:1883/greenhouse --require-x25519
   smolfed serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 10s
   smolfed serve --resume runs/digits-1700000000")]
 pub(super) struct Args {
@@ -98,6 +98,12 @@ pub(super) struct Args {
     /// quarantine at once.
     #[arg(long, value_name = "N", default_value_t = 5)]
     strikes: u32,
+    /// Refuse devices that greet without an X25519 handshake, which `smolfed device --x25519` and
+    /// firmware with the feature x25519 begin. Then nobody who records the connections now and gets
+    /// the keys later can decrypt anything. Without the option both kinds take part. Resuming keeps
+    /// it.
+    #[arg(long)]
+    require_x25519: bool,
     /// Set a key of the experiment; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     overrides: Vec<Override>,
@@ -179,6 +185,7 @@ impl Setup {
             simulated: args.simulated.unwrap_or(0),
             timeout_ms: timeout.as_millis() as u64,
             quorum: args.quorum.map(Quorum::get),
+            require_x25519: args.require_x25519,
             devices: texts(&args.devices),
             listen: texts(&args.listen),
             files: args.files.absolute()?,
@@ -196,6 +203,7 @@ impl Setup {
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
                 strikes: args.strikes,
+                requires_x25519: args.require_x25519,
             },
             file,
             resumed: None,
@@ -243,6 +251,8 @@ impl Setup {
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
                 strikes: args.strikes,
+                // What was promised of a run holds to its end.
+                requires_x25519: args.require_x25519 || file.require_x25519,
             },
             file,
             resumed: Some(dir),

@@ -6,10 +6,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use embedded_storage::nor_flash::NorFlash;
-use rand_core::Rng;
 use smolfed_core::personal::store::PersonalStore;
 use smolfed_core::samples::Samples;
-use smolfed_core::session::{Phase, Session, Trainable};
+use smolfed_core::session::{Greeter, Phase, Session, Trainable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -50,7 +49,7 @@ pub enum Event {
 ///
 /// # Errors
 /// Why the connection broke.
-pub async fn exchange<M: Trainable, F: NorFlash, R: Rng, K: PersonalStore>(
+pub async fn exchange<M: Trainable, F: NorFlash, R: Greeter, K: PersonalStore>(
     session: &mut Session<'_, M, F, R, K>,
     samples: &impl Samples<Target = M::Target>,
     transport: &mut dyn Transport,
@@ -172,7 +171,7 @@ fn varied(pause: Duration) -> Duration {
 }
 
 /// Sends what the session has to send; returns whether there was anything.
-async fn send<M: Trainable, F: NorFlash, R: Rng, K: PersonalStore>(
+async fn send<M: Trainable, F: NorFlash, R: Greeter, K: PersonalStore>(
     session: &mut Session<'_, M, F, R, K>,
     transport: &mut dyn Transport,
 ) -> io::Result<bool> {

@@ -10,6 +10,7 @@ use smolfed_core::wire::frame::{Encoded, Frame, Sealed};
 use smolfed_core::wire::greeting::{Greeting, Versions};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
 
+use super::handshakes::HandshakeLimit;
 use super::lock::lock;
 use super::peer::{ConnectionId, Peer};
 use super::registry::{Registry, SharedPeer};
@@ -41,6 +42,7 @@ pub struct Connection {
     called: Option<Duration>,
     /// Frames that matched no session.
     unmatched: u32,
+    handshakes: HandshakeLimit,
     /// Whether a device was refused since this was last asked.
     has_refused: bool,
     /// A device under whose key two sessions have replaced each other.
@@ -60,6 +62,7 @@ impl Connection {
             refusals: Refusals::new(),
             called: None,
             unmatched: 0,
+            handshakes: HandshakeLimit::new(),
             has_refused: false,
             alarm: None,
             incompatible: None,
@@ -249,7 +252,7 @@ impl Connection {
         // Without the device's key nothing is authentic.
         let (device, shared) = registry.device_of(&hello.name).ok_or(Refusal::Tag)?;
         let mut peer = lock(&shared);
-        let answer = registry.hello(&mut peer, self.id, &hello, now);
+        let answer = registry.hello(&mut peer, self.id, &hello, &mut self.handshakes, now);
         match answer {
             Ok(answer) => {
                 if peer.is_refused() {

@@ -61,6 +61,8 @@ pub struct Endpoints {
     pub in_flight: usize,
     /// Rounds in a row without an answer after which a device is put into quarantine; 0 for never.
     pub strikes: u32,
+    /// Whether devices must greet with an X25519 handshake.
+    pub requires_x25519: bool,
 }
 
 /// Connections beyond those of all devices: of devices that reconnect before the loss of the
@@ -104,6 +106,10 @@ impl Coordinator {
     /// [`FleetError::Keys`], [`FleetError::Listen`], [`FleetError::Entropy`],
     /// [`FleetError::Thread`].
     pub fn new(keys: FleetKeys, terms: Terms, endpoints: &Endpoints) -> Result<Self, FleetError> {
+        let terms = Terms {
+            handshake: endpoints.requires_x25519,
+            ..terms
+        };
         let peers = keys.keys().iter();
         let peers = peers.map(|(device, key)| (*device, Peer::new(*device, key.clone(), terms)));
         // Nonces must never repeat: those of a stream under a fresh secret do not.

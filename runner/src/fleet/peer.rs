@@ -20,6 +20,7 @@ use smolfed_core::wire::refusal::{Refusal, Refusals};
 
 use super::chains::{Chain, Found, Renamed, SearchLimit};
 use super::exchange::{Absence, Exchange, ExchangeOutcome, Offer, Reply};
+use super::handshakes::HandshakeLimit;
 use super::ledgers::KnownLedgers;
 use super::lock::lock;
 
@@ -41,15 +42,17 @@ pub struct Terms {
     pub shape: Shape,
     /// Whether devices add noise.
     pub local_noise: bool,
+    /// Whether they greet with an X25519 handshake.
+    pub handshake: bool,
 }
 
 struct Session {
     link: Link<CoordinatorEnd>,
     /// The connection of its last frame; `None` once that is lost.
     connection: Option<ConnectionId>,
-    device_nonce: Nonce,
-    /// The answer to its Hello.
-    welcome: Welcome,
+    hello: Hello,
+    /// The answer to that.
+    answer: Greeting,
     /// How far its chain key was ahead of the one that is known.
     steps: u32,
 }
@@ -300,39 +303,53 @@ impl Peer {
     }
 
     /// Answers a `Hello` under the chain key so many `steps` ahead ([`Self::find`]). `fresh` is a
-    /// nonce that was never used before.
+    /// nonce that was never used before, and `handshakes` how many the connection has left.
+    ///
+    /// # Errors
+    /// Those of a handshake, which are counted here.
     pub(super) fn hello(
         &mut self,
         connection: ConnectionId,
         hello: &Hello,
         steps: u32,
         fresh: Nonce,
-    ) -> Encoded {
+        handshakes: &mut HandshakeLimit,
+        now: Duration,
+    ) -> Result<Encoded, Refusal> {
         // A device that did not receive `Welcome` repeats its `Hello`, and gets the same answer.
-        let is_same = |session: &&Session| {
-            session.device_nonce == hello.nonce && session.connection == Some(connection)
-        };
+        let is_same =
+            |session: &&Session| session.hello == *hello && session.connection == Some(connection);
         if let Some(known) = self.pending.iter().find(is_same) {
-            return Greeting::Welcome(known.welcome).encoded();
+            return Ok(known.answer.encoded());
         }
         let chain = self.chain.at(steps);
-        let keys = chain.session(self.device, &hello.nonce, &fresh);
         let offer = hello.versions.common().ok_or(Versions::OURS);
-        let welcome = Welcome::new(&keys, fresh, offer);
+        let (answer, key) = match offer {
+            Ok(version) if hello.has_handshake() => {
+                let psk = chain.handshake(self.device);
+                let answered = handshakes.answer(hello, &psk, version, now);
+                answered.inspect_err(|refusal| self.refusals.count(*refusal))?
+            }
+            _ => {
+                let keys = chain.session(self.device, &hello.nonce, &fresh);
+                let welcome = Welcome::new(&keys, fresh, offer);
+                (Greeting::Welcome(welcome), keys.cipher())
+            }
+        };
         self.refused = None;
         if offer.is_ok() {
             self.make_room(connection);
             self.pending.push_back(Session {
-                link: Link::new(keys.cipher()),
+                link: Link::new(key),
                 connection: Some(connection),
-                device_nonce: hello.nonce,
-                welcome,
+                hello: *hello,
+                answer,
                 steps,
             });
         } else {
             self.refused = Some(WhyRefused::Version);
         }
-        Greeting::Welcome(welcome).encoded()
+        Ok(answer.encoded())
     }
 
     /// Makes room for a pending session of this connection.
@@ -362,13 +379,13 @@ impl Peer {
             let same = self
                 .pending
                 .iter()
-                .filter(|other| other.device_nonce == *nonce);
+                .filter(|other| other.hello.nonce == *nonce);
             same.count()
         };
         let counted = self
             .pending
             .iter()
-            .map(|session| copies(&session.device_nonce));
+            .map(|session| copies(&session.hello.nonce));
         let most = counted.enumerate().max_by_key(|(_, copies)| *copies);
         most.filter(|(_, copies)| *copies > 1)
             .map_or(0, |(index, _)| index)
@@ -380,8 +397,13 @@ impl Peer {
         self.refused.is_some()
     }
 
-    /// Whether the device meets the terms.
-    fn agrees(&self, ready: &Ready) -> Result<(), WhyRefused> {
+    /// Whether the device of this pending session meets the terms.
+    fn agrees(&self, index: usize, ready: &Ready) -> Result<(), WhyRefused> {
+        let session = self.pending.get(index);
+        let has_handshake = session.is_some_and(|session| session.hello.has_handshake());
+        if self.terms.handshake && !has_handshake {
+            return Err(WhyRefused::HANDSHAKE);
+        }
         if ready.shape != self.terms.shape {
             return Err(WhyRefused::Shape);
         }
@@ -416,7 +438,7 @@ impl Peer {
                 let Message::Ready(ready) = message else {
                     return Err(Refusal::Unexpected);
                 };
-                if let Err(reason) = self.agrees(&ready) {
+                if let Err(reason) = self.agrees(index, &ready) {
                     out.extend_from_slice(self.refuse(index, reason).as_slice());
                     return Ok(());
                 }

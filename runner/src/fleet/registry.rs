@@ -15,6 +15,7 @@ use smolfed_core::wire::keys::{Nonce, Pseudonym};
 use smolfed_core::wire::refusal::Refusal;
 
 use super::chains::SearchLimit;
+use super::handshakes::HandshakeLimit;
 use super::ledgers::KnownLedgers;
 use super::lock::lock;
 use super::peer::{ConnectionId, Peer};
@@ -139,10 +140,11 @@ impl Registry {
         peer: &mut Peer,
         connection: ConnectionId,
         hello: &Hello,
+        handshakes: &mut HandshakeLimit,
         now: Duration,
     ) -> Result<Encoded, Refusal> {
         let found = peer.find(hello, now, &self.searches, &self.ledgers)?;
-        Ok(peer.hello(connection, hello, found, self.nonce()))
+        peer.hello(connection, hello, found, self.nonce(), handshakes, now)
     }
 
     /// [`Peer::receive`] of this device.

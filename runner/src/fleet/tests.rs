@@ -23,6 +23,7 @@ use super::peer::{ConnectionId, MAX_PENDING, Peer};
 use super::quorum::Places;
 use crate::release::ReceivedUpdate;
 
+mod handshake;
 mod harness;
 mod reconnected;
 mod scripted;

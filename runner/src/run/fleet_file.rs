@@ -26,6 +26,9 @@ pub struct FleetFile {
     /// The share of a cohort whose updates end a round; absent if all are awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<f64>,
+    /// Whether devices must greet with X25519.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_x25519: bool,
     /// Where the coordinator connects to devices.
     pub devices: Vec<String>,
     /// Where devices connect to the coordinator.

@@ -21,6 +21,7 @@ pub(super) struct Fleet {
     /// Where the coordinator listens, unless it is another address.
     pub(super) port: u16,
     address: Option<String>,
+    has_x25519: bool,
 }
 
 /// Folders of devices, one for each process.
@@ -56,6 +57,7 @@ impl Fleet {
             fleet,
             port: free_port()?,
             address: options.address.clone(),
+            has_x25519: options.has_x25519,
         })
     }
 
@@ -100,6 +102,7 @@ impl Fleet {
         command.args(["--connect", &self.address(), "--provision"]);
         command
             .arg(share)
+            .args(self.has_x25519.then_some("--x25519"))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         Ok(Running(command.spawn()?))

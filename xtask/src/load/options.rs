@@ -31,12 +31,14 @@ pub(super) struct Options {
     /// How often the coordinator is killed.
     pub(super) kills: u32,
     pub(super) is_memory: bool,
+    /// Whether the devices greet with X25519.
+    pub(super) has_x25519: bool,
     pub(super) is_json: bool,
 }
 
 const USAGE: &str = "cargo xtask load [--devices N] [--address ADDRESS] [--rounds N] [--stalled N] \
                      [--quorum SHARE] [--timeout 120s] [--silent N] [--garbage MB] [--kills N] \
-                     [--memory] [--json]";
+                     [--x25519] [--memory] [--json]";
 
 impl Options {
     pub(super) fn read(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
@@ -51,6 +53,7 @@ impl Options {
             garbage_mb: 0,
             kills: 0,
             is_memory: false,
+            has_x25519: false,
             is_json: false,
         };
         let mut words = arguments.iter();
@@ -66,6 +69,7 @@ impl Options {
                 "--quorum" => options.quorum = Some((*words.next().ok_or(USAGE)?).to_owned()),
                 "--timeout" => options.timeout = (*words.next().ok_or(USAGE)?).to_owned(),
                 "--memory" => options.is_memory = true,
+                "--x25519" => options.has_x25519 = true,
                 "--json" => options.is_json = true,
                 other => return Err(format!("{other}: {USAGE}").into()),
             }

@@ -1,10 +1,11 @@
 //! Why somebody will not: one byte each. A reason that this version does not know is `Other`.
 
-/// One byte on the line; see the variants.
+/// One byte on the line; see the variants. What is a constant has a text and no variant, which
+/// every board would have to tell from the others.
 macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$about:meta])* $variant:ident = $code:literal, $text:literal;)*
-    }) => {
+    } $(, $(#[$late_about:meta])* $late:ident = $late_code:literal, $late_text:literal;)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -15,6 +16,8 @@ macro_rules! reasons {
         }
 
         impl $name {
+            $($(#[$late_about])* pub const $late: Self = Self::Other($late_code);)?
+
             /// The reason with this code.
             pub const fn from_code(code: u8) -> Self {
                 match code {
@@ -36,6 +39,7 @@ macro_rules! reasons {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.write_str(match self {
                     $(Self::$variant => $text,)*
+                    $(Self::Other($late_code) => $late_text,)?
                     Self::Other(_) => "a reason that this version does not know",
                 })
             }
@@ -98,5 +102,7 @@ reasons! {
         Trust = 3, "the federation's devices add no noise";
         /// The device was known with another ledger: its count of participations is lost.
         Ledger = 4, "the device has another ledger than before: provision it again";
-    }
+    },
+    /// The coordinator opens sessions with a handshake only.
+    HANDSHAKE = 5, "the coordinator requires greetings with X25519";
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use smolfed_core::session::Phase;
+use smolfed_core::wire::message::WhyRefused;
 
 use crate::device::client::Event;
 use crate::fleet::lock::lock;
@@ -52,8 +53,12 @@ impl Progress {
                 });
             }
             Event::Refused(Phase::Refused(why)) => {
+                let advice = match why {
+                    WhyRefused::HANDSHAKE => ": start the device with `--x25519`",
+                    _ => "",
+                };
                 self.tell(format!(
-                    "device {device}: refused by the coordinator: {why}"
+                    "device {device}: refused by the coordinator: {why}{advice}"
                 ));
             }
             Event::Refused(_) | Event::Idle => {}

@@ -16,7 +16,7 @@ use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::quantize::Grid;
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Identity, Phase, Policy, Session};
+use smolfed_core::session::{Greeter, Identity, Phase, Policy, Session};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{Clipping, Workspace, local_update};
 use smolfed_core::wire::message::{Invitation, Shape};
@@ -70,7 +70,7 @@ impl NorFlash for Ram {
     }
 }
 
-pub(super) type Board = Session<'static, Softmax<usize, usize>, Ram, Stream>;
+pub(super) type Board<R = Stream> = Session<'static, Softmax<usize, usize>, Ram, R>;
 
 pub(super) fn key(device: u32) -> Key {
     Key::from_secret([device as u8 + 1; 32])
@@ -103,12 +103,22 @@ pub(super) fn board_with(device: u32, owner: u32, start: u32, policy: Policy) ->
 
 /// A device with this ledger.
 pub(super) fn board_of(device: u32, start: u32, policy: Policy, ledger: Ledger<Ram>) -> Board {
+    let nonces = stream(Purpose::Initialisation, start, device);
+    board_by(nonces, device, policy, ledger)
+}
+
+/// The same, which greets by these nonces.
+pub(super) fn board_by<R: Greeter>(
+    nonces: R,
+    device: u32,
+    policy: Policy,
+    ledger: Ledger<Ram>,
+) -> Board<R> {
     let identity = Identity {
         device,
         root: Root::from_seed(11),
     };
     let memory = Box::leak(Box::new(SessionMemory::new(&model(), 10, scratch())));
-    let nonces = stream(Purpose::Initialisation, start, device);
     Session::new(identity, policy, model(), memory.borrow(), ledger, nonces).unwrap()
 }
 
@@ -143,6 +153,7 @@ pub(super) fn terms(noise: Option<DiscreteGaussian>) -> Terms {
     Terms {
         shape: shape(),
         local_noise: noise.is_some(),
+        handshake: false,
     }
 }
 
@@ -255,7 +266,11 @@ impl Harness {
 
     /// A coordinator that remembers these ledgers.
     pub(super) fn with(ledgers: KnownLedgers, noise: Option<DiscreteGaussian>) -> Self {
-        let peer = |device| (device, Peer::new(device, key(device), terms(noise)));
+        Self::under(terms(noise), ledgers)
+    }
+
+    pub(super) fn under(terms: Terms, ledgers: KnownLedgers) -> Self {
+        let peer = |device| (device, Peer::new(device, key(device), terms));
         let registry = Registry::new(
             (0..4).map(peer).collect(),
             ledgers,
@@ -301,8 +316,8 @@ impl Harness {
 }
 
 /// Both ends receive what the other one has sent, as `line` delivers it.
-pub(super) fn turn(
-    board: &mut Board,
+pub(super) fn turn<R: Greeter>(
+    board: &mut Board<R>,
     harness: &mut Harness,
     line: &mut impl FnMut(Vec<u8>) -> Vec<u8>,
 ) {
@@ -328,8 +343,8 @@ pub(super) fn turn(
     }
 }
 
-pub(super) fn run(
-    board: &mut Board,
+pub(super) fn run<R: Greeter>(
+    board: &mut Board<R>,
     harness: &mut Harness,
     device: u32,
     mut line: impl FnMut(Vec<u8>) -> Vec<u8>,

@@ -228,6 +228,8 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     Ok(Terms {
         shape,
         local_noise: privacy.is_local() && privacy.noise.is_some(),
+        // The coordinator's operator says it.
+        handshake: false,
     })
 }
 

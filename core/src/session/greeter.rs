@@ -1,0 +1,72 @@
+//! How a device greets: under its chain key alone, or with a Diffie-Hellman.
+//!
+//! It is a matter of the type of what the session draws its nonces from. Any generator makes
+//! nonces, also one that counts; [`X25519`] is around one that nobody can predict.
+
+use rand_core::Rng;
+
+#[cfg(feature = "x25519")]
+pub use x25519::X25519;
+
+use crate::wire::{
+    greeting::{Hello, Name, Versions},
+    keys::{ChainKey, Nonce},
+};
+#[cfg(feature = "x25519")]
+use crate::wire::{handshake::Second, keys::SessionKey, refusal::Refusal};
+
+#[cfg(feature = "x25519")]
+mod x25519;
+
+/// How a device greets: any [`Rng`], or with the feature `x25519` an `X25519` of a `CryptoRng`.
+pub trait Greeter: sealed::Sealed {
+    /// Whether it begins handshakes, and opens no session without one.
+    #[doc(hidden)]
+    const HAS_HANDSHAKE: bool;
+
+    /// A new session begins: a nonce that never was before.
+    #[doc(hidden)]
+    fn begin(&mut self, nonce: &mut Nonce);
+
+    /// The Hello of this session; the same one each time.
+    #[doc(hidden)]
+    fn hello(&self, chain: &ChainKey, device: u32, name: Name, nonce: Nonce) -> Hello;
+
+    /// A Hello goes out.
+    #[cfg(feature = "x25519")]
+    #[doc(hidden)]
+    fn greets(&mut self) {}
+
+    /// The key of the session that this answer to `hello` opens.
+    #[cfg(feature = "x25519")]
+    #[doc(hidden)]
+    fn conclude(
+        &mut self,
+        _chain: &ChainKey,
+        _device: u32,
+        _hello: &Hello,
+        _second: &Second,
+    ) -> Result<SessionKey, Refusal> {
+        Err(Refusal::Unexpected)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<R: Rng> sealed::Sealed for R {}
+
+impl<R: Rng> Greeter for R {
+    const HAS_HANDSHAKE: bool = false;
+
+    #[inline(always)]
+    fn begin(&mut self, nonce: &mut Nonce) {
+        self.fill_bytes(nonce);
+    }
+
+    #[inline(always)]
+    fn hello(&self, chain: &ChainKey, _: u32, name: Name, nonce: Nonce) -> Hello {
+        Hello::new(chain, name, nonce, Versions::OURS)
+    }
+}

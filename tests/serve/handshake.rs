@@ -1,0 +1,199 @@
+//! Devices that greet with X25519, beside devices that do not.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use smolfed_core::crypto::Key;
+use smolfed_core::wire::Direction;
+use smolfed_core::wire::frame::Frame;
+use smolfed_core::wire::greeting::{Greeting, Hello, Welcome};
+use smolfed_core::wire::keys::{ChainKey, SessionKey};
+
+use super::boards::Running;
+use super::device::Device;
+use super::eavesdrop::{Heard, frames, greeting_of};
+use super::proxy::Proxy;
+use super::{FULL, assert_is_the_simulation, part_of, provision, serve, wait};
+use crate::boards::{CORTEX_M4F, firmware_with, named};
+use crate::program::{Place, program};
+
+/// What was on the line of a device.
+struct Tape {
+    greetings: Vec<Greeting>,
+    sealed: Vec<Heard>,
+}
+
+impl Tape {
+    fn of(device: u32, line: &Proxy) -> Self {
+        let (mut greetings, mut sealed) = (vec![], vec![]);
+        for connection in line.recorded() {
+            let up = frames(device, Direction::ToCoordinator, &connection.up);
+            let down = frames(device, Direction::ToDevice, &connection.down);
+            for frame in up.into_iter().chain(down) {
+                match greeting_of(&frame) {
+                    Some(greeting) => greetings.push(greeting),
+                    None => sealed.push(frame),
+                }
+            }
+        }
+        Self { greetings, sealed }
+    }
+
+    fn hellos(&self) -> Vec<Hello> {
+        let found = self.greetings.iter().filter_map(|found| match found {
+            Greeting::Hello(hello) => Some(*hello),
+            _ => None,
+        });
+        found.collect()
+    }
+
+    fn welcomes(&self) -> Vec<Welcome> {
+        let found = self.greetings.iter().filter_map(|found| match found {
+            Greeting::Welcome(welcome) => Some(*welcome),
+            _ => None,
+        });
+        found.collect()
+    }
+
+    /// The keys that follow from all chain keys of the device, and what was sent in clear.
+    fn keys(&self, device: u32, first: &ChainKey) -> Vec<SessionKey> {
+        let chain = std::iter::successors(Some(first.clone()), |key| Some(key.next()));
+        let nonces = self.welcomes().into_iter().map(|welcome| welcome.nonce);
+        // Without a Welcome there is no nonce of the coordinator: any will do.
+        let nonces: Vec<_> = nonces.chain([[0; 16]]).collect();
+        let mut keys = vec![];
+        for chain in chain.take(10) {
+            for hello in self.hellos() {
+                let of = |nonce| chain.session(device, &hello.nonce, nonce).cipher();
+                keys.extend(nonces.iter().map(of));
+            }
+        }
+        keys
+    }
+
+    /// Frames that one of these keys opens.
+    fn opened(&self, keys: &[SessionKey]) -> usize {
+        let is_opened = |frame: &&Heard| {
+            let mut raw = frame.raw.clone();
+            match Frame::parse(&mut raw) {
+                Ok(Frame::Sealed(mut sealed)) => keys.iter().any(|key| sealed.open(key, frame.to)),
+                _ => false,
+            }
+        };
+        self.sealed.iter().filter(is_opened).count()
+    }
+}
+
+/// The model is that of the simulation. Whoever has recorded the lines, and then gets the keys that
+/// the devices were provisioned with, opens everything of a device without the handshake, and
+/// nothing of one with it.
+#[test]
+fn devices_with_and_without_the_handshake_take_part_and_keys_open_recordings_of_the_latter() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=4 --hide-number"));
+    let key = |device| {
+        let record = std::fs::read(place.path(format!("fleet/device-{device}.bin"))).unwrap();
+        ChainKey::new(Key::from_secret(*record[8..].first_chunk().unwrap()))
+    };
+    let keys: Vec<ChainKey> = (0..4).map(key).collect();
+    let has_handshake = |device| device < 2;
+    let start = |device| {
+        let line = format!("line-{device}.sock");
+        let proxy = Proxy::start(&place, &line, "fleet.sock", true);
+        let how = if has_handshake(device) {
+            "--x25519"
+        } else {
+            ""
+        };
+        let options = format!("--connect unix:{line} {how}");
+        (proxy, Device::start_at(&place, device, &options))
+    };
+    let (lines, devices): (Vec<_>, Vec<_>) = (0..4).map(start).unzip();
+    let arguments = serve("30s", &format!("{FULL} --set rounds=4"));
+    let outcome = wait(place.start(&arguments), &arguments).success();
+    assert_eq!(outcome.json()["rounds"], 4, "{outcome}");
+    assert_is_the_simulation(&place, "served");
+    for (device, line) in (0..4).zip(&lines) {
+        assert_eq!(part_of(&place, "served", device).0, [0, 1, 2, 3]);
+        let tape = Tape::of(device, line);
+        let hellos = tape.hellos();
+        assert!(!hellos.is_empty());
+        let is_as_asked = |hello: &Hello| hello.has_handshake() == has_handshake(device);
+        assert!(hellos.iter().all(is_as_asked));
+        assert_eq!(tape.welcomes().is_empty(), has_handshake(device));
+        let opened = tape.opened(&tape.keys(device, &keys[device as usize]));
+        let expected = if has_handshake(device) {
+            0
+        } else {
+            tape.sealed.len()
+        };
+        assert!(tape.sealed.len() > 20);
+        assert_eq!(opened, expected, "device {device}");
+    }
+    drop(devices);
+}
+
+#[test]
+fn a_coordinator_that_requires_the_handshake_tells_devices_without_it() {
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=2"));
+    let options = "--connect unix:fleet.sock --x25519";
+    let _devices: Vec<_> = (1..4)
+        .map(|device| Device::start_at(&place, device, options))
+        .collect();
+    let plain = "device --model softmax:64x10 --provision fleet/device-0.bin \
+                 --ledger fleet/device-0.ledger --connect unix:fleet.sock";
+    let mut command = place.command(program());
+    let command = command.args(plain.split_whitespace());
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut plain = Device(command.spawn().expect("a device starts"));
+    let arguments = serve("4s", &format!("{FULL} --set rounds=2 --require-x25519"));
+    wait(place.start(&arguments), &arguments).success();
+    for device in 1..4 {
+        assert_eq!(part_of(&place, "served", device).0, [0, 1]);
+    }
+    assert_eq!(part_of(&place, "served", 0).0, [0; 0]);
+    assert_is_the_simulation(&place, "served");
+    // A run that is resumed requires it too.
+    let file = std::fs::read_to_string(place.path("served/fleet.toml")).unwrap();
+    assert!(file.contains("require_x25519 = true"), "{file}");
+    let table = std::fs::read_to_string(place.path("served/devices.json")).unwrap();
+    let refused = "refused: the coordinator requires greetings with X25519";
+    assert!(table.contains(refused), "{table}");
+    plain.0.kill().unwrap();
+    let told = BufReader::new(plain.0.stderr.take().unwrap()).lines();
+    let told: Vec<String> = told.map_while(Result::ok).collect();
+    let expected = "device 0: refused by the coordinator: the coordinator requires greetings with \
+                    X25519: start the device with `--x25519`";
+    assert!(told.iter().any(|line| line == expected), "{told:?}");
+}
+
+/// Boards with the feature of the firmware; their clocks are those of the emulator.
+#[test]
+fn emulated_boards_greet_with_the_handshake() {
+    let boards = [CORTEX_M4F, "riscv-virt"].map(named);
+    let programs = boards.map(|board| Some(firmware_with(Some("x25519"), board, "client")?.0));
+    let programs: Option<Vec<PathBuf>> = programs.into_iter().collect();
+    let Some(programs) = programs else {
+        return;
+    };
+    let place = Place::new();
+    provision(&place, &format!("{FULL} --set rounds=3"));
+    let _running: Vec<Running> = (0..2)
+        .map(|n| Running::start(&place, n, boards[n], &programs[n]))
+        .collect();
+    let options = "--connect unix:fleet.sock --x25519";
+    let _devices = [2, 3].map(|device| Device::start_at(&place, device, options));
+    let arguments = format!(
+        "serve --keys fleet/keys.toml --device unix:line-0 --device unix:line-1 \
+         --listen unix:fleet.sock --simulated 50 --seed 7 --timeout 60s --out served --json \
+         --require-x25519 {FULL} --set rounds=3"
+    );
+    wait(place.start(&arguments), &arguments).success();
+    assert_is_the_simulation(&place, "served");
+    for device in 0..4 {
+        let (answered, missing) = part_of(&place, "served", device);
+        assert_eq!((answered, missing), (vec![0, 1, 2], vec![]), "{device}");
+    }
+}
