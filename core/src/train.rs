@@ -315,10 +315,16 @@ fn begin<'a>(
         order,
         scratch,
     } = work;
-    for found in [global.len(), local.len(), update.len()] {
-        if found != expected {
-            return Err(TrainError::Workspace { expected, found });
-        }
+    // One by one: the compiler then knows that each is as long as the model.
+    let misfit = |found| Err(TrainError::Workspace { expected, found });
+    if global.len() != expected {
+        return misfit(global.len());
+    }
+    if local.len() != expected {
+        return misfit(local.len());
+    }
+    if update.len() != expected {
+        return misfit(update.len());
     }
     if count == 0 {
         return Err(TrainError::NoSamples);

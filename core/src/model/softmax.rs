@@ -38,6 +38,11 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
         self.classes.get()
     }
 
+    #[inline(always)]
+    fn parameter_count(&self) -> usize {
+        Tensors::affine_total(self.features.get(), self.classes.get())
+    }
+
     fn tensors(&self) -> Tensors<2> {
         Tensors::affine(self.features.get(), self.classes.get())
     }
