@@ -24,6 +24,7 @@
 use rand_core::CryptoRng;
 
 use super::coin;
+use crate::integer::times;
 
 #[cfg(test)]
 mod tests;
@@ -170,8 +171,8 @@ impl<const BITS: u32> Strips<BITS> {
         let Some(mut offset) = offset.checked_sub(1) else {
             return Some(Rare::Beyond);
         };
-        for (k, window) in (0..).zip(self.window) {
-            match offset.checked_sub(u32::from(window)) {
+        for (k, window) in (0..).zip(&self.window) {
+            match offset.checked_sub(u32::from(*window)) {
                 None => return Some(Rare::Window(k)),
                 Some(rest) => offset = rest,
             }
@@ -205,18 +206,31 @@ impl<const BITS: u32> Strips<BITS> {
             let (lower, width) = self.bounds(k);
             let (lower_before, width_before) = self.bounds(k - 1);
             let (sum, next_term) = partial_sum(k);
-            // Cumulative weights over width·128^8·8!; all stay below 2^31·2^72.
-            let sure = times(sum, lower_before) - times(SERIES_DENOMINATOR, lower);
-            let rest = sure + times(next_term, lower_before);
-            let sure_before = rest + times(sum, width_before);
-            let rest_before = sure_before + times(next_term, width_before);
-            let choice = coin::below(times(SERIES_DENOMINATOR, width), rng);
-            if choice < sure {
-                return true;
-            } else if choice < rest {
-                return theta(k, rng);
-            } else if choice >= rest_before || (choice >= sure_before && !theta(k, rng)) {
-                return false;
+            // The four weights over width·128^8·8!, one behind the other from lower[k] on; all ends
+            // stay below 2^31·2^72.
+            let mut choice = coin::below(times(SERIES_DENOMINATOR, width), rng)
+                + times(SERIES_DENOMINATOR, lower);
+            let weights = [
+                (sum, lower_before),
+                (next_term, lower_before),
+                (sum, width_before),
+                (next_term, width_before),
+            ];
+            let is_chosen =
+                |(factor, units): &(u128, u32)| match choice.checked_sub(times(*factor, *units)) {
+                    None => true,
+                    Some(rest) => {
+                        choice = rest;
+                        false
+                    }
+                };
+            match weights.iter().position(is_chosen) {
+                // Where θ is a factor it must hold.
+                Some(1 | 3) if !theta(k, rng) => return false,
+                Some(0 | 1) => return true,
+                // F_{k-1} is left.
+                Some(_) => {}
+                None => return false,
             }
         }
         false
@@ -268,12 +282,6 @@ const fn partial_sum(k: u32) -> (u128, u128) {
         term -= 1;
     }
     (times(sum, EXPONENT_DENOMINATOR * TERMS), next_term)
-}
-
-/// The product, which fits: here once, as it is longer than a call.
-#[inline(never)]
-const fn times(number: u128, factor: u32) -> u128 {
-    number * factor as u128
 }
 
 /// The product of 128·i for i = 1, ..., 8.
