@@ -46,7 +46,7 @@ pub struct Storage<F, K> {
 /// As there.
 pub fn run_regression<F: NorFlash, K: PersonalStore>(
     storage: Storage<F, K>,
-) -> Result<Infallible, &'static CStr> {
+) -> Result<Infallible, Refused> {
     let model: Regression = Softmax::new(Const, Const);
     run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _, _>(model, storage)
 }
@@ -74,7 +74,7 @@ const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 pub fn run<M, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
-) -> Result<Infallible, &'static CStr>
+) -> Result<Infallible, Refused>
 where
     M: FixedModel<Target = u16>,
     F: NorFlash,
@@ -161,21 +161,42 @@ impl<const P: usize, const B: usize> Vectors<P, B> {
     }
 }
 
-/// What is wrong with a provisioning page.
-const NO_RECORD: &CStr = c"refused: there is no valid provisioning record";
+/// Why a device does not take part. No text: it is in the flash of those boards only that say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no valid provisioning record.
+    Record,
+    /// There is no valid ledger.
+    Ledger,
+    /// The samples of the record are for another model.
+    Samples,
+    /// The start cannot be counted.
+    Starts,
+    /// The model is too large for the protocol.
+    Model,
+}
 
-/// What is wrong with the flash of the ledger.
-const NO_LEDGER: &CStr = c"refused: there is no valid ledger";
+impl Refused {
+    /// The reason for a console.
+    pub const fn text(self) -> &'static CStr {
+        match self {
+            Self::Record => c"refused: there is no valid provisioning record",
+            Self::Ledger => c"refused: there is no valid ledger",
+            Self::Samples => c"refused: samples for another model",
+            Self::Starts => c"refused: the count of starts",
+            Self::Model => c"refused: the model is too large for the protocol",
+        }
+    }
+}
 
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
 fn local_data<const D: usize>(
     windows: &mut Windows<D, WINDOWS>,
     classes: u16,
-) -> Result<(LocalData<'_, D>, Sensor), &'static CStr> {
-    let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
-    let data =
-        LocalData::new(&record.samples, windows).ok_or(c"refused: samples for another model")?;
+) -> Result<(LocalData<'_, D>, Sensor), Refused> {
+    let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
+    let data = LocalData::new(&record.samples, windows).ok_or(Refused::Samples)?;
     Ok((data, Sensor::new(classes, record.identity.device)))
 }
 
@@ -187,15 +208,15 @@ fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalS
     model: M,
     storage: Storage<F, K>,
     vectors: &mut Vectors<P, B>,
-) -> Result<Session<'_, M, F, Nonces, K>, &'static CStr> {
+) -> Result<Session<'_, M, F, Nonces, K>, Refused> {
     let Storage {
         ledger,
         starts,
         store,
     } = storage;
-    let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
-    let ledger = nonces::ledger(ledger, record.key).map_err(|_| NO_LEDGER)?;
-    let nonces = nonces::of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
+    let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
+    let ledger = nonces::ledger(ledger, record.key).map_err(|_| Refused::Ledger)?;
+    let nonces = nonces::of_this_start(starts).map_err(|_| Refused::Starts)?;
     Session::with_store(
         record.identity,
         record.policy,
@@ -205,7 +226,7 @@ fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalS
         nonces,
         store,
     )
-    .map_err(|_| c"refused: the model is too large for the protocol")
+    .map_err(|_| Refused::Model)
 }
 
 /// What the device trains on. One type for both, so that the training is in the flash once.
