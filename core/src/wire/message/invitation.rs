@@ -186,8 +186,10 @@ impl Invitation {
     /// All but what is personal.
     #[inline(never)]
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let shape = Shape::read(reader)?;
+        let reader = &mut reader.part::<FIELD_BYTES>()?;
         let invitation = Self {
-            shape: Shape::read(reader)?,
+            shape,
             epochs: reader.u32()?,
             batch_size: NonZeroU32::new(reader.u32()?)?,
             learning_rate: LearningRate::new(reader.f32()?).ok()?,
@@ -206,8 +208,8 @@ impl Invitation {
                 let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
                 Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?
             },
-            noise: read_noise(reader)?,
-            bit: match (reader.u8()?, read_noise(reader)?) {
+            noise: noise(reader.u64()?, reader.u64()?)?,
+            bit: match (reader.u8()?, noise(reader.u64()?, reader.u64()?)?) {
                 (0, None) => None,
                 (1, noise) => Some(BitRequest { noise }),
                 _ => return None,
@@ -301,8 +303,8 @@ fn write_personal(request: &PersonalRequest, writer: &mut Writer<'_>) {
 
 /// σ as numerator and denominator; both are 0 for no noise.
 #[inline(never)]
-fn read_noise(reader: &mut Reader<'_>) -> Option<Option<DiscreteGaussian>> {
-    match (reader.u64()?, reader.u64()?) {
+fn noise(numerator: u64, denominator: u64) -> Option<Option<DiscreteGaussian>> {
+    match (numerator, denominator) {
         (0, 0) => Some(None),
         (numerator, denominator) => DiscreteGaussian::new(numerator, denominator).ok().map(Some),
     }
@@ -313,8 +315,11 @@ fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
     writer.u64(numerator).u64(denominator);
 }
 
+/// Bytes of an invitation behind the shape, before what is personal.
+const FIELD_BYTES: usize = 63;
+
 /// Bytes of an invitation to train a model that is no network.
-const BYTES: usize = 68;
+const BYTES: usize = 5 + FIELD_BYTES;
 
 /// Bytes more of an invitation to train a personal model.
 const PERSONAL_BYTES: usize = 17;
