@@ -194,8 +194,12 @@ where
         if was_ready {
             self.phase = Phase::Idle;
         }
-        let (number, message) = read::<DeviceEnd>(frame)?;
-        let message = &message;
+        // Looked at where it is: moved out of the result it would be on the stack twice.
+        let read = read::<DeviceEnd>(frame);
+        let (number, message) = match &read {
+            Ok((number, message)) => (*number, message),
+            Err(refusal) => return Err(*refusal),
+        };
         match message {
             // In the answer to Ready only.
             Message::Refused(reason) if was_ready => return Ok(self.refused(*reason)),
