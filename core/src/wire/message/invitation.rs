@@ -183,41 +183,57 @@ impl Invitation {
         }
     }
 
-    /// All but what is personal.
+    /// All but what is personal; `is_all` says that nothing else follows.
+    ///
+    /// Whatever may be wrong is looked at before the invitation is put together, in the memory of
+    /// who wants it: one that is moved would be on the stack twice.
     #[inline(never)]
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut Reader<'_>, is_all: bool) -> Option<Self> {
         let shape = Shape::read(reader)?;
-        let reader = &mut reader.part::<FIELD_BYTES>()?;
-        let invitation = Self {
-            shape,
-            epochs: reader.u32()?,
-            batch_size: NonZeroU32::new(reader.u32()?)?,
-            learning_rate: LearningRate::new(reader.f32()?).ok()?,
-            weight_decay: Penalty::new(reader.f32()?).ok()?,
-            proximal: Penalty::new(reader.f32()?).ok()?,
-            clipping: match reader.u8()? {
-                0 => Clipping::EveryStep,
-                1 => Clipping::Final,
-                _ => return None,
-            },
-            gradient_smoothing: match NarrowSmoothing::new(reader.f32()?).ok()? {
-                none if none.sigma() <= 0.0 => None,
-                smoothing => Some(smoothing),
-            },
-            grid: {
-                let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
-                Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?
-            },
-            noise: noise(reader.u64()?, reader.u64()?)?,
-            bit: match (reader.u8()?, noise(reader.u64()?, reader.u64()?)?) {
-                (0, None) => None,
-                (1, noise) => Some(BitRequest { noise }),
-                _ => return None,
-            },
-            personal: None,
+        let mut fields = reader.part::<FIELD_BYTES>()?;
+        if is_all {
+            reader.end()?;
+        }
+        let reader = &mut fields;
+        let epochs = reader.u32()?;
+        let batch_size = NonZeroU32::new(reader.u32()?)?;
+        let learning_rate = LearningRate::new(reader.f32()?).ok()?;
+        let weight_decay = Penalty::new(reader.f32()?).ok()?;
+        let proximal = Penalty::new(reader.f32()?).ok()?;
+        let clipping = match reader.u8()? {
+            0 => Clipping::EveryStep,
+            1 => Clipping::Final,
+            _ => return None,
         };
-        let is_alike = |bit: BitRequest| bit.noise.is_some() == invitation.noise.is_some();
-        invitation.bit.is_none_or(is_alike).then_some(invitation)
+        let gradient_smoothing = match NarrowSmoothing::new(reader.f32()?).ok()? {
+            none if none.sigma() <= 0.0 => None,
+            smoothing => Some(smoothing),
+        };
+        let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
+        let grid = Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?;
+        let noise = read_noise(reader.u64()?, reader.u64()?)?;
+        let has_bit = reader.u8()?;
+        let bit_noise = read_noise(reader.u64()?, reader.u64()?)?;
+        // No bit has no noise, and a bit has noise if the update has it.
+        match has_bit {
+            0 if bit_noise.is_none() => {}
+            1 if bit_noise.is_some() == noise.is_some() => {}
+            _ => return None,
+        }
+        Some(Self {
+            shape,
+            epochs,
+            batch_size,
+            learning_rate,
+            weight_decay,
+            proximal,
+            clipping,
+            gradient_smoothing,
+            grid,
+            noise,
+            bit: (has_bit == 1).then_some(BitRequest { noise: bit_noise }),
+            personal: None,
+        })
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
@@ -303,7 +319,7 @@ fn write_personal(request: &PersonalRequest, writer: &mut Writer<'_>) {
 
 /// σ as numerator and denominator; both are 0 for no noise.
 #[inline(never)]
-fn noise(numerator: u64, denominator: u64) -> Option<Option<DiscreteGaussian>> {
+fn read_noise(numerator: u64, denominator: u64) -> Option<Option<DiscreteGaussian>> {
     match (numerator, denominator) {
         (0, 0) => Some(None),
         (numerator, denominator) => DiscreteGaussian::new(numerator, denominator).ok().map(Some),
@@ -343,7 +359,7 @@ impl PackedInvitation {
     /// The invitation; `None` if a value is invalid.
     pub fn unpack(&self) -> Option<Invitation> {
         let reader = &mut Reader(self.as_slice());
-        let mut invitation = Invitation::read(reader)?;
+        let mut invitation = Invitation::read(reader, !self.is_personal())?;
         if self.is_personal() {
             let personal = read_personal(reader)?;
             let is_silent = invitation.noise.is_none() && invitation.bit.is_none();
@@ -352,21 +368,16 @@ impl PackedInvitation {
             {
                 return None;
             }
+            reader.end()?;
             invitation.personal = Some(personal);
         }
-        reader.end()?;
         Some(invitation)
     }
 
     /// [`Self::unpack`] by a device without a personal model, which does not read what is
     /// personal: its flash has no code for it.
     pub fn unpack_shared(&self) -> Option<Invitation> {
-        let reader = &mut Reader(self.as_slice());
-        let invitation = Invitation::read(reader)?;
-        if !self.is_personal() {
-            reader.end()?;
-        }
-        Some(invitation)
+        Invitation::read(&mut Reader(self.as_slice()), !self.is_personal())
     }
 
     /// Whether the invitation asks for a personal model.
