@@ -251,7 +251,9 @@ where
             true => (false, invitation.unpack()),
             false => (invitation.is_personal(), invitation.unpack_shared()),
         };
-        let invitation = invitation.ok_or(Refusal::Body)?;
+        let Some(invitation) = &invitation else {
+            return Err(Refusal::Body);
+        };
         match &self.round {
             // The coordinator has not received the answer.
             Some(round) if round.number == number => {
@@ -266,7 +268,7 @@ where
         }
         let accepted = match is_personal {
             true => Err(Decline::Personal),
-            false => self.device.accept(number, &invitation),
+            false => self.device.accept(number, invitation),
         };
         if let Err(reason) = accepted {
             if reason == Decline::TooFar {
@@ -274,7 +276,7 @@ where
             }
             return Ok(Answer::Decline(number, reason));
         }
-        self.round = Some(Round::new(number, invitation));
+        self.round = Some(Round::new(number, *invitation));
         self.phase = Phase::Receiving;
         self.repetitions = 0;
         Ok(Answer::Go)
