@@ -276,17 +276,21 @@ impl Round {
         let Invitation {
             grid, noise, bit, ..
         } = &self.invitation;
-        let quantizer = trained.as_ref().map(|trained| trained.quantizer);
-        let integer = |x| quantizer.map_or(0, |quantizer| quantizer.get(x));
-        // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
+        let integer = |x| (trained.as_ref()).map_or(0, |trained| trained.quantizer.get(x));
+        // +2^b is the one value that has no place in b + 1 bits. It is sent as −2^b, of an update
+        // that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
         let largest = 1 << grid.bits();
-        self.negated = noise.is_none() && update.iter().any(|x| integer(*x) == largest);
+        self.negated = false;
         (self.first, self.chunk) = (0, 0);
         // Two halves, in the places of two parameters that training no longer needs.
         let (low, high) = (patterns_mut(update), patterns_mut(local));
         for (low, high) in low.iter_mut().zip(&mut *high) {
-            let value = i64::from(integer(f32::from_bits(*low)));
-            (*low, *high) = halves(if self.negated { -value } else { value });
+            let mut value = integer(f32::from_bits(*low));
+            if value == largest && noise.is_none() {
+                self.negated = true;
+                value = -value;
+            }
+            (*low, *high) = halves(value.into());
         }
         let Halves {
             low: bit_low,
