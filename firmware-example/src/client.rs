@@ -91,7 +91,13 @@ where
     let mut local = local_data::<D>(&mut windows, M::OUTPUTS as u16);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::<P, B>::new();
-    let mut session = open(model, storage, &mut vectors);
+    let Storage {
+        ledger,
+        starts,
+        store,
+    } = storage;
+    let nonces = nonces::of_this_start(starts).map_err(|_| Refused::Starts)?;
+    let mut session = open(model, ledger, nonces, store, &mut vectors);
     // Both where they are: moved out, they would be in RAM twice.
     let session = session.as_mut().map_err(|why| *why)?;
 
@@ -206,19 +212,17 @@ fn local_data<const D: usize>(
 #[inline(never)]
 fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalStore>(
     model: M,
-    storage: Storage<F, K>,
+    ledger: F,
+    nonces: Nonces,
+    store: K,
     vectors: &mut Vectors<P, B>,
 ) -> Result<Session<'_, M, F, Nonces, K>, Refused> {
-    let Storage {
-        ledger,
-        starts,
-        store,
-    } = storage;
-    let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
-    let ledger = nonces::ledger(ledger, record.key).map_err(|_| Refused::Ledger)?;
-    let nonces = nonces::of_this_start(starts).map_err(|_| Refused::Starts)?;
+    // Used where it is: moved out, it would be on the stack twice.
+    let mut record = Record::read(board::provisioning());
+    let record = record.as_mut().map_err(|_| Refused::Record)?;
+    let ledger = nonces::ledger(ledger, record.key.take()).map_err(|_| Refused::Ledger)?;
     Session::with_store(
-        record.identity,
+        record.identity.clone(),
         record.policy,
         model,
         vectors.memory(),

@@ -94,11 +94,16 @@ pub(super) fn check<M: Model>(model: &M, memory: &Memory<'_>) -> Result<(), Sess
         scratch,
         ..
     } = &memory.work;
-    for vector in [&*memory.global, local, update] {
-        let found = vector.len();
-        if found != expected {
-            return Err(SessionError::Vector { expected, found });
-        }
+    // One by one: nothing is left of it where the compiler knows the lengths.
+    let misfit = |found| Err(SessionError::Vector { expected, found });
+    if memory.global.len() != expected {
+        return misfit(memory.global.len());
+    }
+    if local.len() != expected {
+        return misfit(local.len());
+    }
+    if update.len() != expected {
+        return misfit(update.len());
     }
     let (expected, found) = (model.scratch_count(1), scratch.len());
     if found < expected {
