@@ -128,13 +128,13 @@ impl Round {
         // Whether there are samples and whether training diverges depends on the data, and a
         // coordinator could choose a model for which it reveals something about them. The device's
         // own noise hides that as well: an update of zeros.
-        let trained = match trained {
+        let trained = match &trained {
             Ok(trained) => Some(trained),
             Err(_) if has_noise => {
                 self.save_unchanged(device);
                 None
             }
-            Err(reason) => return Err(reason),
+            Err(reason) => return Err(*reason),
         };
         self.finish(device, trained);
         Ok(())
@@ -261,7 +261,7 @@ impl Round {
     pub(super) fn finish<M, F, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
-        trained: Option<Trained>,
+        trained: Option<&Trained>,
     ) {
         let Workspace { update, local, .. } = &mut device.memory.work;
         // What is personal lies behind what is shared, and is not sent.
@@ -276,7 +276,7 @@ impl Round {
         let Invitation {
             grid, noise, bit, ..
         } = &self.invitation;
-        let integer = |x| (trained.as_ref()).map_or(0, |trained| trained.quantizer.get(x));
+        let integer = |x| trained.map_or(0, |trained| trained.quantizer.get(x));
         // +2^b is the one value that has no place in b + 1 bits. It is sent as −2^b, of an update
         // that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
         let largest = 1 << grid.bits();
