@@ -104,6 +104,7 @@ impl Round {
     }
 
     /// Trains, and puts the update where it is sent from.
+    #[inline(never)]
     pub(super) fn prepare<M, F, K, S>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
