@@ -4,15 +4,19 @@ use core::slice;
 
 use embedded_storage::nor_flash::NorFlash;
 
-use super::device::{Device, Memory};
+use super::{
+    device::{Device, Memory},
+    policy::Identity,
+};
 use crate::{
     bit::clip_bit,
     model::Model,
+    noise::DiscreteGaussian,
     personal::{
         PersonalError, PersonalRequest, PersonalRound,
         store::{PersonalStore, StateId, StoreError},
     },
-    quantize::Quantizer,
+    quantize::{Grid, Quantizer},
     samples::Samples,
     stream::Purpose,
     train::{TrainReport, Workspace, local_update},
@@ -256,9 +260,8 @@ impl Round {
     }
 
     /// Quantises the update, or zeros without one, and adds the device's noise to it and to its
-    /// bit: here and nowhere else. What is to be sent takes the place of the update, of which
+    /// bit: here and nowhere else, each in a function whose stack is gone before the next one. What is to be sent takes the place of the update, of which
     /// nothing is left.
-    #[inline(never)]
     pub(super) fn finish<M, F, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
@@ -277,22 +280,10 @@ impl Round {
         let Invitation {
             grid, noise, bit, ..
         } = &self.invitation;
-        let integer = |x| trained.map_or(0, |trained| trained.quantizer.get(x));
-        // +2^b is the one value that has no place in b + 1 bits. It is sent as −2^b, of an update
-        // that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
-        let largest = 1 << grid.bits();
-        self.negated = false;
         (self.first, self.chunk) = (0, 0);
         // Two halves, in the places of two parameters that training no longer needs.
         let (low, high) = (patterns_mut(update), patterns_mut(local));
-        for (low, high) in low.iter_mut().zip(&mut *high) {
-            let mut value = integer(f32::from_bits(*low));
-            if value == largest && noise.is_none() {
-                self.negated = true;
-                value = -value;
-            }
-            (*low, *high) = halves(value.into());
-        }
+        self.negated = quantise(trained, grid, noise.is_none(), low, high);
         let Halves {
             low: bit_low,
             high: bit_high,
@@ -300,20 +291,54 @@ impl Round {
         (*bit_low, *bit_high) = halves(trained.map_or(0, |trained| trained.bit));
         let (bit_low, bit_high) = (slice::from_mut(bit_low), slice::from_mut(bit_high));
         let bit_noise = bit.as_ref().and_then(|bit| bit.noise.as_ref());
-        // One loop, so that the sampler is once in the flash.
-        for (noise, purpose, low, high) in [
-            (noise.as_ref(), Purpose::DeviceNoise, low, high),
-            (bit_noise, Purpose::DeviceBitNoise, bit_low, bit_high),
-        ] {
-            let Some(noise) = noise else {
-                continue;
-            };
-            let mut stream = device.identity.stream(purpose, self.number);
-            for (low, high) in low.iter_mut().zip(high) {
-                let value = i64::from(*high as i32) << 32 | i64::from(*low);
-                (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
-            }
+        let name = |purpose| (&device.identity, purpose, self.number);
+        if let Some(noise) = noise {
+            add_noise(noise, name(Purpose::DeviceNoise), low, high);
         }
+        if let Some(noise) = bit_noise {
+            add_noise(noise, name(Purpose::DeviceBitNoise), bit_low, bit_high);
+        }
+    }
+}
+
+/// Quantises the entries whose patterns are in `low`, into two halves; zeros of a device without an
+/// update. Whether the update is to be negated.
+#[inline(never)]
+fn quantise(
+    trained: Option<&Trained>,
+    grid: &Grid,
+    is_bare: bool,
+    low: &mut [u32],
+    high: &mut [u32],
+) -> bool {
+    // Without noise, +2^b is the one value that has no place in b + 1 bits. It is sent as −2^b, of
+    // an update that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
+    let largest = 1 << grid.bits();
+    let mut negated = false;
+    for (low, high) in low.iter_mut().zip(high) {
+        let mut value = trained.map_or(0, |trained| trained.quantizer.get(f32::from_bits(*low)));
+        if is_bare && value == largest {
+            negated = true;
+            value = -value;
+        }
+        (*low, *high) = halves(value.into());
+    }
+    negated
+}
+
+/// Adds noise of the device's stream of this name to integers in two halves. A function, so that
+/// the sampler is once in the flash.
+#[inline(never)]
+fn add_noise(
+    noise: &DiscreteGaussian,
+    (identity, purpose, round): (&Identity, Purpose, u32),
+    low: &mut [u32],
+    high: &mut [u32],
+) {
+    let mut stream = identity.stream(purpose, round);
+    for (low, high) in low.iter_mut().zip(high) {
+        let value = i64::from(*high as i32) << 32 | i64::from(*low);
+        (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
     }
 }
 
