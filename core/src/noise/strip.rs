@@ -210,27 +210,18 @@ impl<const BITS: u32> Strips<BITS> {
             // stay below 2^31·2^72.
             let mut choice = coin::below(times(SERIES_DENOMINATOR, width), rng)
                 + times(SERIES_DENOMINATOR, lower);
-            let weights = [
-                (sum, lower_before),
-                (next_term, lower_before),
-                (sum, width_before),
-                (next_term, width_before),
-            ];
-            let is_chosen =
-                |(factor, units): &(u128, u32)| match choice.checked_sub(times(*factor, *units)) {
-                    None => true,
-                    Some(rest) => {
-                        choice = rest;
-                        false
-                    }
-                };
-            match weights.iter().position(is_chosen) {
-                // Where θ is a factor it must hold.
-                Some(1 | 3) if !theta(k, rng) => return false,
-                Some(0 | 1) => return true,
-                // F_{k-1} is left.
-                Some(_) => {}
-                None => return false,
+            if is_within(&mut choice, &sum, lower_before) {
+                return true;
+            }
+            if is_within(&mut choice, &next_term, lower_before) {
+                return theta(k, rng);
+            }
+            // F_{k-1} is left.
+            if is_within(&mut choice, &sum, width_before) {
+                continue;
+            }
+            if !(is_within(&mut choice, &next_term, width_before) && theta(k, rng)) {
+                return false;
             }
         }
         false
@@ -247,6 +238,14 @@ impl<const BITS: u32> Strips<BITS> {
         };
         (sure, u32::from(self.window[k]))
     }
+}
+
+/// Whether a choice lies within a weight of `factor` times `units`; else what is left behind it.
+#[inline(never)]
+fn is_within(choice: &mut u128, factor: &u128, units: u32) -> bool {
+    let left = choice.checked_sub(times(*factor, units));
+    *choice = left.unwrap_or(*choice);
+    left.is_none()
 }
 
 /// θ of strip k, see [`Strips::inside_window`]: e^-y = S + s·θ for y = (2k - 1)/128.
