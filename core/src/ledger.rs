@@ -198,9 +198,9 @@ impl<F: NorFlash> Ledger<F> {
     fn find(&mut self) -> Result<bool, LedgerError> {
         let mut bytes = [0; RECORD_BYTES];
         let mut blank = true;
-        for slot in [0, 1] {
+        for slot in 0..2 {
             let mut lost = true;
-            for copy in [0, 1] {
+            for copy in 0..2 {
                 let offset = self.offset(slot) + copy * RECORD_BYTES as u32;
                 self.read(offset, &mut bytes)?;
                 lost &= self.is_lost(slot, &bytes);
