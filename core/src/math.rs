@@ -60,10 +60,10 @@ pub fn exp_below_one(x: f32) -> f32 {
     }
     let magnitude = x.to_bits() & 0x7fff_ffff;
     let mut whole = match magnitude {
-        ..=0x3900_0000 => return 1.0 + x,
-        ..=0x3eb1_7218 => return exp_of_rest(x, 0.0),
-        ..=0x3f85_1592 => -1,
-        _ => (INVERSE_LN2 * x - 0.5) as i32,
+        0x3f85_1593.. => (INVERSE_LN2 * x - 0.5) as i32,
+        0x3eb1_7219.. => -1,
+        0x3900_0001.. => return exp_of_rest(x, 0.0),
+        _ => return 1.0 + x,
     };
     let k = whole as f32;
     let mut y = exp_of_rest(x - k * LN2_HIGH, k * LN2_LOW);

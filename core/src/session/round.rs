@@ -260,8 +260,10 @@ impl Round {
     }
 
     /// Quantises the update, or zeros without one, and adds the device's noise to it and to its
-    /// bit: here and nowhere else, each in a function whose stack is gone before the next one. What is to be sent takes the place of the update, of which
+    /// bit: here and nowhere else. What is to be sent takes the place of the update, of which
     /// nothing is left.
+    ///
+    /// Each is a function whose stack is gone before the next one.
     pub(super) fn finish<M, F, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,

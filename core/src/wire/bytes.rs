@@ -10,8 +10,8 @@ impl<'a> Reader<'a> {
         Some(*taken)
     }
 
-    /// A reader of the next `N` bytes: one whose length the compiler knows, and does not check again
-    /// at every number.
+    /// A reader of the next `N` bytes: one whose length the compiler knows, and does not check
+    /// again at every number.
     pub(crate) fn part<const N: usize>(&mut self) -> Option<Self> {
         let (part, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
