@@ -222,11 +222,14 @@ impl<F: NorFlash> Ledger<F> {
     /// Whether a copy was completed and is not readable. One that is readable counts from now on,
     /// if no newer one does.
     fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
-        let Some(record) = Record::of(bytes) else {
+        let mut found = Record::of(bytes);
+        let Some(record) = &mut found else {
             return is_whole(bytes);
         };
         if record.sequence > self.record.sequence {
-            (self.record, self.slot) = (record, slot);
+            // No third place for one: what is overwritten is wiped with what was found.
+            core::mem::swap(&mut self.record, record);
+            self.slot = slot;
         }
         false
     }

@@ -211,9 +211,16 @@ impl Invitation {
         };
         let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
         let grid = Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?;
-        let noise = read_noise(reader.u64()?, reader.u64()?)?;
+        let sigma = (reader.u64()?, reader.u64()?);
+        let noise = noise_of(sigma);
         let has_bit = reader.u8()?;
-        let bit_noise = read_noise(reader.u64()?, reader.u64()?)?;
+        let bit_sigma = (reader.u64()?, reader.u64()?);
+        let bit_noise = noise_of(bit_sigma);
+        // Zeros are no noise, and nothing else is.
+        let is_valid = |sigma, is_noise| is_noise || sigma == (0, 0);
+        if !(is_valid(sigma, noise.is_some()) && is_valid(bit_sigma, bit_noise.is_some())) {
+            return None;
+        }
         // No bit has no noise, and a bit has noise if the update has it.
         match has_bit {
             0 if bit_noise.is_none() => {}
@@ -317,13 +324,10 @@ fn write_personal(request: &PersonalRequest, writer: &mut Writer<'_>) {
         .u32(request.last.map_or(0, |round| round.wrapping_add(1)));
 }
 
-/// σ as numerator and denominator; both are 0 for no noise.
+/// The noise of σ as numerator and denominator, if there is one.
 #[inline(never)]
-fn read_noise(numerator: u64, denominator: u64) -> Option<Option<DiscreteGaussian>> {
-    match (numerator, denominator) {
-        (0, 0) => Some(None),
-        (numerator, denominator) => DiscreteGaussian::new(numerator, denominator).ok().map(Some),
-    }
+fn noise_of((numerator, denominator): (u64, u64)) -> Option<DiscreteGaussian> {
+    DiscreteGaussian::new(numerator, denominator).ok()
 }
 
 fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
