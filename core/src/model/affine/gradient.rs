@@ -172,8 +172,8 @@ fn add_outer_product(
             let (row, _) = row.as_chunks_mut::<LANES>();
             if let Some(row) = row.get_mut(block) {
                 let a = *a;
-                // Not the product itself: 0 + −0 is 0. An address is chosen, and not eight numbers.
-                let mut sums = *if fresh { &[0.0; LANES] } else { &*row };
+                // Not the product itself: 0 + −0 is 0.
+                let mut sums = if fresh { [0.0; LANES] } else { *row };
                 each_lane!(l, {
                     sums[l] += a * x[l];
                 });
