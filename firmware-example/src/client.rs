@@ -58,7 +58,7 @@ pub const MAX_SAMPLES: usize = 64;
 pub const WINDOWS: usize = number(env!("SMOLFED_WINDOWS"));
 
 /// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
-/// `docs/targets.md` has (3,348 bytes at most, on a Cortex-M0), and some to spare.
+/// `docs/targets.md` has (2,700 bytes at most), and some to spare.
 const RESERVE: usize = 8 << 9;
 
 /// Silence after which the last message is repeated.
