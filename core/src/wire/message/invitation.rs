@@ -404,7 +404,7 @@ impl PackedInvitation {
         Some(Self { bytes, length })
     }
 
-    pub(super) fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.length.into()).unwrap_or_default()
     }
 }
