@@ -26,6 +26,18 @@ pub(crate) const fn divide(numerator: u64, shift: u32, denominator: u64) -> (u64
     (quotient, remainder)
 }
 
+/// The product of two integers, which is longer than a call.
+#[inline(never)]
+pub(crate) const fn product(a: u64, b: u64) -> u128 {
+    a as u128 * b as u128
+}
+
+/// A product that fits, and is longer than a call.
+#[inline(never)]
+pub(crate) const fn times(number: u128, factor: u32) -> u128 {
+    number * factor as u128
+}
+
 /// `⌊√square⌋`.
 #[inline(never)]
 pub(crate) const fn square_root(square: u64) -> u64 {
@@ -53,16 +65,16 @@ impl Wide {
     /// The square of the product of these factors, which must fit.
     #[inline(never)]
     pub(crate) fn square(factors: &[u64]) -> Self {
-        let mut product = [1, 0, 0, 0, 0, 0];
+        let mut digits = [1, 0, 0, 0, 0, 0];
         for factor in factors.iter().chain(factors) {
             let mut carry = 0;
-            for digit in &mut product {
+            for digit in &mut digits {
                 // (2⁶⁴ − 1)² + 2⁶⁴ − 1 is below 2¹²⁸.
-                let wide = u128::from(*digit) * u128::from(*factor) + u128::from(carry);
+                let wide = product(*digit, *factor) + u128::from(carry);
                 (*digit, carry) = (wide as u64, (wide >> 64) as u64);
             }
         }
-        Self(product)
+        Self(digits)
     }
 
     /// Subtracts `other`; whether the difference is 0 or above. Below 0 it is meaningless.

@@ -176,13 +176,6 @@ fn norm_by_scaling(v: &[f32]) -> f32 {
     math::sqrt(tree(lanes)) * up
 }
 
-/// Dot product over the common length.
-#[inline(always)]
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let [value] = dots(a, [b]);
-    value
-}
-
 /// The block for each number below a constant, at most eight.
 ///
 /// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
@@ -224,6 +217,46 @@ macro_rules! each_lane {
     };
 }
 pub(crate) use {each_lane, unroll};
+
+/// Dot product over the common length.
+#[inline(always)]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    if WIDE {
+        let [value] = dots(a, [b]);
+        value
+    } else {
+        dot_by_blocks(a, b)
+    }
+}
+
+/// [`dot`] without vectors: the lanes are eight registers, and a turn of the loop is a block.
+#[inline(always)]
+fn dot_by_blocks(a: &[f32], b: &[f32]) -> f32 {
+    let length = a.len().min(b.len());
+    let (a_blocks, a_rest) = tail(a, 0, length).as_chunks::<LANES>();
+    let (b_blocks, b_rest) = tail(b, 0, length).as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (a, b) in a_blocks.iter().zip(b_blocks) {
+        each_lane!(l, {
+            sums[l] += a[l] * b[l];
+        });
+    }
+    if a_rest.is_empty() {
+        tree(sums)
+    } else {
+        finish(sums, a_rest, b_rest)
+    }
+}
+
+/// The sum of the lanes once the products of the last entries, fewer than [`LANES`], are added:
+/// apart, since a lane whose number is known at run time only is in no register.
+#[inline(never)]
+fn finish(mut sums: [f32; LANES], a_rest: &[f32], b_rest: &[f32]) -> f32 {
+    for (lane, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *lane += a * b;
+    }
+    tree(sums)
+}
 
 /// The dot products of a vector with `R` rows over their common length.
 ///
@@ -389,6 +422,7 @@ mod tests {
         ) {
             let expected = dot_by_definition(&v, &w).to_bits();
             prop_assert_eq!(dot(&v, &w).to_bits(), expected);
+            prop_assert_eq!(dot_by_blocks(&v, &w).to_bits(), expected);
             // Of several vectors, what all of them have.
             let [v, w] = [&v, &w].map(|x| &x[..v.len().min(w.len())]);
             let rows = [w, v, v, w, w];

@@ -144,7 +144,8 @@ impl<F: NorFlash> Ledger<F> {
     /// [`LedgerError::NotBlank`] unless the flash is erased or an earlier creation was cut short;
     /// [`LedgerError::Geometry`], [`LedgerError::Flash`].
     pub fn create(flash: F, nonce: LedgerNonce, key: Key) -> Result<Self, LedgerError> {
-        let mut ledger = Self::unread(flash)?;
+        Self::check_geometry(&flash)?;
+        let mut ledger = Self::unread(flash);
         match ledger.find() {
             Ok(false) => ledger.begin_life(nonce, key)?,
             Ok(true) | Err(LedgerError::Corrupt) => return Err(LedgerError::NotBlank),
@@ -183,7 +184,8 @@ impl<F: NorFlash> Ledger<F> {
 
     #[inline(never)]
     fn open_or(flash: F, fresh: Option<(LedgerNonce, Key)>) -> Result<Self, LedgerError> {
-        let mut ledger = Self::unread(flash)?;
+        Self::check_geometry(&flash)?;
+        let mut ledger = Self::unread(flash);
         if !ledger.find()? {
             let (nonce, key) = fresh.ok_or(LedgerError::Blank)?;
             ledger.begin_life(nonce, key)?;
@@ -192,13 +194,15 @@ impl<F: NorFlash> Ledger<F> {
     }
 
     /// Finds the record that counts; whether there is one. The flash stays as it is.
+    #[inline(never)]
     fn find(&mut self) -> Result<bool, LedgerError> {
+        let mut bytes = [0; RECORD_BYTES];
         let mut blank = true;
-        for slot in [0, 1] {
+        for slot in 0..2 {
             let mut lost = true;
-            for copy in [0, 1] {
+            for copy in 0..2 {
                 let offset = self.offset(slot) + copy * RECORD_BYTES as u32;
-                let mut bytes = self.read(offset)?;
+                self.read(offset, &mut bytes)?;
                 lost &= self.is_lost(slot, &bytes);
                 // A first record may have been begun.
                 blank &= slot + copy == 0 || is_blank(&bytes);
@@ -218,28 +222,36 @@ impl<F: NorFlash> Ledger<F> {
     /// Whether a copy was completed and is not readable. One that is readable counts from now on,
     /// if no newer one does.
     fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
-        let Some(record) = Record::of(bytes) else {
+        let mut found = Record::of(bytes);
+        let Some(record) = &mut found else {
             return is_whole(bytes);
         };
         if record.sequence > self.record.sequence {
-            (self.record, self.slot) = (record, slot);
+            // No third place for one: what is overwritten is wiped with what was found.
+            core::mem::swap(&mut self.record, record);
+            self.slot = slot;
         }
         false
     }
 
-    fn unread(flash: F) -> Result<Self, LedgerError> {
+    /// Whether the flash is of a use.
+    fn check_geometry(flash: &F) -> Result<(), LedgerError> {
         let usable = |size: usize| RECORD_BYTES.is_multiple_of(size);
         let room = flash.capacity() >= 2 * Self::slot_bytes();
-        if !(usable(F::READ_SIZE) && usable(F::WRITE_SIZE) && room) {
-            return Err(LedgerError::Geometry);
+        match usable(F::READ_SIZE) && usable(F::WRITE_SIZE) && room {
+            true => Ok(()),
+            false => Err(LedgerError::Geometry),
         }
-        Ok(Self {
+    }
+
+    const fn unread(flash: F) -> Self {
+        Self {
             flash,
             record: Record::first(ChainKey::new(Key::from_secret([0; 32])), [0; 8]),
             // The first record goes to slot 0.
             slot: 1,
             is_in_use: false,
-        })
+        }
     }
 
     /// Whole erase blocks that hold a slot. Blocks of no bytes hold none: no flash is as large.
@@ -337,13 +349,16 @@ impl<F: NorFlash> Ledger<F> {
         let flash = |_| LedgerError::Flash;
         self.flash.erase(start, end).map_err(flash)?;
         let places = [start, start + RECORD_BYTES as u32];
+        let mut again = [0; RECORD_BYTES];
         for place in places {
             self.flash.write(place, &bytes).map_err(flash)?;
-            if self.read(place)? != bytes {
+            self.read(place, &mut again)?;
+            if again != bytes {
                 return Err(LedgerError::Flash);
             }
         }
         wipe(&mut bytes);
+        wipe(&mut again);
         (self.record, self.slot) = (record, slot);
         Ok(())
     }
@@ -353,13 +368,13 @@ impl<F: NorFlash> Ledger<F> {
         slot * Self::slot_bytes() as u32
     }
 
-    /// A copy of the record.
+    /// Reads a copy of the record, into memory of the caller that is wiped there: a result would be
+    /// on the stack twice.
     #[inline(never)]
-    fn read(&mut self, offset: u32) -> Result<[u8; RECORD_BYTES], LedgerError> {
-        let mut bytes = [0; RECORD_BYTES];
-        let read = self.flash.read(offset, &mut bytes);
-        read.map_err(|_| LedgerError::Flash)?;
-        Ok(bytes)
+    fn read(&mut self, offset: u32, bytes: &mut [u8; RECORD_BYTES]) -> Result<(), LedgerError> {
+        self.flash
+            .read(offset, bytes)
+            .map_err(|_| LedgerError::Flash)
     }
 
     /// Gives the flash back.

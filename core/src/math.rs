@@ -47,6 +47,34 @@ pub fn exp_each(v: &mut [f32]) {
     }
 }
 
+/// [`exp`] of a number that is at most 0, with the same bits: without what a large number needs,
+/// which is half of `libm`'s.
+#[inline]
+pub fn exp_below_one(x: f32) -> f32 {
+    if cfg!(feature = "micromath") {
+        return exp(x);
+    }
+    // Below half of the least number above 0.
+    if x <= f32::from_bits(0xc2cf_f1b5) {
+        return 0.0;
+    }
+    let magnitude = x.to_bits() & 0x7fff_ffff;
+    let mut whole = match magnitude {
+        0x3f85_1593.. => (INVERSE_LN2 * x - 0.5) as i32,
+        0x3eb1_7219.. => -1,
+        0x3900_0001.. => return exp_of_rest(x, 0.0),
+        _ => return 1.0 + x,
+    };
+    let k = whole as f32;
+    let mut y = exp_of_rest(x - k * LN2_HIGH, k * LN2_LOW);
+    // A result without a hidden bit is rounded once, by the last product: this one is exact.
+    if whole < -126 {
+        y *= power_of_two(-102);
+        whole += 102;
+    }
+    y * power_of_two(whole)
+}
+
 /// `libm`'s [`exp`] for |x| ≤ 87, with choices in the place of its branches, so that the compiler
 /// can compute many side by side.
 ///
@@ -54,11 +82,6 @@ pub fn exp_each(v: &mut [f32]) {
 /// constants are those of FreeBSD's `e_expf.c`, from which `libm` has them.
 #[inline(always)]
 fn exp_without_branches(x: f32) -> f32 {
-    const LN2_HIGH: f32 = f32::from_bits(0x3f31_7200);
-    const LN2_LOW: f32 = f32::from_bits(0x35bf_be8e);
-    const INVERSE_LN2: f32 = f32::from_bits(0x3fb8_aa3b);
-    const P1: f32 = 1.666_662_5e-1;
-    const P2: f32 = -2.766_733_3e-3;
     let magnitude = x.to_bits() & 0x7fff_ffff;
     let (half, one) = if x < 0.0 { (-0.5, -1) } else { (0.5, 1) };
     // Toward zero, and it fits.
@@ -69,13 +92,29 @@ fn exp_without_branches(x: f32) -> f32 {
         _ => 0,
     };
     let k = whole as f32;
-    let (high, low) = (x - k * LN2_HIGH, k * LN2_LOW);
+    let y = exp_of_rest(x - k * LN2_HIGH, k * LN2_LOW) * power_of_two(whole);
+    if magnitude > 0x3900_0000 { y } else { 1.0 + x }
+}
+
+const LN2_HIGH: f32 = f32::from_bits(0x3f31_7200);
+const LN2_LOW: f32 = f32::from_bits(0x35bf_be8e);
+const INVERSE_LN2: f32 = f32::from_bits(0x3fb8_aa3b);
+
+/// 2ᵏ for −126 ≤ k ≤ 127.
+#[inline(always)]
+const fn power_of_two(k: i32) -> f32 {
+    f32::from_bits(((k + 127) << 23) as u32)
+}
+
+/// eʳ for r = high − low, |r| ≤ ln 2 / 2.
+#[inline(always)]
+fn exp_of_rest(high: f32, low: f32) -> f32 {
+    const P1: f32 = 1.666_662_5e-1;
+    const P2: f32 = -2.766_733_3e-3;
     let r = high - low;
     let square = r * r;
     let c = r - square * (P1 + square * P2);
-    let power = f32::from_bits(((whole + 127) << 23) as u32);
-    let y = (1.0 + (r * c / (2.0 - c) - low + high)) * power;
-    if magnitude > 0x3900_0000 { y } else { 1.0 + x }
+    1.0 + (r * c / (2.0 - c) - low + high)
 }
 
 /// Natural logarithm.
@@ -170,13 +209,13 @@ pub fn abs(x: f32) -> f32 {
 #[inline]
 pub fn softplus(x: f32) -> f32 {
     let positive = if x > 0.0 { x } else { 0.0 };
-    positive + ln_1p(exp(-abs(x)))
+    positive + ln_1p(exp_below_one(-abs(x)))
 }
 
 /// 1 / (1 + e⁻ˣ) without overflow.
 #[inline]
 pub fn sigmoid(x: f32) -> f32 {
-    let e = exp(-abs(x));
+    let e = exp_below_one(-abs(x));
     if x >= 0.0 {
         1.0 / (1.0 + e)
     } else {
@@ -290,6 +329,30 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Every 211th pattern, and all near those at which a branch is taken.
+    #[cfg(not(feature = "micromath"))]
+    #[test]
+    fn an_exponential_below_one_has_the_bits_of_libm() {
+        let near = [
+            0x3900_0000,
+            0x3eb1_7218,
+            0x3f85_1592,
+            0x42ae_ac4f,
+            0x42cf_f1b5,
+            0x7f80_0000_u32,
+        ];
+        let near = near.into_iter().flat_map(|at| at - 9_999..at + 9_999);
+        for pattern in near.chain((0..0x7f80_0000).step_by(211)) {
+            let x = f32::from_bits(pattern | 0x8000_0000);
+            let (found, expected) = (exp_below_one(x), libm::expf(x));
+            assert!(
+                found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan(),
+                "exp({x}) is {found}, not {expected}"
+            );
+        }
+        assert_eq!(exp_below_one(0.0).to_bits(), 1.0_f32.to_bits());
     }
 
     #[cfg(not(feature = "micromath"))]

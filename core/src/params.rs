@@ -32,19 +32,23 @@ impl core::fmt::Display for ParamError {
 
 impl core::error::Error for ParamError {}
 
+/// By patterns: they have the order of numbers that are not negative, and are compared in less code
+/// than numbers, of which any may be NaN.
 const fn check_non_negative(value: f32) -> Result<f32, ParamError> {
-    if !value.is_finite() {
-        return Err(ParamError::NotFinite);
+    const INFINITY: u32 = f32::INFINITY.to_bits();
+    const MINUS_ZERO: u32 = (-0.0_f32).to_bits();
+    match value.to_bits() {
+        ..INFINITY | MINUS_ZERO => Ok(value),
+        pattern if pattern & !MINUS_ZERO < INFINITY => Err(ParamError::Negative),
+        _ => Err(ParamError::NotFinite),
     }
-    if value < 0.0 {
-        return Err(ParamError::Negative);
-    }
-    Ok(value)
 }
 
 const fn check_positive(value: f32) -> Result<f32, ParamError> {
     match check_non_negative(value) {
-        Ok(0.0) | Err(ParamError::Negative) => Err(ParamError::NotPositive),
+        // Either zero.
+        Ok(value) if value.to_bits() << 1 == 0 => Err(ParamError::NotPositive),
+        Err(ParamError::Negative) => Err(ParamError::NotPositive),
         other => other,
     }
 }
@@ -60,7 +64,9 @@ impl ClipNorm {
     /// [`ParamError`] unless `value` is finite, normal and above 0.
     pub const fn new(value: f32) -> Result<Self, ParamError> {
         match check_positive(value) {
-            Ok(value) if value < f32::MIN_POSITIVE => Err(ParamError::Subnormal),
+            Ok(value) if value.to_bits() < f32::MIN_POSITIVE.to_bits() => {
+                Err(ParamError::Subnormal)
+            }
             Ok(value) => Ok(Self(value)),
             Err(error) => Err(error),
         }
@@ -133,12 +139,17 @@ mod tests {
         assert_eq!(LearningRate::new(f32::INFINITY), Err(ParamError::NotFinite));
         assert_eq!(LearningRate::new(0.0), Err(ParamError::NotPositive));
         assert_eq!(Penalty::new(-1e-9), Err(ParamError::Negative));
+        for not_finite in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert_eq!(Penalty::new(not_finite), Err(ParamError::NotFinite));
+        }
     }
 
     #[test]
     fn good_values_pass_unchanged() {
         assert_eq!(ClipNorm::new(0.3).map(ClipNorm::get), Ok(0.3));
         assert_eq!(Penalty::new(0.0), Ok(Penalty::NONE));
+        assert_eq!(Penalty::new(-0.0), Ok(Penalty::NONE));
+        assert_eq!(Penalty::new(f32::MAX).map(Penalty::get), Ok(f32::MAX));
         assert_eq!(LearningRate::new(0.1).map(LearningRate::get), Ok(0.1));
     }
 }

@@ -40,6 +40,9 @@ pub const KEY: Range<usize> = 8..48;
 /// Bytes of a record before its samples.
 pub const HEADER_BYTES: usize = 124;
 
+/// Bytes between the key and the samples.
+const FIELD_BYTES: usize = HEADER_BYTES - KEY.end;
+
 /// Bytes of the checksum at the end.
 const CRC_BYTES: usize = 4;
 
@@ -172,58 +175,71 @@ impl<'a> Record<'a> {
         if crc32(rest) != u32::from_le_bytes(*crc) {
             return Err(ProvisionError::Checksum);
         }
-        let mut reader = Reader(start.get(KEY).unwrap_or_default());
-        let key = key(&mut reader).ok_or(ProvisionError::Checksum)?;
-        Self::fields(key, &mut Reader(rest)).ok_or(ProvisionError::Length)?
-    }
-
-    /// The fields of a record behind its key; `None` if there are not enough bytes.
-    fn fields(key: Option<Key>, reader: &mut Reader<'a>) -> Option<Result<Self, ProvisionError>> {
-        let (device, root) = (reader.u32()?, reader.array()?);
-        let budget = Budget(reader.u32()?);
-        let (min_noise_multiplier, max_epochs) = (reader.u64()?, reader.u32()?);
-        let (max_jump, separation) = (MaxJump(reader.u32()?), Separation(reader.u32()?));
-        let min_matrix_noise_multiplier = reader.u64()?;
-        let (feature_count, kind, flags) = (reader.u16()?, reader.u8()?, reader.u8()?);
-        let policy = Policy {
-            limits: Limits {
-                budget,
-                separation,
-                max_jump,
-            },
-            min_noise_multiplier,
-            min_matrix_noise_multiplier,
+        let key = key(start.get(KEY).unwrap_or_default()).ok_or(ProvisionError::Checksum)?;
+        let (fields, samples) = rest
+            .split_first_chunk::<FIELD_BYTES>()
+            .ok_or(ProvisionError::Length)?;
+        let (words, _) = fields.as_chunks();
+        let &[
+            device,
+            ref root @ ..,
+            budget,
+            noise_low,
+            noise_high,
             max_epochs,
-            hides_number: flags & HIDES_NUMBER != 0,
+            max_jump,
+            separation,
+            matrix_low,
+            matrix_high,
+            [f0, f1, kind, flags],
+            count,
+        ] = words
+        else {
+            return Err(ProvisionError::Length);
         };
-        let count = reader.u32()?;
-        let samples = if flags & !HIDES_NUMBER == 0 {
-            Stored::read(feature_count, kind, count, reader.rest())
-        } else {
-            Err(ProvisionError::Samples)
+        let root = root.as_flattened().first_chunk();
+        let root = root.ok_or(ProvisionError::Length)?;
+        if flags & !HIDES_NUMBER != 0 {
+            return Err(ProvisionError::Samples);
+        }
+        let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
+        let samples = Stored::read(feature_count, kind, count, samples)?;
+        let long = |low, high| {
+            u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << 32
         };
-        // The secrets get their types last: these overwrite what they hold wherever they are
-        // dropped, and a refusal would have to.
-        Some(samples.map(|samples| Self {
+        // Nothing is refused any more: secrets are copied once, into types that overwrite them.
+        Ok(Self {
             identity: Identity {
-                device,
-                root: Root::from_secret(root),
+                device: u32::from_le_bytes(device),
+                root: Root::from_secret(*root),
             },
-            key,
-            policy,
+            key: key.map(|key| Key::from_secret(*key)),
+            policy: Policy {
+                limits: Limits {
+                    budget: Budget(u32::from_le_bytes(budget)),
+                    separation: Separation(u32::from_le_bytes(separation)),
+                    max_jump: MaxJump(u32::from_le_bytes(max_jump)),
+                },
+                min_noise_multiplier: long(noise_low, noise_high),
+                min_matrix_noise_multiplier: long(matrix_low, matrix_high),
+                max_epochs: u32::from_le_bytes(max_epochs),
+                hides_number: flags & HIDES_NUMBER != 0,
+            },
             samples,
-        }))
+        })
     }
 }
 
 /// The key of a record, which has a checksum of its own, or zeros; `None` for anything else.
-fn key(reader: &mut Reader<'_>) -> Option<Option<Key>> {
-    let (key, crc, filling) = (reader.array::<KEY_BYTES>()?, reader.u32()?, reader.u32()?);
+fn key(bytes: &[u8]) -> Option<Option<&[u8; KEY_BYTES]>> {
+    let (key, rest) = bytes.split_first_chunk::<KEY_BYTES>()?;
+    let mut reader = Reader(rest);
+    let (crc, filling) = (reader.u32()?, reader.u32()?);
     match crc {
         _ if filling != 0 => None,
         // The checksum of zeros is another one.
-        0 if key == [0; KEY_BYTES] => Some(None),
-        _ if crc == crc32(&key) => Some(Some(Key::from_secret(key))),
+        0 if *key == [0; KEY_BYTES] => Some(None),
+        _ if crc == crc32(key) => Some(Some(key)),
         _ => None,
     }
 }

@@ -15,7 +15,7 @@ use core::{num::NonZeroU32, ops::Range};
 use rand_core::Rng;
 
 use crate::{
-    clip::{self, ClipError},
+    clip,
     lanes::{self, Squares},
     model::{Model, ModelError, Then},
     params::{ClipNorm, LearningRate, Penalty},
@@ -289,15 +289,15 @@ pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
         }
         report.last_loss = mean;
     }
-    // The last step's clipping, applied to the update itself.
-    lanes::scale(update, pending);
     if let (Clipping::Final, Some(bound)) = (settings.clipping, settings.clip_norm) {
-        report.norm = clip::clip_l2(update, bound.get()).map_err(|error| match error {
-            ClipError::NotFinite | ClipError::BadBound => TrainError::Diverged,
-        })?;
-        report.clipped_steps = u32::from(report.norm > bound.get());
+        // The norm of the last step is that of the whole update.
+        let shrink = clip::shrink_factor(report.norm, bound);
+        pending = shrink.unwrap_or(1.0);
+        report.clipped_steps = u32::from(shrink.is_some());
         report.clipping_chances = 1;
     }
+    // The last clipping, applied to the update itself.
+    lanes::scale(update, pending);
     Ok(report)
 }
 
@@ -315,10 +315,16 @@ fn begin<'a>(
         order,
         scratch,
     } = work;
-    for found in [global.len(), local.len(), update.len()] {
-        if found != expected {
-            return Err(TrainError::Workspace { expected, found });
-        }
+    // One by one: the compiler then knows that each is as long as the model.
+    let misfit = |found| Err(TrainError::Workspace { expected, found });
+    if global.len() != expected {
+        return misfit(global.len());
+    }
+    if local.len() != expected {
+        return misfit(local.len());
+    }
+    if update.len() != expected {
+        return misfit(update.len());
     }
     if count == 0 {
         return Err(TrainError::NoSamples);

@@ -51,7 +51,7 @@ pub struct Storage<F, K> {
 /// As there.
 pub fn run_regression<F: NorFlash, K: PersonalStore>(
     storage: Storage<F, K>,
-) -> Result<Infallible, &'static CStr> {
+) -> Result<Infallible, Refused> {
     let model: Regression = Softmax::new(Const, Const);
     run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _, _>(model, storage)
 }
@@ -63,8 +63,7 @@ pub const MAX_SAMPLES: usize = 64;
 pub const WINDOWS: usize = number(env!("SMOLFED_WINDOWS"));
 
 /// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
-/// `docs/targets.md` has (3,348 bytes at most, on a Cortex-M0; with `x25519` 4,700, on RV32IMC),
-/// and some to spare.
+/// `docs/targets.md` has (2,700 bytes at most; with `x25519` 4,700, on RV32IMC), and some to spare.
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 
 /// Silence after which the last message is repeated.
@@ -80,7 +79,7 @@ const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 pub fn run<M, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
-) -> Result<Infallible, &'static CStr>
+) -> Result<Infallible, Refused>
 where
     M: FixedModel<Target = u16>,
     F: NorFlash,
@@ -97,7 +96,13 @@ where
     let mut local = local_data::<D>(&mut windows, M::OUTPUTS as u16);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::<P, B>::new();
-    let mut session = open(model, storage, &mut vectors);
+    let Storage {
+        ledger,
+        starts,
+        store,
+    } = storage;
+    let nonces = nonces::of_this_start(starts).map_err(|_| Refused::Starts)?;
+    let mut session = open(model, ledger, nonces, store, &mut vectors);
     // Both where they are: moved out, they would be in RAM twice.
     let session = session.as_mut().map_err(|why| *why)?;
 
@@ -167,21 +172,42 @@ impl<const P: usize, const B: usize> Vectors<P, B> {
     }
 }
 
-/// What is wrong with a provisioning page.
-const NO_RECORD: &CStr = c"refused: there is no valid provisioning record";
+/// Why a device does not take part. No text: it is in the flash of those boards only that say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no valid provisioning record.
+    Record,
+    /// There is no valid ledger.
+    Ledger,
+    /// The samples of the record are for another model.
+    Samples,
+    /// The start cannot be counted.
+    Starts,
+    /// The model is too large for the protocol.
+    Model,
+}
 
-/// What is wrong with the flash of the ledger.
-const NO_LEDGER: &CStr = c"refused: there is no valid ledger";
+impl Refused {
+    /// The reason for a console.
+    pub const fn text(self) -> &'static CStr {
+        match self {
+            Self::Record => c"refused: there is no valid provisioning record",
+            Self::Ledger => c"refused: there is no valid ledger",
+            Self::Samples => c"refused: samples for another model",
+            Self::Starts => c"refused: the count of starts",
+            Self::Model => c"refused: the model is too large for the protocol",
+        }
+    }
+}
 
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
 fn local_data<const D: usize>(
     windows: &mut Windows<D, WINDOWS>,
     classes: u16,
-) -> Result<(LocalData<'_, D>, Sensor), &'static CStr> {
-    let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
-    let data =
-        LocalData::new(&record.samples, windows).ok_or(c"refused: samples for another model")?;
+) -> Result<(LocalData<'_, D>, Sensor), Refused> {
+    let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
+    let data = LocalData::new(&record.samples, windows).ok_or(Refused::Samples)?;
     Ok((data, Sensor::new(classes, record.identity.device)))
 }
 
@@ -191,19 +217,17 @@ fn local_data<const D: usize>(
 #[inline(never)]
 fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalStore>(
     model: M,
-    storage: Storage<F, K>,
+    ledger: F,
+    nonces: Nonces,
+    store: K,
     vectors: &mut Vectors<P, B>,
-) -> Result<Session<'_, M, F, Nonces, K>, &'static CStr> {
-    let Storage {
-        ledger,
-        starts,
-        store,
-    } = storage;
-    let record = Record::read(board::provisioning()).map_err(|_| NO_RECORD)?;
-    let ledger = nonces::ledger(ledger, record.key).map_err(|_| NO_LEDGER)?;
-    let nonces = of_this_start(starts).map_err(|_| c"refused: the count of starts")?;
+) -> Result<Session<'_, M, F, Nonces, K>, Refused> {
+    // Used where it is: moved out, it would be on the stack twice.
+    let mut record = Record::read(board::provisioning());
+    let record = record.as_mut().map_err(|_| Refused::Record)?;
+    let ledger = nonces::ledger(ledger, record.key.take()).map_err(|_| Refused::Ledger)?;
     Session::with_store(
-        record.identity,
+        record.identity.clone(),
         record.policy,
         model,
         vectors.memory(),
@@ -211,7 +235,7 @@ fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalS
         nonces,
         store,
     )
-    .map_err(|_| c"refused: the model is too large for the protocol")
+    .map_err(|_| Refused::Model)
 }
 
 /// What the device trains on. One type for both, so that the training is in the flash once.

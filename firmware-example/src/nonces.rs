@@ -51,7 +51,9 @@ pub fn ledger<F: NorFlash>(flash: F, key: Option<Key>) -> Result<Ledger<F>, Ledg
 ///
 /// # Errors
 /// [`LedgerError`] if the start could not be counted: the device must then send nothing.
+// Its ledger leaves the stack before that of the rounds is opened.
 #[cfg(not(has_random_numbers))]
+#[inline(never)]
 pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
     // No stream derives from this ledger, and no session: any nonce and any key will do.
     let no_key = Some(Key::from_secret([0; 32]));

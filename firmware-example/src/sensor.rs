@@ -24,6 +24,7 @@ impl<const FEATURES: usize, const WINDOWS: usize> Windows<FEATURES, WINDOWS> {
     }
 
     /// Takes the next window of the sensor, in the place of the oldest one.
+    #[inline(never)]
     pub fn measure(&mut self, sensor: &mut Sensor) {
         let index = self.seen.checked_rem(WINDOWS).unwrap_or(0);
         let (window, class) = (self.windows.get_mut(index), self.classes.get_mut(index));

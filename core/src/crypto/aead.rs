@@ -20,16 +20,16 @@ pub const TAG_BYTES: usize = 16;
 pub type Nonce = [u32; 3];
 
 /// Encrypts `text` where it lies; returns the tag of the ciphertext and of `associated`.
-#[inline(never)]
+#[inline]
 pub fn seal(key: &Key, nonce: &Nonce, associated: &[u8], text: &mut [u8]) -> [u8; TAG_BYTES] {
-    let (mut words, state) = begin(key, nonce);
-    apply(&mut words, text);
-    authenticate(state, associated, text)
+    let mut tag = [0; TAG_BYTES];
+    pass(Way::Seal, key, nonce, associated, text, &mut tag);
+    tag
 }
 
 /// Decrypts `text` where it lies, if the tag is right; else it stays as it is.
 #[must_use]
-#[inline(never)]
+#[inline]
 pub fn open(
     key: &Key,
     nonce: &Nonce,
@@ -37,20 +37,46 @@ pub fn open(
     text: &mut [u8],
     tag: &[u8; TAG_BYTES],
 ) -> bool {
-    let (mut words, state) = begin(key, nonce);
-    let is_right = authenticate(state, associated, text).ct_eq(tag).into();
+    let mut tag = *tag;
+    pass(Way::Open, key, nonce, associated, text, &mut tag)
+}
+
+/// What is done with a text.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// It is encrypted, and the tag is that of what comes out.
+    Seal,
+    /// The tag must be that of the text, which is then decrypted.
+    Open,
+}
+
+/// Both ways in one function, which a device has once in its flash; whether the tag is right.
+#[inline(never)]
+fn pass(
+    way: Way,
+    key: &Key,
+    nonce: &Nonce,
+    associated: &[u8],
+    text: &mut [u8],
+    tag: &mut [u8; TAG_BYTES],
+) -> bool {
+    // The words of the cipher, from block 1 on; block 0 is the key of the authenticator (section
+    // 2.6).
+    let mut words = generator(key.secret(), *nonce);
+    let mut state = Poly1305::new(half_block(&mut words));
+    if way == Way::Seal {
+        apply(&mut words, text);
+    }
+    let found = authenticate(&mut state, associated, text);
+    if way == Way::Seal {
+        *tag = found;
+        return true;
+    }
+    let is_right = found.ct_eq(tag).into();
     if is_right {
         apply(&mut words, text);
     }
     is_right
-}
-
-/// The words of the cipher, from block 1 on; block 0 is the key of the authenticator (section 2.6).
-#[inline(never)]
-fn begin(key: &Key, nonce: &Nonce) -> (Generator, Poly1305) {
-    let mut words = generator(key.secret(), *nonce);
-    let one_time = half_block(&mut words);
-    (words, Poly1305::new(one_time))
 }
 
 /// Adds the words to the text.
@@ -65,7 +91,7 @@ fn apply(words: &mut Generator, text: &mut [u8]) {
 }
 
 #[inline(never)]
-fn authenticate(mut state: Poly1305, associated: &[u8], text: &[u8]) -> [u8; TAG_BYTES] {
+fn authenticate(state: &mut Poly1305, associated: &[u8], text: &[u8]) -> [u8; TAG_BYTES] {
     state.padded(associated);
     state.padded(text);
     let mut lengths = [0; 16];

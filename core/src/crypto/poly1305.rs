@@ -83,7 +83,7 @@ impl Poly1305 {
 
     /// The tag.
     #[inline(never)]
-    pub(super) fn finish(mut self) -> [u8; 16] {
+    pub(super) fn finish(&mut self) -> [u8; 16] {
         // Carried twice, each limb is below 2²⁶; the sum is then below 2¹³⁰.
         for _ in 0..2 {
             let mut carry = 0;

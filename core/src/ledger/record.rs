@@ -88,14 +88,15 @@ impl Record {
         if let Some(bit) = flipped_bit(crc32(message) ^ checksum, 8 * COVERED) {
             *message.get_mut(bit / 8)? ^= 1 << (bit % 8);
         }
-        let record = Self::read(&mut Reader(&mended));
+        // Also the magic, the checksum and the zeros must be right, bit for bit: they take their
+        // places, as in the encoding of what is read.
+        seal(&mut mended);
+        let record = match distance(&mended, copy) <= 1 {
+            true => Self::read(&mut Reader(&mended)),
+            false => None,
+        };
         wipe(&mut mended);
-        let record = record?;
-        let mut again = record.to_bytes();
-        // Also the magic, the checksum and the zeros, bit for bit.
-        let differs = distance(&again, copy);
-        wipe(&mut again);
-        (differs <= 1).then_some(record)
+        record
     }
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
@@ -121,12 +122,21 @@ impl Record {
             .u32(self.past.next_round)
             .put(self.chain.secret())
             .put(&self.nonce);
-        if let Some((message, rest)) = bytes.split_at_mut_checked(COVERED)
-            && let Some(checksum) = rest.first_chunk_mut()
-        {
+        seal(&mut bytes);
+        bytes
+    }
+}
+
+/// Puts the magic, the checksum and the zeros around what is between them.
+fn seal(copy: &mut [u8; RECORD_BYTES]) {
+    if let Some((message, rest)) = copy.split_at_mut_checked(COVERED)
+        && let Some(magic) = message.first_chunk_mut()
+    {
+        *magic = MAGIC;
+        rest.fill(0);
+        if let Some(checksum) = rest.first_chunk_mut() {
             *checksum = crc32(message).to_le_bytes();
         }
-        bytes
     }
 }
 

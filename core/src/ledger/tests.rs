@@ -292,7 +292,7 @@ fn two_torn_writes_and_a_flipped_bit_repeat_no_round() {
 #[test]
 fn power_cut_in_the_first_start_bricks_nothing() {
     let create = |flash| {
-        let mut ledger = Ledger::unread(flash).unwrap();
+        let mut ledger = Ledger::unread(flash);
         let created = ledger.begin_life(NONCE, key());
         let flash = ledger.into_flash();
         if created.is_ok() {
@@ -325,7 +325,7 @@ fn power_cut_in_the_first_start_bricks_nothing() {
         // Cut once more.
         for second in 0..STEPS {
             let (torn, _) = cut(&torn, second, |flash| {
-                let mut ledger = Ledger::unread(flash).unwrap();
+                let mut ledger = Ledger::unread(flash);
                 if matches!(ledger.find(), Ok(false)) {
                     let _ = ledger.begin_life(NONCE, key());
                 }

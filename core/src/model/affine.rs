@@ -36,7 +36,7 @@ impl Affine {
         if features == 0 || outputs == 0 {
             return Err(ModelError::Empty);
         }
-        let expected = Tensors::affine(features, outputs).total();
+        let expected = Tensors::affine_total(features, outputs);
         let wrong = ModelError::Parameters {
             expected,
             found: parameters.len(),

@@ -34,6 +34,11 @@ impl<D: Dim> Model for Logistic<D> {
         1
     }
 
+    #[inline(always)]
+    fn parameter_count(&self) -> usize {
+        Tensors::affine_total(self.features.get(), 1)
+    }
+
     fn tensors(&self) -> Tensors<2> {
         Tensors::affine(self.features.get(), 1)
     }

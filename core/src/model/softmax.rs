@@ -3,7 +3,7 @@
 use super::{BATCH_GROUP, Const, Dim, FixedModel, Model, ModelKind, Tensors};
 use crate::{
     lanes::WIDE,
-    math::{exp, exp_each, ln},
+    math::{exp_below_one, exp_each, ln},
 };
 
 /// Softmax regression: P(class c) ∝ e^(w_c·x + b_c); loss −ln P(class).
@@ -36,6 +36,11 @@ impl<D: Dim, C: Dim> Model for Softmax<D, C> {
     #[inline(always)]
     fn output_count(&self) -> usize {
         self.classes.get()
+    }
+
+    #[inline(always)]
+    fn parameter_count(&self) -> usize {
+        Tensors::affine_total(self.features.get(), self.classes.get())
     }
 
     fn tensors(&self) -> Tensors<2> {
@@ -99,7 +104,7 @@ pub(super) fn cross_entropy(scores: &mut [f32], target: u16) -> f32 {
     // classes in order.
     let mut sum = 0.0;
     for score in scores.iter_mut() {
-        *score = exp(*score - largest);
+        *score = exp_below_one(*score - largest);
         sum += *score;
     }
     differentiate(scores, target, sum);

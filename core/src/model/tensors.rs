@@ -20,6 +20,13 @@ impl Tensors<2> {
             count: 2,
         }
     }
+
+    /// The sum of the lengths of [`Self::affine`]: without a loop, so that the compiler knows it
+    /// where it knows the sizes.
+    #[inline(always)]
+    pub const fn affine_total(features: usize, outputs: usize) -> usize {
+        features.saturating_mul(outputs).saturating_add(outputs)
+    }
 }
 
 impl Tensors<4> {

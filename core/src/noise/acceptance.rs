@@ -11,7 +11,7 @@ use rand_core::CryptoRng;
 
 use super::coin;
 use super::strip::{STRIP_COUNT, STRIPS_PER_SIGMA};
-use crate::integer::divide;
+use crate::integer::{divide, product};
 
 /// σ, the width of the strips, and what the bounds on γ need of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,16 +113,16 @@ impl Acceptance {
     /// γ as numerator and denominator: with σ = n/d and p = 8md - kn, γ = p (p + 2kn) / (128 n²).
     ///
     /// With k <= 2^10, n <= 2^52 and 8d <= 2^51: 8sd - n < 8d, so p < k·8d + n < 2^61 + 2^52 and
-    /// the numerator is below 2^62 · 2^64.
+    /// p + 2kn < 2^62 + 2^63: all factors fit in 64 bits.
     #[cold]
     #[inline(never)]
     fn gamma(&self, strip: u32, offset: u64) -> (u128, u128) {
         let parts = self.denominator.get() * u64::from(STRIPS_PER_SIGMA);
         let excess = self.width * parts - self.numerator;
-        let p = u128::from(u64::from(strip) * excess + offset * parts);
-        let n = u128::from(self.numerator);
-        let numerator = p * (p + 2 * u128::from(strip) * n);
-        (numerator, u128::from(2 * STRIP_COUNT) * n * n)
+        let p = u64::from(strip) * excess + offset * parts;
+        let n = self.numerator;
+        let numerator = product(p, p + 2 * u64::from(strip) * n);
+        (numerator, product(n, u64::from(2 * STRIP_COUNT) * n))
     }
 }
 

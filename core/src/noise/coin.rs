@@ -9,6 +9,8 @@
 
 use rand_core::CryptoRng;
 
+use crate::integer::times;
+
 /// True with probability `numerator / denominator`, exactly.
 ///
 /// Needs `numerator < denominator < 2^127`. Two random bits decide on
@@ -110,7 +112,9 @@ pub(super) fn below<R: CryptoRng>(bound: u128, rng: &mut R) -> u128 {
         let mut needed = u128::BITS - spare_bits;
         while needed > 0 {
             let taken = needed.min(u32::BITS);
-            value = (value << taken) | u128::from(rng.next_u32() >> (u32::BITS - taken));
+            // A shift by at least one bit and at most 32.
+            value = 2 * times(value, 1 << (taken - 1));
+            value |= u128::from(rng.next_u32() >> (u32::BITS - taken));
             needed -= taken;
         }
         if value < bound {

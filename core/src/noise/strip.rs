@@ -24,6 +24,7 @@
 use rand_core::CryptoRng;
 
 use super::coin;
+use crate::integer::times;
 
 #[cfg(test)]
 mod tests;
@@ -170,8 +171,8 @@ impl<const BITS: u32> Strips<BITS> {
         let Some(mut offset) = offset.checked_sub(1) else {
             return Some(Rare::Beyond);
         };
-        for (k, window) in (0..).zip(self.window) {
-            match offset.checked_sub(u32::from(window)) {
+        for (k, window) in (0..).zip(&self.window) {
+            match offset.checked_sub(u32::from(*window)) {
                 None => return Some(Rare::Window(k)),
                 Some(rest) => offset = rest,
             }
@@ -205,17 +206,21 @@ impl<const BITS: u32> Strips<BITS> {
             let (lower, width) = self.bounds(k);
             let (lower_before, width_before) = self.bounds(k - 1);
             let (sum, next_term) = partial_sum(k);
-            // Cumulative weights over width·128^8·8!; all stay below 2^31·2^72.
-            let sure = times(sum, lower_before) - times(SERIES_DENOMINATOR, lower);
-            let rest = sure + times(next_term, lower_before);
-            let sure_before = rest + times(sum, width_before);
-            let rest_before = sure_before + times(next_term, width_before);
-            let choice = coin::below(times(SERIES_DENOMINATOR, width), rng);
-            if choice < sure {
+            // The four weights over width·128^8·8!, one behind the other from lower[k] on; all ends
+            // stay below 2^31·2^72.
+            let mut choice = coin::below(times(SERIES_DENOMINATOR, width), rng)
+                + times(SERIES_DENOMINATOR, lower);
+            if is_within(&mut choice, &sum, lower_before) {
                 return true;
-            } else if choice < rest {
+            }
+            if is_within(&mut choice, &next_term, lower_before) {
                 return theta(k, rng);
-            } else if choice >= rest_before || (choice >= sure_before && !theta(k, rng)) {
+            }
+            // F_{k-1} is left.
+            if is_within(&mut choice, &sum, width_before) {
+                continue;
+            }
+            if !(is_within(&mut choice, &next_term, width_before) && theta(k, rng)) {
                 return false;
             }
         }
@@ -233,6 +238,14 @@ impl<const BITS: u32> Strips<BITS> {
         };
         (sure, u32::from(self.window[k]))
     }
+}
+
+/// Whether a choice lies within a weight of `factor` times `units`; else what is left behind it.
+#[inline(never)]
+fn is_within(choice: &mut u128, factor: &u128, units: u32) -> bool {
+    let left = choice.checked_sub(times(*factor, units));
+    *choice = left.unwrap_or(*choice);
+    left.is_none()
 }
 
 /// θ of strip k, see [`Strips::inside_window`]: e^-y = S + s·θ for y = (2k - 1)/128.
@@ -268,12 +281,6 @@ const fn partial_sum(k: u32) -> (u128, u128) {
         term -= 1;
     }
     (times(sum, EXPONENT_DENOMINATOR * TERMS), next_term)
-}
-
-/// The product, which fits: here once, as it is longer than a call.
-#[inline(never)]
-const fn times(number: u128, factor: u32) -> u128 {
-    number * factor as u128
 }
 
 /// The product of 128·i for i = 1, ..., 8.

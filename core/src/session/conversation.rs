@@ -216,8 +216,12 @@ where
         if was_ready {
             self.phase = Phase::Idle;
         }
-        let (number, message) = read::<DeviceEnd>(frame)?;
-        let message = &message;
+        // Looked at where it is: moved out of the result it would be on the stack twice.
+        let read = read::<DeviceEnd>(frame);
+        let (number, message) = match &read {
+            Ok((number, message)) => (*number, message),
+            Err(refusal) => return Err(*refusal),
+        };
         match message {
             // In the answer to Ready only.
             Message::Refused(reason) if was_ready => return Ok(self.refused(*reason)),
@@ -271,10 +275,12 @@ where
             true => (false, invitation.unpack()),
             false => (invitation.has_request(), invitation.unpack_shared()),
         };
-        let invitation = invitation.ok_or(Refusal::Body)?;
+        let Some(invitation) = &invitation else {
+            return Err(Refusal::Body);
+        };
         match &self.round {
             // The coordinator has not received the answer.
-            Some(round) if round.number == number && !is_other_part::<M>(round, &invitation) => {
+            Some(round) if round.number == number && !is_other_part::<M>(round, invitation) => {
                 return Ok(if self.phase == Phase::Training {
                     Answer::Nothing
                 } else {
@@ -286,7 +292,7 @@ where
         }
         let accepted = match has_unknown {
             true => Err(Decline::Personal),
-            false => self.device.accept(number, &invitation),
+            false => self.device.accept(number, invitation),
         };
         if let Err(reason) = accepted {
             if reason == Decline::TooFar {
@@ -294,8 +300,8 @@ where
             }
             return Ok(Answer::Decline(number, reason));
         }
-        let mut round = Round::new(number, invitation);
-        if self.device.parts.has(number, &round.invitation) {
+        let mut round = Round::new(number, *invitation);
+        if self.device.parts.has(number, invitation) {
             // The encoder came with the part before.
             let chunk = self.device.model.parameter_count() / MODEL_CHUNK;
             round.chunk = u16::try_from(chunk).unwrap_or(u16::MAX);

@@ -98,15 +98,17 @@ pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), 
         scratch,
         ..
     } = &memory.work;
-    for (vector, expected) in [
-        (&*memory.global, model.global_count()),
-        (local, expected),
-        (update, expected),
-    ] {
-        let found = vector.len();
-        if found != expected {
-            return Err(SessionError::Vector { expected, found });
-        }
+    // One by one: nothing is left of it where the compiler knows the lengths.
+    let misfit = |expected, found| Err(SessionError::Vector { expected, found });
+    let global = model.global_count();
+    if memory.global.len() != global {
+        return misfit(global, memory.global.len());
+    }
+    if local.len() != expected {
+        return misfit(expected, local.len());
+    }
+    if update.len() != expected {
+        return misfit(expected, update.len());
     }
     let (expected, found) = (model.scratch_count(), scratch.len());
     if found < expected {

@@ -48,6 +48,8 @@ impl Identity {
     /// A seeded root ([`Root::from_seed`]) stays: it names the streams of a simulation, which are
     /// no secret and have to be the same on every board. No secret of 32 random bytes is taken for
     /// one, but with probability 2⁻¹⁹².
+    // Its keys leave the stack at once.
+    #[inline(never)]
     pub fn bind(&mut self, nonce: &LedgerNonce) {
         if !self.root.is_seeded() {
             let root = Key::from_secret(*self.root.secret());

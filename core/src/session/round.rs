@@ -6,15 +6,17 @@ use embedded_storage::nor_flash::NorFlash;
 
 use super::{
     device::{Device, Memory},
+    policy::Identity,
     trainable::{Learned, LocalRound, Trainable},
 };
 use crate::{
     bit::clip_bit,
+    noise::DiscreteGaussian,
     personal::{
         PersonalRequest,
         store::{PersonalStore, StateId, StoreError},
     },
-    quantize::Quantizer,
+    quantize::{Grid, Quantizer},
     samples::Samples,
     stream::Purpose,
     train::Workspace,
@@ -108,6 +110,7 @@ impl Round {
     }
 
     /// Trains, and puts the update where it is sent from.
+    #[inline(never)]
     pub(super) fn prepare<M, F, K, S>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
@@ -136,13 +139,13 @@ impl Round {
         // Whether there are samples and whether training diverges depends on the data, and a
         // coordinator could choose a model for which it reveals something about them. The device's
         // own noise hides that as well: an update of zeros.
-        let trained = match trained {
+        let trained = match &trained {
             Ok(trained) => Some(trained),
             Err(_) if has_noise => {
                 self.save_unchanged(device);
                 None
             }
-            Err(reason) => return Err(reason),
+            Err(reason) => return Err(*reason),
         };
         self.finish(device, trained);
         Ok(())
@@ -241,11 +244,12 @@ impl Round {
     /// Quantises the update, or zeros without one, and adds the device's noise to it and to its
     /// bit: here and nowhere else. What is to be sent takes the place of the update, of which
     /// nothing is left.
-    #[inline(never)]
+    ///
+    /// Each is a function whose stack is gone before the next one.
     pub(super) fn finish<M: Trainable, F, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
-        trained: Option<Trained>,
+        trained: Option<&Trained>,
     ) {
         let Workspace { update, local, .. } = &mut device.memory.work;
         // What is personal lies behind what is shared, and is not sent.
@@ -260,31 +264,23 @@ impl Round {
         let Invitation {
             grid, noise, bit, ..
         } = &self.invitation;
-        let (quantizer, bit_value) = match trained {
-            Some(Trained::Update { quantizer, bit }) => (Some(quantizer), bit),
-            Some(Trained::Integers) | None => (None, 0),
-        };
-        let has_integers = matches!(trained, Some(Trained::Integers));
-        let integer = |x| quantizer.map_or(0, |quantizer| quantizer.get(x));
-        // +2^b is the one value that has no place in b + 1 bits; the others are then 0.
-        let largest = 1 << grid.bits();
-        self.negated = noise.is_none() && update.iter().any(|x| integer(*x) == largest);
         (self.first, self.chunk) = (0, 0);
         // Two halves, in the places of two parameters that training no longer needs.
         let (mut low, mut high) = (patterns_mut(update), patterns_mut(local));
-        if !has_integers {
-            for (low, high) in low.iter_mut().zip(&mut *high) {
-                let value = i64::from(integer(f32::from_bits(*low)));
-                (*low, *high) = halves(if self.negated { -value } else { value });
-            }
-        }
+        let (quantizer, bit_value) = match trained {
+            Some(Trained::Update { quantizer, bit }) => (Some(quantizer), *bit),
+            Some(Trained::Integers) | None => (None, 0),
+        };
+        // Integers are where they are sent from, unless there are none.
+        let has_integers = M::HAS_REQUESTS && matches!(trained, Some(Trained::Integers));
+        self.negated = !has_integers && quantise(quantizer, grid, noise.is_none(), low, high);
         let mut purpose = Purpose::DeviceNoise;
         if M::HAS_REQUESTS && self.invitation.is_matrix() {
             purpose = Purpose::CorrelationNoise;
             // Behind the matrix is the number of samples, which is public.
             for half in [&mut low, &mut high] {
-                let (_, matrix) = core::mem::take(half).split_last_mut().unzip();
-                *half = matrix.unwrap_or_default();
+                let matrix = core::mem::take(half).split_last_mut();
+                *half = matrix.map_or_else(Default::default, |(_, matrix)| matrix);
             }
         }
         let Halves {
@@ -294,20 +290,54 @@ impl Round {
         (*bit_low, *bit_high) = halves(bit_value);
         let (bit_low, bit_high) = (slice::from_mut(bit_low), slice::from_mut(bit_high));
         let bit_noise = bit.as_ref().and_then(|bit| bit.noise.as_ref());
-        // One loop, so that the sampler is once in the flash.
-        for (noise, purpose, low, high) in [
-            (noise.as_ref(), purpose, low, high),
-            (bit_noise, Purpose::DeviceBitNoise, bit_low, bit_high),
-        ] {
-            let Some(noise) = noise else {
-                continue;
-            };
-            let mut stream = device.identity.stream(purpose, self.number);
-            for (low, high) in low.iter_mut().zip(high) {
-                let value = whole(*low, *high);
-                (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
-            }
+        let name = |purpose| (&device.identity, purpose, self.number);
+        if let Some(noise) = noise {
+            add_noise(noise, name(purpose), low, high);
         }
+        if let Some(noise) = bit_noise {
+            add_noise(noise, name(Purpose::DeviceBitNoise), bit_low, bit_high);
+        }
+    }
+}
+
+/// Quantises the entries whose patterns are in `low`, into two halves; zeros of a device without an
+/// update. Whether the update is to be negated.
+#[inline(never)]
+fn quantise(
+    quantizer: Option<&Quantizer>,
+    grid: &Grid,
+    is_bare: bool,
+    low: &mut [u32],
+    high: &mut [u32],
+) -> bool {
+    // Without noise, +2^b is the one value that has no place in b + 1 bits. It is sent as −2^b, of
+    // an update that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
+    let largest = 1 << grid.bits();
+    let mut negated = false;
+    for (low, high) in low.iter_mut().zip(high) {
+        let mut value = quantizer.map_or(0, |quantizer| quantizer.get(f32::from_bits(*low)));
+        if is_bare && value == largest {
+            negated = true;
+            value = -value;
+        }
+        (*low, *high) = halves(value.into());
+    }
+    negated
+}
+
+/// Adds noise of the device's stream of this name to integers in two halves. A function, so that
+/// the sampler is once in the flash.
+#[inline(never)]
+fn add_noise(
+    noise: &DiscreteGaussian,
+    (identity, purpose, round): (&Identity, Purpose, u32),
+    low: &mut [u32],
+    high: &mut [u32],
+) {
+    let mut stream = identity.stream(purpose, round);
+    for (low, high) in low.iter_mut().zip(high) {
+        let value = whole(*low, *high);
+        (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
     }
 }
 

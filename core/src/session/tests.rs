@@ -120,6 +120,23 @@ fn ledger() -> Ledger<Ram> {
     Ledger::create(Ram::new(), NONCE, Key::from_secret(KEY)).unwrap()
 }
 
+/// The length tells a network from other models, and must be that of the kind.
+#[test]
+fn bytes_behind_an_invitation_are_refused() {
+    let packed = PackedInvitation::from(&invitation(None));
+    let mut body = [0; 80];
+    body[..68].copy_from_slice(packed.as_slice());
+    for (length, is_valid) in [(68, true), (80, false)] {
+        let to_device = crate::wire::Direction::ToDevice;
+        let message = Message::parse(17, &body[..length], to_device);
+        let Ok(Message::Invitation(packed)) = message else {
+            panic!("an invitation of {length} bytes");
+        };
+        assert_eq!(packed.unpack().is_some(), is_valid);
+        assert_eq!(packed.unpack_shared().is_some(), is_valid);
+    }
+}
+
 fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
     Invitation {
         shape: Shape {

@@ -6,7 +6,7 @@
 //! of the range do not occur. The rounding is that of IEEE 754, to nearest and from the middle to
 //! even, so the results are those of `f64` to the last bit.
 
-use crate::integer::divide;
+use crate::integer::{divide, product};
 
 /// Bits of the significand that are written.
 const WRITTEN: u32 = f64::MANTISSA_DIGITS - 1;
@@ -83,7 +83,7 @@ impl Positive {
     #[inline(never)]
     pub(super) const fn times(self, other: Self) -> Self {
         let ((a, a_exponent), (b, b_exponent)) = (self.parts(), other.parts());
-        let product = (a << SPARE) as u128 * (b << SPARE) as u128;
+        let product = product(a << SPARE, b << SPARE);
         let significand = (product >> 64) as u64 | (product as u64 != 0) as u64;
         Self::rounded(significand, a_exponent + b_exponent + 64 - 2 * SPARE as i32)
     }

@@ -10,6 +10,14 @@ impl<'a> Reader<'a> {
         Some(*taken)
     }
 
+    /// A reader of the next `N` bytes: one whose length the compiler knows, and does not check
+    /// again at every number.
+    pub(crate) fn part<const N: usize>(&mut self) -> Option<Self> {
+        let (part, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(Self(part))
+    }
+
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_le_bytes)
     }

@@ -38,5 +38,5 @@ fn main() -> ! {
         Fixed::new(),
         storage,
     );
-    host::give_up(why)
+    host::give_up(why.text())
 }

@@ -32,5 +32,5 @@ fn main() -> ! {
         host::give_up(host::NO_FILE);
     };
     let Err(why) = client::run_regression(storage);
-    host::give_up(why)
+    host::give_up(why.text())
 }

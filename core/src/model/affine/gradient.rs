@@ -39,8 +39,12 @@ impl<S: Samples> OuterProducts<'_, S> {
         if !WIDE {
             let mut fresh = self.fresh;
             let rows = gradient.get_mut(..weights).unwrap_or_default();
+            // So long is every sample: the compiler knows it where it knows the model's sizes.
+            let features = weights / outputs;
             for (index, residuals) in indices.iter().zip(self.residuals.chunks_exact(outputs)) {
-                add_outer_product(residuals, samples.features(*index as usize), rows, fresh);
+                let x = samples.features(*index as usize);
+                let x = x.get(..features).unwrap_or_default();
+                add_outer_product(residuals, x, rows, features, fresh);
                 fresh = false;
             }
             if let Some(then) = then {
@@ -152,17 +156,28 @@ impl Rows<'_> {
 /// The products of one sample without vectors: eight of its values at a time stay in
 /// registers for all rows.
 #[inline(always)]
-fn add_outer_product(residuals: &[f32], x: &[f32], gradient: &mut [f32], fresh: bool) {
-    let features = x.len().max(1);
+fn add_outer_product(
+    residuals: &[f32],
+    x: &[f32],
+    gradient: &mut [f32],
+    features: usize,
+    fresh: bool,
+) {
+    let features = features.max(1);
     let (blocks, rest) = x.as_chunks::<LANES>();
     for (block, x) in blocks.iter().enumerate() {
+        // Copies: the compiler would read again what a store to a row may have changed.
+        let x = *x;
         for (row, a) in gradient.chunks_exact_mut(features).zip(residuals) {
             let (row, _) = row.as_chunks_mut::<LANES>();
-            match row.get_mut(block) {
+            if let Some(row) = row.get_mut(block) {
+                let a = *a;
                 // Not the product itself: 0 + −0 is 0.
-                Some(row) if fresh => each_lane!(l, { row[l] = 0.0 + a * x[l] }),
-                Some(row) => each_lane!(l, { row[l] += a * x[l] }),
-                None => {}
+                let mut sums = if fresh { [0.0; LANES] } else { *row };
+                each_lane!(l, {
+                    sums[l] += a * x[l];
+                });
+                *row = sums;
             }
         }
     }

@@ -20,6 +20,8 @@ pub(in super::super) fn batch_scores<S: Samples>(
     if !WIDE {
         for (index, scores) in (batch.indices.iter()).zip(scores.chunks_exact_mut(outputs.max(1))) {
             let x = batch.samples.features(*index as usize);
+            // So long is every sample: the compiler knows it where it knows the model's sizes.
+            let x = x.get(..features).unwrap_or_default();
             let rows = weights.chunks_exact(features.max(1)).zip(biases);
             for (score, (row, bias)) in scores.iter_mut().zip(rows) {
                 *score = dot(x, row) + bias;

@@ -4,7 +4,7 @@ use core::array;
 
 use crate::{
     lanes::WIDE,
-    math::{abs, exp, exp_each},
+    math::{abs, exp_below_one, exp_each},
 };
 
 /// Exponentials that [`sigmoid_each`] and [`tanh_each`] take at a time.
@@ -36,7 +36,7 @@ pub(super) fn tanh_each(v: &mut [f32]) {
 fn from_exponentials(v: &mut [f32], factor: f32, f: impl Fn(f32, f32) -> f32) {
     if !WIDE {
         for x in v {
-            *x = f(*x, exp(factor * abs(*x)));
+            *x = f(*x, exp_below_one(factor * abs(*x)));
         }
         return;
     }

@@ -259,39 +259,64 @@ impl Invitation {
         }
     }
 
-    /// All but the request.
+    /// All but the request; `is_all` says that nothing else follows.
+    ///
+    /// Whatever may be wrong is looked at before the invitation is put together, in the memory of
+    /// who wants it: one that is moved would be on the stack twice.
     #[inline(never)]
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let invitation = Self {
-            shape: Shape::read(reader)?,
-            epochs: reader.u32()?,
-            batch_size: NonZeroU32::new(reader.u32()?)?,
-            learning_rate: LearningRate::new(reader.f32()?).ok()?,
-            weight_decay: Penalty::new(reader.f32()?).ok()?,
-            proximal: Penalty::new(reader.f32()?).ok()?,
-            clipping: match reader.u8()? {
-                0 => Clipping::EveryStep,
-                1 => Clipping::Final,
-                _ => return None,
-            },
-            gradient_smoothing: match NarrowSmoothing::new(reader.f32()?).ok()? {
-                none if none.sigma() <= 0.0 => None,
-                smoothing => Some(smoothing),
-            },
-            grid: {
-                let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
-                Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?
-            },
-            noise: read_noise(reader)?,
-            bit: match (reader.u8()?, read_noise(reader)?) {
-                (0, None) => None,
-                (1, noise) => Some(BitRequest { noise }),
-                _ => return None,
-            },
-            request: None,
+    fn read(reader: &mut Reader<'_>, is_all: bool) -> Option<Self> {
+        let shape = Shape::read(reader)?;
+        let mut fields = reader.part::<FIELD_BYTES>()?;
+        if is_all {
+            reader.end()?;
+        }
+        let reader = &mut fields;
+        let epochs = reader.u32()?;
+        let batch_size = NonZeroU32::new(reader.u32()?)?;
+        let learning_rate = LearningRate::new(reader.f32()?).ok()?;
+        let weight_decay = Penalty::new(reader.f32()?).ok()?;
+        let proximal = Penalty::new(reader.f32()?).ok()?;
+        let clipping = match reader.u8()? {
+            0 => Clipping::EveryStep,
+            1 => Clipping::Final,
+            _ => return None,
         };
-        let is_alike = |bit: BitRequest| bit.noise.is_some() == invitation.noise.is_some();
-        invitation.bit.is_none_or(is_alike).then_some(invitation)
+        let gradient_smoothing = match NarrowSmoothing::new(reader.f32()?).ok()? {
+            none if none.sigma() <= 0.0 => None,
+            smoothing => Some(smoothing),
+        };
+        let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
+        let grid = Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?;
+        let sigma = (reader.u64()?, reader.u64()?);
+        let noise = noise_of(sigma);
+        let has_bit = reader.u8()?;
+        let bit_sigma = (reader.u64()?, reader.u64()?);
+        let bit_noise = noise_of(bit_sigma);
+        // Zeros are no noise, and nothing else is.
+        let is_valid = |sigma, is_noise| is_noise || sigma == (0, 0);
+        if !(is_valid(sigma, noise.is_some()) && is_valid(bit_sigma, bit_noise.is_some())) {
+            return None;
+        }
+        // No bit has no noise, and a bit has noise if the update has it.
+        match has_bit {
+            0 if bit_noise.is_none() => {}
+            1 if bit_noise.is_some() == noise.is_some() => {}
+            _ => return None,
+        }
+        Some(Self {
+            shape,
+            epochs,
+            batch_size,
+            learning_rate,
+            weight_decay,
+            proximal,
+            clipping,
+            gradient_smoothing,
+            grid,
+            noise,
+            bit: (has_bit == 1).then_some(BitRequest { noise: bit_noise }),
+            request: None,
+        })
     }
 
     fn write(&self, writer: &mut Writer<'_>) {
@@ -420,13 +445,10 @@ const fn number(personal: &Personal) -> (u8, f32) {
     }
 }
 
-/// σ as numerator and denominator; both are 0 for no noise.
+/// The noise of σ as numerator and denominator, if there is one.
 #[inline(never)]
-fn read_noise(reader: &mut Reader<'_>) -> Option<Option<DiscreteGaussian>> {
-    match (reader.u64()?, reader.u64()?) {
-        (0, 0) => Some(None),
-        (numerator, denominator) => DiscreteGaussian::new(numerator, denominator).ok().map(Some),
-    }
+fn noise_of((numerator, denominator): (u64, u64)) -> Option<DiscreteGaussian> {
+    DiscreteGaussian::new(numerator, denominator).ok()
 }
 
 fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
@@ -434,8 +456,11 @@ fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
     writer.u64(numerator).u64(denominator);
 }
 
+/// Bytes of an invitation behind the shape, before the request.
+const FIELD_BYTES: usize = 63;
+
 /// Bytes of an invitation to train a model that is no network.
-const BYTES: usize = 68;
+const BYTES: usize = 5 + FIELD_BYTES;
 
 /// Bytes more of an invitation with a [`Request`].
 const REQUEST_BYTES: usize = 17;
@@ -459,7 +484,7 @@ impl PackedInvitation {
     /// The invitation; `None` if a value is invalid.
     pub fn unpack(&self) -> Option<Invitation> {
         let reader = &mut Reader(self.as_slice());
-        let mut invitation = Invitation::read(reader)?;
+        let mut invitation = Invitation::read(reader, !self.has_request())?;
         if self.has_request() {
             let request = read_request(reader)?;
             let is_silent = invitation.noise.is_none() && invitation.bit.is_none();
@@ -472,21 +497,16 @@ impl PackedInvitation {
             {
                 return None;
             }
+            reader.end()?;
             invitation.request = Some(request);
         }
-        reader.end()?;
         Some(invitation)
     }
 
     /// [`Self::unpack`] by a device that does nothing but train the shared model, and does not read
     /// other requests: its flash has no code for them.
     pub fn unpack_shared(&self) -> Option<Invitation> {
-        let reader = &mut Reader(self.as_slice());
-        let invitation = Invitation::read(reader)?;
-        if !self.has_request() {
-            reader.end()?;
-        }
-        Some(invitation)
+        Invitation::read(&mut Reader(self.as_slice()), !self.has_request())
     }
 
     /// Whether the invitation has a [`Request`].
@@ -509,7 +529,7 @@ impl PackedInvitation {
         Some(Self { bytes, length })
     }
 
-    pub(super) fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.length.into()).unwrap_or_default()
     }
 }
