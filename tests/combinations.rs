@@ -83,11 +83,6 @@ fn a_pair_that_makes_no_sense_is_refused_by_the_name_of_the_method() {
             "its devices send nothing",
         ),
         (
-            format!("{serve} {FEDSC} --set privacy.clip_norm=1"),
-            "\"fedsc\"",
-            "no messages for augmentations and correlation matrices",
-        ),
-        (
             format!(
                 "run {FEDSC} --set method=central-sc --participation participation.jsonl --json"
             ),

@@ -26,7 +26,7 @@ use crate::{
     params::{LearningRate, Penalty},
     samples::Samples,
     stream,
-    train::TrainError,
+    train::{LocalTraining, TrainError},
 };
 
 pub use augment::{Augment, Augmented, Views};
@@ -254,6 +254,18 @@ pub struct ContrastTraining {
     pub learning_rate: LearningRate,
     /// Weight decay: adds `weight_decay · w` to the gradient.
     pub weight_decay: Penalty,
+}
+
+impl From<&LocalTraining> for ContrastTraining {
+    /// What applies without labels.
+    fn from(training: &LocalTraining) -> Self {
+        Self {
+            epochs: training.epochs,
+            batch_size: training.batch_size,
+            learning_rate: training.learning_rate,
+            weight_decay: training.weight_decay,
+        }
+    }
 }
 
 /// Mini-batch SGD in place. Gives the mean loss over the last pass.

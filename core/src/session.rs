@@ -31,6 +31,7 @@ mod device;
 mod exchange;
 mod greeter;
 mod line;
+mod memory;
 mod phase;
 mod policy;
 mod round;
@@ -39,10 +40,11 @@ mod tests;
 mod trainable;
 
 pub use conversation::REPETITIONS;
-pub use device::{Memory, SessionError};
+pub use device::SessionError;
 pub use greeter::Greeter;
 #[cfg(feature = "x25519")]
 pub use greeter::X25519;
+pub use memory::Memory;
 pub use phase::Phase;
 pub use policy::{Identity, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
 pub use trainable::{Parts, Trainable, Unlabelled};

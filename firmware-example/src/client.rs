@@ -101,7 +101,7 @@ where
         starts,
         store,
     } = storage;
-    let nonces = nonces::of_this_start(starts).map_err(|_| Refused::Starts)?;
+    let nonces = of_this_start(starts).map_err(|_| Refused::Starts)?;
     let mut session = open(model, ledger, nonces, store, &mut vectors);
     // Both where they are: moved out, they would be in RAM twice.
     let session = session.as_mut().map_err(|why| *why)?;

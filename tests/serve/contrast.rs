@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::device::Device;
 use super::{FULL, Place, assert_is_the_simulation, lines, part_of, provision, serve, wait};
 
-const FEDSC: &str = "--set method=fedsc --set rounds=3 --set privacy={clip_norm=0.3,noise_multiplier=1.0} \
+const FEDSC: &str = "--set method=fedsc --set rounds=3 \
+                     --set privacy={clip_norm=0.3,noise_multiplier=1.0} \
                      --set train.learning_rate=0.05 --set contrast.privacy.epsilon=8";
 
 fn start(place: &Place, numbers: std::ops::Range<u32>) -> Vec<Device> {

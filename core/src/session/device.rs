@@ -3,6 +3,7 @@
 use embedded_storage::nor_flash::NorFlash;
 
 use super::{
+    memory::Memory,
     policy::{Identity, Policy},
     trainable::{RoundParts, Trainable},
 };
@@ -12,15 +13,6 @@ use crate::{
     train::Workspace,
     wire::message::{Decline, Invitation, update_chunks},
 };
-
-/// Memory of a session: three vectors as long as the model, the order of the samples, and scores.
-pub struct Memory<'a> {
-    /// The coordinator's model: [`Trainable::global_count`] values, as many as parameters with
-    /// labels.
-    pub global: &'a mut [f32],
-    /// What training needs.
-    pub work: Workspace<'a>,
-}
 
 /// Why there is no session around a model and its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +116,8 @@ impl<M: Trainable, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
         let policy = &self.policy;
         let personal = invitation.personal().filter(|_| K::IS_PRESENT);
         // The noise of a matrix is another one: the model looks at it.
-        let has_update = !invitation.is_silent() && !(M::HAS_REQUESTS && invitation.is_matrix());
+        let is_matrix = M::HAS_REQUESTS && invitation.is_matrix();
+        let has_update = !(invitation.is_silent() || is_matrix);
         if self.model.shape() != Some(invitation.shape) {
             Err(Decline::Shape)
         } else if has_update && !policy.accepts_noise(invitation) {

@@ -5,7 +5,8 @@ use core::slice;
 use embedded_storage::nor_flash::NorFlash;
 
 use super::{
-    device::{Device, Memory},
+    device::Device,
+    memory::Memory,
     policy::Identity,
     trainable::{Learned, LocalRound, Trainable},
 };

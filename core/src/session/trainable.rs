@@ -5,7 +5,10 @@ mod unlabelled;
 
 pub use unlabelled::{Parts, Unlabelled};
 
-use super::policy::{Identity, Policy};
+use super::{
+    memory::Memory,
+    policy::{Identity, Policy},
+};
 use crate::{
     ledger::LedgerNonce,
     personal::store::PersonalStore,
@@ -54,7 +57,7 @@ pub trait Trainable {
         &self,
         invitation: &Invitation,
         policy: &Policy,
-        memory: &super::Memory<'_>,
+        memory: &Memory<'_>,
     ) -> Result<(), Decline>;
 
     /// Whether the device can train with what came down. What is refused here costs no

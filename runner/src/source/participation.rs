@@ -32,7 +32,7 @@ pub struct Participation {
     pub answered: Vec<u32>,
     /// Those that did not, and why.
     pub missing: BTreeMap<u32, String>,
-    /// Real devices that were asked for a correlation matrix and whose matrix did not come, and why.
+    /// Real devices that were asked for a correlation matrix, and why it did not come.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub without_matrix: BTreeMap<u32, String>,
     /// Those of them that may have sent a part of it.

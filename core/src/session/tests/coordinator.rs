@@ -22,7 +22,7 @@ pub(super) struct Coordinator {
     /// Messages of the round that it has answered.
     pub(super) requests: usize,
     /// The next chunk of the update.
-    next: u16,
+    pub(super) next: u16,
     pub(super) integers: Vec<i64>,
     /// What came behind the update, if it was asked for.
     pub(super) bit: Option<i64>,
@@ -60,14 +60,6 @@ impl Coordinator {
             decoder: Decoder::new(),
             outgoing: vec![],
         }
-    }
-
-    /// Goes on with another part of the round.
-    #[cfg_attr(not(test), expect(dead_code))]
-    pub(super) fn begin(&mut self, invitation: Invitation, model: Vec<f32>) {
-        self.integers = vec![0; invitation.update_length()];
-        (self.invitation, self.model) = (invitation, model);
-        (self.next, self.done) = (0, false);
     }
 
     pub(super) fn connected(&self) -> bool {

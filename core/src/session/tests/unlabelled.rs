@@ -160,7 +160,6 @@ fn update(number: u32, asked: &Invitation) -> Vec<i64> {
     let streams = stream(Purpose::Augmentation, number);
     let mut views = Augmented::new(&samples, windows, PAIRS, streams);
     let mut local = down[..COUNT].to_vec();
-    let training = asked.training();
     let memory = &mut TrainingMemory {
         order: &mut [0; SAMPLES],
         batch: BatchMemory {
@@ -177,12 +176,7 @@ fn update(number: u32, asked: &Invitation) -> Vec<i64> {
         others: &others(),
         norm_bound: Some(3.0),
     };
-    let settings = ContrastTraining {
-        epochs: training.epochs,
-        batch_size: training.batch_size,
-        learning_rate: training.learning_rate,
-        weight_decay: training.weight_decay,
-    };
+    let settings = ContrastTraining::from(&asked.training());
     let rng = &mut stream(Purpose::BatchShuffle, number);
     descend(
         &encoder(),
@@ -286,7 +280,8 @@ fn the_second_part_ends_a_first_one_that_goes_on() {
             // The matrix is on its way when the coordinator goes on.
             has_changed = true;
             board.sent();
-            other.begin(second, comes_down(TRAINING));
+            (other.invitation, other.model) = (second, comes_down(TRAINING));
+            (other.integers, other.next) = (vec![0; COUNT], 0);
             other.invite();
         } else {
             other.receive(board.outgoing());

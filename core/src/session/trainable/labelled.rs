@@ -5,7 +5,7 @@ use crate::{
     model::Model,
     personal::{PersonalError, PersonalRound, store::PersonalStore},
     samples::Samples,
-    session::{Memory, policy::Policy},
+    session::{memory::Memory, policy::Policy},
     stream::Purpose,
     train::local_update,
     wire::message::{Decline, Invitation, Shape},

@@ -16,7 +16,7 @@ use crate::{
     personal::store::PersonalStore,
     samples::Samples,
     session::{
-        Memory,
+        memory::Memory,
         policy::Policy,
         round::{halves, patterns_mut, whole},
     },
@@ -184,13 +184,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
             },
             norm_bound: request.norm_bound,
         };
-        let training = invitation.training();
-        let settings = ContrastTraining {
-            epochs: training.epochs,
-            batch_size: training.batch_size,
-            learning_rate: training.learning_rate,
-            weight_decay: training.weight_decay,
-        };
+        let settings = ContrastTraining::from(&invitation.training());
         let memory = &mut TrainingMemory {
             order,
             batch: BatchMemory {
@@ -218,10 +212,8 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         }
         let bound = invitation.grid.clip_norm().get();
         let norm = clip_l2(update, bound).map_err(|_| Decline::Diverged)?;
-        Ok(TrainReport {
-            norm,
-            ..TrainReport::default()
-        })
+        let report = TrainReport::default();
+        Ok(TrainReport { norm, ..report })
     }
 }
 

@@ -5,10 +5,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use smolfed_accounting::TrustModel;
+
 use crate::cli::CliError;
 use crate::fleet::coordinator::FleetError;
 use crate::fleet::keys::passphrase::PassphraseSource;
 use crate::fleet::keys::stored::Stored;
+use crate::method::MethodName;
 use crate::privacy::origin::Origin;
 use crate::run::directory::RunDir;
 use crate::run::verify::{Verification, verify};
@@ -42,8 +45,10 @@ fn origin(dir: &RunDir) -> Result<Origin, CliError> {
     if let Some(file) = dir.fleet()? {
         // Whether devices have a known seed, which is stated where they add the noise, stands
         // beside their keys.
-        let keys = match dir.config()?.privacy.trust {
-            smolfed_accounting::TrustModel::Local => {
+        let config = dir.config()?;
+        let has_matrices = config.method == MethodName::Fedsc;
+        let keys = match config.privacy.trust {
+            trust if trust == TrustModel::Local || has_matrices => {
                 let keys = Stored::read(&file.keys, None, &PassphraseSource::find(None));
                 Some(keys.map_err(|error| ServeError::Fleet(FleetError::from(error)))?)
             }

@@ -160,12 +160,7 @@ impl<'a> DeviceRound<'a> {
         let count = self.samples.len();
         buffers.order.resize(buffers.order.len().max(count), 0);
         buffers.local.copy_from_slice(self.global);
-        let settings = ContrastTraining {
-            epochs: training.epochs,
-            batch_size: training.batch_size,
-            learning_rate: training.learning_rate,
-            weight_decay: training.weight_decay,
-        };
+        let settings = ContrastTraining::from(training);
         let batch = BatchMemory {
             representations: &mut buffers.representations,
             view: &mut buffers.view,

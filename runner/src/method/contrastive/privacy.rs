@@ -10,7 +10,14 @@ use crate::config::check::{ExperimentError, contradiction, refuse};
 use crate::data::federation::Federation;
 use crate::method::setup::Setup;
 use crate::number::{significant, upper};
+use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, SideReleases, earlier, of_unit};
+
+/// What real devices insist on.
+const OF_RECORD: &str = "A real device holds to this even if its coordinator does not: it sends no \
+                         matrix with less noise than its provisioning record asks for, where \
+                         `smolfed provision` writes this noise less a millionth, and it sends at \
+                         most as many matrices as its budget has participations.";
 
 /// δ of the matrices where none is given.
 const DEFAULT_DELTA: f64 = 1e-5;
@@ -47,6 +54,9 @@ pub(super) fn of_matrices(
     let mut notes = setup.origin.notes(setup.seed, true);
     notes.extend(earlier(&plan.spent));
     notes.extend(matrix_notes(&plan, setup.federation));
+    if matches!(setup.origin, Origin::Fleet { .. }) {
+        notes.push(OF_RECORD.to_owned());
+    }
     plan.note(notes);
     plan.leave_uncovered(setup.federation.reads().iter().map(|read| read.note()));
     if setup.federation.private_scale().is_some() {

@@ -205,20 +205,11 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
         let what = "`cohort.weighting` by \"samples\"".to_owned();
         return simulation_only(what, "real devices do not disclose their number of samples");
     }
-    if experiment.method.messages().is_some() && experiment.privacy.is_local() {
-        return simulation_only(
-            "`privacy.trust` = \"local\" with matrices".to_owned(),
-            MATRICES,
-        );
-    }
     if experiment.task().hidden_count().is_some() {
         return simulation_only("`model.hidden`".to_owned(), HIDDEN_LAYER);
     }
-    if experiment.method.recipe().is_some_and(is_out_of_range) {
-        return simulation_only("`contrast.augment`".to_owned(), RECIPE);
-    }
-    if experiment.method.max_samples() > MAX_SAMPLES {
-        return simulation_only("a device with so many samples".to_owned(), SAMPLES);
+    if let Some((what, reason)) = refusal_without_labels(experiment) {
+        return simulation_only(what.to_owned(), reason);
     }
     let shape = shape(experiment).ok_or(ServeError::TooLarge {
         features: experiment.task().feature_count(),
@@ -295,9 +286,19 @@ fn check_settings(
     }
 }
 
-/// Whether devices would not know these variations.
-fn is_out_of_range(recipe: Recipe) -> bool {
-    Recipe::read(&recipe.values()).is_none()
+/// What of a method without labels real devices do not do, and why.
+fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'static str)> {
+    let method = &experiment.method;
+    let is_unknown = |recipe: Recipe| Recipe::read(&recipe.values()).is_none();
+    if method.messages().is_some() && experiment.privacy.is_local() {
+        Some(("`privacy.trust` = \"local\" with matrices", MATRICES))
+    } else if method.recipe().is_some_and(is_unknown) {
+        Some(("`contrast.augment`", RECIPE))
+    } else if method.max_samples() > MAX_SAMPLES {
+        Some(("a device with so many samples", SAMPLES))
+    } else {
+        None
+    }
 }
 
 /// The model as the wire names it, if it can be carried.
