@@ -297,7 +297,7 @@ fn tell_missing(record: &Participation) {
     {
         let round = record.round;
         tracing::info!(
-            reason,
+            reason = reason.as_str(),
             round,
             count,
             private,
@@ -307,17 +307,21 @@ fn tell_missing(record: &Participation) {
 }
 
 /// Devices that are missing for one reason.
-struct Missing<'a> {
-    reason: &'a str,
+struct Missing {
+    reason: String,
     count: usize,
     /// The sentence that names them.
     private: String,
 }
 
 /// Who is missing in a round: one entry a reason, however many devices there are.
-fn missing(record: &Participation) -> Vec<Missing<'_>> {
-    let mut by_reason: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-    for (device, reason) in &record.missing {
+fn missing(record: &Participation) -> Vec<Missing> {
+    let of_matrix = record.without_matrix.iter();
+    let of_matrix = of_matrix.map(|(device, reason)| (device, format!("no matrix: {reason}")));
+    let of_update = record.missing.iter();
+    let of_update = of_update.map(|(device, reason)| (device, reason.clone()));
+    let mut by_reason: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for (device, reason) in of_matrix.chain(of_update) {
         by_reason.entry(reason).or_default().push(*device);
     }
     let reasons = by_reason.into_iter();
@@ -326,7 +330,7 @@ fn missing(record: &Participation) -> Vec<Missing<'_>> {
         .collect()
 }
 
-fn of_reason<'a>(round: u32, reason: &'a str, devices: &[u32]) -> Missing<'a> {
+fn of_reason(round: u32, reason: String, devices: &[u32]) -> Missing {
     /// Devices that are named.
     const NAMED: usize = 5;
     let named: Vec<String> = devices.iter().take(NAMED).map(u32::to_string).collect();
@@ -362,11 +366,13 @@ mod tests {
         miss(0..900, "not connected");
         miss(900..902, "too late");
         miss(902..903, "no answer to the invitation");
+        record.without_matrix.insert(7, "too late".to_owned());
         let private = missing(&record).into_iter().map(|missing| missing.private);
         assert_eq!(
             private.collect::<Vec<_>>(),
             [
                 "round 3: device 902: no answer to the invitation",
+                "round 3: device 7: no matrix: too late",
                 "round 3: 900 devices, 0, 1, 2, 3, 4 and others: not connected",
                 "round 3: devices 900, 901: too late",
             ]
