@@ -5,11 +5,12 @@ use core::ffi::CStr;
 
 use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::{
+    contrast::{FromRecipe, Representation},
     model::{Const, FixedModel, Softmax},
-    personal::store::PersonalStore,
+    personal::store::{NoStore, PersonalStore},
     provision::{Record, Stored, StoredSamples},
     samples::Samples,
-    session::{Memory, Phase, Session},
+    session::{Memory, Phase, Session, Trainable, Unlabelled},
     train::Workspace,
 };
 
@@ -85,17 +86,54 @@ where
     F: NorFlash,
     K: PersonalStore,
 {
+    run_with::<M, P, P, B, D, F, K>(model, storage, M::OUTPUTS as u16, |session, data| {
+        session.train(data);
+    })
+}
+
+/// [`run`] with an encoder that is learned without labels: `G` values come down, of which `P` are
+/// its parameters.
+///
+/// # Errors
+/// As there.
+pub fn run_unlabelled<E, A, const G: usize, const P: usize, const B: usize, const D: usize, F>(
+    encoder: E,
+    storage: Storage<F, NoStore>,
+) -> Result<Infallible, Refused>
+where
+    E: Representation,
+    A: FromRecipe,
+    F: NorFlash,
+{
+    let model = Unlabelled::<E, A>::new(encoder);
+    run_with::<_, G, P, B, D, F, NoStore>(model, storage, CLASSES as u16, |session, data| {
+        session.train(&WithoutLabels(data));
+    })
+}
+
+/// [`run`] with whatever a session trains, and how it trains on the data.
+fn run_with<M, const G: usize, const P: usize, const B: usize, const D: usize, F, K>(
+    model: M,
+    storage: Storage<F, K>,
+    classes: u16,
+    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D>),
+) -> Result<Infallible, Refused>
+where
+    M: Trainable,
+    F: NorFlash,
+    K: PersonalStore,
+{
     const {
         assert!(
-            ram_bytes::<M, D>() <= board::RAM_BYTES,
+            ram_bytes::<G, P, B, D>() <= board::RAM_BYTES,
             "the model, its training memory and the windows need more RAM than the board has; \
              firmware-example/boards.rs has its length"
         );
     }
     let mut windows = Windows::new();
-    let mut local = local_data::<D>(&mut windows, M::OUTPUTS as u16);
+    let mut local = local_data::<D>(&mut windows, classes);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
-    let mut vectors = Vectors::<P, B>::new();
+    let mut vectors = Vectors::<G, P, B>::new();
     let Storage {
         ledger,
         starts,
@@ -116,7 +154,7 @@ where
             sent_at = now;
         }
         if session.phase() == Phase::Training {
-            session.train(data);
+            train(session, data);
             continue;
         }
         if now.wrapping_sub(sent_at) >= PATIENCE_TICKS {
@@ -133,25 +171,23 @@ where
 }
 
 /// Bytes of RAM that a client takes.
-const fn ram_bytes<M: FixedModel, const D: usize>() -> usize {
-    let order = MAX_SAMPLES * size_of::<u32>();
-    let sum = M::TRAINING_BYTES.saturating_add(order + RESERVE);
-    sum.saturating_add(size_of::<Windows<D, WINDOWS>>())
+const fn ram_bytes<const G: usize, const P: usize, const B: usize, const D: usize>() -> usize {
+    size_of::<Vectors<G, P, B>>() + size_of::<Windows<D, WINDOWS>>() + RESERVE
 }
 
 /// What training needs: three vectors, the order of the samples, and scratch memory.
-struct Vectors<const P: usize, const B: usize> {
-    global: [f32; P],
+struct Vectors<const G: usize, const P: usize, const B: usize> {
+    global: [f32; G],
     local: [f32; P],
     update: [f32; P],
     order: [u32; MAX_SAMPLES],
     scratch: [f32; B],
 }
 
-impl<const P: usize, const B: usize> Vectors<P, B> {
+impl<const G: usize, const P: usize, const B: usize> Vectors<G, P, B> {
     const fn new() -> Self {
         Self {
-            global: [0.0; P],
+            global: [0.0; G],
             local: [0.0; P],
             update: [0.0; P],
             order: [0; MAX_SAMPLES],
@@ -215,13 +251,18 @@ fn local_data<const D: usize>(
 ///
 /// A separate function, so that what only the start needs leaves the stack.
 #[inline(never)]
-fn open<M: FixedModel, const P: usize, const B: usize, F: NorFlash, K: PersonalStore>(
+fn open<M, const G: usize, const P: usize, const B: usize, F, K>(
     model: M,
     ledger: F,
     nonces: Nonces,
     store: K,
-    vectors: &mut Vectors<P, B>,
-) -> Result<Session<'_, M, F, Nonces, K>, Refused> {
+    vectors: &mut Vectors<G, P, B>,
+) -> Result<Session<'_, M, F, Nonces, K>, Refused>
+where
+    M: Trainable,
+    F: NorFlash,
+    K: PersonalStore,
+{
     // Used where it is: moved out, it would be on the stack twice.
     let mut record = Record::read(board::provisioning());
     let record = record.as_mut().map_err(|_| Refused::Record)?;
@@ -290,4 +331,21 @@ impl<const D: usize> Samples for LocalData<'_, D> {
             Self::Measured(windows) => windows.target(index),
         }
     }
+}
+
+/// Samples whose labels nobody reads.
+struct WithoutLabels<'a, S>(&'a S);
+
+impl<S: Samples> Samples for WithoutLabels<'_, S> {
+    type Target = ();
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn features(&self, index: usize) -> &[f32] {
+        self.0.features(index)
+    }
+
+    fn target(&self, _: usize) {}
 }

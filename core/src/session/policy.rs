@@ -81,7 +81,7 @@ pub struct Policy {
     /// device with a `min_noise_multiplier` sends none: their noise hides an example, not the
     /// device.
     pub min_matrix_noise_multiplier: u64,
-    /// Epochs in a round, at most.
+    /// Epochs in a round, at most. Without labels an epoch looks at up to 64 views of each sample.
     pub max_epochs: u32,
     /// Whether the device greets under a pseudonym, which changes with its chain key, and not under
     /// its number.

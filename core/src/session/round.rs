@@ -127,7 +127,8 @@ impl Round {
         let has_noise = self.invitation.noise.is_some() || self.invitation.is_silent();
         // A device without usable data loses no participation. One that adds its own noise does
         // not reveal that it has no data.
-        let is_usable = !samples.is_empty() && samples.len() <= device.memory.work.order.len();
+        let usable = M::MIN_SAMPLES..=device.memory.work.order.len();
+        let is_usable = usable.contains(&samples.len());
         if !is_usable && !has_noise {
             return Err(Decline::NoSamples);
         }

@@ -26,6 +26,9 @@ pub trait Trainable {
     /// What the device remembers of a round, to take part in another part of it.
     type Parts: RoundParts;
 
+    /// The fewest samples with which there is an update.
+    const MIN_SAMPLES: usize = 1;
+
     /// Whether invitations have a [`Request`](crate::wire::message::Request) of its own.
     const HAS_REQUESTS: bool;
 

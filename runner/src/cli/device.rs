@@ -52,9 +52,6 @@ use progress::Progress;
 /// Chunks that are asked for or sent before an answer: 4 KiB, which any socket holds.
 const WINDOW: u8 = 16;
 
-/// The largest batch of a device that learns without labels.
-const LARGEST_BATCH: usize = 4096;
-
 /// How often the command looks whether it is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -323,7 +320,8 @@ impl Device<'_> {
         model: M,
         stop: &'a CancellationToken,
     ) -> Running<'a> {
-        let sizes = (model.feature_count(), model.scratch_count(BATCH_GROUP));
+        let (features, scratch) = (model.feature_count(), model.scratch_count(BATCH_GROUP));
+        let sizes = (features, move |_: &M, _| scratch);
         let samples = |record: &Record<'_>| self.samples::<M::Target>(record);
         Box::pin(self.run(model, sizes, samples, stop))
     }
@@ -335,8 +333,11 @@ impl Device<'_> {
             _ => Network::Linear(Projection::new(features, width)),
         };
         let encoder = Unlabelled::<_, Variations>::new(network);
-        // Pages that no batch reaches are never touched.
-        let scratch = encoder.scratch_for(2 * MAX_PAIRS as usize * LARGEST_BATCH);
+        // Room for all that can be asked for, so that no answer depends on how many samples there
+        // are. Pages that no batch reaches are never touched.
+        let scratch = |encoder: &Unlabelled<_, _>, samples: usize| {
+            encoder.scratch_for((2 * MAX_PAIRS as usize).saturating_mul(samples.max(2)))
+        };
         let samples = |record: &Record<'_>| {
             let features = self.features(record)?;
             let count = features.len() / self.task.feature_count().max(1);
@@ -348,7 +349,7 @@ impl Device<'_> {
     async fn run<M: Trainable<Target: Default>>(
         &self,
         model: M,
-        (feature_count, scratch): (usize, usize),
+        (feature_count, scratch): (usize, impl Fn(&M, usize) -> usize),
         samples: impl FnOnce(&Record<'_>) -> Result<(Vec<f32>, Vec<M::Target>), CliError>,
         stop: &CancellationToken,
     ) -> Result<(), CliError> {
@@ -364,6 +365,7 @@ impl Device<'_> {
                 "the samples have {found} features each, but the model reads {feature_count}"
             ))
         })?;
+        let scratch = scratch(&model, samples.len());
         let mut memory = SessionMemory::new(&model, samples.len(), scratch);
         let (identity, policy) = (record.identity.clone(), record.policy);
         let device = identity.device;

@@ -234,7 +234,10 @@ impl Coordinator {
     /// Puts devices into quarantine for what they did in a round.
     fn judge(&mut self, offer: &Offer, outcomes: &BTreeMap<u32, ExchangeOutcome>) {
         let number = offer.number;
-        let gives_strikes = offer.places.is_none() && !self.stopping.is_asked();
+        // A device that is late for a message may still be at its update before, which a quorum cut
+        // off: how fast others are would decide. And a round gives one strike.
+        let is_update = !offer.invitation.is_matrix();
+        let gives_strikes = is_update && offer.places.is_none() && !self.stopping.is_asked();
         for (device, outcome) in outcomes {
             if self
                 .quarantine

@@ -101,6 +101,9 @@ pub enum Absence {
     InvalidBit,
     /// Its key was revoked, and it has no other one.
     Revoked,
+    /// It had not completed its update, and a message under the session's key was none of the
+    /// protocol, which no line does to it.
+    Malformed,
 }
 
 impl std::fmt::Display for Absence {
@@ -119,6 +122,7 @@ impl std::fmt::Display for Absence {
                 f.write_str("the bit that says whether it was clipped is neither 2^b nor -2^b")
             }
             Self::Revoked => f.write_str("its key was revoked"),
+            Self::Malformed => f.write_str("a message of it was malformed"),
         }
     }
 }
@@ -171,6 +175,8 @@ pub(super) struct Exchange {
     due: Option<Duration>,
     /// Invitations in this session.
     invitations: u32,
+    /// Whether the device sent a malformed message.
+    was_malformed: bool,
     /// Whether the result was taken: what is received now is too late.
     closed: bool,
 }
@@ -204,6 +210,7 @@ impl Exchange {
             has_waited: false,
             due: None,
             invitations: 0,
+            was_malformed: false,
             closed: false,
         }
     }
@@ -296,6 +303,7 @@ impl Exchange {
         match &mut self.stage {
             Stage::Complete { answer, .. } => std::mem::replace(answer, taken()),
             Stage::Missing(absence) => ExchangeOutcome::Missing(*absence),
+            _ if self.was_malformed => self.miss(Absence::Malformed),
             Stage::Invited if !has_session => self.miss(Absence::NotConnected),
             Stage::Invited if late == Absence::BeyondQuorum => self.miss(late),
             Stage::Invited | Stage::Fetching { .. } | Stage::Sending { .. }
@@ -306,6 +314,11 @@ impl Exchange {
             Stage::Invited => self.miss(Absence::Silent),
             Stage::Fetching { .. } | Stage::Sending { .. } => self.miss(late),
         }
+    }
+
+    /// The device sent an authentic message that is malformed. It may still complete its update.
+    pub(super) const fn malformed(&mut self) {
+        self.was_malformed = true;
     }
 
     /// Whether the round ended because enough others had answered.
@@ -327,6 +340,10 @@ impl Exchange {
                 (_, Absence::OutOfBound | Absence::InvalidBit) => Reply::Abort(Abort::OutOfBound),
                 _ => Reply::Abort(Abort::Late),
             });
+        }
+        if self.is_held {
+            // Of another part of the round: it has not been invited to this one.
+            return Err(Refusal::Unexpected);
         }
         match message {
             Message::WantModel { chunk, count } => self.want_model(*chunk, *count),

@@ -457,6 +457,10 @@ impl Peer {
         });
         if let Err(refusal) = answer {
             self.refusals.count(refusal);
+            // The frame was authentic: the device itself is at fault.
+            if let (Refusal::Body | Refusal::Kind, Some(exchange)) = (refusal, &mut self.exchange) {
+                exchange.malformed();
+            }
         }
         answer
     }

@@ -116,7 +116,9 @@ impl Quarantine {
         outcome: &ExchangeOutcome,
     ) -> bool {
         let verdict = match outcome {
-            ExchangeOutcome::Answered(_) | ExchangeOutcome::Message(_) => Verdict::Fine,
+            ExchangeOutcome::Answered(_) => Verdict::Fine,
+            // Whether its update comes is another question.
+            ExchangeOutcome::Message(_) => Verdict::NothingKnown,
             ExchangeOutcome::Missing(absence) => judge(*absence),
         };
         match verdict {
@@ -127,7 +129,7 @@ impl Quarantine {
             }
             Verdict::NothingKnown => return false,
             Verdict::Strike if !gives_strikes => return false,
-            Verdict::Strike => {
+            Verdict::Strike | Verdict::Fault => {
                 let strikes = self.strikes.entry(device).or_default();
                 *strikes += 1;
                 if *strikes < self.limit {
@@ -187,6 +189,8 @@ enum Verdict {
     NothingKnown,
     /// It was there and did not answer in time.
     Strike,
+    /// It sent what the protocol does not have, whatever others did.
+    Fault,
     /// It sent what no honest device sends.
     Lie,
 }
@@ -201,6 +205,7 @@ const fn judge(absence: Absence) -> Verdict {
         | Absence::Quarantined
         | Absence::Revoked => Verdict::NothingKnown,
         Absence::Silent | Absence::Late => Verdict::Strike,
+        Absence::Malformed => Verdict::Fault,
         Absence::OutOfBound | Absence::InvalidBit => Verdict::Lie,
     }
 }
@@ -246,6 +251,15 @@ mod tests {
         again.save().unwrap();
         quarantine.refresh().unwrap();
         assert!(!quarantine.has(4) && quarantine.has(5));
+    }
+
+    /// What is malformed is the device's own fault, with a quorum too.
+    #[test]
+    fn malformed_messages_give_strikes_whatever_others_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut quarantine = Quarantine::open(&dir.path().join("keys.toml"), 2).unwrap();
+        assert!(!quarantine.note(4, 0, false, &missing(Absence::Malformed)));
+        assert!(quarantine.note(4, 1, false, &missing(Absence::Malformed)));
     }
 
     /// How fast others are decides who is late then, and must not decide who is in later sums.

@@ -237,6 +237,24 @@ fn malformed_chunks_are_counted_and_the_round_continues() {
     );
 }
 
+/// It may be late because others were early, but not for that.
+#[test]
+fn a_device_whose_messages_are_malformed_is_missing_for_that_reason() {
+    let mut harness = Harness::new(None);
+    harness.peer(0).offer(offer(1, None));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    device.fetch(&mut harness, 1);
+    let chunk = UpdateChunk {
+        index: 0,
+        negated: false,
+        more: false,
+        packed: Packed::Bytes(&[0; 220]),
+    };
+    device.send(&mut harness, 1, &Message::UpdateChunk(chunk));
+    let outcome = harness.peer(0).close().unwrap();
+    assert_eq!(outcome, ExchangeOutcome::Missing(Absence::Malformed));
+}
+
 /// Exactly as many updates count as the quorum has, also if others are complete when the round is
 /// closed.
 #[test]

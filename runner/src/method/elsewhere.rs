@@ -36,6 +36,8 @@ pub struct MessageRequest<'a> {
     pub contrast: ContrastRequest,
     /// Its grid and its noise.
     pub messages: &'a Messages,
+    /// The fewest samples of a device that sends one.
+    pub min_samples: u32,
     /// What comes behind the model.
     pub tail: Vec<f32>,
 }
@@ -46,8 +48,8 @@ pub enum MessageOutcome {
     /// It came.
     Sent {
         /// Samples of the device, as it says.
-        samples: i64,
-        /// The message, unchecked.
+        samples: u32,
+        /// The message, which so many samples can have given.
         message: Message,
     },
     /// The device may have sent a part of it.

@@ -9,6 +9,7 @@ pub mod tuning;
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use smolfed_core::bit::BitRequest;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
@@ -241,7 +242,7 @@ impl Fleet<'_> {
             number: assignment.number,
             invitation,
             model: learner.model_for_devices(assignment.global),
-            tails: asked.iter().filter(is_real).map(tail).collect(),
+            tails: asked.par_iter().filter(is_real).map(tail).collect(),
             last_rounds: match self.personal {
                 Some(_) => self.last_rounds.clone(),
                 None => BTreeMap::new(),

@@ -25,9 +25,6 @@ use crate::{
     wire::message::{Decline, Invitation, Shape},
 };
 
-/// Samples that a device needs to learn: the loss compares samples with each other.
-const MIN_SAMPLES: usize = 2;
-
 /// An encoder that a device learns without labels, with views of type `A`.
 ///
 /// What comes down in a round is the encoder, a [`Recipe`] and, where the coordinator has it, the
@@ -146,7 +143,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         request: &ContrastRequest,
         round: LocalRound<'_, K>,
     ) -> Result<TrainReport, Decline> {
-        if samples.len() < MIN_SAMPLES {
+        if samples.len() < Self::MIN_SAMPLES {
             return Err(Decline::NoSamples);
         }
         let views = self.views(samples, &round, request);
@@ -220,6 +217,8 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
 impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
     type Target = ();
     type Parts = Parts;
+    /// The loss compares samples with each other.
+    const MIN_SAMPLES: usize = 2;
     const HAS_REQUESTS: bool = true;
 
     fn shape(&self) -> Option<Shape> {
@@ -244,7 +243,7 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
     }
 
     fn scratch_count(&self) -> usize {
-        self.scratch_for(2 * MIN_SAMPLES)
+        self.scratch_for(2 * Self::MIN_SAMPLES)
     }
 
     fn accepts(
@@ -262,8 +261,9 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
             scratch,
             ..
         } = &memory.work;
+        // How many samples there may be, which is public: the firmware has one number for all.
         let batch = order.len().min(invitation.batch_size.get() as usize);
-        let views = 2 * request.pairs as usize * batch;
+        let views = (2 * request.pairs as usize).saturating_mul(batch);
         let needs_views = !request.is_matrix();
         if request.is_matrix() && !accepts_matrix(policy, invitation, request, &self.encoder) {
             Err(Decline::Noise)

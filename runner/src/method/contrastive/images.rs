@@ -36,6 +36,10 @@ impl ImageShape {
     /// Redraws each channel: the pixel at a row and a column becomes what `from` says, of which
     /// places beyond the border are moved back to it.
     fn redraw(self, sample: &mut [f32], from: impl Fn(f32, f32) -> (f32, f32)) {
+        if self.pixels() > sample.len() {
+            // Not of this sample: a coordinator may ask for anything.
+            return;
+        }
         let mut before = vec![0.0; self.pixels()];
         for image in sample.chunks_exact_mut(self.pixels()) {
             before.copy_from_slice(image);

@@ -313,6 +313,7 @@ impl<'a> ContrastiveLearner<'a> {
                 ..self.request()
             },
             messages: &sharing.messages,
+            min_samples: MIN_SAMPLES as u32,
             tail: self.recipe(1.0).values().to_vec(),
         };
         let outcomes = company.elsewhere.messages(&request, devices);
@@ -322,13 +323,6 @@ impl<'a> ContrastiveLearner<'a> {
                 MessageOutcome::Absent => {}
                 MessageOutcome::Lost => self.matrices.count_lost([device]),
                 MessageOutcome::Sent { samples, message } => {
-                    let number = u32::try_from(samples).ok();
-                    let counted = MIN_SAMPLES as u32..=sharing.max_samples;
-                    let Some(samples) = number.filter(|number| counted.contains(number)) else {
-                        self.matrices.count_lost([device]);
-                        left_out.push(format!("correlation matrix: of {samples} samples"));
-                        continue;
-                    };
                     let messages = &sharing.messages;
                     let accepted = self.matrices.accept(device, samples, message, messages);
                     match accepted {
@@ -412,7 +406,8 @@ impl Learner for ContrastiveLearner<'_> {
 
     fn tail_for_device(&self, assignment: &Assignment<'_>, device: u32) -> Vec<f32> {
         let samples = match self.matrices.samples(device) {
-            0 => self.federation.sample_count(device),
+            // It may have others than the federation here.
+            0 => self.federation.sample_count(device).max(MIN_SAMPLES),
             said => said as usize,
         };
         let others = self.others(device, assignment.round, samples);

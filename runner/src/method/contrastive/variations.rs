@@ -84,8 +84,31 @@ impl Augment for Variations {
 #[cfg(test)]
 mod tests {
     use smolfed_core::contrast::augment::Jitter;
+    use smolfed_core::stream::{Purpose, Root, StreamId};
 
     use super::*;
+
+    /// Nothing is allocated for an image that is larger than the sample.
+    #[test]
+    fn an_image_of_any_size_does_no_harm() {
+        let recipe = Recipe {
+            turn: 1.0,
+            shift: 9.0,
+            erase: 9.0,
+            height: 65_535.0,
+            width: 65_535.0,
+            ..Recipe::default()
+        };
+        let variations = Variations::from_recipe(&recipe).unwrap();
+        let mut sample = [1.0; 12];
+        let mut rng = Root::from_seed(1).stream(StreamId {
+            purpose: Purpose::Augmentation,
+            round: 0,
+            device: 0,
+        });
+        variations.apply(&mut sample, &mut rng);
+        assert_eq!(sample, [1.0; 12]);
+    }
 
     #[test]
     fn a_recipe_gives_the_same_views() {

@@ -58,15 +58,18 @@ impl<'a> RealMessages<'a> {
         }
     }
 
-    /// What becomes of an outcome; who has not sent is recorded.
-    fn outcome(&mut self, device: u32, outcome: ExchangeOutcome) -> MessageOutcome {
+    /// What becomes of an outcome; whose message did not come, or cannot be, is recorded.
+    fn outcome(
+        &mut self,
+        request: &MessageRequest<'_>,
+        device: u32,
+        outcome: ExchangeOutcome,
+    ) -> MessageOutcome {
         let absence = match outcome {
-            ExchangeOutcome::Message(mut integers) => {
-                // Behind the message is the number of samples.
-                let samples = integers.pop().unwrap_or_default();
-                let message = Message::received(integers);
-                return MessageOutcome::Sent { samples, message };
-            }
+            ExchangeOutcome::Message(integers) => match checked(request, integers) {
+                Some(sent) => return sent,
+                None => Absence::OutOfBound,
+            },
             ExchangeOutcome::Missing(absence) => absence,
             // No update was asked for.
             ExchangeOutcome::Answered(_) => Absence::OutOfBound,
@@ -78,14 +81,24 @@ impl<'a> RealMessages<'a> {
             Absence::NotConnected
             | Absence::Silent
             | Absence::Declined(_)
-            | Absence::Quarantined
-            | Absence::Revoked => MessageOutcome::Absent,
+            | Absence::Quarantined => MessageOutcome::Absent,
+            // The message of a device whose key was revoked in the meantime may have come.
             _ => {
                 self.record.lost_matrices.push(device);
                 MessageOutcome::Lost
             }
         }
     }
+}
+
+/// A message that so many samples can have given; the number of samples is behind it.
+fn checked(request: &MessageRequest<'_>, mut integers: Vec<i64>) -> Option<MessageOutcome> {
+    let samples = u32::try_from(integers.pop()?).ok()?;
+    let message = Message::received(integers);
+    let can_be = samples >= request.min_samples
+        && samples <= request.contrast.max_samples
+        && request.messages.is_plausible(&message, samples);
+    can_be.then_some(MessageOutcome::Sent { samples, message })
 }
 
 impl Elsewhere for RealMessages<'_> {
@@ -121,7 +134,7 @@ impl Elsewhere for RealMessages<'_> {
         match self.fleet.round(offer, devices, || ()) {
             Ok((outcomes, ())) => outcomes
                 .into_iter()
-                .map(|(device, outcome)| (device, self.outcome(device, outcome)))
+                .map(|(device, outcome)| (device, self.outcome(request, device, outcome)))
                 .collect(),
             Err(failure) => {
                 self.failure = Some(failure);

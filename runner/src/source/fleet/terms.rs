@@ -1,7 +1,7 @@
 //! What a federation asks of real devices, and whether an experiment can ask it.
 
 use smolfed_accounting::event::{Adjacency, PrivacyEvent};
-use smolfed_core::contrast::{MAX_SAMPLES, Recipe};
+use smolfed_core::contrast::{ContrastRequest, MAX_SAMPLES, Recipe};
 use smolfed_core::params::{ClipNorm, Penalty};
 use smolfed_core::session::SETTING_LIMITS;
 use smolfed_core::train::LocalTraining;
@@ -33,6 +33,9 @@ const OBJECTIVES: &str = "real devices know \"plain\" and \"mean-regularised\"";
 const MATRICES: &str = "real devices that add noise to their updates send no correlation matrix, \
                         whose noise hides one example and not the device: use \"central\", or \
                         method \"fedavg-sc\"";
+
+/// Why a large matrix of a small encoder cannot be sent.
+const ROOM: &str = "real devices send a matrix from the memory of the update";
 
 /// Why variations cannot be sent.
 const RECIPE: &str = "real devices know shifts and sizes up to 65,535 values";
@@ -290,7 +293,14 @@ fn check_settings(
 fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'static str)> {
     let method = &experiment.method;
     let is_unknown = |recipe: Recipe| Recipe::read(&recipe.values()).is_none();
-    if method.messages().is_some() && experiment.privacy.is_local() {
+    let has_room =
+        |shape: Shape| shape.parameters() >= ContrastRequest::matrix_entries(shape.outputs.into());
+    if method.messages().is_some() && !method.shape().is_none_or(has_room) {
+        Some((
+            "an encoder with fewer parameters than a matrix has entries",
+            ROOM,
+        ))
+    } else if method.messages().is_some() && experiment.privacy.is_local() {
         Some(("`privacy.trust` = \"local\" with matrices", MATRICES))
     } else if method.recipe().is_some_and(is_unknown) {
         Some(("`contrast.augment`", RECIPE))
