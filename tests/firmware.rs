@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::num::NonZeroU32;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::{Const, ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
-use smolfed_core::provision;
+use smolfed_core::provision::{self, Record};
 use smolfed_core::quantize::Grid;
 use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Identity, Policy};
@@ -34,7 +34,7 @@ use smolfed_core::wire::refusal::{Refusal, Refusals};
 use smolfed_core::wire::{Direction, pack};
 
 use crate::boards::{Board, firmware, on_every_board};
-use crate::program::TIMEOUT;
+use crate::program::{TIMEOUT, wait_until};
 
 #[path = "../core/src/session/tests/coordinator.rs"]
 mod coordinator;
@@ -96,12 +96,45 @@ pub(crate) fn emulator(
     command
         .arg("-machine")
         .args(qemu.machine)
-        .args(["-display", "none", "-monitor", "none", "-serial", line])
+        .args(["-display", "none", "-serial", line, "-monitor"])
+        .arg(format!(
+            "unix:{},server=on,wait=off",
+            monitor(ledger).display()
+        ))
         .args(["-semihosting-config", &host, "-device", &loader])
         .arg("-kernel")
         .arg(program)
         .stdin(Stdio::null());
     command
+}
+
+/// The socket of QEMU's monitor, beside the ledger.
+fn monitor(ledger: &Path) -> PathBuf {
+    ledger.with_extension("monitor")
+}
+
+/// The memory in which the record is, by QEMU's monitor.
+fn record_in_memory(board: &Board, dir: &Path) -> Vec<u8> {
+    let length = std::fs::read(dir.join("device.bin")).unwrap().len();
+    let (start, copy) = (board.provision.start, dir.join("copy.bin"));
+    let _ = std::fs::remove_file(&copy);
+    let mut monitor = UnixStream::connect(monitor(&dir.join("ledger.bin"))).unwrap();
+    let command = format!("memsave {start:#x} {length} \"{}\"\n", copy.display());
+    monitor.write_all(command.as_bytes()).unwrap();
+    let bytes = || std::fs::read(&copy).unwrap_or_default();
+    wait_until(|| bytes().len() == length);
+    bytes()
+}
+
+/// Once the ledger is there, the first key is nowhere in the board's flash any more.
+fn has_forgotten_its_first_key(board: &Board, dir: &Path) {
+    let written = std::fs::read(dir.join("device.bin")).unwrap();
+    assert!(Record::read(&written).unwrap().key.is_some());
+    let mut forgotten = written;
+    forgotten[provision::KEY].fill(0);
+    let found = record_in_memory(board, dir);
+    assert!(found == forgotten, "{}: the record", board.name);
+    assert!(Record::read(&found).unwrap().key.is_none());
 }
 
 /// Starts the client on a board whose record and ledger are in `dir`.
@@ -308,6 +341,7 @@ fn takes_part(board: &Board) {
         let lost: u32 = lost.map(|refusal| other.refusals.get(refusal)).iter().sum();
         assert_eq!(other.refusals.total(), lost, "{:?}", other.refusals);
     }
+    has_forgotten_its_first_key(board, dir.path());
     bad_line(board, &mut running);
     power_failure(board, running, &program, dir.path());
 }

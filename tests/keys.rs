@@ -2,11 +2,12 @@
 //! provisioned into an archive or as text.
 
 use std::fs::{self, Permissions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
+use smolfed_core::provision::{KEY, MAGIC, Record, text};
 
 use crate::full_disk::with_small_files;
 use crate::program::{Outcome, Place, program, wait_until};
@@ -358,6 +359,34 @@ fn a_device_is_provisioned_from_standard_input() {
     let _ = child.wait();
     let again = Outcome::of(start("--new-ledger").wait_with_output().unwrap(), "device");
     again.refused(2, &["own.ledger: is there already"]);
+
+    // From a file with the line, which then has the record without its first key.
+    let line = fs::read(place.path("records.txt")).unwrap();
+    let start = |more: &str| {
+        let call = format!("device --provision records.txt --ledger second.ledger {options}");
+        place.start(&format!("{call} {more}"))
+    };
+    let mut first = start("--new-ledger");
+    wait_until(|| {
+        fs::read(place.path("records.txt"))
+            .unwrap()
+            .starts_with(&MAGIC)
+    });
+    let _ = first.kill();
+    let _ = first.wait();
+    let bytes = fs::read(place.path("records.txt")).unwrap();
+    let record = Record::read(&bytes).unwrap();
+    assert!(record.key.is_none() && record.identity.device == 0);
+    let mut page = vec![0; line.len()];
+    let length = text::read(&line, &mut page).unwrap();
+    page[KEY].fill(0);
+    assert_eq!(bytes, page[..length], "nothing else is changed");
+    let mut second = start("");
+    let mut said = BufReader::new(second.stderr.take().unwrap()).lines();
+    let sentence = said.next().unwrap().unwrap();
+    assert!(sentence.contains("nobody listens there yet"), "{sentence}");
+    let _ = second.kill();
+    let _ = second.wait();
 }
 
 #[test]

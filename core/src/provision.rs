@@ -31,7 +31,8 @@ pub const MAGIC: [u8; 4] = *b"sfP5";
 
 /// The bytes of a record that hold the device's first chain key. Once the ledger exists they are of
 /// no use, and overwriting them with zeros leaves a valid record without a key: what was sent
-/// before can then not be decrypted by who reads the record.
+/// before can then not be decrypted by who reads the record. The first four bytes come first: a
+/// record whose overwriting was cut short by a power failure is valid as well, without a key.
 ///
 /// They are a multiple of eight bytes at a multiple of eight, so that flash that is written eight
 /// bytes at a time takes the zeros without being erased.
@@ -230,16 +231,15 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The key of a record, which has a checksum of its own, or zeros; `None` for anything else.
+/// The key of a record, which has a checksum of its own, or none once its overwriting has begun;
+/// `None` for anything else.
 fn key(bytes: &[u8]) -> Option<Option<&[u8; KEY_BYTES]>> {
     let (key, rest) = bytes.split_first_chunk::<KEY_BYTES>()?;
     let mut reader = Reader(rest);
     let (crc, filling) = (reader.u32()?, reader.u32()?);
-    match crc {
-        _ if filling != 0 => None,
-        // The checksum of zeros is another one.
-        0 if *key == [0; KEY_BYTES] => Some(None),
-        _ if crc == crc32(key) => Some(Some(key)),
+    match *key {
+        _ if crc == crc32(key) && filling == 0 => Some(Some(key)),
+        [0, 0, 0, 0, ..] => Some(None),
         _ => None,
     }
 }

@@ -267,6 +267,7 @@ where
     let mut record = Record::read(board::provisioning());
     let record = record.as_mut().map_err(|_| Refused::Record)?;
     let ledger = nonces::ledger(ledger, record.key.take()).map_err(|_| Refused::Ledger)?;
+    board::forget_first_key();
     Session::with_store(
         record.identity.clone(),
         record.policy,

@@ -3,7 +3,11 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::{TICKS_PER_SECOND, cortex_m::enable_interrupt, register::Device};
+use super::{
+    TICKS_PER_SECOND,
+    cortex_m::enable_interrupt,
+    register::{Device, Register},
+};
 use crate::link::RECEIVED;
 
 // SAFETY: the clock control.
@@ -16,6 +20,8 @@ const TIMER: Device = unsafe { Device::new(0x4000_8000) };
 const COUNTER: Device = unsafe { Device::new(0x4000_9000) };
 // SAFETY: the random number generator.
 const RNG: Device = unsafe { Device::new(0x4000_d000) };
+// SAFETY: the controller of the flash (NVMC).
+const FLASH: Device = unsafe { Device::new(0x4001_e000) };
 
 const UART_INTERRUPT: u8 = 2;
 const TIMER_INTERRUPT: u8 = 8;
@@ -78,6 +84,16 @@ pub fn random_byte() -> u8 {
     while RNG.at(0x100).read() == 0 {}
     RNG.at(0x004).write(1);
     RNG.at(0x508).read() as u8
+}
+
+/// Writes zero to a word of flash, which needs no erasing.
+pub fn clear(word: Register) {
+    const READY: usize = 0x400;
+    const CONFIGURATION: usize = 0x504;
+    FLASH.at(CONFIGURATION).write(1);
+    word.write(0);
+    while FLASH.at(READY).read() == 0 {}
+    FLASH.at(CONFIGURATION).write(0);
 }
 
 /// Starts the counter of [`counter`] at 0.

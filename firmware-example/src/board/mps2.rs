@@ -11,7 +11,7 @@ use cortex_m_rt::exception;
 use super::{
     TICKS_PER_SECOND,
     cortex_m::{enable_interrupt, start_system_ticks},
-    register::Device,
+    register::{Device, Register},
 };
 use crate::link::RECEIVED;
 
@@ -73,6 +73,12 @@ pub fn transmit(byte: u8) -> bool {
 /// Tenths of a second since the start; begins again at 0 after 13 years.
 pub fn ticks() -> u32 {
     TICKS.load(Ordering::Relaxed)
+}
+
+/// Writes zero to a word of the page of the provisioning record, which is RAM in QEMU: on a real
+/// board a command of the flash's controller.
+pub fn clear(word: Register) {
+    word.write(0);
 }
 
 /// Starts the counter of [`counter`] at 0.

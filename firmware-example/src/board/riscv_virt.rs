@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use riscv::interrupt::Interrupt;
 use riscv_rt::core_interrupt;
 
-use super::{TICKS_PER_SECOND, register::Device};
+use super::{TICKS_PER_SECOND, register::{Device, Register}};
 use crate::link::RECEIVED;
 
 const UART: usize = 0x1000_0000;
@@ -111,6 +111,12 @@ fn next_tick() {
     CLINT.at(COMPARE + 4).write(u32::MAX);
     CLINT.at(COMPARE).write(at as u32);
     CLINT.at(COMPARE + 4).write((at >> 32) as u32);
+}
+
+/// Writes zero to a word of the page of the provisioning record, which is RAM in QEMU: on a real
+/// board a command of the flash's controller.
+pub fn clear(word: Register) {
+    word.write(0);
 }
 
 /// Starts the counter of [`counter`]: it always runs.

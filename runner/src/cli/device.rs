@@ -370,9 +370,7 @@ impl Device<'_> {
         let (identity, policy) = (record.identity.clone(), record.policy);
         let device = identity.device;
         let ledger = ledger(&self.files.ledger, self.args.new_ledger, &record)?;
-        if record.key.is_some() {
-            forget_key(&self.files.record);
-        }
+        forget_key(&self.files.record, &page);
         let store = FileStore::beside(&self.files.ledger);
         let memory = memory.borrow();
         let line = Line {

@@ -6,12 +6,12 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use smolfed_core::ledger::Ledger;
-use smolfed_core::provision::{KEY, Record, text};
+use smolfed_core::provision::{KEY, MAGIC, Record, text};
 use zeroize::Zeroizing;
 
 use crate::cli::CliError;
 use crate::device::flash::FileFlash;
-use crate::durable::is_private;
+use crate::durable::{is_private, replace_private};
 use crate::entropy::secret;
 
 /// Longer than any line with a record.
@@ -94,14 +94,20 @@ fn create(path: &Path, record: &Record<'_>) -> Result<Ledger<FileFlash>, CliErro
     Ledger::create(flash, nonce, key).map_err(|error| refused(path, error))
 }
 
-/// Overwrites the first chain key in a record: the ledger has it, and replaces it. What was
-/// recorded of the line before stays secret from who reads the record later.
-pub(super) fn forget_key(path: &Path) {
-    if path == Path::new(STANDARD_INPUT) {
+/// Overwrites the first chain key in the file of a record: the ledger has it, and replaces it. What
+/// was recorded of the line before stays secret from who reads the record later.
+pub(super) fn forget_key(path: &Path, record: &[u8]) {
+    let key = record.get(KEY).unwrap_or_default();
+    if path == Path::new(STANDARD_INPUT) || key.iter().all(|byte| *byte == 0) {
         return;
     }
     let overwrite = || {
-        let mut file = OpenOptions::new().write(true).open(path)?;
+        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        let mut start = MAGIC;
+        file.read_exact(&mut start)?;
+        if start != MAGIC {
+            return replace_text(path, record, file);
+        }
         file.seek(SeekFrom::Start(KEY.start as u64))?;
         file.write_all(&[0; KEY.end - KEY.start])?;
         file.sync_all()
@@ -112,6 +118,18 @@ pub(super) fn forget_key(path: &Path) {
             "warning: the first key cannot be overwritten in {path}, where it is of no use: {error}"
         );
     }
+}
+
+/// Puts a record without its key in the place of the text that it was read from, and overwrites the
+/// text.
+fn replace_text(path: &Path, record: &[u8], mut text: File) -> io::Result<()> {
+    let mut record = Zeroizing::new(record.to_vec());
+    record.get_mut(KEY).unwrap_or_default().fill(0);
+    replace_private(path, &record)?;
+    let length = text.metadata()?.len();
+    text.rewind()?;
+    io::copy(&mut io::repeat(0).take(length), &mut text)?;
+    text.sync_all()
 }
 
 /// The device's record, which only its owner may be able to read; overwritten when it is dropped.
