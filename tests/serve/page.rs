@@ -180,6 +180,12 @@ fn a_browser_shows_the_run_at_three_widths() {
     browser.value(&enter);
     browser.wait_for(&format!("{}.includes('device')", text("devices")));
     browser.wait_for("document.getElementById('devices').querySelectorAll('tr').length === 5");
+    // The one that is stopped comes first.
+    browser.wait_for("document.querySelector('#devices td').textContent === '2'");
+    browser.wait_for(&format!(
+        "{}.startsWith('4 devices,')",
+        text("devices-note")
+    ));
     assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
     show.end();
     browser.wait_for(&format!("{}.startsWith('not connected')", text("state")));

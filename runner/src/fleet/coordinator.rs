@@ -208,6 +208,7 @@ impl Coordinator {
             scope.spawn(move || {
                 let mut take_over = || take_over(keys, service, terms);
                 wait(service, turns, deadline, stopping, &mut take_over);
+                service.monitor().awaits_no_more();
             });
             meanwhile()
         });

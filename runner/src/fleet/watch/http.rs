@@ -3,7 +3,7 @@
 //! | path | content | who |
 //! | --- | --- | --- |
 //! | `/` | the page, which holds no figure | anyone |
-//! | `/healthz` | whether the event loop answers | anyone |
+//! | `/healthz` | whether the event loop answers, and the round goes on | anyone |
 //! | `/metrics` | figures for Prometheus | anyone; those of participation with the token |
 //! | `/events` | the same as server-sent events | as `/metrics` |
 //! | `/devices` | devices by number | with the token |
@@ -14,6 +14,7 @@
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -276,8 +277,19 @@ fn unauthorized(sentence: &'static str) -> Response {
     response
 }
 
-async fn health() -> &'static str {
-    "ok\n"
+async fn health(State(shared): State<Arc<Shared>>) -> Response {
+    let monitor = shared.visits.service().monitor();
+    health_of(monitor.is_stuck(Instant::now()))
+}
+
+fn health_of(is_stuck: bool) -> Response {
+    match is_stuck {
+        false => "ok\n".into_response(),
+        true => refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the round in progress is stuck: it has not looked at its devices for a minute",
+        ),
+    }
 }
 
 async fn page() -> Response {

@@ -91,12 +91,18 @@ impl From<&RoundRecord> for Point {
     }
 }
 
+/// How long a round may wait for devices without looking at them, which it does several times a
+/// second: some write to a slow disk comes in between.
+const LOOKS_WITHIN: Duration = Duration::from_secs(60);
+
 /// A round in progress.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     since: Instant,
     drawn: usize,
     awaited: usize,
+    /// When it last looked at the devices; `None` once they are not waited for any more.
+    looked: Option<Instant>,
 }
 
 /// What became of the real devices that were drawn.
@@ -235,6 +241,7 @@ impl Monitor {
             since: Instant::now(),
             drawn,
             awaited: drawn,
+            looked: Some(Instant::now()),
         });
     }
 
@@ -242,7 +249,22 @@ impl Monitor {
     pub fn awaits(&self, awaited: usize) {
         if let Some(current) = &mut lock(&self.state).current {
             current.awaited = awaited;
+            current.looked = Some(Instant::now());
         }
+    }
+
+    /// Devices are not waited for any more: what is left of the round takes as long as it takes.
+    pub fn awaits_no_more(&self) {
+        if let Some(current) = &mut lock(&self.state).current {
+            current.looked = None;
+        }
+    }
+
+    /// Whether at this time a round waits for devices and does not look at them.
+    #[must_use]
+    pub fn is_stuck(&self, now: Instant) -> bool {
+        let looked = lock(&self.state).current.and_then(|current| current.looked);
+        looked.is_some_and(|looked| now.saturating_duration_since(looked) > LOOKS_WITHIN)
     }
 
     /// The outcomes of a round's real devices are known.
@@ -323,5 +345,27 @@ impl Attendance {
             updates_per_second: timed.map(|last| last.answered as f64 / last.seconds),
             refused,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_stuck_if_it_waits_and_does_not_look() {
+        let monitor = Monitor::default();
+        let later = |seconds| Instant::now() + Duration::from_secs(seconds);
+        assert!(!monitor.is_stuck(later(3600)), "there is no round");
+        monitor.round_begins(3);
+        assert!(!monitor.is_stuck(later(59)));
+        assert!(monitor.is_stuck(later(61)));
+        monitor.awaits(2);
+        assert!(!monitor.is_stuck(later(59)));
+        // The models of simulated devices, or a large test set, take as long as they take.
+        monitor.awaits_no_more();
+        assert!(!monitor.is_stuck(later(3600)));
+        monitor.round_ends(std::iter::empty());
+        assert!(!monitor.is_stuck(later(3600)));
     }
 }

@@ -117,3 +117,10 @@ fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
         assert!(public.ends_with("# EOF\n"), "{public}");
     }
 }
+
+/// A supervisor reads the status, the container's health check the line.
+#[test]
+fn a_stuck_round_is_not_healthy() {
+    assert_eq!(health_of(false).status(), StatusCode::OK);
+    assert_eq!(health_of(true).status(), StatusCode::SERVICE_UNAVAILABLE);
+}
