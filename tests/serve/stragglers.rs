@@ -70,3 +70,49 @@ fn a_device_that_stalls_is_put_into_quarantine() {
     readmit("2").success();
     assert_eq!(readmit("").success().stdout, "");
 }
+
+/// Four devices are drawn where three are needed: the first three count in every round, the sum is
+/// divided by three, and epsilon is that of four.
+#[test]
+fn more_devices_are_drawn_than_are_needed() {
+    const DRAWN: &str = "--set data.devices=4 --set rounds=12";
+    let cohort = |size: u32| format!("--set cohort={{sampling=\"uniform\",cohort_size={size}}}");
+    let place = Place::new();
+    let provision = format!("provision --devices 0..4 --out fleet --with-data --seed 7 {DRAWN}");
+    let drawn = cohort(4);
+    place.smolfed(&format!("{provision} {drawn}")).success();
+    let devices = Device::start_all(&place, 0..4);
+    let serve =
+        "serve --keys fleet/keys.toml --listen unix:fleet.sock --seed 7 --timeout 60s --json";
+    let needed = cohort(3);
+    let arguments = format!("{serve} --out served {DRAWN} {needed} --over-select 0.3");
+    let coordinator = place.start(&arguments);
+    wait_until(|| part_of(&place, "served", 2).0.len() + part_of(&place, "served", 2).1.len() > 1);
+    devices[2].signal("-STOP");
+    let outcome = wait(coordinator, &arguments).success();
+    let rounds = lines(&place.path("served/participation.jsonl"));
+    assert_eq!(rounds.len(), 12);
+    for round in &rounds {
+        assert_eq!(round["cohort"].as_array().unwrap().len(), 4, "{round}");
+        assert_eq!(round["answered"].as_array().unwrap().len(), 3, "{round}");
+    }
+    let config = std::fs::read_to_string(place.path("served/config.toml")).unwrap();
+    assert!(
+        config.contains("\ncohort_size = 4\ndenominator = 3\n"),
+        "{config}"
+    );
+    // Four of four are drawn by the statement as well.
+    let privacy = &outcome.json()["privacy"][0];
+    assert_eq!(privacy["sampling_rate"], 1.0, "{privacy}");
+    assert_is_the_simulation(&place, "served");
+
+    let refused =
+        |settings: &str| place.smolfed(&format!("{serve} --out other {DRAWN} {settings}"));
+    let poisson = "--set cohort={sampling=\"poisson\",cohort_size=3} --over-select 0.3";
+    refused(poisson).refused(
+        2,
+        &["`--over-select` draws more devices than a cohort of fixed size"],
+    );
+    let many = format!("{needed} --over-select 0.5");
+    refused(&many).refused(2, &["draws 5 devices, and the federation has 4"]);
+}

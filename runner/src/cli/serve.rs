@@ -1,33 +1,26 @@
 //! `smolfed serve`: one experiment with real devices.
 
+mod args;
+mod setup;
+
 use std::io::IsTerminal;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smolfed_core::stream::Root;
 
 use super::CliError;
-use super::operation::{MAX_TIMEOUT, Operation, Watch};
+use super::operation::Watch;
 use super::run::{Print, conclude};
 use super::screen::{self, Screen};
 use super::session::{in_pool, warn_of};
 use super::style::warn;
-use crate::config::{Config, Override};
-use crate::data::DataFolders;
-use crate::data::config::SourceConfig;
-use crate::data::partition::Dealing;
 use crate::entropy::secret;
 use crate::experiment::Experiment;
-use crate::fleet::coordinator::{Coordinator, Endpoints, FleetError};
-use crate::fleet::keys::FleetKeys;
-use crate::fleet::keys::passphrase::PassphraseSource;
+use crate::fleet::coordinator::Coordinator;
 use crate::fleet::quorum::Quorum;
 use crate::fleet::status::Table;
-use crate::fleet::transport::{Address, Options, TransportFiles, read_options};
 use crate::privacy::ledger::Ledger;
-use crate::privacy::origin::Origin;
 use crate::round::Start;
 use crate::run::directory::RunDir;
 use crate::run::fleet_file::FleetFile;
@@ -36,104 +29,9 @@ use crate::source::fleet::Fleet;
 use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms};
 use crate::source::fleet::tuning::Delivered;
 use crate::source::participation;
-
-/// Train one experiment with real devices, optionally alongside simulated ones.
-///
-/// The devices named in the keys file are the real ones; their data never leave them. The
-/// coordinator connects to the addresses of `--device` and accepts connections at those of
-/// `--listen`; devices identify themselves. If a device is late, fails or is malicious, only its
-/// own update is lost: it counts as zero, and neither the denominator nor the accounting changes.
-/// Randomness comes from the operating system and is not stored. See docs/fleet.md.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  smolfed provision experiment.toml --devices 0..4 --out fleet
-  smolfed serve experiment.toml --keys fleet/keys.toml --device serial:/dev/ttyACM0 \\
-      --device serial:/dev/ttyACM1 --listen tcp:0.0.0.0:7000
-  smolfed serve experiment.toml --keys fleet/keys.toml --listen tls:0.0.0.0:7443 \\
-      --tls-certificate fullchain.pem --tls-key privkey.pem
-  smolfed serve experiment.toml --keys fleet/keys.toml \\
-      --listen mqtt:broker.example.org:1883/greenhouse --require-x25519
-  smolfed serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 10s
-  smolfed serve --resume runs/digits-1700000000")]
-pub(super) struct Args {
-    /// The experiment, a TOML file; by default the built-in one.
-    file: Option<PathBuf>,
-    /// The keys of the fleet, written by `smolfed provision`.
-    #[arg(long, value_name = "FILE", required_unless_present = "resume")]
-    keys: Option<PathBuf>,
-    /// The file whose first line is the passphrase of encrypted keys. By default the one that
-    /// SMOLFED_KEYS_PASSPHRASE_FILE names, or the systemd credential smolfed-keys-passphrase, or
-    /// the terminal.
-    #[arg(long, value_name = "FILE")]
-    passphrase_file: Option<PathBuf>,
-    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT or unix:PATH;
-    /// repeatable.
-    #[arg(long = "device", value_name = "ADDRESS")]
-    devices: Vec<Address>,
-    /// Accept connections from devices: tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or by way of a
-    /// broker mqtt:HOST:PORT[/PREFIX]; repeatable.
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Vec<Address>,
-    #[command(flatten)]
-    files: TransportFiles,
-    /// Number of simulated devices alongside the real ones; sets data.devices.
-    #[arg(long, value_name = "N", conflicts_with = "resume")]
-    simulated: Option<u32>,
-    /// Time for a device to complete its part in a round, like 30s, 500ms or 2m [default: 30s].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    timeout: Option<Duration>,
-    /// Connections that are accepted at most; by default 1024 more than there are devices. When all
-    /// are taken, one without a session gives way to each new one.
-    #[arg(long, value_name = "N")]
-    max_connections: Option<usize>,
-    /// Devices that receive the model at the same time; the others wait for their turn.
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    in_flight: usize,
-    /// End a round when this share of its cohort has answered, for example 0.8. Only where the
-    /// accounting covers it: with uniform sampling, or under local trust.
-    #[arg(long, value_name = "SHARE", conflicts_with = "resume")]
-    quorum: Option<Quorum>,
-    /// Rounds in a row without an answer after which a device is no longer invited, until `smolfed
-    /// keys readmit`; 0 for never. One that sends what no honest device sends is put into
-    /// quarantine at once.
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    strikes: u32,
-    /// Refuse devices that greet without an X25519 handshake, which `smolfed device --x25519` and
-    /// firmware with the feature x25519 begin. Then nobody who records the connections now and gets
-    /// the keys later can decrypt anything. Without the option both kinds take part. Resuming keeps
-    /// it.
-    #[arg(long)]
-    require_x25519: bool,
-    /// Set a key of the experiment; repeatable.
-    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
-    overrides: Vec<Override>,
-    /// The run directory to write; by default runs/<name>-<time>.
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
-    out: Option<PathBuf>,
-    /// Make the coordinator's randomness reproducible. For tests and demonstrations only: whoever
-    /// knows the seed can subtract the noise.
-    #[arg(long, value_name = "N", conflicts_with = "resume")]
-    seed: Option<u64>,
-    /// Threads for simulated devices; by default one per core.
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-    /// Print exactly one JSON document to standard output.
-    #[arg(long)]
-    json: bool,
-    /// Continue an interrupted run. A round that had begun is not repeated.
-    #[arg(long, value_name = "DIR", conflicts_with = "file")]
-    resume: Option<PathBuf>,
-    #[command(flatten)]
-    operation: Operation,
-}
-
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).ok();
-    time.filter(|time| !time.is_zero() && *time <= MAX_TIMEOUT)
-        .ok_or("expected a time of up to a day, for example 30s, 500ms or 2m".to_owned())
-}
+pub(super) use args::Args;
+pub(super) use setup::seed;
+use setup::{Setup, fleet_error};
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
@@ -150,132 +48,14 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     in_pool(args.threads, || setup.train(args, watch))?
 }
 
-/// A new or resumed run before it starts.
-struct Setup {
-    config: Config,
-    folders: DataFolders,
-    keys: FleetKeys,
-    endpoints: Endpoints,
-    file: FleetFile,
-    resumed: Option<RunDir>,
-}
-
 impl Setup {
-    fn new(args: &Args) -> Result<Self, CliError> {
-        let path = args.keys.as_deref().unwrap_or(Path::new("keys.toml"));
-        let keys = open_keys(path, args)?;
-        let real = keys.members().len();
-        let mut overrides = args.overrides.clone();
-        overrides.extend(args.seed.map(seed).transpose()?);
-        let mut config = Config::load(args.file.as_deref(), &overrides)?;
-        // The data determine the number of natural devices.
-        if let Some(simulated) = args.simulated.filter(|_| !is_natural(&config)) {
-            let devices = i64::from(simulated).saturating_add(real as i64);
-            overrides.push(Override::new("data.devices", devices.into()));
-            config = Config::load(args.file.as_deref(), &overrides)?;
-        }
-        let random = secret().map_err(fleet_error)?;
-        let texts = |addresses: &[Address]| addresses.iter().map(Address::to_string).collect();
-        let timeout = args.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let file = FleetFile {
-            id: hex::encode(random.get(..8).unwrap_or_default()),
-            seed: args.seed,
-            first_number: keys.next_round(),
-            keys: std::path::absolute(path)?,
-            simulated: args.simulated.unwrap_or(0),
-            timeout_ms: timeout.as_millis() as u64,
-            quorum: args.quorum.map(Quorum::get),
-            require_x25519: args.require_x25519,
-            devices: texts(&args.devices),
-            listen: texts(&args.listen),
-            files: args.files.absolute()?,
-        };
-        let options = options(&args.files, &args.devices, &args.listen)?;
-        Ok(Self {
-            config,
-            folders: DataFolders::of_experiment(args.file.as_deref()),
-            keys,
-            endpoints: Endpoints {
-                dial: args.devices.clone(),
-                listen: args.listen.clone(),
-                options,
-                timeout,
-                max_connections: args.max_connections,
-                in_flight: args.in_flight,
-                strikes: args.strikes,
-                requires_x25519: args.require_x25519,
-            },
-            file,
-            resumed: None,
-        })
-    }
-
-    fn resumed(args: &Args, path: &Path) -> Result<Self, CliError> {
-        let dir = RunDir::resume(path)?;
-        let file = dir.fleet()?.ok_or_else(|| {
-            let path = path.display();
-            CliError::Usage(format!(
-                "{path} is a simulation: smolfed run --resume {path}"
-            ))
-        })?;
-        let keys = args.keys.as_deref().unwrap_or(&file.keys);
-        let keys = open_keys(keys, args)?;
-        let is_given = !args.devices.is_empty() || !args.listen.is_empty();
-        let known = |given: &[Address], stored: &[String]| -> Result<Vec<Address>, CliError> {
-            if is_given {
-                return Ok(given.to_vec());
-            }
-            let parsed = stored.iter().map(|text| text.parse());
-            let parsed: Result<_, _> = parsed.collect();
-            parsed.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
-        };
-        let (dial, listen) = (
-            known(&args.devices, &file.devices)?,
-            known(&args.listen, &file.listen)?,
-        );
-        // The files of the first call belong to its addresses.
-        let files = match is_given {
-            true => args.files.clone(),
-            false => args.files.clone().or(&file.files),
-        };
-        let stored = Duration::from_millis(file.timeout_ms);
-        Ok(Self {
-            config: dir.config()?,
-            folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
-            keys,
-            endpoints: Endpoints {
-                options: options(&files, &dial, &listen)?,
-                dial,
-                listen,
-                timeout: args.timeout.unwrap_or(stored),
-                max_connections: args.max_connections,
-                in_flight: args.in_flight,
-                strikes: args.strikes,
-                // What was promised of a run holds to its end.
-                requires_x25519: args.require_x25519 || file.require_x25519,
-            },
-            file,
-            resumed: Some(dir),
-        })
-    }
-
-    fn origin(&self) -> Origin {
-        Origin::Fleet {
-            id: self.file.id.clone(),
-            seed: self.file.seed,
-            device_seed: self.keys.device_seed(),
-            simulated: self.file.simulated,
-            has_quorum: self.file.quorum.is_some(),
-        }
-    }
-
     fn train(self, args: &Args, mut watch: Watch) -> Result<(), CliError> {
         let started = Instant::now();
         let origin = self.origin();
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
-        let quorum = quorum(&self.file, &experiment)?;
+        let quorum = checked_quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
         let paid = match &self.resumed {
@@ -364,9 +144,9 @@ fn deliver(served: &mut Fleet<'_>, experiment: &Experiment, model: &[f32]) {
     }
 }
 
-/// The quorum, if there is one and the accounting covers it.
-fn quorum(file: &FleetFile, experiment: &Experiment) -> Result<Option<Quorum>, CliError> {
-    let quorum = file.quorum.and_then(Quorum::new);
+/// How many updates end a round, if that is not the whole cohort and the accounting covers it.
+fn checked_quorum(file: &FleetFile, experiment: &Experiment) -> Result<Option<Quorum>, CliError> {
+    let quorum = file.quorum();
     if quorum.is_some() {
         check_quorum(experiment)?;
     }
@@ -432,13 +212,6 @@ fn create_private(
     Ok(dir)
 }
 
-/// Sets the seed of an experiment. Integers of TOML are below 2^63.
-pub(super) fn seed(seed: u64) -> Result<Override, CliError> {
-    let number = i64::try_from(seed)
-        .map_err(|_| CliError::Usage(format!("`--seed {seed}`: expected a number below 2^63")))?;
-    Ok(Override::new("seed", number.into()))
-}
-
 /// Rounds of the run that are charged in its ledger.
 fn paid(experiment: &Experiment, dir: &RunDir, name: &str) -> Result<u32, CliError> {
     let shared = experiment.config.privacy.ledger.clone();
@@ -452,51 +225,4 @@ fn paid(experiment: &Experiment, dir: &RunDir, name: &str) -> Result<u32, CliErr
         .map(|charge| charge.round.saturating_add(1))
         .max()
         .unwrap_or(0))
-}
-
-/// Reads the files that connections need: whatever is wrong with them, they were given.
-fn options(
-    files: &TransportFiles,
-    dial: &[Address],
-    listen: &[Address],
-) -> Result<Options, CliError> {
-    if let Some(address) = dial.iter().find(|address| address.has_broker()) {
-        return Err(CliError::Usage(format!(
-            "`--device {address}`: at a broker the coordinator listens: `--listen {address}`"
-        )));
-    }
-    let options = read_options(files, dial, listen);
-    options.map_err(|error| CliError::Usage(error.to_string()))
-}
-
-fn open_keys(path: &Path, args: &Args) -> Result<FleetKeys, CliError> {
-    let passphrase = PassphraseSource::find(args.passphrase_file.as_deref());
-    FleetKeys::open(path, passphrase).map_err(fleet_error)
-}
-
-fn is_natural(config: &Config) -> bool {
-    match &config.data.source {
-        SourceConfig::Stored(stored) => stored.dealing == Dealing::Natural,
-        SourceConfig::Synthetic(_) => false,
-    }
-}
-
-fn fleet_error(error: impl Into<FleetError>) -> CliError {
-    ServeError::Fleet(error.into()).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_a_unit() {
-        assert_eq!(duration("30s").unwrap(), Duration::from_secs(30));
-        assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
-        assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
-        assert_eq!(duration("1.5s").unwrap(), Duration::from_millis(1_500));
-        for text in ["", "30", "s", "-1s", "0s", "25h", "1e9s", "nans"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
 }

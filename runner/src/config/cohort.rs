@@ -1,11 +1,12 @@
 //! `[cohort]`: which devices take part in a round, and the weight of each update.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_accounting::Sampling;
 
 /// How the devices of a round are drawn.
@@ -95,14 +96,71 @@ fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sampling
 }
 
 /// What the sum of a round is divided by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Denominator {
     /// The cohort size, or its expectation τN under Poisson sampling: known beforehand.
     #[default]
     Expected,
     /// The number of devices drawn, as the paper prints it; under Poisson sampling that reveals it.
     Realised,
+    /// This number, which is known beforehand as well: of the updates that are expected where more
+    /// devices are drawn.
+    Updates(NonZeroU32),
+}
+
+/// The names of denominators that are no number.
+const EXPECTED: &str = "expected";
+const REALISED: &str = "realised";
+
+impl Denominator {
+    /// The expected number of updates, where `cohort` devices are drawn on average.
+    #[must_use]
+    pub fn expected_updates(self, cohort: f64) -> f64 {
+        match self {
+            Self::Expected | Self::Realised => cohort,
+            Self::Updates(count) => count.get().into(),
+        }
+    }
+}
+
+impl Serialize for Denominator {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Expected => serializer.serialize_str(EXPECTED),
+            Self::Realised => serializer.serialize_str(REALISED),
+            Self::Updates(count) => serializer.serialize_u32(count.get()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Denominator {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+
+        impl Visitor<'_> for Names {
+            type Value = Denominator;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"expected\", \"realised\" or a number of updates from 1 on")
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+                let count = u32::try_from(value).ok().and_then(NonZeroU32::new);
+                let invalid = || E::invalid_value(Unexpected::Signed(value), &self);
+                count.map(Denominator::Updates).ok_or_else(invalid)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                match text {
+                    EXPECTED => Ok(Denominator::Expected),
+                    REALISED => Ok(Denominator::Realised),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Names)
+    }
 }
 
 /// `[cohort]`.
@@ -119,7 +177,8 @@ pub struct CohortConfig {
     /// times that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
-    /// What the sum is divided by.
+    /// What the sum is divided by: "expected", "realised" or a number of updates.
+    #[schemars(with = "crate::config::schema::NumberOrText")]
     pub denominator: Denominator,
     /// The weight of an update in the sum: by default "samples" for encoders that learn without
     /// labels and clip nothing, "uniform" for all else.

@@ -218,3 +218,23 @@ fn names_are_those_of_the_file() {
         assert_eq!(parse(&text).unwrap().method, method);
     }
 }
+
+#[test]
+fn denominators_are_names_or_numbers() {
+    let denominator =
+        |text: &str| Config::load(None, &[set(&format!("cohort.denominator={text}"))]);
+    for text in ["0", "-1", "4294967296", "1.5", "drawn"] {
+        let error = denominator(text).unwrap_err().to_string();
+        assert!(error.contains("or a number of updates"), "{text}: {error}");
+    }
+    for text in ["expected", "realised", "100"] {
+        let config = denominator(text).unwrap();
+        let is_number = text.parse::<u32>().is_ok();
+        let value = match is_number {
+            true => text.to_owned(),
+            false => format!("\"{text}\""),
+        };
+        let line = format!("\ndenominator = {value}\n");
+        assert!(config.to_toml().unwrap().contains(&line), "{text}");
+    }
+}

@@ -54,7 +54,7 @@ impl Keys {
         names_a_directory(&config.name)?;
         let correlated = Correlated::parse(config, device_count)?;
         let (sampling, attendance) = attendance(config, correlated.as_ref(), device_count)?;
-        let adaptive = adaptive(&config.privacy, sampling)?;
+        let adaptive = adaptive(config, sampling)?;
         let encoding = encoding(&config.privacy, adaptive.as_ref())?;
         let (train, server) = (&config.train, &config.server);
         at_least_one("rounds", config.rounds)?;
@@ -141,14 +141,15 @@ fn attendance(
 }
 
 /// How the clip norm changes; `None` if it does not.
-fn adaptive(
-    privacy: &PrivacyConfig,
-    sampling: Sampling,
-) -> Result<Option<AdaptiveClip>, ExperimentError> {
+fn adaptive(config: &Config, sampling: Sampling) -> Result<Option<AdaptiveClip>, ExperimentError> {
+    let (cohort, privacy) = (&config.cohort, &config.privacy);
+    let updates = cohort
+        .denominator
+        .expected_updates(sampling.expected_cohort());
     match (privacy.clip_norm, &privacy.adaptive) {
         (Some(ClipNormSetting::Adaptive), keys) => {
             let keys = keys.clone().unwrap_or_default();
-            AdaptiveClip::new(&keys, sampling).map(Some)
+            AdaptiveClip::new(&keys, updates).map(Some)
         }
         (_, Some(_)) => Err(contradiction(
             "privacy.clip_norm",

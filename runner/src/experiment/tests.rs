@@ -5,6 +5,7 @@ mod correlated;
 use super::*;
 use crate::config::{ArithmeticName, Override};
 use crate::data::DataFolders;
+use crate::release::Released;
 use smolfed_accounting::accountant::Accountant;
 
 /// A sound experiment on 100 devices with 64 features and ten classes.
@@ -578,6 +579,20 @@ fn cohorts_are_settled_for_the_federation() {
     let expected = |settings: &[&str]| build(settings).unwrap().server.fixed_denominator;
     assert_eq!(expected(&[]), Some(20.0));
     assert_eq!(expected(&["cohort.denominator=realised"]), None);
+    assert_eq!(expected(&["cohort.denominator=16"]), Some(16.0));
+    // And of the bits of an adaptive clip norm: 12 inside, 4 outside.
+    let adaptive = build(&[ADAPTIVE, "cohort.denominator=16"]).unwrap();
+    let released = Released::for_test(&[], 1.0, 20).with_unclipped_excess(4.0);
+    let share = adaptive.adaptive.unwrap().unclipped_share(&released);
+    assert_eq!(share, Some(0.75));
+    let mean = ["method=pmtl", "personalise.update=mean-over-all"];
+    for denominator in ["realised", "16"] {
+        let setting = format!("cohort.denominator={denominator}");
+        refused(
+            &[mean[0], mean[1], &setting],
+            "`personalise.update` and `cohort.den",
+        );
+    }
 }
 
 #[test]

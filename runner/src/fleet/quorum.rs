@@ -1,4 +1,4 @@
-//! A round that ends when a share of the cohort has answered.
+//! A round that ends when some of the cohort have answered.
 //!
 //! # Privacy
 //! Which updates are in the sum then depends on who was faster: a device that answers early
@@ -20,31 +20,40 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The share of a cohort whose updates end a round: above 0, at most 1.
+/// How many updates end a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quorum(f64);
+pub enum Quorum {
+    /// Those of a share of its cohort.
+    Share(Share),
+    /// So many, where more devices are drawn.
+    Updates(u32),
+}
+
+/// A share of a cohort: above 0, at most 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(f64);
 
 /// A share that is not above 0 and at most 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a share of the cohort above 0 and up to 1, for example 0.8")]
-pub struct QuorumError;
+pub struct ShareError;
 
-impl FromStr for Quorum {
-    type Err = QuorumError;
+impl FromStr for Share {
+    type Err = ShareError;
 
-    fn from_str(text: &str) -> Result<Self, QuorumError> {
-        let share: f64 = text.parse().map_err(|_| QuorumError)?;
-        Self::new(share).ok_or(QuorumError)
+    fn from_str(text: &str) -> Result<Self, ShareError> {
+        let share: f64 = text.parse().map_err(|_| ShareError)?;
+        Self::new(share).ok_or(ShareError)
     }
 }
 
-impl fmt::Display for Quorum {
+impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl Quorum {
+impl Share {
     /// A share; `None` unless it is above 0 and at most 1.
     #[must_use]
     pub fn new(share: f64) -> Option<Self> {
@@ -56,13 +65,17 @@ impl Quorum {
     pub const fn get(self) -> f64 {
         self.0
     }
+}
 
-    /// How many of a cohort's devices end the round: at least 1, rounded up.
+impl Quorum {
+    /// How many of a cohort's devices end the round: at least 1; of a share, rounded up.
     #[must_use]
     pub fn of(self, cohort: usize) -> u32 {
-        // At most the cohort's size, which is a number of devices.
-        let devices = (self.0 * cohort as f64).ceil() as u32;
-        devices.max(1)
+        match self {
+            // At most the cohort's size, which is a number of devices.
+            Self::Share(Share(share)) => ((share * cohort as f64).ceil() as u32).max(1),
+            Self::Updates(count) => count.max(1),
+        }
     }
 }
 
@@ -104,13 +117,14 @@ mod tests {
     #[test]
     fn shares_are_parsed_and_rounded_up() {
         for text in ["0", "-0.5", "1.01", "nan", "inf", "", "80%"] {
-            assert_eq!(text.parse::<Quorum>(), Err(QuorumError), "{text}");
+            assert_eq!(text.parse::<Share>(), Err(ShareError), "{text}");
         }
-        let quorum: Quorum = "0.8".parse().unwrap();
+        let quorum = Quorum::Share("0.8".parse().unwrap());
         for (cohort, expected) in [(0, 1), (1, 1), (4, 4), (5, 4), (100, 80)] {
             assert_eq!(quorum.of(cohort), expected, "of {cohort}");
         }
-        assert_eq!("1".parse::<Quorum>().unwrap().of(7), 7);
+        assert_eq!(Quorum::Share("1".parse().unwrap()).of(7), 7);
+        assert_eq!(Quorum::Updates(100).of(125), 100);
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
         PmtlUpdateName::AsPrinted => PmtlUpdate::AsPrinted,
         PmtlUpdateName::MeanOverAll => PmtlUpdate::MeanOverAll,
     };
-    let is_realised = setup.cohort.denominator == Denominator::Realised;
-    if update == PmtlUpdate::MeanOverAll && is_realised {
+    let is_expected = setup.cohort.denominator == Denominator::Expected;
+    if update == PmtlUpdate::MeanOverAll && !is_expected {
         return Err(contradiction(
             "personalise.update",
             "cohort.denominator",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fleet::quorum::{Quorum, Share};
 use crate::fleet::transport::TransportFiles;
 
 /// What `fleet.toml` of a run directory says.
@@ -26,6 +27,9 @@ pub struct FleetFile {
     /// The share of a cohort whose updates end a round; absent if all are awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<f64>,
+    /// How many updates end a round, where more devices are drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updates: Option<u32>,
     /// Whether devices must greet with X25519.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_x25519: bool,
@@ -36,4 +40,13 @@ pub struct FleetFile {
     /// The files that connections need.
     #[serde(default, skip_serializing_if = "TransportFiles::is_empty")]
     pub files: TransportFiles,
+}
+
+impl FleetFile {
+    /// How many updates end a round, if not those of its whole cohort.
+    #[must_use]
+    pub fn quorum(&self) -> Option<Quorum> {
+        let share = self.quorum.and_then(Share::new).map(Quorum::Share);
+        self.updates.map(Quorum::Updates).or(share)
+    }
 }

@@ -5,7 +5,6 @@
 //! radius L, γ the share that should be. f is known with its noise only
 //! ([`Released::unclipped_excess`]), so the next clip norm is post-processing.
 
-use smolfed_accounting::Sampling;
 use smolfed_core::params::ClipNorm;
 use smolfed_core::session::SETTING_LIMITS;
 
@@ -20,16 +19,16 @@ pub struct AdaptiveClip {
     pub initial: ClipNorm,
     quantile: f64,
     learning_rate: f64,
-    /// The expected size of a cohort, which the sum of the bits is divided by.
-    cohort_size: f64,
+    /// How many updates are expected, which the sum of the bits is divided by.
+    updates: f64,
 }
 
 impl AdaptiveClip {
-    /// Reads the keys.
+    /// Reads the keys, for rounds in which so many updates are expected.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
-    pub fn new(config: &AdaptiveConfig, sampling: Sampling) -> Result<Self, ExperimentError> {
+    pub fn new(config: &AdaptiveConfig, updates: f64) -> Result<Self, ExperimentError> {
         let initial = number("privacy.adaptive.initial", config.initial, ClipNorm::new)?;
         if !SETTING_LIMITS.contains(&initial.get()) {
             let expected = "from 2^-30 to 2^30";
@@ -50,7 +49,7 @@ impl AdaptiveClip {
             initial,
             quantile,
             learning_rate,
-            cohort_size: sampling.expected_cohort(),
+            updates,
         })
     }
 
@@ -59,7 +58,7 @@ impl AdaptiveClip {
     #[must_use]
     pub fn unclipped_share(&self, released: &Released) -> Option<f64> {
         let excess = released.unclipped_excess()?;
-        Some(excess / self.cohort_size + 0.5)
+        Some(excess / self.updates + 0.5)
     }
 
     /// The clip norm of the next round: within [`SETTING_LIMITS`], which devices accept.
@@ -83,7 +82,7 @@ mod tests {
             initial: ClipNorm::new(0.1).unwrap(),
             quantile,
             learning_rate,
-            cohort_size: 200.0,
+            updates: 200.0,
         }
     }
 

@@ -46,13 +46,15 @@ impl ServerKeys {
             ));
         }
         let devices = f64::from(device_count);
-        let expected = method.denominator(attendance.expected_size(), devices);
+        let denominator = config.cohort.denominator;
+        let expected = denominator.expected_updates(attendance.expected_size());
+        let expected = method.denominator(expected, devices);
         Ok(ServerStep {
             denoiser: self.denoiser(&config.server, flattenings)?,
             auto,
             learning_rate: self.learning_rate,
-            fixed_denominator: match config.cohort.denominator {
-                Denominator::Expected => Some(expected),
+            fixed_denominator: match denominator {
+                Denominator::Expected | Denominator::Updates(_) => Some(expected),
                 Denominator::Realised => None,
             },
         })

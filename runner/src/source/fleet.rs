@@ -4,6 +4,7 @@
 //! checked as far as possible. All others are simulated. The sum is exact in either case.
 
 mod messages;
+pub mod over_selection;
 pub mod terms;
 pub mod tuning;
 
@@ -42,7 +43,7 @@ pub struct Fleet<'a> {
     participation: RecordFile<Participation>,
     /// Whether this process goes on with a run, and has not had a round yet.
     is_resumed: bool,
-    /// The share of a cohort whose updates end a round.
+    /// How many updates end a round, if not those of its whole cohort.
     quorum: Option<Quorum>,
     /// What devices with personal models are asked for, in this run.
     personal: Option<PersonalRequest>,
@@ -91,7 +92,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The same where a round ends when this share of its cohort has answered;
+    /// The same where a round ends when so many of its cohort have answered;
     /// [`terms::check_quorum`] says whether the accounting allows it.
     #[must_use]
     pub fn with_quorum(self, quorum: Option<Quorum>) -> Self {

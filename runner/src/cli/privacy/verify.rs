@@ -55,11 +55,11 @@ fn origin(dir: &RunDir) -> Result<Origin, CliError> {
             _ => None,
         };
         return Ok(Origin::Fleet {
+            has_quorum: file.quorum().is_some(),
             id: file.id,
             seed: file.seed,
             device_seed: keys.and_then(|keys| keys.file.device_seed),
             simulated: file.simulated,
-            has_quorum: file.quorum.is_some(),
         });
     }
     let path = dir.participation_path();

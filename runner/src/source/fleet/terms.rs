@@ -18,6 +18,7 @@ use crate::source::combinations::{
     HIDDEN_LAYER, SourceName, refusal, refusal_of_arithmetic, refusal_of_private_scale,
     refusal_of_restart,
 };
+use crate::source::fleet::over_selection::OverSelectionError;
 use crate::source::fleet::tuning::fine_tuning;
 
 /// Why steps cannot be released one by one.
@@ -108,6 +109,9 @@ pub enum ServeError {
         /// What is possible.
         instead: &'static str,
     },
+    /// Over-selection that does not fit the experiment.
+    #[error(transparent)]
+    OverSelection(#[from] OverSelectionError),
     /// The fleet.
     #[error(transparent)]
     Fleet(#[from] FleetError),

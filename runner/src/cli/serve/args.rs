@@ -1,0 +1,130 @@
+//! The arguments of `smolfed serve`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::operation::{MAX_TIMEOUT, Operation};
+use crate::config::Override;
+use crate::fleet::quorum::Share;
+use crate::fleet::transport::{Address, TransportFiles};
+use crate::source::fleet::over_selection::OverSelection;
+
+/// Train one experiment with real devices, optionally alongside simulated ones.
+///
+/// The devices named in the keys file are the real ones; their data never leave them. The
+/// coordinator connects to the addresses of `--device` and accepts connections at those of
+/// `--listen`; devices identify themselves. If a device is late, fails or is malicious, only its
+/// own update is lost: it counts as zero, and neither the denominator nor the accounting changes.
+/// Randomness comes from the operating system and is not stored. See docs/fleet.md.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed provision experiment.toml --devices 0..4 --out fleet
+  smolfed serve experiment.toml --keys fleet/keys.toml --device serial:/dev/ttyACM0 \\
+      --device serial:/dev/ttyACM1 --listen tcp:0.0.0.0:7000
+  smolfed serve experiment.toml --keys fleet/keys.toml --listen tls:0.0.0.0:7443 \\
+      --tls-certificate fullchain.pem --tls-key privkey.pem
+  smolfed serve experiment.toml --keys fleet/keys.toml \\
+      --listen mqtt:broker.example.org:1883/greenhouse --require-x25519
+  smolfed serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 10s
+  smolfed serve experiment.toml --keys fleet/keys.toml --listen tcp:0.0.0.0:7000 \\
+      --over-select 0.25
+  smolfed serve --resume runs/digits-1700000000")]
+pub(in crate::cli) struct Args {
+    /// The experiment, a TOML file; by default the built-in one.
+    pub(super) file: Option<PathBuf>,
+    /// The keys of the fleet, written by `smolfed provision`.
+    #[arg(long, value_name = "FILE", required_unless_present = "resume")]
+    pub(super) keys: Option<PathBuf>,
+    /// The file whose first line is the passphrase of encrypted keys. By default the one that
+    /// SMOLFED_KEYS_PASSPHRASE_FILE names, or the systemd credential smolfed-keys-passphrase, or
+    /// the terminal.
+    #[arg(long, value_name = "FILE")]
+    pub(super) passphrase_file: Option<PathBuf>,
+    /// Connect to a device: serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT or unix:PATH;
+    /// repeatable.
+    #[arg(long = "device", value_name = "ADDRESS")]
+    pub(super) devices: Vec<Address>,
+    /// Accept connections from devices: tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or by way of a
+    /// broker mqtt:HOST:PORT[/PREFIX]; repeatable.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Vec<Address>,
+    #[command(flatten)]
+    pub(super) files: TransportFiles,
+    /// Number of simulated devices alongside the real ones; sets data.devices.
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(super) simulated: Option<u32>,
+    /// Time for a device to complete its part in a round, like 30s, 500ms or 2m [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) timeout: Option<Duration>,
+    /// Connections that are accepted at most; by default 1024 more than there are devices. When all
+    /// are taken, one without a session gives way to each new one.
+    #[arg(long, value_name = "N")]
+    pub(super) max_connections: Option<usize>,
+    /// Devices that receive the model at the same time; the others wait for their turn.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub(super) in_flight: usize,
+    /// End a round when this share of its cohort has answered, for example 0.8. Only where the
+    /// accounting covers it: with uniform sampling, or under local trust.
+    #[arg(long, value_name = "SHARE", conflicts_with = "resume")]
+    pub(super) quorum: Option<Share>,
+    /// Draw so many devices more than `cohort.cohort_size`, as a share of it, for example 0.25, and
+    /// end a round with the first cohort_size updates, by whose number the sum is divided. Epsilon
+    /// counts all devices that are drawn. Only with uniform sampling.
+    #[arg(long, value_name = "SHARE", conflicts_with_all = ["quorum", "resume"])]
+    pub(super) over_select: Option<OverSelection>,
+    /// Rounds in a row without an answer after which a device is no longer invited, until `smolfed
+    /// keys readmit`; 0 for never. One that sends what no honest device sends is put into
+    /// quarantine at once.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(super) strikes: u32,
+    /// Refuse devices that greet without an X25519 handshake, which `smolfed device --x25519` and
+    /// firmware with the feature x25519 begin. Then nobody who records the connections now and gets
+    /// the keys later can decrypt anything. Without the option both kinds take part. Resuming keeps
+    /// it.
+    #[arg(long)]
+    pub(super) require_x25519: bool,
+    /// Set a key of the experiment; repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    pub(super) overrides: Vec<Override>,
+    /// The run directory to write; by default runs/<name>-<time>.
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub(super) out: Option<PathBuf>,
+    /// Make the coordinator's randomness reproducible. For tests and demonstrations only: whoever
+    /// knows the seed can subtract the noise.
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(super) seed: Option<u64>,
+    /// Threads for simulated devices; by default one per core.
+    #[arg(long, value_name = "N")]
+    pub(super) threads: Option<NonZeroUsize>,
+    /// Print exactly one JSON document to standard output.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Continue an interrupted run. A round that had begun is not repeated.
+    #[arg(long, value_name = "DIR", conflicts_with = "file")]
+    pub(super) resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) operation: Operation,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).ok();
+    time.filter(|time| !time.is_zero() && *time <= MAX_TIMEOUT)
+        .ok_or("expected a time of up to a day, for example 30s, 500ms or 2m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(duration("30s").unwrap(), Duration::from_secs(30));
+        assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
+        assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
+        assert_eq!(duration("1.5s").unwrap(), Duration::from_millis(1_500));
+        for text in ["", "30", "s", "-1s", "0s", "25h", "1e9s", "nans"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What a coordinator is made from: the arguments of a new run, or what a run directory says.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::args::Args;
+use crate::cli::CliError;
+use crate::config::{Config, Override};
+use crate::data::DataFolders;
+use crate::data::config::SourceConfig;
+use crate::data::partition::Dealing;
+use crate::entropy::secret;
+use crate::fleet::coordinator::{Endpoints, FleetError};
+use crate::fleet::keys::FleetKeys;
+use crate::fleet::keys::passphrase::PassphraseSource;
+use crate::fleet::quorum::Share;
+use crate::fleet::transport::{Address, Options, TransportFiles, read_options};
+use crate::privacy::origin::Origin;
+use crate::run::directory::RunDir;
+use crate::run::fleet_file::FleetFile;
+use crate::source::fleet::terms::ServeError;
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A new or resumed run before it starts.
+pub(super) struct Setup {
+    pub(super) config: Config,
+    pub(super) folders: DataFolders,
+    pub(super) keys: FleetKeys,
+    pub(super) endpoints: Endpoints,
+    pub(super) file: FleetFile,
+    pub(super) resumed: Option<RunDir>,
+}
+
+impl Setup {
+    pub(super) fn new(args: &Args) -> Result<Self, CliError> {
+        let path = args.keys.as_deref().unwrap_or(Path::new("keys.toml"));
+        let keys = open_keys(path, args)?;
+        let real = keys.members().len();
+        let mut overrides = args.overrides.clone();
+        overrides.extend(args.seed.map(seed).transpose()?);
+        let mut config = Config::load(args.file.as_deref(), &overrides)?;
+        // The data determine the number of natural devices.
+        if let Some(simulated) = args.simulated.filter(|_| !is_natural(&config)) {
+            let devices = i64::from(simulated).saturating_add(real as i64);
+            overrides.push(Override::new("data.devices", devices.into()));
+            config = Config::load(args.file.as_deref(), &overrides)?;
+        }
+        let updates = over_selected(args, &mut config, real)?;
+        let random = secret().map_err(fleet_error)?;
+        let texts = |addresses: &[Address]| addresses.iter().map(Address::to_string).collect();
+        let timeout = args.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let file = FleetFile {
+            id: hex::encode(random.get(..8).unwrap_or_default()),
+            seed: args.seed,
+            first_number: keys.next_round(),
+            keys: std::path::absolute(path)?,
+            simulated: args.simulated.unwrap_or(0),
+            timeout_ms: timeout.as_millis() as u64,
+            quorum: args.quorum.map(Share::get),
+            updates,
+            require_x25519: args.require_x25519,
+            devices: texts(&args.devices),
+            listen: texts(&args.listen),
+            files: args.files.absolute()?,
+        };
+        let options = options(&args.files, &args.devices, &args.listen)?;
+        Ok(Self {
+            config,
+            folders: DataFolders::of_experiment(args.file.as_deref()),
+            keys,
+            endpoints: Endpoints {
+                dial: args.devices.clone(),
+                listen: args.listen.clone(),
+                options,
+                timeout,
+                max_connections: args.max_connections,
+                in_flight: args.in_flight,
+                strikes: args.strikes,
+                requires_x25519: args.require_x25519,
+            },
+            file,
+            resumed: None,
+        })
+    }
+
+    pub(super) fn resumed(args: &Args, path: &Path) -> Result<Self, CliError> {
+        let dir = RunDir::resume(path)?;
+        let file = dir.fleet()?.ok_or_else(|| {
+            let path = path.display();
+            CliError::Usage(format!(
+                "{path} is a simulation: smolfed run --resume {path}"
+            ))
+        })?;
+        let keys = args.keys.as_deref().unwrap_or(&file.keys);
+        let keys = open_keys(keys, args)?;
+        let is_given = !args.devices.is_empty() || !args.listen.is_empty();
+        let known = |given: &[Address], stored: &[String]| -> Result<Vec<Address>, CliError> {
+            if is_given {
+                return Ok(given.to_vec());
+            }
+            let parsed = stored.iter().map(|text| text.parse());
+            let parsed: Result<_, _> = parsed.collect();
+            parsed.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
+        };
+        let (dial, listen) = (
+            known(&args.devices, &file.devices)?,
+            known(&args.listen, &file.listen)?,
+        );
+        // The files of the first call belong to its addresses.
+        let files = match is_given {
+            true => args.files.clone(),
+            false => args.files.clone().or(&file.files),
+        };
+        let stored = Duration::from_millis(file.timeout_ms);
+        Ok(Self {
+            config: dir.config()?,
+            folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
+            keys,
+            endpoints: Endpoints {
+                options: options(&files, &dial, &listen)?,
+                dial,
+                listen,
+                timeout: args.timeout.unwrap_or(stored),
+                max_connections: args.max_connections,
+                in_flight: args.in_flight,
+                strikes: args.strikes,
+                // What was promised of a run holds to its end.
+                requires_x25519: args.require_x25519 || file.require_x25519,
+            },
+            file,
+            resumed: Some(dir),
+        })
+    }
+
+    pub(super) fn origin(&self) -> Origin {
+        Origin::Fleet {
+            id: self.file.id.clone(),
+            seed: self.file.seed,
+            device_seed: self.keys.device_seed(),
+            simulated: self.file.simulated,
+            has_quorum: self.file.quorum().is_some(),
+        }
+    }
+}
+
+/// Draws more devices where that is asked for, of which so many are real; how many updates then end
+/// a round.
+fn over_selected(args: &Args, config: &mut Config, real: usize) -> Result<Option<u32>, CliError> {
+    let Some(over) = args.over_select else {
+        return Ok(None);
+    };
+    let real = u32::try_from(real).unwrap_or(u32::MAX);
+    let devices = real.saturating_add(args.simulated.unwrap_or(0));
+    let updates = over.apply(config, devices).map_err(ServeError::from)?;
+    Ok(Some(updates))
+}
+
+/// Reads the files that connections need: whatever is wrong with them, they were given.
+fn options(
+    files: &TransportFiles,
+    dial: &[Address],
+    listen: &[Address],
+) -> Result<Options, CliError> {
+    if let Some(address) = dial.iter().find(|address| address.has_broker()) {
+        return Err(CliError::Usage(format!(
+            "`--device {address}`: at a broker the coordinator listens: `--listen {address}`"
+        )));
+    }
+    let options = read_options(files, dial, listen);
+    options.map_err(|error| CliError::Usage(error.to_string()))
+}
+
+fn open_keys(path: &Path, args: &Args) -> Result<FleetKeys, CliError> {
+    let passphrase = PassphraseSource::find(args.passphrase_file.as_deref());
+    FleetKeys::open(path, passphrase).map_err(fleet_error)
+}
+
+fn is_natural(config: &Config) -> bool {
+    match &config.data.source {
+        SourceConfig::Stored(stored) => stored.dealing == Dealing::Natural,
+        SourceConfig::Synthetic(_) => false,
+    }
+}
+
+/// Sets the seed of an experiment. Integers of TOML are below 2^63.
+pub(in crate::cli) fn seed(seed: u64) -> Result<Override, CliError> {
+    let number = i64::try_from(seed)
+        .map_err(|_| CliError::Usage(format!("`--seed {seed}`: expected a number below 2^63")))?;
+    Ok(Override::new("seed", number.into()))
+}
+
+pub(super) fn fleet_error(error: impl Into<FleetError>) -> CliError {
+    ServeError::Fleet(error.into()).into()
+}
