@@ -17,6 +17,7 @@ use crate::program::{Outcome, Place, TIMEOUT, wait_until};
 mod attacks;
 mod boards;
 mod browser;
+mod clock;
 mod contrast;
 mod device;
 mod eavesdrop;

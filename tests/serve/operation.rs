@@ -1,7 +1,7 @@
 //! A coordinator under a supervisor: signals, the log, a full disk.
 
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::device::send;
 use super::{
@@ -176,4 +176,29 @@ fn a_file_beside_the_keys_that_cannot_be_written_is_named() {
     assert!(outcome.stderr.contains(sentence), "{outcome}");
     unblock(path);
     assert_eq!(part_of(&place, "chains", 0).0, [0]);
+}
+
+/// As a machine that sleeps, or whose disk hangs: devices repeat what they sent, and none is lost.
+#[test]
+fn a_coordinator_that_is_suspended_loses_no_update() {
+    let place = Place::new();
+    let settings = format!("{FULL} --set rounds=30 --budget 100");
+    provision(&place, &settings);
+    let _devices = Device::start_all(&place, 0..4);
+    let arguments = serve("60s", &format!("{FULL} --set rounds=30"));
+    let coordinator = place.start(&arguments);
+    wait_until(|| part_of(&place, "served", 0).0.len() > 2);
+    send(&coordinator, "-STOP");
+    std::thread::sleep(Duration::from_secs(5));
+    send(&coordinator, "-CONT");
+    wait(coordinator, &arguments).success();
+    for number in 0..4 {
+        let (answered, missing) = part_of(&place, "served", number);
+        assert_eq!(
+            (answered.len(), missing),
+            (30, Vec::new()),
+            "device {number}"
+        );
+    }
+    assert_is_the_simulation(&place, "served");
 }
