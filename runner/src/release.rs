@@ -15,6 +15,7 @@
 //! | [`sum`] | the sum before and after its release: [`PrivateSum`], [`Released`] |
 //! | [`mechanism`] | how noise is added to a release |
 //! | [`admission`] | who may take part in a round with correlated noise |
+//! | [`masked`] | masked sums, and the helpers that take the masks off |
 //! | [`message`] | what a device sends in addition to its update, with its own noise |
 //! | [`encoding`] | how updates become integers |
 //! | [`weight`] | the weight of an update |
@@ -33,6 +34,7 @@ pub mod contribution;
 pub mod digest;
 pub mod encoding;
 pub mod fault;
+pub mod masked;
 pub mod mechanism;
 pub mod message;
 pub mod received;

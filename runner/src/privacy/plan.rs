@@ -14,6 +14,7 @@ use super::schedule::Schedule;
 use super::split::Split;
 use super::statement::PrivacyStatement;
 use crate::config::check::{ExperimentError, refuse};
+use crate::release::mechanism::sampler_of_std;
 use crate::release::{Encoding, Timing};
 
 /// Noise and accounting of what a run releases, configured before it starts.
@@ -661,16 +662,11 @@ pub fn sampler(
     value: f64,
     std: f64,
 ) -> Result<(DiscreteGaussian, f64), ExperimentError> {
-    /// The std is a multiple of this part of a step.
-    const DENOMINATOR: u64 = 1 << 10;
-    let numerator = (std * DENOMINATOR as f64).ceil();
-    let sampler = DiscreteGaussian::new(numerator as u64, DENOMINATOR);
-    let sampler = sampler.map_err(|reason| ExperimentError::Range {
+    sampler_of_std(std).map_err(|reason| ExperimentError::Range {
         key,
         value: value.to_string(),
         expected: format!("representable on the grid ({reason})"),
-    })?;
-    Ok((sampler, numerator / DENOMINATOR as f64))
+    })
 }
 
 /// The note on what other runs spent before.

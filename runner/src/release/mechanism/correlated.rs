@@ -28,7 +28,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use smolfed_accounting::correlated::{
     COEFFICIENT_UNIT, CorrelatedError, Decoder, Shape, Strategy, Toeplitz, Tree,
 };
@@ -36,10 +35,9 @@ use zeroize::Zeroizing;
 
 use crate::method::state::{Dtype, Saved, SavedTensor};
 use crate::release::admission::{Admissions, Admitted};
+use crate::release::masked::combination::combined;
 use crate::release::sum::{PrivateSum, Released};
 
-/// Entries that are combined together, so that they stay in the processor's first cache.
-const BLOCK: usize = 1024;
 /// The names in checkpoints.
 const SUMS: &str = "mechanism.sums";
 const DECODER: &str = "mechanism.decoder";
@@ -188,17 +186,8 @@ impl Rounds {
         let coefficients = toeplitz.coefficients();
         self.sums.truncate(coefficients.len() - 1);
         self.sums.push_front(Zeroizing::new(latest.to_vec()));
-        let mut combined = vec![0; latest.len()];
-        combined
-            .par_chunks_mut(BLOCK)
-            .enumerate()
-            .for_each(|(block, entries)| {
-                for (m, sum) in coefficients.iter().zip(&self.sums) {
-                    let sum = sum.get(block * BLOCK..).unwrap_or_default();
-                    entries.iter_mut().zip(sum).for_each(|(y, x)| *y += m * x);
-                }
-            });
-        combined
+        let sums: Vec<&[i64]> = self.sums.iter().map(|sum| sum.as_slice()).collect();
+        combined(coefficients, &sums, latest.len())
     }
 
     /// 256 times the sums of the nodes that the round completes, one after the other by height.
