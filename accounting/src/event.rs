@@ -18,6 +18,7 @@ pub use mechanism::{Mechanism, ROUNDING_STD};
 pub use sampling::Sampling;
 pub use users::Users;
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
@@ -68,6 +69,17 @@ impl FromStr for TrustModel {
             None if text == "distributed" => Ok(Self::Distributed(Parties::PAIR)),
             Some(("distributed", parties)) => parties.parse().map(Self::Distributed),
             _ => Err(refused()),
+        }
+    }
+}
+
+impl fmt::Display for TrustModel {
+    /// As it is read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Central => f.write_str("central"),
+            Self::Local => f.write_str("local"),
+            Self::Distributed(parties) => write!(f, "distributed{parties}"),
         }
     }
 }

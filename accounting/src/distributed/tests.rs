@@ -68,7 +68,10 @@ fn the_sum_of_two_is_nearly_one() {
         let ratio = |x: i32| (sum(x) / both[(x + 60) as usize]).ln().abs();
         let worst = (-6..=6).map(ratio).fold(0.0, f64::max);
         let bound = ln_of_term(2, sigma).exp() / 2.0;
-        assert!(worst <= bound && worst > bound / 10.0, "{sigma}: {worst} {bound}");
+        assert!(
+            worst <= bound && worst > bound / 10.0,
+            "{sigma}: {worst} {bound}"
+        );
     }
 }
 
@@ -167,8 +170,13 @@ fn correlated_noise_of_two_parties() {
     let near = |found: f64, exact: f64| found >= exact && found <= exact * 1.001;
     let event = of(&strategy);
     assert!(near(epsilon(&event), exact(0.5)));
-    assert!(near(epsilon(&event.outsiders().unwrap()), exact(0.5 / 2f64.sqrt())));
-    let drawn = strategy.block_cyclic(SamplingRate::new(0.2).unwrap()).unwrap();
+    assert!(near(
+        epsilon(&event.outsiders().unwrap()),
+        exact(0.5 / 2f64.sqrt())
+    ));
+    let drawn = strategy
+        .block_cyclic(SamplingRate::new(0.2).unwrap())
+        .unwrap();
     let event = of(&drawn);
     assert!(near(epsilon(&event), exact(10f64.sqrt() / 2.0)));
     assert!(epsilon(&event.outsiders().unwrap()) < 0.5 * epsilon(&event));

@@ -138,15 +138,18 @@ fn trust_models_are_read_from_text() {
     assert_eq!(read("distributed"), distributed(1, 1));
     assert_eq!(read("distributed=3"), distributed(3, 3));
     assert_eq!(read("distributed=3/2"), distributed(3, 2));
-    for text in [
-        "",
-        "nobody",
-        "distributed=",
-        "distributed=x",
-        "local=1",
-    ] {
+    for text in ["", "nobody", "distributed=", "distributed=x", "local=1"] {
         let error = read(text).unwrap_err().to_string();
         assert!(error.contains("write `central`, `local`"), "{error}");
+    }
+    for text in [
+        "central",
+        "local",
+        "distributed",
+        "distributed=3",
+        "distributed=3/2",
+    ] {
+        assert_eq!(read(text).unwrap().to_string(), text);
     }
     let error = read("distributed=2/3").unwrap_err().to_string();
     assert!(error.contains("2 helpers, and 3 parties"), "{error}");

@@ -322,6 +322,7 @@ impl Setup {
             federation: &federation,
             dir: Some(&dir),
             start: start(&experiment, self.file.seed)?,
+            helpers: None,
         };
         watch.signals.run_begins();
         let result = run.execute(&mut served, control);

@@ -6,6 +6,7 @@ use super::attendance::Attendance;
 use crate::fleet::keys::KeysError;
 use crate::method::contract::{Assignment, Learner, Store};
 use crate::method::state::StateError;
+use crate::release::masked::Asked;
 use crate::release::{Outcome, PrivateSum};
 use crate::run::error::RunDirError;
 
@@ -29,6 +30,8 @@ pub struct CohortSum {
     pub outcomes: Vec<Outcome>,
     /// Why messages beside the updates were left out, a reason each, if there are any.
     pub left_out_messages: Vec<String>,
+    /// What devices with masks were asked, as their tags cover it; `None` without masks.
+    pub asked: Option<Asked>,
 }
 
 /// Where devices are. With every source, a device that was drawn but has no update contributes zero

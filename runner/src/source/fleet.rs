@@ -222,6 +222,7 @@ impl Source for Fleet<'_> {
             sum,
             outcomes,
             left_out_messages,
+            asked: None,
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use smolfed_accounting::Parties;
+
 use crate::config::cohort::SamplingScheme;
 use crate::number::{lower, upper};
 
@@ -278,11 +280,7 @@ impl PrivacyStatement {
             TrustModel::Local => {
                 "each device adds all of its own noise and trusts no other party".to_owned()
             }
-            TrustModel::Distributed { honest } => format!(
-                "the server sees only masked sums, and devices that neither collude nor drop out \
-                 contribute at least {:.0} % of the noise variance",
-                100.0 * honest.get()
-            ),
+            TrustModel::Distributed(parties) => trusted_parties(parties),
         }
     }
 
@@ -338,6 +336,21 @@ impl PrivacyStatement {
             lower(self.noise_multiplier, 5)
         )
     }
+}
+
+/// What is assumed of a coordinator and its helpers.
+fn trusted_parties(parties: Parties) -> String {
+    let colluding = match (parties.helpers(), parties.colluding()) {
+        (1, _) => "the coordinator and the helper do not collude".to_owned(),
+        (_, 1) => "no two of the coordinator and the helpers collude".to_owned(),
+        (helpers, colluding) => format!(
+            "of the coordinator and the {helpers} helpers, no more than {colluding} collude"
+        ),
+    };
+    format!(
+        "{colluding}; no helper can read what devices send to the coordinator; and each of them \
+         adds its noise, and keeps the noise and the mask keys or masked updates to itself"
+    )
 }
 
 /// A share in percent, rounded up to a tenth, so that the words never promise more than is proved.

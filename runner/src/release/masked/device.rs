@@ -7,7 +7,8 @@ use smolfed_core::wire::keys::Fingerprint;
 
 use super::request::Attendee;
 use super::ring::Ring;
-use crate::release::Fault;
+use super::round::HelperError;
+use crate::release::{Fault, Release};
 
 /// The fingerprint of the ledgers of simulated devices, of which each has one.
 pub(super) const LEDGER: Fingerprint = *b"simulate";
@@ -21,6 +22,8 @@ pub struct Masking {
     pub grid_bits: u8,
     /// Where entries are added up.
     pub ring: Ring,
+    /// The largest number of devices in a round.
+    pub max_devices: u32,
     /// The largest norm of a sum, or of a combination of sums, that honest devices can have, in
     /// steps of the grid of what is released.
     pub largest_norm: u64,
@@ -34,6 +37,18 @@ impl Masking {
             grid_bits: self.grid_bits,
             width: self.ring.width(),
             helpers: self.helpers,
+        }
+    }
+
+    /// Whether the sum of so many updates fits.
+    ///
+    /// # Errors
+    /// [`HelperError::Crowd`].
+    pub fn has_room_for(&self, found: usize) -> Result<(), HelperError> {
+        let most = self.max_devices as usize;
+        match found <= most {
+            true => Ok(()),
+            false => Err(HelperError::Crowd { found, most }),
         }
     }
 
@@ -53,7 +68,10 @@ impl Masking {
         let d = integers.len() as f64;
         let noise = noise_std * (d + 2.0 * (CERTAINTY * d).sqrt() + 2.0 * CERTAINTY).sqrt();
         // At most 2^56 each.
-        let norm = integers.iter().map(|x| (*x as f64) * (*x as f64)).sum::<f64>();
+        let norm = integers
+            .iter()
+            .map(|x| (*x as f64) * (*x as f64))
+            .sum::<f64>();
         norm.sqrt() <= self.largest_norm as f64 + noise
     }
 }
@@ -103,16 +121,16 @@ pub struct DeviceMasks<'a> {
 }
 
 impl<'a> DeviceMasks<'a> {
-    /// Those of a round of a run with this root.
+    /// Those of a round of a simulation with this root; `None` if it has no masks.
     #[must_use]
-    pub fn new(masking: Masking, root: &Root, round: u32, asked: &'a Asked, fault: Fault) -> Self {
-        Self {
+    pub fn of(release: &Release, root: &Root, round: u32, asked: &'a Asked) -> Option<Self> {
+        release.masking_here().map(|masking| Self {
             masking,
             root: devices_root(root),
             round,
             asked,
-            fault,
-        }
+            fault: release.fault,
+        })
     }
 
     /// Adds the masks of a device to what it sends, in a sum modulo 2^w; its entry of the list.

@@ -102,12 +102,7 @@ impl HelperParty {
     /// under `root`, which no other party has, and which must not be the same after a restart: it
     /// would be the same noise.
     #[must_use]
-    pub fn new(
-        number: u8,
-        policy: HelperPolicy,
-        keys: BTreeMap<u32, MaskKey>,
-        root: Root,
-    ) -> Self {
+    pub fn new(number: u8, policy: HelperPolicy, keys: BTreeMap<u32, MaskKey>, root: Root) -> Self {
         Self {
             number,
             combination: policy.combination(),
@@ -131,7 +126,9 @@ impl HelperParty {
     /// The same after it gave these answers, and forgot the sums of their masks.
     #[must_use]
     pub fn with_records<'a>(mut self, records: impl IntoIterator<Item = &'a AnswerRecord>) -> Self {
-        records.into_iter().for_each(|record| self.answered.add(record));
+        records
+            .into_iter()
+            .for_each(|record| self.answered.add(record));
         self
     }
 
@@ -182,7 +179,9 @@ impl HelperParty {
         let devices = request.devices.iter();
         let record = AnswerRecord {
             round: request.round,
-            devices: devices.map(|listed| (listed.device, listed.ledger)).collect(),
+            devices: devices
+                .map(|listed| (listed.device, listed.ledger))
+                .collect(),
         };
         Ok(Prepared(Step::First(Box::new(First {
             request: request.clone(),
@@ -252,7 +251,10 @@ impl HelperParty {
     /// Whether the earlier rounds of the request are those whose sums this helper keeps, or none.
     fn combines(&self, request: &HelperRequest) -> bool {
         let kept = self.sums.iter().map(|(round, _)| round);
-        let is_whole = self.sums.iter().all(|(_, sum)| sum.len() == request.entries as usize);
+        let is_whole = self
+            .sums
+            .iter()
+            .all(|(_, sum)| sum.len() == request.entries as usize);
         request.earlier.is_empty() || (is_whole && kept.eq(&request.earlier))
     }
 
@@ -319,13 +321,17 @@ impl HelperParty {
 
     /// The sums of masks that it keeps for the next round, the latest first; of a simulation.
     pub(super) fn sums(&self) -> impl Iterator<Item = (u32, &[i64])> {
-        self.sums.iter().map(|(round, sum)| (*round, sum.as_slice()))
+        self.sums
+            .iter()
+            .map(|(round, sum)| (*round, sum.as_slice()))
     }
 
     /// Goes on with the sums of a checkpoint; of a simulation.
     pub(super) fn restore(&mut self, sums: Vec<(u32, Vec<i64>)>) {
         let sums = sums.into_iter();
-        self.sums = sums.map(|(round, sum)| (round, Zeroizing::new(sum))).collect();
+        self.sums = sums
+            .map(|(round, sum)| (round, Zeroizing::new(sum)))
+            .collect();
     }
 }
 

@@ -54,10 +54,7 @@ impl HelperPolicy {
     /// # Errors
     /// [`HelperRefusal::Helpers`], [`HelperRefusal::Width`], [`HelperRefusal::Grid`],
     /// [`HelperRefusal::Noise`].
-    pub fn accepts(
-        &self,
-        terms: Terms,
-    ) -> Result<(Ring, Option<DiscreteGaussian>), HelperRefusal> {
+    pub fn accepts(&self, terms: Terms) -> Result<(Ring, Option<DiscreteGaussian>), HelperRefusal> {
         let Terms {
             grid_bits,
             width,

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub enum HelperRefusal {
     /// The federation has another number of helpers.
-    #[error("the devices were asked to mask for {found} helpers, and this federation has {expected}")]
+    #[error(
+        "the devices were asked to mask for {found} helpers, and this federation has {expected}"
+    )]
     Helpers {
         /// By the terms.
         found: u8,

@@ -84,7 +84,11 @@ impl MaskedRound {
             device: attendee.device,
             ledger: attendee.ledger,
             // Without a tag the helper refuses.
-            tag: attendee.tags.get(usize::from(helper)).copied().unwrap_or_default(),
+            tag: attendee
+                .tags
+                .get(usize::from(helper))
+                .copied()
+                .unwrap_or_default(),
         };
         HelperRequest {
             round: self.number,
@@ -197,7 +201,9 @@ impl Helpers for Here {
             let length = words.len().checked_div(rounds.len()).unwrap_or(0);
             let is_whole = rest.is_empty() && odd.is_empty();
             if !is_whole || length * rounds.len() != words.len() {
-                return Err(format!("`{SUMS}.{number}` does not hold the sums of rounds"));
+                return Err(format!(
+                    "`{SUMS}.{number}` does not hold the sums of rounds"
+                ));
             }
             let vectors = words.chunks(length.max(1)).map(<[i64]>::to_vec);
             party.restore(rounds.into_iter().zip(vectors).collect());

@@ -98,6 +98,7 @@ fn lead(
         federation,
         dir: Some(&dir),
         start: Start::simulation(experiment),
+        helpers: None,
     };
     let stop = AtomicBool::new(false);
     let control = Control {

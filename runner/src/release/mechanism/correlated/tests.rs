@@ -33,6 +33,7 @@ fn release(strategy: &Strategy, noise_multiplier: f64) -> Release {
         mechanism: noise.map_or(Mechanism::None, Mechanism::Correlated),
         bit: None,
         trust: TrustModel::Central,
+        masking: None,
         timing: Timing::EachRound,
         noise_std: noise_multiplier * strategy.sensitivity() * CLIP_NORM,
         is_simulation: true,
