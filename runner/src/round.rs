@@ -253,7 +253,10 @@ impl<'a> Training<'a> {
         let released = match self.release(trained.sum, trained.asked, &release, &at) {
             Ok(released) => self.history.decode(released)?,
             Err(error) => {
-                tracing::warn!(round, "round {round} is lost: {error}");
+                tracing::warn!(reason = "lost", round, "round {round} is lost: {error}");
+                if let Some(helpers) = &mut self.helpers {
+                    helpers.lost(error);
+                }
                 return Ok(self.burned(record));
             }
         };

@@ -493,9 +493,12 @@ impl Session<'_> {
     fn train(&mut self, source: &mut dyn Source, control: Control<'_>) -> Result<Ending, RunError> {
         let mut saved = Instant::now();
         while !self.training.is_done() {
+            // A run that waits for helpers may be asked to stop.
+            let ready = self.training.ready();
             if control.stop.load(Ordering::Relaxed) {
                 return Ok(Ending::Interrupted);
             }
+            ready?;
             let record = match self.round(source) {
                 Ok(record) => record,
                 Err(error) if error.is_over_budget() => {
@@ -531,7 +534,6 @@ impl Session<'_> {
     fn round(&mut self, source: &mut dyn Source) -> Result<RoundRecord, RunError> {
         let round = self.training.round();
         let mut epsilon = self.budget.before(round)?;
-        self.training.ready()?;
         if let Some(ledger) = &mut self.ledger {
             for event in self.training.experiment().events_in(round) {
                 ledger.charge(round, event)?;

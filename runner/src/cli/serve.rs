@@ -1,5 +1,7 @@
 //! `smolfed serve`: one experiment with real devices.
 
+mod helpers;
+
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use crate::data::partition::Dealing;
 use crate::entropy::secret;
 use crate::experiment::Experiment;
 use crate::fleet::coordinator::{Coordinator, Endpoints, FleetError};
+use crate::fleet::helpers::{HelperSettings, WhenMissing};
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::keys::passphrase::PassphraseSource;
 use crate::fleet::quorum::Quorum;
@@ -36,6 +39,7 @@ use crate::source::fleet::Fleet;
 use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms};
 use crate::source::fleet::tuning::Delivered;
 use crate::source::participation;
+use helpers::{begin, check};
 
 /// Train one experiment with real devices, optionally alongside simulated ones.
 ///
@@ -53,6 +57,8 @@ use crate::source::participation;
       --tls-certificate fullchain.pem --tls-key privkey.pem
   smolfed serve experiment.toml --keys fleet/keys.toml \\
       --listen mqtt:broker.example.org:1883/greenhouse --require-x25519
+  smolfed serve experiment.toml --keys fleet/keys.toml --listen tcp:0.0.0.0:7000 \\
+      --helper tcp:helper.example.com:7100
   smolfed serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 10s
   smolfed serve --resume runs/digits-1700000000")]
 pub(super) struct Args {
@@ -76,6 +82,14 @@ pub(super) struct Args {
     listen: Vec<Address>,
     #[command(flatten)]
     files: TransportFiles,
+    /// Where a helper is: tcp:HOST:PORT, tls:HOST:PORT or unix:PATH; repeatable, in the order of
+    /// the helpers' numbers. With `privacy.trust` = "distributed" each helper must be given.
+    #[arg(long = "helper", value_name = "ADDRESS")]
+    helpers: Vec<Address>,
+    /// What happens while a helper cannot be reached: no round begins until it can, or the run
+    /// stops and can be resumed [default: wait].
+    #[arg(long, value_name = "WHAT", value_enum)]
+    helper_missing: Option<WhenMissing>,
     /// Number of simulated devices alongside the real ones; sets data.devices.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     simulated: Option<u32>,
@@ -155,6 +169,8 @@ struct Setup {
     config: Config,
     folders: DataFolders,
     keys: FleetKeys,
+    /// Where the helpers are, by number.
+    helpers: Vec<Address>,
     endpoints: Endpoints,
     file: FleetFile,
     resumed: Option<RunDir>,
@@ -188,12 +204,15 @@ impl Setup {
             require_x25519: args.require_x25519,
             devices: texts(&args.devices),
             listen: texts(&args.listen),
+            helpers: texts(&args.helpers),
+            helper_missing: args.helper_missing.unwrap_or_default(),
             files: args.files.absolute()?,
         };
-        let options = options(&args.files, &args.devices, &args.listen)?;
+        let options = options(&args.files, (&args.devices, &args.helpers), &args.listen)?;
         Ok(Self {
             config,
             folders: DataFolders::of_experiment(args.file.as_deref()),
+            helpers: args.helpers.clone(),
             keys,
             endpoints: Endpoints {
                 dial: args.devices.clone(),
@@ -221,7 +240,7 @@ impl Setup {
         let keys = args.keys.as_deref().unwrap_or(&file.keys);
         let keys = open_keys(keys, args)?;
         let is_given = !args.devices.is_empty() || !args.listen.is_empty();
-        let known = |given: &[Address], stored: &[String]| -> Result<Vec<Address>, CliError> {
+        let known = |is_given, given: &[Address], stored: &[String]| {
             if is_given {
                 return Ok(given.to_vec());
             }
@@ -230,9 +249,10 @@ impl Setup {
             parsed.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
         };
         let (dial, listen) = (
-            known(&args.devices, &file.devices)?,
-            known(&args.listen, &file.listen)?,
+            known(is_given, &args.devices, &file.devices)?,
+            known(is_given, &args.listen, &file.listen)?,
         );
+        let helpers = known(!args.helpers.is_empty(), &args.helpers, &file.helpers)?;
         // The files of the first call belong to its addresses.
         let files = match is_given {
             true => args.files.clone(),
@@ -244,7 +264,7 @@ impl Setup {
             folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
             keys,
             endpoints: Endpoints {
-                options: options(&files, &dial, &listen)?,
+                options: options(&files, (&dial, &helpers), &listen)?,
                 dial,
                 listen,
                 timeout: args.timeout.unwrap_or(stored),
@@ -254,7 +274,11 @@ impl Setup {
                 // What was promised of a run holds to its end.
                 requires_x25519: args.require_x25519 || file.require_x25519,
             },
-            file,
+            file: FleetFile {
+                helper_missing: args.helper_missing.unwrap_or(file.helper_missing),
+                ..file
+            },
+            helpers,
             resumed: Some(dir),
         })
     }
@@ -275,6 +299,9 @@ impl Setup {
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
+        let policy = experiment.helper_policy(1);
+        check(policy.as_ref(), &self.keys, &self.helpers)?;
+        let links = self.keys.links().clone();
         let quorum = quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
@@ -308,6 +335,14 @@ impl Setup {
         let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
         let timeout = self.endpoints.timeout;
         watch.begin(served.fleet(), &experiment, &dir, (done, timeout))?;
+        let settings = HelperSettings {
+            addresses: self.helpers,
+            options: self.endpoints.options,
+            missing: self.file.helper_missing,
+            timeout,
+        };
+        let stopping = watch.signals.stopping();
+        let helpers = policy.map(|policy| begin(&settings, links, policy, (stopping, &service)));
         let control = Control {
             stop: watch.signals.stopping().flag(),
             // Each round is on disk before the next one begins.
@@ -322,7 +357,7 @@ impl Setup {
             federation: &federation,
             dir: Some(&dir),
             start: start(&experiment, self.file.seed)?,
-            helpers: None,
+            helpers: helpers.transpose()?,
         };
         watch.signals.run_begins();
         let result = run.execute(&mut served, control);
@@ -458,15 +493,22 @@ fn paid(experiment: &Experiment, dir: &RunDir, name: &str) -> Result<u32, CliErr
 /// Reads the files that connections need: whatever is wrong with them, they were given.
 fn options(
     files: &TransportFiles,
-    dial: &[Address],
+    (dial, helpers): (&[Address], &[Address]),
     listen: &[Address],
 ) -> Result<Options, CliError> {
+    let is_refused = |address: &&Address| address.has_broker() || address.scheme() == "serial";
+    if let Some(address) = helpers.iter().find(is_refused) {
+        return Err(CliError::Usage(format!(
+            "`--helper {address}`: a helper is at tcp:HOST:PORT, tls:HOST:PORT or unix:PATH"
+        )));
+    }
     if let Some(address) = dial.iter().find(|address| address.has_broker()) {
         return Err(CliError::Usage(format!(
             "`--device {address}`: at a broker the coordinator listens: `--listen {address}`"
         )));
     }
-    let options = read_options(files, dial, listen);
+    let dial = [dial, helpers].concat();
+    let options = read_options(files, &dial, listen);
     options.map_err(|error| CliError::Usage(error.to_string()))
 }
 

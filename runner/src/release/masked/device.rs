@@ -84,7 +84,7 @@ pub(super) fn devices_root(root: &Root) -> Root {
 
 /// The root of a helper's noise in a simulation.
 #[must_use]
-pub(super) fn helper_root(root: &Root, helper: u8) -> Root {
+pub fn helper_root(root: &Root, helper: u8) -> Root {
     party_root(root, u32::from(helper) + 1)
 }
 

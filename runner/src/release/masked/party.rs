@@ -132,6 +132,20 @@ impl HelperParty {
         self
     }
 
+    /// From now on the devices have these keys. What was answered for those of `others` was for
+    /// other devices of the same numbers.
+    pub fn replace_keys(
+        &mut self,
+        keys: BTreeMap<u32, MaskKey>,
+        revoked: BTreeSet<u32>,
+        others: &[u32],
+    ) {
+        (self.keys, self.revoked) = (keys, revoked);
+        others
+            .iter()
+            .for_each(|device| self.answered.forget(*device));
+    }
+
     /// The same with a fault, for audits.
     #[must_use]
     pub(crate) fn with_fault(self, fault: Fault) -> Self {

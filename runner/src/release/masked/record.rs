@@ -65,6 +65,11 @@ impl Answered {
         }
     }
 
+    /// Another device has the number from now on.
+    pub fn forget(&mut self, device: u32) {
+        self.devices.remove(&device);
+    }
+
     /// Whether `round` may be answered.
     ///
     /// # Errors

@@ -145,6 +145,14 @@ pub enum HelperRefusal {
 }
 
 impl HelperRefusal {
+    /// The reason in a word or two, without numbers: `changed-ledger`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        let names = value.as_object().and_then(|object| object.keys().next());
+        names.cloned().unwrap_or_default()
+    }
+
     /// Whether the same round can be answered if correlated noise begins anew.
     #[must_use]
     pub const fn begins_anew(&self) -> bool {

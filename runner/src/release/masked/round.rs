@@ -54,6 +54,22 @@ pub enum HelperError {
         /// The helper, from 0.
         helper: u8,
     },
+    /// Too many rounds were lost one after the other.
+    #[error("{rounds} rounds in a row were lost, the last one since {last}")]
+    Hopeless {
+        /// As many.
+        rounds: u32,
+        /// Why the last one was.
+        last: Box<HelperError>,
+    },
+    /// A helper that insists on something else than the privacy statement counts on.
+    #[error("helper {helper} does not fit this run: {reason}")]
+    Unsuited {
+        /// The helper, from 0.
+        helper: u8,
+        /// What is different.
+        reason: String,
+    },
     /// No helper at all.
     #[error("this process knows no helper")]
     Nobody,
@@ -105,7 +121,7 @@ impl MaskedRound {
 /// The helpers of a run, in this process or elsewhere.
 pub trait Helpers: Send {
     /// Called before a round is charged: returns when all helpers can be asked, if that is waited
-    /// for.
+    /// for, or when the run is to stop.
     ///
     /// # Errors
     /// [`HelperError`] ends the run before the round.
@@ -118,6 +134,9 @@ pub trait Helpers: Send {
     /// # Errors
     /// [`HelperError`]: the round has come to nothing.
     fn unmask(&mut self, round: &MaskedRound) -> Result<Vec<HelperAnswer>, HelperError>;
+
+    /// A round came to nothing, for this reason.
+    fn lost(&mut self, _: HelperError) {}
 
     /// Adds to a checkpoint what helpers in this process keep.
     fn save(&self, _: &mut Saved) {}
