@@ -7,12 +7,12 @@
 //!
 //! ```text
 //! root of the device ── "smolfed mask" | device u32 ── "smolfed help" | j u32 ── K_j
-//!     K_j ── "smolfed rnd " | t u32 ── "ledger  " | f ── key of the round
-//!                 ├── "smolfed masks   " ── key of the key stream
-//!                 └── "smolfed tags    " ── key of the tag
+//!     K_j ── "rnd " | t u32 | f ── key of the round
 //! ```
 //!
-//! All arrows are HChaCha20, a cascade as in [`wire::keys`](crate::wire::keys).
+//! All arrows are HChaCha20, a cascade as in [`wire::keys`](crate::wire::keys). The key of the
+//! round is one of ChaCha20: under the nonce 0 it makes the masks, and under the nonce 1 the key of
+//! the tag, as RFC 8439, section 2.6, makes that of a message.
 //!
 //! **A mask serves once.** Two updates under one mask give away their difference. So a mask is
 //! named by the round, of which the device's ledger admits one update, and by that ledger, so that
@@ -22,16 +22,19 @@
 //! helper sees that all devices of a round were asked for the same, with the same model, and that
 //! nobody is on the list who did not take part.
 
+use core::num::NonZeroU8;
+
 use rand_core::Rng;
 
 use crate::{
     crypto::{
         Key,
-        aead::TAG_BYTES,
-        chacha20::{Generator, generator},
+        aead::{Nonce, TAG_BYTES},
+        chacha20::{Generator, generator, half_block},
         joined,
         poly1305::Poly1305,
     },
+    quantize::Grid,
     stream::Root,
     wire::keys::Fingerprint,
 };
@@ -44,6 +47,10 @@ pub const MAX_HELPERS: u8 = 8;
 
 /// Bits of a masked entry, at most: what [`pack`](crate::wire::pack) takes.
 pub const MAX_WIDTH: u32 = 57;
+
+/// The nonces of the key stream of the masks, and of the key of the tag.
+const MASKS: Nonce = [0; 3];
+const TAG: Nonce = [1, 0, 0];
 
 /// A tag of what a device was asked for.
 pub type Tag = [u8; TAG_BYTES];
@@ -85,8 +92,9 @@ impl MaskKey {
 
     /// The key of one round of a device whose ledger has this fingerprint.
     pub fn round(&self, round: u32, ledger: &Fingerprint) -> RoundKey {
-        let round = joined(b"smolfed rnd ", &round.to_le_bytes());
-        RoundKey(self.0.cascade(&[&round, &joined(b"ledger  ", ledger)]))
+        let [a, b, c, d] = round.to_le_bytes();
+        let label = [b'r', b'n', b'd', b' ', a, b, c, d];
+        RoundKey(self.0.derive(&joined(&label, ledger)))
     }
 }
 
@@ -98,9 +106,8 @@ impl RoundKey {
     /// The masks of the round, in the order of the entries, of `width` bits each: 1 to
     /// [`MAX_WIDTH`], of other widths the nearest.
     pub fn masks(&self, width: u32) -> Masks {
-        let key = self.0.derive(b"smolfed masks   ");
         Masks {
-            words: generator(key.secret(), [0; 3]),
+            words: generator(self.0.secret(), MASKS),
             waiting: 0,
             bits: 0,
             width: width.clamp(1, MAX_WIDTH),
@@ -112,13 +119,8 @@ impl RoundKey {
     /// Poly1305 as in RFC 8439, section 2.8: terms and invitation and model, each with zeros up to
     /// a whole block, and a block with their lengths. So no two have the same bytes.
     pub fn tag(&self, terms: &Terms, invitation: &[u8], model: &[f32]) -> Tag {
-        let key = self.0.derive(b"smolfed tags    ");
-        let (words, _) = key.secret().as_chunks();
-        let mut key_words = [0; 8];
-        for (word, bytes) in key_words.iter_mut().zip(words) {
-            *word = u32::from_le_bytes(*bytes);
-        }
-        let mut state = Poly1305::new(key_words);
+        let mut words = generator(self.0.secret(), TAG);
+        let mut state = Poly1305::new(half_block(&mut words));
         state.block(&terms.block(), 1);
         state.padded(invitation);
         for values in model.chunks(4) {
@@ -132,6 +134,48 @@ impl RoundKey {
         let [first, second] = lengths.map(u64::to_le_bytes);
         state.block(&joined(&first, &second), 1);
         state.finish()
+    }
+}
+
+/// How the updates of a round are masked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Masking {
+    helpers: NonZeroU8,
+    width: u8,
+}
+
+impl Masking {
+    /// By so many helpers, 1 to [`MAX_HELPERS`], modulo 2^`width`, 1 to [`MAX_WIDTH`] bits; `None`
+    /// outside.
+    pub const fn new(helpers: u8, width: u8) -> Option<Self> {
+        match NonZeroU8::new(helpers) {
+            Some(helpers)
+                if helpers.get() <= MAX_HELPERS && 1 <= width && width as u32 <= MAX_WIDTH =>
+            {
+                Some(Self { helpers, width })
+            }
+            _ => None,
+        }
+    }
+
+    /// How many helpers mask.
+    pub const fn helpers(self) -> u8 {
+        self.helpers.get()
+    }
+
+    /// Bits of an entry.
+    pub const fn width(self) -> u8 {
+        self.width
+    }
+
+    /// The terms of a round of updates on a grid of so many bits.
+    pub const fn terms(self, grid: &Grid) -> Terms {
+        Terms {
+            // At most 24.
+            grid_bits: grid.bits() as u8,
+            width: self.width,
+            helpers: self.helpers(),
+        }
     }
 }
 

@@ -2,8 +2,13 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use serde_json::Value;
+
 use super::*;
-use crate::wire::pack;
+use crate::wire::{
+    pack,
+    tests::vectors::{array, hex},
+};
 
 const LEDGER: Fingerprint = *b"ledger 1";
 
@@ -32,8 +37,7 @@ proptest! {
         let key = key().round(3, &LEDGER);
         let mut found = key.masks(width);
         let found: Vec<u64> = (0..COUNT).map(|_| found.next_mask()).collect();
-        let stream_key = key.0.derive(b"smolfed masks   ");
-        let mut words = generator(stream_key.secret(), [0; 3]);
+        let mut words = generator(key.0.secret(), MASKS);
         let bytes: Vec<u8> = (0..COUNT * 2 + 1).flat_map(|_| words.next_u32().to_le_bytes()).collect();
         let used = pack::packed_bytes(width, COUNT);
         let mut packed = bytes[..used].to_vec();
@@ -129,6 +133,52 @@ fn a_tag_covers_terms_invitation_and_model_and_their_lengths() {
             .tag(&terms(), &[1, 2, 3], &[0.5, -0.25]),
     ];
     assert!(others.iter().all(|other| *other != tag));
+}
+
+/// `tests/vectors/masks.py`: keys, masks, masked entries and tags.
+#[test]
+fn masks_and_tags_agree_with_an_independent_reading() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/masks.json");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
+    let all = |value: &Value| value.as_array().unwrap().clone();
+    for case in all(&file["cases"]) {
+        let root = MaskRoot::new(
+            &Root::from_secret(array(&case["root"])),
+            number(&case["device"]) as u32,
+        );
+        let (round, ledger) = (number(&case["round"]) as u32, array(&case["ledger"]));
+        let width = number(&case["width"]) as u32;
+        let helpers = all(&case["helpers"]);
+        let terms = Terms {
+            grid_bits: number(&case["grid_bits"]) as u8,
+            width: width as u8,
+            helpers: helpers.len() as u8,
+        };
+        let model: Vec<f32> = all(&case["model"])
+            .iter()
+            .map(|bits| f32::from_bits(number(bits) as u32))
+            .collect();
+        let update = all(&case["update"]);
+        let mut masked: Vec<i64> = update.iter().map(|q| q.as_i64().unwrap()).collect();
+        for (helper, expected) in (0..).zip(&helpers) {
+            let key = root.helper(helper);
+            assert_eq!(*key.secret(), array(&expected["key"]));
+            let key = key.round(round, &ledger);
+            let mut masks = key.masks(width);
+            for (entry, mask) in masked.iter_mut().zip(all(&expected["masks"])) {
+                let found = masks.next_mask();
+                assert_eq!(found, number(&mask), "width {width}");
+                *entry = entry.wrapping_add(found as i64);
+            }
+            let tag = key.tag(&terms, &hex(&case["invitation"]), &model);
+            assert_eq!(tag, array(&expected["tag"]), "width {width}");
+        }
+        let expected = hex(&case["masked"]);
+        let mut packed = std::vec![0; expected.len()];
+        let used = pack::pack(masked.iter().copied(), width, &mut packed);
+        assert_eq!((used, packed), (Some(expected.len()), expected));
+    }
 }
 
 #[test]

@@ -12,10 +12,9 @@ use std::time::Duration;
 use smolfed_core::contrast::{ContrastRequest, Part, RECIPE_LENGTH};
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::wire::message::{
-    Abort, Decline, Invitation, MODEL_CHUNK, Message, Request, UPDATE_CHUNK_BYTES, UpdateChunk,
-    Values, model_chunks,
+    Abort, Decline, Invitation, MODEL_CHUNK, Message, Request, UpdateChunk, UpdatePart, Values,
+    model_chunks,
 };
-use smolfed_core::wire::pack;
 use smolfed_core::wire::refusal::Refusal;
 
 use super::quorum::Places;
@@ -438,14 +437,18 @@ impl Exchange {
         bit: Option<i64>,
         last: u16,
     ) -> Reply {
-        let Invitation { grid, noise, .. } = &self.offer.invitation;
+        let Invitation {
+            grid, noise, masks, ..
+        } = &self.offer.invitation;
         if self.offer.invitation.is_matrix() {
             // Whoever asked for it knows what it can be.
             let answer = ExchangeOutcome::Message(integers);
             self.stage = Stage::Complete { answer, last };
             return Reply::Done;
         }
-        let checked = ReceivedUpdate::check(grid, integers, negated, bit, noise.is_some());
+        // Under masks, too, all values are possible.
+        let is_covered = noise.is_some() || masks.is_some();
+        let checked = ReceivedUpdate::check(grid, integers, negated, bit, is_covered);
         let places = self.offer.places.as_ref();
         let (stage, reply) = match checked {
             // Numbered now, not when the round is closed: see `quorum`.
@@ -523,20 +526,23 @@ fn place(
     integers: &mut [i64],
     chunk: &UpdateChunk<'_>,
 ) -> Result<Option<i64>, Refusal> {
-    let width = invitation.width();
-    let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
-    if integers.is_empty() {
-        return match chunk.packed.unpack(width, integers) {
-            Some(()) => Ok(None),
-            None => Err(Refusal::Body),
-        };
+    let part = invitation.update_part(chunk.index);
+    match part.ok_or(Refusal::Body)? {
+        UpdatePart::Entries(range) => {
+            let place = integers.get_mut(range).ok_or(Refusal::Body)?;
+            let unpacked = chunk.packed.unpack(invitation.width(), place);
+            unpacked.ok_or(Refusal::Body)?;
+            Ok(None)
+        }
+        UpdatePart::Bit => {
+            let (width, mut bit) = (invitation.bit_width().ok_or(Refusal::Body)?, 0);
+            let place = std::slice::from_mut(&mut bit);
+            chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+            Ok(Some(bit))
+        }
+        UpdatePart::Tag(_) => {
+            chunk.packed.tag().ok_or(Refusal::Body)?;
+            Ok(None)
+        }
     }
-    if let Some(place) = integers.chunks_mut(count.max(1)).nth(chunk.index.into()) {
-        chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
-        return Ok(None);
-    }
-    let (width, mut bit) = (invitation.bit_width().ok_or(Refusal::Body)?, 0);
-    let place = std::slice::from_mut(&mut bit);
-    chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
-    Ok(Some(bit))
 }

@@ -138,6 +138,7 @@ impl<'a> Fleet<'a> {
             bit: release.bit.map(|bit| BitRequest {
                 noise: bit.noise().copied().filter(|_| release.is_local()),
             }),
+            masks: None,
             request: match self.personal {
                 Some(personal) => Some(Request::Personal(personal)),
                 None => learner.contrast_request().map(Request::Contrast),
