@@ -13,6 +13,7 @@
 //! | [`uploads`] | many devices, one after the other, and the exact sum of what they send |
 //! | [`received`] | what a real device sent, checked |
 //! | [`sum`] | the sum before and after its release: [`PrivateSum`], [`Released`] |
+//! | [`publish`] | the way from one to the other |
 //! | [`mechanism`] | how noise is added to a release |
 //! | [`admission`] | who may take part in a round with correlated noise |
 //! | [`masked`] | masked sums, and the helpers that take the masks off |
@@ -37,6 +38,7 @@ pub mod fault;
 pub mod masked;
 pub mod mechanism;
 pub mod message;
+pub mod publish;
 pub mod received;
 pub mod settings;
 pub mod sum;
@@ -52,6 +54,7 @@ pub use fault::Fault;
 pub use mechanism::Mechanism;
 pub use mechanism::correlated::History;
 pub use message::{Message, Messages};
+pub use publish::publish;
 pub use received::{InvalidUpdate, ReceivedUpdate};
 pub use settings::{Channel, Release, Timing};
 pub use sum::{PrivateSum, Released, SimulatedSum};

@@ -250,7 +250,13 @@ impl<'a> Training<'a> {
         let without_noise = is_last
             .then(|| trained.sum.simulated(&release, &at))
             .flatten();
-        let released = match self.release(trained.sum, trained.asked, &release, &at) {
+        let helpers = self
+            .helpers
+            .as_deref_mut()
+            .map(|helpers| helpers as &mut dyn Helpers);
+        let parties = (&mut self.history, helpers);
+        let by = (&release, &self.root);
+        let released = match publish(trained.sum, trained.asked, parties, by, &at) {
             Ok(released) => self.history.decode(released)?,
             Err(error) => {
                 tracing::warn!(reason = "lost", round, "round {round} is lost: {error}");
@@ -286,37 +292,6 @@ impl<'a> Training<'a> {
             record,
             released: Some(released),
         })
-    }
-
-    /// Makes the sum of a round public: combined with earlier ones, with the noise of all parties.
-    /// Where it is masked, each helper is asked once.
-    fn release(
-        &mut self,
-        mut sum: PrivateSum,
-        asked: Option<Asked>,
-        release: &Release,
-        at: &ReleaseAt,
-    ) -> Result<Released, HelperError> {
-        let Some(masking) = &release.masking else {
-            let sum = self.history.combine(sum);
-            return Ok(sum.release(release, &self.root, at));
-        };
-        let mut attendees = std::mem::take(sum.attendees_mut());
-        attendees.sort_unstable_by_key(|attendee| attendee.device);
-        masking.has_room_for(at.cohort_size.max(attendees.len()))?;
-        let round = MaskedRound {
-            number: at.number,
-            terms: masking.terms(),
-            asked: asked.unwrap_or_default(),
-            entries: u32::try_from(sum.length()).unwrap_or(u32::MAX),
-            attendees,
-            earlier: self.history.earlier(at.number),
-        };
-        let sum = self.history.combine(sum);
-        let helpers = self.helpers.as_mut().ok_or(HelperError::Nobody)?;
-        let sum = sum.unmask(&helpers.unmask(&round)?)?;
-        let released = sum.release(release, &self.root, at);
-        released.check(Some(masking))
     }
 
     /// Adds what was released to the global model; in the last round beside the average without

@@ -22,10 +22,12 @@
 //! | [`record`] | what a helper has answered, which outlives it |
 //! | [`refusal`] | why a helper does not answer |
 //! | [`combination`] | how the sums of several rounds are combined |
+//! | [`error`] | why a round comes to nothing |
 //! | [`round`] | the coordinator's side: asking the helpers, wherever they are |
 
 pub mod combination;
 pub mod device;
+pub mod error;
 pub mod party;
 pub mod policy;
 pub mod record;
@@ -36,13 +38,14 @@ pub mod round;
 
 pub use combination::Combination;
 pub use device::{Asked, DeviceMasks, Masking};
+pub use error::HelperError;
 pub use party::{HelperParty, Prepared};
 pub use policy::HelperPolicy;
 pub use record::AnswerRecord;
 pub use refusal::HelperRefusal;
 pub use request::{Attendee, HelperAnswer, HelperRequest, Listed};
 pub use ring::Ring;
-pub use round::{HelperError, Helpers, Here, MaskedRound};
+pub use round::{Helpers, Here, MaskedRound};
 
 #[cfg(test)]
 mod tests;

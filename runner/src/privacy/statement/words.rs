@@ -19,6 +19,7 @@ impl PrivacyStatement {
             // No bound on an attack covers what has no proof.
             if !self.is_without_proof() {
                 sentences.push(self.meaning());
+                sentences.extend(self.outsiders());
                 sentences.extend(self.replacement());
             }
             sentences.push(self.assumptions());
@@ -40,7 +41,7 @@ impl PrivacyStatement {
             _ if self.subject == Subject::CorrelationMatrices => "the server is not trusted",
             TrustModel::Central => "the server is trusted",
             TrustModel::Local => "the server is not trusted",
-            TrustModel::Distributed { .. } => "the server sees masked sums only",
+            TrustModel::Distributed(_) => "no party sees an update",
         };
         let delta = upper(self.delta.get(), 4);
         let (accountant, adjacency) = (&self.accountant, self.adjacency.name());
@@ -132,8 +133,12 @@ impl PrivacyStatement {
             }
             TrustModel::Central => "Someone who sees every released model",
             TrustModel::Local => "Someone who sees every upload, the server included,",
-            TrustModel::Distributed { .. } => {
-                "Someone who sees every masked sum and every cohort, the server included,"
+            TrustModel::Distributed(parties) if parties.colluding() > 1 => {
+                "A coalition of the coordinator and helpers, who see who takes part and all that \
+                 is released,"
+            }
+            TrustModel::Distributed(_) => {
+                "The coordinator, or a helper, who sees who takes part and all that is released"
             }
         };
         let unit = self.protected();
@@ -175,8 +180,24 @@ impl PrivacyStatement {
         }
     }
 
+    /// What holds against whoever is no party.
+    fn outsiders(&self) -> Option<String> {
+        Some(format!(
+            "Against everybody else, who sees the released models alone and thus the noise of all \
+             parties, epsilon is {}.",
+            upper(self.epsilon_outsiders?, 5)
+        ))
+    }
+
     /// What it costs to replace the data of one device, where ε compares with zeros.
     fn replacement(&self) -> Option<String> {
+        if let TrustModel::Distributed(_) = self.trust {
+            return Some(format!(
+                "Where a device's data are replaced by other data, and not its update by zeros, \
+                 that has up to twice the sensitivity, and its epsilon is {} (`pld`, replace-one).",
+                upper(self.epsilon_replace_one?, 5)
+            ));
+        }
         Some(format!(
             "Local differential privacy usually hides which of two given versions of its data a \
              device used: that has up to twice the sensitivity, and its epsilon is {} (`pld`, \
@@ -194,7 +215,9 @@ impl PrivacyStatement {
             return self.assumptions_of_correlated_noise(sensitivity, separation);
         }
         let noise = match self.trust {
-            TrustModel::Central | TrustModel::Distributed { .. } => "the noise on the sum",
+            TrustModel::Central => "the noise on the sum",
+            TrustModel::Distributed(parties) if parties.honest() == 1 => "each party's noise",
+            TrustModel::Distributed(_) => "the noise of all who do not collude, together,",
             TrustModel::Local => "each device's noise",
         };
         let amount = match self.noise_split {
@@ -223,7 +246,11 @@ impl PrivacyStatement {
         };
         let secrecy = match self.trust {
             TrustModel::Central => ", in secret",
-            TrustModel::Local | TrustModel::Distributed { .. } => {
+            TrustModel::Distributed(_) => {
+                " (the coordinator and the helpers see the cohort, so against them sampling does \
+                 not amplify privacy, and each round counts in full)"
+            }
+            TrustModel::Local => {
                 " (the server sees the cohort, so sampling does not amplify privacy, and each \
                  round counts in full)"
             }

@@ -5,9 +5,9 @@ use smolfed_core::mask::{MaskRoot, RoundKey, Tag, Terms};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::wire::keys::Fingerprint;
 
+use super::error::HelperError;
 use super::request::Attendee;
 use super::ring::Ring;
-use super::round::HelperError;
 use crate::release::{Fault, Release};
 
 /// The fingerprint of the ledgers of simulated devices, of which each has one.
