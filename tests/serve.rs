@@ -22,6 +22,7 @@ mod device;
 mod eavesdrop;
 mod handshake;
 mod kills;
+mod masked;
 mod mqtt;
 mod networks;
 mod operation;

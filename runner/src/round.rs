@@ -22,9 +22,9 @@ use crate::experiment::Experiment;
 use crate::experiment::trial::Trial;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::{Saved, StateError};
-use crate::release::masked::{Asked, HelperError, Helpers, MaskedRound};
+use crate::release::masked::{HelperError, Helpers};
 use crate::release::sum::ReleaseAt;
-use crate::release::{History, Outcome, PrivateSum, Release, ReleaseDigest, Released};
+use crate::release::{History, Outcome, ReleaseDigest, Released, publish};
 use crate::representation::Picture;
 use crate::server::Auto;
 use crate::source::{Draw, Source, SourceError};
@@ -256,7 +256,9 @@ impl<'a> Training<'a> {
             .map(|helpers| helpers as &mut dyn Helpers);
         let parties = (&mut self.history, helpers);
         let by = (&release, &self.root);
-        let released = match publish(trained.sum, trained.asked, parties, by, &at) {
+        let released = publish(trained.sum, trained.asked, parties, by, &at);
+        source.settled(released.is_err())?;
+        let released = match released {
             Ok(released) => self.history.decode(released)?,
             Err(error) => {
                 tracing::warn!(reason = "lost", round, "round {round} is lost: {error}");

@@ -207,7 +207,8 @@ impl Helpers for Elsewhere {
                     last: Box::new(last),
                 });
             }
-            Some(_) | None => {}
+            Some(_) => {}
+            None => self.lost = 0,
         }
         self.wait()
     }

@@ -78,6 +78,15 @@ pub trait Source {
         learner: &mut dyn Learner,
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError>;
+
+    /// Called after the sum of a round was released, or came to nothing, before anything else
+    /// happens.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the round cannot be recorded.
+    fn settled(&mut self, _is_lost: bool) -> Result<(), SourceError> {
+        Ok(())
+    }
 }
 
 /// Why a source has no sum.

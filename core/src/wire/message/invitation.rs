@@ -600,7 +600,8 @@ impl PackedInvitation {
         Some(Self { bytes, length })
     }
 
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    /// Its bytes, as they travel.
+    pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.length.into()).unwrap_or_default()
     }
 }

@@ -149,7 +149,7 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
         min_matrix_noise_multiplier: matrix_noise(experiment),
         max_epochs: max_epochs(experiment),
         hides_number: args.hide_number,
-        helpers: 0,
+        helpers: experiment.release.masking.map_or(0, |x| x.helpers),
     };
     limits(args, experiment).map(policy)
 }

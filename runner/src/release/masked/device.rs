@@ -40,6 +40,13 @@ impl Masking {
         }
     }
 
+    /// The same, as real devices are invited to it; `None` for a ring that the protocol does not
+    /// know, which there is none of.
+    #[must_use]
+    pub const fn of_devices(&self) -> Option<smolfed_core::mask::Masking> {
+        smolfed_core::mask::Masking::new(self.helpers, self.ring.width())
+    }
+
     /// Whether the sum of so many updates fits.
     ///
     /// # Errors
