@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use smolfed_accounting::correlated::{COEFFICIENT_UNIT, Shape, Strategy};
 
 /// Entries that are combined together, so that they stay in the processor's first cache.
-const BLOCK: usize = 1024;
+pub(in crate::release) const BLOCK: usize = 1024;
 
 /// The coefficients by which sums are combined, that of the latest first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -254,7 +254,7 @@ fn a_history_that_does_not_match_begins_anew_and_keeps_the_bound() {
     let setting = Setting::new(1, Some(strategy.clone()));
     let (mut history, mut here) = (setting.history(), setting.here());
     let mut factors = Vec::new();
-    let mut round = |round: u32, history: &mut History, here: &mut Here| {
+    let round = |round: u32, history: &mut History, here: &mut Here| {
         let devices = [round % 3];
         let released = setting.release((history, here), round, &devices);
         released.map(|released| released.integers().to_vec())

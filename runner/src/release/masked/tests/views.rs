@@ -12,9 +12,9 @@ fn chi_square(counts: &[u32]) -> f64 {
 }
 
 /// Every bit of what the coordinator has without an answer: the masked update of a device, and the
-/// masked sum of several. Of w = 15 bits, each piece of five is uniform: 31 degrees of freedom,
+/// masked sum of several. Of w = 14 bits, both pieces of five are uniform: 31 degrees of freedom,
 /// beyond 96 with probability 1e-8; single bits, 1 degree, beyond 33 with probability 1e-8. In all
-/// (3 + 15) · 2 comparisons: false alarm below 4e-7.
+/// (2 + 14) · 2 comparisons: false alarm below 4e-7.
 #[test]
 fn the_view_of_the_coordinator_without_an_answer_is_uniform() {
     let setting = Setting::new(1, None);

@@ -9,6 +9,7 @@ use smolfed_core::quantize::Grid;
 use smolfed_core::stream::Root;
 
 use super::*;
+use crate::release::masked::combination::BLOCK;
 use crate::release::sum::ReleaseAt;
 use crate::release::{Channel, Encoding, Fault, Mechanism, Release, Timing};
 
