@@ -475,7 +475,7 @@ fn notes(
     origin: &Origin,
     method: &dyn Method,
 ) -> Vec<String> {
-    let mut notes = origin.notes(config.run_seed(), config.privacy.trust == TrustModel::Local);
+    let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
     if let Some(cap) = config.cohort.weight_cap {
         notes.push(format!(

@@ -80,13 +80,18 @@ fn answers(place: &Place, helper: u8) -> Vec<u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     let parsed = lines.map(|(_, line)| serde_json::from_str(line).unwrap());
     let parsed: Vec<serde_json::Value> = parsed.collect();
-    let answers = parsed.iter().filter_map(|line| line["answer"]["round"].as_u64());
+    let answers = parsed
+        .iter()
+        .filter_map(|line| line["answer"]["round"].as_u64());
     answers.collect()
 }
 
 fn burned(place: &Place, out: &str) -> usize {
     let rounds = lines(&place.path(out).join("metrics.jsonl"));
-    rounds.iter().filter(|round| round["burned"] == true).count()
+    rounds
+        .iter()
+        .filter(|round| round["burned"] == true)
+        .count()
 }
 
 #[test]
@@ -101,7 +106,11 @@ fn a_helper_gives_the_model_of_the_simulation() {
     assert_eq!(outcome.json()["rounds"], 4, "{outcome}");
     assert_eq!(burned(&place, "served"), 0, "{outcome}");
     for device in 0..4 {
-        assert_eq!(part_of(&place, "served", device).0, [0, 1, 2, 3], "{outcome}");
+        assert_eq!(
+            part_of(&place, "served", device).0,
+            [0, 1, 2, 3],
+            "{outcome}"
+        );
     }
     assert_eq!(answers(&place, 0), [0, 1, 2, 3]);
     assert_is_the_simulation(&place, "served");
@@ -116,7 +125,10 @@ fn a_helper_gives_the_model_of_the_simulation() {
     wait(place.start(&central), &central).success();
     for device in 0..4 {
         let (answered, missing) = part_of(&place, "central", device);
-        assert!(answered.is_empty() && missing[0].contains("helper"), "{missing:?}");
+        assert!(
+            answered.is_empty() && missing[0].contains("helper"),
+            "{missing:?}"
+        );
     }
     drop(devices);
 }
@@ -186,10 +198,16 @@ fn a_coordinator_waits_for_its_helper_or_stops_and_burns_no_round() {
     let resume = "serve --resume served --helper-missing wait --json";
     let coordinator = place.start(resume);
     std::thread::sleep(std::time::Duration::from_millis(1500));
-    assert!(lines(&place.path("served/ledger.jsonl")).is_empty(), "nothing was charged");
+    assert!(
+        lines(&place.path("served/ledger.jsonl")).is_empty(),
+        "nothing was charged"
+    );
     let _helper = Helper::start(&place, 0);
     let outcome = wait(coordinator, resume).success();
-    assert!(outcome.stderr.contains("no round begins until it does"), "{outcome}");
+    assert!(
+        outcome.stderr.contains("no round begins until it does"),
+        "{outcome}"
+    );
     assert!(outcome.stderr.contains("all helpers answer"), "{outcome}");
     assert_eq!(burned(&place, "served"), 0, "{outcome}");
     assert_is_the_simulation(&place, "served");
@@ -213,7 +231,10 @@ fn a_second_coordinator_is_refused_with_a_sentence() {
         .replace("--out served", "--out second --helper-missing stop");
     let outcome = wait(place.start(&second), &second);
     outcome.refused(1, &["another coordinator is connected to it"]);
-    assert!(first.0.try_wait().unwrap().is_none(), "the first one goes on");
+    assert!(
+        first.0.try_wait().unwrap().is_none(),
+        "the first one goes on"
+    );
 }
 
 /// A helper that has answered another question, or has other keys: the round is burned and said,
@@ -223,7 +244,9 @@ fn a_helper_that_refuses_costs_rounds_and_three_in_a_row_end_the_run() {
     let place = Place::new();
     let settings = format!("{FULL} {MASKED} --set rounds=5");
     provision(&place, &settings);
-    let revoked = place.smolfed("keys revoke 1 --keys fleet/helper-0.toml").success();
+    let revoked = place
+        .smolfed("keys revoke 1 --keys fleet/helper-0.toml")
+        .success();
     assert!(revoked.stdout.contains("revoked: 1"), "{revoked}");
     let helper = Helper::start(&place, 0);
     let _devices = Device::start_all(&place, 0..4);
@@ -251,7 +274,11 @@ fn no_file_has_mask_keys_and_device_keys() {
         let keys: Vec<Vec<u8>> = values
             .map(|value| bytes_of(value.trim_end_matches('"')))
             .collect();
-        assert_eq!(keys.len(), if name == "link" { keys.len() } else { 4 }, "{file}");
+        assert_eq!(
+            keys.len(),
+            if name == "link" { keys.len() } else { 4 },
+            "{file}"
+        );
         keys
     };
     let devices = keys("keys.toml", "key");
@@ -283,7 +310,9 @@ fn no_file_has_mask_keys_and_device_keys() {
 fn bytes_of(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2);
     let pairs = pairs.map(|pair| std::str::from_utf8(pair).unwrap());
-    pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+    pairs
+        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
+        .collect()
 }
 
 /// Time for the figures of a process to be read.
