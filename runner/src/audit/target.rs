@@ -211,7 +211,9 @@ impl<'a> Target<'a> {
         let of_round = |round| {
             let events = self.experiment.events_in(round).into_iter();
             let events = events.filter(|event| event.unit == self.event().unit);
-            let events = events.filter(is_attacked).map(|event| self.view.event(event));
+            let events = events
+                .filter(is_attacked)
+                .map(|event| self.view.event(event));
             events.map(move |event| (round, event))
         };
         charged(self.fault, (0..self.rounds()).flat_map(of_round).collect())

@@ -102,6 +102,8 @@ impl View {
             Self::Coordinator => parties.colluding() - 1,
         };
         let coordinator = has_coordinator.then_some(Party::Coordinator);
-        coordinator.into_iter().chain((0..helpers).map(Party::Helper))
+        coordinator
+            .into_iter()
+            .chain((0..helpers).map(Party::Helper))
     }
 }
