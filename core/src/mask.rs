@@ -30,7 +30,7 @@ use crate::{
     crypto::{
         Key,
         aead::{Nonce, TAG_BYTES},
-        chacha20::{Generator, generator, half_block},
+        chacha20::{Generator, generator, half_block, initial_state},
         joined,
         poly1305::Poly1305,
     },
@@ -114,6 +114,12 @@ impl RoundKey {
         }
     }
 
+    /// The state of ChaCha20 before the first block of the masks: for those who make many blocks at
+    /// once.
+    pub const fn state(&self) -> [u32; 16] {
+        initial_state(self.0.secret(), MASKS)
+    }
+
     /// The tag of what a device was asked for: `terms`, the rest of the invitation, and the model.
     ///
     /// Poly1305 as in RFC 8439, section 2.8: terms and invitation and model, each with zeros up to
@@ -134,6 +140,17 @@ impl RoundKey {
         let [first, second] = lengths.map(u64::to_le_bytes);
         state.block(&joined(&first, &second), 1);
         state.finish()
+    }
+
+    /// The one-time key of [`Self::tag`], for those who check the tags of many devices with another
+    /// implementation of Poly1305.
+    pub fn tag_key(&self) -> [u8; 32] {
+        let mut words = generator(self.0.secret(), TAG);
+        let mut key = [0; 32];
+        for (bytes, word) in key.as_chunks_mut().0.iter_mut().zip(half_block(&mut words)) {
+            *bytes = word.to_le_bytes();
+        }
+        key
     }
 }
 
@@ -192,7 +209,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    fn block(self) -> [u8; 16] {
+    /// The first block of what a tag covers.
+    pub fn block(self) -> [u8; 16] {
         let Self {
             grid_bits,
             width,

@@ -393,7 +393,8 @@ fn release(
 /// What is released and not covered by any ε of the experiment, a sentence each.
 fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
     let reads = federation.reads().iter().map(|read| read.note());
-    let hides_cohort = config.privacy.trust == TrustModel::Central
+    // From outsiders, under distributed trust.
+    let hides_cohort = config.privacy.trust != TrustModel::Local
         && matches!(
             config.cohort.sampling,
             SamplingScheme::Poisson | SamplingScheme::BlockCyclic

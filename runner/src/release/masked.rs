@@ -19,6 +19,7 @@
 //! | [`request`] | what a helper is asked, and its answer |
 //! | [`policy`] | what a helper insists on |
 //! | [`party`] | a helper: its keys, its record, its answer |
+//! | [`party_noise`] | what a party takes off what it sees |
 //! | [`record`] | what a helper has answered, which outlives it |
 //! | [`refusal`] | why a helper does not answer |
 //! | [`combination`] | how the sums of several rounds are combined |
@@ -29,6 +30,7 @@ pub mod combination;
 pub mod device;
 pub mod error;
 pub mod party;
+pub mod party_noise;
 pub mod policy;
 pub mod record;
 pub mod refusal;
@@ -40,6 +42,7 @@ pub use combination::Combination;
 pub use device::{Asked, DeviceMasks, Masking};
 pub use error::HelperError;
 pub use party::{HelperParty, Prepared};
+pub use party_noise::Party;
 pub use policy::HelperPolicy;
 pub use record::AnswerRecord;
 pub use refusal::HelperRefusal;

@@ -4,7 +4,7 @@ use smolfed_accounting::TrustModel;
 use smolfed_core::stream::Root;
 
 use super::admission::Admitted;
-use super::masked::{Attendee, HelperAnswer, HelperError, Masking};
+use super::masked::{Attendee, HelperAnswer, HelperError, Masking, Ring};
 use super::received::ReceivedUpdate;
 use super::settings::Release;
 use crate::ranks::Communicator;
@@ -142,6 +142,14 @@ impl PrivateSum {
         Ok(self)
     }
 
+    /// What the coordinator sees of masked updates, which is no secret from it: for audits.
+    #[must_use]
+    pub(crate) fn masked(&self, ring: Ring) -> Vec<i64> {
+        let is_masked = !self.attendees.is_empty();
+        let entries = self.integers.iter().filter(|_| is_masked);
+        entries.map(|x| ring.reduce(*x)).collect()
+    }
+
     /// Puts another sum behind this one: under local trust, who sees each upload by itself sees
     /// them side by side. Their bits are added.
     pub fn append(&mut self, upload: &Self) {
@@ -241,11 +249,25 @@ impl Released {
         estimate.unwrap_or(self.integers.len())
     }
 
+    /// Integers that were released.
+    #[must_use]
+    pub const fn integer_count(&self) -> usize {
+        self.integers.len()
+    }
+
     /// What was released, in units of the parameters.
     #[must_use]
     pub fn values(&self) -> Vec<f64> {
         let value = |q: &i64| *q as f64 * self.step;
         self.integers.iter().map(value).collect()
+    }
+
+    /// The same as somebody sees it who knows a part of its noise, in steps.
+    #[must_use]
+    pub fn less(mut self, known: &[i64]) -> Self {
+        let pairs = self.integers.iter_mut().zip(known);
+        pairs.for_each(|(y, z)| *y -= z);
+        self
     }
 
     /// The same with an estimate of the sum, whose noise has a std of `ratio` times that of what
