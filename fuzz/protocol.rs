@@ -112,6 +112,7 @@ fn invitation(choice: u8) -> Invitation {
         bit: (choice & 32 != 0).then_some(BitRequest {
             noise: (choice & 16 != 0).then_some(noise),
         }),
+        masks: None,
         request: (choice & 64 != 0).then_some(Request::Personal(PersonalRequest {
             personal: Personal::Rest,
             steps: None,

@@ -376,8 +376,8 @@ fn correlated_noise_that_makes_no_sense_is_refused() {
             "the number of participations is 0",
         ),
         (format!("{six} --family blt"), "`blt` is not a family"),
-        (format!("{six} --trust local"), "needs a trusted server"),
-        (format!("{six} --unit example"), "needs a trusted server"),
+        (format!("{six} --trust local"), "by a trusted server"),
+        (format!("{six} --unit example"), "by a trusted server"),
         (
             format!("{six} --devices 9 --sampling full"),
             "--sampling does not apply",

@@ -28,6 +28,7 @@
 //! | real devices among simulated ones; broken lines, dead devices, resuming | [`serve`] |
 //! | keys that are revoked, added, exchanged and encrypted; archives of devices | [`keys`] |
 //! | runs that are listed, compared and exported | [`runs`] |
+//! | masked sums, in simulations | [`masked`] |
 //! | MNIST | [`mnist`] |
 //! | memory of a large federation | [`memory`] |
 //! | a trial of wrong inputs, with what each answer must say | [`wrong_inputs`] |
@@ -48,6 +49,7 @@ mod fuzzed_inputs;
 mod inference;
 mod keys;
 mod ledger;
+mod masked;
 mod memory;
 mod mnist;
 mod networks;

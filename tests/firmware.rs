@@ -13,6 +13,7 @@ use smolfed_core::bit::{BitRequest, clip_bit};
 use smolfed_core::client::Client;
 use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
+use smolfed_core::mask::Tag;
 use smolfed_core::model::{Const, ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
@@ -22,16 +23,16 @@ use smolfed_core::samples::SampleSlice;
 use smolfed_core::session::{Identity, Policy};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::Clipping;
+use smolfed_core::wire::Direction;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::{Encoded, Frame};
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Welcome};
 use smolfed_core::wire::keys::{ChainKey, SessionKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
 use smolfed_core::wire::message::{
-    Decline, Invitation, MODEL_CHUNK, Message, Shape, UPDATE_CHUNK_BYTES, Values,
+    Decline, Invitation, MODEL_CHUNK, Message, Shape, UpdatePart, Values,
 };
 use smolfed_core::wire::refusal::{Refusal, Refusals};
-use smolfed_core::wire::{Direction, pack};
 
 use crate::boards::{Board, firmware, on_every_board};
 use crate::program::{TIMEOUT, wait_until};
@@ -182,6 +183,7 @@ fn provision(dir: &Path, budget: u32, separation: u32) {
         min_matrix_noise_multiplier: 0,
         max_epochs: 10,
         hides_number: false,
+        helpers: 0,
     };
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
@@ -216,6 +218,7 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
         noise,
         // The first round has a fixed clip norm, the others adapt theirs.
         bit: (round > 3).then_some(BitRequest { noise }),
+        masks: None,
         request: None,
     };
     let model = (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect();

@@ -35,6 +35,11 @@ const CORRELATED: &str = "--set rounds=60 --seed 5 \
                           --set cohort={sampling=\"arrival\",cohort_size=20} \
                           --set privacy.mechanism=correlated --set privacy.separation=10";
 
+/// The same with masks, of which a checkpoint must restore the sums that the helper keeps.
+const MASKED: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"rotation\"} \
+                      --set privacy.mechanism=correlated --set privacy.separation=10 \
+                      --set privacy.trust=distributed";
+
 /// The same with a tree, whose nodes are open at most times.
 const TREE: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"rotation\"} \
                     --set privacy.mechanism=correlated --set privacy.separation=10 \
@@ -231,6 +236,11 @@ fn a_checkpoint_of_another_version_is_refused() {
                   has no `auto.moved` of the denoiser \"auto\"; run the experiment anew in \
                   another directory\n";
     assert!(refused.stderr.ends_with(advice), "{refused}");
+}
+
+#[test]
+fn masked_sums_survive_a_kill_at_any_moment() {
+    killed_at_any_moment(MASKED);
 }
 
 #[test]

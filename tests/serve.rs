@@ -23,6 +23,7 @@ mod device;
 mod eavesdrop;
 mod handshake;
 mod kills;
+mod masked;
 mod mqtt;
 mod networks;
 mod operation;

@@ -84,11 +84,14 @@
 //!
 //! # Trust
 //!
-//! The server keeps exact sums of past rounds and combines them before it adds noise, so it is
-//! trusted. Under local trust each device would have to send combinations of its past updates with
-//! noise in every later round, also where it takes no part, and with masked sums the devices of a
-//! round would have to repeat the noise of other rounds' devices: neither is this mechanism, and
-//! no epsilon is claimed for them.
+//! A trusted server keeps exact sums of past rounds and combines them before it adds noise. Under
+//! distributed trust the server combines masked sums, and each helper the sums of their masks,
+//! modulo 2^w: what the helper's answer leaves is the same combination, under the noise of all
+//! parties, and nobody holds an exact sum. Against a coalition the noise of the others counts
+//! ([`distributed`](crate::distributed)), and against parties, who know who takes part, no draw.
+//! Under local trust each device would have to send combinations of its past updates with noise in
+//! every later round, also where it takes no part: that is not this mechanism, and no epsilon is
+//! claimed for it.
 //!
 //! ```
 //! use smolfed_accounting::correlated::{Family, Participation, Strategy};

@@ -18,13 +18,15 @@ pub use mechanism::{Mechanism, ROUNDING_STD};
 pub use sampling::Sampling;
 pub use users::Users;
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::correlated::{Participation, Strategy};
-use crate::params::{HonestFraction, NoiseMultiplier, ParamError, Sensitivity};
+use crate::distributed::Parties;
+use crate::params::{NoiseMultiplier, ParamError, Sensitivity};
 
 /// What one unit of the guarantee is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -36,8 +38,9 @@ pub enum PrivacyUnit {
     Example,
 }
 
-/// Who is trusted with what, that is, against whom the guarantee holds. As text: `central`, `local`
-/// or `distributed=0.9`.
+/// Who is trusted with what, that is, against whom the guarantee holds. As text: `central`,
+/// `local`, `distributed`, or `distributed=3/2` for 3 helpers of whom, with the coordinator, any 2
+/// may collude.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrustModel {
@@ -47,11 +50,10 @@ pub enum TrustModel {
     /// Each device adds all of its own noise; the server sees each noisy update and who sent it.
     /// The noise multiplier is that of one device's upload.
     Local,
-    /// Each device adds a share of the noise and the server sees the masked sum and the cohort.
-    Distributed {
-        /// The part of the noise variance that the guarantee counts on.
-        honest: HonestFraction,
-    },
+    /// Devices mask their updates, and the server and its helpers, who take the masks off the sum,
+    /// each add noise; all of them see the cohort. The noise multiplier is that of the parties
+    /// outside any coalition, together ([`distributed`](crate::distributed)).
+    Distributed(Parties),
 }
 
 impl FromStr for TrustModel {
@@ -64,12 +66,20 @@ impl FromStr for TrustModel {
         match text.split_once('=') {
             None if text == "central" => Ok(Self::Central),
             None if text == "local" => Ok(Self::Local),
-            Some(("distributed", fraction)) => {
-                let fraction = fraction.parse().map_err(|_| refused())?;
-                let honest = HonestFraction::new(fraction)?;
-                Ok(Self::Distributed { honest })
-            }
+            None if text == "distributed" => Ok(Self::Distributed(Parties::PAIR)),
+            Some(("distributed", parties)) => parties.parse().map(Self::Distributed),
             _ => Err(refused()),
+        }
+    }
+}
+
+impl fmt::Display for TrustModel {
+    /// As it is read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Central => f.write_str("central"),
+            Self::Local => f.write_str("local"),
+            Self::Distributed(parties) => write!(f, "distributed{parties}"),
         }
     }
 }
@@ -325,6 +335,39 @@ impl PrivacyEvent {
         }
     }
 
+    /// What somebody sees of it who is no party and gets the releases alone: the noise of all
+    /// parties, and cohorts that sampling may hide. `None` under another trust model.
+    #[must_use]
+    pub fn outsiders(&self) -> Option<Self> {
+        let TrustModel::Distributed(parties) = self.trust else {
+            return None;
+        };
+        let total = self.mechanism.noise_multiplier();
+        let each = parties.of_each(total);
+        // Of noise on a coarse grid, that of one party counts: the others' only adds to it.
+        let seen = match self.mechanism.is_on_grid_of(each) {
+            true => parties.of_all(total),
+            false => each,
+        };
+        let event = self.with_noise_multiplier(seen);
+        Some(Self {
+            trust: TrustModel::Central,
+            ..event
+        })
+    }
+
+    /// Whether the noise that counts is that of one discrete Gaussian, but for a negligible term:
+    /// not of several on a coarse grid, of which nothing is claimed.
+    fn is_one_gaussian(&self) -> bool {
+        match self.trust {
+            TrustModel::Distributed(parties) if parties.honest() > 1 => {
+                let each = parties.of_each(self.mechanism.noise_multiplier());
+                self.mechanism.is_on_grid_of(each)
+            }
+            _ => true,
+        }
+    }
+
     /// Whether both are the same but for the last places of the noise multiplier, which another
     /// version or machine may compute otherwise.
     #[must_use]
@@ -342,9 +385,9 @@ impl PrivacyEvent {
     /// What one unit is exposed to.
     ///
     /// Sampling amplifies only against those who do not learn the cohort. The server of the local
-    /// and the distributed model learns it, so there each round counts in full. Of distributed
-    /// noise only the honest part counts: with a fraction h of the variance, std ν√h. Whoever gets
-    /// a device's correlation matrix knows that the device takes part.
+    /// and the parties of the distributed model learn it, so there each round counts in full;
+    /// [`outsiders`](Self::outsiders) is the event that others see. Whoever gets a device's
+    /// correlation matrix knows that the device takes part.
     ///
     /// A user with k devices: where nobody is sampled, all of them may be in a round, with k times
     /// the sensitivity. (A user's participations are at most k a round and k times those of a
@@ -363,12 +406,10 @@ impl PrivacyEvent {
             return self.correlated_exposure(participation);
         }
         let sensitivity = self.mechanism.sensitivity(self.adjacency());
-        let honest = match self.trust {
-            TrustModel::Central | TrustModel::Local => 1.0,
-            TrustModel::Distributed { honest } => honest.get(),
+        let noise_to_sensitivity = match self.is_one_gaussian() {
+            true => self.mechanism.continuous_multiplier() / sensitivity,
+            false => 0.0,
         };
-        let noise_to_sensitivity =
-            self.mechanism.continuous_multiplier() * honest.sqrt() / sensitivity;
         let hides_cohort = matches!(self.trust, TrustModel::Central) && !self.is_matrix();
         let count = self.sampling.max_rounds_of_one(self.count);
         let count = count.saturating_mul(u64::from(self.releases));
@@ -390,9 +431,9 @@ impl PrivacyEvent {
     }
 
     /// The exposure to runs with correlated noise, or to the blocks of b rounds of one with
-    /// block-cyclic sampling. It holds for a trusted server, which combines sums before it adds
-    /// noise, and for devices that take part at most as often as the sensitivity counts; of
-    /// anything else, nothing is known.
+    /// block-cyclic sampling. It holds where sums are combined before noise is added, by a trusted
+    /// server or under masks, and for devices that take part at most as often as the sensitivity
+    /// counts; of anything else, nothing is known.
     fn correlated_exposure(&self, participation: Participation) -> Exposure {
         let is_covered = match self.sampling {
             Sampling::Unsampled {
@@ -402,8 +443,8 @@ impl PrivacyEvent {
             Sampling::BlockCyclic { parts, .. } => parts == participation.rounds(),
             Sampling::Uniform { .. } | Sampling::Poisson { .. } | Sampling::Full { .. } => false,
         };
-        let is_covered =
-            is_covered && self.trust == TrustModel::Central && self.unit == PrivacyUnit::Device;
+        let is_combined = self.trust != TrustModel::Local && self.is_one_gaussian();
+        let is_covered = is_covered && is_combined && self.unit == PrivacyUnit::Device;
         let sensitivity =
             self.mechanism.sensitivity(self.adjacency()) * f64::from(self.devices_of_a_user());
         let noise_to_sensitivity = match is_covered {
@@ -414,7 +455,7 @@ impl PrivacyEvent {
         let count = runs.saturating_mul(u64::from(self.releases));
         let sampled = self.sampled(noise_to_sensitivity, count);
         sampled
-            .filter(|_| is_covered)
+            .filter(|_| is_covered && self.trust == TrustModel::Central)
             .unwrap_or(Exposure::Gaussian {
                 noise_to_sensitivity,
                 count,

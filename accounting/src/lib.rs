@@ -35,6 +35,7 @@
 //! | what does an ε mean for an attacker? | [`trade_off`] |
 //! | what does the best of many private trials cost? | [`selection`] |
 //! | what if devices cannot be drawn at random? | [`correlated`] |
+//! | what if several parties add noise, and some of them collude? | [`distributed`] |
 //! | what holds if rounds are chosen, or stopped, in view of earlier ones? | [`adaptive`] |
 //!
 //! The theory behind the accountants, each module with its theorems and sources:
@@ -62,6 +63,7 @@ pub mod analytic_gaussian;
 pub mod calibrate;
 pub mod comparison;
 pub mod correlated;
+pub mod distributed;
 pub mod event;
 pub mod fourier;
 pub mod gdp;
@@ -78,10 +80,10 @@ pub use accountant::{Accountant, AccountingError, Estimate, EstimateKind};
 pub use adaptive::{FilterError, Odometer, RenyiFilter};
 pub use calibrate::{Calibrated, CalibrationError, Plan};
 pub use comparison::Comparison;
+pub use distributed::Parties;
 pub use event::{Adjacency, Exposure, Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 pub use params::{
-    ClipNorm, Delta, DeltaSpec, Epsilon, HonestFraction, NoiseMultiplier, ParamError, SamplingRate,
-    Sensitivity,
+    ClipNorm, Delta, DeltaSpec, Epsilon, NoiseMultiplier, ParamError, SamplingRate, Sensitivity,
 };
 pub use pld::PrivacyLoss;
 pub use trade_off::TradeOff;

@@ -37,12 +37,23 @@ pub enum ParamError {
     DeltaOfOneDevice,
     /// A trust model is none of the three.
     #[error(
-        "the trust model is `{text}`: write `central`, `local`, or `distributed=H` with H the \
-         honest part of the noise, for example `distributed=0.9`"
+        "the trust model is `{text}`: write `central`, `local`, `distributed`, or `distributed=M/T` \
+         with M helpers, of whom and the coordinator T may collude"
     )]
     TrustText {
         /// What was written.
         text: String,
+    },
+    /// Parties of which none is left to be trusted, or too many.
+    #[error(
+        "{helpers} helpers, and {colluding} parties that may collude: there must be 1 to 8 \
+         helpers, and of all parties with the coordinator at least one, and not all, may collude"
+    )]
+    Parties {
+        /// m.
+        helpers: u8,
+        /// t.
+        colluding: u8,
     },
     /// More devices in the cohort than in the federation, or none at all.
     #[error(
@@ -196,14 +207,6 @@ checked_number!(
     "finite and at least 1",
     |value| value.is_finite() && value >= 1.0
 );
-checked_number!(
-    /// The part of the distributed noise that is really there: what is left after devices that
-    /// drop out or collude are taken away, in (0, 1].
-    HonestFraction,
-    "honest fraction",
-    "above 0 and at most 1",
-    |value| value > 0.0 && value <= 1.0
-);
 
 impl NoiseMultiplier {
     /// No noise, and no privacy.
@@ -341,7 +344,6 @@ mod tests {
         assert!(Delta::new(f64::NAN).is_err());
         assert!(SamplingRate::new(f64::NAN).is_err());
         assert!(ClipNorm::new(f64::NAN).is_err());
-        assert!(HonestFraction::new(f64::NAN).is_err());
         assert!(Sensitivity::new(f64::NAN).is_err());
     }
 

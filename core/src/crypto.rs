@@ -20,7 +20,7 @@ pub mod aead;
 pub(crate) mod chacha20;
 #[cfg(feature = "x25519")]
 pub mod noise;
-mod poly1305;
+pub(crate) mod poly1305;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;

@@ -51,6 +51,7 @@
 //! | [`math`] | elementary functions in software |
 //! | [`personal`] | local training of personal models |
 //! | [`params`] | numbers that are checked once |
+//! | [`mask`] | masks of updates, for sums that nobody sees before the noise is in them |
 //! | [`ledger`] | the device's record of its participations, on flash |
 //! | [`provision`] | who a device is and what it agrees to, in a page of flash |
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
@@ -90,6 +91,7 @@ pub mod crypto;
 mod integer;
 pub mod lanes;
 pub mod ledger;
+pub mod mask;
 pub mod math;
 pub mod model;
 pub mod noise;

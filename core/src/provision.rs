@@ -12,6 +12,7 @@ use core::{marker::PhantomData, ops::Range};
 use crate::{
     crypto::{KEY_BYTES, Key},
     ledger::{Budget, Limits, MaxJump, Separation},
+    mask::MAX_HELPERS,
     samples::Samples,
     session::{Identity, Policy},
     stream::Root,
@@ -50,6 +51,9 @@ const CRC_BYTES: usize = 4;
 /// The bit of the flags that says that the device hides its number.
 const HIDES_NUMBER: u8 = 1;
 
+/// Where the flags hold the number of helpers: their upper half.
+const HELPERS_SHIFT: u32 = 4;
+
 /// Bytes of a feature value or a target.
 const WORD_BYTES: usize = 4;
 
@@ -72,6 +76,9 @@ pub enum ProvisionError {
     Unaligned,
     /// The buffer is too small, or the samples are more than a record can count.
     Room,
+    /// A policy with flags that this version does not know, or with more than [`MAX_HELPERS`]
+    /// helpers.
+    Policy,
 }
 
 impl core::fmt::Display for ProvisionError {
@@ -84,6 +91,7 @@ impl core::fmt::Display for ProvisionError {
             Self::Target => "the provisioning record's samples are for another kind of model",
             Self::Unaligned => "the provisioning record does not lie at a multiple of four bytes",
             Self::Room => "the provisioning record does not fit",
+            Self::Policy => "the provisioning record's policy is none of this version",
         })
     }
 }
@@ -156,8 +164,8 @@ impl<'a> Record<'a> {
     /// Reads the record at the beginning of `page`; what comes behind it is not looked at.
     ///
     /// # Errors
-    /// [`ProvisionError::Blank`], [`ProvisionError::Length`], [`ProvisionError::Checksum`] and
-    /// [`ProvisionError::Samples`].
+    /// [`ProvisionError::Blank`], [`ProvisionError::Length`], [`ProvisionError::Checksum`],
+    /// [`ProvisionError::Policy`] and [`ProvisionError::Samples`].
     #[inline(never)]
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
@@ -200,8 +208,9 @@ impl<'a> Record<'a> {
         };
         let root = root.as_flattened().first_chunk();
         let root = root.ok_or(ProvisionError::Length)?;
-        if flags & !HIDES_NUMBER != 0 {
-            return Err(ProvisionError::Samples);
+        let helpers = flags >> HELPERS_SHIFT;
+        if flags & 0b1111 & !HIDES_NUMBER != 0 || helpers > MAX_HELPERS {
+            return Err(ProvisionError::Policy);
         }
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
         let samples = Stored::read(feature_count, kind, count, samples)?;
@@ -225,6 +234,7 @@ impl<'a> Record<'a> {
                 min_matrix_noise_multiplier: long(matrix_low, matrix_high),
                 max_epochs: u32::from_le_bytes(max_epochs),
                 hides_number: flags & HIDES_NUMBER != 0,
+                helpers,
             },
             samples,
         })
@@ -427,7 +437,8 @@ pub const fn record_bytes(feature_count: usize, count: usize) -> Option<usize> {
 /// # Errors
 /// [`ProvisionError::Room`] if `page` is shorter than [`record_bytes`] or there are too many
 /// samples, [`ProvisionError::Samples`] if a value is not finite, [`ProvisionError::Length`] if the
-/// samples have different numbers of features. `page` is then unchanged or no record.
+/// samples have different numbers of features, [`ProvisionError::Policy`] if there are more than
+/// [`MAX_HELPERS`] helpers. `page` is then unchanged or no record.
 pub fn write<S>(
     identity: &Identity,
     key: &Key,
@@ -465,7 +476,7 @@ where
         .u64(policy.min_matrix_noise_multiplier)
         .u16(u16::try_from(feature_count).map_err(room)?)
         .u8(kind as u8)
-        .u8(if policy.hides_number { HIDES_NUMBER } else { 0 })
+        .u8(flags(policy).ok_or(ProvisionError::Policy)?)
         .u32(u32::try_from(count).map_err(room)?);
     if let Some(samples) = samples {
         for index in 0..count {
@@ -490,6 +501,12 @@ where
     }
     let written = writer.finish().ok_or(ProvisionError::Room)?;
     seal(page, written).ok_or(ProvisionError::Room)
+}
+
+/// The flags of a record; `None` if there are more helpers than a federation can have.
+fn flags(policy: &Policy) -> Option<u8> {
+    let number = if policy.hides_number { HIDES_NUMBER } else { 0 };
+    (policy.helpers <= MAX_HELPERS).then_some(policy.helpers << HELPERS_SHIFT | number)
 }
 
 /// Magic and checksum, around what was written; returns the length of the whole.

@@ -20,6 +20,7 @@
 
 use crate::{
     ledger::Ledger,
+    mask::MaskRoot,
     personal::store::{NoStore, PersonalStore},
     samples::Samples,
     wire::{message::MAX_WINDOW, refusal::Refusals},
@@ -31,6 +32,7 @@ mod device;
 mod exchange;
 mod greeter;
 mod line;
+mod masked;
 mod memory;
 mod phase;
 mod policy;
@@ -115,10 +117,12 @@ where
         store: K,
     ) -> Result<Self, SessionError> {
         device::check(&model, &memory)?;
+        let masks = MaskRoot::new(&identity.root, identity.device);
         identity.bind(ledger.nonce());
         let conversation = Conversation {
             device: Device {
                 identity,
+                masks,
                 policy,
                 model,
                 memory,

@@ -35,7 +35,7 @@ pub enum Purpose {
     BatchShuffle = 2,
     /// Noise on the sum of a round's updates (server, central trust).
     ServerNoise = 3,
-    /// Noise that a device adds to its own update (local and distributed trust).
+    /// Noise that a device adds to its own update (local trust).
     DeviceNoise = 4,
     /// Initial parameters of a model.
     Initialisation = 5,
@@ -64,6 +64,12 @@ pub enum Purpose {
     /// Seeds of the runs of a private selection, each named by the seed of its trial (whoever runs
     /// them).
     TrialSeed = 17,
+    /// Noise on what a helper answers in a round (distributed trust; each helper under its own
+    /// root).
+    HelperNoise = 18,
+    /// Roots of the parties of a simulation with masks, in the place of those that each of them
+    /// has by itself: device 0 names that of the devices, j + 1 that of helper j.
+    PartyRoots = 19,
 }
 
 /// Name of one stream under a [`Root`]. Use 0 for a field that has no meaning for the purpose.

@@ -38,7 +38,7 @@ pub(crate) mod tests;
 pub use frame::BODY_BYTES;
 
 /// The version of the protocol.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// The first byte of greeting frames, in which the version is agreed: it never changes.
 pub const GREETING_VERSION: u8 = 0;

@@ -156,6 +156,7 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
         min_matrix_noise_multiplier: 0,
         max_epochs: 2,
         hides_number: false,
+        helpers: 0,
     };
     let ledger =
         Ledger::create(Ram([0xff; 256]), [1; 8], Key::from_secret(KEY)).expect("a blank ledger");

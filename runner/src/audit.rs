@@ -14,6 +14,7 @@
 //! | is each part of the mechanism what is claimed? | [`direct`], with the verdicts of [`check`] |
 //! | what is released beside the updates? | [`channels`] |
 //! | and where noise is correlated over rounds? | [`correlated`] |
+//! | whose view is it, where several parties see different things? | [`view`] |
 //! | which examples were trained on? | [`membership`] |
 
 pub mod attack;
@@ -29,6 +30,7 @@ mod planting;
 pub mod selection;
 pub mod statistics;
 pub mod target;
+pub mod view;
 
 use smolfed_accounting::Delta;
 

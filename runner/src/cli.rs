@@ -10,6 +10,7 @@ mod error;
 mod evaluate;
 mod export;
 mod gateway;
+mod helper;
 mod inference;
 mod init;
 mod keys;
@@ -62,6 +63,7 @@ enum Command {
     Provision(provision::Args),
     Keys(keys::Args),
     Device(device::Args),
+    Helper(helper::Args),
     Gateway(gateway::Args),
     Data(data::Args),
     Init(init::Args),
@@ -108,6 +110,7 @@ impl Cli {
             Some(Command::Provision(args)) => provision::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Keys(args)) => keys::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Device(args)) => device::run(&args),
+            Some(Command::Helper(args)) => helper::run(&args),
             Some(Command::Gateway(args)) => gateway::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Init(args)) => init::run(&args, &mut std::io::stdout().lock()),

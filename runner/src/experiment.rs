@@ -5,6 +5,7 @@
 
 pub(crate) mod cohort;
 mod correlated;
+mod distributed;
 mod keys;
 pub mod scaling;
 pub mod trial;
@@ -32,10 +33,12 @@ use crate::method::setup::Setup;
 use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use crate::privacy::statement::PrivacyStatement;
+use crate::release::masked::Masking;
 use crate::release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timing, weight};
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{Auto, ServerStep};
 use crate::source::attendance::Attendance;
+use crate::source::combinations::MaskedSetting;
 use crate::task::{Task, TensorLayout};
 use correlated::Correlated;
 use keys::Keys;
@@ -164,6 +167,7 @@ impl Experiment {
             uncovered: uncovered(&config, federation),
             notes,
         })?;
+        let masking = distributed::masking(&keys, &privacy, &*method)?;
         let devices = sampling.device_count();
         let mut server = keys
             .server
@@ -178,7 +182,7 @@ impl Experiment {
             sampling,
             training,
             learning_rate_decay: keys.learning_rate_decay,
-            release: release(&keys, &privacy, &*method, (weight_cap, &origin)),
+            release: release(&keys, &privacy, &*method, (weight_cap, masking), &origin),
             attendance: keys.attendance,
             privacy,
             scale_release,
@@ -255,7 +259,8 @@ impl Experiment {
         let strategy =
             strategy.filter(|_| matches!(self.release.mechanism, Mechanism::Correlated(_)));
         let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
-        History::new(strategy, bits, self.method.shared_count())
+        let ring = self.release.masking.map(|masking| masking.ring);
+        History::new(strategy, bits, self.method.shared_count()).of_masked(ring)
     }
 
     /// What `denoiser = "auto"` keeps, before the first round of a model. Nothing without noise:
@@ -338,6 +343,13 @@ fn go_together(
     if let Some(correlated) = &keys.correlated {
         correlated.fits(method, &keys.attendance, keys.encoding)?;
     }
+    let is_distributed = matches!(keys.privacy.trust, TrustModel::Distributed(_));
+    if has_private_scale && is_distributed {
+        return Err(distributed::refused(
+            "data.scale",
+            MaskedSetting::PrivateScale,
+        ));
+    }
     if has_private_scale && method.timing() == Timing::Never {
         return Err(contradiction(
             "`data.scale` = \"private\"",
@@ -353,7 +365,8 @@ fn release(
     keys: &Keys,
     privacy: &PrivacyPlan,
     method: &dyn Method,
-    (weight_cap, origin): (Option<u32>, &Origin),
+    (weight_cap, masking): (Option<u32>, Option<Masking>),
+    origin: &Origin,
 ) -> Release {
     Release {
         channel: Channel::Updates,
@@ -369,6 +382,7 @@ fn release(
             _ => None,
         },
         trust: privacy.event.trust,
+        masking,
         timing: method.timing(),
         noise_std: noise_std(privacy, keys.privacy.clip_norm),
         is_simulation: !matches!(origin, Origin::Fleet { .. }),
@@ -379,7 +393,8 @@ fn release(
 /// What is released and not covered by any ε of the experiment, a sentence each.
 fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
     let reads = federation.reads().iter().map(|read| read.note());
-    let hides_cohort = config.privacy.trust == TrustModel::Central
+    // From outsiders, under distributed trust.
+    let hides_cohort = config.privacy.trust != TrustModel::Local
         && matches!(
             config.cohort.sampling,
             SamplingScheme::Poisson | SamplingScheme::BlockCyclic
@@ -393,9 +408,14 @@ fn uncovered(config: &Config, federation: &Federation) -> Vec<String> {
     size.into_iter().chain(reads).collect()
 }
 
-/// Noise std ν of one release in the first round.
+/// Noise std of one release and one party in the first round.
 fn noise_std(privacy: &PrivacyPlan, clip_norm: Option<ClipNorm>) -> f64 {
-    clip_norm.map_or(0.0, |clip_norm| privacy.noise_std_at(clip_norm))
+    let of_all = privacy.multiplier().get();
+    let share = match of_all > 0.0 {
+        true => privacy.party_multiplier().get() / of_all,
+        false => 1.0,
+    };
+    clip_norm.map_or(0.0, |clip_norm| privacy.noise_std_at(clip_norm) * share)
 }
 
 /// Refuses an adaptive clip norm for a method whose devices do not send one clipped update each.
@@ -456,7 +476,7 @@ fn notes(
     origin: &Origin,
     method: &dyn Method,
 ) -> Vec<String> {
-    let mut notes = origin.notes(config.run_seed(), config.privacy.trust == TrustModel::Local);
+    let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
     if let Some(cap) = config.cohort.weight_cap {
         notes.push(format!(

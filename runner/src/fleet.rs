@@ -20,6 +20,7 @@
 //! | [`quorum`] | rounds that end when a share of the cohort has answered |
 //! | [`quarantine`] | devices that are no longer invited |
 //! | [`coordinator`] | rounds with the devices of a cohort |
+//! | [`helpers`] | the helpers that take masks off sums, elsewhere |
 //! | [`status`] | the table of devices |
 //! | [`watch`] | what an operator needs: stopping, events, the live page |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
@@ -35,6 +36,7 @@ pub mod coordinator;
 pub mod exchange;
 pub mod gateway;
 pub mod handshakes;
+pub mod helpers;
 pub mod keys;
 pub mod ledgers;
 pub mod lock;

@@ -36,6 +36,7 @@
 //! | [`privacy`] | plans, the ledger, statements, over [`smolfed_accounting`] |
 //! | [`audit`] | attacks on the real round |
 //! | [`fleet`], [`device`] | the coordinator of real devices, and a device as a process |
+//! | [`helper`] | a helper of a fleet as a process |
 //! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
 //! | [`inference`] | models in use: predictions, and exports to other programs |
 //! | [`evaluation`], [`representation`] | how good models and encoders are |
@@ -58,6 +59,7 @@ pub mod entropy;
 pub mod evaluation;
 pub mod experiment;
 pub mod fleet;
+pub mod helper;
 pub mod inference;
 pub mod method;
 pub mod number;

@@ -13,8 +13,10 @@
 //! | [`uploads`] | many devices, one after the other, and the exact sum of what they send |
 //! | [`received`] | what a real device sent, checked |
 //! | [`sum`] | the sum before and after its release: [`PrivateSum`], [`Released`] |
+//! | [`publish`] | the way from one to the other |
 //! | [`mechanism`] | how noise is added to a release |
 //! | [`admission`] | who may take part in a round with correlated noise |
+//! | [`masked`] | masked sums, and the helpers that take the masks off |
 //! | [`message`] | what a device sends in addition to its update, with its own noise |
 //! | [`encoding`] | how updates become integers |
 //! | [`weight`] | the weight of an update |
@@ -33,8 +35,10 @@ pub mod contribution;
 pub mod digest;
 pub mod encoding;
 pub mod fault;
+pub mod masked;
 pub mod mechanism;
 pub mod message;
+pub mod publish;
 pub mod received;
 pub mod settings;
 pub mod sum;
@@ -50,6 +54,7 @@ pub use fault::Fault;
 pub use mechanism::Mechanism;
 pub use mechanism::correlated::History;
 pub use message::{Message, Messages};
+pub use publish::publish;
 pub use received::{InvalidUpdate, ReceivedUpdate};
 pub use settings::{Channel, Release, Timing};
 pub use sum::{PrivateSum, Released, SimulatedSum};

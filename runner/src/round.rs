@@ -21,9 +21,10 @@ use crate::evaluation::samples::{Evaluation, evaluate};
 use crate::experiment::Experiment;
 use crate::experiment::trial::Trial;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
-use crate::method::state::StateError;
+use crate::method::state::{Saved, StateError};
+use crate::release::masked::{HelperError, Helpers};
 use crate::release::sum::ReleaseAt;
-use crate::release::{History, Outcome, ReleaseDigest, Released};
+use crate::release::{History, Outcome, ReleaseDigest, Released, publish};
 use crate::representation::Picture;
 use crate::server::Auto;
 use crate::source::{Draw, Source, SourceError};
@@ -44,6 +45,9 @@ pub enum RoundError {
     /// What was released is not what the mechanism releases.
     #[error(transparent)]
     Mechanism(#[from] CorrelatedError),
+    /// A helper that the run does not wait for.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
     /// Models could not be evaluated.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
@@ -96,6 +100,8 @@ pub struct Training<'a> {
     score: Option<f64>,
     /// What the mechanism keeps of earlier rounds.
     history: History,
+    /// Who takes the masks off (distributed trust).
+    helpers: Option<Box<dyn Helpers + 'a>>,
     /// What `denoiser = "auto"` keeps of earlier rounds.
     auto: Option<Auto>,
     spectrum: Option<Spectrum>,
@@ -127,12 +133,13 @@ impl<'a> Training<'a> {
             experiment,
             federation,
             learner,
-            root: start.root,
             global: start.global,
             round: start.round,
             clip_norm: experiment.adaptive.map(|adaptive| adaptive.initial),
             score: None,
             history: experiment.history(),
+            helpers: experiment.helpers_here(&start.root),
+            root: start.root,
             spectrum: None,
             devices: None,
             assessment: None,
@@ -153,6 +160,26 @@ impl<'a> Training<'a> {
     #[must_use]
     pub fn with_history(self, history: History) -> Self {
         Self { history, ..self }
+    }
+
+    /// Asks these helpers, in the place of those in this process.
+    #[must_use]
+    pub fn with_helpers(self, helpers: Option<Box<dyn Helpers + 'a>>) -> Self {
+        Self {
+            helpers: helpers.or(self.helpers),
+            ..self
+        }
+    }
+
+    /// Waits until a round can take place, before it is charged.
+    ///
+    /// # Errors
+    /// [`RoundError::Helper`] if helpers are missing and are not waited for.
+    pub fn ready(&mut self) -> Result<(), RoundError> {
+        match &mut self.helpers {
+            Some(helpers) => Ok(helpers.ready()?),
+            None => Ok(()),
+        }
     }
 
     /// Goes on with what `denoiser = "auto"` kept.
@@ -187,12 +214,7 @@ impl<'a> Training<'a> {
 
         // Draw.
         let Some(draw) = self.draw(source)? else {
-            self.burn();
-            record.burned = true;
-            return Ok(RoundResult {
-                record,
-                released: None,
-            });
+            return Ok(self.burned(record));
         };
         let Draw { number, cohort, .. } = draw;
         record.cohort = cohort.len();
@@ -228,9 +250,24 @@ impl<'a> Training<'a> {
         let without_noise = is_last
             .then(|| trained.sum.simulated(&release, &at))
             .flatten();
-        let sum = self.history.combine(trained.sum);
-        let released = sum.release(&release, &self.root, &at);
-        let released = self.history.decode(released)?;
+        let helpers = self
+            .helpers
+            .as_deref_mut()
+            .map(|helpers| helpers as &mut dyn Helpers);
+        let parties = (&mut self.history, helpers);
+        let by = (&release, &self.root);
+        let released = publish(trained.sum, trained.asked, parties, by, &at);
+        source.settled(released.is_err())?;
+        let released = match released {
+            Ok(released) => self.history.decode(released)?,
+            Err(error) => {
+                tracing::warn!(reason = "lost", round, "round {round} is lost: {error}");
+                if let Some(helpers) = &mut self.helpers {
+                    helpers.lost(error);
+                }
+                return Ok(self.burned(record));
+            }
+        };
 
         // Apply: from here on everything is post-processing.
         let clean =
@@ -283,9 +320,9 @@ impl<'a> Training<'a> {
         Some(share)
     }
 
-    /// Goes on after a round that was paid for and came to nothing. The process that held what the
-    /// mechanism kept is gone, and the round counts for all devices that may have taken part.
-    fn burn(&mut self) {
+    /// Goes on after a round that was paid for and came to nothing. What the mechanism kept is gone,
+    /// or has a gap; and the round counts for all devices that may have taken part.
+    fn burned(&mut self, mut record: RoundRecord) -> RoundResult {
         if self.history.is_kept() {
             let attendance = &self.experiment.attendance;
             let cohort = attendance.cohort(&self.root, self.round, self.round);
@@ -294,6 +331,11 @@ impl<'a> Training<'a> {
         }
         self.learner.burned(self.round);
         self.round += 1;
+        record.burned = true;
+        RoundResult {
+            record,
+            released: None,
+        }
     }
 
     /// The noisy score of a trial of a private selection.
@@ -400,10 +442,14 @@ impl<'a> Training<'a> {
         self.clip_norm
     }
 
-    /// What the mechanism keeps, to be saved.
-    #[must_use]
-    pub const fn history(&self) -> &History {
-        &self.history
+    /// Adds what the mechanism keeps to a checkpoint: on the side of the server, and of helpers in
+    /// this process.
+    pub fn save_history(&self, saved: &mut Saved) {
+        let is_simulation = self.experiment.release.is_simulation;
+        self.history.save(saved, is_simulation);
+        if let Some(helpers) = &self.helpers {
+            helpers.save(saved);
+        }
     }
 
     /// What `denoiser = "auto"` keeps, to be saved.

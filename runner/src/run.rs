@@ -36,6 +36,7 @@ use crate::privacy::ledger::{Ledger, LedgerError, earlier, events, has_its_own_s
 use crate::privacy::origin::Origin;
 use crate::privacy::statement::PrivacyStatement;
 use crate::release::History;
+use crate::release::masked::Helpers;
 use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, Start, Training};
 use crate::server::Auto;
 use crate::source::{Simulated, Source, SourceError};
@@ -261,6 +262,7 @@ pub fn execute(
         federation,
         dir,
         start: Start::simulation(experiment),
+        helpers: None,
     };
     run.execute(&mut Simulated(federation), control)
 }
@@ -275,6 +277,8 @@ pub struct Run<'a> {
     pub dir: Option<&'a RunDir>,
     /// Where it begins; a checkpoint replaces model and round.
     pub start: Start,
+    /// Helpers elsewhere; `None` for those in this process, or none.
+    pub helpers: Option<Box<dyn Helpers>>,
 }
 
 impl Run<'_> {
@@ -296,6 +300,7 @@ impl Run<'_> {
             None => None,
         };
         let history = self.history(checkpoint.as_mut())?;
+        let helpers = self.helpers(checkpoint.as_mut())?;
         let auto = self.auto(checkpoint.as_mut())?;
         if let Some(Checkpoint {
             round, parameters, ..
@@ -333,6 +338,7 @@ impl Run<'_> {
             training: Training::new(experiment, self.federation, learner, self.start.clone())
                 .at_clip_norm(clip_norm)
                 .with_history(history)
+                .with_helpers(helpers)
                 .with_auto(auto),
         };
         let ending = session.train(source, control)?;
@@ -356,6 +362,20 @@ impl Run<'_> {
             restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
         }
         Ok(history)
+    }
+
+    /// Who takes the masks off, with what helpers in this process kept up to the checkpoint.
+    fn helpers(
+        &mut self,
+        checkpoint: Option<&mut Checkpoint>,
+    ) -> Result<Option<Box<dyn Helpers>>, RunError> {
+        let here = self.experiment.helpers_here(&self.start.root);
+        let mut helpers = self.helpers.take().or(here);
+        if let (Some(helpers), Some(checkpoint), Some(dir)) = (&mut helpers, checkpoint, self.dir) {
+            let restored = helpers.restore(&mut checkpoint.method);
+            restored.map_err(|reason| dir.foreign_checkpoint(reason))?;
+        }
+        Ok(helpers)
     }
 
     /// What `denoiser = "auto"` kept up to the checkpoint.
@@ -473,9 +493,12 @@ impl Session<'_> {
     fn train(&mut self, source: &mut dyn Source, control: Control<'_>) -> Result<Ending, RunError> {
         let mut saved = Instant::now();
         while !self.training.is_done() {
+            // A run that waits for helpers may be asked to stop.
+            let ready = self.training.ready();
             if control.stop.load(Ordering::Relaxed) {
                 return Ok(Ending::Interrupted);
             }
+            ready?;
             let record = match self.round(source) {
                 Ok(record) => record,
                 Err(error) if error.is_over_budget() => {

@@ -11,7 +11,7 @@ import struct
 import zlib
 
 TO_DEVICE, TO_COORDINATOR = 1, 2
-VERSION = 4
+VERSION = 5
 CHAIN_KEY = bytes(range(32))
 DEVICE = 42
 DEVICE_NONCE = bytes(range(100, 116))
@@ -254,8 +254,10 @@ ROOT = bytes(range(32, 64))
 PSEUDONYM = h(CHAIN_KEY, b"smolfed number  ")[:8]
 READY = ledger_fingerprint() + SHAPE + bytes([1])
 READY_NETWORK = ledger_fingerprint() + NETWORK + bytes([0])
-NO_BIT, BIT, BIT_WITH_NOISE = [
-    struct.pack("<BQQ", *bit) for bit in [(0, 0, 0), (1, 0, 0), (1, 9 << 20, 4)]
+# Bit of adaptive clipping with its noise, helpers, and bits of a masked entry.
+BARE, BIT, BIT_WITH_NOISE, MASKED = [
+    struct.pack("<BQQBB", *behind)
+    for behind in [(0, 0, 0, 0, 0), (1, 0, 0, 0, 0), (1, 9 << 20, 4, 0, 0), (0, 0, 0, 2, 19)]
 ]
 INVITATION = SHAPE + struct.pack(
     "<IIfffBffBQQ", 5, 10, 0.125, 0.0, 0.0, 1, 2.0, 0.5, 20, 11 << 20, 10
@@ -282,6 +284,8 @@ UPDATE_MORE = struct.pack("<HB", 3, 2) + packed(VALUES, 21)
 NOTHING = struct.pack("<HB", 0, 0)
 # The bit +2^b of an update without noise of the device, b = 20; it is not negated with the update.
 UPDATE_BIT = struct.pack("<HB", 4, 1) + packed([2**20], 22)
+# The tag for the second helper, behind 650 entries of 19 bits: 93 in a chunk.
+UPDATE_TAG = struct.pack("<HB", 8, 0) + bytes(range(16))
 
 
 def noisy_width(grid_bits, numerator, denominator):
@@ -294,11 +298,11 @@ cases = [
     ("hello", TO_COORDINATOR, hello(0, struct.pack("<Q", DEVICE))),
     ("hello, hidden", TO_COORDINATOR, hello(1, PSEUDONYM)),
     ("welcome", TO_DEVICE, answer(3, VERSION, VERSION)),
-    ("incompatible", TO_DEVICE, answer(4, 5, 6)),
+    ("incompatible", TO_DEVICE, answer(4, 6, 7)),
     ("ready", TO_COORDINATOR, frame(TO_COORDINATOR, 16, READY, 0, 1)),
     ("ready, network", TO_COORDINATOR, frame(TO_COORDINATOR, 16, READY_NETWORK, 0, 8)),
-    ("invitation, local trust", TO_DEVICE, frame(TO_DEVICE, 17, INVITATION + NO_BIT, 7, 1)),
-    ("invitation, central trust", TO_DEVICE, frame(TO_DEVICE, 17, CENTRAL + NO_BIT, 8, 2)),
+    ("invitation, local trust", TO_DEVICE, frame(TO_DEVICE, 17, INVITATION + BARE, 7, 1)),
+    ("invitation, central trust", TO_DEVICE, frame(TO_DEVICE, 17, CENTRAL + BARE, 8, 2)),
     (
         "invitation, adaptive, local trust",
         TO_DEVICE,
@@ -310,45 +314,51 @@ cases = [
         frame(TO_DEVICE, 17, CENTRAL + BIT, 10, 4),
     ),
     (
+        "invitation, masked",
+        TO_DEVICE,
+        frame(TO_DEVICE, 17, CENTRAL + MASKED, 16, 12),
+    ),
+    (
         "invitation, network, central trust",
         TO_DEVICE,
-        frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT, 11, 5),
+        frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + BARE, 11, 5),
     ),
     (
         "invitation, personal, central trust",
         TO_DEVICE,
-        frame(TO_DEVICE, 17, CENTRAL + NO_BIT + PMTL, 12, 6),
+        frame(TO_DEVICE, 17, CENTRAL + BARE + PMTL, 12, 6),
     ),
     (
         "invitation, network, personal, central trust",
         TO_DEVICE,
-        frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + NO_BIT + HEAD, 13, 7),
+        frame(TO_DEVICE, 17, NETWORK + CENTRAL_SETTINGS + BARE + HEAD, 13, 7),
     ),
     (
         "invitation, tuned, central trust",
         TO_DEVICE,
-        frame(TO_DEVICE, 17, CENTRAL + NO_BIT + TUNED, 14, 8),
+        frame(TO_DEVICE, 17, CENTRAL + BARE + TUNED, 14, 8),
     ),
     (
         "invitation, encoder, matrix, local trust",
         TO_DEVICE,
-        frame(TO_DEVICE, 17, ENCODER + LOCAL_SETTINGS + NO_BIT + MATRIX, 15, 9),
+        frame(TO_DEVICE, 17, ENCODER + LOCAL_SETTINGS + BARE + MATRIX, 15, 9),
     ),
     (
         "invitation, encoder without labels, central trust",
         TO_DEVICE,
-        frame(TO_DEVICE, 17, ENCODER + CENTRAL_SETTINGS + NO_BIT + ALONE, 15, 10),
+        frame(TO_DEVICE, 17, ENCODER + CENTRAL_SETTINGS + BARE + ALONE, 15, 10),
     ),
     (
         "invitation, encoder with others, central trust",
         TO_DEVICE,
-        frame(TO_DEVICE, 17, ENCODER + CENTRAL_SETTINGS + NO_BIT + WITH_OTHERS, 15, 11),
+        frame(TO_DEVICE, 17, ENCODER + CENTRAL_SETTINGS + BARE + WITH_OTHERS, 15, 11),
     ),
     ("want model", TO_COORDINATOR, frame(TO_COORDINATOR, 18, b"\2\0\x10", 7, 2)),
     ("model chunk", TO_DEVICE, frame(TO_DEVICE, 19, MODEL, 7, 3)),
     ("update chunk", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE, 7, 3)),
     ("update chunk, more", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE_MORE, 7, 9)),
     ("update chunk, bit", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE_BIT, 10, 4)),
+    ("update chunk, tag", TO_COORDINATOR, frame(TO_COORDINATOR, 20, UPDATE_TAG, 16, 10)),
     ("update chunk, nothing", TO_COORDINATOR, frame(TO_COORDINATOR, 20, NOTHING, 14, 5)),
     ("want update", TO_DEVICE, frame(TO_DEVICE, 21, b"\4\0", 7, 4)),
     ("done", TO_DEVICE, frame(TO_DEVICE, 22, b"", 7, 5)),
@@ -357,6 +367,7 @@ cases = [
     ("decline, settings", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\n", 8, 6)),
     ("decline, too soon", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\x0b", 8, 7)),
     ("decline, memory", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\r", 8, 8)),
+    ("decline, helpers", TO_COORDINATOR, frame(TO_COORDINATOR, 23, b"\x0e", 8, 9)),
     ("abort", TO_DEVICE, frame(TO_DEVICE, 24, b"\2", 8, 6)),
     ("wait", TO_DEVICE, frame(TO_DEVICE, 25, b"", 0, 7)),
     ("refused", TO_DEVICE, frame(TO_DEVICE, 26, b"\4", 0, 8)),

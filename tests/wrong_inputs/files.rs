@@ -229,6 +229,7 @@ fn fleet(place: &Place) {
         private(place, &format!("{name}.lock"), "");
     }
     records(place);
+    helpers(place);
     let readable = Permissions::from_mode(0o644);
     fs::set_permissions(place.path("good.toml"), readable).unwrap();
 }
@@ -236,6 +237,26 @@ fn fleet(place: &Place) {
 fn private(place: &Place, name: &str, content: impl AsRef<[u8]>) {
     place.write(name, content);
     fs::set_permissions(place.path(name), Permissions::from_mode(0o600)).unwrap();
+}
+
+/// A fleet with masked updates, and files of helpers that are none.
+fn helpers(place: &Place) {
+    let call = "provision --devices 0..2 --out masked --set privacy.trust=distributed";
+    place.smolfed(call).success();
+    let file = fs::read_to_string(place.path("masked/helper-0.toml")).unwrap();
+    for (name, text) in [
+        ("alone", file.clone()),
+        ("changed", file.clone()),
+        ("doubled", file.replace("number = 1", "number = 0")),
+        ("third", file.replace("helper = 0", "helper = 2")),
+    ] {
+        private(place, &format!("{name}.helper"), text);
+    }
+    private(place, "changed.helper.ledger", "a changed line\n");
+    // What a helper or a coordinator leaves beside its keys.
+    for name in ["masked/keys.toml", "alone.helper", "changed.helper"] {
+        private(place, &format!("{name}.lock"), "");
+    }
 }
 
 /// Records as text, cut and mistyped, and an archive of devices.

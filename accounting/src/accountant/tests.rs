@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::{Mechanism, PrivacyUnit, Sampling, TrustModel};
 use crate::golden::{self, number};
-use crate::params::{HonestFraction, NoiseMultiplier, SamplingRate};
+use crate::params::{NoiseMultiplier, SamplingRate};
 
 fn event(sampling: Sampling, noise_multiplier: f64, count: u64) -> PrivacyEvent {
     let noise_multiplier = NoiseMultiplier::new(noise_multiplier).unwrap();
@@ -246,21 +246,6 @@ fn the_printed_tables_of_dp_fed_ls_reproduce_and_the_sound_figure_stands_beside_
         );
         assert!(ask(uniform, z) > 2.5 * printed, "{row}");
     }
-}
-
-#[test]
-fn lost_noise_shares_cost_privacy() {
-    let ask = |honest| {
-        let trust = TrustModel::Distributed {
-            honest: HonestFraction::new(honest).unwrap(),
-        };
-        let event = PrivacyEvent {
-            trust,
-            ..event(full(), 20.0, 10)
-        };
-        Accountant::Rdp.epsilon(&[event], delta()).unwrap().epsilon
-    };
-    assert!(ask(0.5) > ask(0.9) && ask(0.9) > ask(1.0));
 }
 
 /// All 16 printed figures of DP-Fed-LS's Tables 3 and 6, to the printed digit but for one row,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::adjacency::Adjacency;
 use crate::correlated::{Participation, fine_steps};
+use crate::distributed::MIN_NOISE_STEPS;
 use crate::params::{NoiseMultiplier, Sensitivity};
 
 /// Std, in grid steps, of the randomised rounding that stands between a real-valued Gaussian and
@@ -151,21 +152,38 @@ impl Mechanism {
     #[must_use]
     pub fn continuous_multiplier(&self) -> f64 {
         let multiplier = self.noise_multiplier().get();
-        let grid_steps = match *self {
-            Self::Gaussian { .. } | Self::CorrelationMatrix { .. } => return multiplier,
-            Self::DiscreteGaussian { grid_bits, .. }
-            | Self::Moments { grid_bits, .. }
-            | Self::Score { grid_bits, .. } => multiplier * f64::from(grid_bits).exp2(),
-            Self::Correlated {
-                grid_bits,
-                sensitivity,
-                ..
-            } => fine_steps(multiplier * sensitivity.get(), grid_bits),
+        let Some(grid_steps) = self.noise_steps() else {
+            return multiplier;
         };
         if grid_steps <= ROUNDING_STD {
             return 0.0;
         }
         let ratio = ROUNDING_STD / grid_steps;
         multiplier * (1.0 - ratio * ratio).sqrt()
+    }
+
+    /// The std of the noise in steps of the grid on which it is drawn; `None` for real-valued
+    /// noise.
+    #[must_use]
+    pub fn noise_steps(&self) -> Option<f64> {
+        let multiplier = self.noise_multiplier().get();
+        match *self {
+            Self::Gaussian { .. } | Self::CorrelationMatrix { .. } => None,
+            Self::DiscreteGaussian { grid_bits, .. }
+            | Self::Moments { grid_bits, .. }
+            | Self::Score { grid_bits, .. } => Some(multiplier * f64::from(grid_bits).exp2()),
+            Self::Correlated {
+                grid_bits,
+                sensitivity,
+                ..
+            } => Some(fine_steps(multiplier * sensitivity.get(), grid_bits)),
+        }
+    }
+
+    /// Whether the sum of several noises of multiplier `each` counts as one discrete Gaussian: the
+    /// grid is fine enough for each, or there is none.
+    pub(super) fn is_on_grid_of(&self, each: NoiseMultiplier) -> bool {
+        let steps = self.with_noise_multiplier(each).noise_steps();
+        steps.is_none_or(|steps| steps >= f64::from(MIN_NOISE_STEPS))
     }
 }

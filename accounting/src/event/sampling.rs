@@ -236,7 +236,7 @@ impl Sampling {
 
     /// The largest number of rounds among `count` successive ones in which one device can be.
     #[must_use]
-    pub(super) fn max_rounds_of_one(&self, count: u64) -> u64 {
+    pub fn max_rounds_of_one(&self, count: u64) -> u64 {
         match *self {
             Self::Unsampled {
                 max_participations, ..

@@ -56,11 +56,11 @@ fn a_server_that_knows_the_cohort_gets_no_amplification() {
             count: 100
         }
     );
-    let honest = HonestFraction::new(0.25).unwrap();
+    let trust = TrustModel::Distributed(Parties::PAIR);
     assert_eq!(
-        event(poisson, TrustModel::Distributed { honest }).exposure(),
+        event(poisson, trust).exposure(),
         Exposure::Gaussian {
-            noise_to_sensitivity: 1.0,
+            noise_to_sensitivity: 2.0,
             count: 100
         }
     );
@@ -131,24 +131,28 @@ fn trust_models_are_read_from_text() {
     let read = |text: &str| text.parse::<TrustModel>();
     assert_eq!(read("central"), Ok(TrustModel::Central));
     assert_eq!(read("local"), Ok(TrustModel::Local));
-    let honest = HonestFraction::new(0.9).unwrap();
-    assert_eq!(
-        read("distributed=0.9"),
-        Ok(TrustModel::Distributed { honest })
-    );
-    for text in [
-        "",
-        "nobody",
-        "distributed",
-        "distributed=",
-        "distributed=x",
-        "local=1",
-    ] {
+    let distributed = |helpers, colluding| {
+        let parties = Parties::new(helpers, colluding);
+        parties.map(TrustModel::Distributed)
+    };
+    assert_eq!(read("distributed"), distributed(1, 1));
+    assert_eq!(read("distributed=3"), distributed(3, 3));
+    assert_eq!(read("distributed=3/2"), distributed(3, 2));
+    for text in ["", "nobody", "distributed=", "distributed=x", "local=1"] {
         let error = read(text).unwrap_err().to_string();
         assert!(error.contains("write `central`, `local`"), "{error}");
     }
-    let error = read("distributed=1.5").unwrap_err().to_string();
-    assert!(error.contains("honest fraction is 1.5"), "{error}");
+    for text in [
+        "central",
+        "local",
+        "distributed",
+        "distributed=3",
+        "distributed=3/2",
+    ] {
+        assert_eq!(read(text).unwrap().to_string(), text);
+    }
+    let error = read("distributed=2/3").unwrap_err().to_string();
+    assert!(error.contains("2 helpers, and 3 parties"), "{error}");
 }
 
 #[test]
@@ -204,7 +208,6 @@ fn correlated_noise_is_as_large_as_its_sensitivity_asks() {
 #[test]
 fn correlated_noise_promises_nothing_it_does_not_cover() {
     let (_, event) = correlated();
-    let honest = HonestFraction::new(1.0).unwrap();
     let unsampled = |k| Sampling::unsampled(10, k).unwrap();
     assert!(!event.exposure().is_unprotected());
     let fewer = PrivacyEvent {
@@ -215,10 +218,6 @@ fn correlated_noise_promises_nothing_it_does_not_cover() {
     for wrong in [
         PrivacyEvent {
             trust: TrustModel::Local,
-            ..event
-        },
-        PrivacyEvent {
-            trust: TrustModel::Distributed { honest },
             ..event
         },
         PrivacyEvent {

@@ -11,7 +11,7 @@ const MASK: u32 = (1 << LIMB) - 1;
 
 /// The state between two blocks. The key belongs to one message: what is left of it on the stack
 /// forges nothing but a frame whose number was used.
-pub(super) struct Poly1305 {
+pub(crate) struct Poly1305 {
     /// Limbs 1 to 4 of r times 5, then limbs 0 to 4: what a limb of the product takes is in a row,
     /// from the last to the first, since 2¹³⁰ = 5 modulo the prime.
     factors: [u32; 9],
@@ -21,7 +21,7 @@ pub(super) struct Poly1305 {
 
 impl Poly1305 {
     /// Before the first block; r is clamped here (section 2.5.1).
-    pub(super) const fn new([r0, r1, r2, r3, pad @ ..]: [u32; 8]) -> Self {
+    pub(crate) const fn new([r0, r1, r2, r3, pad @ ..]: [u32; 8]) -> Self {
         let [a, b, c, d, e] = limbs(
             [
                 r0 & 0x0fff_ffff,
@@ -41,7 +41,7 @@ impl Poly1305 {
     /// Takes a block. `end` is the bit behind its sixteen bytes: 1, but for a shorter last block of
     /// a message, which has it within.
     #[inline(never)]
-    pub(super) fn block(&mut self, block: &[u8; 16], end: u32) {
+    pub(crate) fn block(&mut self, block: &[u8; 16], end: u32) {
         let mut words = [0; 4];
         for (word, bytes) in words.iter_mut().zip(block.as_chunks().0) {
             *word = u32::from_le_bytes(*bytes);
@@ -71,7 +71,7 @@ impl Poly1305 {
     }
 
     /// Takes bytes, with zeros up to a whole block (section 2.8).
-    pub(super) fn padded(&mut self, bytes: &[u8]) {
+    pub(crate) fn padded(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(16) {
             let mut block = [0; 16];
             for (place, byte) in block.iter_mut().zip(piece) {
@@ -83,7 +83,7 @@ impl Poly1305 {
 
     /// The tag.
     #[inline(never)]
-    pub(super) fn finish(&mut self) -> [u8; 16] {
+    pub(crate) fn finish(&mut self) -> [u8; 16] {
         // Carried twice, each limb is below 2²⁶; the sum is then below 2¹³⁰.
         for _ in 0..2 {
             let mut carry = 0;

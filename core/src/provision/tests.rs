@@ -26,6 +26,7 @@ fn policy() -> Policy {
         min_matrix_noise_multiplier: 5 << 30,
         max_epochs: 10,
         hides_number: false,
+        helpers: 2,
     }
 }
 
@@ -61,7 +62,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         device in any::<u32>(), key in any::<[u8; 32]>(), root in any::<[u8; 32]>(),
-        hides_number in any::<bool>(),
+        hides_number in any::<bool>(), helpers in 0..=MAX_HELPERS,
         [budget, separation, jump] in any::<[u32; 3]>(), least in any::<u64>(),
         epochs in any::<u32>(),
         rows in vec((vec(-1e6f32..1e6, 3), any::<u16>()), 0..20),
@@ -77,7 +78,7 @@ proptest! {
         };
         let policy = Policy {
             limits, min_noise_multiplier: least, min_matrix_noise_multiplier: least ^ 7,
-            max_epochs: epochs, hides_number,
+            max_epochs: epochs, hides_number, helpers,
         };
         let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
         let first = Key::from_secret(key);
@@ -87,6 +88,7 @@ proptest! {
         prop_assert_eq!(record.identity.device, device);
         prop_assert_eq!(record.key.as_ref().map(Key::secret), Some(&key));
         prop_assert_eq!(record.policy.hides_number, hides_number);
+        prop_assert_eq!(record.policy.helpers, helpers);
         prop_assert_eq!(record.identity.root.secret(), &root);
         prop_assert_eq!(record.policy.limits, limits);
         prop_assert_eq!(record.policy.min_noise_multiplier, least);
@@ -178,7 +180,8 @@ fn samples_that_cannot_be_are_refused() {
     assert_eq!(change(130, &[1]), ProvisionError::Samples, "class 65,543");
     assert_eq!(change(118, &[3]), ProvisionError::Samples, "kind 3");
     assert_eq!(change(118, &[0]), ProvisionError::Samples, "kind none");
-    assert_eq!(change(119, &[2]), ProvisionError::Samples, "flags");
+    assert_eq!(change(119, &[2]), ProvisionError::Policy, "flags");
+    assert_eq!(change(119, &[0x90]), ProvisionError::Policy, "nine helpers");
     let value = changed(page.clone(), 128, &f32::NAN.to_le_bytes());
     assert_eq!(
         refused(&changed(value, 118, &[1])),
@@ -199,6 +202,14 @@ fn a_record_that_cannot_be_written_is_refused() {
     let error = Err(ProvisionError::Samples);
     assert_eq!(make(&slice(&[f32::NAN], &[0.0])), error);
     assert_eq!(make(&slice(&[0.0], &[f32::NAN])), error);
+    let none = Some(&slice(&[], &[]));
+    let nine = Policy {
+        helpers: 9,
+        ..policy()
+    };
+    let mut page = [0xff; 200];
+    let result = write(&identity(1), &key(), &nine, none, &mut page);
+    assert_eq!(result, Err(ProvisionError::Policy));
     let many = slice(&[0.0; 13], &[0.0; 13]);
     assert_eq!(make(&many), Err(ProvisionError::Room));
     let wide = SampleSlice::new(&[0.0; 65_536], &[0.0f32], 65_536).unwrap();
@@ -255,7 +266,8 @@ fn a_record_is_as_it_is_written_down() {
     expected.extend(900u32.to_le_bytes());
     expected.extend(342u32.to_le_bytes());
     expected.extend((5u64 << 30).to_le_bytes());
-    expected.extend([1, 0, 2, 0]);
+    // One feature, classes, and two helpers.
+    expected.extend([1, 0, 2, 0x20]);
     expected.extend(1u32.to_le_bytes());
     expected.extend(1f32.to_le_bytes());
     expected.extend(2u32.to_le_bytes());

@@ -384,7 +384,7 @@ where
                         let chunks = round.invitation.update_chunks();
                         round.goes_on_at(round.first, self.window, chunks);
                     }
-                    let chunk = round.update_chunk(&self.device.memory.work);
+                    let chunk = round.update_chunk(&self.device);
                     (number, Message::UpdateChunk(chunk))
                 } else {
                     let chunk = round.chunk;

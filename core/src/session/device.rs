@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     ledger::{Ledger, LedgerError},
+    mask::MaskRoot,
     personal::{PersonalRequest, store::PersonalStore},
     train::Workspace,
     wire::message::{Decline, Invitation, update_chunks},
@@ -65,6 +66,8 @@ impl core::error::Error for SessionError {}
 /// A device without its link to the coordinator.
 pub(super) struct Device<'a, M: Trainable, F, K> {
     pub(super) identity: Identity,
+    /// Of the identity as it was provisioned: the helpers know nothing of its ledger.
+    pub(super) masks: MaskRoot,
     pub(super) policy: Policy,
     pub(super) model: M,
     pub(super) memory: Memory<'a>,
@@ -120,6 +123,8 @@ impl<M: Trainable, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
         let has_update = !(invitation.is_silent() || is_matrix);
         if self.model.shape() != Some(invitation.shape) {
             Err(Decline::Shape)
+        } else if !invitation.is_silent() && invitation.helpers() != policy.helpers {
+            Err(Decline::Helpers)
         } else if has_update && !policy.accepts_noise(invitation) {
             Err(Decline::Noise)
         } else if !personal.is_none_or(|personal| self.has_room(personal)) {

@@ -86,6 +86,9 @@ pub struct Policy {
     /// Whether the device greets under a pseudonym, which changes with its chain key, and not under
     /// its number.
     pub hides_number: bool,
+    /// How many helpers mask its updates, at most [`MAX_HELPERS`](crate::mask::MAX_HELPERS): it
+    /// declines rounds of any other number. 0 sends updates without masks, and none with.
+    pub helpers: u8,
 }
 
 impl Policy {

@@ -6,6 +6,7 @@ use embedded_storage::nor_flash::NorFlash;
 
 use super::{
     device::Device,
+    masked::MaskKeys,
     memory::Memory,
     policy::Identity,
     trainable::{Learned, LocalRound, Trainable},
@@ -21,10 +22,7 @@ use crate::{
     samples::Samples,
     stream::Purpose,
     train::Workspace,
-    wire::{
-        message::{Decline, Invitation, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
-        pack,
-    },
+    wire::message::{Decline, Invitation, Packed, UpdateChunk, UpdatePart},
 };
 
 /// A round that the device takes part in.
@@ -84,29 +82,45 @@ impl Round {
     }
 
     /// The current chunk of the update, once training has ended.
-    pub(super) fn update_chunk<'a>(&'a self, work: &'a Workspace<'_>) -> UpdateChunk<'a> {
-        let width = self.invitation.width();
-        let count = pack::capacity(width, UPDATE_CHUNK_BYTES).max(1);
-        let length = self.invitation.update_length();
-        let part = |vector: &'a [f32]| {
-            let sent = vector.get(..length).unwrap_or_default();
-            patterns(sent).chunks(count).nth(self.chunk.into())
-        };
-        let (low, high, width) = match (part(work.update), part(work.local)) {
-            _ if length == 0 => (&[][..], &[][..], width),
-            (Some(low), Some(high)) => (low, high, width),
-            // The bit comes behind the last entry.
-            _ => (
-                slice::from_ref(&self.bit.low),
-                slice::from_ref(&self.bit.high),
-                self.invitation.bit_width().unwrap_or(0),
-            ),
+    pub(super) fn update_chunk<'a, M: Trainable, F: NorFlash, K>(
+        &'a self,
+        device: &'a Device<'_, M, F, K>,
+    ) -> UpdateChunk<'a> {
+        let packed = match self.invitation.update_part(self.chunk) {
+            Some(UpdatePart::Entries(range)) => {
+                let Workspace { update, local, .. } = &device.memory.work;
+                let part =
+                    |vector: &'a [f32]| patterns(vector.get(range.clone()).unwrap_or_default());
+                Packed::Halves {
+                    low: part(update),
+                    high: part(local),
+                    width: self.invitation.width(),
+                }
+            }
+            Some(UpdatePart::Tag(helper)) => {
+                let keys = MaskKeys {
+                    root: &device.masks,
+                    ledger: device.ledger.nonce(),
+                    round: self.number,
+                };
+                let model = device
+                    .memory
+                    .global
+                    .get(..self.invitation.shape.parameters());
+                let model = model.unwrap_or_default();
+                Packed::Tag(keys.tag(helper, &self.invitation, model))
+            }
+            Some(UpdatePart::Bit) | None => Packed::Halves {
+                low: slice::from_ref(&self.bit.low),
+                high: slice::from_ref(&self.bit.high),
+                width: self.invitation.bit_width().unwrap_or(0),
+            },
         };
         UpdateChunk {
             index: self.chunk,
             negated: self.negated,
             more: self.chunk.saturating_add(1) < self.end,
-            packed: Packed::Halves { low, high, width },
+            packed,
         }
     }
 
@@ -123,13 +137,16 @@ impl Round {
         K: PersonalStore,
         S: Samples<Target = M::Target>,
     {
-        // What is covered by noise, or not sent, is no reason to say anything about the data.
-        let has_noise = self.invitation.noise.is_some() || self.invitation.is_silent();
-        // A device without usable data loses no participation. One that adds its own noise does
+        // What is covered by noise or masks, or not sent, is no reason to say anything about the
+        // data.
+        let invitation = &self.invitation;
+        let is_covered =
+            invitation.noise.is_some() || invitation.masks.is_some() || invitation.is_silent();
+        // A device without usable data loses no participation. One whose update is covered does
         // not reveal that it has no data.
         let usable = M::MIN_SAMPLES..=device.memory.work.order.len();
         let is_usable = usable.contains(&samples.len());
-        if !is_usable && !has_noise {
+        if !is_usable && !is_covered {
             return Err(Decline::NoSamples);
         }
         let Memory { global, .. } = &device.memory;
@@ -140,10 +157,10 @@ impl Round {
         let trained = self.trained(device, samples);
         // Whether there are samples and whether training diverges depends on the data, and a
         // coordinator could choose a model for which it reveals something about them. The device's
-        // own noise hides that as well: an update of zeros.
+        // own noise, or the masks, hide that as well: an update of zeros.
         let trained = match &trained {
             Ok(trained) => Some(trained),
-            Err(_) if has_noise => {
+            Err(_) if is_covered => {
                 self.save_unchanged(device);
                 None
             }
@@ -244,11 +261,11 @@ impl Round {
     }
 
     /// Quantises the update, or zeros without one, and adds the device's noise to it and to its
-    /// bit: here and nowhere else. What is to be sent takes the place of the update, of which
+    /// bit, or the masks: here and nowhere else. What is to be sent takes the place of the update, of which
     /// nothing is left.
     ///
     /// Each is a function whose stack is gone before the next one.
-    pub(super) fn finish<M: Trainable, F, K: PersonalStore>(
+    pub(super) fn finish<M: Trainable, F: NorFlash, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
         trained: Option<&Trained>,
@@ -264,7 +281,11 @@ impl Round {
         let update = update.get_mut(..length).unwrap_or_default();
         let local = local.get_mut(..length).unwrap_or_default();
         let Invitation {
-            grid, noise, bit, ..
+            grid,
+            noise,
+            bit,
+            masks,
+            ..
         } = &self.invitation;
         (self.first, self.chunk) = (0, 0);
         // Two halves, in the places of two parameters that training no longer needs.
@@ -275,7 +296,8 @@ impl Round {
         };
         // Integers are where they are sent from, unless there are none.
         let has_integers = M::HAS_REQUESTS && matches!(trained, Some(Trained::Integers));
-        self.negated = !has_integers && quantise(quantizer, grid, noise.is_none(), low, high);
+        let is_bare = noise.is_none() && masks.is_none();
+        self.negated = !has_integers && quantise(quantizer, grid, is_bare, low, high);
         let mut purpose = Purpose::DeviceNoise;
         if M::HAS_REQUESTS && self.invitation.is_matrix() {
             purpose = Purpose::CorrelationNoise;
@@ -299,6 +321,14 @@ impl Round {
         if let Some(noise) = bit_noise {
             add_noise(noise, name(Purpose::DeviceBitNoise), bit_low, bit_high);
         }
+        if let Some(masking) = masks {
+            let keys = MaskKeys {
+                root: &device.masks,
+                ledger: device.ledger.nonce(),
+                round: self.number,
+            };
+            keys.add(*masking, low, high);
+        }
     }
 }
 
@@ -312,7 +342,7 @@ fn quantise(
     low: &mut [u32],
     high: &mut [u32],
 ) -> bool {
-    // Without noise, +2^b is the one value that has no place in b + 1 bits. It is sent as −2^b, of
+    // Without noise or masks, +2^b is the one value that has no place in b + 1 bits. It is sent as −2^b, of
     // an update that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
     let largest = 1 << grid.bits();
     let mut negated = false;

@@ -10,6 +10,7 @@ use crate::{
     client::Client,
     crypto::Key,
     ledger::{Budget, Limits, MaxJump, Separation, tests::Ram},
+    mask::Tag,
     model::{Const, Linear, ModelKind, Softmax},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
@@ -26,7 +27,7 @@ use crate::{
         link::{CoordinatorEnd, Link, read},
         message::{
             Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, Shape,
-            UPDATE_CHUNK_BYTES, Values, WhyRefused,
+            UPDATE_CHUNK_BYTES, UpdatePart, Values, WhyRefused,
         },
         pack,
         refusal::Refusal,
@@ -71,6 +72,7 @@ fn policy() -> Policy {
         min_matrix_noise_multiplier: 0,
         max_epochs: 10,
         hides_number: false,
+        helpers: 0,
     }
 }
 
@@ -124,9 +126,9 @@ fn ledger() -> Ledger<Ram> {
 #[test]
 fn bytes_behind_an_invitation_are_refused() {
     let packed = PackedInvitation::from(&invitation(None));
-    let mut body = [0; 80];
-    body[..68].copy_from_slice(packed.as_slice());
-    for (length, is_valid) in [(68, true), (80, false)] {
+    let mut body = [0; 82];
+    body[..70].copy_from_slice(packed.as_slice());
+    for (length, is_valid) in [(70, true), (82, false)] {
         let to_device = crate::wire::Direction::ToDevice;
         let message = Message::parse(17, &body[..length], to_device);
         let Ok(Message::Invitation(packed)) = message else {
@@ -155,6 +157,7 @@ fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
         grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
         noise,
         bit: None,
+        masks: None,
         request: None,
     }
 }

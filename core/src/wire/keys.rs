@@ -142,6 +142,6 @@ impl SessionKey {
 }
 
 /// Whether two tags are the same; takes the same time wherever they differ.
-pub(super) fn is_same(tag: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
+pub fn is_same(tag: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES]) -> bool {
     tag.ct_eq(other).into()
 }

@@ -7,12 +7,13 @@ use super::{
     pack,
     refusal::Refusal,
 };
+use crate::mask::Tag;
 
 mod chunks;
 mod invitation;
 mod reasons;
 
-pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, model_chunks, update_chunks};
+pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks};
 pub use invitation::{Invitation, NetworkId, PackedInvitation, Request, Shape};
 pub use reasons::{Abort, Decline, WhyRefused};
 
@@ -57,6 +58,8 @@ pub enum Packed<'a> {
         /// Bits of a value.
         width: u32,
     },
+    /// A tag for a helper, to be sent in the place of values.
+    Tag(Tag),
 }
 
 impl Packed<'_> {
@@ -64,6 +67,15 @@ impl Packed<'_> {
     pub fn unpack(&self, width: u32, values: &mut [i64]) -> Option<()> {
         match self {
             Self::Bytes(bytes) => pack::unpack(bytes, width, values),
+            Self::Halves { .. } | Self::Tag(_) => None,
+        }
+    }
+
+    /// The tag in a chunk of one; `None` if it has another length.
+    pub fn tag(&self) -> Option<Tag> {
+        match self {
+            Self::Bytes(bytes) => (*bytes).try_into().ok(),
+            Self::Tag(tag) => Some(*tag),
             Self::Halves { .. } => None,
         }
     }
@@ -72,6 +84,9 @@ impl Packed<'_> {
         match *self {
             Self::Bytes(bytes) => {
                 writer.put(bytes);
+            }
+            Self::Tag(ref tag) => {
+                writer.put(tag);
             }
             Self::Halves { low, high, width } => {
                 let values = low.iter().zip(high);

@@ -20,7 +20,7 @@ use crate::{crypto::Key, noise::DiscreteGaussian};
 
 #[cfg(feature = "x25519")]
 mod handshake;
-mod vectors;
+pub(crate) mod vectors;
 
 /// A frame in COBS, and its length there.
 fn stuffed(raw: &[u8]) -> ([u8; FRAME_BYTES], usize) {

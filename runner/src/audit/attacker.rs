@@ -35,9 +35,10 @@ impl<'a> Attacker<'a> {
         let canaries = canaries.clamp(1, target.device_count() / devices);
         let multipliers = target.multipliers(&event);
         let mut claimed = Claimed {
-            counts: match target.is_local() {
-                true => counts(1, |_, _| 1.0),
-                false => counts_of(&event.sampling, devices),
+            counts: match (target.is_local(), target.knows_cohorts()) {
+                (true, _) => counts(1, |_, _| 1.0),
+                (false, true) => counts(devices, |_, _| 1.0),
+                (false, false) => counts_of(&event.sampling, devices),
             },
             multiplier: multipliers.update,
             bit_multiplier: None,

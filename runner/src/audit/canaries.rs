@@ -283,6 +283,7 @@ impl Source for CanarySource<'_> {
     ) -> Result<CohortSum, SourceError> {
         if self.canaries.sees_uploads {
             return Ok(CohortSum {
+                asked: None,
                 sum: self.uploads(assignment, learner, cohort)?,
                 outcomes: Vec::new(),
                 left_out_messages: Vec::new(),

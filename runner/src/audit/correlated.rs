@@ -27,12 +27,13 @@ use super::direct::tails::{Worst, mean_product, mean_square};
 use super::selection::Scores;
 use super::statistics::coins;
 use super::target::TargetError;
+use super::view::View;
 use crate::data::federation::Federation;
 use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner, Method, Store, Trainer};
 use crate::method::state::StateError;
 use crate::privacy::PrivacyStatement;
-use crate::release::{Contribution, Fault, Mechanism};
+use crate::release::{Contribution, Fault, History, Mechanism};
 use crate::round::{Start, Training};
 use crate::source::attendance::Attendance;
 use crate::source::simulated::train_cohort;
@@ -58,6 +59,8 @@ pub struct Correlated<'a> {
     in_turn: Option<InTurn>,
     /// z s: the claimed noise std on a release, in clip norms.
     std: f64,
+    /// Whose view is attacked.
+    view: View,
     /// The claim about all rounds.
     pub claim: PrivacyStatement,
 }
@@ -92,8 +95,37 @@ impl<'a> Correlated<'a> {
             strategy,
             in_turn,
             std,
+            view: View::default(),
             claim,
         }))
+    }
+
+    /// The same as this party sees it. Where devices are drawn in turn, those who know the draw are
+    /// not attacked: their claim is about each participation by itself.
+    #[must_use]
+    pub fn seen_by(self, view: View) -> Self {
+        let claimed = self.experiment.privacy.event;
+        let ratio = view.event(claimed).mechanism.noise_multiplier().get()
+            / claimed.mechanism.noise_multiplier().get();
+        Self {
+            std: self.std * ratio,
+            view,
+            ..self
+        }
+    }
+
+    /// The views that can be attacked.
+    #[must_use]
+    pub fn views(&self) -> Vec<View> {
+        let mut views = View::of(&self.experiment);
+        views.retain(|view| self.in_turn.is_none() || !view.knows_cohorts());
+        views
+    }
+
+    /// Whose view is attacked.
+    #[must_use]
+    pub const fn view(&self) -> View {
+        self.view
     }
 
     /// So many pairs of runs as take a few seconds, by the entries that are combined.
@@ -141,7 +173,8 @@ impl<'a> Correlated<'a> {
             .grid()
             .map_or(0, |grid| grid.bits());
         let planted = experiment.privacy.strategy.as_ref();
-        let history = crate::release::History::new(planted, bits, coordinates);
+        let ring = experiment.release.masking.map(|masking| masking.ring);
+        let history = History::new(planted, bits, coordinates).of_masked(ring);
         let mut training =
             Training::new(&experiment, self.federation, learner, start).with_history(history);
         let mut source = Everywhere {
@@ -155,7 +188,9 @@ impl<'a> Correlated<'a> {
             .map_or(1.0, |grid| grid.clip_norm().get());
         let mut releases = Vec::new();
         while !training.is_done() {
+            let round = training.round();
             if let Some(released) = training.step(&mut source)?.released {
+                let released = self.view.of_release(released, &experiment, root, round);
                 let values = released.values();
                 let in_norms = values.chunks(coordinates.max(1));
                 releases.extend(in_norms.map(|values| -> Vec<f64> {
@@ -271,7 +306,10 @@ impl<'a> Correlated<'a> {
         let mut clean = self.clone();
         clean.experiment.release.mechanism = Mechanism::None;
         in_turn::draw_all(&mut clean.experiment);
-        let releases = clean.run(root, 1, &[true])?.concat();
+        let with = clean.run(root, 1, &[true])?.concat();
+        // What is left of helpers, whose noise is theirs to leave out, is in both.
+        let without = clean.run(root, 1, &[false])?.concat();
+        let releases: Vec<f64> = with.iter().zip(&without).map(|(x, y)| x - y).collect();
         let (test, moved) = match &self.in_turn {
             None => {
                 let squares: f64 = releases.iter().map(|x| x * x).sum();
@@ -346,7 +384,7 @@ fn plant(fault: Fault, experiment: &mut Experiment, strategy: &Strategy) {
         .map_or(0, |grid| grid.bits());
     match fault {
         Fault::NoiseTooSmall => {
-            let multiplier = experiment.privacy.multiplier();
+            let multiplier = experiment.privacy.party_multiplier();
             let std = 0.9 * strategy.noise_steps(multiplier, bits as u8);
             let smaller = DiscreteGaussian::new((std * DENOMINATOR as f64) as u64, DENOMINATOR);
             if let Ok(smaller) = smaller {

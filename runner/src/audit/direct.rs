@@ -12,10 +12,12 @@
 //! | what one device can change | [`sensitivity`] |
 //! | rate and independence of the cohorts | [`cohorts`] |
 //! | what is released beside the updates | [`channel`], [`channels`] |
+//! | masks and helpers of distributed trust | [`masks`] |
 //! | what is charged; δ(ε) for other ε than the claimed one | here |
 
 pub mod channel;
 pub mod cohorts;
+pub mod masks;
 pub mod noise;
 pub mod sensitivity;
 pub mod tails;
@@ -61,6 +63,7 @@ pub fn audit(target: &Target<'_>, seed: u64, values: usize) -> Result<Vec<Check>
     checks.push(sensitivity::check(target, seed, full)?);
     checks.extend(cohorts.checks());
     checks.push(charged(target, &charges));
+    checks.extend(masks::checks(target, seed));
     for channel in channels::of_updates(target) {
         checks.extend(channel.checks(seed, values)?);
     }

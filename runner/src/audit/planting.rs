@@ -78,7 +78,7 @@ fn scaled_noise(experiment: &Experiment, factor: f64) -> Option<DiscreteGaussian
     let privacy = &experiment.privacy;
     let of_updates = privacy
         .split
-        .map_or(privacy.multiplier(), |split| split.update);
+        .map_or(privacy.party_multiplier(), |split| split.update);
     noise_of(&experiment.release.encoding, factor * of_updates.get())
 }
 

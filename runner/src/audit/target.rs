@@ -11,6 +11,7 @@ use smolfed_core::stream::Root;
 
 use super::canaries::{Canaries, Canary, CanarySource, Sends};
 use super::planting::{charged, plant};
+use super::view::View;
 use crate::data::federation::Federation;
 use crate::experiment::Experiment;
 use crate::experiment::scaling::ScaleRelease;
@@ -74,6 +75,8 @@ pub struct Target<'a> {
     fault: Fault,
     /// What averages are multiplied by to be sums.
     denominator: f64,
+    /// Whose view is attacked.
+    view: View,
 }
 
 /// The noise that is claimed for each part of what a device sends in a round.
@@ -123,7 +126,26 @@ impl<'a> Target<'a> {
             federation,
             fault,
             denominator,
+            view: View::default(),
         })
+    }
+
+    /// The same as this party sees it.
+    #[must_use]
+    pub fn seen_by(self, view: View) -> Self {
+        Self { view, ..self }
+    }
+
+    /// Whose view is attacked.
+    #[must_use]
+    pub const fn view(&self) -> View {
+        self.view
+    }
+
+    /// The experiment, with its fault.
+    #[must_use]
+    pub(super) const fn experiment(&self) -> &Experiment {
+        &self.experiment
     }
 
     /// Devices in the federation.
@@ -158,10 +180,16 @@ impl<'a> Target<'a> {
         self.experiment.release.is_local()
     }
 
-    /// What the experiment claims about its updates: one round.
+    /// Whether the attacker knows who takes part.
     #[must_use]
-    pub const fn event(&self) -> PrivacyEvent {
-        self.experiment.privacy.event
+    pub fn knows_cohorts(&self) -> bool {
+        self.is_local() || self.view.knows_cohorts()
+    }
+
+    /// What is claimed about updates against the attacker: one round.
+    #[must_use]
+    pub fn event(&self) -> PrivacyEvent {
+        self.view.event(self.experiment.privacy.event)
     }
 
     /// What is released of a device and claimed, by round: the private scale, if there is one, and
@@ -183,7 +211,10 @@ impl<'a> Target<'a> {
         let of_round = |round| {
             let events = self.experiment.events_in(round).into_iter();
             let events = events.filter(|event| event.unit == self.event().unit);
-            events.filter(is_attacked).map(move |event| (round, event))
+            let events = events
+                .filter(is_attacked)
+                .map(|event| self.view.event(event));
+            events.map(move |event| (round, event))
         };
         charged(self.fault, (0..self.rounds()).flat_map(of_round).collect())
     }
@@ -230,7 +261,7 @@ impl<'a> Target<'a> {
 
     /// Devices of a user.
     #[must_use]
-    pub const fn devices_per_user(&self) -> u32 {
+    pub fn devices_per_user(&self) -> u32 {
         self.event().devices_per_user.get()
     }
 
@@ -250,7 +281,7 @@ impl<'a> Target<'a> {
     pub fn other_world(&self) -> Sends {
         match self.event().adjacency() {
             Adjacency::ReplaceOne => Sends::Opposite,
-            Adjacency::AddRemove if self.is_local() => Sends::Zero,
+            Adjacency::AddRemove if self.knows_cohorts() => Sends::Zero,
             Adjacency::AddRemove => Sends::Nothing,
         }
     }
@@ -273,7 +304,7 @@ impl<'a> Target<'a> {
             task: *self.experiment.task(),
             coordinates,
             canaries,
-            is_forced: joins == Joining::Always || self.is_local(),
+            is_forced: joins == Joining::Always || self.knows_cohorts(),
             joins: match joins {
                 Joining::Always => self.rounds(),
                 Joining::AsClaimed => self.joins(),
@@ -301,6 +332,7 @@ impl<'a> Target<'a> {
             let Some(released) = training.step(&mut source)?.released else {
                 continue;
             };
+            let released = self.view.of_release(released, &experiment, root, round);
             let average = experiment.server.average(&released);
             let values = average.iter().map(|x| f64::from(*x) * unit).collect();
             let bits = match self.is_local() {

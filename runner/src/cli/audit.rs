@@ -18,11 +18,12 @@ use crate::audit::check::{Check, ERROR};
 use crate::audit::correlated::Correlated;
 use crate::audit::direct::{self, channel::Channel};
 use crate::audit::target::{Target, TargetError};
+use crate::audit::view::View;
 use crate::audit::{Confidence, Finding};
 use crate::config::{Config, Override};
 use crate::data::DataFolders;
 use crate::experiment::Experiment;
-use crate::number::{lower, significant};
+use crate::number::{lower, significant, upper};
 use crate::privacy::PrivacyStatement;
 use crate::release::Fault;
 use crate::run;
@@ -161,9 +162,17 @@ fn mechanism(
         Target::new(&experiment, &federation, args.fault),
     ) {
         (Some(correlated), _) => {
-            parts.push(Part::of_correlated(args, &experiment, &correlated)?);
+            for view in correlated.views() {
+                let seen = correlated.clone().seen_by(view);
+                parts.push(Part::of_correlated(args, &experiment, &seen)?);
+            }
         }
-        (None, Ok(target)) => parts.push(Part::of_updates(args, &experiment, &target, &bar)?),
+        (None, Ok(target)) => {
+            for view in View::of(&experiment) {
+                let seen = target.clone().seen_by(view);
+                parts.push(Part::of_updates(args, &experiment, &seen, &bar)?);
+            }
+        }
         // Devices may send matrices with noise beside updates without any.
         (None, Err(TargetError::NothingClaimed)) if matrices.is_some() => {}
         (None, Err(error)) => return Err(error.into()),
@@ -186,6 +195,8 @@ fn mechanism(
 /// What was audited, with a claim of its own.
 struct Part {
     claim: PrivacyStatement,
+    /// Whose view it is, where there are several.
+    view: View,
     pairs: u32,
     attack: Attack,
     checks: Vec<Check>,
@@ -212,6 +223,7 @@ impl Part {
         checks.extend(direct::curve(target, &attack, privacy.delta));
         Ok(Self {
             claim,
+            view: target.view(),
             pairs: size.pairs,
             attack,
             checks,
@@ -229,6 +241,7 @@ impl Part {
             attack: correlated.attack(size, args.confidence(claim.delta))?,
             checks: correlated.checks(size.seed)?,
             pairs: size.pairs,
+            view: correlated.view(),
             claim,
         })
     }
@@ -244,8 +257,18 @@ impl Part {
             attack: matrices.attack(size, args.confidence(claim.delta)),
             checks: matrices.checks(size.seed, direct::VALUES)?,
             pairs: size.pairs,
+            view: View::default(),
             claim,
         })
+    }
+
+    /// Who looks, where there are several views.
+    fn who(&self) -> Option<&'static str> {
+        self.view.name(self.claim.trust)
+    }
+
+    fn claimed(&self) -> f64 {
+        self.view.epsilon(&self.claim)
     }
 
     fn epsilon_low(&self) -> f64 {
@@ -254,7 +277,7 @@ impl Part {
     }
 
     fn is_refuted(&self) -> bool {
-        self.epsilon_low() > self.claim.epsilon
+        self.epsilon_low() > self.claimed()
     }
 
     fn is_as_claimed(&self) -> bool {
@@ -264,6 +287,8 @@ impl Part {
     fn json(&self) -> serde_json::Value {
         json!({
             "claim": self.claim,
+            "view": self.who(),
+            "claimed_epsilon": Some(self.claimed()).filter(|epsilon| epsilon.is_finite()),
             "runs": self.pairs,
             "canaries": self.attack.canaries,
             "epsilon_low": self.epsilon_low(),
@@ -277,8 +302,12 @@ impl Part {
     }
 
     fn text(&self, error: f64, is_terminal: bool) -> String {
+        let who = self.who().map_or(String::new(), |who| {
+            let claimed = upper(self.claimed(), 5);
+            format!("View of the {who}, against whom epsilon = {claimed} is claimed:\n\n")
+        });
         format!(
-            "{}\n{}\nproved:    epsilon >= {} (wrong with probability at most {error})\n\
+            "{who}{}\n{}\nproved:    epsilon >= {} (wrong with probability at most {error})\n\
              estimated: epsilon = {} (from a fit, not a proof)\nclaimed:   {}\n",
             table(&self.attack.findings),
             verdicts(&self.checks),
@@ -296,7 +325,11 @@ fn document(args: &Args, parts: &[Part]) -> serde_json::Value {
     let mut document = parts.next().unwrap_or_default();
     document["fault"] = args.fault.name().into();
     document["error"] = args.error.into();
-    if let Some(matrices) = parts.next() {
+    let (views, others): (Vec<_>, Vec<_>) = parts.partition(|part| part["view"].is_string());
+    if !views.is_empty() {
+        document["other_views"] = views.into();
+    }
+    if let Some(matrices) = others.into_iter().next() {
         document["matrices"] = matrices;
     }
     document

@@ -10,6 +10,7 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::fleet::keys::KeysError;
 use crate::fleet::watch::http::HttpError;
+use crate::helper::desk::DeskError;
 use crate::inference::error::InferenceError;
 use crate::privacy::ledger::LedgerError;
 use crate::ranks::ConnectError;
@@ -42,6 +43,9 @@ pub enum CliError {
     /// The keys of a fleet.
     #[error(transparent)]
     Keys(#[from] KeysError),
+    /// A helper.
+    #[error(transparent)]
+    Helper(#[from] DeskError),
     /// The live page.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -109,6 +113,7 @@ impl CliError {
             Self::Run(error) => error.is_bad_input(),
             Self::Serve(error) => error.is_bad_input(),
             Self::Keys(error) => error.is_bad_input(),
+            Self::Helper(error) => error.is_bad_input(),
             Self::Http(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),
             Self::Inference(error) => error.is_bad_input(),

@@ -1,4 +1,5 @@
-//! The options of `smolfed serve` for its operation: stopping, the log, the live page.
+//! The options of `smolfed serve` for its operation, stopping, the log, the live page; and the log of
+//! `smolfed helper`.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,16 +27,8 @@ pub(super) struct Operation {
     /// answered by then are missing in it; no round is burned.
     #[arg(long, value_name = "TIME", value_parser = grace, default_value = "30s")]
     grace: Duration,
-    /// How much is logged. Only "debug" names devices on standard error: who takes part is secret.
-    #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
-    log_level: Detail,
-    /// How the log is written: for people, or an object of JSON a line.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    log_format: Format,
-    /// Write the log to this file as well. It names devices, and only its owner may read it. SIGHUP
-    /// opens it again after it was renamed.
-    #[arg(long, value_name = "FILE")]
-    log_file: Option<PathBuf>,
+    #[command(flatten)]
+    log: LogArgs,
     /// Show the run at this address, like 127.0.0.1:8080: a live page, /metrics for Prometheus and
     /// /healthz. Other machines than this one reach it only with a token file.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
@@ -49,9 +42,24 @@ pub(super) struct Operation {
     http_names: Vec<String>,
 }
 
-impl Operation {
-    /// Opens the log, takes the address of the page, and handles signals from now on.
-    pub(super) fn watch(&self) -> Result<Watch, CliError> {
+/// How the log is written.
+#[derive(Debug, clap::Args)]
+pub(super) struct LogArgs {
+    /// How much is logged. Only "debug" names devices on standard error: who takes part is secret.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
+    log_level: Detail,
+    /// How the log is written: for people, or an object of JSON a line.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: Format,
+    /// Write the log to this file as well. It names devices, and only its owner may read it. SIGHUP
+    /// opens it again after it was renamed.
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+}
+
+impl LogArgs {
+    /// Opens the log, and writes to it from now on.
+    pub(super) fn open(&self) -> Result<Log, CliError> {
         let log = Log::open(LogSettings {
             detail: self.log_level,
             format: self.log_format,
@@ -59,8 +67,15 @@ impl Operation {
         });
         let log = log.map_err(|error| CliError::Usage(error.to_string()))?;
         log.install();
+        Ok(log)
+    }
+}
+
+impl Operation {
+    /// Opens the log, takes the address of the page, and handles signals from now on.
+    pub(super) fn watch(&self) -> Result<Watch, CliError> {
         Ok(Watch {
-            log,
+            log: self.log.open()?,
             signals: Signals::handle(self.grace)?,
             http: self.http()?,
         })
@@ -77,6 +92,7 @@ impl Operation {
             address,
             names: self.http_names.clone(),
             token,
+            is_public: false,
         })?))
     }
 }
@@ -167,7 +183,7 @@ fn plan(experiment: &Experiment, dir: &Path) -> Plan {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let expected = "expected an address and a port, for example 127.0.0.1:8080";
     text.parse().map_err(|_| expected.to_owned())
 }

@@ -1,5 +1,6 @@
 //! `smolfed provision`: secrets for devices and for their coordinator.
 
+mod helpers;
 mod issue;
 mod output;
 
@@ -17,10 +18,12 @@ use crate::fleet::keys::file::KeyFile;
 use crate::fleet::keys::passphrase::PassphraseSource;
 use crate::fleet::keys::stored::Stored;
 use crate::fleet::keys::vault::Vault;
+use crate::helper::store::ledger_path;
 use crate::inference::preprocessing::Preprocessing;
 use crate::run;
 use crate::source::fleet::terms::terms;
 
+pub(super) use helpers::{HelperArgs, HelperFiles};
 pub(super) use issue::{DeviceArgs, Issuer};
 pub(super) use output::{Files, Output};
 
@@ -35,6 +38,10 @@ pub(super) use output::{Files, Output};
 /// is a process or has no random number generator; and preprocessing.json, by which a device
 /// prepares its own samples as the experiment does. Only their owner can read the files, and
 /// nothing is overwritten. Copy the files of each device to it once, then delete them here.
+///
+/// With `privacy.trust` = "distributed" each helper gets helper-J.toml and helper-J.toml.ledger.
+/// They must leave this machine before the coordinator starts: who has them and the coordinator's
+/// keys reads every update.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -61,6 +68,8 @@ pub(super) struct Args {
     passphrase_file: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArgs,
+    #[command(flatten)]
+    helper: HelperArgs,
     /// Derive the devices' random streams from a seed, as in a simulation. For tests and
     /// demonstrations only: whoever knows the seed can subtract their noise.
     #[arg(long, value_name = "N")]
@@ -91,7 +100,17 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     };
     let keys_path = files.dir.join("keys.toml");
     let preprocessing_path = files.dir.join(Preprocessing::FILE);
-    files.check_free(&args.devices, &[&keys_path, &preprocessing_path])?;
+    let links = BTreeMap::new();
+    let known = (&links, args.devices.len());
+    let mut helpers =
+        HelperFiles::new(&args.helper, &experiment, issuer.limits(), args.seed, known)?;
+    let mut beside = vec![keys_path.clone(), preprocessing_path.clone()];
+    // At most 8.
+    for path in HelperFiles::paths(helpers.count() as u8, files.dir) {
+        beside.push(ledger_path(&path));
+        beside.push(path);
+    }
+    files.check_free(&args.devices, &beside)?;
     let passphrase = args.passphrase_file.as_deref();
     let vault = passphrase.map(|path| vault(&PassphraseSource::find(Some(path)), &keys_path));
     let vault = vault.transpose()?;
@@ -101,15 +120,18 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     for device in args.devices.clone() {
         let issued = issuer.issue(device)?;
         output.write(&issued)?;
+        helpers.add(&issued);
         keys.insert(device, issued.key);
         bar.inc(1);
     }
     bar.finish_and_clear();
     let preprocessing = Preprocessing::new(&experiment, &federation).to_json();
     output.write_beside(&preprocessing_path, preprocessing.as_bytes())?;
+    helpers.write(&mut output, files.dir, true)?;
     output.sync()?;
     // The keys come last: without them nothing else is in use.
     let file = KeyFile {
+        links: helpers.links(),
         keys,
         device_seed: args.seed,
         ..KeyFile::default()
@@ -123,7 +145,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         );
     }
     let simulated = devices as usize - args.devices.len();
-    print_commands(args, &experiment, simulated, out)?;
+    print_commands(args, &experiment, (simulated, helpers.count()), out)?;
     Ok(())
 }
 
@@ -163,15 +185,23 @@ pub(super) fn vault(source: &PassphraseSource, keys: &std::path::Path) -> Result
 fn print_commands(
     args: &Args,
     experiment: &Experiment,
-    simulated: usize,
+    (simulated, helpers): (usize, usize),
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let simulated = match simulated {
+    let mut simulated = match simulated {
         0 => String::new(),
         rest => format!(" --simulated {rest}"),
     };
     let folder = args.out.display();
     let first = args.devices.start;
+    let mut commands = String::new();
+    for helper in 0..helpers {
+        let port = 7100 + helper;
+        commands.push_str(&format!(
+            "  smolfed helper {folder}/helper-{helper}.toml --listen tcp:0.0.0.0:{port}\n"
+        ));
+        simulated.push_str(&format!(" --helper tcp:127.0.0.1:{port}"));
+    }
     let own_samples = format!("--preprocessing {folder}/preprocessing.json --data FILE");
     // Networks and encoders have no short name.
     let task = experiment.task();
@@ -188,12 +218,19 @@ fn print_commands(
     };
     writeln!(
         out,
-        "{} devices in {folder}: keys.toml is for the coordinator, device-K.bin for device K.\n\n  \
-         smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}\n  \
+        "{} devices in {folder}: keys.toml is for the coordinator, device-K.bin for device K{}.\n\n\
+         {commands}  smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}\n  \
          smolfed device {model} --provision {folder}/device-{first}.bin --ledger \
          {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with samples of \
          its own: {own_samples}.",
         args.devices.len(),
+        match helpers {
+            0 => "",
+            _ => {
+                ", helper-J.toml\nwith its ledger for helper J, who is somebody else: move them \
+                 there, and delete them here"
+            }
+        },
         args.file
             .as_ref()
             .map_or(String::new(), |file| format!("{} ", file.display())),

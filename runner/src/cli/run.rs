@@ -256,6 +256,7 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         federation,
         dir: Some(&dir),
         start: Start::simulation(experiment),
+        helpers: None,
     };
     let result = run.execute(&mut *source, control);
     // The other ranks are done before the report is written.

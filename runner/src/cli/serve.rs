@@ -1,6 +1,7 @@
 //! `smolfed serve`: one experiment with real devices.
 
 mod args;
+mod helpers;
 mod setup;
 
 use std::io::IsTerminal;
@@ -18,6 +19,7 @@ use super::style::warn;
 use crate::entropy::secret;
 use crate::experiment::Experiment;
 use crate::fleet::coordinator::Coordinator;
+use crate::fleet::helpers::HelperSettings;
 use crate::fleet::quorum::Quorum;
 use crate::fleet::status::Table;
 use crate::privacy::ledger::Ledger;
@@ -30,6 +32,7 @@ use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms
 use crate::source::fleet::tuning::Delivered;
 use crate::source::participation;
 pub(super) use args::Args;
+use helpers::{begin, check};
 pub(super) use setup::seed;
 use setup::{Setup, fleet_error};
 
@@ -55,6 +58,9 @@ impl Setup {
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
+        let policy = experiment.helper_policy(1);
+        check(policy.as_ref(), &self.keys, &self.helpers)?;
+        let links = self.keys.links().clone();
         let quorum = checked_quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
@@ -88,6 +94,14 @@ impl Setup {
         let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
         let timeout = self.endpoints.timeout;
         watch.begin(served.fleet(), &experiment, &dir, (done, timeout))?;
+        let settings = HelperSettings {
+            addresses: self.helpers,
+            options: self.endpoints.options,
+            missing: self.file.helper_missing,
+            timeout,
+        };
+        let stopping = watch.signals.stopping();
+        let helpers = policy.map(|policy| begin(&settings, links, policy, (stopping, &service)));
         let control = Control {
             stop: watch.signals.stopping().flag(),
             // Each round is on disk before the next one begins.
@@ -102,6 +116,7 @@ impl Setup {
             federation: &federation,
             dir: Some(&dir),
             start: start(&experiment, self.file.seed)?,
+            helpers: helpers.transpose()?,
         };
         watch.signals.run_begins();
         let result = run.execute(&mut served, control);

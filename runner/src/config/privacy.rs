@@ -42,8 +42,10 @@ pub struct PrivacyConfig {
     /// each run has its own ledger, in its directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,
-    /// Who adds the noise: the server (central) or each device (local).
-    #[serde(deserialize_with = "central_or_local")]
+    /// Who adds the noise: the server ("central"), each device ("local"), or the server and helpers
+    /// that take masks off the sum ("distributed"; "distributed=3/2" with 3 helpers, of whom and
+    /// the server any 2 may collude).
+    #[serde(serialize_with = "as_text", deserialize_with = "trust_model")]
     #[schemars(with = "String")]
     pub trust: TrustModel,
     /// Bits b of the integer grid, whose step is clip_norm · 2^-b.
@@ -230,17 +232,16 @@ impl Default for AdaptiveConfig {
     }
 }
 
-/// The trust models that an experiment can have.
-fn central_or_local<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustModel, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    match text.parse() {
-        Ok(trust @ (TrustModel::Central | TrustModel::Local)) => Ok(trust),
-        _ if text.starts_with("distributed") => Err(D::Error::custom(format!(
-            "`{text}` trust is supported by `smolfed account` and `smolfed plan`, but not by \
-             runs: expected `central` or `local`"
-        ))),
-        _ => Err(D::Error::unknown_variant(&text, &["central", "local"])),
-    }
+/// A trust model, as it is written.
+fn trust_model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustModel, D::Error> {
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn as_text<S: Serializer>(trust: &TrustModel, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(trust)
 }
 
 impl PrivacyConfig {

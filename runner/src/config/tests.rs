@@ -100,16 +100,16 @@ fn errors_in_an_override_are_one_line_with_the_key() {
         ),
         ("data.devices=0", "a.toml: `data`: `data.devices` is 0"),
         (
-            "privacy.trust=distributed",
-            "a.toml: `privacy.trust`: `distributed` trust is supported by `smolfed account`",
+            "privacy.trust=distributed=0.9",
+            "a.toml: `privacy.trust`: the trust model is `distributed=0.9`: write `central`",
         ),
         (
-            "privacy.trust=distributed=0.9",
-            "a.toml: `privacy.trust`: `distributed=0.9` trust",
+            "privacy.trust=distributed=2/3",
+            "a.toml: `privacy.trust`: 2 helpers, and 3 parties that may collude",
         ),
         (
             "privacy.trust=nobody",
-            "a.toml: `privacy.trust` is `nobody`, but must be `central` or `local`",
+            "a.toml: `privacy.trust`: the trust model is `nobody`: write `central`",
         ),
         (
             "cohort.sampling=unsampled",

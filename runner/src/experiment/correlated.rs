@@ -37,7 +37,7 @@ impl Correlated {
         if matches!(scheme, SamplingScheme::Uniform | SamplingScheme::Poisson) {
             return Err(refused("cohort.sampling", Setting::Sampled));
         }
-        if privacy.trust != TrustModel::Central {
+        if privacy.trust == TrustModel::Local {
             return Err(refused("privacy.trust", Setting::LocalTrust));
         }
         if privacy.clip_norm == Some(ClipNormSetting::Adaptive) {

@@ -207,7 +207,6 @@ fn privacy(
     correlated: Option<&Correlated>,
     device_count: u32,
 ) -> Result<PrivacyKeys, ExperimentError> {
-    let trust = trust(privacy)?;
     let sensitivity = correlated.map(|of| of.strategy.sensitivity());
     let (clip_norm, noise) = noise(privacy, adaptive, sensitivity.unwrap_or(1.0))?;
     let delta = privacy.delta.resolve(device_count);
@@ -218,25 +217,13 @@ fn privacy(
     Ok(PrivacyKeys {
         delta: delta.map_err(refuse("privacy.delta", privacy.delta))?,
         accountant: privacy.accountant,
-        trust,
+        trust: privacy.trust,
         clip_norm,
         max_epsilon,
         noise,
         bit_noise: None,
         devices_per_user: privacy.devices_per_user.unwrap_or(1),
     })
-}
-
-/// Who adds the noise. Runs have no distributed noise.
-fn trust(privacy: &PrivacyConfig) -> Result<TrustModel, ExperimentError> {
-    match privacy.trust {
-        trust @ (TrustModel::Central | TrustModel::Local) => Ok(trust),
-        TrustModel::Distributed { .. } => Err(ExperimentError::Range {
-            key: "privacy.trust",
-            value: "\"distributed\"".to_owned(),
-            expected: "\"central\" or \"local\"".to_owned(),
-        }),
-    }
 }
 
 /// The clip norm (of the first round, if it changes), and how much noise there is, from whichever

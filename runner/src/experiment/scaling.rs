@@ -83,6 +83,7 @@ impl ScaleRelease {
                 weight_cap: None,
                 mechanism: noise.map_or(release::Mechanism::None, release::Mechanism::Independent),
                 trust: keys.trust,
+                masking: None,
                 timing: Timing::EachRound,
                 noise_std: multiplier.get(),
                 is_simulation: true,

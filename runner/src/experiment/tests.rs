@@ -1,6 +1,7 @@
 //! What an experiment refuses, and what it is built as.
 
 mod correlated;
+mod distributed;
 
 use super::*;
 use crate::config::{ArithmeticName, Override};
@@ -238,29 +239,19 @@ fn contradictions_name_both_keys() {
 
 /// A file cannot say this; a program that builds its configuration can.
 #[test]
-fn schemes_and_trust_for_accounting_alone_are_refused() {
+fn schemes_for_accounting_alone_are_refused() {
     let folders = DataFolders::of_experiment(None);
     let sound = Config::parse(SOUND, "test", &[]).unwrap();
     let federation = Federation::new(&sound.data, &folders, sound.seed).unwrap();
-    let mut unsampled = sound.clone();
+    let mut unsampled = sound;
     unsampled.cohort.sampling = SamplingScheme::Unsampled;
     unsampled.cohort.cohort_size = None;
-    let mut distributed = sound;
-    distributed.privacy.trust = "distributed=0.9".parse().unwrap();
-    for (config, sentence) in [
-        (
-            unsampled,
-            "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\", \
-             or with correlated noise \"rotation\" or \"arrival\"",
-        ),
-        (
-            distributed,
-            "`privacy.trust` is \"distributed\": it must be \"central\" or \"local\"",
-        ),
-    ] {
-        let error = Experiment::new(config, &federation).unwrap_err();
-        assert_eq!(error.to_string(), sentence);
-    }
+    let error = Experiment::new(unsampled, &federation).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\", or with \
+         correlated noise \"rotation\" or \"arrival\""
+    );
 }
 
 const ADAPTIVE: &str = "privacy.clip_norm=adaptive";

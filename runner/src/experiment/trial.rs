@@ -112,6 +112,7 @@ impl Trial {
                 weight_cap: None,
                 mechanism: release::Mechanism::Independent(sampler),
                 trust: TrustModel::Central,
+                masking: None,
                 timing: Timing::EachRound,
                 noise_std: multiplier.get(),
                 is_simulation: true,
@@ -265,7 +266,7 @@ fn can_be_kept_secret(
     if keys.trust != TrustModel::Central {
         return refuse(
             "privacy.trust",
-            "under local trust the server sees every trial, and their number: use \"central\"",
+            "a server that is not trusted sees every trial, and their number: use \"central\"",
         );
     }
     if privacy.ledger.is_some() {

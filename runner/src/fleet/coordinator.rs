@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smolfed_core::stream::{Purpose, Root, StreamId};
+use smolfed_core::wire::keys::Fingerprint;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::TaskTracker;
 
@@ -292,6 +293,13 @@ impl Coordinator {
     #[must_use]
     pub fn service(&self) -> Arc<Service> {
         Arc::clone(&self.service)
+    }
+
+    /// The fingerprint of a device's ledger, by which its masks are named; `None` before it has
+    /// come.
+    #[must_use]
+    pub fn ledger_of(&self, device: u32) -> Option<Fingerprint> {
+        self.service.registry().ledgers().of(device)
     }
 
     /// The lowest round number that the fleet has not used.

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smolfed_core::contrast::{ContrastRequest, Part, RECIPE_LENGTH};
+use smolfed_core::mask::Tag;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::wire::message::{
-    Abort, Decline, Invitation, MODEL_CHUNK, Message, Request, UPDATE_CHUNK_BYTES, UpdateChunk,
-    Values, model_chunks,
+    Abort, Decline, Invitation, MODEL_CHUNK, Message, Request, UpdateChunk, UpdatePart, Values,
+    model_chunks,
 };
-use smolfed_core::wire::pack;
 use smolfed_core::wire::refusal::Refusal;
 
 use super::quorum::Places;
@@ -153,6 +153,8 @@ enum Stage {
         /// The next chunk.
         next: u16,
         negated: bool,
+        /// The tags for helpers, as far as they have come.
+        tags: Vec<Tag>,
     },
     /// The update is complete.
     Complete { answer: ExchangeOutcome, last: u16 },
@@ -397,6 +399,7 @@ impl Exchange {
                 integers: vec![0; self.offer.invitation.update_length()],
                 next: 0,
                 negated: chunk.negated,
+                tags: Vec::new(),
             };
         }
         let invitation = &self.offer.invitation;
@@ -405,6 +408,7 @@ impl Exchange {
             integers,
             next,
             negated,
+            tags,
         } = &mut self.stage
         else {
             return Err(Refusal::Unexpected);
@@ -421,13 +425,19 @@ impl Exchange {
         if chunk.negated != *negated {
             return Err(Refusal::Body);
         }
-        let bit = place(invitation, integers, chunk)?;
+        let mut bit = None;
+        match place(invitation, integers, chunk)? {
+            Placed::Entries => {}
+            Placed::Bit(found) => bit = Some(found),
+            Placed::Tag(tag) => tags.push(tag),
+        }
         if usize::from(chunk.index) + 1 < chunks {
             *next += 1;
             return Ok(wanted(*next));
         }
         let (integers, negated) = (std::mem::take(integers), *negated);
-        Ok(self.complete(integers, negated, bit, chunk.index))
+        let behind = (bit, std::mem::take(tags));
+        Ok(self.complete(integers, negated, behind, chunk.index))
     }
 
     /// All of the update is there: checks it, and finds out whether it counts.
@@ -435,17 +445,21 @@ impl Exchange {
         &mut self,
         integers: Vec<i64>,
         negated: bool,
-        bit: Option<i64>,
+        (bit, tags): (Option<i64>, Vec<Tag>),
         last: u16,
     ) -> Reply {
-        let Invitation { grid, noise, .. } = &self.offer.invitation;
+        let Invitation {
+            grid, noise, masks, ..
+        } = &self.offer.invitation;
         if self.offer.invitation.is_matrix() {
             // Whoever asked for it knows what it can be.
             let answer = ExchangeOutcome::Message(integers);
             self.stage = Stage::Complete { answer, last };
             return Reply::Done;
         }
-        let checked = ReceivedUpdate::check(grid, integers, negated, bit, noise.is_some());
+        // Under masks, too, all values are possible.
+        let is_covered = noise.is_some() || masks.is_some();
+        let checked = ReceivedUpdate::check(grid, integers, negated, bit, is_covered);
         let places = self.offer.places.as_ref();
         let (stage, reply) = match checked {
             // Numbered now, not when the round is closed: see `quorum`.
@@ -454,7 +468,7 @@ impl Exchange {
                 (Stage::Missing(Absence::BeyondQuorum), late)
             }
             Ok(update) => {
-                let answer = ExchangeOutcome::Answered(update);
+                let answer = ExchangeOutcome::Answered(update.with_tags(tags));
                 (Stage::Complete { answer, last }, Reply::Done)
             }
             Err(invalid) => {
@@ -516,27 +530,37 @@ const fn taken() -> ExchangeOutcome {
     ExchangeOutcome::Missing(Absence::Late)
 }
 
-/// Puts the values of a chunk where they belong; returns the bit if that is what the chunk has: it
-/// comes behind the last entry of the update.
+/// What a chunk had.
+enum Placed {
+    /// Entries, which are where they belong.
+    Entries,
+    /// The bit.
+    Bit(i64),
+    /// The tag for the next helper.
+    Tag(Tag),
+}
+
+/// Puts the values of a chunk where they belong, if they are entries of the update: the bit and the
+/// tags come behind the last one.
 fn place(
     invitation: &Invitation,
     integers: &mut [i64],
     chunk: &UpdateChunk<'_>,
-) -> Result<Option<i64>, Refusal> {
-    let width = invitation.width();
-    let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
-    if integers.is_empty() {
-        return match chunk.packed.unpack(width, integers) {
-            Some(()) => Ok(None),
-            None => Err(Refusal::Body),
-        };
+) -> Result<Placed, Refusal> {
+    let part = invitation.update_part(chunk.index);
+    match part.ok_or(Refusal::Body)? {
+        UpdatePart::Entries(range) => {
+            let place = integers.get_mut(range).ok_or(Refusal::Body)?;
+            let unpacked = chunk.packed.unpack(invitation.width(), place);
+            unpacked.ok_or(Refusal::Body)?;
+            Ok(Placed::Entries)
+        }
+        UpdatePart::Bit => {
+            let (width, mut bit) = (invitation.bit_width().ok_or(Refusal::Body)?, 0);
+            let place = std::slice::from_mut(&mut bit);
+            chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+            Ok(Placed::Bit(bit))
+        }
+        UpdatePart::Tag(_) => chunk.packed.tag().map(Placed::Tag).ok_or(Refusal::Body),
     }
-    if let Some(place) = integers.chunks_mut(count.max(1)).nth(chunk.index.into()) {
-        chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
-        return Ok(None);
-    }
-    let (width, mut bit) = (invitation.bit_width().ok_or(Refusal::Body)?, 0);
-    let place = std::slice::from_mut(&mut bit);
-    chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
-    Ok(Some(bit))
 }

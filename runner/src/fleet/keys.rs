@@ -30,7 +30,7 @@ use smolfed_core::crypto::Key;
 pub use self::error::KeysError;
 use self::error::{beside, content, io};
 use self::file::{KeyDigest, KeyFile};
-use self::lock::CoordinatorLock;
+use self::lock::KeysLock;
 use self::passphrase::PassphraseSource;
 use self::stored::{Stored, read_round, real_path};
 use self::vault::Vault;
@@ -45,12 +45,14 @@ pub struct FleetKeys {
     /// The real devices of this process's run.
     members: BTreeSet<u32>,
     device_seed: Option<u64>,
+    /// The key of the link to each helper.
+    links: BTreeMap<u8, Key>,
     path: PathBuf,
     passphrase: PassphraseSource,
     vault: Option<Vault>,
     counter: PathBuf,
     next_round: u32,
-    lock: CoordinatorLock,
+    lock: KeysLock,
 }
 
 /// What is different after [`FleetKeys::reload`].
@@ -74,13 +76,16 @@ impl FleetKeys {
         // Nothing is written beside a file that does not hold keys; and what is changed before the
         // lock is taken is not missed.
         let before = Stored::read(&path, None, &passphrase)?;
-        let lock = CoordinatorLock::take(&path)?;
+        let lock = KeysLock::take(&path, "another coordinator")?;
         let Stored { file, vault } = Stored::read(&path, before.vault.as_ref(), &passphrase)?;
         let counter = beside(&path, ".round");
         let next_round = read_round(&counter)?;
         let (keys, digests) = typed(&file);
         let vacant = file.vacant();
+        let links = file.links.iter();
+        let links = links.map(|(helper, link)| (*helper, Key::from_secret(**link)));
         Ok(Self {
+            links: links.collect(),
             members: keys.keys().chain(&vacant).copied().collect(),
             keys,
             digests,
@@ -169,6 +174,12 @@ impl FleetKeys {
     #[must_use]
     pub const fn members(&self) -> &BTreeSet<u32> {
         &self.members
+    }
+
+    /// The key of the link to each helper, by its number.
+    #[must_use]
+    pub const fn links(&self) -> &BTreeMap<u8, Key> {
+        &self.links
     }
 
     /// The seed of the devices' random streams, if they were provisioned with one.

@@ -105,6 +105,11 @@ impl KnownLedgers {
         true
     }
 
+    /// The fingerprint of a device's ledger, once it has come.
+    pub(super) fn of(&self, device: u32) -> Option<Fingerprint> {
+        self.known.get(&device).map(|known| known.ledger)
+    }
+
     /// Writes the file if it lacks some ledgers: no device is invited before that. Chain keys are
     /// written now and then.
     ///

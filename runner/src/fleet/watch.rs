@@ -8,12 +8,14 @@
 //! | [`monitor`] | the figures of a run while it goes on, and who may see which |
 //! | [`http`] | the live page, its events, metrics and health |
 //! | [`metrics`] | the figures as Prometheus reads them |
+//! | [`hosts`] | which requests are answered |
 //! | [`token`] | who may see which devices take part |
 //! | `doorway`, `events` | connections to the page, and what is sent to it |
 //! | `visits` | figures that many ask for |
 
 mod doorway;
 mod events;
+pub mod hosts;
 pub mod http;
 pub mod limit;
 pub mod log;

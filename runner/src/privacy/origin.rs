@@ -1,6 +1,8 @@
 //! Where the devices and the randomness of a run come from, and what distinguishes it from other
 //! runs of the same experiment.
 
+use smolfed_accounting::TrustModel;
+
 /// Where the devices and the randomness of a run come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
@@ -49,7 +51,9 @@ impl Origin {
 
     /// Notes of the privacy statement about it.
     #[must_use]
-    pub fn notes(&self, seed: u64, is_local: bool) -> Vec<String> {
+    pub fn notes(&self, seed: u64, trust: TrustModel) -> Vec<String> {
+        let is_local = trust == TrustModel::Local;
+        let is_masked = matches!(trust, TrustModel::Distributed(_));
         let simulation = format!(
             "This was a simulation with the known seed {seed}: anyone who knows the seed can \
              subtract the noise. The statement holds for a run with secret randomness."
@@ -73,7 +77,9 @@ impl Origin {
                     true => of_devices(*device_seed),
                     false => of_coordinator(*seed),
                 }];
-                if !is_local {
+                if is_masked {
+                    notes.push(of_masks(*device_seed));
+                } else if !is_local {
                     notes.push(
                         "Updates were sent without noise and encrypted: against anyone with access \
                          to the connections, the statement holds as long as the keys of the \
@@ -82,10 +88,7 @@ impl Origin {
                     );
                 }
                 if *simulated > 0 {
-                    notes.push(format!(
-                        "{simulated} of the devices were simulated by the coordinator and add no \
-                         anonymity."
-                    ));
+                    notes.push(of_simulated(*simulated, is_masked));
                 }
                 notes.push(
                     "Devices that did not answer count as zero updates: neither the denominator \
@@ -131,6 +134,31 @@ fn of_devices(seed: Option<u64>) -> String {
                  relies on its firmware."
                 .to_owned()
         }
+    }
+}
+
+/// What the secrecy of masks rests on, in a fleet.
+fn of_masks(seed: Option<u64>) -> String {
+    match seed {
+        Some(seed) => format!(
+            "The masks of the real devices and the noise of the helpers are derived from the known \
+             seed {seed}: anyone who knows the seed reads every masked update."
+        ),
+        None => "The mask keys of the real devices and of the helpers were made by whoever \
+                 provisioned them, who is trusted to have kept none."
+            .to_owned(),
+    }
+}
+
+fn of_simulated(simulated: u32, is_masked: bool) -> String {
+    match is_masked {
+        true => format!(
+            "{simulated} of the devices were simulated by the coordinator: their updates have no \
+             masks, count for the minimum cohort of no helper, and add no anonymity."
+        ),
+        false => format!(
+            "{simulated} of the devices were simulated by the coordinator and add no anonymity."
+        ),
     }
 }
 

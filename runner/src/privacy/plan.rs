@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smolfed_accounting::accountant::{Accountant, AccountingError, Estimate};
 use smolfed_accounting::calibrate::{CalibrationError, Plan};
 use smolfed_accounting::correlated::Strategy;
+use smolfed_accounting::distributed::MIN_NOISE_STEPS;
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};
 use smolfed_accounting::selection::{Selection, Trials};
@@ -14,6 +15,7 @@ use super::schedule::Schedule;
 use super::split::Split;
 use super::statement::PrivacyStatement;
 use crate::config::check::{ExperimentError, refuse};
+use crate::release::mechanism::sampler_of_std;
 use crate::release::{Encoding, Timing};
 
 /// Noise and accounting of what a run releases, configured before it starts.
@@ -240,11 +242,12 @@ impl PrivacyPlan {
     fn cover(&mut self, bit: Option<BitNoise>, bits: u32) -> Result<(), ExperimentError> {
         let total = self.multiplier();
         let Some(bit) = bit else {
+            let of_one = self.party_multiplier();
             self.noise = match &self.strategy {
-                None => grid_noise(total, bits)?,
-                Some(strategy) => combination_noise(strategy, total, bits)?,
+                None => grid_noise(of_one, bits)?,
+                Some(strategy) => combination_noise(strategy, of_one, bits)?,
             };
-            return Ok(());
+            return self.fits_grid(bits);
         };
         self.clip_norm = None;
         if total.get() > 0.0 {
@@ -260,6 +263,39 @@ impl PrivacyPlan {
             self.split = Some(split);
         }
         Ok(())
+    }
+
+    /// Refuses a grid that is too coarse for the sum of several parties' noise.
+    fn fits_grid(&self, bits: u32) -> Result<(), ExperimentError> {
+        let of_one = self
+            .event
+            .mechanism
+            .with_noise_multiplier(self.party_multiplier());
+        let steps = of_one.noise_steps().unwrap_or(f64::INFINITY);
+        let least = f64::from(MIN_NOISE_STEPS);
+        let is_distributed = matches!(self.event.trust, TrustModel::Distributed(_));
+        if !is_distributed || !self.has_noise() || steps >= least {
+            return Ok(());
+        }
+        let more = (least / steps).log2().ceil();
+        Err(ExperimentError::Range {
+            key: "privacy.grid_bits",
+            value: bits.to_string(),
+            expected: format!(
+                "at least {}: the noise of each party must be {least} steps of the grid or more, so \
+                 that the noise of several adds up",
+                f64::from(bits) + more
+            ),
+        })
+    }
+
+    /// The noise multiplier of each party that adds noise: z, or less where several add up to it.
+    #[must_use]
+    pub fn party_multiplier(&self) -> NoiseMultiplier {
+        match self.event.trust {
+            TrustModel::Central | TrustModel::Local => self.multiplier(),
+            TrustModel::Distributed(parties) => parties.of_each(self.multiplier()),
+        }
     }
 
     /// A plan without noise for releases of which `event` is one; by the tightest accountant if
@@ -661,16 +697,11 @@ pub fn sampler(
     value: f64,
     std: f64,
 ) -> Result<(DiscreteGaussian, f64), ExperimentError> {
-    /// The std is a multiple of this part of a step.
-    const DENOMINATOR: u64 = 1 << 10;
-    let numerator = (std * DENOMINATOR as f64).ceil();
-    let sampler = DiscreteGaussian::new(numerator as u64, DENOMINATOR);
-    let sampler = sampler.map_err(|reason| ExperimentError::Range {
+    sampler_of_std(std).map_err(|reason| ExperimentError::Range {
         key,
         value: value.to_string(),
         expected: format!("representable on the grid ({reason})"),
-    })?;
-    Ok((sampler, numerator / DENOMINATOR as f64))
+    })
 }
 
 /// The note on what other runs spent before.

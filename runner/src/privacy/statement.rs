@@ -2,7 +2,10 @@
 //! machines ([`PrivacyStatement`], the content of `privacy.json`) and in plain words
 //! ([`PrivacyStatement::in_words`]). smolfed prints no ε without it.
 
+mod views;
 mod words;
+
+pub use views::View;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +47,11 @@ pub struct PrivacyStatement {
     /// of a run that was stopped. Absent if infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_replace_one: Option<f64>,
+    /// ε against whoever sees the released models alone, where the server and its helpers, against
+    /// whom `epsilon` holds, see more; that of the whole plan, of a run that was stopped. Absent
+    /// under other trust models, and if infinite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon_outsiders: Option<f64>,
     /// ε of all planned rounds, of a run that was stopped before; absent if infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_planned: Option<f64>,
@@ -112,6 +120,9 @@ pub struct PrivacyStatement {
     /// The largest true-positive rate of any attack at a false-positive rate of 1 %, as far as
     /// `epsilon` is proved.
     pub hit_rate_at_1_percent: f64,
+    /// Who sees what, and which ε holds against whom, where several parties see different things.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<View>,
     /// What else must be known; each a sentence.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -218,6 +229,7 @@ impl PrivacyStatement {
         };
         let release_multiplier = event.mechanism.release_multiplier();
         let trade_off = TradeOff::of_events(estimate, events);
+        let epsilon_outsiders = views::outsiders(events, estimate.delta);
         Some(Self {
             subject: match event.is_matrix() {
                 true => Subject::CorrelationMatrices,
@@ -235,6 +247,7 @@ impl PrivacyStatement {
                     replace_one(events, estimate.delta)
                 }
             },
+            epsilon_outsiders,
             epsilon_planned: None,
             rounds_planned: None,
             planned_is_upper_bound: None,
@@ -257,6 +270,7 @@ impl PrivacyStatement {
             devices_per_user: PrivacyEvent::max_devices_per_user(events),
             advantage: trade_off.advantage(),
             hit_rate_at_1_percent: trade_off.true_positive_rate(0.01),
+            views: views::views(event.trust, estimate.epsilon, epsilon_outsiders),
             notes: notes(estimate, events, event),
         })
     }
@@ -293,7 +307,10 @@ impl PrivacyStatement {
     #[must_use]
     pub fn stopped_before(self, planned: &Estimate, events: &[PrivacyEvent]) -> Self {
         let rounds = events.last().map(|last| rounds(events, last));
+        let outsiders = views::outsiders(events, planned.delta);
         Self {
+            views: views::views(self.trust, planned.epsilon, outsiders),
+            epsilon_outsiders: outsiders,
             is_upper_bound: false,
             planned_is_upper_bound: Some(self.is_upper_bound),
             epsilon_replace_one: self
@@ -403,6 +420,7 @@ fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> V
             1.0 / f64::from(device_count)
         ));
     }
+    notes.extend(views::term(last));
     if of_kind(events, last).any(|event| event.mechanism != last.mechanism) {
         notes.push(
             "The rounds differ in their noise; the noise multiplier is that of the last one."

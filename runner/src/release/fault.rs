@@ -74,6 +74,14 @@ pub enum Fault {
     OtherCoefficients,
     /// Devices take part in every round (correlated noise).
     DeviceLetInEarly,
+    /// All rounds have the same masks (distributed trust).
+    MaskReused,
+    /// Helpers add no noise (distributed trust).
+    NoHelperNoise,
+    /// Helpers answer twice in a round, for other lists (distributed trust).
+    OneAnswerTooMany,
+    /// Helpers answer for devices that did not take part (distributed trust).
+    AttendanceForged,
     /// No noise in the round of this number.
     #[value(skip)]
     NoNoiseIn(u32),
@@ -112,6 +120,29 @@ impl Fault {
             (Self::NoiseStreamReused, _) | (Self::NoiseSharedByTwoRounds, 1) => 0,
             _ => number,
         }
+    }
+
+    /// The round that names the masks of another one.
+    pub(super) const fn mask_round(self, round: u32) -> u32 {
+        match self {
+            Self::MaskReused => 0,
+            _ => round,
+        }
+    }
+
+    /// Whether helpers add no noise.
+    pub(super) const fn is_helper_silent(self) -> bool {
+        matches!(self, Self::NoHelperNoise)
+    }
+
+    /// Whether helpers answer as often as they are asked.
+    pub(super) const fn answers_again(self) -> bool {
+        matches!(self, Self::OneAnswerTooMany)
+    }
+
+    /// Whether helpers do not look at the tags of devices.
+    pub(super) const fn trusts_tags(self) -> bool {
+        matches!(self, Self::AttendanceForged)
     }
 
     /// The devices that are admitted to a round, where `admitted` are those that should be.

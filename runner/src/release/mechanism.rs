@@ -3,8 +3,22 @@
 pub mod correlated;
 mod independent;
 
-use smolfed_core::noise::DiscreteGaussian;
+use smolfed_core::noise::{DiscreteGaussian, NoiseError};
 use smolfed_core::stream::{Purpose, Root};
+
+pub(super) use independent::add_noise;
+
+/// The sampler of a std in grid steps and its std, which is rounded up.
+///
+/// # Errors
+/// [`NoiseError`] if the grid cannot carry it.
+pub fn sampler_of_std(std: f64) -> Result<(DiscreteGaussian, f64), NoiseError> {
+    /// The std is a multiple of this part of a step.
+    const DENOMINATOR: u64 = 1 << 10;
+    let numerator = (std * DENOMINATOR as f64).ceil();
+    let sampler = DiscreteGaussian::new(numerator as u64, DENOMINATOR)?;
+    Ok((sampler, numerator / DENOMINATOR as f64))
+}
 
 /// How noise is added to what is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +47,7 @@ impl Mechanism {
         match self {
             Self::None => {}
             Self::Independent(sampler) | Self::Correlated(sampler) => {
-                independent::add_noise(sum, sampler, root, purpose, number);
+                add_noise(sum, sampler, root, purpose, number);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What a real device sent, checked.
 
+use smolfed_core::mask::Tag;
 use smolfed_core::quantize::Grid;
 
 /// The update of a real device, checked as far as the trust model allows. It is private like a
@@ -9,6 +10,8 @@ pub struct ReceivedUpdate {
     integers: Vec<i64>,
     /// The bit of adaptive clipping; 0 if the clip norm is fixed.
     bit: i64,
+    /// The tag for each helper, if it is masked: no secret.
+    tags: Vec<Tag>,
 }
 
 /// Why an update is left out: no honest device sends it.
@@ -32,7 +35,7 @@ impl ReceivedUpdate {
     ///
     /// Without device noise: Σq² ≤ 4^b, exactly, only an update of one +2^b and zeros is sent
     /// negated, and the bit is +2^b or −2^b. With device noise all values are possible; that they
-    /// contain noise cannot be checked.
+    /// contain noise cannot be checked. So it is with masks.
     ///
     /// # Errors
     /// [`InvalidUpdate`].
@@ -46,6 +49,7 @@ impl ReceivedUpdate {
         let update = |integers| Self {
             integers,
             bit: bit.unwrap_or(0),
+            tags: Vec::new(),
         };
         if has_noise {
             return match negated {
@@ -70,6 +74,18 @@ impl ReceivedUpdate {
         Ok(update(integers))
     }
 
+    /// The same with what came behind a masked update.
+    #[must_use]
+    pub fn with_tags(self, tags: Vec<Tag>) -> Self {
+        Self { tags, ..self }
+    }
+
+    /// The tag for each helper; none unless it is masked.
+    #[must_use]
+    pub fn tags(&self) -> &[Tag] {
+        &self.tags
+    }
+
     /// Entries, which are public: one for each parameter.
     #[must_use]
     pub const fn length(&self) -> usize {
@@ -89,7 +105,10 @@ impl ReceivedUpdate {
 impl From<Vec<i64>> for ReceivedUpdate {
     /// An update that was received, for tests of what carries it.
     fn from(integers: Vec<i64>) -> Self {
-        Self { integers, bit: 0 }
+        Self {
+            integers,
+            ..Self::default()
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use smolfed_core::stream::Purpose;
 use super::bit::ClipBit;
 use super::encoding::Encoding;
 use super::fault::Fault;
+use super::masked::Masking;
 use super::mechanism::Mechanism;
 
 /// How often a device releases something in a round.
@@ -83,9 +84,12 @@ pub struct Release {
     pub bit: Option<ClipBit>,
     /// Who adds the noise.
     pub trust: TrustModel,
+    /// How updates are masked (distributed trust).
+    pub masking: Option<Masking>,
     /// How often a device releases something.
     pub timing: Timing,
-    /// Noise std ν of one release, in units of what is released (of the clip norm).
+    /// Noise std of one release and one party that adds noise, in units of what is released (of the
+    /// clip norm).
     pub noise_std: f64,
     /// Whether the sum may be looked at without noise: simulated devices only.
     pub is_simulation: bool,
@@ -98,6 +102,12 @@ impl Release {
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.trust == TrustModel::Local
+    }
+
+    /// How the updates of simulated devices are masked. Those among real devices are not: their
+    /// updates are in the coordinator's process, and count for no helper's cohort.
+    pub(super) fn masking_here(&self) -> Option<Masking> {
+        self.masking.filter(|_| self.is_simulation)
     }
 
     /// The noise that each device adds to what it sends (local trust).
@@ -135,13 +145,13 @@ impl Release {
     }
 
     /// Std of the noise on the sum of such a round, in units of the parameters: from so many
-    /// devices with noise of their own, or from the server.
+    /// devices with noise of their own, from the server, or from it and its helpers.
     #[must_use]
     pub fn noise_std_of_sum(&self, learning_rate: f32, cohort_size: usize) -> f64 {
-        let sources = if self.is_local() {
-            cohort_size as f64
-        } else {
-            1.0
+        let sources = match self.trust {
+            TrustModel::Central => 1.0,
+            TrustModel::Local => cohort_size as f64,
+            TrustModel::Distributed(parties) => f64::from(parties.count()),
         };
         let releases = sources * f64::from(self.timing.releases());
         // What is released in each step are gradients.
@@ -152,6 +162,8 @@ impl Release {
 
 #[cfg(test)]
 mod tests {
+    use smolfed_accounting::Parties;
+
     use super::*;
 
     /// Steps of 1/4, with noise of std 3 in each release.
@@ -164,6 +176,7 @@ mod tests {
             mechanism: Mechanism::None,
             bit: None,
             trust,
+            masking: None,
             timing,
             noise_std: 3.0,
             is_simulation: true,
@@ -191,6 +204,12 @@ mod tests {
             (Local, EachRound, 0.25, 6.0),
             (Local, EachStep(9), 0.125, 9.0),
             (Local, Never, 0.25, 0.0),
+            (
+                Distributed(Parties::new(3, 2).unwrap()),
+                EachRound,
+                0.25,
+                6.0,
+            ),
         ] {
             let release = release(trust, timing);
             let found = (release.step(0.5), release.noise_std_of_sum(0.5, 4));

@@ -1,16 +1,22 @@
 //! The private sum of a cohort, and what is public after the noise.
 
+use smolfed_accounting::TrustModel;
 use smolfed_core::stream::Root;
 
 use super::admission::Admitted;
+use super::masked::{Attendee, HelperAnswer, HelperError, Masking, Ring};
 use super::received::ReceivedUpdate;
 use super::settings::Release;
 use crate::ranks::Communicator;
 
 /// The exact sum of a cohort's updates, one integer per parameter. It is private until the noise is
 /// added: it has no getter, and its `Debug` prints only the length.
+///
+/// Of masked updates it is the sum modulo 2^w, and uniform to whoever has no mask.
 pub struct PrivateSum {
     integers: Vec<i64>,
+    /// The devices whose masked updates are in it.
+    attendees: Vec<Attendee>,
     /// The sum of the bits of adaptive clipping, in steps of their grid.
     bits: i64,
     /// How many times finer the integers are than the grid of the updates: 1, but for combinations
@@ -30,9 +36,26 @@ impl PrivateSum {
     pub fn zero(length: usize) -> Self {
         Self {
             integers: vec![0; length],
+            attendees: Vec::new(),
             bits: 0,
             fineness: 1,
         }
+    }
+
+    /// Entries.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.integers.len()
+    }
+
+    /// Counts a device whose masked update is in the sum.
+    pub(super) fn attended(&mut self, attendee: Attendee) {
+        self.attendees.push(attendee);
+    }
+
+    /// The devices whose masked updates are in the sum.
+    pub fn attendees_mut(&mut self) -> &mut Vec<Attendee> {
+        &mut self.attendees
     }
 
     pub(super) fn integers_mut(&mut self) -> &mut [i64] {
@@ -56,8 +79,10 @@ impl PrivateSum {
     /// Adds another part of the cohort: exact, so that the order cannot matter.
     pub fn absorb(&mut self, part: &Self) {
         for (sum, q) in self.integers.iter_mut().zip(&part.integers) {
-            *sum += q;
+            // It wraps around only where sums are modulo 2^w anyway.
+            *sum = sum.wrapping_add(*q);
         }
+        self.attendees.extend_from_slice(&part.attendees);
         self.bits += part.bits;
     }
 
@@ -91,6 +116,40 @@ impl PrivateSum {
         self.bits = self.bits.wrapping_add(update.bit());
     }
 
+    /// Adds the masked update of a real device. Of a device that may not take part, nothing is
+    /// added.
+    pub fn add_masked(&mut self, attendee: Attendee, update: &ReceivedUpdate, admitted: &Admitted) {
+        if admitted.has(attendee.device) {
+            self.add_received(attendee.device, update, admitted);
+            self.attended(attendee);
+        }
+    }
+
+    /// Takes the answers of all helpers off: what is left is the sum, or a combination of sums,
+    /// with the helpers' noise, modulo 2^w.
+    ///
+    /// # Errors
+    /// [`HelperError::Unfit`] for an answer of another length.
+    pub fn unmask(mut self, answers: &[HelperAnswer]) -> Result<Self, HelperError> {
+        for (helper, answer) in (0..).zip(answers) {
+            if answer.integers.len() != self.integers.len() {
+                return Err(HelperError::Unfit { helper });
+            }
+            for (sum, mask) in self.integers.iter_mut().zip(&answer.integers) {
+                *sum = sum.wrapping_sub(*mask);
+            }
+        }
+        Ok(self)
+    }
+
+    /// What the coordinator sees of masked updates, which is no secret from it: for audits.
+    #[must_use]
+    pub(crate) fn masked(&self, ring: Ring) -> Vec<i64> {
+        let is_masked = !self.attendees.is_empty();
+        let entries = self.integers.iter().filter(|_| is_masked);
+        entries.map(|x| ring.reduce(*x)).collect()
+    }
+
     /// Puts another sum behind this one: under local trust, who sees each upload by itself sees
     /// them side by side. Their bits are added.
     pub fn append(&mut self, upload: &Self) {
@@ -99,17 +158,19 @@ impl PrivateSum {
     }
 
     /// The sum without noise, for a report's diagnostics: `None` unless all devices are simulated
-    /// and the server would add the noise.
+    /// and the server alone would add the noise.
     #[must_use]
     pub fn simulated(&self, release: &Release, at: &ReleaseAt) -> Option<SimulatedSum> {
-        (release.is_simulation && !release.is_local()).then(|| SimulatedSum {
+        let is_central = release.trust == TrustModel::Central;
+        (release.is_simulation && is_central).then(|| SimulatedSum {
             integers: self.integers.clone(),
             step: release.step(at.learning_rate),
         })
     }
 
     /// Adds the server's noise to the sum and makes it public. Under local trust, the devices have
-    /// already added the noise. This is the only place where a sum of updates becomes public.
+    /// already added the noise; under distributed trust the helpers have added theirs, and what was
+    /// modulo 2^w becomes a number. This is the only place where a sum of updates becomes public.
     #[must_use]
     pub fn release(mut self, release: &Release, root: &Root, at: &ReleaseAt) -> Released {
         if !release.is_local() {
@@ -122,6 +183,9 @@ impl PrivateSum {
             if let Some(bit) = &release.bit {
                 bit.cover(&mut self.bits, root, number, fault);
             }
+        }
+        if let Some(Masking { ring, .. }) = release.masking {
+            self.integers.iter_mut().for_each(|x| *x = ring.centre(*x));
         }
         Released {
             integers: self.integers,
@@ -185,11 +249,25 @@ impl Released {
         estimate.unwrap_or(self.integers.len())
     }
 
+    /// Integers that were released.
+    #[must_use]
+    pub const fn integer_count(&self) -> usize {
+        self.integers.len()
+    }
+
     /// What was released, in units of the parameters.
     #[must_use]
     pub fn values(&self) -> Vec<f64> {
         let value = |q: &i64| *q as f64 * self.step;
         self.integers.iter().map(value).collect()
+    }
+
+    /// The same as somebody sees it who knows a part of its noise, in steps.
+    #[must_use]
+    pub fn less(mut self, known: &[i64]) -> Self {
+        let pairs = self.integers.iter_mut().zip(known);
+        pairs.for_each(|(y, z)| *y -= z);
+        self
     }
 
     /// The same with an estimate of the sum, whose noise has a std of `ratio` times that of what
@@ -199,6 +277,19 @@ impl Released {
             estimate: Some(estimate),
             noise_std: self.noise_std * ratio,
             ..self
+        }
+    }
+
+    /// Whether it can be a sum of updates with the noise of all parties; always, if updates are not
+    /// masked.
+    ///
+    /// # Errors
+    /// [`HelperError::Implausible`].
+    pub fn check(self, masking: Option<&Masking>) -> Result<Self, HelperError> {
+        let noise_std = self.noise_std / self.step;
+        match masking.is_none_or(|masking| masking.is_plausible(&self.integers, noise_std)) {
+            true => Ok(self),
+            false => Err(HelperError::Implausible),
         }
     }
 

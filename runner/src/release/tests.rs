@@ -28,6 +28,7 @@ fn central() -> Release {
         mechanism: Mechanism::Independent(DiscreteGaussian::new(1 << 20, 1).unwrap()),
         bit: None,
         trust: TrustModel::Central,
+        masking: None,
         timing: Timing::EachRound,
         noise_std: f64::from(CLIP_NORM),
         is_simulation: true,

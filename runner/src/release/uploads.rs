@@ -16,6 +16,7 @@ use super::admission::{Admitted, REASON};
 use super::bit::ClipBit;
 use super::contribution::Contribution;
 use super::encoding::Encoding;
+use super::masked::DeviceMasks;
 use super::settings::{Release, Timing};
 use super::sum::PrivateSum;
 use super::weight;
@@ -83,6 +84,8 @@ pub struct Uploads<'a> {
     sum: PrivateSum,
     /// Whose updates may enter the sum.
     admitted: &'a Admitted,
+    /// What hides each update (distributed trust).
+    masks: Option<DeviceMasks<'a>>,
 }
 
 impl<'a> Uploads<'a> {
@@ -100,6 +103,7 @@ impl<'a> Uploads<'a> {
             sent: vec![0; if sends_steps { length } else { 0 }],
             sum: PrivateSum::zero(length),
             admitted: &Admitted::All,
+            masks: None,
         }
     }
 
@@ -109,6 +113,12 @@ impl<'a> Uploads<'a> {
         Self { admitted, ..self }
     }
 
+    /// The same where each update is masked.
+    #[must_use]
+    pub fn masking(self, masks: Option<DeviceMasks<'a>>) -> Self {
+        Self { masks, ..self }
+    }
+
     /// The sum of what the devices sent.
     #[must_use]
     pub fn into_sum(self) -> PrivateSum {
@@ -116,7 +126,7 @@ impl<'a> Uploads<'a> {
     }
 
     /// Has a device with so many samples train, and adds what it sends to the sum. A device that
-    /// fails adds nothing but its own noise, if it must have some.
+    /// fails adds nothing but its own noise or masks, if it must have some.
     pub fn device(
         &mut self,
         device: u32,
@@ -127,13 +137,20 @@ impl<'a> Uploads<'a> {
             let reason = REASON.to_owned();
             return Outcome::LeftOut { reason };
         }
-        match self.send(device, samples, train) {
+        let outcome = match self.send(device, samples, train) {
             Ok(report) => Outcome::Trained(report),
             Err(reason) => {
                 self.add_noise_alone(device);
                 Outcome::LeftOut { reason }
             }
+        };
+        // Whether training fails depends on private data: a masked update of zeros looks like any
+        // other.
+        if let Some(masks) = &self.masks {
+            let attendee = masks.add(device, self.sum.integers_mut());
+            self.sum.attended(attendee);
         }
+        outcome
     }
 
     /// The noise that a device must add to what it sends (local trust).

@@ -11,7 +11,7 @@ use crate::privacy::statement::{PrivacyStatement, Subject};
 
 /// Fields of a statement in the order of reading, with what they mean; a field that is not here
 /// follows under its own name.
-const FIELDS: [(&str, &str); 25] = [
+const FIELDS: [(&str, &str); 26] = [
     ("subject", "about"),
     ("epsilon", "ε"),
     ("delta", "δ"),
@@ -23,6 +23,7 @@ const FIELDS: [(&str, &str); 25] = [
         "epsilon_replace_one",
         "ε where data of a device are replaced",
     ),
+    ("epsilon_outsiders", "ε against outsiders"),
     ("epsilon_planned", "ε of all planned rounds"),
     ("planned_is_upper_bound", "that is proved"),
     ("unit", "protects"),
@@ -155,6 +156,7 @@ fn words(key: &str, value: &Value) -> String {
             (None, Some(number)) => match key {
                 "epsilon"
                 | "epsilon_replace_one"
+                | "epsilon_outsiders"
                 | "epsilon_planned"
                 | "advantage"
                 | "hit_rate_at_1_percent" => upper(number, 6),

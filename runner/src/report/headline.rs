@@ -81,6 +81,9 @@ fn method(input: &ReportInput) -> String {
     if config.privacy.trust == TrustModel::Local {
         words.push_str(", each device adding its own noise");
     }
+    if let TrustModel::Distributed(_) = config.privacy.trust {
+        words.push_str(", each update masked");
+    }
     words
 }
 

@@ -30,7 +30,7 @@ fn nobody_trained_is_not_observable() {
         };
         Ok((trained(&mut training)?, trained(&mut training)?))
     };
-    for trust in ["central", "local"] {
+    for trust in ["central", "local", "distributed"] {
         let noise = format!("noise_multiplier = 3.0\ntrust = \"{trust}\"\ndelta = 1e-5\n");
         assert_eq!(run(&noise).unwrap(), ((0, true), (0, true)), "{trust}");
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fleet::helpers::WhenMissing;
 use crate::fleet::quorum::{Quorum, Share};
 use crate::fleet::transport::TransportFiles;
 
@@ -37,6 +38,12 @@ pub struct FleetFile {
     pub devices: Vec<String>,
     /// Where devices connect to the coordinator.
     pub listen: Vec<String>,
+    /// Where the helpers are, by number; none without masked updates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<String>,
+    /// What happens while one cannot be reached.
+    #[serde(default, skip_serializing_if = "WhenMissing::is_wait")]
+    pub helper_missing: WhenMissing,
     /// The files that connections need.
     #[serde(default, skip_serializing_if = "TransportFiles::is_empty")]
     pub files: TransportFiles,

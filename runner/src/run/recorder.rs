@@ -154,8 +154,7 @@ impl<'a> RunRecorder<'a> {
     pub fn save(&self, training: &mut Training<'_>) -> Result<(), SaveError> {
         self.metrics.sync()?;
         let mut method = training.learner_mut().save(&self.run)?;
-        let is_simulation = training.experiment().release.is_simulation;
-        training.history().save(&mut method, is_simulation);
+        training.save_history(&mut method);
         if let Some(auto) = training.auto() {
             auto.save(&mut method);
         }

@@ -1,7 +1,7 @@
 //! ε in a table: the figure in its cell, and what it must name in notes below, once for all rows
 //! that share it.
 
-use smolfed_accounting::event::{PrivacyUnit, TrustModel};
+use smolfed_accounting::event::PrivacyUnit;
 
 use super::figures;
 use super::record::Run;
@@ -86,11 +86,7 @@ fn meaning(statement: &PrivacyStatement) -> String {
     let planned = planned.map_or(String::new(), |planned| {
         format!(", {} for the whole plan", upper(planned, 4))
     });
-    let trust = match statement.trust {
-        TrustModel::Central => "central",
-        TrustModel::Local => "local",
-        TrustModel::Distributed { .. } => "distributed",
-    };
+    let trust = statement.trust;
     format!(
         "{worth}{planned}; delta = {}, {}, trust: {trust}, sampling: {}, `{}`",
         upper(statement.delta.get(), 4),

@@ -89,6 +89,20 @@ impl Attendance {
         }
     }
 
+    /// The devices of a cohort, at most; where each is drawn by itself, but for a probability of
+    /// e^-72 a round.
+    #[must_use]
+    pub fn largest_drawn(&self) -> usize {
+        match self {
+            Self::Drawn(Sampling::Uniform { cohort_size, .. }) => *cohort_size as usize,
+            Self::Drawn(sampling) | Self::InTurn { sampling, .. } => {
+                let rate = sampling.sampling_rate().unwrap_or(1.0);
+                most_of_binomial(self.largest(), rate)
+            }
+            Self::Scheduled(_) => self.largest(),
+        }
+    }
+
     /// The first device, with its round, that would come too early or too often in a run of
     /// `allowed`.
     #[must_use]
@@ -179,6 +193,34 @@ impl Timetable {
             expected: f64::from(cohort_size),
         }
     }
+}
+
+/// The least k that n draws of probability `rate` exceed with probability at most e^-72, by the bound
+/// exp(-n KL(k/n, rate)) of Chernoff.
+fn most_of_binomial(n: usize, rate: f64) -> usize {
+    const CERTAINTY: f64 = 72.0;
+    if rate >= 1.0 {
+        return n;
+    }
+    let is_rare = |k: usize| {
+        let share = k as f64 / n as f64;
+        let rest = 1.0 - share;
+        let of_rest = if rest > 0.0 {
+            rest * (rest / (1.0 - rate)).ln()
+        } else {
+            0.0
+        };
+        share > rate && n as f64 * (share * (share / rate).ln() + of_rest) >= CERTAINTY
+    };
+    let (mut below, mut most) = (0, n);
+    while most - below > 1 {
+        let middle = below + (most - below) / 2;
+        match is_rare(middle) {
+            true => most = middle,
+            false => below = middle,
+        }
+    }
+    most
 }
 
 /// How likely a device of a time zone is available in a round, in twelfths: 12 at its best hour, 0

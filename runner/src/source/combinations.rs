@@ -107,8 +107,8 @@ pub const fn refusal_of_correlated(setting: Setting) -> &'static str {
              \"square-root-banded\", \"banded-optimal-mean\" or \"banded-optimal-max\""
         }
         Setting::LocalTrust => {
-            "the server combines the sums of several rounds before it adds noise, so that it must \
-             be trusted: set `privacy.trust` to \"central\""
+            "the sums of several rounds are combined before noise is added, by a trusted server or \
+             under masks: set `privacy.trust` to \"central\" or \"distributed\""
         }
         Setting::AdaptiveClipNorm => {
             "sums of rounds with different clip norms are on different grids and cannot be \
@@ -123,6 +123,50 @@ pub const fn refusal_of_correlated(setting: Setting) -> &'static str {
         Setting::Matrices => {
             "devices send their correlation matrices to each other, with noise of their own in \
              every round: use method \"fedavg-sc\""
+        }
+    }
+}
+
+/// A setting that does not go with masked updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaskedSetting {
+    /// A release in each local step.
+    EachStep,
+    /// One participant in every round.
+    OneParticipant,
+    /// Correlation matrices beside the updates.
+    Matrices,
+    /// A clip norm that changes.
+    AdaptiveClipNorm,
+    /// Moments of features before the first round.
+    PrivateScale,
+    /// Nodes of a tree in the place of combinations.
+    Tree,
+}
+
+/// Why a setting does not go with masked updates, and what does.
+#[must_use]
+pub const fn refusal_of_masks(setting: MaskedSetting) -> &'static str {
+    match setting {
+        MaskedSetting::EachStep => {
+            "a mask covers one update in a round: set `personalise.noise` to \"each-round\""
+        }
+        MaskedSetting::OneParticipant => {
+            "this method has one participant, whose update would be the whole sum"
+        }
+        MaskedSetting::Matrices => {
+            "devices send their correlation matrices to each other, and no helper masks them: use \
+             method \"fedavg-sc\""
+        }
+        MaskedSetting::AdaptiveClipNorm => {
+            "the number that says whether an update was clipped has no mask: give a clip norm"
+        }
+        MaskedSetting::PrivateScale => {
+            "the moments of features have no masks: give `data.scale` constants"
+        }
+        MaskedSetting::Tree => {
+            "helpers combine the sums of the last rounds, and the nodes of a tree are none: choose \
+             another family"
         }
     }
 }

@@ -6,6 +6,7 @@ use super::attendance::Attendance;
 use crate::fleet::keys::KeysError;
 use crate::method::contract::{Assignment, Learner, Store};
 use crate::method::state::StateError;
+use crate::release::masked::Asked;
 use crate::release::{Outcome, PrivateSum};
 use crate::run::error::RunDirError;
 
@@ -29,6 +30,8 @@ pub struct CohortSum {
     pub outcomes: Vec<Outcome>,
     /// Why messages beside the updates were left out, a reason each, if there are any.
     pub left_out_messages: Vec<String>,
+    /// What devices with masks were asked, as their tags cover it; `None` without masks.
+    pub asked: Option<Asked>,
 }
 
 /// Where devices are. With every source, a device that was drawn but has no update contributes zero
@@ -75,6 +78,15 @@ pub trait Source {
         learner: &mut dyn Learner,
         cohort: &[u32],
     ) -> Result<CohortSum, SourceError>;
+
+    /// Called after the sum of a round was released, or came to nothing, before anything else
+    /// happens.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the round cannot be recorded.
+    fn settled(&mut self, _is_lost: bool) -> Result<(), SourceError> {
+        Ok(())
+    }
 }
 
 /// Why a source has no sum.

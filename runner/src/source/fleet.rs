@@ -27,7 +27,8 @@ use crate::fleet::peer::Terms;
 use crate::fleet::quorum::{Places, Quorum};
 use crate::method::contract::{Assignment, Learner};
 use crate::release::admission::REASON;
-use crate::release::{Admitted, Outcome, PrivateSum};
+use crate::release::masked::{Asked, Attendee};
+use crate::release::{Admitted, Outcome, PrivateSum, ReceivedUpdate};
 use crate::run::records::RecordFile;
 use messages::RealMessages;
 
@@ -49,6 +50,8 @@ pub struct Fleet<'a> {
     personal: Option<PersonalRequest>,
     /// The last round number in which each device answered.
     last_rounds: BTreeMap<u32, u32>,
+    /// The round whose sum is not released yet.
+    pending: Option<Participation>,
 }
 
 impl<'a> Fleet<'a> {
@@ -72,6 +75,7 @@ impl<'a> Fleet<'a> {
             quorum: None,
             personal: None,
             last_rounds: BTreeMap::new(),
+            pending: None,
         }
     }
 
@@ -139,6 +143,10 @@ impl<'a> Fleet<'a> {
             bit: release.bit.map(|bit| BitRequest {
                 noise: bit.noise().copied().filter(|_| release.is_local()),
             }),
+            masks: match &release.masking {
+                Some(masking) => Some(masking.of_devices()?),
+                None => None,
+            },
             request: match self.personal {
                 Some(personal) => Some(Request::Personal(personal)),
                 None => learner.contrast_request().map(Request::Contrast),
@@ -206,6 +214,13 @@ impl Source for Fleet<'_> {
             }),
             ..self.offer(assignment, learner, invitation, &asked)
         };
+        let asked_for = assignment.release.masking.map(|_| {
+            let model = offer.model.iter().take(invitation.shape.parameters());
+            Asked {
+                invitation: invitation.tagged().as_slice().to_vec(),
+                model: model.copied().collect(),
+            }
+        });
         let (answers, (mut sum, outcomes)) = self.fleet.round(offer, &asked, || {
             train_here(assignment, learner, federation, &simulated)
         })?;
@@ -217,13 +232,34 @@ impl Source for Fleet<'_> {
         let of_device = |device| of_real.get(device).cloned().or_else(|| outcomes.next());
         let outcomes = cohort.iter().filter_map(of_device).collect();
         tell_missing(&record);
-        self.record(&record)?;
+        self.pending = Some(record);
         self.is_resumed = false;
         Ok(CohortSum {
             sum,
             outcomes,
             left_out_messages,
+            asked: asked_for,
         })
+    }
+
+    /// Records who took part. Of a round that came to nothing nobody did: no device goes on from
+    /// the personal model that it made in it.
+    fn settled(&mut self, is_lost: bool) -> Result<(), SourceError> {
+        let Some(record) = self.pending.take() else {
+            return Ok(());
+        };
+        if is_lost {
+            return self.record(&Participation {
+                round: record.round,
+                number: record.number,
+                burned: true,
+                ..Participation::default()
+            });
+        }
+        for device in &record.answered {
+            self.last_rounds.insert(*device, record.number);
+        }
+        self.record(&record)
     }
 }
 
@@ -254,7 +290,7 @@ impl Fleet<'_> {
 
     /// Adds what real devices have sent, and records who has; what became of each of the cohort.
     fn add(
-        &mut self,
+        &self,
         assignment: &Assignment<'_>,
         mut answers: BTreeMap<u32, ExchangeOutcome>,
         sum: &mut PrivateSum,
@@ -270,9 +306,8 @@ impl Fleet<'_> {
                 }
                 None => continue,
                 Some(ExchangeOutcome::Answered(update)) => {
-                    sum.add_received(device, &update, assignment.admitted);
+                    self.add_one(assignment, device, &update, sum);
                     record.answered.push(device);
-                    self.last_rounds.insert(device, assignment.number);
                     Outcome::Answered
                 }
                 // No other message was asked for.
@@ -285,6 +320,30 @@ impl Fleet<'_> {
             outcomes.insert(device, outcome);
         }
         outcomes
+    }
+}
+
+impl Fleet<'_> {
+    /// Adds the update of a device, in clear or masked.
+    fn add_one(
+        &self,
+        assignment: &Assignment<'_>,
+        device: u32,
+        update: &ReceivedUpdate,
+        sum: &mut PrivateSum,
+    ) {
+        let admitted = assignment.admitted;
+        if assignment.release.masking.is_none() {
+            sum.add_received(device, update, admitted);
+            return;
+        }
+        let attendee = Attendee {
+            device,
+            // That of the session: another one is refused.
+            ledger: self.fleet.ledger_of(device).unwrap_or_default(),
+            tags: update.tags().to_vec(),
+        };
+        sum.add_masked(attendee, update, admitted);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::method::contract::{Assignment, Learner};
 use crate::method::elsewhere::{Company, Elsewhere, Nobody};
 use crate::method::state::StateError;
 use crate::ranks::{Alone, Communicator, gather_parts, part};
+use crate::release::masked::{Asked, DeviceMasks};
 use crate::release::{Outcome, PrivateSum, Uploads};
 
 /// Devices that train in this process.
@@ -75,12 +76,14 @@ pub fn train_beside(
     let ranks = &Alone;
     let company = &mut Company { ranks, elsewhere };
     let mut left_out_messages = learner.before(assignment, cohort, company)?;
-    let (sum, outcomes) = train_here(assignment, learner, federation, here);
+    let asked = asked(assignment);
+    let (sum, outcomes) = train_masked(assignment, asked.as_ref(), learner, federation, here);
     left_out_messages.extend(learner.after(assignment, cohort, company)?);
     Ok(CohortSum {
         sum,
         outcomes,
         left_out_messages,
+        asked,
     })
 }
 
@@ -103,7 +106,9 @@ pub fn train_part(
     let devices = part(ranks, cohort, |device| federation.sample_count(device));
     // A rank that failed has nothing to train, and says so where the others wait for it.
     let devices = if before.is_ok() { devices } else { &[] };
-    let (mut sum, outcomes) = train_here(assignment, learner, federation, devices);
+    let asked = asked(assignment);
+    let (mut sum, outcomes) =
+        train_masked(assignment, asked.as_ref(), learner, federation, devices);
     let mut left_out_messages = Vec::new();
     let outcomes = gather_parts(
         ranks,
@@ -113,17 +118,51 @@ pub fn train_part(
         }),
     )?;
     sum.reduce(ranks);
+    if asked.is_some() {
+        let attendees = std::mem::take(sum.attendees_mut());
+        *sum.attendees_mut() = gather_parts(ranks, Ok::<_, StateError>(attendees))?;
+    }
     left_out_messages.extend(learner.after(assignment, cohort, company)?);
     Ok(CohortSum {
         sum,
         outcomes,
         left_out_messages,
+        asked,
     })
 }
 
-/// Has devices train on the threads of this process.
+/// What simulated devices with masks are asked, as their tags cover it: the round and the numbers
+/// of its training that change. `None` without masks.
+fn asked(assignment: &Assignment<'_>) -> Option<Asked> {
+    assignment.release.masking.map(|_| {
+        let training = &assignment.training;
+        let numbers = [
+            assignment.number,
+            training.learning_rate.get().to_bits(),
+            training.epochs,
+            training.batch_size.get(),
+        ];
+        Asked {
+            invitation: numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            model: assignment.global.to_vec(),
+        }
+    })
+}
+
+/// Has devices train on the threads of this process, without masks.
 pub(super) fn train_here(
     assignment: &Assignment<'_>,
+    learner: &dyn Learner,
+    federation: &Federation,
+    devices: &[u32],
+) -> (PrivateSum, Vec<Outcome>) {
+    train_masked(assignment, None, learner, federation, devices)
+}
+
+/// Has devices train on the threads of this process, and mask their updates if they were asked to.
+fn train_masked(
+    assignment: &Assignment<'_>,
+    asked: Option<&Asked>,
     learner: &dyn Learner,
     federation: &Federation,
     devices: &[u32],
@@ -137,7 +176,10 @@ pub(super) fn train_here(
             admitted,
             ..
         } = assignment;
-        let mut uploads = Uploads::new(release, root, *number, length).admitting(admitted);
+        let masks = asked.and_then(|asked| DeviceMasks::of(release, root, *number, asked));
+        let mut uploads = Uploads::new(release, root, *number, length)
+            .admitting(admitted)
+            .masking(masks);
         let mut trainer = learner.trainer(assignment);
         let train = |device: &u32| {
             let samples = federation.sample_count(*device);

@@ -14,7 +14,7 @@ use super::table::{self, Table};
 use crate::privacy::statement::PrivacyStatement;
 use crate::report::plot::stacked_file;
 use crate::run::error::{RunDirError, damaged, write_atomically};
-use smolfed_accounting::event::{PrivacyUnit, TrustModel};
+use smolfed_accounting::event::PrivacyUnit;
 
 /// A finished sweep, ready to be written in any form.
 #[derive(Clone, Debug)]
@@ -310,11 +310,7 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
             PrivacyUnit::Example => "example",
         },
         each(|s| s.adjacency.name().to_owned()),
-        each(|s| match s.trust {
-            TrustModel::Central => "central".to_owned(),
-            TrustModel::Local => "local".to_owned(),
-            TrustModel::Distributed { .. } => "distributed".to_owned(),
-        }),
+        each(|s| s.trust.to_string()),
         each(sampling),
         each(|s| format!("{:.3e}", s.delta.get())),
     )];

@@ -84,12 +84,11 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
             Packed::Halves { low, high, .. } => {
                 (i64::from(high[0] as i32) << 32 | i64::from(low[0])) as f64
             }
-            Packed::Bytes(_) => unreachable!(),
+            Packed::Bytes(_) | Packed::Tag(_) => unreachable!(),
         };
-        let work = &device.memory.work;
-        let update = value(&round.update_chunk(work)) / z;
+        let update = value(&round.update_chunk(device)) / z;
         round.chunk = u16::MAX;
-        let bit = value(&round.update_chunk(work)) / z_bit;
+        let bit = value(&round.update_chunk(device)) / z_bit;
         for (sum, x) in sums
             .iter_mut()
             .zip([update * update, bit * bit, update * bit])

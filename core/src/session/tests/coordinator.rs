@@ -26,6 +26,8 @@ pub(super) struct Coordinator {
     pub(super) integers: Vec<i64>,
     /// What came behind the update, if it was asked for.
     pub(super) bit: Option<i64>,
+    /// The tags of a masked update, by helper.
+    pub(super) tags: Vec<Tag>,
     pub(super) done: bool,
     pub(super) declined: Option<Decline>,
     pub(super) refusals: Refusals,
@@ -47,6 +49,7 @@ impl Coordinator {
             invitation,
             integers: vec![0; invitation.update_length()],
             bit: None,
+            tags: vec![],
             model,
             sessions: 0,
             link: None,
@@ -155,7 +158,6 @@ impl Coordinator {
             }
             Message::UpdateChunk(chunk) => {
                 let width = self.invitation.width();
-                let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
                 let chunks = self.invitation.update_chunks();
                 self.requests += usize::from(!chunk.more);
                 if chunk.index > self.next {
@@ -166,20 +168,26 @@ impl Coordinator {
                     return Ok(());
                 }
                 self.next = self.next.max(chunk.index + 1);
-                if self.integers.is_empty() {
-                    let nothing = chunk.packed.unpack(width, &mut []);
-                    nothing.ok_or(Refusal::Body)?;
-                } else if let Some(place) = self.integers.chunks_mut(count).nth(chunk.index.into())
-                {
-                    chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
-                    if chunk.negated {
-                        place.iter_mut().for_each(|value| *value = -*value);
+                let part = self.invitation.update_part(chunk.index);
+                match part.ok_or(Refusal::Body)? {
+                    UpdatePart::Entries(range) => {
+                        let place = &mut self.integers[range];
+                        chunk.packed.unpack(width, place).ok_or(Refusal::Body)?;
+                        if chunk.negated {
+                            place.iter_mut().for_each(|value| *value = -*value);
+                        }
                     }
-                } else {
-                    let mut bit = [0];
-                    let width = self.invitation.bit_width().ok_or(Refusal::Body)?;
-                    chunk.packed.unpack(width, &mut bit).ok_or(Refusal::Body)?;
-                    self.bit = Some(bit[0]);
+                    UpdatePart::Bit => {
+                        let mut bit = [0];
+                        let width = self.invitation.bit_width().ok_or(Refusal::Body)?;
+                        chunk.packed.unpack(width, &mut bit).ok_or(Refusal::Body)?;
+                        self.bit = Some(bit[0]);
+                    }
+                    UpdatePart::Tag(helper) => {
+                        let tag = chunk.packed.tag().ok_or(Refusal::Body)?;
+                        self.tags.truncate(helper.into());
+                        self.tags.push(tag);
+                    }
                 }
                 if usize::from(chunk.index) + 1 == chunks {
                     self.done = true;

@@ -1,5 +1,7 @@
 //! How models and updates are divided into chunks that fit a frame.
 
+use core::ops::Range;
+
 use super::super::{BODY_BYTES, pack};
 
 /// Parameters in a full [`Message::ModelChunk`](super::Message::ModelChunk).
@@ -7,6 +9,19 @@ pub const MODEL_CHUNK: usize = (BODY_BYTES - 2) / 4;
 
 /// Bytes of packed values in a full [`Message::UpdateChunk`](super::Message::UpdateChunk).
 pub const UPDATE_CHUNK_BYTES: usize = BODY_BYTES - 3;
+
+/// What a chunk of an update holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpdatePart {
+    /// These entries, of [`Invitation::width`](super::Invitation::width) bits each; none where
+    /// nothing is sent.
+    Entries(Range<usize>),
+    /// The bit of adaptive clipping, of [`Invitation::bit_width`](super::Invitation::bit_width)
+    /// bits.
+    Bit,
+    /// The tag for the helper of this number.
+    Tag(u8),
+}
 
 /// Chunks of a model of `parameters` parameters.
 pub const fn model_chunks(parameters: usize) -> usize {

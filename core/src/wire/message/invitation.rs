@@ -7,11 +7,12 @@ use super::{
         bytes::{Reader, Writer},
         pack,
     },
-    chunks::update_chunks,
+    chunks::{UPDATE_CHUNK_BYTES, UpdatePart, update_chunks},
 };
 use crate::{
     bit::BitRequest,
     contrast::{ContrastRequest, Part, Representation},
+    mask::Masking,
     model::{DIGEST_BYTES, Model, ModelKind, Sequential},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
@@ -178,6 +179,9 @@ pub struct Invitation {
     /// Whether the device also says if its update was clipped (adaptive clip norm). Bit and update
     /// both have noise of the device, or neither has.
     pub bit: Option<BitRequest>,
+    /// How the update is masked, of a federation with helpers. There is then neither noise of the
+    /// device nor a bit.
+    pub masks: Option<Masking>,
     /// For methods with a personal model or without labels.
     pub request: Option<Request>,
 }
@@ -224,6 +228,9 @@ impl Invitation {
     /// Bits of an entry of the update on the line.
     pub const fn width(&self) -> u32 {
         let (bits, noise) = (self.grid.bits(), self.noise.as_ref());
+        if let Some(masks) = self.masks {
+            return masks.width() as u32;
+        }
         match self.contrast() {
             Some(contrast) if contrast.is_matrix() => {
                 pack::width_of_sum(bits, contrast.max_samples, noise)
@@ -250,13 +257,60 @@ impl Invitation {
         self.update_length() == 0
     }
 
-    /// Chunks of an update; one more for the bit, if there is one. Of nothing there is one, which
-    /// is empty, and says that training has ended.
+    /// How many helpers mask the update; 0 if none does.
+    pub const fn helpers(&self) -> u8 {
+        match self.masks {
+            Some(masks) => masks.helpers(),
+            None => 0,
+        }
+    }
+
+    /// Chunks of an update; one more for the bit, if there is one, and one for the tag of each
+    /// helper. Of nothing there is one, which is empty, and says that training has ended.
     pub const fn update_chunks(&self) -> usize {
+        let behind = self.bit.is_some() as usize + self.helpers() as usize;
         match self.update_length() {
             0 => 1,
-            length => update_chunks(length, self.width()) + self.bit.is_some() as usize,
+            length => update_chunks(length, self.width()) + behind,
         }
+    }
+
+    /// What this chunk of an update holds, if there is one of this number.
+    pub fn update_part(&self, chunk: u16) -> Option<UpdatePart> {
+        let (chunk, length, width) = (usize::from(chunk), self.update_length(), self.width());
+        let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+        let start = chunk.saturating_mul(count);
+        if start < length || chunk == 0 {
+            return Some(UpdatePart::Entries(start..length.min(start + count)));
+        }
+        // Behind nothing there is nothing.
+        let behind = chunk.checked_sub(update_chunks(length, width).max(1))?;
+        match behind {
+            _ if length == 0 => None,
+            0 if self.bit.is_some() => Some(UpdatePart::Bit),
+            _ if behind < self.helpers().into() => Some(UpdatePart::Tag(behind as u8)),
+            _ => None,
+        }
+    }
+
+    /// What the tags of a masked update cover beside [`Masking::terms`] and the model: the
+    /// invitation as it travels, but for what differs between the devices of a round. Device and
+    /// coordinator both compute it from their own.
+    pub fn tagged(&self) -> PackedInvitation {
+        let request = self.request.map(|request| match request {
+            Request::Personal(request) => Request::Personal(PersonalRequest {
+                last: None,
+                ..request
+            }),
+            Request::Contrast(request) => Request::Contrast(ContrastRequest {
+                part: match request.part {
+                    Part::Matrix => Part::Matrix,
+                    Part::Training { .. } => Part::Training { has_others: false },
+                },
+                ..request
+            }),
+        });
+        PackedInvitation::from(&Self { request, ..*self })
     }
 
     /// All but the request; `is_all` says that nothing else follows.
@@ -303,6 +357,17 @@ impl Invitation {
             1 if bit_noise.is_some() == noise.is_some() => {}
             _ => return None,
         }
+        let masks = match (reader.u8()?, reader.u8()?) {
+            (0, 0) => None,
+            (helpers, width) => {
+                // An update of one device fits, and helpers add all of the noise.
+                let is_valid = u32::from(width) >= pack::width_of_sum(grid.bits(), 1, None);
+                if !is_valid || noise.is_some() || has_bit != 0 {
+                    return None;
+                }
+                Some(Masking::new(helpers, width)?)
+            }
+        };
         Some(Self {
             shape,
             epochs,
@@ -315,6 +380,7 @@ impl Invitation {
             grid,
             noise,
             bit: (has_bit == 1).then_some(BitRequest { noise: bit_noise }),
+            masks,
             request: None,
         })
     }
@@ -341,6 +407,10 @@ impl Invitation {
         write_noise(self.noise, writer);
         writer.u8(u8::from(self.bit.is_some()));
         write_noise(self.bit.and_then(|bit| bit.noise), writer);
+        let masks = self
+            .masks
+            .map_or((0, 0), |masks| (masks.helpers(), masks.width()));
+        writer.u8(masks.0).u8(masks.1);
         if let Some(request) = &self.request {
             write_request(request, writer);
         }
@@ -457,7 +527,7 @@ fn write_noise(noise: Option<DiscreteGaussian>, writer: &mut Writer<'_>) {
 }
 
 /// Bytes of an invitation behind the shape, before the request.
-const FIELD_BYTES: usize = 63;
+const FIELD_BYTES: usize = 65;
 
 /// Bytes of an invitation to train a model that is no network.
 const BYTES: usize = 5 + FIELD_BYTES;
@@ -487,13 +557,14 @@ impl PackedInvitation {
         let mut invitation = Invitation::read(reader, !self.has_request())?;
         if self.has_request() {
             let request = read_request(reader)?;
-            let is_silent = invitation.noise.is_none() && invitation.bit.is_none();
-            // Where nothing is sent there is no noise, and with a matrix no bit.
-            let has_bit = matches!(request, Request::Contrast(contrast) if contrast.is_matrix())
-                && invitation.bit.is_some();
+            let has_behind = invitation.bit.is_some() || invitation.masks.is_some();
+            let is_silent = invitation.noise.is_none() && !has_behind;
+            // Where nothing is sent there is no noise and no mask, and with a matrix no bit nor
+            // mask: the masks of a round are for its update.
+            let is_matrix = matches!(request, Request::Contrast(contrast) if contrast.is_matrix());
             if !request.is_valid(&invitation.shape)
                 || (request.entries() == 0 && !is_silent)
-                || has_bit
+                || (is_matrix && has_behind)
             {
                 return None;
             }
@@ -529,7 +600,8 @@ impl PackedInvitation {
         Some(Self { bytes, length })
     }
 
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    /// Its bytes, as they travel.
+    pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.length.into()).unwrap_or_default()
     }
 }

@@ -76,6 +76,8 @@ reasons! {
         Personal = 12, "the device has no place for a personal model of this size";
         /// It has too little memory for batches, views or matrices of this size.
         Memory = 13, "the device has too little memory for batches, views or matrices of this size";
+        /// Its updates are masked by another number of helpers than it was asked for.
+        Helpers = 14, "another number of helpers than the device insists on";
     }
 }
 

@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     bit::BitRequest,
     contrast::{ContrastRequest, Part},
+    mask::Masking,
     model::{self, Layer, ModelKind, Sequential},
     params::Penalty,
     personal::{Personal, PersonalRequest},
@@ -19,7 +20,7 @@ use crate::{
     },
 };
 
-pub(super) fn hex(value: &Value) -> Vec<u8> {
+pub(crate) fn hex(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap();
     (0..text.len())
         .step_by(2)
@@ -27,7 +28,7 @@ pub(super) fn hex(value: &Value) -> Vec<u8> {
         .collect()
 }
 
-pub(super) fn array<const N: usize>(value: &Value) -> [u8; N] {
+pub(crate) fn array<const N: usize>(value: &Value) -> [u8; N] {
     hex(value).try_into().unwrap()
 }
 
@@ -135,8 +136,8 @@ fn greetings_agree_with_an_independent_reading() {
             Greeting::Welcome(welcome) => {
                 assert!(welcome.is_authentic(&session));
                 let versions = Versions {
-                    lowest: 5,
-                    highest: 6,
+                    lowest: 6,
+                    highest: 7,
                 };
                 let offer = match name {
                     "welcome" => Ok(VERSION),
@@ -186,6 +187,10 @@ fn check(name: &str, message: &Message<'_>) {
             chunk.packed.unpack(width, &mut bit).unwrap();
             assert_eq!((chunk.index, chunk.negated, bit), (4, true, [1 << 20]));
         }
+        Message::UpdateChunk(chunk) if name.ends_with("tag") => {
+            let tag = core::array::from_fn(|i| i as u8);
+            assert_eq!((chunk.index, chunk.packed.tag()), (8, Some(tag)));
+        }
         Message::UpdateChunk(chunk) if name.ends_with("nothing") => {
             assert_eq!(
                 (chunk.index, chunk.packed.unpack(21, &mut [])),
@@ -206,6 +211,7 @@ fn check(name: &str, message: &Message<'_>) {
                 "decline, settings" => Decline::Settings,
                 "decline, too soon" => Decline::TooSoon,
                 "decline, memory" => Decline::Memory,
+                "decline, helpers" => Decline::Helpers,
                 _ => Decline::TooFar,
             };
             assert_eq!(*reason, expected);
@@ -237,8 +243,13 @@ fn check_invitation(name: &str, invitation: &Invitation) {
         assert!(invitation.noise.is_none() && training.gradient_smoothing.is_none());
         assert_eq!(training.weight_decay.get(), 0.25);
         assert_eq!(training.proximal.get(), 1.0);
-        assert_eq!(invitation.width(), 9);
+        let width = if name.ends_with("masked") { 19 } else { 9 };
+        assert_eq!(invitation.width(), width);
     }
+    let masks = name
+        .ends_with("masked")
+        .then(|| Masking::new(2, 19).unwrap());
+    assert_eq!(invitation.masks, masks, "{name}");
     let bit = invitation
         .bit
         .map(|bit| bit.noise.map(|noise| noise.sigma()));
@@ -360,40 +371,75 @@ fn widths_with_noise_agree_with_an_independent_reading() {
     }
 }
 
+/// The body of an invitation in the vectors.
+fn invitation_body(name: &str) -> Vec<u8> {
+    let file = file();
+    let key = session(&file).cipher();
+    let mut cases = cases(&file).into_iter();
+    let (_, direction, _, mut raw) = cases.find(|case| case.0 == name).unwrap();
+    let Frame::Sealed(mut frame) = Frame::parse(&mut raw).unwrap() else {
+        panic!("a frame of a session");
+    };
+    assert!(frame.open(&key, direction));
+    frame.opened().body.to_vec()
+}
+
+fn unpacks(body: &[u8]) -> bool {
+    match Message::parse(17, body, Direction::ToDevice).unwrap() {
+        Message::Invitation(packed) => packed.unpack().is_some(),
+        _ => false,
+    }
+}
+
+/// Masks beside noise of the device, or a bit, or too many, or too narrow, or without entries.
+#[test]
+fn an_invitation_to_masks_that_do_not_fit_its_update_is_malformed() {
+    let body = |name: &str, masks: [u8; 2]| {
+        let mut body = invitation_body(&format!("invitation, {name}"));
+        // Behind the masks there may be a request.
+        let request = body.len().saturating_sub(70).min(17);
+        let place = body.len() - request - 2;
+        body[place..][..2].copy_from_slice(&masks);
+        body
+    };
+    for masks in [[0, 0], [1, 10], [1, 57], [8, 19]] {
+        assert!(unpacks(&body("masked", masks)), "{masks:?}");
+    }
+    for masks in [[0, 19], [1, 0], [1, 9], [1, 58], [9, 19], [255, 255]] {
+        assert!(!unpacks(&body("masked", masks)), "{masks:?}");
+    }
+    for name in [
+        "local trust",
+        "adaptive, central trust",
+        "adaptive, local trust",
+    ] {
+        assert!(!unpacks(&body(name, [1, 57])), "{name}");
+    }
+    for (name, is_valid) in [
+        ("personal, central trust", true),
+        ("tuned, central trust", false),
+        ("encoder without labels, central trust", true),
+    ] {
+        assert!(unpacks(&body(name, [0, 0])), "{name}");
+        assert_eq!(unpacks(&body(name, [1, 57])), is_valid, "{name}");
+    }
+}
+
 /// A bit that has noise beside an update without, or none beside one with noise, or another flag.
 #[test]
 fn an_invitation_to_a_bit_that_does_not_fit_its_update_is_malformed() {
-    let file = file();
-    let key = session(&file).cipher();
-    let body = |name: &str| {
-        let mut cases = cases(&file).into_iter();
-        let (_, direction, _, mut raw) = cases.find(|case| case.0 == name).unwrap();
-        let Frame::Sealed(mut frame) = Frame::parse(&mut raw).unwrap() else {
-            panic!("a frame of a session");
-        };
-        assert!(frame.open(&key, direction));
-        frame.opened().body.to_vec()
-    };
-    let unpacks = |body: &[u8]| {
-        let message = Message::parse(17, body, Direction::ToDevice);
-        match message.unwrap() {
-            Message::Invitation(packed) => packed.unpack().is_some(),
-            _ => false,
-        }
-    };
     let [local, central] = ["local", "central"].map(|trust| {
-        let body = body(&format!("invitation, adaptive, {trust} trust"));
+        let body = invitation_body(&format!("invitation, adaptive, {trust} trust"));
         assert!(unpacks(&body));
         body
     });
-    let bit = local.len() - 17..;
-    let mixed =
-        |update: &[u8], of_bit: &[u8]| [&update[..bit.start], &of_bit[bit.clone()]].concat();
+    let bit = local.len() - 19;
+    let mixed = |update: &[u8], of_bit: &[u8]| [&update[..bit], &of_bit[bit..]].concat();
     assert!(!unpacks(&mixed(&local, &central)));
     assert!(!unpacks(&mixed(&central, &local)));
     for flag in [0, 2] {
         let mut body = local.clone();
-        body[bit.start] = flag;
+        body[bit] = flag;
         assert!(!unpacks(&body), "{flag}");
     }
 }
@@ -402,10 +448,10 @@ fn an_invitation_to_a_bit_that_does_not_fit_its_update_is_malformed() {
 fn reasons_that_are_unknown_keep_their_number() {
     assert_eq!(Decline::from_code(200), Decline::Other(200));
     assert_eq!(Abort::from_code(1).code(), 1);
-    let names: std::collections::BTreeSet<String> = (1..=12)
+    let names: std::collections::BTreeSet<String> = (1..=14)
         .map(|code| format!("{}", Decline::from_code(code)))
         .collect();
-    assert_eq!(names.len(), 12);
+    assert_eq!(names.len(), 14);
     assert_eq!(
         format!("{}", WhyRefused::from_code(9)),
         "a reason that this version does not know"

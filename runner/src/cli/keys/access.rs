@@ -14,7 +14,8 @@ use crate::fleet::keys::stored::real_path;
 /// Which keys.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeysArgs {
-    /// The keys of the fleet, written by `smolfed provision`.
+    /// The keys of the fleet, written by `smolfed provision`; to revoke and to add also those of a
+    /// helper.
     #[arg(long, value_name = "FILE", default_value = "keys.toml")]
     keys: PathBuf,
     /// The file whose first line is the passphrase of encrypted keys. By default the one that
@@ -55,17 +56,26 @@ pub(super) struct SignalArgs {
 
 impl SignalArgs {
     /// Tells a coordinator, and returns a sentence about it; nothing if there is none.
-    pub(super) fn tell(&self, holder: Holder) -> &'static str {
+    pub(super) fn tell(&self, holder: Holder) -> String {
+        self.tell_who(holder, "coordinator")
+    }
+
+    /// The same for a helper.
+    pub(super) fn tell_helper(&self, holder: Holder) -> String {
+        self.tell_who(holder, "helper")
+    }
+
+    fn tell_who(&self, holder: Holder, who: &str) -> String {
         match holder {
-            Holder::Nobody => "",
+            Holder::Nobody => String::new(),
             Holder::Process(_) if !self.no_signal && holder.signal() => {
-                "The running coordinator was told, and takes it over now.\n"
+                format!("The running {who} was told, and takes it over now.\n")
             }
             Holder::Process(_) => {
-                "A coordinator is running: it takes this over when it gets SIGHUP.\n"
+                format!("A {who} is running: it takes this over when it gets SIGHUP.\n")
             }
             Holder::Unreachable => {
-                "A coordinator is running: it takes this over when it is started again.\n"
+                format!("A {who} is running: it takes this over when it is started again.\n")
             }
         }
     }

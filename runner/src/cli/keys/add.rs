@@ -7,16 +7,21 @@ use super::access::{KeysArgs, SignalArgs, in_ranges};
 use crate::cli::CliError;
 use crate::fleet::keys::passphrase::PassphraseSource;
 use crate::fleet::keys::stored::{Stored, real_path};
+use crate::helper::store;
 
 /// Add the devices of another keys file, which a second `smolfed provision` wrote.
 ///
 /// All of them or none: refused are a number that has a key, a key that another device has, and one
 /// that was revoked. The number of a revoked device may get the new key. Numbers that are new to a
 /// running coordinator take part from its next start on.
+///
+/// With masked updates each helper adds its file of that provisioning, or of `smolfed keys rotate`,
+/// to its own; the mask key of a device that has one there already is replaced.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   smolfed provision experiment.toml --devices 100..200 --out more --set data.devices=200
-  smolfed keys add more/keys.toml --keys fleet/keys.toml")]
+  smolfed keys add more/keys.toml --keys fleet/keys.toml
+  smolfed keys add more/helper-0.toml --keys helper-0.toml")]
 pub(super) struct Args {
     /// The other keys file.
     #[arg(value_name = "FILE")]
@@ -32,6 +37,9 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    if store::is_one(args.keys.path()) {
+        return of_helper(args, out);
+    }
     let passphrase = match &args.from_passphrase_file {
         Some(path) => PassphraseSource::File(path.clone()),
         None => args.keys.passphrase(),
@@ -58,11 +66,47 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     }
     edit.add(&new.keys)?;
     let count = edit.keys().keys.len() + edit.keys().vacant().len();
+    let has_helpers = !edit.keys().links.is_empty();
     let told = args.signal.tell(edit.store()?);
     writeln!(
         out,
         "added: {}. The fleet has {count} devices.\n{told}Remove {}: its keys are in {} now.",
         in_ranges(new.keys.keys().copied()),
+        args.from.display(),
+        args.keys.path().display(),
+    )?;
+    if has_helpers {
+        writeln!(
+            out,
+            "Give each helper its helper-J.toml of the same folder, who takes it over with `smolfed \
+             keys add helper-J.toml --keys FILE`, FILE being what `smolfed helper` was started with."
+        )?;
+    }
+    Ok(())
+}
+
+/// Adds mask keys to the file of a helper.
+fn of_helper(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    let (from, new) = store::read(&args.from)?;
+    if from == real_path(args.keys.path())? {
+        return Err(CliError::Usage(format!(
+            "{}: the keys to be added are those of the helper: give its file of another `smolfed \
+             provision` or `smolfed keys rotate`",
+            args.from.display()
+        )));
+    }
+    let (holder, replaced) = store::edit(args.keys.path(), |file| file.add(&new))?;
+    let told = args.signal.tell_helper(holder);
+    let added = new.keys.keys().filter(|device| !replaced.contains(device));
+    let names = |numbers: String| match numbers.as_str() {
+        "" => "none".to_owned(),
+        _ => numbers,
+    };
+    writeln!(
+        out,
+        "added: {}. Replaced: {}.\n{told}Remove {}: its keys are in {} now.",
+        names(in_ranges(added.copied())),
+        names(in_ranges(replaced.iter().copied())),
         args.from.display(),
         args.keys.path().display(),
     )?;

@@ -5,17 +5,20 @@ use std::io::Write;
 use super::access::{KeysArgs, SignalArgs, in_ranges, now};
 use crate::cli::CliError;
 use crate::fleet::keys::edit;
+use crate::helper::store;
 
 /// Revoke the keys of devices that were lost, stolen or cloned, or that are taken out of service.
 ///
 /// A key is erased from the file; its digest is kept, so that it is never accepted again, whatever
 /// file offers it. A running coordinator ends the device's session. The device stays one of the
 /// federation, and counts as missing whenever it is drawn, which changes nothing for the others'
-/// accounting; `smolfed keys rotate` gives its number to another device.
+/// accounting; `smolfed keys rotate` gives its number to another device. With masked updates each
+/// helper revokes the device as well, in its own file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys revoke 17 --keys fleet/keys.toml
-  smolfed keys revoke 17 23 --keys fleet/keys.toml --reason \"stolen from the site\"")]
+  smolfed keys revoke 17 23 --keys fleet/keys.toml --reason \"stolen from the site\"
+  smolfed keys revoke 17 --keys helper-0.toml")]
 pub(super) struct Args {
     /// The numbers of the devices.
     #[arg(value_name = "NUMBER", required = true)]
@@ -31,12 +34,16 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    if store::is_one(args.keys.path()) {
+        return of_helper(args, out);
+    }
     let mut edit = args.keys.edit()?;
     let date = now();
     for number in &args.numbers {
         edit.revoke(*number, &date, args.reason.as_deref())?;
     }
     let left = edit.keys().keys.len();
+    let has_helpers = !edit.keys().links.is_empty();
     let told = args.signal.tell(edit.store()?);
     let mut numbers = args.numbers.clone();
     numbers.sort_unstable();
@@ -44,6 +51,38 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         out,
         "revoked: {}. Devices with keys: {left}.\n{told}A revoked device counts as missing \
          whenever it is drawn, until `smolfed keys rotate` gives its number another key.",
+        in_ranges(numbers)
+    )?;
+    if has_helpers {
+        writeln!(
+            out,
+            "Tell each helper, who revokes it with `smolfed keys revoke NUMBER --keys FILE`, FILE \
+             being what `smolfed helper` was started with."
+        )?;
+    }
+    Ok(())
+}
+
+/// Revokes mask keys in the file of a helper.
+fn of_helper(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    if args.reason.is_some() {
+        return Err(CliError::Usage(format!(
+            "`--reason`: {} is the file of a helper, which keeps no reasons",
+            args.keys.path().display()
+        )));
+    }
+    let (holder, left) = store::edit(args.keys.path(), |file| {
+        args.numbers
+            .iter()
+            .try_for_each(|number| file.revoke(*number))?;
+        Ok(file.keys.len())
+    })?;
+    let told = args.signal.tell_helper(holder);
+    let mut numbers = args.numbers.clone();
+    numbers.sort_unstable();
+    writeln!(
+        out,
+        "revoked: {}. Devices with mask keys: {left}.\n{told}A list with one of them is refused.",
         in_ranges(numbers)
     )?;
     Ok(())

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::access::{KeysArgs, SignalArgs, now};
 use crate::cli::CliError;
-use crate::cli::provision::{DeviceArgs, Files, Issuer, Output, prepare};
+use crate::cli::provision::{DeviceArgs, Files, HelperArgs, HelperFiles, Issuer, Output, prepare};
 use crate::fleet::keys::edit;
 
 /// Give a device another key, record and ledger, and revoke its old key.
@@ -55,20 +55,39 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     }
     let issued = issuer.issue(number)?;
     edit.add(&[(number, issued.key.clone())].into())?;
+    let links = edit.keys().links.clone();
+    let mut helpers = HelperFiles::new(
+        &HelperArgs::default(),
+        &experiment,
+        issuer.limits(),
+        edit.keys().device_seed,
+        (&links, 1),
+    )?;
+    if helpers.count() != links.len() {
+        return Err(CliError::Usage(format!(
+            "the experiment has {} helpers, and the fleet of {} was provisioned with {}",
+            helpers.count(),
+            args.keys.path().display(),
+            links.len()
+        )));
+    }
+    helpers.add(&issued);
+    let paths: Vec<PathBuf> = HelperFiles::paths(links.len() as u8, &args.out).collect();
     let files = Files {
         dir: &args.out,
         archive: None,
         records: None,
     };
-    files.check_free(&(number..number + 1), &[])?;
+    files.check_free(&(number..number + 1), &paths)?;
     // The device's files come first: a key that no device has would be a device lost.
     let mut output = Output::create(&files)?;
     output.write(&issued)?;
+    helpers.write(&mut output, &args.out, false)?;
     output.sync()?;
     let holder = edit.store()?;
     output.keep();
     let told = args.signal.tell(holder);
-    let (folder, budget) = (args.out.display(), issuer.budget());
+    let (folder, budget) = (args.out.display(), issuer.limits().budget.0);
     writeln!(
         out,
         "device {number} has another key; the old one is revoked.\n{told}Write \
@@ -77,5 +96,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
          participations; those of the old ledger still count for the same data: `--budget` gives \
          what is left."
     )?;
+    if !links.is_empty() {
+        writeln!(
+            out,
+            "Give {folder}/helper-J.toml to helper J, who takes it over with `smolfed keys add \
+             helper-J.toml --keys FILE`, FILE being what `smolfed helper` was started with; then \
+             delete it here."
+        )?;
+    }
     Ok(())
 }

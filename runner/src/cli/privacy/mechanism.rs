@@ -87,8 +87,8 @@ pub(super) struct MechanismArgs {
     #[arg(long, value_name = "DELTA")]
     delta: Option<DeltaSpec>,
     /// Trust model: central (the server adds the noise), local (each device adds all of its own),
-    /// or distributed=H (each device adds a share; honest devices add the fraction H of the noise
-    /// variance).
+    /// or distributed (the server and a helper each add noise to masked sums), distributed=M/T with
+    /// M helpers, of whom and the server any T may collude (M, if T is left out).
     #[arg(long, value_name = "TRUST", default_value = "central")]
     trust: TrustModel,
     /// What is protected.
@@ -286,11 +286,11 @@ impl MechanismArgs {
                  --participations",
             ));
         }
-        if self.trust != TrustModel::Central || self.unit != Unit::Device {
+        if self.trust == TrustModel::Local || self.unit != Unit::Device {
             return Err(usage(
-                "--mechanism correlated protects devices and needs a trusted server, which \
-                 combines the sums of several rounds before it adds noise: leave out --trust and \
-                 --unit",
+                "--mechanism correlated protects devices, and the sums of several rounds are \
+                 combined before noise is added, by a trusted server or under masks: leave out \
+                 --unit, and --trust or give --trust distributed",
             ));
         }
         // Without --devices, only users with several devices bound their number.
@@ -322,7 +322,10 @@ impl MechanismArgs {
         let noise_multiplier = noise.unwrap_or(NoiseMultiplier::NONE);
         let best = setting.best();
         let event = PrivacyEvent::correlated(best, noise_multiplier, self.grid_bits, device_count);
-        let event = event.map_err(bad("--devices"))?;
+        let event = PrivacyEvent {
+            trust: self.trust,
+            ..event.map_err(bad("--devices"))?
+        };
         let event = event.with_devices_per_user(self.devices_per_user);
         Ok(ParsedFlags {
             event: event.map_err(bad("--devices-per-user"))?,

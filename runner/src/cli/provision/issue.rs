@@ -2,6 +2,7 @@
 
 use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
+use smolfed_core::mask::MaskRoot;
 use smolfed_core::provision::{self, ProvisionError};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Identity, Policy, STEPS_PER_EPOCH};
@@ -64,6 +65,15 @@ pub(in crate::cli) struct Issued {
     pub(in crate::cli) record: Zeroizing<Vec<u8>>,
     /// A new ledger.
     pub(in crate::cli) ledger: [u8; SIZE],
+    /// What its masks derive from: for the keys of helpers.
+    masks: MaskRoot,
+}
+
+impl Issued {
+    /// What the device shares with this helper.
+    pub(in crate::cli) fn mask_key(&self, helper: u8) -> Secret {
+        Zeroizing::new(*self.masks.helper(helper).secret())
+    }
 }
 
 /// Gives devices their secrets.
@@ -90,9 +100,9 @@ impl<'a> Issuer<'a> {
         })
     }
 
-    /// The most rounds in which a device takes part.
-    pub(in crate::cli) fn budget(&self) -> u32 {
-        self.policy.limits.budget.0
+    /// How often, how far apart and how far ahead a device takes part.
+    pub(in crate::cli) const fn limits(&self) -> &Limits {
+        &self.policy.limits
     }
 
     /// New secrets from the operating system.
@@ -104,6 +114,7 @@ impl<'a> Issuer<'a> {
             None => Root::from_secret(*random()?),
         };
         let nonce = random()?.first_chunk().copied().unwrap_or_default();
+        let masks = MaskRoot::new(&root, device);
         let identity = Identity { device, root };
         let first = Key::from_secret(*key);
         let record = record(
@@ -123,6 +134,7 @@ impl<'a> Issuer<'a> {
             key,
             record,
             ledger,
+            masks,
         })
     }
 }
@@ -137,6 +149,7 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
         min_matrix_noise_multiplier: matrix_noise(experiment),
         max_epochs: max_epochs(experiment),
         hides_number: args.hide_number,
+        helpers: experiment.release.masking.map_or(0, |x| x.helpers),
     };
     limits(args, experiment).map(policy)
 }

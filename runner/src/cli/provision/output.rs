@@ -41,7 +41,7 @@ impl Files<'_> {
     pub(in crate::cli) fn check_free(
         &self,
         devices: &Range<u32>,
-        others: &[&Path],
+        others: &[PathBuf],
     ) -> Result<(), CliError> {
         if self.dir.is_file() {
             return Err(CliError::Usage(format!(
@@ -59,7 +59,7 @@ impl Files<'_> {
         }
         let loose = devices.clone().filter(|_| self.are_loose());
         let loose = loose.flat_map(|device| self.of_device(device));
-        let others = others.iter().map(|path| path.to_path_buf());
+        let others = others.iter().cloned();
         match loose.chain(others).find(|path| path.exists()) {
             None => Ok(()),
             Some(path) => Err(CliError::Usage(format!(

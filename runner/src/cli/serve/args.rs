@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::cli::operation::{MAX_TIMEOUT, Operation};
 use crate::config::Override;
+use crate::fleet::helpers::WhenMissing;
 use crate::fleet::quorum::Share;
 use crate::fleet::transport::{Address, TransportFiles};
 use crate::source::fleet::over_selection::OverSelection;
@@ -29,6 +30,8 @@ use crate::source::fleet::over_selection::OverSelection;
   smolfed serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 10s
   smolfed serve experiment.toml --keys fleet/keys.toml --listen tcp:0.0.0.0:7000 \\
       --over-select 0.25
+  smolfed serve experiment.toml --keys fleet/keys.toml --listen tcp:0.0.0.0:7000 \\
+      --helper tcp:helper.example.com:7100
   smolfed serve --resume runs/digits-1700000000")]
 pub(in crate::cli) struct Args {
     /// The experiment, a TOML file; by default the built-in one.
@@ -51,6 +54,14 @@ pub(in crate::cli) struct Args {
     pub(super) listen: Vec<Address>,
     #[command(flatten)]
     pub(super) files: TransportFiles,
+    /// Where a helper is: tcp:HOST:PORT, tls:HOST:PORT or unix:PATH; repeatable, in the order of
+    /// the helpers' numbers. With `privacy.trust` = "distributed" each helper must be given.
+    #[arg(long = "helper", value_name = "ADDRESS")]
+    pub(super) helpers: Vec<Address>,
+    /// What happens while a helper cannot be reached: no round begins until it can, or the run
+    /// stops and can be resumed [default: wait].
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(super) helper_missing: Option<WhenMissing>,
     /// Number of simulated devices alongside the real ones; sets data.devices.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) simulated: Option<u32>,

@@ -27,6 +27,8 @@ pub(super) struct Setup {
     pub(super) config: Config,
     pub(super) folders: DataFolders,
     pub(super) keys: FleetKeys,
+    /// Where the helpers are, by number.
+    pub(super) helpers: Vec<Address>,
     pub(super) endpoints: Endpoints,
     pub(super) file: FleetFile,
     pub(super) resumed: Option<RunDir>,
@@ -62,12 +64,15 @@ impl Setup {
             require_x25519: args.require_x25519,
             devices: texts(&args.devices),
             listen: texts(&args.listen),
+            helpers: texts(&args.helpers),
+            helper_missing: args.helper_missing.unwrap_or_default(),
             files: args.files.absolute()?,
         };
-        let options = options(&args.files, &args.devices, &args.listen)?;
+        let options = options(&args.files, (&args.devices, &args.helpers), &args.listen)?;
         Ok(Self {
             config,
             folders: DataFolders::of_experiment(args.file.as_deref()),
+            helpers: args.helpers.clone(),
             keys,
             endpoints: Endpoints {
                 dial: args.devices.clone(),
@@ -95,7 +100,7 @@ impl Setup {
         let keys = args.keys.as_deref().unwrap_or(&file.keys);
         let keys = open_keys(keys, args)?;
         let is_given = !args.devices.is_empty() || !args.listen.is_empty();
-        let known = |given: &[Address], stored: &[String]| -> Result<Vec<Address>, CliError> {
+        let known = |is_given, given: &[Address], stored: &[String]| {
             if is_given {
                 return Ok(given.to_vec());
             }
@@ -104,9 +109,10 @@ impl Setup {
             parsed.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))
         };
         let (dial, listen) = (
-            known(&args.devices, &file.devices)?,
-            known(&args.listen, &file.listen)?,
+            known(is_given, &args.devices, &file.devices)?,
+            known(is_given, &args.listen, &file.listen)?,
         );
+        let helpers = known(!args.helpers.is_empty(), &args.helpers, &file.helpers)?;
         // The files of the first call belong to its addresses.
         let files = match is_given {
             true => args.files.clone(),
@@ -118,7 +124,7 @@ impl Setup {
             folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
             keys,
             endpoints: Endpoints {
-                options: options(&files, &dial, &listen)?,
+                options: options(&files, (&dial, &helpers), &listen)?,
                 dial,
                 listen,
                 timeout: args.timeout.unwrap_or(stored),
@@ -128,7 +134,11 @@ impl Setup {
                 // What was promised of a run holds to its end.
                 requires_x25519: args.require_x25519 || file.require_x25519,
             },
-            file,
+            file: FleetFile {
+                helper_missing: args.helper_missing.unwrap_or(file.helper_missing),
+                ..file
+            },
+            helpers,
             resumed: Some(dir),
         })
     }
@@ -159,15 +169,22 @@ fn over_selected(args: &Args, config: &mut Config, real: usize) -> Result<Option
 /// Reads the files that connections need: whatever is wrong with them, they were given.
 fn options(
     files: &TransportFiles,
-    dial: &[Address],
+    (dial, helpers): (&[Address], &[Address]),
     listen: &[Address],
 ) -> Result<Options, CliError> {
+    let is_refused = |address: &&Address| address.has_broker() || address.scheme() == "serial";
+    if let Some(address) = helpers.iter().find(is_refused) {
+        return Err(CliError::Usage(format!(
+            "`--helper {address}`: a helper is at tcp:HOST:PORT, tls:HOST:PORT or unix:PATH"
+        )));
+    }
     if let Some(address) = dial.iter().find(|address| address.has_broker()) {
         return Err(CliError::Usage(format!(
             "`--device {address}`: at a broker the coordinator listens: `--listen {address}`"
         )));
     }
-    let options = read_options(files, dial, listen);
+    let dial = [dial, helpers].concat();
+    let options = read_options(files, &dial, listen);
     options.map_err(|error| CliError::Usage(error.to_string()))
 }
 

@@ -31,20 +31,13 @@ impl Edit {
     /// [`KeysError`].
     pub fn begin(path: &Path, passphrase: &PassphraseSource) -> Result<Self, KeysError> {
         let path = real_path(path)?;
-        loop {
-            let lock = File::open(&path).map_err(io("read", &path))?;
-            lock.lock().map_err(io("lock", &path))?;
-            let locked = lock.metadata().map_err(io("read", &path))?;
-            let named = fs::metadata(&path).map_err(io("read", &path))?;
-            if (locked.dev(), locked.ino()) == (named.dev(), named.ino()) {
-                let stored = Stored::read(&path, None, passphrase)?;
-                return Ok(Self {
-                    path,
-                    stored,
-                    _lock: lock,
-                });
-            }
-        }
+        let lock = lock_named(&path)?;
+        let stored = Stored::read(&path, None, passphrase)?;
+        Ok(Self {
+            path,
+            stored,
+            _lock: lock,
+        })
     }
 
     /// The keys as they will be.
@@ -162,6 +155,22 @@ impl Edit {
 
     fn refused(&self, reason: String) -> KeysError {
         content(&self.path)(reason)
+    }
+}
+
+/// Locks the file of this name; waits for other edits.
+///
+/// # Errors
+/// [`KeysError::Io`].
+pub fn lock_named(path: &Path) -> Result<File, KeysError> {
+    loop {
+        let lock = File::open(path).map_err(io("read", path))?;
+        lock.lock().map_err(io("lock", path))?;
+        let locked = lock.metadata().map_err(io("read", path))?;
+        let named = fs::metadata(path).map_err(io("read", path))?;
+        if (locked.dev(), locked.ino()) == (named.dev(), named.ino()) {
+            return Ok(lock);
+        }
     }
 }
 

@@ -32,11 +32,13 @@ pub enum KeysError {
         /// Which secret.
         what: &'static str,
     },
-    /// Another coordinator uses the keys.
-    #[error("{path} is in use by another coordinator")]
+    /// Another process uses the keys.
+    #[error("{path} is in use by {other}")]
     InUse {
         /// The file.
         path: String,
+        /// "another coordinator" or "another helper".
+        other: &'static str,
     },
     /// All round numbers are used.
     #[error("{path}: the fleet has used up all round numbers")]
@@ -55,17 +57,14 @@ impl KeysError {
 }
 
 /// A file that belongs to a file of keys: its name with something appended.
-pub(in crate::fleet) fn beside(keys: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside(keys: &Path, ending: &str) -> PathBuf {
     let mut name = keys.file_name().unwrap_or_default().to_os_string();
     name.push(ending);
     keys.with_file_name(name)
 }
 
 /// A file system's error, with what was tried.
-pub(in crate::fleet) fn io(
-    action: &'static str,
-    path: &Path,
-) -> impl FnOnce(std::io::Error) -> KeysError {
+pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
     let path = path.display().to_string();
     move |source| KeysError::Io {
         action,
@@ -75,7 +74,7 @@ pub(in crate::fleet) fn io(
 }
 
 /// Something wrong in a file.
-pub(in crate::fleet) fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
+pub(crate) fn content(path: &Path) -> impl FnOnce(String) -> KeysError {
     let path = path.display().to_string();
     move |reason| KeysError::Content { path, reason }
 }

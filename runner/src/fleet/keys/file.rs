@@ -1,5 +1,6 @@
-//! The content of a file of keys: TOML text with a `[[device]]` for each key, and a `[[revoked]]`
-//! for each key that was withdrawn, of which only a digest is left.
+//! The content of a file of keys: TOML text with a `[[helper]]` for the link to each helper, a
+//! `[[device]]` for each key, and a `[[revoked]]` for each key that was withdrawn, of which only a
+//! digest is left. It has no mask key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,6 +56,8 @@ pub struct Revoked {
 /// The content of a file of keys.
 #[derive(Clone, Default)]
 pub struct KeyFile {
+    /// The key of the link to each helper, by its number.
+    pub links: BTreeMap<u8, Secret>,
     /// The key of each device.
     pub keys: BTreeMap<u32, Secret>,
     /// Keys that were withdrawn, in that order.
@@ -69,9 +72,18 @@ struct RawFile {
     #[serde(default)]
     device_seed: Option<u64>,
     #[serde(default)]
+    helper: Vec<RawLink>,
+    #[serde(default)]
     device: Vec<RawKey>,
     #[serde(default)]
     revoked: Vec<RawRevoked>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLink {
+    number: u8,
+    link: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -89,6 +101,12 @@ struct RawRevoked {
     date: String,
     #[serde(default)]
     reason: Option<String>,
+}
+
+impl Drop for RawLink {
+    fn drop(&mut self) {
+        self.link.zeroize();
+    }
 }
 
 impl Drop for RawKey {
@@ -118,11 +136,19 @@ impl KeyFile {
             device_seed: raw.device_seed,
             ..Self::default()
         };
+        for RawLink { number, link } in &raw.helper {
+            let secret = secret(link).ok_or_else(|| {
+                format!("`link` of helper {number}: expected 64 hexadecimal digits")
+            })?;
+            if file.links.insert(*number, secret).is_some() {
+                return Err(format!("helper {number} is listed twice"));
+            }
+        }
         for RawKey { number, key } in &raw.device {
             let number = *number;
-            let mut secret = Zeroizing::new([0; 32]);
-            hex::decode_to_slice(key, &mut *secret)
-                .map_err(|_| format!("`key` of device {number}: expected 64 hexadecimal digits"))?;
+            let secret = secret(key).ok_or_else(|| {
+                format!("`key` of device {number}: expected 64 hexadecimal digits")
+            })?;
             if file.keys.insert(number, secret).is_some() {
                 return Err(format!("device {number} is listed twice"));
             }
@@ -177,7 +203,7 @@ impl KeyFile {
     pub fn to_toml(&self) -> Zeroizing<String> {
         /// More than the text of a key or of a revoked one, and than what stands around them.
         const ROOM: usize = 256 + 4 * MAX_REASON;
-        let entries = self.keys.len() / 4 + self.revoked.len() + 1;
+        let entries = (self.keys.len() + self.links.len()) / 4 + self.revoked.len() + 1;
         // Room for all of it: a string that grows leaves copies behind.
         let mut text = Zeroizing::new(String::with_capacity(ROOM * entries));
         text.push_str(
@@ -190,14 +216,14 @@ impl KeyFile {
                  {seed}\n"
             ));
         }
+        for (number, link) in &self.links {
+            text.push_str(&format!("\n[[helper]]\nnumber = {number}\nlink = \""));
+            push_digits(&mut text, link);
+            text.push_str("\"\n");
+        }
         for (number, key) in &self.keys {
-            let mut digits = Zeroizing::new([0; 64]);
-            // The lengths fit.
-            let _ = hex::encode_to_slice(**key, &mut *digits);
-            text.push_str("\n[[device]]\nnumber = ");
-            text.push_str(&number.to_string());
-            text.push_str("\nkey = \"");
-            text.push_str(std::str::from_utf8(&*digits).unwrap_or_default());
+            text.push_str(&format!("\n[[device]]\nnumber = {number}\nkey = \""));
+            push_digits(&mut text, key);
             text.push_str("\"\n");
         }
         for revoked in &self.revoked {
@@ -205,6 +231,21 @@ impl KeyFile {
         }
         text
     }
+}
+
+/// The secret of 64 hexadecimal digits.
+pub(crate) fn secret(digits: &str) -> Option<Secret> {
+    let mut secret = Zeroizing::new([0; 32]);
+    hex::decode_to_slice(digits, &mut *secret).ok()?;
+    Some(secret)
+}
+
+/// Writes a secret as 64 hexadecimal digits, of which no copy is left.
+pub(crate) fn push_digits(text: &mut String, secret: &Secret) {
+    let mut digits = Zeroizing::new([0; 64]);
+    // The lengths fit.
+    let _ = hex::encode_to_slice(**secret, &mut *digits);
+    text.push_str(std::str::from_utf8(&*digits).unwrap_or_default());
 }
 
 impl std::fmt::Debug for KeyFile {
@@ -251,6 +292,7 @@ mod tests {
     fn two() -> KeyFile {
         let keys = [(0, [7; 32]), (9, [0xab; 32])].map(|(n, key)| (n, Zeroizing::new(key)));
         KeyFile {
+            links: BTreeMap::from([(0, Zeroizing::new([0xef; 32]))]),
             keys: BTreeMap::from(keys),
             revoked: Vec::new(),
             device_seed: Some(5),
@@ -272,6 +314,7 @@ mod tests {
         file.revoked = vec![revoked(4, 1), revoked(9, 2)];
         let again = KeyFile::parse(&file.to_toml()).unwrap();
         assert_eq!((&again.keys, &again.revoked), (&file.keys, &file.revoked));
+        assert_eq!(again.links, file.links);
         assert_eq!(again.device_seed, Some(5));
         // Device 9 has another key by now.
         assert_eq!(again.vacant(), BTreeSet::from([4]));
@@ -293,7 +336,15 @@ mod tests {
             ),
             (
                 two.clone() + &two.replace("device_seed = 5", ""),
+                "helper 0 is listed twice",
+            ),
+            (
+                two.replace("number = 9", "number = 0"),
                 "device 0 is listed twice",
+            ),
+            (
+                two.replace("link = \"ef", "link = \"xf"),
+                "`link` of helper 0: expected 64",
             ),
             (two.replace("ab", "07"), "devices 0 and 9 have the same key"),
             (

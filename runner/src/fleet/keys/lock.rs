@@ -1,4 +1,4 @@
-//! One coordinator at a time: a lock on `<keys>.lock`, beside the keys and not on them, so that the
+//! One coordinator, or one helper, at a time: a lock on `<keys>.lock`, beside the keys and not on them, so that the
 //! file of keys can be replaced while a coordinator runs.
 //!
 //! The system releases the lock when the process ends, however it ends; the file stays, and means
@@ -19,16 +19,16 @@ use super::error::{KeysError, beside, io as io_error};
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The lock of a coordinator.
+/// The lock of a coordinator or a helper.
 #[derive(Debug)]
-pub struct CoordinatorLock(File);
+pub struct KeysLock(File);
 
-impl CoordinatorLock {
-    /// Locks the keys for this process.
+impl KeysLock {
+    /// Locks the keys for this process. `other` is who has them if they are in use.
     ///
     /// # Errors
     /// [`KeysError::InUse`], [`KeysError::Io`].
-    pub fn take(keys: &Path) -> Result<Self, KeysError> {
+    pub fn take(keys: &Path, other: &'static str) -> Result<Self, KeysError> {
         let path = beside(keys, ".lock");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -43,6 +43,7 @@ impl CoordinatorLock {
         if !is_taken {
             return Err(KeysError::InUse {
                 path: keys.display().to_string(),
+                other,
             });
         }
         let lock = Self(file);
@@ -70,7 +71,7 @@ impl CoordinatorLock {
     }
 }
 
-impl Drop for CoordinatorLock {
+impl Drop for KeysLock {
     fn drop(&mut self) {
         // The next coordinator does it otherwise, and nobody signals a process that has ended.
         let _ = self.clear();
@@ -168,8 +169,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys.toml");
         assert_eq!(Holder::of(&keys), Holder::Nobody);
-        let mut lock = CoordinatorLock::take(&keys).unwrap();
-        assert!(CoordinatorLock::take(&keys).is_err());
+        let mut lock = KeysLock::take(&keys).unwrap();
+        assert!(KeysLock::take(&keys).is_err());
         assert_eq!(Holder::of(&keys), Holder::Unreachable);
         lock.announce().unwrap();
         assert_eq!(Holder::of(&keys), Holder::Process(std::process::id()));
@@ -188,7 +189,7 @@ mod tests {
         other.wait().unwrap();
         drop(lock);
         assert_eq!(Holder::of(&keys), Holder::Nobody);
-        CoordinatorLock::take(&keys).unwrap();
+        KeysLock::take(&keys).unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), "");
     }
 }

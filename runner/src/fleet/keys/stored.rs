@@ -12,6 +12,7 @@ use super::file::KeyFile;
 use super::passphrase::PassphraseSource;
 use super::vault::{Vault, VaultError};
 use crate::durable::is_private;
+use crate::helper::file::HelperFile;
 
 /// A file of keys, and how it is encrypted, if it is.
 #[derive(Debug)]
@@ -47,6 +48,10 @@ impl Stored {
         };
         let text = std::str::from_utf8(&bytes)
             .map_err(|_| content(path)("is not text: give the keys.toml of a fleet".to_owned()))?;
+        if HelperFile::is_one(text) {
+            let reason = "is the file of a helper: give the keys.toml of the coordinator";
+            return Err(content(path)(reason.to_owned()));
+        }
         let file = KeyFile::parse(text).map_err(content(path))?;
         Ok(Self { file, vault })
     }

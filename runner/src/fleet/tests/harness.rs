@@ -137,6 +137,7 @@ pub(super) fn policy() -> Policy {
         min_matrix_noise_multiplier: 0,
         max_epochs: 10,
         hides_number: false,
+        helpers: 0,
     }
 }
 
@@ -176,6 +177,7 @@ pub(super) fn offer(number: u32, noise: Option<DiscreteGaussian>) -> Arc<Offer> 
             grid: Grid::new(ClipNorm::new(0.5).unwrap(), 20).unwrap(),
             noise,
             bit: None,
+            masks: None,
             request: None,
         },
         tails: BTreeMap::new(),

@@ -8,19 +8,17 @@
 //! | `/events` | the same as server-sent events | as `/metrics` |
 //! | `/devices` | devices by number | with the token |
 //!
-//! A page of another site must not read any of this in an operator's browser: no header allows
-//! other origins, and the `Host` that was asked for must be the address that is listened at, so
-//! that a name which an attacker points here (DNS rebinding) is refused.
+//! Which requests are answered at all is in [`hosts`](super::hosts).
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{StatusCode, uri::Authority};
-use axum::middleware::{self, Next};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderMap, HeaderValue};
+use axum::middleware;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use base64::Engine;
@@ -28,6 +26,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::doorway::Doorway;
 use super::events;
+use super::hosts::{Hosts, guard, refusal};
 use super::metrics;
 use super::monitor::Access;
 use super::token::{Token, TokenError};
@@ -48,6 +47,8 @@ pub struct HttpSettings {
     pub names: Vec<String>,
     /// The operator's token.
     pub token: Option<Token>,
+    /// Whether all figures may be read from other machines without a token.
+    pub is_public: bool,
 }
 
 /// Why there is no page.
@@ -93,10 +94,6 @@ pub struct HttpServer {
 #[derive(Debug)]
 struct Shared {
     visits: Arc<Visits>,
-    port: u16,
-    /// The address that is listened at.
-    ip: IpAddr,
-    names: Vec<String>,
     token: Option<Token>,
     streams: Arc<tokio::sync::Semaphore>,
 }
@@ -111,7 +108,8 @@ impl HttpServer {
     /// [`HttpError`].
     pub fn bind(settings: HttpSettings) -> Result<Self, HttpError> {
         let address = settings.address;
-        if !address.ip().is_loopback() && settings.token.is_none() {
+        let is_open = settings.token.is_none() && !settings.is_public;
+        if !address.ip().is_loopback() && is_open {
             return Err(HttpError::Open(address));
         }
         let bind = || {
@@ -136,15 +134,21 @@ impl HttpServer {
     }
 
     /// Serves the figures of a coordinator, until its event loop ends.
-    pub async fn serve(self, service: Arc<Service>) {
+    pub async fn serve(mut self, service: Arc<Service>) {
         let shared = Arc::new(Shared {
             visits: Arc::new(Visits::new(service)),
-            port: self.address.port(),
-            ip: self.address.ip(),
-            names: self.settings.names,
-            token: self.settings.token,
+            token: self.settings.token.take(),
             streams: Arc::new(tokio::sync::Semaphore::new(MAX_STREAMS)),
         });
+        self.serve_routes(router(shared)).await;
+    }
+
+    /// Serves these routes, until the event loop ends.
+    pub async fn serve_routes(self, routes: Router) {
+        let hosts = Arc::new(Hosts::new(self.address, self.settings.names));
+        let routes = routes
+            .fallback(async || refusal(StatusCode::NOT_FOUND, "there is nothing here"))
+            .layer(middleware::from_fn_with_state(hosts, guard));
         let listener = match tokio::net::TcpListener::from_std(self.listener) {
             Ok(listener) => Doorway::new(listener),
             Err(error) => {
@@ -152,7 +156,7 @@ impl HttpServer {
                 return;
             }
         };
-        let never_ends = axum::serve(listener, router(shared)).await;
+        let never_ends = axum::serve(listener, routes).await;
         if let Err(error) = never_ends {
             tracing::error!(
                 reason = "http",
@@ -169,83 +173,10 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(prometheus))
         .route("/events", get(stream))
         .route("/devices", get(devices))
-        .fallback(async || refusal(StatusCode::NOT_FOUND, "there is nothing here"))
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
 }
 
-/// An answer that is a sentence.
-fn refusal(status: StatusCode, sentence: &'static str) -> Response {
-    (status, format!("{sentence}\n")).into_response()
-}
-
-/// Refuses requests for other hosts, and adds what every answer has.
-async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let mut response = match shared.is_host(request.headers()) {
-        true => next.run(request).await,
-        false => {
-            tracing::warn!(
-                reason = "http host",
-                "a request for another host was refused"
-            );
-            refusal(
-                StatusCode::MISDIRECTED_REQUEST,
-                "the page is served under its own address only; `--http-name` allows another name",
-            )
-        }
-    };
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
-    headers
-        .entry(header::CONTENT_SECURITY_POLICY)
-        .or_insert(policy);
-    response
-}
-
 impl Shared {
-    /// Whether the address that is listened at was asked for, or a name that was allowed.
-    fn is_host(&self, headers: &HeaderMap) -> bool {
-        let mut hosts = headers.get_all(header::HOST).iter();
-        let (Some(host), None) = (hosts.next(), hosts.next()) else {
-            return false;
-        };
-        let authority = host.to_str().ok().map(str::parse::<Authority>);
-        let Some(Ok(authority)) = authority else {
-            return false;
-        };
-        let name = authority.host();
-        if self
-            .names
-            .iter()
-            .any(|allowed| allowed.eq_ignore_ascii_case(name))
-        {
-            return true;
-        }
-        if authority.port_u16().unwrap_or(80) != self.port {
-            return false;
-        }
-        if name.eq_ignore_ascii_case("localhost") {
-            return self.ip.is_loopback();
-        }
-        let name = name.trim_start_matches('[').trim_end_matches(']');
-        let Ok(ip) = name.parse::<IpAddr>() else {
-            return false;
-        };
-        // At all addresses: no name can be rebound to a number.
-        ip == self.ip || self.ip.is_unspecified()
-    }
-
     /// Who asks.
     ///
     /// # Errors

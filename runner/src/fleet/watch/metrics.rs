@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::monitor::{Attendance, Figures};
+use super::monitor::{Attendance, Figures, HelperFigures};
 
 /// The type of [`text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -27,6 +27,9 @@ struct Reason {
 pub fn text(figures: &Figures) -> String {
     let mut metrics = Registry::with_prefix("smolfed");
     of_run(&mut metrics, figures);
+    if let Some(helpers) = &figures.helpers {
+        of_helpers(&mut metrics, helpers);
+    }
     if let Some(attendance) = &figures.attendance {
         of_attendance(&mut metrics, attendance);
     }
@@ -89,8 +92,20 @@ fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
     }
 }
 
+#[rustfmt::skip]
+fn of_helpers(metrics: &mut Registry, helpers: &HelperFigures) {
+    for (name, help, value) in [
+        ("helpers", "Helpers of the federation", helpers.count),
+        ("helpers_connected", "Helpers that answered when they were last asked", helpers.connected),
+    ] {
+        gauge(metrics, name, help, Some(value as f64));
+    }
+    let lost = helpers.lost.iter().map(|(reason, count)| (reason, *count));
+    by_reason(metrics, "helper_rounds_lost", "Rounds without the answer of a helper", lost);
+}
+
 /// A number, if there is one.
-fn gauge(metrics: &mut Registry, name: &str, help: &str, value: Option<f64>) {
+pub fn gauge(metrics: &mut Registry, name: &str, help: &str, value: Option<f64>) {
     if let Some(value) = value {
         let gauge = Number::default();
         gauge.set(value);
@@ -99,7 +114,7 @@ fn gauge(metrics: &mut Registry, name: &str, help: &str, value: Option<f64>) {
 }
 
 /// A counter for each reason.
-fn by_reason<'a>(
+pub fn by_reason<'a>(
     metrics: &mut Registry,
     name: &str,
     help: &str,

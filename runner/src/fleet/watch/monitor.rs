@@ -142,8 +142,20 @@ pub struct Visit {
     pub unattributed: BTreeMap<String, u32>,
 }
 
+/// The helpers of a run with masked updates. None of this follows from which devices take part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HelperFigures {
+    /// Helpers of the federation.
+    pub count: usize,
+    /// Those that answered when they were last asked anything.
+    pub connected: usize,
+    /// Rounds that came to nothing for the want of an answer, by reason.
+    pub lost: BTreeMap<String, u64>,
+}
+
 #[derive(Debug, Default)]
 struct State {
+    helpers: HelperFigures,
     plan: Plan,
     points: Vec<Point>,
     burned: u32,
@@ -187,6 +199,8 @@ pub struct Figures {
     pub connected: usize,
     /// Refused frames that no device is known to have sent, by reason.
     pub strangers: BTreeMap<String, u32>,
+    /// The helpers; `None` where updates are not masked.
+    pub helpers: Option<HelperFigures>,
     /// What follows from who takes part; `None` if the asker may not see it.
     pub attendance: Option<Attendance>,
 }
@@ -233,6 +247,18 @@ impl Monitor {
         let mut state = lock(&self.state);
         state.points.push(record.into());
         state.burned += u32::from(record.burned);
+    }
+
+    /// So many of the helpers answered.
+    pub fn helpers_are(&self, connected: usize, count: usize) {
+        let helpers = &mut lock(&self.state).helpers;
+        (helpers.connected, helpers.count) = (connected, count);
+    }
+
+    /// A round came to nothing since a helper did not answer.
+    pub fn helper_failed(&self, reason: &str) {
+        let helpers = &mut lock(&self.state).helpers;
+        *helpers.lost.entry(reason.to_owned()).or_default() += 1;
     }
 
     /// Real devices are invited.
@@ -324,6 +350,7 @@ impl Monitor {
             devices: visit.devices,
             connected: visit.connected,
             strangers: visit.unattributed,
+            helpers: Some(&state.helpers).filter(|x| x.count > 0).cloned(),
             attendance,
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn of_matrices(
     let noise_multiplier = noise_multiplier_of(setup, &mut plan, max_releases)?;
     plan.event = event.with_noise_multiplier(noise_multiplier);
     plan.is_accountable(u64::from(max_releases))?;
-    let mut notes = setup.origin.notes(setup.seed, true);
+    let mut notes = setup.origin.notes(setup.seed, TrustModel::Local);
     notes.extend(earlier(&plan.spent));
     notes.extend(matrix_notes(&plan, setup.federation));
     if matches!(setup.origin, Origin::Fleet { .. }) {

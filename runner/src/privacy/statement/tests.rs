@@ -1,6 +1,7 @@
 use super::*;
+use smolfed_accounting::Parties;
 use smolfed_accounting::event::Mechanism;
-use smolfed_accounting::params::{HonestFraction, NoiseMultiplier, SamplingRate};
+use smolfed_accounting::params::{NoiseMultiplier, SamplingRate};
 
 fn event(sampling: Sampling, noise_multiplier: f64) -> PrivacyEvent {
     let noise_multiplier = NoiseMultiplier::new(noise_multiplier).unwrap();
@@ -95,12 +96,6 @@ fn words_name_what_each_scheme_assumes() {
     let unsampled = Sampling::unsampled(1000, 7).unwrap();
     let words = state(event(unsampled, 20.0), 1e-4).in_words();
     assert!(words.contains("more than 7 of 100 rounds"), "{words}");
-    let honest = HonestFraction::new(0.8).unwrap();
-    let shares = PrivacyEvent {
-        trust: TrustModel::Distributed { honest },
-        ..event(poisson(), 50.0)
-    };
-    assert!(state(shares, 1e-4).in_words().contains("at least 80 %"));
     let local = PrivacyEvent {
         trust: TrustModel::Local,
         ..event(poisson(), 50.0)
@@ -167,8 +162,7 @@ fn local_trust_sentence() {
         trust,
         ..event(poisson(), 50.0)
     };
-    let honest = HonestFraction::new(0.8).unwrap();
-    for trust in [TrustModel::Local, TrustModel::Distributed { honest }] {
+    for trust in [TrustModel::Local, TrustModel::Distributed(Parties::PAIR)] {
         let event = of(trust);
         let statement = state(event, 1e-4);
         let words = statement.in_words();
@@ -258,4 +252,89 @@ fn correlated_noise_sentence() {
     assert!(once.contains("in any order, at most once, which"), "{once}");
     let json = serde_json::to_value(state(event(poisson(), 1.0), 1e-4)).unwrap();
     assert!(json.get("sensitivity").is_none() && json.get("separation").is_none());
+}
+
+/// Against the parties, who see the cohorts, and against everybody else; and against whom nothing
+/// holds.
+#[test]
+fn distributed_trust_says_what_holds_against_whom() {
+    let of = |trust| {
+        let event = PrivacyEvent {
+            trust,
+            ..event(poisson(), 50.0)
+        };
+        (event, state(event, 1e-4))
+    };
+    let (event, pair) = of(TrustModel::Distributed(Parties::PAIR));
+    let outsiders = event.outsiders().unwrap();
+    let delta = Delta::new(1e-4).unwrap();
+    let expected = Accountant::Pld.epsilon(&[outsiders], delta).unwrap();
+    assert_eq!(pair.epsilon_outsiders, Some(expected.epsilon));
+    assert!(expected.epsilon < 0.3 * pair.epsilon);
+    let who = |statement: &PrivacyStatement| {
+        let views = statement.views.iter();
+        let views: Vec<(String, Option<f64>)> =
+            views.map(|view| (view.who.clone(), view.epsilon)).collect();
+        views
+    };
+    let epsilon = Some(pair.epsilon);
+    assert_eq!(
+        who(&pair),
+        [
+            ("coordinator".to_owned(), epsilon),
+            ("helper".to_owned(), epsilon),
+            ("everybody else".to_owned(), pair.epsilon_outsiders),
+            ("coordinator and helper together".to_owned(), None),
+        ]
+    );
+    let words = pair.in_words();
+    for part in [
+        "The coordinator, or a helper, who sees who takes part",
+        "Against everybody else",
+        "the coordinator and the helper do not collude",
+        "no helper can read what devices send to the coordinator",
+        "each party's noise is 50 times the clip norm",
+        "against them sampling does not amplify privacy",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    let json = serde_json::to_value(&pair).unwrap();
+    assert_eq!(json["trust"]["distributed"]["helpers"], 1);
+    assert!(json["epsilon_outsiders"].is_f64() && json["views"].is_array());
+    let read: PrivacyStatement = serde_json::from_value(json).unwrap();
+    assert_eq!(read, pair);
+
+    let (_, two) = of(TrustModel::Distributed(Parties::new(3, 2).unwrap()));
+    assert_eq!(two.epsilon, pair.epsilon);
+    assert_eq!(who(&two)[2].0, "any 2 of them together");
+    assert_eq!(who(&two)[4].0, "more than 2 of them together");
+    assert!(two.in_words().contains("no more than 2 collude"));
+
+    let (_, central) = of(TrustModel::Central);
+    assert!(central.views.is_empty() && central.epsilon_outsiders.is_none());
+}
+
+/// On a grid, sums of several parties' noise are one discrete Gaussian but for a term that is said.
+#[test]
+fn the_term_of_several_noises_is_stated() {
+    let of = |trust| {
+        let mechanism = Mechanism::DiscreteGaussian {
+            noise_multiplier: NoiseMultiplier::new(50.0).unwrap(),
+            grid_bits: 8,
+        };
+        PrivacyEvent {
+            trust,
+            ..PrivacyEvent::new(mechanism, poisson(), 100)
+        }
+    };
+    let words = state(of(TrustModel::Distributed(Parties::PAIR)), 1e-4).in_words();
+    assert!(
+        words.contains("changes no epsilon by more than 10^-"),
+        "{words}"
+    );
+    assert!(
+        !state(of(TrustModel::Central), 1e-4)
+            .in_words()
+            .contains("10^-")
+    );
 }

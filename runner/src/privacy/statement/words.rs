@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use smolfed_accounting::Parties;
+
 use crate::config::cohort::SamplingScheme;
 use crate::number::{lower, upper};
 
@@ -17,6 +19,7 @@ impl PrivacyStatement {
             // No bound on an attack covers what has no proof.
             if !self.is_without_proof() {
                 sentences.push(self.meaning());
+                sentences.extend(self.outsiders());
                 sentences.extend(self.replacement());
             }
             sentences.push(self.assumptions());
@@ -38,7 +41,7 @@ impl PrivacyStatement {
             _ if self.subject == Subject::CorrelationMatrices => "the server is not trusted",
             TrustModel::Central => "the server is trusted",
             TrustModel::Local => "the server is not trusted",
-            TrustModel::Distributed { .. } => "the server sees masked sums only",
+            TrustModel::Distributed(_) => "no party sees an update",
         };
         let delta = upper(self.delta.get(), 4);
         let (accountant, adjacency) = (&self.accountant, self.adjacency.name());
@@ -130,8 +133,12 @@ impl PrivacyStatement {
             }
             TrustModel::Central => "Someone who sees every released model",
             TrustModel::Local => "Someone who sees every upload, the server included,",
-            TrustModel::Distributed { .. } => {
-                "Someone who sees every masked sum and every cohort, the server included,"
+            TrustModel::Distributed(parties) if parties.colluding() > 1 => {
+                "A coalition of the coordinator and helpers, who see who takes part and all that \
+                 is released,"
+            }
+            TrustModel::Distributed(_) => {
+                "The coordinator, or a helper, who sees who takes part and all that is released"
             }
         };
         let unit = self.protected();
@@ -173,8 +180,24 @@ impl PrivacyStatement {
         }
     }
 
+    /// What holds against whoever is no party.
+    fn outsiders(&self) -> Option<String> {
+        Some(format!(
+            "Against everybody else, who sees the released models alone and thus the noise of all \
+             parties, epsilon is {}.",
+            upper(self.epsilon_outsiders?, 5)
+        ))
+    }
+
     /// What it costs to replace the data of one device, where ε compares with zeros.
     fn replacement(&self) -> Option<String> {
+        if let TrustModel::Distributed(_) = self.trust {
+            return Some(format!(
+                "Where a device's data are replaced by other data, and not its update by zeros, \
+                 that has up to twice the sensitivity, and its epsilon is {} (`pld`, replace-one).",
+                upper(self.epsilon_replace_one?, 5)
+            ));
+        }
         Some(format!(
             "Local differential privacy usually hides which of two given versions of its data a \
              device used: that has up to twice the sensitivity, and its epsilon is {} (`pld`, \
@@ -192,7 +215,9 @@ impl PrivacyStatement {
             return self.assumptions_of_correlated_noise(sensitivity, separation);
         }
         let noise = match self.trust {
-            TrustModel::Central | TrustModel::Distributed { .. } => "the noise on the sum",
+            TrustModel::Central => "the noise on the sum",
+            TrustModel::Distributed(parties) if parties.honest() == 1 => "each party's noise",
+            TrustModel::Distributed(_) => "the noise of all who do not collude, together,",
             TrustModel::Local => "each device's noise",
         };
         let amount = match self.noise_split {
@@ -221,7 +246,11 @@ impl PrivacyStatement {
         };
         let secrecy = match self.trust {
             TrustModel::Central => ", in secret",
-            TrustModel::Local | TrustModel::Distributed { .. } => {
+            TrustModel::Distributed(_) => {
+                " (the coordinator and the helpers see the cohort, so against them sampling does \
+                 not amplify privacy, and each round counts in full)"
+            }
+            TrustModel::Local => {
                 " (the server sees the cohort, so sampling does not amplify privacy, and each \
                  round counts in full)"
             }
@@ -278,11 +307,7 @@ impl PrivacyStatement {
             TrustModel::Local => {
                 "each device adds all of its own noise and trusts no other party".to_owned()
             }
-            TrustModel::Distributed { honest } => format!(
-                "the server sees only masked sums, and devices that neither collude nor drop out \
-                 contribute at least {:.0} % of the noise variance",
-                100.0 * honest.get()
-            ),
+            TrustModel::Distributed(parties) => trusted_parties(parties),
         }
     }
 
@@ -338,6 +363,21 @@ impl PrivacyStatement {
             lower(self.noise_multiplier, 5)
         )
     }
+}
+
+/// What is assumed of a coordinator and its helpers.
+fn trusted_parties(parties: Parties) -> String {
+    let colluding = match (parties.helpers(), parties.colluding()) {
+        (1, _) => "the coordinator and the helper do not collude".to_owned(),
+        (_, 1) => "no two of the coordinator and the helpers collude".to_owned(),
+        (helpers, colluding) => format!(
+            "of the coordinator and the {helpers} helpers, no more than {colluding} collude"
+        ),
+    };
+    format!(
+        "{colluding}; no helper can read what devices send to the coordinator; and each of them \
+         adds its noise, and keeps the noise and the mask keys or masked updates to itself"
+    )
 }
 
 /// A share in percent, rounded up to a tenth, so that the words never promise more than is proved.

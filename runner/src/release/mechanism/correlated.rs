@@ -23,12 +23,14 @@
 //! * **A history that begins anew**, as after a restart, lacks the sums of earlier rounds. Columns
 //!   of C lose entries, and none grows: the noise covers what is released. (A tree's nodes stay
 //!   where they are in the run, or it could lose that; so a tree does not begin anew.)
+//! * **Masked sums** are combined modulo 2^w, and so are the sums of their masks by each helper: the
+//!   combination of a sum with its masks is the combination of both. What is kept is then uniform
+//!   to whoever has no mask, and nothing is clamped.
 //! * **Devices** are admitted by [`Admissions`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use smolfed_accounting::correlated::{
     COEFFICIENT_UNIT, CorrelatedError, Decoder, Shape, Strategy, Toeplitz, Tree,
 };
@@ -36,10 +38,10 @@ use zeroize::Zeroizing;
 
 use crate::method::state::{Dtype, Saved, SavedTensor};
 use crate::release::admission::{Admissions, Admitted};
+use crate::release::masked::Ring;
+use crate::release::masked::combination::combined;
 use crate::release::sum::{PrivateSum, Released};
 
-/// Entries that are combined together, so that they stay in the processor's first cache.
-const BLOCK: usize = 1024;
 /// The names in checkpoints.
 const SUMS: &str = "mechanism.sums";
 const DECODER: &str = "mechanism.decoder";
@@ -56,6 +58,8 @@ struct Rounds {
     length: usize,
     /// The largest magnitude of an entry of a sum.
     limit: i64,
+    /// Where masked sums are added up, whose entries have no magnitude.
+    ring: Option<Ring>,
     admissions: Admissions,
     /// Rounds since the history began.
     count: u32,
@@ -81,6 +85,7 @@ impl History {
         Self(strategy.map(|strategy| Rounds {
             length,
             limit: limit(strategy, grid_bits),
+            ring: None,
             admissions: Admissions::new(strategy.participation()),
             count: 0,
             sums: VecDeque::new(),
@@ -88,6 +93,23 @@ impl History {
             spread: Spread::new(strategy),
             strategy: Arc::clone(strategy),
         }))
+    }
+
+    /// The same for masked sums: what is kept is modulo 2^w, and uniform to whoever has no mask.
+    #[must_use]
+    pub fn of_masked(self, ring: Option<Ring>) -> Self {
+        Self(self.0.map(|rounds| Rounds { ring, ..rounds }))
+    }
+
+    /// The earlier rounds that a combination in round `number` has, the latest first. A history
+    /// without a gap is the last rounds: after any other it begins anew.
+    #[must_use]
+    pub fn earlier(&self, number: u32) -> Vec<u32> {
+        let kept = self.0.as_ref().map_or(0, Rounds::kept);
+        (1..)
+            .map_while(|i| number.checked_sub(i))
+            .take(kept)
+            .collect()
     }
 
     /// Admits those devices of a cohort that may take part in `round`, which counts for them.
@@ -169,11 +191,14 @@ fn limit(strategy: &Strategy, grid_bits: u32) -> i64 {
 
 impl Rounds {
     fn combine(&mut self, mut sum: PrivateSum) -> PrivateSum {
-        let limit = self.limit;
-        let entries = sum.integers_mut();
-        entries
-            .iter_mut()
-            .for_each(|x| *x = (*x).clamp(-limit, limit));
+        let (limit, ring) = (self.limit, self.ring);
+        let entries = sum.integers_mut().iter_mut();
+        entries.for_each(|x| {
+            *x = match ring {
+                None => (*x).clamp(-limit, limit),
+                Some(ring) => ring.reduce(*x),
+            }
+        });
         let strategy = Arc::clone(&self.strategy);
         let combined = match strategy.shape() {
             Shape::Toeplitz(toeplitz) => self.combination(toeplitz, sum.integers_mut()),
@@ -188,17 +213,8 @@ impl Rounds {
         let coefficients = toeplitz.coefficients();
         self.sums.truncate(coefficients.len() - 1);
         self.sums.push_front(Zeroizing::new(latest.to_vec()));
-        let mut combined = vec![0; latest.len()];
-        combined
-            .par_chunks_mut(BLOCK)
-            .enumerate()
-            .for_each(|(block, entries)| {
-                for (m, sum) in coefficients.iter().zip(&self.sums) {
-                    let sum = sum.get(block * BLOCK..).unwrap_or_default();
-                    entries.iter_mut().zip(sum).for_each(|(y, x)| *y += m * x);
-                }
-            });
-        combined
+        let sums: Vec<&[i64]> = self.sums.iter().map(|sum| sum.as_slice()).collect();
+        combined(coefficients, &sums, latest.len())
     }
 
     /// 256 times the sums of the nodes that the round completes, one after the other by height.
@@ -297,6 +313,18 @@ impl Rounds {
 }
 
 impl Rounds {
+    /// Earlier sums in the next combination.
+    fn kept(&self) -> usize {
+        match self.strategy.shape() {
+            Shape::Toeplitz(toeplitz) => {
+                let earlier = toeplitz.coefficients().len() - 1;
+                earlier.min(self.count as usize)
+            }
+            // The nodes of a tree are not the last rounds, and never masked.
+            Shape::Tree(_) => 0,
+        }
+    }
+
     /// How many sums are kept after so many rounds.
     fn kept_after(&self, rounds: u32) -> usize {
         match self.strategy.shape() {
@@ -309,6 +337,9 @@ impl Rounds {
     /// Whether no entry is larger than that of an exact sum, or of as many as a node of the tree
     /// adds up.
     fn are_inside(&self, sums: &[i64]) -> bool {
+        if let Some(ring) = self.ring {
+            return sums.iter().all(|x| ring.reduce(*x) == *x);
+        }
         let is_tree = matches!(self.strategy.shape(), Shape::Tree(_));
         let mut sums = (0u32..).zip(sums.chunks(self.length.max(1)));
         sums.all(|(height, sum)| {

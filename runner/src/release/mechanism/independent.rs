@@ -8,11 +8,12 @@ use smolfed_simd::Words;
 /// Coordinates that share one noise stream, so that large models draw noise on all threads.
 const NOISE_BLOCK: usize = 4096;
 
-/// Adds central noise to a sum: one exact discrete Gaussian a coordinate.
+/// Adds noise to a sum: one exact discrete Gaussian a coordinate.
 ///
-/// The noise of block b of 4,096 coordinates in round t comes from the server's stream
-/// (purpose, t, b), whose purpose names what is released; no stream is used twice.
-pub(super) fn add_noise(
+/// The noise of block b of 4,096 coordinates in round t comes from the stream (purpose, t, b) under
+/// the root of the party that adds it; the purpose names what is released, and no stream is used
+/// twice.
+pub(in crate::release) fn add_noise(
     sum: &mut [i64],
     noise: &DiscreteGaussian,
     root: &Root,

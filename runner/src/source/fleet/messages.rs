@@ -121,6 +121,7 @@ impl Elsewhere for RealMessages<'_> {
                 grid: request.messages.grid,
                 noise: request.messages.noise,
                 bit: None,
+                masks: None,
                 proximal: Penalty::NONE,
                 gradient_smoothing: None,
                 request: Some(Request::Contrast(request.contrast)),

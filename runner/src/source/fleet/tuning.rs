@@ -67,6 +67,7 @@ impl Fleet<'_> {
             grid,
             noise: None,
             bit: None,
+            masks: None,
             request: Some(Request::Personal(PersonalRequest {
                 personal: Personal::Tuned { pull },
                 steps: None,

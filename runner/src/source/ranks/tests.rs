@@ -27,7 +27,7 @@ const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 4\nseed = 7\n
 
 /// Everything that depends on ranks: methods, what they keep and send beside their updates, trust
 /// models, mechanisms, cohorts.
-const CASES: [&str; 19] = [
+const CASES: [&str; 22] = [
     "",
     "method=\"dp-fed-ls\" server.smoothing_factor=2 privacy.trust=\"local\"",
     "method=\"fedprox\" cohort.weighting=\"samples\" cohort.weight_cap=6",
@@ -41,6 +41,10 @@ const CASES: [&str; 19] = [
      privacy.separation=2",
     "cohort={sampling=\"rotation\"} privacy.mechanism=\"correlated\" privacy.separation=2 \
      privacy.family=\"tree\"",
+    "privacy.trust=\"distributed\"",
+    "method=\"pp-sgd\" privacy.trust=\"distributed=3/2\"",
+    "cohort={sampling=\"rotation\"} privacy.mechanism=\"correlated\" privacy.separation=2 \
+     privacy.trust=\"distributed\"",
     "method=\"pmtl\"",
     "method=\"pp-sgd\" privacy.trust=\"local\"",
     "method=\"dpfedmtl\" model.hidden=3",
@@ -98,6 +102,7 @@ fn lead(
         federation,
         dir: Some(&dir),
         start: Start::simulation(experiment),
+        helpers: None,
     };
     let stop = AtomicBool::new(false);
     let control = Control {

@@ -89,6 +89,7 @@ fn train_from(parameter: f32, ask: &Ask, cohort: &[u32]) -> Found {
             .map_or(Mechanism::None, Mechanism::Independent),
         bit: None,
         trust: TrustModel::Local,
+        masking: None,
         timing: Timing::EachRound,
         noise_std: 0.0,
         is_simulation: true,

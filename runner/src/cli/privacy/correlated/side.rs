@@ -48,7 +48,10 @@ impl Comparer {
         let unsampled = Sampling::unsampled(devices, participation.participations());
         let poisson = Sampling::poisson(devices, self.rate);
         let own = PrivacyEvent::correlated(&strategy, self.noise, grid_bits, devices);
-        let own = own.map_err(refused)?;
+        let own = PrivacyEvent {
+            trust: self.event.trust,
+            ..own.map_err(refused)?
+        };
         // The same noise if everybody knew who was drawn.
         let undrawn = strategy.sampling_rate().map(|_| {
             let everybody = SamplingRate::new(1.0)?;

@@ -9,6 +9,7 @@ use smolfed_core::quantize::Grid;
 use smolfed_core::stream::Root;
 
 use super::*;
+use crate::release::masked::combination::BLOCK;
 use crate::release::sum::ReleaseAt;
 use crate::release::{Channel, Encoding, Fault, Mechanism, Release, Timing};
 
@@ -33,6 +34,7 @@ fn release(strategy: &Strategy, noise_multiplier: f64) -> Release {
         mechanism: noise.map_or(Mechanism::None, Mechanism::Correlated),
         bit: None,
         trust: TrustModel::Central,
+        masking: None,
         timing: Timing::EachRound,
         noise_std: noise_multiplier * strategy.sensitivity() * CLIP_NORM,
         is_simulation: true,

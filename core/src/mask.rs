@@ -1,0 +1,262 @@
+//! Masks: what a device adds to its update so that the coordinator, by itself, sees uniform noise.
+//!
+//! A device and helper j share a key K_j. In round t, from a ledger with fingerprint f, entry i of
+//! the update q travels as `y_i = q_i + Σ_j u_ij mod 2^w`, the u_ij bits i·w to (i+1)·w − 1 of the
+//! key stream of ChaCha20 under a key that derives from (K_j, t, f). A helper knows the masks and
+//! sees no update; the coordinator sees y and knows no mask. `docs/masked.md` has the protocol.
+//!
+//! ```text
+//! root of the device ── "smolfed mask" | device u32 ── "smolfed help" | j u32 ── K_j
+//!     K_j ── "rnd " | t u32 | f ── key of the round
+//! ```
+//!
+//! All arrows are HChaCha20, a cascade as in [`wire::keys`](crate::wire::keys). The key of the
+//! round is one of ChaCha20: under the nonce 0 it makes the masks, and under the nonce 1 the key of
+//! the tag, as RFC 8439, section 2.6, makes that of a message.
+//!
+//! **A mask serves once.** Two updates under one mask give away their difference. So a mask is
+//! named by the round, of which the device's ledger admits one update, and by that ledger, so that
+//! a device whose flash was erased has other masks.
+//!
+//! **A tag** is Poly1305 of what the device was asked for, under a key that serves once. By it the
+//! helper sees that all devices of a round were asked for the same, with the same model, and that
+//! nobody is on the list who did not take part.
+
+use core::num::NonZeroU8;
+
+use rand_core::Rng;
+
+use crate::{
+    crypto::{
+        Key,
+        aead::{Nonce, TAG_BYTES},
+        chacha20::{Generator, generator, half_block, initial_state},
+        joined,
+        poly1305::Poly1305,
+    },
+    quantize::Grid,
+    stream::Root,
+    wire::keys::Fingerprint,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Helpers of a federation, at most.
+pub const MAX_HELPERS: u8 = 8;
+
+/// Bits of a masked entry, at most: what [`pack`](crate::wire::pack) takes.
+pub const MAX_WIDTH: u32 = 57;
+
+/// The nonces of the key stream of the masks, and of the key of the tag.
+const MASKS: Nonce = [0; 3];
+const TAG: Nonce = [1, 0, 0];
+
+/// A tag of what a device was asked for.
+pub type Tag = [u8; TAG_BYTES];
+
+/// What the keys of all masks of a device derive from. Whoever has it has every mask of the device.
+#[derive(Clone, Debug)]
+pub struct MaskRoot(Key);
+
+impl MaskRoot {
+    /// That of the device of this number with this root, as it was provisioned: before
+    /// [`Identity::bind`](crate::session::Identity::bind), since helpers know nothing of ledgers
+    /// when they get their keys.
+    pub fn new(root: &Root, device: u32) -> Self {
+        let root = Key::from_secret(*root.secret());
+        Self(root.derive(&joined(b"smolfed mask", &device.to_le_bytes())))
+    }
+
+    /// The key that the device shares with the helper of this number, from 0.
+    pub fn helper(&self, helper: u8) -> MaskKey {
+        let number = u32::from(helper).to_le_bytes();
+        MaskKey(self.0.derive(&joined(b"smolfed help", &number)))
+    }
+}
+
+/// K_j: what a device shares with one helper. Nobody else has it, least of all the coordinator.
+#[derive(Clone, Debug)]
+pub struct MaskKey(Key);
+
+impl MaskKey {
+    /// A key of these bytes.
+    pub const fn from_secret(secret: [u8; 32]) -> Self {
+        Self(Key::from_secret(secret))
+    }
+
+    /// The bytes, for the helper's file of keys.
+    pub const fn secret(&self) -> &[u8; 32] {
+        self.0.secret()
+    }
+
+    /// The key of one round of a device whose ledger has this fingerprint.
+    pub fn round(&self, round: u32, ledger: &Fingerprint) -> RoundKey {
+        let [a, b, c, d] = round.to_le_bytes();
+        let label = [b'r', b'n', b'd', b' ', a, b, c, d];
+        RoundKey(self.0.derive(&joined(&label, ledger)))
+    }
+}
+
+/// What masks and tags one update, for one helper.
+#[derive(Clone, Debug)]
+pub struct RoundKey(Key);
+
+impl RoundKey {
+    /// The masks of the round, in the order of the entries, of `width` bits each: 1 to
+    /// [`MAX_WIDTH`], of other widths the nearest.
+    pub fn masks(&self, width: u32) -> Masks {
+        Masks {
+            words: generator(self.0.secret(), MASKS),
+            waiting: 0,
+            bits: 0,
+            width: width.clamp(1, MAX_WIDTH),
+        }
+    }
+
+    /// The state of ChaCha20 before the first block of the masks: for those who make many blocks at
+    /// once.
+    pub const fn state(&self) -> [u32; 16] {
+        initial_state(self.0.secret(), MASKS)
+    }
+
+    /// The tag of what a device was asked for: `terms`, the rest of the invitation, and the model.
+    ///
+    /// Poly1305 as in RFC 8439, section 2.8: terms and invitation and model, each with zeros up to
+    /// a whole block, and a block with their lengths. So no two have the same bytes.
+    pub fn tag(&self, terms: &Terms, invitation: &[u8], model: &[f32]) -> Tag {
+        let mut words = generator(self.0.secret(), TAG);
+        let mut state = Poly1305::new(half_block(&mut words));
+        state.block(&terms.block(), 1);
+        state.padded(invitation);
+        for values in model.chunks(4) {
+            let mut block = [0; 16];
+            for (place, value) in block.as_chunks_mut().0.iter_mut().zip(values) {
+                *place = value.to_bits().to_le_bytes();
+            }
+            state.block(&block, 1);
+        }
+        let lengths = [invitation.len() as u64, model.len() as u64];
+        let [first, second] = lengths.map(u64::to_le_bytes);
+        state.block(&joined(&first, &second), 1);
+        state.finish()
+    }
+
+    /// The one-time key of [`Self::tag`], for those who check the tags of many devices with another
+    /// implementation of Poly1305.
+    pub fn tag_key(&self) -> [u8; 32] {
+        let mut words = generator(self.0.secret(), TAG);
+        let mut key = [0; 32];
+        for (bytes, word) in key.as_chunks_mut().0.iter_mut().zip(half_block(&mut words)) {
+            *bytes = word.to_le_bytes();
+        }
+        key
+    }
+}
+
+/// How the updates of a round are masked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Masking {
+    helpers: NonZeroU8,
+    width: u8,
+}
+
+impl Masking {
+    /// By so many helpers, 1 to [`MAX_HELPERS`], modulo 2^`width`, 1 to [`MAX_WIDTH`] bits; `None`
+    /// outside.
+    pub const fn new(helpers: u8, width: u8) -> Option<Self> {
+        match NonZeroU8::new(helpers) {
+            Some(helpers)
+                if helpers.get() <= MAX_HELPERS && 1 <= width && width as u32 <= MAX_WIDTH =>
+            {
+                Some(Self { helpers, width })
+            }
+            _ => None,
+        }
+    }
+
+    /// How many helpers mask.
+    pub const fn helpers(self) -> u8 {
+        self.helpers.get()
+    }
+
+    /// Bits of an entry.
+    pub const fn width(self) -> u8 {
+        self.width
+    }
+
+    /// The terms of a round of updates on a grid of so many bits.
+    pub const fn terms(self, grid: &Grid) -> Terms {
+        Terms {
+            // At most 24.
+            grid_bits: grid.bits() as u8,
+            width: self.width,
+            helpers: self.helpers(),
+        }
+    }
+}
+
+/// What a helper must know of a round, and is told by the coordinator: every device's tag covers
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// b: an update is clipped to 2^b steps of its grid, and the helper's noise is relative to that.
+    pub grid_bits: u8,
+    /// w: entries are modulo 2^w.
+    pub width: u8,
+    /// How many helpers mask.
+    pub helpers: u8,
+}
+
+impl Terms {
+    /// The first block of what a tag covers.
+    pub fn block(self) -> [u8; 16] {
+        let Self {
+            grid_bits,
+            width,
+            helpers,
+        } = self;
+        joined(b"smolfed terms", &[grid_bits, width, helpers])
+    }
+}
+
+/// The masks of a device in a round, for one helper: uniform integers of `width` bits.
+pub struct Masks {
+    words: Generator,
+    /// Bits of the key stream that were drawn and not taken yet, fewer than 32.
+    waiting: u64,
+    bits: u32,
+    width: u32,
+}
+
+impl Masks {
+    /// The mask of the next entry, below 2^w.
+    #[inline]
+    pub fn next_mask(&mut self) -> u64 {
+        match self.width {
+            0..=32 => self.take(self.width).into(),
+            // Lowest bits first: the two halves are one piece of the key stream.
+            _ => u64::from(self.take(32)) | u64::from(self.take(self.width - 32)) << 32,
+        }
+    }
+
+    /// The next bits, 1 to 32 of them.
+    #[inline]
+    fn take(&mut self, count: u32) -> u32 {
+        if self.bits < count {
+            self.waiting |= u64::from(self.words.next_u32()) << self.bits;
+            self.bits += 32;
+        }
+        let piece = self.waiting & ((1 << count) - 1);
+        self.waiting >>= count;
+        self.bits -= count;
+        // At most 32 bits.
+        piece as u32
+    }
+}
+
+impl core::fmt::Debug for Masks {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Masks({} bits)", self.width)
+    }
+}

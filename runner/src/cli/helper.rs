@@ -1,0 +1,166 @@
+//! `smolfed helper`: a helper of a fleet.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::CliError;
+use super::operation::{LogArgs, address};
+use crate::fleet::lock::lock;
+use crate::fleet::transport::{Address, Listener, Options, TransportFiles, read_options};
+use crate::fleet::watch::http::{HttpServer, HttpSettings};
+use crate::fleet::watch::log::Log;
+use crate::helper::desk::Desk;
+use crate::helper::server::Server;
+use crate::helper::watch::routes;
+
+/// Take part in a fleet as a helper, which takes the masks off sums of updates and sees no update.
+///
+/// With `privacy.trust` = "distributed" devices mask their updates. The coordinator adds them up,
+/// and the helper, which knows the masks, answers once a round with their sum under noise of its
+/// own. It must be run by somebody else than the coordinator, on another machine: who has the files
+/// of both reads every update. It refuses lists of few devices, devices that did not take part, and
+/// a second question of a round; what it has answered is in FILE.ledger, which must not be lost.
+/// Runs until SIGTERM or Ctrl-C, and can be started again at any time. See docs/masked.md.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed helper helper-0.toml --listen tcp:0.0.0.0:7100
+  smolfed helper helper-0.toml --listen tls:0.0.0.0:7443 --tls-certificate fullchain.pem \\
+      --tls-key privkey.pem --http 127.0.0.1:9100 --min-cohort 100
+  smolfed helper fleet/helper-0.toml --listen unix:helper.sock")]
+pub(super) struct Args {
+    /// The keys of the helper, written by `smolfed provision`.
+    #[arg(value_name = "FILE")]
+    keys: PathBuf,
+    /// Accept the coordinator's connection at tcp:HOST:PORT, tls:HOST:PORT or unix:PATH;
+    /// repeatable.
+    #[arg(long, value_name = "ADDRESS", required = true)]
+    listen: Vec<Address>,
+    #[command(flatten)]
+    files: TransportFiles,
+    /// Answer for so many devices or more; the least is what FILE says.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    min_cohort: Option<u32>,
+    /// Show figures at this address, like 127.0.0.1:9100: /metrics for Prometheus and /healthz.
+    /// They name no device.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    http: Option<SocketAddr>,
+    /// Another name under which the figures may be asked for, behind a proxy; repeatable.
+    #[arg(long = "http-name", value_name = "NAME", requires = "http")]
+    http_names: Vec<String>,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    let is_refused = |address: &&Address| address.has_broker() || address.scheme() == "serial";
+    if let Some(address) = args.listen.iter().find(is_refused) {
+        return Err(CliError::Usage(format!(
+            "`--listen {address}`: a helper listens at tcp:HOST:PORT, tls:HOST:PORT or unix:PATH"
+        )));
+    }
+    let options = read_options(&args.files, &[], &args.listen);
+    let options = options.map_err(|error| CliError::Usage(error.to_string()))?;
+    let log = args.log.open()?;
+    let http = args.http.map(|address| {
+        HttpServer::bind(HttpSettings {
+            address,
+            names: args.http_names.clone(),
+            token: None,
+            is_public: true,
+        })
+    });
+    let http = http.transpose()?;
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::Stopped(error.to_string()))?;
+    runtime.block_on(async {
+        let signals = Signals::handle()?;
+        let listeners = args.listen.iter().map(|address| listen(address, &options));
+        let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
+        let server = Server::new(Desk::open(&args.keys, args.min_cohort)?);
+        for (listener, address) in listeners.into_iter().zip(&args.listen) {
+            tracing::info!(reason = "listening", %address, "waiting for the coordinator at {address}");
+            tokio::spawn(Arc::clone(&server).accept(listener));
+        }
+        if let Some(http) = http {
+            let address = http.address();
+            tracing::info!(reason = "http", %address, "figures: http://{address}/metrics");
+            tokio::spawn(http.serve_routes(routes(Arc::clone(&server))));
+        }
+        signals.wait(&server, &log, &options).await;
+        server.stop().await;
+        Ok(())
+    })
+}
+
+fn listen(address: &Address, options: &Options) -> Result<Box<dyn Listener>, CliError> {
+    address.listen(options).map_err(|error| {
+        CliError::Stopped(format!(
+            "cannot listen at {address}: {error}; choose another address with `--listen`"
+        ))
+    })
+}
+
+/// The signals of a helper, from now on.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn handle() -> Result<Self, CliError> {
+        let handle = |kind| {
+            let failed = |error| CliError::Stopped(format!("cannot handle signals: {error}"));
+            signal(kind).map_err(failed)
+        };
+        Ok(Self {
+            terminate: handle(SignalKind::terminate())?,
+            interrupt: handle(SignalKind::interrupt())?,
+            hangup: handle(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits until the helper is to stop. SIGHUP opens the log file again, and reads the
+    /// certificate and the keys of devices again.
+    async fn wait(mut self, server: &Server, log: &Log, options: &Options) {
+        loop {
+            let name = tokio::select! {
+                _ = self.terminate.recv() => "SIGTERM",
+                _ = self.interrupt.recv() => "SIGINT",
+                _ = self.hangup.recv() => {
+                    tokio::task::block_in_place(|| reload(server, log, options));
+                    continue;
+                }
+            };
+            tracing::info!(
+                reason = "stop",
+                signal = name,
+                "{name}: the helper stops; an answer in progress leaves before"
+            );
+            return;
+        }
+    }
+}
+
+fn reload(server: &Server, log: &Log, options: &Options) {
+    log.reopen();
+    if let Err(error) = options.reload() {
+        tracing::error!(
+            reason = "certificate",
+            "the certificate stays as it was: {error}"
+        );
+    }
+    let reloaded = lock(server.desk()).reload();
+    match reloaded {
+        Ok(devices) => tracing::info!(
+            reason = "reload",
+            "SIGHUP: the log file was opened again, and the keys were read again: {devices} devices"
+        ),
+        Err(error) => tracing::error!(reason = "keys", "the keys stay as they were: {error}"),
+    }
+}

@@ -1,0 +1,119 @@
+//! Masks and helpers of distributed trust: what an experiment needs for them, and what does not go
+//! with them.
+
+use smolfed_accounting::TrustModel;
+use smolfed_core::stream::Root;
+
+use super::Experiment;
+use super::keys::Keys;
+use crate::config::check::{ExperimentError, contradiction};
+use crate::method::contract::Method;
+use crate::privacy::plan::PrivacyPlan;
+use crate::release::masked::{Combination, HelperPolicy, Helpers, Here, Masking, Ring};
+use crate::release::{Fault, Timing};
+use crate::source::combinations::{MaskedSetting, refusal_of_masks};
+
+/// How the updates of a run are masked; `None` under another trust model, or if nothing is sent.
+///
+/// # Errors
+/// [`ExperimentError`] for what does not go with masks, or integers that do not fit.
+pub(super) fn masking(
+    keys: &Keys,
+    privacy: &PrivacyPlan,
+    method: &dyn Method,
+) -> Result<Option<Masking>, ExperimentError> {
+    let TrustModel::Distributed(parties) = keys.privacy.trust else {
+        return Ok(None);
+    };
+    if method.timing() == Timing::Never {
+        return Ok(None);
+    }
+    fits_method(method)?;
+    if keys.adaptive.is_some() {
+        return Err(refused(
+            "privacy.clip_norm",
+            MaskedSetting::AdaptiveClipNorm,
+        ));
+    }
+    let Some(grid) = keys.encoding.grid() else {
+        return Err(ExperimentError::Missing {
+            key: "privacy.clip_norm",
+            purpose: "masked updates are integers on the grid of a clip norm",
+        });
+    };
+    let combination = Combination::of(privacy.strategy.as_deref());
+    let combination = combination.ok_or(refused("privacy.family", MaskedSetting::Tree))?;
+    let most = keys.attendance.largest_drawn();
+    let largest = (most as u128 * u128::from(combination.weight())) << grid.bits();
+    // σ of all parties, in steps, rounded up.
+    let sigma = privacy.noise.map_or(0.0, |noise| {
+        let (numerator, denominator) = noise.sigma();
+        numerator as f64 / denominator as f64
+    });
+    let sigma = (sigma * f64::from(parties.count()).sqrt()).ceil() as u64 + 1;
+    let ring = Ring::holding(largest, sigma).map_err(|reason| ExperimentError::Range {
+        key: "privacy.grid_bits",
+        value: grid.bits().to_string(),
+        expected: format!("smaller, or cohorts of fewer than {most} devices: {reason}"),
+    })?;
+    Ok(Some(Masking {
+        helpers: parties.helpers(),
+        grid_bits: grid.bits() as u8,
+        ring,
+        max_devices: u32::try_from(most).unwrap_or(u32::MAX),
+        // Below 2^57, or it would not fit.
+        largest_norm: u64::try_from(largest).unwrap_or(u64::MAX),
+    }))
+}
+
+/// Refuses a method that does not send one update of many devices in a round.
+fn fits_method(method: &dyn Method) -> Result<(), ExperimentError> {
+    let refuse = |key, setting| Err(refused(key, setting));
+    match method.timing() {
+        Timing::EachStep(_) => refuse("personalise.noise", MaskedSetting::EachStep),
+        _ if method.fixed_cohort().is_some() => refuse("method", MaskedSetting::OneParticipant),
+        _ if method.messages().is_some() => refuse("method", MaskedSetting::Matrices),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentError {
+    contradiction(key, "privacy.trust", refusal_of_masks(setting))
+}
+
+impl Experiment {
+    /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without
+    /// helpers.
+    #[must_use]
+    pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
+        let masking = self.release.masking?;
+        let rounds = self.config.rounds;
+        let strategy = self.privacy.strategy.as_deref();
+        let sensitivity = strategy.map_or(1.0, |strategy| strategy.sensitivity());
+        let (participations, separation) = match strategy.map(|s| s.participation()) {
+            None => (self.sampling.max_rounds_of_one(rounds.into()), 1),
+            Some(allowed) => (allowed.participations().into(), allowed.separation()),
+        };
+        Some(HelperPolicy {
+            helpers: masking.helpers,
+            noise_multiplier: self.privacy.party_multiplier().get() * sensitivity,
+            min_cohort,
+            max_rounds: rounds,
+            participations: u32::try_from(participations).unwrap_or(u32::MAX),
+            separation,
+            coefficients: Combination::of(strategy)?.coefficients().to_vec(),
+        })
+    }
+
+    /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
+    /// without helpers.
+    #[must_use]
+    pub fn helpers_here<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
+        let policy = self
+            .helper_policy(0)
+            .filter(|_| self.release.is_simulation)?;
+        let devices = self.sampling.device_count();
+        let fault: Fault = self.release.fault;
+        Some(Box::new(Here::new(&policy, devices, root, fault)))
+    }
+}

@@ -1,0 +1,162 @@
+//! Which requests are answered, and what every answer has.
+//!
+//! A page of another site must not read any of this in an operator's browser: no header allows
+//! other origins, and the `Host` that was asked for must be the address that is listened at, so
+//! that a name which an attacker points here (DNS rebinding) is refused.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{StatusCode, uri::Authority};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+/// What may be asked for.
+#[derive(Debug)]
+pub struct Hosts {
+    port: u16,
+    /// The address that is listened at.
+    ip: IpAddr,
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// An address, and names besides.
+    #[must_use]
+    pub const fn new(address: SocketAddr, names: Vec<String>) -> Self {
+        Self {
+            port: address.port(),
+            ip: address.ip(),
+            names,
+        }
+    }
+
+    /// Whether the address that is listened at was asked for, or a name that was allowed.
+    fn is_host(&self, headers: &HeaderMap) -> bool {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return false;
+        };
+        let authority = host.to_str().ok().map(str::parse::<Authority>);
+        let Some(Ok(authority)) = authority else {
+            return false;
+        };
+        let name = authority.host();
+        if self
+            .names
+            .iter()
+            .any(|allowed| allowed.eq_ignore_ascii_case(name))
+        {
+            return true;
+        }
+        if authority.port_u16().unwrap_or(80) != self.port {
+            return false;
+        }
+        if name.eq_ignore_ascii_case("localhost") {
+            return self.ip.is_loopback();
+        }
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let Ok(ip) = name.parse::<IpAddr>() else {
+            return false;
+        };
+        // At all addresses: no name can be rebound to a number.
+        ip == self.ip || self.ip.is_unspecified()
+    }
+}
+
+/// An answer that is a sentence.
+#[must_use]
+pub fn refusal(status: StatusCode, sentence: &'static str) -> Response {
+    (status, format!("{sentence}\n")).into_response()
+}
+
+/// Refuses requests for other hosts, and adds what every answer has.
+pub async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
+    let mut response = match hosts.is_host(request.headers()) {
+        true => next.run(request).await,
+        false => {
+            tracing::warn!(
+                reason = "http host",
+                "a request for another host was refused"
+            );
+            refusal(
+                StatusCode::MISDIRECTED_REQUEST,
+                "the page is served under its own address only; `--http-name` allows another name",
+            )
+        }
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(policy);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(address: &str, names: &[&str]) -> Hosts {
+        let names = names.iter().map(|name| (*name).to_owned());
+        Hosts::new(address.parse().unwrap(), names.collect())
+    }
+
+    fn asked(hosts: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(header::HOST, HeaderValue::from_str(host).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn only_the_address_itself_is_served() {
+        let loopback = hosts("127.0.0.1:8080", &["fleet.example.org"]);
+        for host in [
+            "127.0.0.1:8080",
+            "localhost:8080",
+            "LOCALHOST:8080",
+            "fleet.example.org",
+        ] {
+            assert!(loopback.is_host(&asked(&[host])), "{host}");
+        }
+        for host in [
+            "evil.example:8080",
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "127.0.0.1:8080.evil.example",
+            "localhost.evil.example:8080",
+            "10.0.0.1:8080",
+            "[::1]:8080",
+            "",
+            "\"",
+        ] {
+            assert!(!loopback.is_host(&asked(&[host])), "{host}");
+        }
+        assert!(!loopback.is_host(&asked(&[])));
+        let two = ["127.0.0.1:8080", "evil.example:8080"];
+        assert!(!loopback.is_host(&asked(&two)));
+
+        let everywhere = hosts("0.0.0.0:80", &[]);
+        assert!(everywhere.is_host(&asked(&["192.168.1.7"])));
+        assert!(everywhere.is_host(&asked(&["192.168.1.7:80"])));
+        assert!(!everywhere.is_host(&asked(&["evil.example"])));
+        assert!(!everywhere.is_host(&asked(&["localhost"])));
+        let six = hosts("[::1]:8080", &[]);
+        assert!(six.is_host(&asked(&["[::1]:8080"])));
+    }
+}

@@ -1,0 +1,28 @@
+//! `smolfed helper`: a party of a fleet that knows the masks of devices and sees no update.
+//!
+//! What a helper checks and answers is `release::masked`; here is the process around it: its files,
+//! and the link over which one coordinator asks.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`cipher`] | the frames of a link |
+//! | [`link`] | an encrypted connection between coordinator and helper |
+//! | [`message`] | what travels over it |
+//! | [`file`](mod@file) | the keys of a helper |
+//! | [`ledger`] | what it has answered, on disk before the answer leaves |
+//! | [`store`] | both on disk |
+//! | [`desk`] | one answer a round, which is recorded before it leaves |
+//! | [`seat`] | one coordinator at a time |
+//! | [`server`] | connections |
+//! | [`watch`] | metrics and health |
+
+pub mod cipher;
+pub mod desk;
+pub mod file;
+pub mod ledger;
+pub mod link;
+pub mod message;
+pub mod seat;
+pub mod server;
+pub mod store;
+pub mod watch;

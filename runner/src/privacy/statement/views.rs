@@ -1,0 +1,124 @@
+//! Who sees what of masked sums, and which ε holds against whom.
+
+use serde::{Deserialize, Serialize};
+
+use smolfed_accounting::accountant::Accountant;
+use smolfed_accounting::distributed::{Parties, ln_of_term};
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, TrustModel};
+use smolfed_accounting::params::Delta;
+
+/// What one of the parties, several of them, or somebody else sees.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct View {
+    /// Who.
+    pub who: String,
+    /// What it sees.
+    pub sees: String,
+    /// Under which assumption.
+    pub assuming: String,
+    /// ε against it; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+}
+
+impl View {
+    fn new(who: &str, sees: &str, assuming: &str, epsilon: Option<f64>) -> Self {
+        Self {
+            who: who.to_owned(),
+            sees: sees.to_owned(),
+            assuming: assuming.to_owned(),
+            epsilon,
+        }
+    }
+}
+
+/// The views of a run, of which `epsilon` holds against each allowed coalition and `outsiders`
+/// against everybody else; none under another trust model.
+pub(super) fn views(trust: TrustModel, epsilon: f64, outsiders: Option<f64>) -> Vec<View> {
+    let TrustModel::Distributed(parties) = trust else {
+        return Vec::new();
+    };
+    let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());
+    let (helpers, colluding) = (parties.helpers(), parties.colluding());
+    let mut views = vec![
+        View::new(
+            "coordinator",
+            "who takes part, each masked update, the helpers' answers, its own noise, and all that \
+             is released",
+            "helpers add their noise and keep it and their mask keys to themselves",
+            epsilon,
+        ),
+        View::new(
+            "helper",
+            "who takes part, the masks that it shares with them, its own noise, and all that is \
+             released",
+            "it cannot read what devices send to the coordinator, which adds its noise and keeps \
+             it to itself",
+            epsilon,
+        ),
+    ];
+    if colluding > 1 {
+        views.push(View::new(
+            &format!("any {colluding} of them together"),
+            "what each of them sees",
+            "the others add their noise, and keep it and what they share with devices to \
+             themselves",
+            epsilon,
+        ));
+    }
+    views.push(View::new(
+        "everybody else",
+        "all that is released",
+        "who takes part is secret, if devices are drawn at random",
+        outsiders,
+    ));
+    let all = match (helpers, colluding == helpers) {
+        (1, _) => "coordinator and helper together".to_owned(),
+        (_, true) => "coordinator and all helpers together".to_owned(),
+        (_, false) => format!("more than {colluding} of them together"),
+    };
+    let sees = match colluding == helpers {
+        true => "each update",
+        false => "each update, if all of them collude, and otherwise sums with less noise",
+    };
+    views.push(View::new(&all, sees, "nothing", None));
+    views
+}
+
+/// ε against whoever sees the releases alone, by the tightest accountant; `None` under another
+/// trust model, and where nothing finite holds.
+pub(super) fn outsiders(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
+    let events: Option<Vec<PrivacyEvent>> = events.iter().map(PrivacyEvent::outsiders).collect();
+    let events = events?;
+    let accountant = Accountant::tightest_for(&events);
+    let estimate = accountant.epsilon(&events, delta).ok()?;
+    Some(estimate.epsilon).filter(|epsilon| epsilon.is_finite() && estimate.is_upper_bound())
+}
+
+/// The term by which sums of several discrete Gaussians differ from one, where there are any.
+pub(super) fn term(event: &PrivacyEvent) -> Option<String> {
+    /// Entries of a model times rounds, at most.
+    const RELEASES: f64 = 1e17;
+    let TrustModel::Distributed(parties) = event.trust else {
+        return None;
+    };
+    let steps = steps_of_one(&event.mechanism, parties)?;
+    let ln = ln_of_term(parties.count(), steps) + RELEASES.ln();
+    let digits = (-ln / std::f64::consts::LN_10).floor();
+    (digits > 0.0).then(|| {
+        format!(
+            "The sum of the discrete noise of several parties counts as one discrete Gaussian: for \
+             up to 10^10 parameters and 10^7 rounds that changes no epsilon by more than \
+             10^-{digits}, which is not added."
+        )
+    })
+}
+
+/// The std of the noise of one party, in steps of its grid.
+fn steps_of_one(mechanism: &Mechanism, parties: Parties) -> Option<f64> {
+    let of_one = parties.of_each(mechanism.noise_multiplier());
+    mechanism
+        .with_noise_multiplier(of_one)
+        .noise_steps()
+        .filter(|steps| *steps > 0.0)
+}
