@@ -33,7 +33,7 @@ use crate::method::setup::Setup;
 use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use crate::privacy::statement::PrivacyStatement;
-use crate::release::masked::Masking;
+use crate::release::masked::{HelperPolicy, Helpers, Here, Masking};
 use crate::release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timing, weight};
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{Auto, ServerStep};
@@ -261,6 +261,30 @@ impl Experiment {
         let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
         let ring = self.release.masking.map(|masking| masking.ring);
         History::new(strategy, bits, self.method.shared_count()).of_masked(ring)
+    }
+
+    /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without
+    /// helpers.
+    #[must_use]
+    pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
+        let rounds = self.config.rounds;
+        distributed::policy(self.release.masking, &self.privacy, rounds, min_cohort)
+    }
+
+    /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
+    /// without helpers.
+    #[must_use]
+    pub fn helpers_here<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
+        let policy = self
+            .helper_policy(0)
+            .filter(|_| self.release.is_simulation)?;
+        let devices = self.sampling.device_count();
+        Some(Box::new(Here::new(
+            &policy,
+            devices,
+            root,
+            self.release.fault,
+        )))
     }
 
     /// What `denoiser = "auto"` keeps, before the first round of a model. Nothing without noise:

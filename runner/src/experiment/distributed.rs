@@ -2,15 +2,14 @@
 //! with them.
 
 use smolfed_accounting::TrustModel;
-use smolfed_core::stream::Root;
+use smolfed_accounting::correlated::Strategy;
 
-use super::Experiment;
 use super::keys::Keys;
 use crate::config::check::{ExperimentError, contradiction};
 use crate::method::contract::Method;
 use crate::privacy::plan::PrivacyPlan;
-use crate::release::masked::{Combination, HelperPolicy, Helpers, Here, Masking, Ring};
-use crate::release::{Fault, Timing};
+use crate::release::Timing;
+use crate::release::masked::{Combination, HelperPolicy, Masking, Ring};
 use crate::source::combinations::{MaskedSetting, refusal_of_masks};
 
 /// How the updates of a run are masked; `None` under another trust model, or if nothing is sent.
@@ -81,39 +80,28 @@ pub(super) fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentEr
     contradiction(key, "privacy.trust", refusal_of_masks(setting))
 }
 
-impl Experiment {
-    /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without
-    /// helpers.
-    #[must_use]
-    pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
-        let masking = self.release.masking?;
-        let rounds = self.config.rounds;
-        let strategy = self.privacy.strategy.as_deref();
-        let sensitivity = strategy.map_or(1.0, |strategy| strategy.sensitivity());
-        let (participations, separation) = match strategy.map(|s| s.participation()) {
-            None => (self.sampling.max_rounds_of_one(rounds.into()), 1),
-            Some(allowed) => (allowed.participations().into(), allowed.separation()),
-        };
-        Some(HelperPolicy {
-            helpers: masking.helpers,
-            noise_multiplier: self.privacy.party_multiplier().get() * sensitivity,
-            min_cohort,
-            max_rounds: rounds,
-            participations: u32::try_from(participations).unwrap_or(u32::MAX),
-            separation,
-            coefficients: Combination::of(strategy)?.coefficients().to_vec(),
-        })
-    }
-
-    /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
-    /// without helpers.
-    #[must_use]
-    pub fn helpers_here<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
-        let policy = self
-            .helper_policy(0)
-            .filter(|_| self.release.is_simulation)?;
-        let devices = self.sampling.device_count();
-        let fault: Fault = self.release.fault;
-        Some(Box::new(Here::new(&policy, devices, root, fault)))
-    }
+/// What each helper of an experiment with this plan insists on, for cohorts of `min_cohort` devices
+/// or more; `None` without masks.
+pub(super) fn policy(
+    masking: Option<Masking>,
+    privacy: &PrivacyPlan,
+    rounds: u32,
+    min_cohort: u32,
+) -> Option<HelperPolicy> {
+    let masking = masking?;
+    let strategy = privacy.strategy.as_deref();
+    let sensitivity = strategy.map_or(1.0, Strategy::sensitivity);
+    let (participations, separation) = match strategy.map(Strategy::participation) {
+        None => (privacy.event.sampling.max_rounds_of_one(rounds.into()), 1),
+        Some(allowed) => (allowed.participations().into(), allowed.separation()),
+    };
+    Some(HelperPolicy {
+        helpers: masking.helpers,
+        noise_multiplier: privacy.party_multiplier().get() * sensitivity,
+        min_cohort,
+        max_rounds: rounds,
+        participations: u32::try_from(participations).unwrap_or(u32::MAX),
+        separation,
+        coefficients: Combination::of(strategy)?.coefficients().to_vec(),
+    })
 }
