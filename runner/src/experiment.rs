@@ -38,7 +38,6 @@ use crate::release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timin
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{Auto, ServerStep};
 use crate::source::attendance::Attendance;
-use crate::source::combinations::MaskedSetting;
 use crate::task::{Task, TensorLayout};
 use correlated::Correlated;
 use keys::Keys;
@@ -367,13 +366,7 @@ fn go_together(
     if let Some(correlated) = &keys.correlated {
         correlated.fits(method, &keys.attendance, keys.encoding)?;
     }
-    let is_distributed = matches!(keys.privacy.trust, TrustModel::Distributed(_));
-    if has_private_scale && is_distributed {
-        return Err(distributed::refused(
-            "data.scale",
-            MaskedSetting::PrivateScale,
-        ));
-    }
+    distributed::fits(keys, method, has_private_scale)?;
     if has_private_scale && method.timing() == Timing::Never {
         return Err(contradiction(
             "`data.scale` = \"private\"",

@@ -15,7 +15,7 @@ use crate::source::combinations::{MaskedSetting, refusal_of_masks};
 /// How the updates of a run are masked; `None` under another trust model, or if nothing is sent.
 ///
 /// # Errors
-/// [`ExperimentError`] for what does not go with masks, or integers that do not fit.
+/// [`ExperimentError`] without a clip norm, for a tree, and for integers that do not fit.
 pub(super) fn masking(
     keys: &Keys,
     privacy: &PrivacyPlan,
@@ -26,13 +26,6 @@ pub(super) fn masking(
     };
     if method.timing() == Timing::Never {
         return Ok(None);
-    }
-    fits_method(method)?;
-    if keys.adaptive.is_some() {
-        return Err(refused(
-            "privacy.clip_norm",
-            MaskedSetting::AdaptiveClipNorm,
-        ));
     }
     let Some(grid) = keys.encoding.grid() else {
         return Err(ExperimentError::Missing {
@@ -65,10 +58,22 @@ pub(super) fn masking(
     }))
 }
 
-/// Refuses a method that does not send one update of many devices in a round.
-fn fits_method(method: &dyn Method) -> Result<(), ExperimentError> {
+/// Refuses what does not go with masks: a method whose devices do not send one update each of many
+/// in a round, a clip norm that changes, a private scale.
+pub(super) fn fits(
+    keys: &Keys,
+    method: &dyn Method,
+    has_private_scale: bool,
+) -> Result<(), ExperimentError> {
     let refuse = |key, setting| Err(refused(key, setting));
+    if !matches!(keys.privacy.trust, TrustModel::Distributed(_)) {
+        return Ok(());
+    }
     match method.timing() {
+        _ if keys.adaptive.is_some() => {
+            refuse("privacy.clip_norm", MaskedSetting::AdaptiveClipNorm)
+        }
+        _ if has_private_scale => refuse("data.scale", MaskedSetting::PrivateScale),
         Timing::EachStep(_) => refuse("personalise.noise", MaskedSetting::EachStep),
         _ if method.fixed_cohort().is_some() => refuse("method", MaskedSetting::OneParticipant),
         _ if method.messages().is_some() => refuse("method", MaskedSetting::Matrices),
@@ -76,7 +81,7 @@ fn fits_method(method: &dyn Method) -> Result<(), ExperimentError> {
     }
 }
 
-pub(super) fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentError {
+fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentError {
     contradiction(key, "privacy.trust", refusal_of_masks(setting))
 }
 

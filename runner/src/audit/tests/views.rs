@@ -71,11 +71,11 @@ fn each_fault_of_masks_and_parties_is_found() {
     assert_eq!(failed_in(&audited, Fault::NoNoiseInLastRound, any), [""; 0]);
 }
 
-/// What an attack proves is below the claim against each view, and above it where that party alone
-/// would have added the noise.
+/// What an attack proves is below the claim against each view, and above that of the coordinator
+/// where it alone has added noise.
 #[test]
 fn the_views_are_attacked() {
-    let privacy = "noise_multiplier = 1.5\ntrust = \"distributed\"";
+    let privacy = "noise_multiplier = 2.5\ntrust = \"distributed\"";
     let audited = experiment(20, 4, POISSON, privacy);
     let claims = audited.experiment.privacy.statements(4).unwrap();
     let low = |fault, view| {
@@ -94,11 +94,14 @@ fn the_views_are_attacked() {
     };
     for view in VIEWS {
         let (low, claim) = (low(Fault::None, view), view.epsilon(&claims[0]));
-        assert!(low > 0.1 && low <= claim, "{view:?}: {low} of {claim}");
+        let is_idle = view.knows_cohorts() && low < 0.1;
+        assert!(!is_idle && low <= claim, "{view:?}: {low} of {claim}");
     }
-    let of_parties = claims[0].epsilon;
-    assert!(low(Fault::NoHelperNoise, View::Coordinator) > of_parties);
-    assert!(low(Fault::NoHelperNoise, View::Releases) > 0.0);
+    let (low, claim) = (
+        low(Fault::NoHelperNoise, View::Coordinator),
+        claims[0].epsilon,
+    );
+    assert!(low > claim, "{low} is not above {claim}");
 }
 
 /// The same with correlated noise, of which each party keeps a history.

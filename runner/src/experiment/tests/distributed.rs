@@ -70,6 +70,14 @@ fn what_does_not_go_with_masks_is_refused_by_name() {
         &[TRUST, "privacy.clip_norm=adaptive"],
         &and("privacy.clip_norm"),
     );
+    refused(&[TRUST, "data.scale=private"], &and("data.scale"));
+    let fedsc = [
+        TRUST,
+        "method=fedsc",
+        "server.smoothing_factor=0",
+        "contrast.privacy={ epsilon = 8.0 }",
+    ];
+    refused(&fedsc, &and("method"));
     let tree = [
         TRUST,
         "rounds=12",
