@@ -32,8 +32,18 @@ impl Words {
     /// The stream of this name under `root`.
     #[must_use]
     pub fn new(root: &Root, id: StreamId) -> Self {
+        Self::with(root.state(id))
+    }
+
+    /// The key stream from this state of ChaCha20 on.
+    #[must_use]
+    pub fn of_state(state: [u32; BLOCK]) -> Self {
+        Self::with(Zeroizing::new(state))
+    }
+
+    const fn with(state: Zeroizing<[u32; BLOCK]>) -> Self {
         Self {
-            state: root.state(id),
+            state,
             made: [0; WORDS],
             taken: WORDS,
         }

@@ -1,5 +1,5 @@
-//! One coordinator, or one helper, at a time: a lock on `<keys>.lock`, beside the keys and not on them, so that the
-//! file of keys can be replaced while a coordinator runs.
+//! One coordinator, or one helper, at a time: a lock on `<keys>.lock`, beside the keys and not on
+//! them, so that the file of keys can be replaced while a coordinator runs.
 //!
 //! The system releases the lock when the process ends, however it ends; the file stays, and means
 //! nothing without the lock. A coordinator that takes over keys on SIGHUP writes its process number
