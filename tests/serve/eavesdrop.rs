@@ -359,7 +359,7 @@ fn masked_updates_are_uniform_without_the_keys_of_the_helper() {
                 .collect();
             let mut masked = vec![0; invitation.update_length()];
             for (index, chunk) in &chunks {
-                match invitation.update_part(*index).unwrap() {
+                match invitation.update_part(usize::from(*index)).unwrap() {
                     UpdatePart::Entries(range) => {
                         pack::unpack(chunk, width, &mut masked[range]).unwrap();
                     }
@@ -383,7 +383,12 @@ fn masked_updates_are_uniform_without_the_keys_of_the_helper() {
 
 /// The packed entries of all updates, but for the last byte of a chunk, which is filled up.
 fn packed_entries(opened: &[Opened<'_>], invitation: &Invitation) -> Vec<u8> {
-    let is_entries = |index| matches!(invitation.update_part(index), Some(UpdatePart::Entries(_)));
+    let is_entries = |index: u16| {
+        matches!(
+            invitation.update_part(usize::from(index)),
+            Some(UpdatePart::Entries(_))
+        )
+    };
     let chunks = opened.iter().filter(|frame| frame.kind == 20);
     let chunks =
         chunks.filter(|frame| is_entries(u16::from_le_bytes([frame.body[0], frame.body[1]])));

@@ -16,14 +16,13 @@ impl Tagged {
     pub(super) fn new(request: &HelperRequest) -> Self {
         let (invitation, model) = (&request.invitation, &request.model);
         let mut message = Vec::with_capacity(16 * 4 + invitation.len() + 4 * model.len());
-        message.extend(request.terms.block());
         message.extend(invitation);
         pad(&mut message);
         message.extend(model.iter().flat_map(|value| value.to_bits().to_le_bytes()));
         pad(&mut message);
-        for length in [invitation.len(), model.len()] {
-            message.extend((length as u64).to_le_bytes());
-        }
+        let [bytes, parameters] = [invitation.len(), model.len()].map(|length| length as u32);
+        let last = [request.terms.word(), bytes, parameters, 0];
+        message.extend(last.iter().flat_map(|word| word.to_le_bytes()));
         Self(message)
     }
 
