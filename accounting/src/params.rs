@@ -37,8 +37,8 @@ pub enum ParamError {
     DeltaOfOneDevice,
     /// A trust model is none of the three.
     #[error(
-        "the trust model is `{text}`: write `central`, `local`, `distributed`, or `distributed=M/T` \
-         with M helpers, of whom and the coordinator T may collude"
+        "the trust model is `{text}`: write `central`, `local`, `distributed`, or \
+         `distributed=M/T` with M helpers, of whom and the coordinator T may collude"
     )]
     TrustText {
         /// What was written.

@@ -204,7 +204,7 @@ impl Masking {
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// b: an update is clipped to 2^b steps of its grid, and the helper's noise is relative to that.
+    /// b: an update is clipped to 2^b steps of its grid, and a helper's noise is relative to that.
     pub grid_bits: u8,
     /// w: entries are modulo 2^w.
     pub width: u8,

@@ -33,12 +33,11 @@ use crate::method::setup::Setup;
 use crate::privacy::origin::Origin;
 use crate::privacy::plan::{PrivacyPlan, Updates, earlier, of_unit};
 use crate::privacy::statement::PrivacyStatement;
-use crate::release::masked::Masking;
+use crate::release::masked::{HelperPolicy, Helpers, Here, Masking};
 use crate::release::{Channel, ClipBit, Fault, History, Mechanism, Release, Timing, weight};
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::{Auto, ServerStep};
 use crate::source::attendance::Attendance;
-use crate::source::combinations::MaskedSetting;
 use crate::task::{Task, TensorLayout};
 use correlated::Correlated;
 use keys::Keys;
@@ -263,6 +262,30 @@ impl Experiment {
         History::new(strategy, bits, self.method.shared_count()).of_masked(ring)
     }
 
+    /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without
+    /// helpers.
+    #[must_use]
+    pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
+        let rounds = self.config.rounds;
+        distributed::policy(self.release.masking, &self.privacy, rounds, min_cohort)
+    }
+
+    /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
+    /// without helpers.
+    #[must_use]
+    pub fn helpers_here<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
+        let policy = self
+            .helper_policy(0)
+            .filter(|_| self.release.is_simulation)?;
+        let devices = self.sampling.device_count();
+        Some(Box::new(Here::new(
+            &policy,
+            devices,
+            root,
+            self.release.fault,
+        )))
+    }
+
     /// What `denoiser = "auto"` keeps, before the first round of a model. Nothing without noise:
     /// the model is then that of no denoiser.
     #[must_use]
@@ -343,13 +366,7 @@ fn go_together(
     if let Some(correlated) = &keys.correlated {
         correlated.fits(method, &keys.attendance, keys.encoding)?;
     }
-    let is_distributed = matches!(keys.privacy.trust, TrustModel::Distributed(_));
-    if has_private_scale && is_distributed {
-        return Err(distributed::refused(
-            "data.scale",
-            MaskedSetting::PrivateScale,
-        ));
-    }
+    distributed::fits(keys, method, has_private_scale)?;
     if has_private_scale && method.timing() == Timing::Never {
         return Err(contradiction(
             "`data.scale` = \"private\"",

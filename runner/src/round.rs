@@ -325,8 +325,8 @@ impl<'a> Training<'a> {
         Some(share)
     }
 
-    /// Goes on after a round that was paid for and came to nothing. What the mechanism kept is gone,
-    /// or has a gap; and the round counts for all devices that may have taken part.
+    /// Goes on after a round that was paid for and came to nothing. What the mechanism kept is
+    /// gone, or has a gap; and the round counts for all devices that may have taken part.
     fn burned(&mut self, mut record: RoundRecord) -> RoundResult {
         if self.history.is_kept() {
             let attendance = &self.experiment.attendance;

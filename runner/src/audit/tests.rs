@@ -1,6 +1,8 @@
 //! Every mechanism that smolfed runs is attacked; none loses more than its accountant says. Each
 //! planted bug is found.
 
+mod views;
+
 use super::attack::Size;
 use super::target::Target;
 use super::*;

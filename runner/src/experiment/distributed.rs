@@ -2,21 +2,20 @@
 //! with them.
 
 use smolfed_accounting::TrustModel;
-use smolfed_core::stream::Root;
+use smolfed_accounting::correlated::Strategy;
 
-use super::Experiment;
 use super::keys::Keys;
 use crate::config::check::{ExperimentError, contradiction};
 use crate::method::contract::Method;
 use crate::privacy::plan::PrivacyPlan;
-use crate::release::masked::{Combination, HelperPolicy, Helpers, Here, Masking, Ring};
-use crate::release::{Fault, Timing};
+use crate::release::Timing;
+use crate::release::masked::{Combination, HelperPolicy, Masking, Ring};
 use crate::source::combinations::{MaskedSetting, refusal_of_masks};
 
 /// How the updates of a run are masked; `None` under another trust model, or if nothing is sent.
 ///
 /// # Errors
-/// [`ExperimentError`] for what does not go with masks, or integers that do not fit.
+/// [`ExperimentError`] without a clip norm, for a tree, and for integers that do not fit.
 pub(super) fn masking(
     keys: &Keys,
     privacy: &PrivacyPlan,
@@ -27,13 +26,6 @@ pub(super) fn masking(
     };
     if method.timing() == Timing::Never {
         return Ok(None);
-    }
-    fits_method(method)?;
-    if keys.adaptive.is_some() {
-        return Err(refused(
-            "privacy.clip_norm",
-            MaskedSetting::AdaptiveClipNorm,
-        ));
     }
     let Some(grid) = keys.encoding.grid() else {
         return Err(ExperimentError::Missing {
@@ -66,10 +58,22 @@ pub(super) fn masking(
     }))
 }
 
-/// Refuses a method that does not send one update of many devices in a round.
-fn fits_method(method: &dyn Method) -> Result<(), ExperimentError> {
+/// Refuses what does not go with masks: a method whose devices do not send one update each of many
+/// in a round, a clip norm that changes, a private scale.
+pub(super) fn fits(
+    keys: &Keys,
+    method: &dyn Method,
+    has_private_scale: bool,
+) -> Result<(), ExperimentError> {
     let refuse = |key, setting| Err(refused(key, setting));
+    if !matches!(keys.privacy.trust, TrustModel::Distributed(_)) {
+        return Ok(());
+    }
     match method.timing() {
+        _ if keys.adaptive.is_some() => {
+            refuse("privacy.clip_norm", MaskedSetting::AdaptiveClipNorm)
+        }
+        _ if has_private_scale => refuse("data.scale", MaskedSetting::PrivateScale),
         Timing::EachStep(_) => refuse("personalise.noise", MaskedSetting::EachStep),
         _ if method.fixed_cohort().is_some() => refuse("method", MaskedSetting::OneParticipant),
         _ if method.messages().is_some() => refuse("method", MaskedSetting::Matrices),
@@ -77,43 +81,32 @@ fn fits_method(method: &dyn Method) -> Result<(), ExperimentError> {
     }
 }
 
-pub(super) fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentError {
+fn refused(key: &'static str, setting: MaskedSetting) -> ExperimentError {
     contradiction(key, "privacy.trust", refusal_of_masks(setting))
 }
 
-impl Experiment {
-    /// What each helper insists on, for cohorts of `min_cohort` devices or more; `None` without
-    /// helpers.
-    #[must_use]
-    pub fn helper_policy(&self, min_cohort: u32) -> Option<HelperPolicy> {
-        let masking = self.release.masking?;
-        let rounds = self.config.rounds;
-        let strategy = self.privacy.strategy.as_deref();
-        let sensitivity = strategy.map_or(1.0, |strategy| strategy.sensitivity());
-        let (participations, separation) = match strategy.map(|s| s.participation()) {
-            None => (self.sampling.max_rounds_of_one(rounds.into()), 1),
-            Some(allowed) => (allowed.participations().into(), allowed.separation()),
-        };
-        Some(HelperPolicy {
-            helpers: masking.helpers,
-            noise_multiplier: self.privacy.party_multiplier().get() * sensitivity,
-            min_cohort,
-            max_rounds: rounds,
-            participations: u32::try_from(participations).unwrap_or(u32::MAX),
-            separation,
-            coefficients: Combination::of(strategy)?.coefficients().to_vec(),
-        })
-    }
-
-    /// The helpers of a simulation, with keys and noise of its root; `None` with real devices, and
-    /// without helpers.
-    #[must_use]
-    pub fn helpers_here<'h>(&self, root: &Root) -> Option<Box<dyn Helpers + 'h>> {
-        let policy = self
-            .helper_policy(0)
-            .filter(|_| self.release.is_simulation)?;
-        let devices = self.sampling.device_count();
-        let fault: Fault = self.release.fault;
-        Some(Box::new(Here::new(&policy, devices, root, fault)))
-    }
+/// What each helper of an experiment with this plan insists on, for cohorts of `min_cohort` devices
+/// or more; `None` without masks.
+pub(super) fn policy(
+    masking: Option<Masking>,
+    privacy: &PrivacyPlan,
+    rounds: u32,
+    min_cohort: u32,
+) -> Option<HelperPolicy> {
+    let masking = masking?;
+    let strategy = privacy.strategy.as_deref();
+    let sensitivity = strategy.map_or(1.0, Strategy::sensitivity);
+    let (participations, separation) = match strategy.map(Strategy::participation) {
+        None => (privacy.event.sampling.max_rounds_of_one(rounds.into()), 1),
+        Some(allowed) => (allowed.participations().into(), allowed.separation()),
+    };
+    Some(HelperPolicy {
+        helpers: masking.helpers,
+        noise_multiplier: privacy.party_multiplier().get() * sensitivity,
+        min_cohort,
+        max_rounds: rounds,
+        participations: u32::try_from(participations).unwrap_or(u32::MAX),
+        separation,
+        coefficients: Combination::of(strategy)?.coefficients().to_vec(),
+    })
 }

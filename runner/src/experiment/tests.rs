@@ -248,8 +248,8 @@ fn schemes_for_accounting_alone_are_refused() {
     let error = Experiment::new(unsampled, &federation).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\", or with \
-         correlated noise \"rotation\" or \"arrival\""
+        "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\", or \
+         with correlated noise \"rotation\" or \"arrival\""
     );
 }
 

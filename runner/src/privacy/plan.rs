@@ -282,8 +282,8 @@ impl PrivacyPlan {
             key: "privacy.grid_bits",
             value: bits.to_string(),
             expected: format!(
-                "at least {}: the noise of each party must be {least} steps of the grid or more, so \
-                 that the noise of several adds up",
+                "at least {}: the noise of each party must be {least} steps of the grid or more, \
+                 so that the noise of several adds up",
                 f64::from(bits) + more
             ),
         })

@@ -15,6 +15,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`ring`] | integers modulo 2^w, and how large w must be |
+//! | [`masking`] | how the updates of a run are masked, and what a sum of them can be |
 //! | [`device`] | a simulated device's masks and tags |
 //! | [`request`] | what a helper is asked, and its answer |
 //! | [`policy`] | what a helper insists on |
@@ -30,6 +31,7 @@
 pub mod combination;
 pub mod device;
 pub mod error;
+pub mod masking;
 pub mod party;
 pub mod party_noise;
 pub mod policy;
@@ -41,8 +43,9 @@ pub mod round;
 mod tags;
 
 pub use combination::Combination;
-pub use device::{Asked, DeviceMasks, Masking};
+pub use device::{Asked, DeviceMasks};
 pub use error::HelperError;
+pub use masking::Masking;
 pub use party::{HelperParty, Prepared};
 pub use party_noise::Party;
 pub use policy::HelperPolicy;

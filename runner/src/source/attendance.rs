@@ -195,8 +195,8 @@ impl Timetable {
     }
 }
 
-/// The least k that n draws of probability `rate` exceed with probability at most e^-72, by the bound
-/// exp(-n KL(k/n, rate)) of Chernoff.
+/// The least k that n draws of probability `rate` exceed with probability at most e^-72, by the
+/// bound exp(-n KL(k/n, rate)) of Chernoff.
 fn most_of_binomial(n: usize, rate: f64) -> usize {
     const CERTAINTY: f64 = 72.0;
     if rate >= 1.0 {

@@ -90,8 +90,8 @@ impl Scene<'_> {
             test: "masks of two rounds",
             is_as_claimed: in_rounds.max(of_devices) < LENGTH / 2,
             evidence: format!(
-                "of {LENGTH} entries, {in_rounds} are the same in two rounds, and {of_devices} of two \
-                 devices"
+                "of {LENGTH} entries, {in_rounds} are the same in two rounds, and {of_devices} of \
+                 two devices"
             ),
         }
     }

@@ -126,7 +126,11 @@ fn what_does_not_go_with_correlated_noise_is_refused_in_one_sentence() {
             "cohort.sampling",
             "not drawn at random",
         ),
-        ("privacy.trust=local", "privacy.trust", "it must be trusted"),
+        (
+            "privacy.trust=local",
+            "privacy.trust",
+            "by a trusted server",
+        ),
         (
             "privacy.clip_norm=adaptive",
             "privacy.clip_norm",
@@ -359,7 +363,7 @@ fn what_does_not_go_with_drawing_in_turn_is_refused_in_one_sentence() {
         ),
         (
             &["privacy.trust=local"],
-            ["`privacy.trust`", "must be trusted"],
+            ["`privacy.trust`", "by a trusted server"],
         ),
     ] {
         let settings: Vec<&str> = [IN_TURN].iter().chain(settings).copied().collect();

@@ -99,12 +99,14 @@ pub(super) fn outsiders(events: &[PrivacyEvent], delta: Delta) -> Option<f64> {
 pub(super) fn term(event: &PrivacyEvent) -> Option<String> {
     /// Entries of a model times rounds, at most.
     const RELEASES: f64 = 1e17;
+    /// As many as any grid has that is not refused.
+    const DIGITS: f64 = 17_000.0;
     let TrustModel::Distributed(parties) = event.trust else {
         return None;
     };
     let steps = steps_of_one(&event.mechanism, parties)?;
     let ln = ln_of_term(parties.count(), steps) + RELEASES.ln();
-    let digits = (-ln / std::f64::consts::LN_10).floor();
+    let digits = (-ln / std::f64::consts::LN_10).floor().min(DIGITS);
     (digits > 0.0).then(|| {
         format!(
             "The sum of the discrete noise of several parties counts as one discrete Gaussian: for \

@@ -3,8 +3,8 @@
 //!
 //! It knows no clock and no transport. [`HelperParty::prepare`] checks a request and computes the
 //! answer without changing anything; the caller makes the record durable, and
-//! [`HelperParty::commit`] gives the answer out. A helper that stops in between has recorded a round
-//! that nobody got an answer to, which costs that round.
+//! [`HelperParty::commit`] gives the answer out. A helper that stops in between has recorded a
+//! round that nobody got an answer to, which costs that round.
 //!
 //! **One answer a round.** Two answers for lists that differ by one device would give away the mask
 //! of that device, since both have the same noise. A request that is the last one again gets the

@@ -220,8 +220,8 @@ proptest! {
         prop_assert!((released.noise_std() / std - 1.0).abs() < 1e-12);
     }
 
-    /// The same over rounds of correlated noise, with combinations of exact sums; also if both sides
-    /// begin anew in some round.
+    /// The same over rounds of correlated noise, with combinations of exact sums; also if both
+    /// sides begin anew in some round.
     #[test]
     fn correlated_noise_is_that_of_a_trusted_server(
         parts in vec(vec(any::<bool>(), 4), 12), anew in 1u32..12,
@@ -397,9 +397,10 @@ fn a_checkpoint_has_the_sums_of_masks() {
     let setting = Setting::new(2, Some(correlated()));
     let (mut history, mut here) = (setting.history(), setting.here());
     for round in 0..5 {
-        setting
+        let released = setting
             .release((&mut history, &mut here), round, &[round % 3])
             .unwrap();
+        history.decode(released).unwrap();
     }
     let mut saved = crate::method::state::Saved::default();
     history.save(&mut saved, true);
