@@ -106,11 +106,12 @@ impl RoundKey {
     /// The masks of the round, in the order of the entries, of `width` bits each: 1 to
     /// [`MAX_WIDTH`], of other widths the nearest.
     pub fn masks(&self, width: u32) -> Masks {
+        let width = width.clamp(1, MAX_WIDTH);
         Masks {
             words: generator(self.0.secret(), MASKS),
-            waiting: 0,
-            bits: 0,
-            width: width.clamp(1, MAX_WIDTH),
+            waiting: Waiting { piece: 0, bits: 0 },
+            low: width.min(32),
+            high: width - width.min(32),
         }
     }
 
@@ -122,23 +123,26 @@ impl RoundKey {
 
     /// The tag of what a device was asked for: `terms`, the rest of the invitation, and the model.
     ///
-    /// Poly1305 as in RFC 8439, section 2.8: terms and invitation and model, each with zeros up to
-    /// a whole block, and a block with their lengths. So no two have the same bytes.
+    /// Poly1305 of invitation and model, each with zeros up to a whole block as in RFC 8439, section
+    /// 2.8, and a block of the terms and both lengths. So no two have the same bytes.
     pub fn tag(&self, terms: &Terms, invitation: &[u8], model: &[f32]) -> Tag {
         let mut words = generator(self.0.secret(), TAG);
         let mut state = Poly1305::new(half_block(&mut words));
-        state.block(&terms.block(), 1);
         state.padded(invitation);
-        for values in model.chunks(4) {
-            let mut block = [0; 16];
-            for (place, value) in block.as_chunks_mut().0.iter_mut().zip(values) {
-                *place = value.to_bits().to_le_bytes();
-            }
-            state.block(&block, 1);
+        let (blocks, rest) = model.as_chunks();
+        for block in blocks {
+            state.words(block.map(f32::to_bits), 1);
         }
-        let lengths = [invitation.len() as u64, model.len() as u64];
-        let [first, second] = lengths.map(u64::to_le_bytes);
-        state.block(&joined(&first, &second), 1);
+        if !rest.is_empty() {
+            let mut block = [0; 4];
+            for (word, value) in block.iter_mut().zip(rest) {
+                *word = value.to_bits();
+            }
+            state.words(block, 1);
+        }
+        // An invitation has at most 255 bytes, and a model fewer than 2³² parameters.
+        let [invitation, model] = [invitation.len(), model.len()].map(|length| length as u32);
+        state.words([terms.word(), invitation, model, 0], 1);
         state.finish()
     }
 
@@ -209,54 +213,77 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The first block of what a tag covers.
-    pub fn block(self) -> [u8; 16] {
-        let Self {
-            grid_bits,
-            width,
-            helpers,
-        } = self;
-        joined(b"smolfed terms", &[grid_bits, width, helpers])
+    /// The word by which the last block of a tag covers them.
+    pub const fn word(self) -> u32 {
+        u32::from_le_bytes([self.grid_bits, self.width, self.helpers, 0])
     }
 }
 
 /// The masks of a device in a round, for one helper: uniform integers of `width` bits.
 pub struct Masks {
     words: Generator,
-    /// Bits of the key stream that were drawn and not taken yet, fewer than 32.
-    waiting: u64,
-    bits: u32,
-    width: u32,
+    waiting: Waiting,
+    /// Bits of a mask below 2³², and above.
+    low: u32,
+    high: u32,
 }
 
 impl Masks {
     /// The mask of the next entry, below 2^w.
     #[inline]
     pub fn next_mask(&mut self) -> u64 {
-        match self.width {
-            0..=32 => self.take(self.width).into(),
-            // Lowest bits first: the two halves are one piece of the key stream.
-            _ => u64::from(self.take(32)) | u64::from(self.take(self.width - 32)) << 32,
-        }
+        let (mut low, mut high) = ([0], [0]);
+        self.add_to(&mut low, &mut high);
+        let ([low], [high]) = (low, high);
+        u64::from(high) << 32 | u64::from(low)
     }
 
-    /// The next bits, 1 to 32 of them.
-    #[inline]
-    fn take(&mut self, count: u32) -> u32 {
-        if self.bits < count {
-            self.waiting |= u64::from(self.words.next_u32()) << self.bits;
-            self.bits += 32;
+    /// Adds a mask to each integer, modulo 2⁶⁴: the lower halves of the integers, and the upper
+    /// ones.
+    #[inline(never)]
+    pub fn add_to(&mut self, low: &mut [u32], high: &mut [u32]) {
+        let Waiting { piece, bits } = self.waiting;
+        let mut waiting = Waiting { piece, bits };
+        for (low, high) in low.iter_mut().zip(high) {
+            let carry;
+            (*low, carry) = low.overflowing_add(waiting.take(self.low, &mut self.words));
+            *high = high.wrapping_add(carry.into());
+            // The lowest bits first: the halves are one piece of the key stream.
+            if self.high > 0 {
+                *high = high.wrapping_add(waiting.take(self.high, &mut self.words));
+            }
         }
-        let piece = self.waiting & ((1 << count) - 1);
-        self.waiting >>= count;
-        self.bits -= count;
-        // At most 32 bits.
-        piece as u32
+        self.waiting = waiting;
+    }
+}
+
+/// Bits of the key stream that were drawn and not taken yet: fewer than 32, and zeros above.
+struct Waiting {
+    piece: u32,
+    bits: u32,
+}
+
+impl Waiting {
+    /// The next bits, 1 to 32 of them.
+    #[inline(always)]
+    fn take(&mut self, count: u32, words: &mut Generator) -> u32 {
+        let mut piece = self.piece;
+        if self.bits < count {
+            let word = words.next_u32();
+            piece |= word << self.bits;
+            // 1 to 32 bits of the word are used.
+            self.piece = word >> 1 >> (count - self.bits - 1);
+            self.bits += 32 - count;
+        } else {
+            self.piece >>= count;
+            self.bits -= count;
+        }
+        piece & u32::MAX >> (32 - count)
     }
 }
 
 impl core::fmt::Debug for Masks {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Masks({} bits)", self.width)
+        write!(f, "Masks({} bits)", self.low + self.high)
     }
 }

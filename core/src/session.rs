@@ -20,7 +20,6 @@
 
 use crate::{
     ledger::Ledger,
-    mask::MaskRoot,
     personal::store::{NoStore, PersonalStore},
     samples::Samples,
     wire::{message::MAX_WINDOW, refusal::Refusals},
@@ -54,6 +53,7 @@ pub use trainable::{Parts, Trainable, Unlabelled};
 use conversation::{Answer, Conversation};
 use device::Device;
 use line::Line;
+use masked::DeviceMasks;
 
 /// A device's side of the protocol around a model of any size.
 pub struct Session<'a, M: Trainable, F, R, K = NoStore> {
@@ -117,7 +117,7 @@ where
         store: K,
     ) -> Result<Self, SessionError> {
         device::check(&model, &memory)?;
-        let masks = MaskRoot::new(&identity.root, identity.device);
+        let masks = DeviceMasks::new(&identity, ledger.nonce());
         identity.bind(ledger.nonce());
         let conversation = Conversation {
             device: Device {

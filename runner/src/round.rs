@@ -261,7 +261,12 @@ impl<'a> Training<'a> {
         let released = match released {
             Ok(released) => self.history.decode(released)?,
             Err(error) => {
-                tracing::warn!(reason = "lost", round, "round {round} is lost: {error}");
+                tracing::warn!(
+                    reason = "lost",
+                    round,
+                    private = format!("round {round} is lost: {}", error.in_private()),
+                    "round {round} is lost: {error}"
+                );
                 if let Some(helpers) = &mut self.helpers {
                     helpers.lost(error);
                 }

@@ -15,6 +15,7 @@
 //! | [`span`] | local training in the span of a device's samples: `fast` arithmetic |
 //! | [`quantize`] | rounding to the grid, its check and the sum |
 //! | [`network`] | encoders that learn without labels |
+//! | [`masks`] | the masks of many updates added up |
 //! | [`mixture`] | filtered vectors: sums over them, and their mixtures |
 //! | [`words`] | random streams, several blocks at once |
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod aligned;
 mod apart;
 pub mod bytes;
 pub mod kernels;
+pub mod masks;
 pub mod mixture;
 pub mod network;
 pub mod quantize;
@@ -33,6 +35,7 @@ pub mod words;
 
 pub use aligned::Aligned;
 pub use kernels::{Kernels, Release, Steps, distil};
+pub use masks::MaskSum;
 pub use network::Network;
 pub use rows::Rows;
 pub use words::Words;

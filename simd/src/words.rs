@@ -32,11 +32,33 @@ impl Words {
     /// The stream of this name under `root`.
     #[must_use]
     pub fn new(root: &Root, id: StreamId) -> Self {
+        Self::with(root.state(id))
+    }
+
+    /// The key stream from this state of ChaCha20 on.
+    #[must_use]
+    pub fn of_state(state: [u32; BLOCK]) -> Self {
+        Self::with(Zeroizing::new(state))
+    }
+
+    const fn with(state: Zeroizing<[u32; BLOCK]>) -> Self {
         Self {
-            state: root.state(id),
+            state,
             made: [0; WORDS],
             taken: WORDS,
         }
+    }
+
+    /// Fills `words` with those from the next block that is made on: of a stream at its beginning,
+    /// the first ones. What is left of the last blocks is skipped.
+    pub fn fill(&mut self, words: &mut [u32]) {
+        for words in words.chunks_mut(WORDS) {
+            self.refill();
+            for (word, made) in words.iter_mut().zip(&self.made) {
+                *word = *made;
+            }
+        }
+        self.taken = WORDS;
     }
 
     /// Makes the next blocks.

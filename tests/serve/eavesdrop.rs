@@ -9,13 +9,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use smolfed_core::crypto::Key;
+use smolfed_core::mask::{MaskKey, RoundKey};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Welcome, greeting};
-use smolfed_core::wire::keys::{ChainKey, SessionKey};
+use smolfed_core::wire::keys::{ChainKey, Fingerprint, SessionKey};
+use smolfed_core::wire::message::{Invitation, Message, UpdatePart};
+use smolfed_core::wire::pack;
 use smolfed_core::wire::{Direction, VERSION};
 
 use super::device::Device;
+use super::masked::{Helper, bytes_of};
 use super::proxy::Proxy;
 use super::{FULL, part_of, wait};
 use crate::program::Place;
@@ -319,6 +323,113 @@ fn the_line_shows_nothing_but_lengths() {
     assert_is_uniform(&opened);
     assert_lengths_depend_on_the_kind(&opened);
     drop(fleet.devices);
+}
+
+/// What the coordinator receives is uniform to it, and with the keys of the helper it is what the
+/// devices sent: nothing in clear is beside it.
+#[test]
+fn masked_updates_are_uniform_without_the_keys_of_the_helper() {
+    let settings = "--set privacy.trust=distributed --set rounds=4";
+    let fleet = Tapped::start(settings);
+    let _helper = Helper::start(&fleet.place, 0);
+    let options = format!("{settings} --helper unix:helper-0.sock");
+    fleet.serve("first", &options);
+    let recording = Recording::of(&fleet.lines);
+    let opened = recording.opened(&fleet.keys());
+    let invitation = opened.iter().find(|frame| frame.kind == 16).unwrap();
+    let invitation = Message::parse(16, &invitation.body, Direction::ToDevice).unwrap();
+    let Message::Invitation(invitation) = invitation else {
+        panic!("{invitation:?}");
+    };
+    let invitation = invitation.unpack().unwrap();
+    let width = invitation.width();
+    for round in 0..4 {
+        for device in 0..4 {
+            let chunks = opened.iter().filter(|frame| {
+                (frame.kind, frame.round, frame.frame.device) == (20, round, device)
+            });
+            // Repeated ones are the same.
+            let chunks: BTreeMap<u16, &[u8]> = chunks
+                .map(|frame| {
+                    (
+                        u16::from_le_bytes([frame.body[0], frame.body[1]]),
+                        &frame.body[3..],
+                    )
+                })
+                .collect();
+            let mut masked = vec![0; invitation.update_length()];
+            for (index, chunk) in &chunks {
+                match invitation.update_part(usize::from(*index)).unwrap() {
+                    UpdatePart::Entries(range) => {
+                        pack::unpack(chunk, width, &mut masked[range]).unwrap();
+                    }
+                    UpdatePart::Tag(0) => assert_eq!(chunk.len(), 16),
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!(chunks.len(), invitation.update_chunks());
+            let key = helper_key(&fleet.place, device).round(round, &ledger(&fleet, device));
+            let update = unmasked(&masked, &key, width);
+            let bound = 1_i128 << (2 * invitation.grid.bits());
+            let norm = |x: &[i64]| x.iter().map(|x| i128::from(*x).pow(2)).sum::<i128>();
+            assert!(norm(&update) <= bound, "an update of norm at most L");
+            assert!(norm(&masked) > bound, "and that is masked");
+        }
+    }
+    let statistic = chi_square(packed_entries(&opened, &invitation).into_iter());
+    assert!(statistic < chi_square_limit(), "{statistic}");
+    drop(fleet.devices);
+}
+
+/// The packed entries of all updates, but for the last byte of a chunk, which is filled up.
+fn packed_entries(opened: &[Opened<'_>], invitation: &Invitation) -> Vec<u8> {
+    let is_entries = |index: u16| {
+        matches!(
+            invitation.update_part(usize::from(index)),
+            Some(UpdatePart::Entries(_))
+        )
+    };
+    let chunks = opened.iter().filter(|frame| frame.kind == 20);
+    let chunks =
+        chunks.filter(|frame| is_entries(u16::from_le_bytes([frame.body[0], frame.body[1]])));
+    let packed = chunks.flat_map(|frame| {
+        let packed = &frame.body[3..];
+        packed[..packed.len() - 1].to_vec()
+    });
+    packed.collect()
+}
+
+fn unmasked(masked: &[i64], key: &RoundKey, width: u32) -> Vec<i64> {
+    let mut masks = key.masks(width);
+    let unused = 64 - width;
+    let entries = masked.iter().map(|x| {
+        let update = x.wrapping_sub(masks.next_mask().cast_signed());
+        update << unused >> unused
+    });
+    entries.collect()
+}
+
+/// The mask key of a device in the file of helper 0.
+fn helper_key(place: &Place, device: u32) -> MaskKey {
+    let text = std::fs::read_to_string(place.path("fleet/helper-0.toml")).unwrap();
+    let masks = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("mask = \""));
+    let digits = masks.map(|line| line.trim_end_matches('"'));
+    let digits = digits.collect::<Vec<_>>()[device as usize];
+    MaskKey::from_secret(bytes_of(digits).try_into().unwrap())
+}
+
+/// The fingerprint of a device's ledger, as the helper has recorded it.
+fn ledger(fleet: &Tapped, device: u32) -> Fingerprint {
+    let path = fleet.place.path("fleet/helper-0.toml.ledger");
+    let text = std::fs::read_to_string(path).unwrap();
+    let last = text.lines().last().unwrap().split_once(' ').unwrap().1;
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    let digits = last["answer"]["devices"][device as usize][1]
+        .as_str()
+        .unwrap();
+    bytes_of(digits).try_into().unwrap()
 }
 
 /// What is secret whatever the protocol does. About 2^19 windows are compared with as many: one of

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::device::Device;
+use super::masked::Helper;
 use super::tls::{device_with_log, free_port, log, model};
 use super::{FULL, assert_is_the_simulation, lines, part_of, provision, wait, wait_until};
 use crate::program::Place;
@@ -334,4 +335,29 @@ fn a_broker_that_is_not_there_or_refuses_is_told_in_a_line() {
     let stored = std::fs::read_to_string(place.path("right/fleet.toml")).unwrap();
     let says = |word: &str| stored.contains(word);
     assert!(says("right.login") && !says("password"), "{stored}");
+}
+
+/// The line of devices does not matter to a helper.
+#[test]
+fn masked_updates_by_way_of_a_broker_give_the_model_of_the_simulation() {
+    let Some(mosquitto) = mosquitto() else {
+        return;
+    };
+    let place = Place::new();
+    let broker = Broker::start(&place, mosquitto, OPEN);
+    let settings = format!("{FULL} --set rounds=3 --set privacy.trust=distributed");
+    provision(&place, &format!("{settings} --hide-number"));
+    let _helper = Helper::start(&place, 0);
+    let arguments = serve(&broker.address(), "served", 3)
+        + " --helper unix:helper-0.sock --set privacy.trust=distributed";
+    let coordinator = place.start(&arguments);
+    let connect = format!("--connect {}", broker.address());
+    let _devices: Vec<Device> = (0..4)
+        .map(|number| Device::start_at(&place, number, &connect))
+        .collect();
+    let outcome = wait(coordinator, &arguments).success();
+    for device in 0..4 {
+        assert_eq!(part_of(&place, "served", device).0, [0, 1, 2], "{outcome}");
+    }
+    assert_is_the_simulation(&place, "served");
 }

@@ -36,9 +36,8 @@ def masks(key, width, count):
 
 def tag(key, terms, invitation, model):
     values = struct.pack(f"<{len(model)}f", *model)
-    text = b"smolfed terms" + bytes(terms)
-    text += padded(invitation) + padded(values)
-    text += struct.pack("<QQ", len(invitation), len(model))
+    text = padded(invitation) + padded(values)
+    text += struct.pack("<4BIII", *terms, 0, len(invitation), len(model), 0)
     one_time = block(key, 0, struct.pack("<III", 1, 0, 0))[:32]
     return poly1305(one_time, text)
 

@@ -1,20 +1,19 @@
-//! Poly1305 (RFC 8439, section 2.5): the one-time authenticator, in five limbs of 26 bits.
+//! Poly1305 (RFC 8439, section 2.5): the one-time authenticator, in words of 32 bits.
+//!
+//! Clamping leaves the four upper bits of each word of r 0, and the two lower ones of all but the
+//! first. So products of words are below 2⁶⁰, sums of five of them do not overflow, and
+//! 2¹³⁰ = 5 modulo the prime makes r_i · 2³²ʲ, where i + j = 4, the whole number 5 r_i / 4.
 //!
 //! All products are of 32 bits by 32 bits, and there is no branch and no address that depends on a
 //! secret. The time of a product does not depend on its factors on a Cortex-M0, M4 and M33 and on
 //! the RISC-V cores that we know; on a Cortex-M3 `umull` is faster for small ones (its technical
 //! reference manual, table 3-1), and what that shows is of a key that is used once.
 
-/// Bits of a limb.
-const LIMB: u32 = 26;
-const MASK: u32 = (1 << LIMB) - 1;
-
 /// The state between two blocks. The key belongs to one message: what is left of it on the stack
 /// forges nothing but a frame whose number was used.
 pub(crate) struct Poly1305 {
-    /// Limbs 1 to 4 of r times 5, then limbs 0 to 4: what a limb of the product takes is in a row,
-    /// from the last to the first, since 2¹³⁰ = 5 modulo the prime.
-    factors: [u32; 9],
+    r: [u32; 4],
+    /// The highest has 3 bits at most: the sum is below 2¹³¹.
     sum: [u32; 5],
     pad: [u32; 4],
 }
@@ -22,17 +21,13 @@ pub(crate) struct Poly1305 {
 impl Poly1305 {
     /// Before the first block; r is clamped here (section 2.5.1).
     pub(crate) const fn new([r0, r1, r2, r3, pad @ ..]: [u32; 8]) -> Self {
-        let [a, b, c, d, e] = limbs(
-            [
+        Self {
+            r: [
                 r0 & 0x0fff_ffff,
                 r1 & 0x0fff_fffc,
                 r2 & 0x0fff_fffc,
                 r3 & 0x0fff_fffc,
             ],
-            0,
-        );
-        Self {
-            factors: [5 * b, 5 * c, 5 * d, 5 * e, a, b, c, d, e],
             sum: [0; 5],
             pad,
         }
@@ -46,28 +41,37 @@ impl Poly1305 {
         for (word, bytes) in words.iter_mut().zip(block.as_chunks().0) {
             *word = u32::from_le_bytes(*bytes);
         }
-        // Below 2²⁶ + 2⁷ from the last block, and 2²⁶ more.
-        for (sum, limb) in self.sum.iter_mut().zip(limbs(words, end)) {
-            *sum += limb;
-        }
-        let mut product = [0_u64; 5];
-        for (limb, factors) in product.iter_mut().zip(self.factors.windows(5)) {
-            // Five products below 2²⁷·²⁹ 2: no overflow.
-            for (sum, factor) in self.sum.iter().zip(factors.iter().rev()) {
-                *limb += u64::from(*sum) * u64::from(*factor);
-            }
-        }
-        let mut carry = 0;
-        for (sum, limb) in self.sum.iter_mut().zip(product) {
-            let limb = limb + carry;
-            *sum = limb as u32 & MASK;
-            carry = limb >> LIMB;
-        }
-        // The highest limb has no factor of 5 in it: its carry is below 2³⁰.
-        let [first, second, ..] = &mut self.sum;
-        *first += 5 * carry as u32;
-        *second += *first >> LIMB;
-        *first &= MASK;
+        self.words(words, end);
+    }
+
+    /// [`Self::block`] of the words of the block.
+    #[inline(never)]
+    pub(crate) fn words(&mut self, [w0, w1, w2, w3]: [u32; 4], end: u32) {
+        let [s0, s1, s2, s3, s4] = self.sum;
+        let (h0, carry) = add(s0, w0, 0);
+        let (h1, carry) = add(s1, w1, carry);
+        let (h2, carry) = add(s2, w2, carry);
+        let (h3, carry) = add(s3, w3, carry);
+        // At most 6: 3 bits, and no overflow below.
+        let h4 = s4 + carry + end;
+        let [r0, r1, r2, r3] = self.r;
+        let [f1, f2, f3] = [r1, r2, r3].map(|r| r + (r >> 2));
+        let product = |h, r| u64::from(h) * u64::from(r);
+        let d0 = product(h0, r0) + product(h1, f3) + product(h2, f2) + product(h3, f1);
+        let d1 = product(h0, r1) + product(h1, r0) + product(h2, f3) + product(h3, f2);
+        let d1 = d1 + u64::from(h4 * f1) + (d0 >> 32);
+        let d2 = product(h0, r2) + product(h1, r1) + product(h2, r0) + product(h3, f3);
+        let d2 = d2 + u64::from(h4 * f2) + (d1 >> 32);
+        let d3 = product(h0, r3) + product(h1, r2) + product(h2, r1) + product(h3, r0);
+        let d3 = d3 + u64::from(h4 * f3) + (d2 >> 32);
+        // Below 2³².
+        let top = h4 * r0 + (d3 >> 32) as u32;
+        // What is beyond 2¹³⁰, times 5.
+        let (g0, carry) = add(d0 as u32, (top >> 2) + (top & !3), 0);
+        let (g1, carry) = add(d1 as u32, 0, carry);
+        let (g2, carry) = add(d2 as u32, 0, carry);
+        let (g3, carry) = add(d3 as u32, 0, carry);
+        self.sum = [g0, g1, g2, g3, (top & 3) + carry];
     }
 
     /// Takes bytes, with zeros up to a whole block (section 2.8).
@@ -84,40 +88,18 @@ impl Poly1305 {
     /// The tag.
     #[inline(never)]
     pub(crate) fn finish(&mut self) -> [u8; 16] {
-        // Carried twice, each limb is below 2²⁶; the sum is then below 2¹³⁰.
-        for _ in 0..2 {
-            let mut carry = 0;
-            for sum in &mut self.sum {
-                *sum += carry;
-                carry = *sum >> LIMB;
-                *sum &= MASK;
-            }
-            let [first, ..] = &mut self.sum;
-            *first += 5 * carry;
-        }
-        // The sum plus 5: it reaches 2¹³⁰ if the sum is at least the prime, 2¹³⁰ − 5.
-        let mut carry = 5;
-        let reduced = self.sum.map(|sum| {
-            carry += sum;
-            let limb = carry & MASK;
-            carry >>= LIMB;
-            limb
-        });
-        let mask = carry.wrapping_neg();
-        for (sum, reduced) in self.sum.iter_mut().zip(reduced) {
-            *sum ^= (*sum ^ reduced) & mask;
-        }
-        let [a, b, c, d, e] = self.sum;
-        let words = [
-            a | b << 26,
-            b >> 6 | c << 20,
-            c >> 12 | d << 14,
-            d >> 18 | e << 8,
-        ];
+        let [h0, h1, h2, h3, h4] = self.sum;
+        // The sum plus 5: it reaches 2¹³⁰ if the sum is at least the prime, 2¹³⁰ − 5. Below twice
+        // the prime, it is subtracted once at most.
+        let (_, carry) = add(h0, 5, 0);
+        let (_, carry) = add(h1, 0, carry);
+        let (_, carry) = add(h2, 0, carry);
+        let (_, carry) = add(h3, 0, carry);
+        // 2¹³⁰ and what is above it have no place in the tag.
+        let mut carry = u64::from(5 * ((h4 + carry) >> 2));
         let mut tag = [0; 16];
-        let mut carry = 0;
         let places = tag.as_chunks_mut().0.iter_mut();
-        for ((place, word), pad) in places.zip(words).zip(self.pad) {
+        for ((place, word), pad) in places.zip([h0, h1, h2, h3]).zip(self.pad) {
             carry += u64::from(word) + u64::from(pad);
             *place = (carry as u32).to_le_bytes();
             carry >>= 32;
@@ -126,15 +108,11 @@ impl Poly1305 {
     }
 }
 
-/// Four words and a bit behind them, in limbs of 26 bits.
-const fn limbs([a, b, c, d]: [u32; 4], end: u32) -> [u32; 5] {
-    [
-        a & MASK,
-        (a >> 26 | b << 6) & MASK,
-        (b >> 20 | c << 12) & MASK,
-        (c >> 14 | d << 18) & MASK,
-        d >> 8 | end << 24,
-    ]
+/// The sum of two words and a carry of 0 or 1, and its carry.
+#[inline(always)]
+const fn add(a: u32, b: u32, carry: u32) -> (u32, u32) {
+    let sum = a as u64 + b as u64 + carry as u64;
+    (sum as u32, (sum >> 32) as u32)
 }
 
 #[cfg(test)]

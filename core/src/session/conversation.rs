@@ -270,10 +270,11 @@ where
     }
 
     #[inline(never)]
-    fn invited(&mut self, number: u32, invitation: &PackedInvitation) -> Result<Answer, Refusal> {
-        let (has_unknown, invitation) = match K::IS_PRESENT || M::HAS_REQUESTS {
-            true => (false, invitation.unpack()),
-            false => (invitation.has_request(), invitation.unpack_shared()),
+    fn invited(&mut self, number: u32, packed: &PackedInvitation) -> Result<Answer, Refusal> {
+        let (has_unknown, invitation, tagged) = match K::IS_PRESENT || M::HAS_REQUESTS {
+            true => (false, packed.unpack(), packed.tagged()),
+            // Without a request all of it is tagged.
+            false => (packed.has_request(), packed.unpack_shared(), *packed),
         };
         let Some(invitation) = &invitation else {
             return Err(Refusal::Body);
@@ -300,7 +301,7 @@ where
             }
             return Ok(Answer::Decline(number, reason));
         }
-        let mut round = Round::new(number, *invitation);
+        let mut round = Round::new(number, *invitation, tagged);
         if self.device.parts.has(number, invitation) {
             // The encoder came with the part before.
             let chunk = self.device.model.parameter_count() / MODEL_CHUNK;

@@ -3,13 +3,13 @@
 use embedded_storage::nor_flash::NorFlash;
 
 use super::{
+    masked::DeviceMasks,
     memory::Memory,
     policy::{Identity, Policy},
     trainable::{RoundParts, Trainable},
 };
 use crate::{
     ledger::{Ledger, LedgerError},
-    mask::MaskRoot,
     personal::{PersonalRequest, store::PersonalStore},
     train::Workspace,
     wire::message::{Decline, Invitation, update_chunks},
@@ -66,8 +66,7 @@ impl core::error::Error for SessionError {}
 /// A device without its link to the coordinator.
 pub(super) struct Device<'a, M: Trainable, F, K> {
     pub(super) identity: Identity,
-    /// Of the identity as it was provisioned: the helpers know nothing of its ledger.
-    pub(super) masks: MaskRoot,
+    pub(super) masks: DeviceMasks,
     pub(super) policy: Policy,
     pub(super) model: M,
     pub(super) memory: Memory<'a>,

@@ -4,49 +4,57 @@
 //! kept: a chunk that is repeated has the same bytes. The ledger admits one update in a round, and
 //! a ledger that is new has other masks ([`mask`](crate::mask)).
 
-use super::round::{halves, whole};
+use super::policy::Identity;
 use crate::{
     ledger::LedgerNonce,
-    mask::{MaskRoot, Masking, RoundKey, Tag},
-    wire::{keys::ledger_fingerprint, message::Invitation},
+    mask::{MaskRoot, Masking, RoundKey, Tag, Terms},
+    wire::{
+        keys::{Fingerprint, ledger_fingerprint},
+        message::PackedInvitation,
+    },
 };
 
-/// The keys of a round: those of the device, its ledger, and the round's number.
-#[derive(Clone, Copy)]
-pub(super) struct MaskKeys<'a> {
-    pub(super) root: &'a MaskRoot,
-    pub(super) ledger: &'a LedgerNonce,
-    pub(super) round: u32,
+/// The masks and tags of a device, with this ledger.
+pub(super) struct DeviceMasks {
+    root: MaskRoot,
+    ledger: Fingerprint,
 }
 
-impl MaskKeys<'_> {
-    fn of(&self, helper: u8) -> RoundKey {
-        let ledger = ledger_fingerprint(self.ledger);
-        self.root.helper(helper).round(self.round, &ledger)
+impl DeviceMasks {
+    /// Those of a device as it was provisioned: its helpers know nothing of ledgers.
+    #[inline(never)]
+    pub(super) fn new(identity: &Identity, ledger: &LedgerNonce) -> Self {
+        Self {
+            root: MaskRoot::new(&identity.root, identity.device),
+            ledger: ledger_fingerprint(ledger),
+        }
+    }
+
+    #[inline(never)]
+    fn key(&self, helper: u8, round: u32) -> RoundKey {
+        self.root.helper(helper).round(round, &self.ledger)
     }
 
     /// Adds the masks of all helpers to integers in two halves, modulo 2⁶⁴: what is sent are their
     /// lowest bits.
     #[inline(never)]
-    pub(super) fn add(&self, masking: Masking, low: &mut [u32], high: &mut [u32]) {
+    pub(super) fn add(&self, round: u32, masking: Masking, low: &mut [u32], high: &mut [u32]) {
         for helper in 0..masking.helpers() {
-            let mut masks = self.of(helper).masks(masking.width().into());
-            for (low, high) in low.iter_mut().zip(high.iter_mut()) {
-                // Below 2^57.
-                let mask = masks.next_mask() as i64;
-                (*low, *high) = halves(whole(*low, *high).wrapping_add(mask));
-            }
+            let mut masks = self.key(helper, round).masks(masking.width().into());
+            masks.add_to(low, high);
         }
     }
 
     /// The tag for a helper of what the device was asked for.
     #[inline(never)]
-    pub(super) fn tag(&self, helper: u8, invitation: &Invitation, model: &[f32]) -> Tag {
-        let Some(masking) = invitation.masks else {
-            return Tag::default();
-        };
-        let terms = masking.terms(&invitation.grid);
-        self.of(helper)
-            .tag(&terms, invitation.tagged().as_slice(), model)
+    pub(super) fn tag(
+        &self,
+        (round, helper): (u32, u8),
+        terms: &Terms,
+        invitation: &PackedInvitation,
+        model: &[f32],
+    ) -> Tag {
+        let key = self.key(helper, round);
+        key.tag(terms, invitation.as_slice(), model)
     }
 }

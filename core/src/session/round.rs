@@ -6,13 +6,13 @@ use embedded_storage::nor_flash::NorFlash;
 
 use super::{
     device::Device,
-    masked::MaskKeys,
     memory::Memory,
     policy::Identity,
     trainable::{Learned, LocalRound, Trainable},
 };
 use crate::{
     bit::clip_bit,
+    mask::Tag,
     noise::DiscreteGaussian,
     personal::{
         PersonalRequest,
@@ -22,7 +22,7 @@ use crate::{
     samples::Samples,
     stream::Purpose,
     train::Workspace,
-    wire::message::{Decline, Invitation, Packed, UpdateChunk, UpdatePart},
+    wire::message::{Decline, Invitation, Packed, PackedInvitation, UpdateChunk, UpdatePart},
 };
 
 /// A round that the device takes part in.
@@ -30,6 +30,8 @@ use crate::{
 pub(super) struct Round {
     pub(super) number: u32,
     pub(super) invitation: Invitation,
+    /// What tags cover of it: writing it again would take more flash than this takes RAM.
+    pub(super) tagged: PackedInvitation,
     /// The chunk of the model that is awaited, or of the update that is being sent.
     pub(super) chunk: u16,
     /// The first chunk of the update that may not have arrived.
@@ -60,10 +62,11 @@ pub(super) enum Trained {
 
 impl Round {
     /// A round whose model is to come.
-    pub(super) const fn new(number: u32, invitation: Invitation) -> Self {
+    pub(super) const fn new(number: u32, invitation: Invitation, tagged: PackedInvitation) -> Self {
         Self {
             number,
             invitation,
+            tagged,
             chunk: 0,
             first: 0,
             end: 0,
@@ -82,11 +85,11 @@ impl Round {
     }
 
     /// The current chunk of the update, once training has ended.
-    pub(super) fn update_chunk<'a, M: Trainable, F: NorFlash, K>(
+    pub(super) fn update_chunk<'a, M: Trainable, F, K>(
         &'a self,
         device: &'a Device<'_, M, F, K>,
     ) -> UpdateChunk<'a> {
-        let packed = match self.invitation.update_part(self.chunk) {
+        let packed = match self.invitation.update_part(self.chunk.into()) {
             Some(UpdatePart::Entries(range)) => {
                 let Workspace { update, local, .. } = &device.memory.work;
                 let part =
@@ -97,19 +100,7 @@ impl Round {
                     width: self.invitation.width(),
                 }
             }
-            Some(UpdatePart::Tag(helper)) => {
-                let keys = MaskKeys {
-                    root: &device.masks,
-                    ledger: device.ledger.nonce(),
-                    round: self.number,
-                };
-                let model = device
-                    .memory
-                    .global
-                    .get(..self.invitation.shape.parameters());
-                let model = model.unwrap_or_default();
-                Packed::Tag(keys.tag(helper, &self.invitation, model))
-            }
+            Some(UpdatePart::Tag(helper)) => Packed::Tag(self.tag(device, helper)),
             Some(UpdatePart::Bit) | None => Packed::Halves {
                 low: slice::from_ref(&self.bit.low),
                 high: slice::from_ref(&self.bit.high),
@@ -122,6 +113,21 @@ impl Round {
             more: self.chunk.saturating_add(1) < self.end,
             packed,
         }
+    }
+
+    /// The tag of a masked update for a helper.
+    #[inline(never)]
+    fn tag<M: Trainable, F, K>(&self, device: &Device<'_, M, F, K>, helper: u8) -> Tag {
+        let Invitation {
+            grid, masks, shape, ..
+        } = &self.invitation;
+        let (Some(masks), Some(model)) = (masks, device.memory.global.get(..shape.parameters()))
+        else {
+            return Tag::default();
+        };
+        let name = (self.number, helper);
+        let terms = masks.terms(grid);
+        device.masks.tag(name, &terms, &self.tagged, model)
     }
 
     /// Trains, and puts the update where it is sent from.
@@ -265,7 +271,7 @@ impl Round {
     /// nothing is left.
     ///
     /// Each is a function whose stack is gone before the next one.
-    pub(super) fn finish<M: Trainable, F: NorFlash, K: PersonalStore>(
+    pub(super) fn finish<M: Trainable, F, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
         trained: Option<&Trained>,
@@ -322,12 +328,7 @@ impl Round {
             add_noise(noise, name(Purpose::DeviceBitNoise), bit_low, bit_high);
         }
         if let Some(masking) = masks {
-            let keys = MaskKeys {
-                root: &device.masks,
-                ledger: device.ledger.nonce(),
-                round: self.number,
-            };
-            keys.add(*masking, low, high);
+            device.masks.add(self.number, *masking, low, high);
         }
     }
 }

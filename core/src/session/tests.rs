@@ -39,6 +39,7 @@ mod coordinator;
 #[cfg(feature = "x25519")]
 mod handshake;
 mod line;
+mod masked;
 mod network;
 mod personal;
 mod stream;

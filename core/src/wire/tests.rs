@@ -403,9 +403,7 @@ fn sessions_have_keys_of_their_own() {
 /// The goal of the design: 650 parameters at b = 20 in less than 2 KiB.
 #[test]
 fn bytes_of_an_update_on_the_line() {
-    let line = |bits, multiplier: u64| {
-        let noise = (multiplier > 0).then(|| DiscreteGaussian::new(multiplier << bits, 1).unwrap());
-        let width = pack::width(bits, noise.as_ref());
+    let line = |width| {
         let chunk = pack::capacity(width, message::UPDATE_CHUNK_BYTES);
         let mut left = 650_usize;
         let mut bytes = 0;
@@ -428,9 +426,16 @@ fn bytes_of_an_update_on_the_line() {
         assert_eq!(usize::from(chunks), message::update_chunks(650, width));
         bytes
     };
-    let sizes = [4, 6, 8, 10, 12, 16, 20].map(|bits| line(bits, 0));
+    let central = |bits| line(pack::width(bits, None));
+    let local = |bits| {
+        let noise = DiscreteGaussian::new(1 << bits, 1).unwrap();
+        line(pack::width(bits, Some(&noise)))
+    };
+    let sizes = [4, 6, 8, 10, 12, 16, 20].map(central);
     assert_eq!(sizes, [477, 675, 873, 1069, 1232, 1627, 1990]);
-    assert_eq!([line(8, 1), line(16, 1), line(20, 1)], [1232, 1990, 2384]);
+    assert_eq!([8, 16, 20].map(local), [1232, 1990, 2384]);
+    // Masked, before the chunk of the tag.
+    assert_eq!(line(19), 1790);
 }
 
 #[test]

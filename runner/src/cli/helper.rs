@@ -83,7 +83,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
         let server = Server::new(Desk::open(&args.keys, args.min_cohort)?);
         for (listener, address) in listeners.into_iter().zip(&args.listen) {
-            tracing::info!(reason = "listening", %address, "waiting for the coordinator at {address}");
+            let sentence = format!("waiting for the coordinator at {address}");
+            tracing::info!(reason = "listening", %address, "{sentence}");
             tokio::spawn(Arc::clone(&server).accept(listener));
         }
         if let Some(http) = http {

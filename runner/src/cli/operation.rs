@@ -1,5 +1,5 @@
-//! The options of `smolfed serve` for its operation, stopping, the log, the live page; and the log of
-//! `smolfed helper`.
+//! The options of `smolfed serve` for its operation, stopping, the log, the live page; and the log
+//! of `smolfed helper`.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

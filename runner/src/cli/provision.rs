@@ -219,10 +219,10 @@ fn print_commands(
     writeln!(
         out,
         "{} devices in {folder}: keys.toml is for the coordinator, device-K.bin for device K{}.\n\n\
-         {commands}  smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}\n  \
-         smolfed device {model} --provision {folder}/device-{first}.bin --ledger \
-         {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with samples of \
-         its own: {own_samples}.",
+         {commands}  smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000\
+         {simulated}\n  smolfed device {model} --provision {folder}/device-{first}.bin \
+         --ledger {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with \
+         samples of its own: {own_samples}.",
         args.devices.len(),
         match helpers {
             0 => "",

@@ -547,7 +547,7 @@ fn place(
     integers: &mut [i64],
     chunk: &UpdateChunk<'_>,
 ) -> Result<Placed, Refusal> {
-    let part = invitation.update_part(chunk.index);
+    let part = invitation.update_part(chunk.index.into());
     match part.ok_or(Refusal::Body)? {
         UpdatePart::Entries(range) => {
             let place = integers.get_mut(range).ok_or(Refusal::Body)?;

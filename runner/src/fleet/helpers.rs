@@ -4,7 +4,10 @@
 //! Before a round begins every helper must answer, and say that it insists on what the privacy
 //! statement counts on. A helper that is gone when the updates are there is tried again until the
 //! time for it is over: the question is the same, so that one which had answered already gives the
-//! same answer. A round without all answers comes to nothing, and costs no privacy.
+//! same answer. A round without all answers comes to nothing, and is charged
+//! all the same.
+
+mod remote;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,22 +17,17 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use smolfed_core::crypto::Key;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::Instant;
 
 use super::backoff::BackOff;
 use super::service::Service;
 use super::transport::{Address, Options};
 use super::watch::stopping::Stopping;
 use crate::entropy::{EntropyError, secret};
-use crate::helper::link::{Link, LinkError, LinkKey, ephemeral};
-use crate::helper::message::{HelperState, Question, Reply};
-use crate::helper::seat::Process;
-use crate::release::masked::{
-    HelperAnswer, HelperError, HelperPolicy, HelperRefusal, Helpers, MaskedRound,
-};
-
-/// How long a helper has to answer a question without arithmetic.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::helper::link::LinkKey;
+use crate::helper::message::HelperState;
+use crate::release::masked::{HelperAnswer, HelperError, HelperPolicy, Helpers, MaskedRound};
+use remote::{HELLO_TIMEOUT, Remote};
 
 /// How often a coordinator that waits looks whether it is to stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -90,24 +88,6 @@ impl fmt::Debug for Elsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Elsewhere({} helpers)", self.remotes.len())
     }
-}
-
-/// One helper, as the coordinator sees it.
-struct Remote {
-    number: u8,
-    address: Address,
-    options: Options,
-    key: LinkKey,
-    process: Process,
-    link: Option<Link>,
-}
-
-/// Why a helper did not answer this time.
-enum Failure {
-    /// It may answer later.
-    Missing(String),
-    /// It will not.
-    Refused(HelperRefusal),
 }
 
 impl Elsewhere {
@@ -191,7 +171,7 @@ impl Elsewhere {
             }
             let end = Instant::now() + back_off.next_pause();
             while Instant::now() < end && !self.stopping.is_asked() {
-                self.runtime.block_on(sleep(LOOK_INTERVAL));
+                std::thread::sleep(LOOK_INTERVAL);
             }
         }
     }
@@ -256,8 +236,8 @@ fn fits(helper: u8, state: &HelperState, policy: &HelperPolicy) -> Result<(), He
         )
     } else if !is_same_noise {
         format!(
-            "its noise multiplier is {}{}, and the experiment's statement counts on {}{}: serve the \
-             experiment that the fleet was provisioned for",
+            "its noise multiplier is {}{}, and the experiment's statement counts on {}{}: serve \
+             the experiment that the fleet was provisioned for",
             state.noise_multiplier,
             combined(&state.coefficients),
             policy.noise_multiplier,
@@ -280,139 +260,73 @@ fn combined(coefficients: &[i64]) -> &'static str {
     }
 }
 
-impl Failure {
-    fn of(self, helper: u8) -> HelperError {
-        match self {
-            Self::Missing(reason) => HelperError::Missing { helper, reason },
-            Self::Refused(refusal) => HelperError::Refused { helper, refusal },
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Remote {
-    /// How the helper is.
-    async fn state(&mut self) -> Result<HelperState, Failure> {
-        let deadline = Instant::now() + HELLO_TIMEOUT;
-        match self.link.is_some() {
-            false => self.connect(deadline).await,
-            true => match self.exchange(&Question::Ask, deadline).await {
-                Ok(Reply::State(state)) => Ok(state),
-                // The process that had this link is gone, perhaps for a new one.
-                _ => self.connect(deadline).await,
-            },
+    fn policy() -> HelperPolicy {
+        HelperPolicy {
+            helpers: 1,
+            noise_multiplier: 1.5,
+            min_cohort: 2,
+            max_rounds: 5,
+            participations: 5,
+            separation: 1,
+            coefficients: Vec::new(),
         }
     }
 
-    /// Asks the question of a round until it is answered or refused, or the time is over.
-    async fn ask(
-        &mut self,
-        round: &MaskedRound,
-        deadline: Instant,
-    ) -> Result<HelperAnswer, HelperError> {
-        let helper = self.number;
-        let request = round.request(helper);
-        let width = request.terms.width;
-        let question = Question::Request(request);
-        let mut back_off = BackOff::new();
-        loop {
-            let failure = match self.answer(&question, deadline).await {
-                Ok((answer, found)) if found == width && answer.round == round.number => {
-                    return Ok(answer);
-                }
-                Ok(_) => return Err(HelperError::Unfit { helper }),
-                Err(failure @ Failure::Refused(_)) => return Err(failure.of(helper)),
-                Err(failure) => failure,
-            };
-            let pause = back_off.next_pause();
-            if Instant::now() + pause >= deadline {
-                return Err(failure.of(helper));
-            }
-            sleep(pause).await;
-        }
-    }
-
-    async fn answer(
-        &mut self,
-        question: &Question,
-        deadline: Instant,
-    ) -> Result<(HelperAnswer, u8), Failure> {
-        if self.link.is_none() {
-            self.connect(deadline).await?;
-        }
-        match self.exchange(question, deadline).await? {
-            Reply::Answer(answer, width) => Ok((answer, width)),
-            Reply::Refusal(refusal) => Err(Failure::Refused(refusal)),
-            Reply::Failed => Err(Failure::Missing(
-                "it could not record its answer: see its log".to_owned(),
-            )),
-            Reply::State(_) | Reply::Busy => Err(self.broken(&LinkError::Message)),
-        }
-    }
-
-    /// A new link, and how the helper is.
-    async fn connect(&mut self, deadline: Instant) -> Result<HelperState, Failure> {
-        self.link = None;
-        let linked = async {
-            let stream = self.address.connect(&self.options).await?;
-            let mut link = Link::begin(stream, &self.key, ephemeral()?).await?;
-            link.send(&Question::Hello(self.process).to_bytes()).await?;
-            let reply = link.receive().await?;
-            Ok::<_, LinkError>((link, reply))
+    #[test]
+    fn a_helper_must_insist_on_what_the_statement_counts_on() {
+        let state = HelperState {
+            rounds_left: 1,
+            helpers: 1,
+            noise_multiplier: 1.5,
+            ..HelperState::default()
         };
-        let deadline = deadline.min(Instant::now() + HELLO_TIMEOUT);
-        let linked = timeout_at(deadline, linked).await;
-        let (link, reply) = match linked {
-            Ok(Ok(linked)) => linked,
-            Ok(Err(error)) => return Err(self.broken(&error)),
-            Err(_) => return Err(Failure::Missing(self.at("nothing came from it in time"))),
-        };
-        match Reply::parse(&reply) {
-            Ok(Reply::State(state)) => {
-                self.link = Some(link);
-                Ok(state)
-            }
-            Ok(Reply::Busy) => Err(Failure::Missing(
-                self.at("another coordinator is connected to it"),
-            )),
-            _ => Err(self.broken(&LinkError::Message)),
+        assert_eq!(fits(0, &state, &policy()), Ok(()));
+        for (other, expected) in [
+            (
+                HelperState {
+                    noise_multiplier: 1.4,
+                    ..state.clone()
+                },
+                "its noise multiplier is 1.4, and",
+            ),
+            (
+                HelperState {
+                    coefficients: vec![256, -1],
+                    ..state.clone()
+                },
+                "1.5 with correlated noise, and",
+            ),
+            (
+                HelperState {
+                    helpers: 2,
+                    ..state.clone()
+                },
+                "one of 2 helpers, and the experiment has 1",
+            ),
+            (
+                HelperState {
+                    rounds_left: 0,
+                    ..state
+                },
+                "as many rounds as it may",
+            ),
+        ] {
+            let error = fits(0, &other, &policy()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
         }
     }
 
-    /// A question over the link, and its reply. A link that fails is given up.
-    async fn exchange(&mut self, question: &Question, deadline: Instant) -> Result<Reply, Failure> {
-        let Some(mut link) = self.link.take() else {
-            return Err(Failure::Missing(self.at("there is no connection")));
+    #[test]
+    fn reasons_of_lost_rounds_name_no_device() {
+        let refused = HelperError::Refused {
+            helper: 0,
+            refusal: crate::release::masked::HelperRefusal::Tag { device: 17 },
         };
-        let exchanged = async {
-            link.send(&question.to_bytes()).await?;
-            let reply = link.receive().await?;
-            Reply::parse(&reply).map_err(|_| LinkError::Message)
-        };
-        let left = deadline.saturating_duration_since(Instant::now());
-        match timeout(left, exchanged).await {
-            Ok(Ok(reply)) => {
-                self.link = Some(link);
-                Ok(reply)
-            }
-            Ok(Err(error)) => Err(self.broken(&error)),
-            Err(_) => Err(Failure::Missing(self.at("its answer did not come in time"))),
-        }
-    }
-
-    fn broken(&mut self, error: &LinkError) -> Failure {
-        self.link = None;
-        let why = match error {
-            LinkError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                "it closed the connection: it stops, or its file is of another `smolfed provision`"
-                    .to_owned()
-            }
-            LinkError::Io(error) => self.address.why(error),
-            other => other.to_string(),
-        };
-        Failure::Missing(self.at(&why))
-    }
-
-    fn at(&self, why: &str) -> String {
-        format!("{}: {why}", self.address)
+        assert_eq!(reason(&refused), "tag");
+        assert_eq!(reason(&HelperError::Implausible), "implausible");
     }
 }

@@ -113,8 +113,9 @@ mod tests {
             prop_assert_eq!(frames.len(), length / MAX_TEXT + 1);
             let opened: Vec<Vec<u8>> =
                 frames.iter().map(|frame| other.open(frame.clone()).unwrap()).collect();
-            prop_assert!(opened.split_last().unwrap().0.iter().all(|x| x.len() == MAX_TEXT));
-            prop_assert!(opened.last().unwrap().len() < MAX_TEXT);
+            let lengths: Vec<usize> = opened.iter().map(Vec::len).collect();
+            let (last, full) = lengths.split_last().unwrap();
+            prop_assert!(full.iter().all(|length| *length == MAX_TEXT) && *last < MAX_TEXT);
             prop_assert_eq!(opened.concat(), message);
             // Once, and not in another order.
             prop_assert!(other.open(frames[0].clone()).is_none());

@@ -142,8 +142,8 @@ impl HelperFile {
         // Room for all of it: a string that grows leaves copies behind.
         let mut text = Zeroizing::new(String::with_capacity(ROOM * entries));
         text.push_str(&format!(
-            "# The keys of helper {}. Secret, from the coordinator above all: whoever has these and \
-             what\n# the coordinator receives reads every update.\nhelper = {0}\nlink = \"",
+            "# The keys of helper {}. Secret, from the coordinator above all: whoever has these \
+             and what\n# the coordinator receives reads every update.\nhelper = {0}\nlink = \"",
             self.helper
         ));
         push_digits(&mut text, &self.link);

@@ -7,9 +7,9 @@
 //! <- public key (32) | tag (16)                       e, ee
 //! ```
 //!
-//! Then come the frames of [`cipher`](super::cipher). Who has the key is a coordinator of this fleet
-//! or this helper; who gets it later decrypts nothing that was recorded. A replayed first message
-//! leads to keys that nobody has.
+//! Then come the frames of [`cipher`](super::cipher). Who has the key is a coordinator of this
+//! fleet or this helper; who gets it later decrypts nothing that was recorded. A replayed first
+//! message leads to keys that nobody has.
 
 use smolfed_core::crypto::Key;
 use smolfed_core::crypto::aead::TAG_BYTES;

@@ -21,6 +21,7 @@
 //! | [`policy`] | what a helper insists on |
 //! | [`party`] | a helper: its keys, its record, its answer |
 //! | [`party_noise`] | what a party takes off what it sees |
+//! | `tags` | the tags of many devices |
 //! | [`record`] | what a helper has answered, which outlives it |
 //! | [`refusal`] | why a helper does not answer |
 //! | [`combination`] | how the sums of several rounds are combined |
@@ -39,6 +40,7 @@ pub mod refusal;
 pub mod request;
 pub mod ring;
 pub mod round;
+mod tags;
 
 pub use combination::Combination;
 pub use device::{Asked, DeviceMasks};

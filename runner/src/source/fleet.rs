@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use smolfed_core::bit::BitRequest;
 use smolfed_core::personal::PersonalRequest;
 use smolfed_core::stream::Root;
-use smolfed_core::wire::message::{Invitation, Request};
+use smolfed_core::wire::message::{Invitation, PackedInvitation, Request};
 
 use super::attendance::Attendance;
 use super::contract::{CohortSum, Draw, Source, SourceError};
@@ -217,7 +217,10 @@ impl Source for Fleet<'_> {
         let asked_for = assignment.release.masking.map(|_| {
             let model = offer.model.iter().take(invitation.shape.parameters());
             Asked {
-                invitation: invitation.tagged().as_slice().to_vec(),
+                invitation: PackedInvitation::from(&invitation)
+                    .tagged()
+                    .as_slice()
+                    .to_vec(),
                 model: model.copied().collect(),
             }
         });

@@ -30,7 +30,7 @@ const fn once(name: &'static str, title: &'static str) -> Operation {
     }
 }
 
-const OPERATIONS: [Operation; 14] = [
+const OPERATIONS: [Operation; 16] = [
     once("gradient", "loss and gradient of one sample, 64 × 10"),
     once("step", "one step on one sample, with projection"),
     once("clip-650", "clip 650"),
@@ -43,6 +43,11 @@ const OPERATIONS: [Operation; 14] = [
         repeats: 1_000,
     },
     once("frame", "tag and frame of an update's chunk"),
+    once(
+        "mask-650",
+        "masks of 650 entries of 19 bits, for one helper",
+    ),
+    once("mask-tag", "tag of an invitation and 650 parameters"),
     once("round-training", "a round: training, 50 samples, E = 5"),
     once("round-sending", "a round: quantise, noise, frames of 650"),
     once(

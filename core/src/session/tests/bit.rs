@@ -78,7 +78,8 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
     let mut finished = board(policy(), ledger(), 0);
     let device = &mut finished.conversation.device;
     for number in 0..4_000 {
-        let mut round = Round::new(number, adaptive(noise(), 0.5));
+        let asked = adaptive(noise(), 0.5);
+        let mut round = Round::new(number, asked, (&asked).into());
         round.finish(device, None);
         let value = |chunk: &UpdateChunk<'_>| match chunk.packed {
             Packed::Halves { low, high, .. } => {

@@ -49,7 +49,7 @@ impl Coordinator {
             invitation,
             integers: vec![0; invitation.update_length()],
             bit: None,
-            tags: vec![],
+            tags: vec![Tag::default(); invitation.helpers().into()],
             model,
             sessions: 0,
             link: None,
@@ -168,7 +168,7 @@ impl Coordinator {
                     return Ok(());
                 }
                 self.next = self.next.max(chunk.index + 1);
-                let part = self.invitation.update_part(chunk.index);
+                let part = self.invitation.update_part(chunk.index.into());
                 match part.ok_or(Refusal::Body)? {
                     UpdatePart::Entries(range) => {
                         let place = &mut self.integers[range];
@@ -185,8 +185,7 @@ impl Coordinator {
                     }
                     UpdatePart::Tag(helper) => {
                         let tag = chunk.packed.tag().ok_or(Refusal::Body)?;
-                        self.tags.truncate(helper.into());
-                        self.tags.push(tag);
+                        self.tags[usize::from(helper)] = tag;
                     }
                 }
                 if usize::from(chunk.index) + 1 == chunks {

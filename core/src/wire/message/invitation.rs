@@ -276,41 +276,25 @@ impl Invitation {
     }
 
     /// What this chunk of an update holds, if there is one of this number.
-    pub fn update_part(&self, chunk: u16) -> Option<UpdatePart> {
-        let (chunk, length, width) = (usize::from(chunk), self.update_length(), self.width());
-        let count = pack::capacity(width, UPDATE_CHUNK_BYTES);
+    pub const fn update_part(&self, chunk: usize) -> Option<UpdatePart> {
+        let (length, chunks) = (self.update_length(), self.update_chunks());
+        if chunk >= chunks {
+            return None;
+        }
+        // At most 8.
+        let helpers = self.helpers() as usize;
+        let tags = chunks.saturating_sub(helpers);
+        if chunk >= tags {
+            return Some(UpdatePart::Tag((chunk - tags) as u8));
+        }
+        let count = pack::capacity(self.width(), UPDATE_CHUNK_BYTES);
         let start = chunk.saturating_mul(count);
-        if start < length || chunk == 0 {
-            return Some(UpdatePart::Entries(start..length.min(start + count)));
+        if start > length || (start == length && chunk > 0) {
+            return Some(UpdatePart::Bit);
         }
-        // Behind nothing there is nothing.
-        let behind = chunk.checked_sub(update_chunks(length, width).max(1))?;
-        match behind {
-            _ if length == 0 => None,
-            0 if self.bit.is_some() => Some(UpdatePart::Bit),
-            _ if behind < self.helpers().into() => Some(UpdatePart::Tag(behind as u8)),
-            _ => None,
-        }
-    }
-
-    /// What the tags of a masked update cover beside [`Masking::terms`] and the model: the
-    /// invitation as it travels, but for what differs between the devices of a round. Device and
-    /// coordinator both compute it from their own.
-    pub fn tagged(&self) -> PackedInvitation {
-        let request = self.request.map(|request| match request {
-            Request::Personal(request) => Request::Personal(PersonalRequest {
-                last: None,
-                ..request
-            }),
-            Request::Contrast(request) => Request::Contrast(ContrastRequest {
-                part: match request.part {
-                    Part::Matrix => Part::Matrix,
-                    Part::Training { .. } => Part::Training { has_others: false },
-                },
-                ..request
-            }),
-        });
-        PackedInvitation::from(&Self { request, ..*self })
+        let rest = length - start;
+        let end = start + if rest < count { rest } else { count };
+        Some(UpdatePart::Entries(start..end))
     }
 
     /// All but the request; `is_all` says that nothing else follows.
@@ -360,9 +344,8 @@ impl Invitation {
         let masks = match (reader.u8()?, reader.u8()?) {
             (0, 0) => None,
             (helpers, width) => {
-                // An update of one device fits, and helpers add all of the noise.
-                let is_valid = u32::from(width) >= pack::width_of_sum(grid.bits(), 1, None);
-                if !is_valid || noise.is_some() || has_bit != 0 {
+                // One update fits with its sign, and helpers add all of the noise.
+                if u32::from(width) < grid.bits() + 2 || noise.is_some() || has_bit != 0 {
                     return None;
                 }
                 Some(Masking::new(helpers, width)?)
@@ -557,14 +540,16 @@ impl PackedInvitation {
         let mut invitation = Invitation::read(reader, !self.has_request())?;
         if self.has_request() {
             let request = read_request(reader)?;
-            let has_behind = invitation.bit.is_some() || invitation.masks.is_some();
-            let is_silent = invitation.noise.is_none() && !has_behind;
-            // Where nothing is sent there is no noise and no mask, and with a matrix no bit nor
-            // mask: the masks of a round are for its update.
-            let is_matrix = matches!(request, Request::Contrast(contrast) if contrast.is_matrix());
+            let (has_bit, has_masks) = (invitation.bit.is_some(), invitation.masks.is_some());
+            let is_silent = invitation.noise.is_none() && !has_bit && !has_masks;
+            // Where nothing is sent there is neither noise nor mask, and with a matrix no bit. The
+            // masks of a round are for one update, of a method with labels.
+            let is_contrast = matches!(request, Request::Contrast(_));
+            let is_matrix = matches!(request, Request::Contrast(request) if request.is_matrix());
             if !request.is_valid(&invitation.shape)
                 || (request.entries() == 0 && !is_silent)
-                || (is_matrix && has_behind)
+                || (is_matrix && has_bit)
+                || (is_contrast && has_masks)
             {
                 return None;
             }
@@ -585,6 +570,18 @@ impl PackedInvitation {
         matches!(self.length as usize, WITHOUT_NETWORK | MAX_BYTES)
     }
 
+    /// What the tags of a masked update cover beside [`Masking::terms`] and the model: the
+    /// invitation without the round in which a device with a personal model took part last, in
+    /// which the invitations of a round differ. Device and coordinator both take it from theirs.
+    #[must_use]
+    pub fn tagged(mut self) -> Self {
+        let last = usize::from(self.length).saturating_sub(size_of::<u32>());
+        if self.has_request() {
+            self.bytes.iter_mut().skip(last).for_each(|byte| *byte = 0);
+        }
+        self
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
         const NETWORK: usize = BYTES + NetworkId::BYTES;
         let body = reader.rest();
@@ -600,7 +597,7 @@ impl PackedInvitation {
         Some(Self { bytes, length })
     }
 
-    /// Its bytes, as they travel.
+    /// The bytes that travel.
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.length.into()).unwrap_or_default()
     }

@@ -78,8 +78,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     if has_helpers {
         writeln!(
             out,
-            "Give each helper its helper-J.toml of the same folder, who takes it over with `smolfed \
-             keys add helper-J.toml --keys FILE`, FILE being what `smolfed helper` was started with."
+            "Give each helper its helper-J.toml of the same folder, who takes it over with \
+             `smolfed keys add helper-J.toml --keys FILE`, FILE being what `smolfed helper` was \
+             started with."
         )?;
     }
     Ok(())

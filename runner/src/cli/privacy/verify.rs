@@ -43,12 +43,12 @@ pub(super) fn run(path: &Path, json: bool, out: &mut impl Write) -> Result<(), C
 /// Where the devices and the randomness of the run came from, as its directory has it.
 fn origin(dir: &RunDir) -> Result<Origin, CliError> {
     if let Some(file) = dir.fleet()? {
-        // Whether devices have a known seed, which is stated where they add the noise, stands
-        // beside their keys.
+        // Whether devices have a known seed, which is stated where they add the noise or masks,
+        // stands beside their keys.
         let config = dir.config()?;
         let has_matrices = config.method == MethodName::Fedsc;
         let keys = match config.privacy.trust {
-            trust if trust == TrustModel::Local || has_matrices => {
+            trust if trust != TrustModel::Central || has_matrices => {
                 let keys = Stored::read(&file.keys, None, &PassphraseSource::find(None));
                 Some(keys.map_err(|error| ServeError::Fleet(FleetError::from(error)))?)
             }

@@ -1,5 +1,5 @@
-//! One coordinator, or one helper, at a time: a lock on `<keys>.lock`, beside the keys and not on them, so that the
-//! file of keys can be replaced while a coordinator runs.
+//! One coordinator, or one helper, at a time: a lock on `<keys>.lock`, beside the keys and not on
+//! them, so that the file of keys can be replaced while a coordinator runs.
 //!
 //! The system releases the lock when the process ends, however it ends; the file stays, and means
 //! nothing without the lock. A coordinator that takes over keys on SIGHUP writes its process number
@@ -169,8 +169,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys.toml");
         assert_eq!(Holder::of(&keys), Holder::Nobody);
-        let mut lock = KeysLock::take(&keys).unwrap();
-        assert!(KeysLock::take(&keys).is_err());
+        let mut lock = KeysLock::take(&keys, "another coordinator").unwrap();
+        assert!(KeysLock::take(&keys, "another coordinator").is_err());
         assert_eq!(Holder::of(&keys), Holder::Unreachable);
         lock.announce().unwrap();
         assert_eq!(Holder::of(&keys), Holder::Process(std::process::id()));
@@ -189,7 +189,7 @@ mod tests {
         other.wait().unwrap();
         drop(lock);
         assert_eq!(Holder::of(&keys), Holder::Nobody);
-        KeysLock::take(&keys).unwrap();
+        KeysLock::take(&keys, "another coordinator").unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), "");
     }
 }

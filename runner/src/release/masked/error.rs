@@ -7,7 +7,7 @@ use super::refusal::HelperRefusal;
 #[non_exhaustive]
 pub enum HelperError {
     /// A helper refuses.
-    #[error("helper {helper} refuses: {refusal}")]
+    #[error("helper {helper} refuses: {}", refusal.in_public())]
     Refused {
         /// The helper, from 0.
         helper: u8,
@@ -61,4 +61,35 @@ pub enum HelperError {
     /// No helper at all.
     #[error("this process knows no helper")]
     Nobody,
+}
+
+impl HelperError {
+    /// The sentence with the number of the device that is to blame, if one is: not for others than
+    /// the operator.
+    #[must_use]
+    pub fn in_private(&self) -> String {
+        match self {
+            Self::Refused { helper, refusal } => format!("helper {helper} refuses: {refusal}"),
+            other => other.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_named_in_private_only() {
+        let error = HelperError::Refused {
+            helper: 0,
+            refusal: HelperRefusal::Tag { device: 17 },
+        };
+        let (public, private) = (error.to_string(), error.in_private());
+        assert!(public.contains("the tag of a device is wrong"), "{public}");
+        assert!(
+            private.contains("the tag of device 17 is wrong"),
+            "{private}"
+        );
+    }
 }

@@ -17,9 +17,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rayon::prelude::*;
-use smolfed_core::mask::{MaskKey, RoundKey, Tag};
+use smolfed_core::mask::{MaskKey, RoundKey};
 use smolfed_core::noise::DiscreteGaussian;
 use smolfed_core::stream::{Purpose, Root};
+use smolfed_simd::MaskSum;
 use zeroize::Zeroizing;
 
 use super::combination::Combination;
@@ -28,6 +29,7 @@ use super::record::{AnswerRecord, Answered};
 use super::refusal::HelperRefusal;
 use super::request::{HelperAnswer, HelperRequest, Listed};
 use super::ring::Ring;
+use super::tags::Tagged;
 use crate::release::Fault;
 use crate::release::mechanism::add_noise;
 
@@ -284,11 +286,10 @@ impl HelperParty {
             before = Some(device);
             keys.push(self.key_of(listed, request.round)?);
         }
-        let tagged = request.devices.par_iter().zip(&keys);
-        let forged = tagged.find_first(|(listed, key)| {
-            let tag = key.tag(&request.terms, &request.invitation, &request.model);
-            !is_same(&tag, &listed.tag) && !self.fault.trusts_tags()
-        });
+        let tagged = Tagged::new(request);
+        let listed = request.devices.par_iter().zip(&keys);
+        let forged = listed
+            .find_first(|(listed, key)| !tagged.has(key, &listed.tag) && !self.fault.trusts_tags());
         match forged {
             None => Ok(keys),
             Some((listed, _)) => Err(HelperRefusal::Tag {
@@ -354,12 +355,8 @@ fn sum_of_masks(ring: Ring, length: usize, keys: &[RoundKey]) -> Zeroizing<Vec<i
     let zero = || Zeroizing::new(vec![0_i64; length]);
     let parts = keys.par_chunks(DEVICES).map(|keys| {
         let mut sum = zero();
-        for key in keys {
-            let mut masks = key.masks(ring.width().into());
-            for entry in sum.iter_mut() {
-                *entry = entry.wrapping_add(masks.next_mask().cast_signed());
-            }
-        }
+        let mut masks = MaskSum::new(ring.width().into(), length);
+        keys.iter().for_each(|key| masks.add(key, &mut sum));
         sum
     });
     let mut sum = parts.reduce(zero, |mut sum, part| {
@@ -369,12 +366,6 @@ fn sum_of_masks(ring: Ring, length: usize, keys: &[RoundKey]) -> Zeroizing<Vec<i
     });
     sum.iter_mut().for_each(|x| *x = ring.reduce(*x));
     sum
-}
-
-/// Whether two tags are the same, in a time that tells nothing about where they differ.
-fn is_same(a: &Tag, b: &Tag) -> bool {
-    let differences = a.iter().zip(b).fold(0, |all, (x, y)| all | (x ^ y));
-    std::hint::black_box(differences) == 0
 }
 
 fn count(length: usize) -> u32 {

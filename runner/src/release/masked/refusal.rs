@@ -145,6 +145,31 @@ pub enum HelperRefusal {
 }
 
 impl HelperRefusal {
+    /// The device that is to blame, if one is.
+    #[must_use]
+    pub const fn device(&self) -> Option<u32> {
+        match self {
+            Self::Repeated { device }
+            | Self::Unknown { device }
+            | Self::Revoked { device }
+            | Self::ChangedLedger { device }
+            | Self::TooSoon { device, .. }
+            | Self::TooOften { device, .. }
+            | Self::Tag { device } => Some(*device),
+            _ => None,
+        }
+    }
+
+    /// The sentence without the number of the device, for logs: who takes part is secret.
+    #[must_use]
+    pub fn in_public(&self) -> String {
+        let sentence = self.to_string();
+        match self.device() {
+            Some(device) => sentence.replacen(&format!("device {device}"), "a device", 1),
+            None => sentence,
+        }
+    }
+
     /// The reason in a word or two, without numbers: `changed-ledger`.
     #[must_use]
     pub fn name(&self) -> String {

@@ -1,0 +1,90 @@
+//! The masks of many updates added up: those of [`RoundKey::masks`](smolfed_core::mask::RoundKey),
+//! from key streams that are made sixteen blocks at a time.
+
+use smolfed_core::mask::{MAX_WIDTH, RoundKey};
+use zeroize::Zeroizing;
+
+use crate::words::Words;
+
+/// Adds up masks; the key stream of a device at a time is overwritten when this is dropped.
+pub struct MaskSum {
+    width: u32,
+    /// The key stream of a device, and words behind it that no mask has a bit of.
+    words: Zeroizing<Vec<u32>>,
+}
+
+impl core::fmt::Debug for MaskSum {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "MaskSum({} bits)", self.width)
+    }
+}
+
+impl MaskSum {
+    /// For masks of `width` bits, 1 to [`MAX_WIDTH`], of other widths the nearest, on `length`
+    /// entries.
+    #[must_use]
+    pub fn new(width: u32, length: usize) -> Self {
+        let width = width.clamp(1, MAX_WIDTH);
+        let words = (length * width as usize).div_ceil(32) + 2;
+        Self {
+            width,
+            words: Zeroizing::new(vec![0; words]),
+        }
+    }
+
+    /// Adds the masks of a device in a round to `sum`, modulo 2⁶⁴: at most as many entries as were
+    /// announced.
+    pub fn add(&mut self, key: &RoundKey, sum: &mut [i64]) {
+        let used = (sum.len() * self.width as usize).div_ceil(32);
+        let used = self.words.get_mut(..used).unwrap_or_default();
+        Words::of_state(key.state()).fill(used);
+        let mask = (1 << self.width) - 1;
+        for (index, entry) in sum.iter_mut().enumerate() {
+            let bit = index * self.width as usize;
+            let (first, shift) = (bit / 32, bit % 32);
+            let Some([a, b, c]) = self.words.get(first..).and_then(<[u32]>::first_chunk) else {
+                return;
+            };
+            // At most 31 bits are skipped, and 57 follow.
+            let low = (u64::from(*a) | u64::from(*b) << 32) >> shift;
+            let piece = low | (u64::from(*c) << 1) << (63 - shift);
+            *entry = entry.wrapping_add((piece & mask).cast_signed());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use smolfed_core::mask::MaskRoot;
+    use smolfed_core::stream::Root;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn masks_are_those_of_devices(width in 1u32..=MAX_WIDTH, length in 0usize..700) {
+            let key = |device| {
+                let root = MaskRoot::new(&Root::from_secret([9; 32]), device);
+                root.helper(0).round(3, b"ledger 1")
+            };
+            let mut found = vec![i64::MAX; length];
+            let mut expected = found.clone();
+            let mut sum = MaskSum::new(width, length);
+            for device in 0..3 {
+                sum.add(&key(device), &mut found);
+                let mut masks = key(device).masks(width);
+                for entry in &mut expected {
+                    *entry = entry.wrapping_add(masks.next_mask().cast_signed());
+                }
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn nothing_is_printed() {
+        assert_eq!(format!("{:?}", MaskSum::new(19, 650)), "MaskSum(19 bits)");
+    }
+}
