@@ -22,9 +22,9 @@ use crate::experiment::Experiment;
 use crate::experiment::trial::Trial;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::{Saved, StateError};
-use crate::release::masked::{HelperError, Helpers};
+use crate::release::masked::{Asked, HelperError, Helpers};
 use crate::release::sum::ReleaseAt;
-use crate::release::{History, Outcome, ReleaseDigest, Released, publish};
+use crate::release::{History, Outcome, PrivateSum, Release, ReleaseDigest, Released, publish};
 use crate::representation::Picture;
 use crate::server::Auto;
 use crate::source::{Draw, Source, SourceError};
@@ -250,13 +250,7 @@ impl<'a> Training<'a> {
         let without_noise = is_last
             .then(|| trained.sum.simulated(&release, &at))
             .flatten();
-        let helpers = self
-            .helpers
-            .as_deref_mut()
-            .map(|helpers| helpers as &mut dyn Helpers);
-        let parties = (&mut self.history, helpers);
-        let by = (&release, &self.root);
-        let released = match publish(trained.sum, trained.asked, parties, by, &at) {
+        let released = match self.publish(trained.sum, trained.asked, &release, &at) {
             Ok(released) => self.history.decode(released)?,
             Err(error) => {
                 tracing::warn!(round, "round {round} is lost: {error}");
@@ -289,6 +283,20 @@ impl<'a> Training<'a> {
             record,
             released: Some(released),
         })
+    }
+
+    /// Makes the sum of a round public; with masks, by asking the helpers.
+    fn publish(
+        &mut self,
+        sum: PrivateSum,
+        asked: Option<Asked>,
+        release: &Release,
+        at: &ReleaseAt,
+    ) -> Result<Released, HelperError> {
+        let helpers = self.helpers.as_deref_mut();
+        let helpers = helpers.map(|helpers| helpers as &mut dyn Helpers);
+        let parties = (&mut self.history, helpers);
+        publish(sum, asked, parties, (release, &self.root), at)
     }
 
     /// Adds what was released to the global model; in the last round beside the average without
