@@ -18,11 +18,11 @@
 //! The probability of x as the sum of two discrete Gaussians of variances s² and σ² is that of x
 //! under the one of variance s² + σ², times such a θ of variance s²σ²/(s² + σ²), whose shift alone
 //! depends on x: completing the square gives exp(-x²/(2(s² + σ²))) Σ_y exp(-(y − cx)²/(2 s²σ²/(s² +
-//! σ²))). So every probability is off by a factor of at most e^(±5 e^(-2π² s²σ²/(s²+σ²))); the
-//! convolution theorem of Kairouz, Liu, Steinke 2021 (arXiv:2102.06387). Party by party, s² = kσ²,
-//! the logarithms add up to 5 Σ_{k<n} e^(-2π²σ²k/(k+1)) an entry, and twice that moves any ε. From σ =
-//! [`MIN_NOISE_STEPS`] on this is below e^-40,000 ([`ln_of_term`]): less than 10^-17,000 in ε for
-//! 10¹⁰ parameters and 10⁷ rounds. Noise on a coarser grid is refused.
+//! σ²))). So every probability is off by a factor of at most e^(±5 e^(-2π² s²σ²/(s²+σ²))): that
+//! is the convolution theorem of Kairouz, Liu, Steinke 2021 (arXiv:2102.06387). Party by party,
+//! s² = kσ², the logarithms add up to 5 Σ_{k<n} e^(-2π²σ²k/(k+1)) an entry, and twice that moves
+//! any ε. From σ = [`MIN_NOISE_STEPS`] on this is below e^-40,000 ([`ln_of_term`]): less than
+//! 10^-17,000 in ε for 10¹⁰ parameters and 10⁷ rounds. Noise on a coarser grid is refused.
 
 use std::f64::consts::PI;
 use std::fmt;

@@ -22,9 +22,9 @@ use crate::experiment::Experiment;
 use crate::experiment::trial::Trial;
 use crate::method::contract::{Assignment, EvaluationError, Figures, Learner, View};
 use crate::method::state::{Saved, StateError};
-use crate::release::masked::{HelperError, Helpers};
+use crate::release::masked::{Asked, HelperError, Helpers};
 use crate::release::sum::ReleaseAt;
-use crate::release::{History, Outcome, ReleaseDigest, Released, publish};
+use crate::release::{History, Outcome, PrivateSum, Release, ReleaseDigest, Released, publish};
 use crate::representation::Picture;
 use crate::server::Auto;
 use crate::source::{Draw, Source, SourceError};
@@ -250,28 +250,11 @@ impl<'a> Training<'a> {
         let without_noise = is_last
             .then(|| trained.sum.simulated(&release, &at))
             .flatten();
-        let helpers = self
-            .helpers
-            .as_deref_mut()
-            .map(|helpers| helpers as &mut dyn Helpers);
-        let parties = (&mut self.history, helpers);
-        let by = (&release, &self.root);
-        let released = publish(trained.sum, trained.asked, parties, by, &at);
+        let released = self.publish(trained.sum, trained.asked, &release, &at);
         source.settled(released.is_err())?;
         let released = match released {
             Ok(released) => self.history.decode(released)?,
-            Err(error) => {
-                tracing::warn!(
-                    reason = "lost",
-                    round,
-                    private = format!("round {round} is lost: {}", error.in_private()),
-                    "round {round} is lost: {error}"
-                );
-                if let Some(helpers) = &mut self.helpers {
-                    helpers.lost(error);
-                }
-                return Ok(self.burned(record));
-            }
+            Err(error) => return Ok(self.lost(error, record)),
         };
 
         // Apply: from here on everything is post-processing.
@@ -301,6 +284,20 @@ impl<'a> Training<'a> {
         })
     }
 
+    /// Makes the sum of a round public; with masks, by asking the helpers.
+    fn publish(
+        &mut self,
+        sum: PrivateSum,
+        asked: Option<Asked>,
+        release: &Release,
+        at: &ReleaseAt,
+    ) -> Result<Released, HelperError> {
+        let helpers = self.helpers.as_deref_mut();
+        let helpers = helpers.map(|helpers| helpers as &mut dyn Helpers);
+        let parties = (&mut self.history, helpers);
+        publish(sum, asked, parties, (release, &self.root), at)
+    }
+
     /// Adds what was released to the global model; in the last round beside the average without
     /// noise of a simulation.
     fn apply(&mut self, released: &Released, clean: Option<&[f32]>, is_last: bool) {
@@ -323,6 +320,21 @@ impl<'a> Training<'a> {
         let share = adaptive.unclipped_share(released)?;
         self.clip_norm = self.clip_norm.map(|now| adaptive.next(now, share));
         Some(share)
+    }
+
+    /// Says that a round is lost for want of its helpers' answers, and goes on.
+    fn lost(&mut self, error: HelperError, record: RoundRecord) -> RoundResult {
+        let round = self.round;
+        tracing::warn!(
+            reason = "lost",
+            round,
+            private = format!("round {round} is lost: {}", error.in_private()),
+            "round {round} is lost: {error}"
+        );
+        if let Some(helpers) = &mut self.helpers {
+            helpers.lost(error);
+        }
+        self.burned(record)
     }
 
     /// Goes on after a round that was paid for and came to nothing. What the mechanism kept is

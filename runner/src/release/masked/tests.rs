@@ -46,7 +46,7 @@ impl Setting {
         let sensitivity = strategy.as_ref().map_or(1.0, Strategy::sensitivity);
         let fineness = combination.fineness() as f64;
         let (noise, _) = sampler_of_std(sensitivity * 256.0 * fineness).unwrap();
-        let largest = u128::from(DEVICES) * u128::from(combination.weight()) << BITS;
+        let largest = (u128::from(DEVICES) * u128::from(combination.weight())) << BITS;
         let all = sensitivity * 256.0 * fineness * f64::from(helpers + 1).sqrt();
         let allowed = strategy.as_ref().map(|strategy| strategy.participation());
         let release = Release {

@@ -24,8 +24,8 @@
 //!   of C lose entries, and none grows: the noise covers what is released. (A tree's nodes stay
 //!   where they are in the run, or it could lose that; so a tree does not begin anew.)
 //! * **Masked sums** are combined modulo 2^w, and so are the sums of their masks by each helper:
-//!   the combination of a sum with its masks is the combination of both. What is kept is then uniform
-//!   to whoever has no mask, and nothing is clamped.
+//!   the combination of a sum with its masks is the combination of both. What is kept is then
+//!   uniform to whoever has no mask, and nothing is clamped.
 //! * **Devices** are admitted by [`Admissions`].
 
 use std::collections::VecDeque;
