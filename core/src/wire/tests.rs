@@ -428,7 +428,7 @@ fn bytes_of_an_update_on_the_line() {
     };
     let central = |bits| line(pack::width(bits, None));
     let local = |bits| {
-        let noise = DiscreteGaussian::new(1 << bits, 1).unwrap();
+        let noise = DiscreteGaussian::new(1_u64 << bits, 1).unwrap();
         line(pack::width(bits, Some(&noise)))
     };
     let sizes = [4, 6, 8, 10, 12, 16, 20].map(central);
