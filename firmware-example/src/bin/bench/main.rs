@@ -5,6 +5,8 @@
 #![no_std]
 #![no_main]
 
+mod integer;
+
 use core::cell::Cell;
 use core::hint::black_box;
 use core::num::NonZeroU32;
@@ -149,6 +151,7 @@ fn stream(purpose: Purpose) -> Stream {
 }
 
 fn run() -> Option<()> {
+    integer::measure()?;
     clients()?;
     network::<SmallNetwork, 150, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
         "network-small",
