@@ -21,6 +21,7 @@ mod contrast;
 mod device;
 mod eavesdrop;
 mod handshake;
+mod integers;
 mod kills;
 mod mqtt;
 mod networks;
