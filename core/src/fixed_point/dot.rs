@@ -1,28 +1,11 @@
 //! Scores without overflow: `s = Wx + b`.
 //!
-//! Sums of integers that do not overflow have no order, so boards and desktops sum as suits them.
+//! Sums of integers that do not overflow have no order: vectors of any width have the same bits.
 
 use super::format::{Feature, FeatureScale, SCORE_FRACTION, WEIGHT_FRACTION};
-use crate::lanes::WIDE;
-
-/// Lanes of a sum on a desktop.
-const LANES: usize = 16;
-
-/// Products of `i8` features that a lane of 32 bits holds at least: 7 · (2²¹ − 1) · 2⁷ < 2³¹.
-const DEPTH: usize = 7;
 
 /// Σ WX, exact: |W| ≤ [`MAX_WEIGHT`](super::MAX_WEIGHT) and |X| ≤ 2^BITS, so below 2⁵² for 2¹⁶
-/// features.
-#[inline(always)]
-fn dot<X: Feature>(weights: &[i32], features: &[i32]) -> i64 {
-    if WIDE && X::BITS == <i8 as Feature>::BITS {
-        by_lanes(weights, features)
-    } else {
-        by_blocks::<X>(weights, features)
-    }
-}
-
-/// Blocks of eight products, whose sums fit 32 bits.
+/// features. In blocks of eight products, whose sums fit 32 bits.
 ///
 /// A function on boards, so that a row as long as the compiler knows is not unrolled into code that
 /// spills its registers.
@@ -31,7 +14,7 @@ fn dot<X: Feature>(weights: &[i32], features: &[i32]) -> i64 {
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     inline(never)
 )]
-fn by_blocks<X: Feature>(weights: &[i32], features: &[i32]) -> i64 {
+fn dot<X: Feature>(weights: &[i32], features: &[i32]) -> i64 {
     let (weights, last_weights) = of_any_length(weights).as_chunks::<8>();
     let (features, last_features) = features.as_chunks::<8>();
     let mut sum = 0;
@@ -50,27 +33,6 @@ pub(super) fn of_any_length(slice: &[i32]) -> &[i32] {
     } else {
         slice
     }
-}
-
-/// Lanes of 32 bits, emptied into lanes of 64 bits before they can be full.
-#[inline(always)]
-fn by_lanes(weights: &[i32], features: &[i32]) -> i64 {
-    let (weights, last_weights) = weights.as_chunks::<LANES>();
-    let (features, last_features) = features.as_chunks::<LANES>();
-    let mut sums = [0_i64; LANES];
-    for (weights, features) in weights.chunks(DEPTH).zip(features.chunks(DEPTH)) {
-        let mut lanes = [0_i32; LANES];
-        for (weights, features) in weights.iter().zip(features) {
-            for ((lane, w), x) in lanes.iter_mut().zip(weights).zip(features) {
-                *lane += w * x;
-            }
-        }
-        for (sum, lane) in sums.iter_mut().zip(lanes) {
-            *sum += i64::from(lane);
-        }
-    }
-    let sum = sums.iter().fold(0, |total, sum| total + sum);
-    sum + one_by_one(last_weights, last_features)
 }
 
 /// Products of 64 bits.
@@ -132,15 +94,14 @@ mod tests {
     use std::vec::Vec;
 
     proptest! {
-        /// Boards and desktops, and any number of features.
+        /// Any number of features.
         #[test]
         fn sums_are_exact(pairs in vec((-MAX_WEIGHT..=MAX_WEIGHT, any::<i16>()), 0..300)) {
             let (weights, wide): (Vec<i32>, Vec<i16>) = pairs.into_iter().unzip();
             let narrow: Vec<i32> = wide.iter().map(|x| i32::from(x >> 8)).collect();
             let wide: Vec<i32> = wide.into_iter().map(i32::from).collect();
-            prop_assert_eq!(by_blocks::<i16>(&weights, &wide), one_by_one(&weights, &wide));
-            prop_assert_eq!(by_blocks::<i8>(&weights, &narrow), one_by_one(&weights, &narrow));
-            prop_assert_eq!(by_lanes(&weights, &narrow), one_by_one(&weights, &narrow));
+            prop_assert_eq!(dot::<i16>(&weights, &wide), one_by_one(&weights, &wide));
+            prop_assert_eq!(dot::<i8>(&weights, &narrow), one_by_one(&weights, &narrow));
         }
     }
 
@@ -160,12 +121,8 @@ mod tests {
     fn the_largest_sums_fit() {
         let weights = [-MAX_WEIGHT; 70_000];
         let expected = i64::from(MAX_WEIGHT) * 70_000 << 7;
-        assert_eq!(by_lanes(&weights, &[-128; 70_000]), expected);
-        assert_eq!(by_blocks::<i8>(&weights, &[-128; 70_000]), expected);
-        assert_eq!(
-            by_blocks::<i16>(&weights, &[-32_768; 70_000]),
-            expected << 8
-        );
+        assert_eq!(dot::<i8>(&weights, &[-128; 70_000]), expected);
+        assert_eq!(dot::<i16>(&weights, &[-32_768; 70_000]), expected << 8);
     }
 
     /// Eight times 127 times 4,096 features is beyond the largest score, 2¹⁵.
