@@ -11,15 +11,16 @@ use boards::{BOARDS, Board, Region};
 /// RAM, in bytes, below which a vector of 4 KiB is too much, next to those of training.
 const SMALL_RAM: u32 = 32 << 10;
 
-/// Features and classes of the client's model, and the samples of a channel in a network's window,
-/// unless the environment gives others.
-const MODEL: [(&str, &str); 3] = [
+/// Features and classes of the client's model, the samples of a channel in a network's window, and
+/// the seed of devices of any shape, unless the environment gives others.
+const MODEL: [(&str, &str); 4] = [
+    ("SMOLFED_SEED", "1"),
     ("SMOLFED_FEATURES", "64"),
     ("SMOLFED_CLASSES", "10"),
     ("SMOLFED_WIDTH", "50"),
 ];
 
-/// What a board of little RAM has instead of the last.
+/// What a board of little RAM has instead of the last, the width.
 const SMALL_WIDTH: &str = "25";
 
 fn main() -> Result<(), String> {

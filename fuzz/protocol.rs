@@ -92,6 +92,7 @@ fn shape() -> Shape {
         features: FEATURES as u16,
         outputs: CLASSES as u16,
         network: None,
+        integer: None,
     }
 }
 

@@ -6,6 +6,8 @@
 //! | same bits for any number of threads, same seed, re-run from `config.toml` | [`same_bits`] |
 //! | emulated microcontrollers compute the simulator's bits | [`boards`] |
 //! | emulated microcontrollers take part in rounds, over lines with faults | [`firmware`] |
+//! | emulated microcontrollers compute the simulator's bits of any shape | [`shapes`] |
+//! | no floating point is in a client that trains in integers | [`integers`] |
 //! | no panic can happen on a board | [`panics`] |
 //! | sizes and instruction counts on a board | [`targets`] |
 //! | Ctrl-C, `kill -9`, `--resume` | [`resume`] |
@@ -47,6 +49,7 @@ mod firmware;
 mod full_disk;
 mod fuzzed_inputs;
 mod inference;
+mod integers;
 mod keys;
 mod ledger;
 mod masked;
@@ -65,6 +68,7 @@ mod runs;
 mod same_bits;
 mod selection;
 mod serve;
+mod shapes;
 mod statements;
 mod targets;
 mod wrong_inputs;

@@ -206,6 +206,7 @@ fn coordinator(round: u32, noise: Option<DiscreteGaussian>) -> Coordinator {
             features: FEATURES as u16,
             outputs: CLASSES as u16,
             network: None,
+            integer: None,
         },
         epochs: 2,
         batch_size: NonZeroU32::new(5).unwrap(),

@@ -22,6 +22,7 @@ mod contrast;
 mod device;
 mod eavesdrop;
 mod handshake;
+mod integers;
 mod kills;
 mod masked;
 mod mqtt;

@@ -30,8 +30,8 @@ impl BitRequest {
 /// The bit of an update of this norm before its (last) clipping: positive inside the ball.
 pub fn clip_bit(grid: &Grid, norm: f32) -> i64 {
     let half = 1 << grid.bits();
-    // A norm that is no number is not inside.
-    if norm <= grid.clip_norm().get() {
+    // Patterns of numbers that are not negative have their order, and what is no number is above.
+    if norm.to_bits() <= grid.clip_norm().get().to_bits() {
         half
     } else {
         -half

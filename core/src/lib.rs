@@ -88,6 +88,7 @@ pub mod client;
 pub mod clip;
 pub mod contrast;
 pub mod crypto;
+pub mod fixed_point;
 mod integer;
 pub mod lanes;
 pub mod ledger;

@@ -32,24 +32,26 @@ impl core::fmt::Display for ParamError {
 
 impl core::error::Error for ParamError {}
 
+const INFINITY: u32 = f32::INFINITY.to_bits();
+const MINUS_ZERO: u32 = (-0.0_f32).to_bits();
+const MINUS_INFINITY: u32 = f32::NEG_INFINITY.to_bits();
+
 /// By patterns: they have the order of numbers that are not negative, and are compared in less code
 /// than numbers, of which any may be NaN.
 const fn check_non_negative(value: f32) -> Result<f32, ParamError> {
-    const INFINITY: u32 = f32::INFINITY.to_bits();
-    const MINUS_ZERO: u32 = (-0.0_f32).to_bits();
     match value.to_bits() {
         ..INFINITY | MINUS_ZERO => Ok(value),
-        pattern if pattern & !MINUS_ZERO < INFINITY => Err(ParamError::Negative),
+        MINUS_ZERO..MINUS_INFINITY => Err(ParamError::Negative),
         _ => Err(ParamError::NotFinite),
     }
 }
 
+/// Zeros are not told from other numbers: the compiler would compare them as numbers.
 const fn check_positive(value: f32) -> Result<f32, ParamError> {
-    match check_non_negative(value) {
-        // Either zero.
-        Ok(value) if value.to_bits() << 1 == 0 => Err(ParamError::NotPositive),
-        Err(ParamError::Negative) => Err(ParamError::NotPositive),
-        other => other,
+    match value.to_bits() {
+        1..INFINITY => Ok(value),
+        0 | MINUS_ZERO..MINUS_INFINITY => Err(ParamError::NotPositive),
+        _ => Err(ParamError::NotFinite),
     }
 }
 

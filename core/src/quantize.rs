@@ -207,8 +207,9 @@ impl Grid {
         if largest >= f32::INFINITY.to_bits() {
             return Err(QuantizeError::NotFinite);
         }
-        // An infinite limit (clip norm near f32::MAX) leaves finite entries only: still exact.
-        if largest > (2.0 * self.clip_norm.get()).to_bits() {
+        // Twice the clip norm has its digits and the next exponent; near f32::MAX that is more than
+        // any finite pattern.
+        if largest > self.clip_norm.get().to_bits() + HIDDEN {
             return Err(QuantizeError::NotClipped);
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! A device's local data: feature rows with their targets.
 
+use crate::fixed_point::{Feature, FeatureScale, round_feature};
+
 /// Labelled samples of one device, wherever they live: arrays in flash, a ring buffer of sensor
 /// windows, or rows of a data set that many simulated devices share.
 pub trait Samples {
@@ -14,8 +16,24 @@ pub trait Samples {
         self.len() == 0
     }
 
-    /// The features of sample `index < len()`. All samples have as many.
+    /// The features of sample `index < len()`. All samples have as many; those that are stored as
+    /// integers have none of these, and train in integers only.
     fn features(&self, index: usize) -> &[f32];
+
+    /// Reads the features of sample `index < len()` as integers of this type and scale into `row`;
+    /// returns how many there are. Rounds and saturates [`Self::features`], unless they are stored
+    /// as integers.
+    #[inline(always)]
+    fn read_integers<X: Feature>(&self, index: usize, scale: FeatureScale, row: &mut [i32]) -> usize
+    where
+        Self: Sized,
+    {
+        let features = self.features(index);
+        for (place, x) in row.iter_mut().zip(features) {
+            *place = round_feature::<X>(*x, scale).0.get();
+        }
+        features.len()
+    }
 
     /// The target of sample `index < len()`.
     fn target(&self, index: usize) -> Self::Target;

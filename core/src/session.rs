@@ -48,7 +48,7 @@ pub use greeter::X25519;
 pub use memory::Memory;
 pub use phase::Phase;
 pub use policy::{Identity, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
-pub use trainable::{Parts, Trainable, Unlabelled};
+pub use trainable::{FixedPoint, Parts, Trainable, Unlabelled};
 
 use conversation::{Answer, Conversation};
 use device::Device;

@@ -30,6 +30,7 @@
 mod columns;
 mod dimension;
 mod error;
+mod factor;
 mod grid;
 mod narrow;
 mod positive;
@@ -43,6 +44,7 @@ use core::num::NonZeroUsize;
 
 pub use dimension::bias_squared;
 pub use error::SmoothingError;
+pub use factor::SmoothingFactor;
 pub use narrow::NarrowSmoothing;
 pub use recursion::NARROW_SIGMA;
 

@@ -133,6 +133,8 @@ pub enum TrainError {
     NoSamples,
     /// The parameters became NaN or infinite: the learning rate is too high for the data.
     Diverged,
+    /// The model or the settings are outside the ranges of integer arithmetic.
+    Range,
     /// A slice does not fit the model or the samples.
     Model(ModelError),
     /// The working memory has another length than the model or holds fewer indices than samples.
@@ -151,6 +153,10 @@ impl core::fmt::Display for TrainError {
             Self::Diverged => {
                 f.write_str("local training diverged: the learning rate is too high for the data")
             }
+            Self::Range => f.write_str(
+                "weights, learning rate, penalties or clip norm are outside the ranges of integer \
+                 arithmetic",
+            ),
             Self::Model(error) => error.fmt(f),
             Self::Workspace { expected, found } => {
                 write!(
@@ -209,6 +215,8 @@ pub struct TrainReport {
     pub last_loss: f32,
     /// L2 norm of the difference before the last clipping.
     pub norm: f32,
+    /// Scores, residuals and weights that had no place in their format: `integer` arithmetic only.
+    pub saturated: u32,
 }
 
 /// Trains on a device's samples, starting from `global`; the update is left in `work.update`.

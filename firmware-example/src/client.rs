@@ -6,11 +6,12 @@ use core::ffi::CStr;
 use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::{
     contrast::{FromRecipe, Representation},
+    fixed_point::{Feature, FeatureScale},
     model::{Const, FixedModel, Softmax},
     personal::store::{NoStore, PersonalStore},
     provision::{Record, Stored, StoredSamples},
     samples::Samples,
-    session::{Memory, Phase, Session, Trainable, Unlabelled},
+    session::{FixedPoint, Memory, Phase, Session, Trainable, Unlabelled},
     train::Workspace,
 };
 
@@ -19,7 +20,7 @@ use crate::{
     link::{RECEIVED, Serial},
     nonces,
     number::number,
-    sensor::{Sensor, Windows},
+    sensor::{Reading, Sensor, Windows},
 };
 
 #[cfg(feature = "x25519")]
@@ -86,10 +87,33 @@ where
     F: NorFlash,
     K: PersonalStore,
 {
-    run_with::<M, P, P, B, D, F, K>(model, storage, M::OUTPUTS as u16, |session, data| {
+    run_with::<M, P, P, B, D, F, K, f32>(model, storage, M::OUTPUTS as u16, |session, data| {
         session.train(data);
     })
 }
+
+/// [`run`] with the softmax model in integer arithmetic, without floating point.
+///
+/// # Errors
+/// As there.
+pub fn run_integers<F: NorFlash>(storage: Storage<F, NoStore>) -> Result<Infallible, Refused> {
+    const P: usize = Regression::PARAMETERS;
+    /// Scores, and the features of a sample.
+    const B: usize = CLASSES + FEATURES;
+    let model = FixedPoint::<Regression, i8>::new(Softmax::new(Const, Const), SCALE);
+    run_with::<_, P, P, B, FEATURES, F, NoStore, i8>(
+        model,
+        storage,
+        CLASSES as u16,
+        |session, data| session.train(data),
+    )
+}
+
+/// Features in units of 2⁻⁶.
+const SCALE: FeatureScale = match FeatureScale::new::<i8>(6) {
+    Ok(scale) => scale,
+    Err(_) => panic!("6 places have room in i8"),
+};
 
 /// [`run`] with an encoder that is learned without labels: `G` values come down, of which `P` are
 /// its parameters.
@@ -106,32 +130,33 @@ where
     F: NorFlash,
 {
     let model = Unlabelled::<E, A>::new(encoder);
-    run_with::<_, G, P, B, D, F, NoStore>(model, storage, CLASSES as u16, |session, data| {
+    run_with::<_, G, P, B, D, F, NoStore, f32>(model, storage, CLASSES as u16, |session, data| {
         session.train(&WithoutLabels(data));
     })
 }
 
 /// [`run`] with whatever a session trains, and how it trains on the data.
-fn run_with<M, const G: usize, const P: usize, const B: usize, const D: usize, F, K>(
+fn run_with<M, const G: usize, const P: usize, const B: usize, const D: usize, F, K, T>(
     model: M,
     storage: Storage<F, K>,
     classes: u16,
-    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D>),
+    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D, T>),
 ) -> Result<Infallible, Refused>
 where
     M: Trainable,
     F: NorFlash,
     K: PersonalStore,
+    T: Reading,
 {
     const {
         assert!(
-            ram_bytes::<G, P, B, D>() <= board::RAM_BYTES,
+            ram_bytes::<G, P, B, D, T>() <= board::RAM_BYTES,
             "the model, its training memory and the windows need more RAM than the board has; \
              firmware-example/boards.rs has its length"
         );
     }
     let mut windows = Windows::new();
-    let mut local = local_data::<D>(&mut windows, classes);
+    let mut local = local_data::<D, T>(&mut windows, classes);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::<G, P, B>::new();
     let Storage {
@@ -171,8 +196,8 @@ where
 }
 
 /// Bytes of RAM that a client takes.
-const fn ram_bytes<const G: usize, const P: usize, const B: usize, const D: usize>() -> usize {
-    size_of::<Vectors<G, P, B>>() + size_of::<Windows<D, WINDOWS>>() + RESERVE
+const fn ram_bytes<const G: usize, const P: usize, const B: usize, const D: usize, T>() -> usize {
+    size_of::<Vectors<G, P, B>>() + size_of::<Windows<D, WINDOWS, T>>() + RESERVE
 }
 
 /// What training needs: three vectors, the order of the samples, and scratch memory.
@@ -238,10 +263,10 @@ impl Refused {
 
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
-fn local_data<const D: usize>(
-    windows: &mut Windows<D, WINDOWS>,
+fn local_data<const D: usize, T: Reading>(
+    windows: &mut Windows<D, WINDOWS, T>,
     classes: u16,
-) -> Result<(LocalData<'_, D>, Sensor), Refused> {
+) -> Result<(LocalData<'_, D, T>, Sensor), Refused> {
     let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
     let data = LocalData::new(&record.samples, windows).ok_or(Refused::Samples)?;
     Ok((data, Sensor::new(classes, record.identity.device)))
@@ -281,17 +306,17 @@ where
 }
 
 /// What the device trains on. One type for both, so that the training is in the flash once.
-pub enum LocalData<'a, const D: usize> {
+pub enum LocalData<'a, const D: usize, T = f32> {
     /// The samples of the provisioning record.
     Stored(StoredSamples<'a, u16>),
     /// The last windows of the sensor.
-    Measured(&'a mut Windows<D, WINDOWS>),
+    Measured(&'a mut Windows<D, WINDOWS, T>),
 }
 
-impl<'a, const D: usize> LocalData<'a, D> {
+impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
     /// The record's samples, or windows where it has none; `None` if the samples do not fit the
     /// model.
-    pub fn new(stored: &Stored<'a>, windows: &'a mut Windows<D, WINDOWS>) -> Option<Self> {
+    pub fn new(stored: &Stored<'a>, windows: &'a mut Windows<D, WINDOWS, T>) -> Option<Self> {
         if stored.is_empty() {
             return Some(Self::Measured(windows));
         }
@@ -309,7 +334,7 @@ impl<'a, const D: usize> LocalData<'a, D> {
     }
 }
 
-impl<const D: usize> Samples for LocalData<'_, D> {
+impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
     type Target = u16;
 
     fn len(&self) -> usize {
@@ -323,6 +348,18 @@ impl<const D: usize> Samples for LocalData<'_, D> {
         match self {
             Self::Stored(samples) => samples.features(index),
             Self::Measured(windows) => windows.features(index),
+        }
+    }
+
+    fn read_integers<X: Feature>(
+        &self,
+        index: usize,
+        scale: FeatureScale,
+        row: &mut [i32],
+    ) -> usize {
+        match self {
+            Self::Stored(samples) => samples.read_integers::<X>(index, scale, row),
+            Self::Measured(windows) => windows.read_integers::<X>(index, scale, row),
         }
     }
 

@@ -11,6 +11,8 @@
 //! | [`network`] | networks for windows of six channels |
 //! | [`nonces`] | nonces of sessions that never come again |
 //! | [`number`] | numbers in the environment of the build |
+//! | [`forgetful`] | RAM in the place of flash, for a board without a host |
+//! | [`shapes`] | devices of shapes that follow from a seed |
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | [`data`] | the data of the self-test |
 //!
@@ -23,6 +25,7 @@
 pub mod board;
 pub mod client;
 pub mod data;
+pub mod forgetful;
 #[cfg(feature = "x25519")]
 pub mod handshake;
 pub mod host;
@@ -33,5 +36,6 @@ pub mod network;
 pub mod nonces;
 pub mod number;
 pub mod sensor;
+pub mod shapes;
 
 mod panic;

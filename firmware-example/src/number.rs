@@ -5,6 +5,6 @@
 pub const fn number(text: &str) -> usize {
     match usize::from_str_radix(text, 10) {
         Ok(number) if number > 0 => number,
-        _ => panic!("SMOLFED_FEATURES, SMOLFED_CLASSES and SMOLFED_WIDTH are positive numbers"),
+        _ => panic!("SMOLFED_FEATURES, SMOLFED_CLASSES and others are positive numbers"),
     }
 }

@@ -3,21 +3,79 @@
 //! The sensor is made up. It sees one of `CLASSES` patterns at a time, with noise; a real one takes
 //! windows from an accelerometer or a microphone, and targets from a button, a schedule or a rule.
 
-use smolfed_core::samples::Samples;
+use smolfed_core::{
+    fixed_point::{Feature, FeatureScale},
+    samples::Samples,
+};
+
+/// A value of a window: a number, or an integer in units of 2⁻⁶.
+pub trait Reading: Copy {
+    /// Nothing measured.
+    const ZERO: Self;
+
+    /// 1 or 0, with the noise of a word of 32 bits, from −1/4 to 1/4.
+    fn measured(is_one: bool, word: u32) -> Self;
+
+    /// The values as numbers; none of integers.
+    fn numbers(values: &[Self]) -> &[f32];
+
+    /// Reads the values as integers; returns how many there are.
+    fn read_integers<X: Feature>(values: &[Self], scale: FeatureScale, row: &mut [i32]) -> usize;
+}
+
+impl Reading for f32 {
+    const ZERO: Self = 0.0;
+
+    fn measured(is_one: bool, word: u32) -> Self {
+        let level = if is_one { 1.0 } else { 0.0 };
+        // 24 bits: exact in f32.
+        level + ((word >> 8) as Self / 33_554_432.0 - 0.25)
+    }
+
+    fn numbers(values: &[Self]) -> &[f32] {
+        values
+    }
+
+    /// Programs with integers keep windows of integers.
+    fn read_integers<X: Feature>(_: &[Self], _: FeatureScale, _: &mut [i32]) -> usize {
+        0
+    }
+}
+
+impl Reading for i8 {
+    const ZERO: Self = 0;
+
+    fn measured(is_one: bool, word: u32) -> Self {
+        let level = if is_one { 64 } else { 0 };
+        // From −16 to 15: no overflow.
+        level + ((word >> 27) as Self - 16)
+    }
+
+    fn numbers(_: &[Self]) -> &[f32] {
+        &[]
+    }
+
+    fn read_integers<X: Feature>(values: &[Self], _: FeatureScale, row: &mut [i32]) -> usize {
+        for (place, value) in row.iter_mut().zip(values) {
+            *place = (*value).into();
+        }
+        values.len()
+    }
+}
 
 /// The last `WINDOWS` windows of `FEATURES` values, each with its class.
-pub struct Windows<const FEATURES: usize, const WINDOWS: usize> {
-    windows: [[f32; FEATURES]; WINDOWS],
+pub struct Windows<const FEATURES: usize, const WINDOWS: usize, T = f32> {
+    windows: [[T; FEATURES]; WINDOWS],
     classes: [u16; WINDOWS],
     /// Windows so far.
     seen: usize,
 }
 
-impl<const FEATURES: usize, const WINDOWS: usize> Windows<FEATURES, WINDOWS> {
+impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Windows<FEATURES, WINDOWS, T> {
     /// No windows yet.
     pub const fn new() -> Self {
         Self {
-            windows: [[0.0; FEATURES]; WINDOWS],
+            windows: [[T::ZERO; FEATURES]; WINDOWS],
             classes: [0; WINDOWS],
             seen: 0,
         }
@@ -35,13 +93,17 @@ impl<const FEATURES: usize, const WINDOWS: usize> Windows<FEATURES, WINDOWS> {
     }
 }
 
-impl<const FEATURES: usize, const WINDOWS: usize> Default for Windows<FEATURES, WINDOWS> {
+impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Default
+    for Windows<FEATURES, WINDOWS, T>
+{
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<const FEATURES: usize, const WINDOWS: usize> Samples for Windows<FEATURES, WINDOWS> {
+impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Samples
+    for Windows<FEATURES, WINDOWS, T>
+{
     type Target = u16;
 
     fn len(&self) -> usize {
@@ -49,7 +111,20 @@ impl<const FEATURES: usize, const WINDOWS: usize> Samples for Windows<FEATURES, 
     }
 
     fn features(&self, index: usize) -> &[f32] {
-        self.windows.get(index).map_or(&[], |window| window)
+        self.windows
+            .get(index)
+            .map_or(&[], |window| T::numbers(window))
+    }
+
+    fn read_integers<X: Feature>(
+        &self,
+        index: usize,
+        scale: FeatureScale,
+        row: &mut [i32],
+    ) -> usize {
+        self.windows
+            .get(index)
+            .map_or(0, |window| T::read_integers::<X>(window, scale, row))
     }
 
     fn target(&self, index: usize) -> u16 {
@@ -73,17 +148,11 @@ impl Sensor {
     }
 
     /// A window, and its class: 1 in the class's stretch of the window, and noise everywhere.
-    fn measure(&mut self, window: &mut [f32]) -> u16 {
+    fn measure<T: Reading>(&mut self, window: &mut [T]) -> u16 {
         let class = (self.word() >> 16) as u16 % self.classes.max(1);
         let stretch = (window.len() / usize::from(self.classes.max(1))).max(1);
         for (index, value) in window.iter_mut().enumerate() {
-            let level = if index / stretch == usize::from(class) {
-                1.0
-            } else {
-                0.0
-            };
-            // 24 bits: exact in f32, from -0.25 to 0.25.
-            *value = level + ((self.word() >> 8) as f32 / 33_554_432.0 - 0.25);
+            *value = T::measured(index / stretch == usize::from(class), self.word());
         }
         class
     }

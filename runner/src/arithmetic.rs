@@ -5,6 +5,7 @@
 //! | `contract` | what an arithmetic is |
 //! | `direct` | `f32`: the code and the bits of boards |
 //! | `fast` | in the span of a device's samples, on desktops only |
+//! | `integer` | in integers: the code and the bits of boards without a floating-point unit |
 //! | `kept` | the Gram matrices that `fast` keeps within its memory |
 //!
 //! An arithmetic ends where an update begins to be released: privacy rests on the integer check of
@@ -14,17 +15,19 @@
 mod contract;
 mod direct;
 mod fast;
+mod integer;
 mod kept;
 
 use smolfed_core::personal::Effort;
 
 use crate::config::check::{ExperimentError, contradiction};
-use crate::config::simulation::{ArithmeticName, SimulationConfig};
+use crate::config::simulation::{ArithmeticName, FeatureFormat, SimulationConfig};
 use crate::config::train::TrainConfig;
 use crate::data::federation::Federation;
 use crate::task::Task;
 
 pub use contract::{Arithmetic, Buffers, Device};
+pub use integer::words;
 
 /// The arithmetic of an experiment, and what it means for its devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +38,10 @@ pub struct Local {
     memory: u64,
     /// Devices that train in the span of their samples, with `fast`.
     pub in_span: u32,
+    /// How features are stored, with `integer`.
+    format: FeatureFormat,
+    /// Features that have no place in it, of those looked at.
+    saturated: (u64, u64),
 }
 
 impl Local {
@@ -53,10 +60,30 @@ impl Local {
             name: config.arithmetic,
             memory: config.memory.0,
             in_span: 0,
+            format: config.integer,
+            saturated: (0, 0),
         };
         let refuse = |key, advice| Err(contradiction("simulation.arithmetic", key, advice));
+        if local.name != ArithmeticName::Integer && local.format != FeatureFormat::default() {
+            let advice = "only \"integer\" has such features: remove the table, or use it";
+            return refuse("simulation.integer", advice);
+        }
         match local.name {
             ArithmeticName::F32 => Ok(local),
+            ArithmeticName::Integer if let Some(key) = task.nonlinear_key() => {
+                refuse(key, "\"integer\" trains models of one layer: use \"f32\"")
+            }
+            ArithmeticName::Integer if train.gradient_smoothing > 0.0 => refuse(
+                "train.gradient_smoothing",
+                "\"integer\" does not smooth gradients: use \"f32\"",
+            ),
+            ArithmeticName::Integer => {
+                let Some(saturated) = integer::saturated(local.format, federation) else {
+                    let advice = "at most 7 places for \"i8\" and 15 for \"i16\"";
+                    return refuse("simulation.integer.fraction", advice);
+                };
+                Ok(Self { saturated, ..local })
+            }
             ArithmeticName::Fast if let Some(key) = task.nonlinear_key() => {
                 refuse(key, "\"fast\" trains models of one layer: use \"f32\"")
             }
@@ -75,18 +102,34 @@ impl Local {
         }
     }
 
+    /// How real devices store features, if they train in integers.
+    #[must_use]
+    pub fn feature_format(&self) -> Option<smolfed_core::fixed_point::FeatureFormat> {
+        let is_integer = self.name == ArithmeticName::Integer;
+        // The fraction was checked when this was made.
+        is_integer.then(|| integer::format(self.format)).flatten()
+    }
+
     /// The arithmetic at work in a run, with nothing kept yet.
     #[must_use]
     pub fn begin(&self) -> Box<dyn Arithmetic> {
         match self.name {
             ArithmeticName::F32 => Box::new(direct::Direct),
             ArithmeticName::Fast => Box::new(fast::Fast::new(self.memory)),
+            ArithmeticName::Integer => Box::new(integer::Integer::new(self.format)),
         }
     }
 
     /// What a reader of the result must know, of so many devices; `None` for the bits of boards.
     #[must_use]
     pub fn note(&self, devices: u32) -> Option<String> {
+        if self.name == ArithmeticName::Integer {
+            let (saturated, looked_at) = self.saturated;
+            return Some(format!(
+                "\"integer\" arithmetic: {saturated} of {looked_at} features have no place in \
+                 their format and are saturated"
+            ));
+        }
         let caution = self.name.caution()?;
         let direct = match devices - self.in_span {
             0 => "",
@@ -109,7 +152,7 @@ impl Local {
 #[must_use]
 pub fn bits(name: ArithmeticName) -> Option<String> {
     match name {
-        ArithmeticName::F32 => None,
+        ArithmeticName::F32 | ArithmeticName::Integer => None,
         ArithmeticName::Fast => Some(format!("fast{}", smolfed_simd::span::lanes())),
     }
 }

@@ -43,7 +43,7 @@ pub use privacy::{
     AdaptiveConfig, ClipNormSetting, MechanismName, PrivacyConfig, SelectionConfig, TrialsName,
 };
 pub use server::ServerConfig;
-pub use simulation::{ArithmeticName, SimulationConfig};
+pub use simulation::{ArithmeticName, FeatureFormat, FeatureType, SimulationConfig};
 pub use train::{ClipTime, TrainConfig};
 use wording::reworded;
 

@@ -12,6 +12,7 @@
 //! | [`bytes`] | bytes as numbers |
 //! | [`rows`] | a device's samples: some rows of data that many devices share |
 //! | [`kernels`] | local training and scores of each model on them |
+//! | [`fixed_point`] | local training in integers |
 //! | [`span`] | local training in the span of a device's samples: `fast` arithmetic |
 //! | [`quantize`] | rounding to the grid, its check and the sum |
 //! | [`network`] | encoders that learn without labels |
@@ -24,6 +25,7 @@
 pub mod aligned;
 mod apart;
 pub mod bytes;
+pub mod fixed_point;
 pub mod kernels;
 pub mod masks;
 pub mod mixture;

@@ -147,6 +147,7 @@ fn invitation(noise: Option<DiscreteGaussian>) -> Invitation {
             features: FEATURES as u16,
             outputs: 6,
             network: None,
+            integer: None,
         },
         epochs: 2,
         batch_size: NonZeroU32::new(4).unwrap(),
@@ -922,6 +923,7 @@ fn an_update_of_one_coordinate_at_the_bound_arrives() {
             features: 1,
             outputs: 1,
             network: None,
+            integer: None,
         };
         let mut other = Coordinator::new(chain(), 1, asked, vec![0.0; 2]);
         for turn in 0.. {

@@ -1,8 +1,11 @@
-//! What a session trains: models of labelled samples, and encoders without labels.
+//! What a session trains: models of labelled samples, in numbers or in integers, and encoders
+//! without labels.
 
+mod integer;
 mod labelled;
 mod unlabelled;
 
+pub use integer::FixedPoint;
 pub use unlabelled::{Parts, Unlabelled};
 
 use super::{

@@ -3,7 +3,8 @@
 
 use super::{
     error::SmoothingError,
-    recursion::{NARROW_SIGMA, Recursion},
+    factor::SmoothingFactor,
+    recursion::Recursion,
     segments::{self, MAX_PLAIN, Plan},
     tensors::each_tensor,
 };
@@ -12,7 +13,7 @@ use super::{
 /// [`LaplacianSmoothing`](super::LaplacianSmoothing).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NarrowSmoothing {
-    sigma: f32,
+    factor: SmoothingFactor,
     recursion: Recursion,
 }
 
@@ -23,24 +24,28 @@ impl NarrowSmoothing {
     /// [`SmoothingError::NotFinite`], [`SmoothingError::Negative`] and
     /// [`SmoothingError::TooLarge`].
     pub const fn new(sigma: f32) -> Result<Self, SmoothingError> {
-        if !sigma.is_finite() {
-            return Err(SmoothingError::NotFinite);
+        match SmoothingFactor::new(sigma) {
+            Ok(factor) => Ok(Self::of(factor)),
+            Err(error) => Err(error),
         }
-        if sigma < 0.0 {
-            return Err(SmoothingError::Negative);
+    }
+
+    /// Smoothing by a factor that is checked.
+    pub const fn of(factor: SmoothingFactor) -> Self {
+        Self {
+            factor,
+            recursion: Recursion::new(factor.get()),
         }
-        if sigma > NARROW_SIGMA {
-            return Err(SmoothingError::TooLarge);
-        }
-        Ok(Self {
-            sigma,
-            recursion: Recursion::new(sigma),
-        })
+    }
+
+    /// The smoothing factor, as it travels.
+    pub const fn factor(&self) -> SmoothingFactor {
+        self.factor
     }
 
     /// The smoothing factor.
     pub const fn sigma(&self) -> f32 {
-        self.sigma
+        self.factor.get()
     }
 
     pub(super) const fn recursion(&self) -> &Recursion {
@@ -52,7 +57,7 @@ impl NarrowSmoothing {
     #[inline(always)]
     pub(super) fn apply(&self, v: &mut [f32], largest: usize) {
         // The identity keeps the bits.
-        if v.len() < 2 || self.sigma <= 0.0 {
+        if v.len() < 2 || self.sigma() <= 0.0 {
             return;
         }
         let plan = (largest > MAX_PLAIN)
@@ -84,7 +89,7 @@ impl NarrowSmoothing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smooth::LaplacianSmoothing;
+    use crate::smooth::{LaplacianSmoothing, NARROW_SIGMA};
     use proptest::prelude::*;
 
     /// The constants as `f64` has them.

@@ -5,6 +5,7 @@ use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
 use smolfed_simd::Steps;
 use smolfed_simd::span::SpanBuffers;
 
+use super::integer::IntegerBuffers;
 use crate::data::dataset::DatasetView;
 use crate::method::steps::StepBuffers;
 use crate::task::Task;
@@ -56,4 +57,5 @@ pub struct Buffers {
     pub(super) local: Vec<f32>,
     pub(super) steps: StepBuffers,
     pub(super) span: SpanBuffers,
+    pub(super) integer: IntegerBuffers,
 }

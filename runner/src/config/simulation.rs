@@ -17,6 +17,8 @@ pub enum ArithmeticName {
     F32,
     /// Within rounding of [`Self::F32`], and no board's bits.
     Fast,
+    /// The bits of boards that train in integers ([`smolfed_core::fixed_point`]).
+    Integer,
 }
 
 impl ArithmeticName {
@@ -26,6 +28,7 @@ impl ArithmeticName {
         match self {
             Self::F32 => "f32",
             Self::Fast => "fast",
+            Self::Integer => "integer",
         }
     }
 
@@ -33,7 +36,7 @@ impl ArithmeticName {
     #[must_use]
     pub const fn caution(self) -> Option<&'static str> {
         match self {
-            Self::F32 => None,
+            Self::F32 | Self::Integer => None,
             Self::Fast => Some("not the bits of a board"),
         }
     }
@@ -48,6 +51,40 @@ pub struct SimulationConfig {
     /// Memory for what is kept of devices from round to round, to save time.
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub memory: MemorySize,
+    /// How features are stored for `integer` arithmetic.
+    pub integer: FeatureFormat,
+}
+
+/// `[simulation.integer]`: a feature is an integer times a power of two. Both are public, and must
+/// not be chosen from private data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FeatureFormat {
+    /// Type of the integer.
+    pub features: FeatureType,
+    /// Its binary places behind the point: at most 7 for `i8`, and 15 for `i16`.
+    pub fraction: u8,
+}
+
+/// Types of features.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeatureType {
+    /// From −128 to 127.
+    #[default]
+    I8,
+    /// From −32,768 to 32,767.
+    I16,
+}
+
+impl Default for FeatureFormat {
+    /// From −2 to 2, in steps of 1/64.
+    fn default() -> Self {
+        Self {
+            features: FeatureType::I8,
+            fraction: 6,
+        }
+    }
 }
 
 impl SimulationConfig {
@@ -188,7 +225,11 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_file() {
-        for name in [ArithmeticName::F32, ArithmeticName::Fast] {
+        for name in [
+            ArithmeticName::F32,
+            ArithmeticName::Fast,
+            ArithmeticName::Integer,
+        ] {
             let text = format!("arithmetic = \"{}\"", name.name());
             let config: SimulationConfig = toml::from_str(&text).unwrap();
             assert_eq!(config.arithmetic, name);

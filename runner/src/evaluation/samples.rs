@@ -60,7 +60,8 @@ pub fn evaluate(
         )
     };
     let tally = match arithmetic {
-        ArithmeticName::F32 => direct(),
+        // The coordinator predicts with the model before it is rounded for devices.
+        ArithmeticName::F32 | ArithmeticName::Integer => direct(),
         ArithmeticName::Fast => of_linear_scores!(
             task,
             model => match samples.line() {

@@ -135,6 +135,13 @@ impl<P: Personal> Personalised<P> {
         };
         let is_pulled = personal.pull().is_some_and(|pull| pull.get() > 0.0);
         let arithmetic = setup.arithmetic(&task, effort, is_pulled)?;
+        if arithmetic.name == ArithmeticName::Integer {
+            return Err(contradiction(
+                "simulation.arithmetic",
+                "method",
+                "\"integer\" trains a shared model, and no personal ones: use \"f32\"",
+            ));
+        }
         let is_stepwise = matches!(personal.timing(), Timing::EachStep(_));
         if is_stepwise && arithmetic.name != ArithmeticName::F32 {
             return Err(contradiction(

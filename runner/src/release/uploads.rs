@@ -50,14 +50,19 @@ struct Reported;
 
 impl Reported {
     fn serialize<S: Serializer>(report: &TrainReport, to: S) -> Result<S::Ok, S::Error> {
-        let counts = [report.steps, report.clipped_steps, report.clipping_chances];
+        let counts = [
+            report.steps,
+            report.clipped_steps,
+            report.clipping_chances,
+            report.saturated,
+        ];
         let floats = [report.first_loss, report.last_loss, report.norm];
         (counts, floats.map(f32::to_bits)).serialize(to)
     }
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TrainReport, D::Error> {
-        let (counts, bits) = <([u32; 3], [u32; 3])>::deserialize(from)?;
-        let [steps, clipped_steps, clipping_chances] = counts;
+        let (counts, bits) = <([u32; 4], [u32; 3])>::deserialize(from)?;
+        let [steps, clipped_steps, clipping_chances, saturated] = counts;
         let [first_loss, last_loss, norm] = bits.map(f32::from_bits);
         Ok(TrainReport {
             steps,
@@ -66,6 +71,7 @@ impl Reported {
             first_loss,
             last_loss,
             norm,
+            saturated,
         })
     }
 }

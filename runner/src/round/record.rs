@@ -102,6 +102,9 @@ pub struct SimulationOnly {
     pub update_norm: Option<Quantiles>,
     /// Part of the local steps (or of the final updates) that were clipped.
     pub clipped_share: f64,
+    /// Scores, residuals and weights that `integer` arithmetic saturated.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub saturated: u64,
     /// The model after this round on the validation samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Evaluation>,
@@ -133,6 +136,7 @@ impl SimulationOnly {
             *left_out.entry(reason.clone()).or_insert(0) += 1;
         }
         let (mut norms, mut loss) = (Vec::with_capacity(outcomes.len()), 0.0);
+        let mut saturated = 0;
         // With final clipping there is one chance to clip; with projection, one a step.
         let (mut clipped, mut chances) = (0.0, 0.0);
         for outcome in outcomes {
@@ -145,6 +149,7 @@ impl SimulationOnly {
                     loss += f64::from(report.last_loss);
                     clipped += f64::from(report.clipped_steps);
                     chances += f64::from(report.clipping_chances);
+                    saturated += u64::from(report.saturated);
                 }
             }
         }
@@ -159,6 +164,7 @@ impl SimulationOnly {
             } else {
                 0.0
             },
+            saturated,
             validation: None,
             devices: None,
             devices_validation: None,
@@ -167,6 +173,12 @@ impl SimulationOnly {
             probe_accuracy: None,
         }
     }
+}
+
+/// Whether nothing was saturated, as in all arithmetics but one.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]
@@ -183,6 +195,7 @@ mod tests {
             first_loss: 2.0,
             last_loss: 1.0,
             norm: 0.5,
+            saturated: 3,
         };
         let left_out = |reason: &str| Outcome::LeftOut {
             reason: reason.to_owned(),
@@ -192,6 +205,7 @@ mod tests {
         assert_eq!(only.left_out["b"], 1);
         assert_eq!((only.trained, only.left_out["a"]), (1, 2));
         assert_eq!((only.train_loss, only.clipped_share), (Some(1.0), 0.25));
+        assert_eq!(only.saturated, 3);
         let nobody = SimulationOnly::new(&[], &[]);
         assert_eq!(
             (nobody.trained, nobody.train_loss, nobody.update_norm),

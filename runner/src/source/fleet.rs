@@ -20,6 +20,7 @@ use super::attendance::Attendance;
 use super::contract::{CohortSum, Draw, Source, SourceError};
 use super::participation::{Participation, last_rounds};
 use super::simulated::{train_cohort, train_here};
+use crate::arithmetic::words;
 use crate::data::federation::Federation;
 use crate::fleet::coordinator::Coordinator;
 use crate::fleet::exchange::{ExchangeOutcome, Offer};
@@ -137,7 +138,9 @@ impl<'a> Fleet<'a> {
             weight_decay: training.weight_decay,
             proximal: training.proximal,
             clipping: training.clipping,
-            gradient_smoothing: training.gradient_smoothing,
+            gradient_smoothing: training
+                .gradient_smoothing
+                .map(|smoothing| smoothing.factor()),
             grid: release.encoding.grid()?,
             noise: release.device_noise().copied(),
             bit: release.bit.map(|bit| BitRequest {
@@ -278,10 +281,14 @@ impl Fleet<'_> {
         let has_tails = invitation.contrast().is_some();
         let is_real = |device: &&u32| has_tails && self.fleet.has(**device);
         let tail = |device: &u32| (*device, learner.tail_for_device(assignment, *device));
+        let mut model = learner.model_for_devices(assignment.global);
+        if invitation.shape.integer.is_some() {
+            words(&mut model);
+        }
         Offer {
             number: assignment.number,
             invitation,
-            model: learner.model_for_devices(assignment.global),
+            model,
             tails: asked.par_iter().filter(is_real).map(tail).collect(),
             last_rounds: match self.personal {
                 Some(_) => self.last_rounds.clone(),

@@ -30,9 +30,16 @@ const fn once(name: &'static str, title: &'static str) -> Operation {
     }
 }
 
-const OPERATIONS: [Operation; 16] = [
+const OPERATIONS: [Operation; 21] = [
     once("gradient", "loss and gradient of one sample, 64 × 10"),
+    once("integer-gradient", "gradient, 64 × 10, integer"),
+    once(
+        "integer-gradient-added",
+        "the same, of a further sample of a batch",
+    ),
     once("step", "one step on one sample, with projection"),
+    once("integer-step", "the same, integer"),
+    once("integer-projection", "of it the projection, integer"),
     once("clip-650", "clip 650"),
     once("quantise-650", "quantise 650"),
     once("smooth-256", "smooth 256"),
@@ -49,6 +56,7 @@ const OPERATIONS: [Operation; 16] = [
     ),
     once("mask-tag", "tag of an invitation and 650 parameters"),
     once("round-training", "a round: training, 50 samples, E = 5"),
+    once("integer-round-training", "the same, integer"),
     once("round-sending", "a round: quantise, noise, frames of 650"),
     once(
         "network-small-gradient",

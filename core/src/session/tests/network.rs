@@ -84,6 +84,7 @@ fn a_network_takes_part_and_another_one_is_declined() {
     let softmax = Shape {
         kind: ModelKind::Softmax,
         network: None,
+        integer: None,
         ..own
     };
     for shape in [digest, parameters, softmax] {

@@ -73,6 +73,7 @@ fn asked(part: Part, noise: Option<DiscreteGaussian>) -> Invitation {
             features: FEATURES as u16,
             outputs: WIDTH as u16,
             network,
+            integer: None,
         },
         grid: Grid::new(ClipNorm::new(clip_norm).unwrap(), 16).unwrap(),
         clipping: Clipping::Final,

@@ -12,13 +12,14 @@ use super::{
 use crate::{
     bit::BitRequest,
     contrast::{ContrastRequest, Part, Representation},
+    fixed_point::FeatureFormat,
     mask::Masking,
     model::{DIGEST_BYTES, Model, ModelKind, Sequential},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     personal::{Personal, PersonalRequest},
     quantize::Grid,
-    smooth::NarrowSmoothing,
+    smooth::{NarrowSmoothing, SmoothingFactor},
     train::{Clipping, LocalTraining},
 };
 
@@ -33,6 +34,34 @@ pub struct Shape {
     pub outputs: u16,
     /// Which network, if it is one.
     pub network: Option<NetworkId>,
+    /// How features are stored, if it trains in integers. Its parameters then come down as integers:
+    /// weights of [`fixed_point`](crate::fixed_point).
+    pub integer: Option<FeatureFormat>,
+}
+
+/// Marks of a kind that trains in integers, above its two bits: 1, wide, F in four bits, kind.
+const INTEGER: u8 = 0x80;
+const WIDE: u8 = 0x40;
+
+/// The byte of a kind, and how it trains.
+fn code(kind: ModelKind, integer: Option<FeatureFormat>) -> u8 {
+    match integer {
+        None => kind.code(),
+        Some(format) => {
+            let wide = if format.is_wide() { WIDE } else { 0 };
+            // F is at most 15, and linear, logistic and softmax models have the numbers 1 to 3.
+            INTEGER | wide | (format.scale().fraction() as u8) << 2 | kind.code() & 3
+        }
+    }
+}
+
+/// The kind of a byte, and how it trains.
+fn from_code(code: u8) -> Option<(ModelKind, Option<FeatureFormat>)> {
+    if code & INTEGER == 0 {
+        return Some((ModelKind::from_code(code)?, None));
+    }
+    let format = FeatureFormat::new(code & WIDE != 0, code >> 2 & 15).ok()?;
+    Some((ModelKind::from_code(code & 3)?, Some(format)))
 }
 
 /// What tells a network from others of as many features and scores.
@@ -68,6 +97,7 @@ impl Shape {
                 None => None,
                 Some(network) => Some(NetworkId::of(network)?),
             },
+            integer: None,
         })
     }
 
@@ -81,6 +111,7 @@ impl Shape {
                 None => None,
                 Some(network) => Some(NetworkId::of(network)?),
             },
+            integer: None,
         })
     }
 
@@ -98,7 +129,7 @@ impl Shape {
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let kind = ModelKind::from_code(reader.u8()?)?;
+        let (kind, integer) = from_code(reader.u8()?)?;
         Some(Self {
             kind,
             features: reader.u16()?,
@@ -110,12 +141,13 @@ impl Shape {
                 }),
                 _ => None,
             },
+            integer,
         })
     }
 
     pub(super) fn write<'w, 'b>(&self, writer: &'w mut Writer<'b>) -> &'w mut Writer<'b> {
         let writer = writer
-            .u8(self.kind.code())
+            .u8(code(self.kind, self.integer))
             .u16(self.features)
             .u16(self.outputs);
         match &self.network {
@@ -171,7 +203,7 @@ pub struct Invitation {
     /// When the update is clipped.
     pub clipping: Clipping,
     /// Smoothing of the local gradient, 0 for none.
-    pub gradient_smoothing: Option<NarrowSmoothing>,
+    pub gradient_smoothing: Option<SmoothingFactor>,
     /// Clip norm and bits of the update.
     pub grid: Grid,
     /// The noise that the device adds (local trust); `None` if the coordinator adds it.
@@ -190,6 +222,18 @@ impl Invitation {
     /// How to train.
     pub const fn training(&self) -> LocalTraining {
         LocalTraining {
+            gradient_smoothing: match self.gradient_smoothing {
+                None => None,
+                Some(factor) => Some(NarrowSmoothing::of(factor)),
+            },
+            ..self.unsmoothed()
+        }
+    }
+
+    /// [`Self::training`] without smoothing of gradients, of which a program that never smooths then
+    /// has no code.
+    pub(crate) const fn unsmoothed(&self) -> LocalTraining {
+        LocalTraining {
             epochs: self.epochs,
             batch_size: self.batch_size,
             learning_rate: self.learning_rate,
@@ -197,7 +241,7 @@ impl Invitation {
             proximal: self.proximal,
             clip_norm: Some(self.grid.clip_norm()),
             clipping: self.clipping,
-            gradient_smoothing: self.gradient_smoothing,
+            gradient_smoothing: None,
         }
     }
 
@@ -319,9 +363,9 @@ impl Invitation {
             1 => Clipping::Final,
             _ => return None,
         };
-        let gradient_smoothing = match NarrowSmoothing::new(reader.f32()?).ok()? {
-            none if none.sigma() <= 0.0 => None,
-            smoothing => Some(smoothing),
+        let gradient_smoothing = match SmoothingFactor::new(reader.f32()?).ok()? {
+            none if none.is_zero() => None,
+            factor => Some(factor),
         };
         let clip_norm = ClipNorm::new(reader.f32()?).ok()?;
         let grid = Grid::new(clip_norm, u32::from(reader.u8()?)).ok()?;
@@ -380,10 +424,7 @@ impl Invitation {
                 Clipping::EveryStep => 0,
                 Clipping::Final => 1,
             })
-            .f32(
-                self.gradient_smoothing
-                    .map_or(0.0, |smoothing| smoothing.sigma()),
-            )
+            .f32(self.gradient_smoothing.map_or(0.0, SmoothingFactor::get))
             .f32(self.grid.clip_norm().get())
             // At most 24.
             .u8(self.grid.bits() as u8);

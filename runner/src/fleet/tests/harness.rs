@@ -147,6 +147,7 @@ pub(super) fn shape() -> Shape {
         features: FEATURES as u16,
         outputs: CLASSES as u16,
         network: None,
+        integer: None,
     }
 }
 

@@ -320,5 +320,6 @@ fn shape(experiment: &Experiment) -> Option<Shape> {
     let shape = experiment.method.shape()?;
     // The widest update has values of 57 bits.
     u16::try_from(update_chunks(shape.parameters(), 57)).ok()?;
-    Some(shape)
+    let integer = experiment.method.arithmetic().feature_format();
+    Some(Shape { integer, ..shape })
 }

@@ -5,6 +5,8 @@
 #![no_std]
 #![no_main]
 
+mod integer;
+
 use core::cell::Cell;
 use core::hint::black_box;
 use core::num::NonZeroU32;
@@ -150,6 +152,7 @@ fn stream(purpose: Purpose) -> Stream {
 }
 
 fn run() -> Option<()> {
+    integer::measure()?;
     clients()?;
     network::<SmallNetwork, 150, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
         "network-small",

@@ -1,0 +1,149 @@
+//! Scores without overflow: `s = Wx + b`.
+//!
+//! Sums of integers that do not overflow have no order: vectors of any width have the same bits.
+
+use super::format::{Feature, FeatureScale, SCORE_FRACTION, WEIGHT_FRACTION};
+
+/// Σ WX, exact: |W| ≤ [`MAX_WEIGHT`](super::MAX_WEIGHT) and |X| ≤ 2^BITS, so below 2⁵² for 2¹⁶
+/// features. In blocks of eight products, whose sums fit 32 bits.
+///
+/// A function on boards, so that a row as long as the compiler knows is not unrolled into code that
+/// spills its registers.
+#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    inline(never)
+)]
+fn dot<X: Feature>(weights: &[i32], features: &[i32]) -> i64 {
+    let (weights, last_weights) = of_any_length(weights).as_chunks::<8>();
+    let (features, last_features) = features.as_chunks::<8>();
+    let mut sum = 0;
+    for (weights, features) in weights.iter().zip(features) {
+        sum += X::dot_of_block(weights, features);
+    }
+    sum + one_by_one(last_weights, last_features)
+}
+
+/// The same slice, of whose length the compiler knows nothing on RISC-V: it would unroll the whole
+/// row there, load it at once, and spill its registers.
+#[inline(always)]
+pub(super) fn of_any_length(slice: &[i32]) -> &[i32] {
+    if cfg!(target_arch = "riscv32") {
+        core::hint::black_box(slice)
+    } else {
+        slice
+    }
+}
+
+/// Products of 64 bits.
+#[inline(always)]
+fn one_by_one(weights: &[i32], features: &[i32]) -> i64 {
+    let products = weights.iter().zip(features);
+    products.fold(0, |sum, (w, x)| sum + i64::from(*w) * i64::from(*x))
+}
+
+/// The scores of a sample, rounded to 2^−[`SCORE_FRACTION`]; how many are saturated.
+#[inline(always)]
+pub(super) fn scores<X: Feature>(
+    (weights, biases): (&[i32], &[i32]),
+    features: &[i32],
+    scale: FeatureScale,
+    scores: &mut [i32],
+) -> u32 {
+    let places = WEIGHT_FRACTION + scale.fraction() - SCORE_FRACTION;
+    let rows = weights.chunks_exact(features.len().max(1));
+    let mut saturated = 0;
+    for ((score, row), bias) in scores.iter_mut().zip(rows).zip(biases) {
+        let exact = dot::<X>(row, features) + of_bias::<X>(*bias, scale, 1 << (places - 1));
+        let is_saturated;
+        (*score, is_saturated) = shift(exact, places);
+        saturated += u32::from(is_saturated);
+    }
+    saturated
+}
+
+/// The bias times its feature, 1, and half a unit of the score: with those of `i8` at most
+/// 2²¹ · 2⁷ + 2⁸.
+#[inline(always)]
+fn of_bias<X: Feature>(bias: i32, scale: FeatureScale, half: i32) -> i64 {
+    if X::BITS <= <i8 as Feature>::BITS {
+        ((bias << scale.fraction()) + half).into()
+    } else {
+        (i64::from(bias) << scale.fraction()) + i64::from(half)
+    }
+}
+
+/// ⌊sum / 2^places⌋ of 1 to 31 places, saturated, and whether it is; without a shift of 64 bits,
+/// which the smallest processors call a function for.
+#[inline(always)]
+const fn shift(sum: i64, places: u32) -> (i32, bool) {
+    let (high, low) = ((sum >> 32) as i32, sum as u32);
+    // All digits that go are those of the sign.
+    if high >> (places - 1) == high >> 31 {
+        (high << (32 - places) | (low >> places) as i32, false)
+    } else {
+        (i32::MAX ^ (high >> 31), true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MAX_WEIGHT;
+    use super::*;
+    use proptest::{collection::vec, prelude::*};
+    use std::vec::Vec;
+
+    proptest! {
+        /// Any number of features.
+        #[test]
+        fn sums_are_exact(pairs in vec((-MAX_WEIGHT..=MAX_WEIGHT, any::<i16>()), 0..300)) {
+            let (weights, wide): (Vec<i32>, Vec<i16>) = pairs.into_iter().unzip();
+            let narrow: Vec<i32> = wide.iter().map(|x| i32::from(x >> 8)).collect();
+            let wide: Vec<i32> = wide.into_iter().map(i32::from).collect();
+            prop_assert_eq!(dot::<i16>(&weights, &wide), one_by_one(&weights, &wide));
+            prop_assert_eq!(dot::<i8>(&weights, &narrow), one_by_one(&weights, &narrow));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shifts_saturate(sum in any::<i64>(), spare in 0_u32..64, places in 1_u32..32) {
+            let sum = sum >> spare;
+            let exact = sum >> places;
+            let kept = exact.clamp(i32::MIN.into(), i32::MAX.into());
+            let (found, is_saturated) = shift(sum, places);
+            prop_assert_eq!((i64::from(found), is_saturated), (kept, kept != exact));
+        }
+    }
+
+    /// Debug builds would panic on an overflow.
+    #[test]
+    fn the_largest_sums_fit() {
+        let weights = [-MAX_WEIGHT; 70_000];
+        let expected = i64::from(MAX_WEIGHT) * 70_000 << 7;
+        assert_eq!(dot::<i8>(&weights, &[-128; 70_000]), expected);
+        assert_eq!(dot::<i16>(&weights, &[-32_768; 70_000]), expected << 8);
+    }
+
+    /// Eight times 127 times 4,096 features is beyond the largest score, 2¹⁵.
+    #[test]
+    fn a_score_saturates_and_does_not_wrap() {
+        let scale = FeatureScale::new::<i8>(0).unwrap();
+        for (weight, expected) in [(MAX_WEIGHT, i32::MAX), (-MAX_WEIGHT, i32::MIN)] {
+            let weights = [weight; 4_096];
+            let mut found = [0; 1];
+            let saturated = scores::<i8>((&weights, &[0]), &[127; 4_096], scale, &mut found);
+            assert_eq!((found[0], saturated), (expected, 1));
+        }
+    }
+
+    #[test]
+    fn scores_are_rounded_and_have_their_bias() {
+        let scale = FeatureScale::new::<i8>(1).unwrap();
+        // (3 · 1/2 − 1 · 3/2 + 2) · 2⁻¹⁸: half a unit of 2⁻¹⁶ is rounded up.
+        let mut found = [0; 2];
+        let weights = ([3, -1, 2 << 18, 0], [2, 0]);
+        scores::<i8>((&weights.0, &weights.1), &[1, 3], scale, &mut found);
+        assert_eq!(found, [1, 1 << 16]);
+    }
+}

@@ -1,0 +1,185 @@
+//! The gradient of a batch: Σ r x over its samples, in 32 bits.
+//!
+//! A batch of n samples takes residuals in units of 2^−R, with the largest R for which
+//! `n · 2^R · 2^BITS ≤ 2³⁰`: the sums, of magnitude at most 2³⁰, fit. The feature of a bias is 1.
+
+use super::{
+    dot,
+    format::{Feature, FeatureScale},
+    loss::FixedPointModel,
+    samples::FixedPointSamples,
+};
+use crate::{model::ModelError, train::TrainError};
+
+/// A summed gradient is at most 2 to this power.
+const MAX_BITS: u32 = 30;
+
+/// How many numbers had no place in their format and were saturated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saturations {
+    /// Scores beyond ±2¹⁵.
+    pub scores: u32,
+    /// Residuals of values beyond ±16.
+    pub residuals: u32,
+    /// Weights beyond ±8, after a step.
+    pub weights: u32,
+}
+
+/// Loss of the samples that `batch` names in units of 2⁻¹⁶, summed; their gradients are added to
+/// `gradient`.
+///
+/// * Shape: `parameters` and `gradient` have as many entries as the model, `scores` as many as it
+///   has outputs and `row` as it has features.
+/// * Units: those of a gradient are residuals' times features'; residuals are shifted to the left
+///   so far that a batch of this length fits 32 bits.
+/// * Cost: two products of 32 bits for each weight of each sample.
+///
+/// # Errors
+/// [`TrainError`] if a length does not fit, or the batch is too long.
+#[inline(always)]
+pub fn loss_and_gradient<M, S>(
+    (model, samples): (&M, &S),
+    scale: FeatureScale,
+    parameters: &[i32],
+    batch: &[u32],
+    (scores, row): (&mut [i32], &mut [i32]),
+    gradient: &mut [i32],
+) -> Result<u64, TrainError>
+where
+    M: FixedPointModel,
+    S: FixedPointSamples<Target = M::FixedPointTarget>,
+{
+    let places = residual_places::<S::Feature>(batch.len()).ok_or(TrainError::Range)?;
+    let gradients = Gradients {
+        model,
+        samples,
+        scale,
+    };
+    let (scratch, counts) = (&mut Scratch { scores, row }, &mut Saturations::default());
+    gradients.add_to(gradient, parameters, batch, places, scratch, counts)
+}
+
+/// R − 16 for batches of `length` samples; `None` if R would be below 4.
+pub(super) fn residual_places<X: Feature>(length: usize) -> Option<i32> {
+    // length ≤ 2^log.
+    let log = usize::BITS - length.saturating_sub(1).leading_zeros();
+    let places = MAX_BITS.cast_signed() - (X::BITS + log + 16).cast_signed();
+    (places >= -12).then_some(places)
+}
+
+impl Saturations {
+    /// All of them.
+    pub const fn total(&self) -> u32 {
+        let some = self.scores.saturating_add(self.residuals);
+        some.saturating_add(self.weights)
+    }
+}
+
+/// Memory for one sample.
+pub(super) struct Scratch<'a> {
+    /// As many entries as the model has outputs, at least.
+    pub(super) scores: &'a mut [i32],
+    /// As many entries as the model has features, at least.
+    pub(super) row: &'a mut [i32],
+}
+
+/// The gradients of a model on a device's samples.
+pub(super) struct Gradients<'a, M, S> {
+    pub(super) model: &'a M,
+    pub(super) samples: &'a S,
+    pub(super) scale: FeatureScale,
+}
+
+impl<M, S> Gradients<'_, M, S>
+where
+    M: FixedPointModel,
+    S: FixedPointSamples<Target = M::FixedPointTarget>,
+{
+    /// Adds Σ r x over a batch to `gradient`; returns the sum of the losses. Residuals are shifted
+    /// by `places` to the left.
+    #[inline(always)]
+    pub(super) fn add_to(
+        &self,
+        gradient: &mut [i32],
+        local: &[i32],
+        batch: &[u32],
+        places: i32,
+        scratch: &mut Scratch<'_>,
+        counts: &mut Saturations,
+    ) -> Result<u64, TrainError> {
+        let (features, outputs) = (self.model.feature_count(), self.model.output_count());
+        let misfit = |expected, found| ModelError::Scratch { expected, found };
+        let found = scratch.scores.len();
+        let scores = scratch.scores.get_mut(..outputs);
+        let scores = scores.ok_or(misfit(outputs, found))?;
+        let found = scratch.row.len();
+        let row = scratch.row.get_mut(..features);
+        let row = row.ok_or(misfit(features, found))?;
+        let weight_count = features * outputs;
+        let (Some((weights, biases)), Some((gradient, bias_gradient))) = (
+            local.split_at_checked(weight_count),
+            gradient.split_at_mut_checked(weight_count),
+        ) else {
+            return Err(ModelError::Empty.into());
+        };
+        let mut loss = 0;
+        for index in batch {
+            let index = *index as usize;
+            let found = self.samples.read(index, row);
+            if found != features {
+                let expected = features;
+                return Err(ModelError::Features { expected, found }.into());
+            }
+            let saturated = dot::scores::<S::Feature>((weights, biases), row, self.scale, scores);
+            counts.scores = counts.scores.saturating_add(saturated);
+            let target = self.samples.target(index);
+            let (sample_loss, saturated) = self.model.residuals_in_place(scores, target);
+            counts.residuals = counts.residuals.saturating_add(saturated);
+            loss += u64::from(sample_loss);
+            let rows = gradient.chunks_exact_mut(features.max(1));
+            let one = 1 << self.scale.fraction();
+            for ((sums, bias_sum), residual) in rows.zip(&mut *bias_gradient).zip(&*scores) {
+                let residual = in_units(*residual, places);
+                add_products(sums, residual, row);
+                *bias_sum += residual * one;
+            }
+        }
+        Ok(loss)
+    }
+}
+
+/// A residual in the units of its batch: shifted to the left, or rounded.
+#[inline(always)]
+const fn in_units(residual: i32, places: i32) -> i32 {
+    if places >= 0 {
+        residual << places
+    } else {
+        (residual + (1 << (-places - 1))) >> -places
+    }
+}
+
+/// Products in a row: as many as a base and a short offset reach on a Cortex-M0, and on RISC-V as
+/// many as have a register.
+const UNROLLED: usize = if cfg!(target_arch = "riscv32") { 8 } else { 32 };
+
+/// Adds r x.
+///
+/// A function on boards, so that a row as long as the compiler knows is not unrolled into code that
+/// spills its registers.
+#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), inline(always))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    inline(never)
+)]
+fn add_products(sums: &mut [i32], residual: i32, x: &[i32]) {
+    let (sums, last_sums) = sums.as_chunks_mut::<UNROLLED>();
+    let (x, last_x) = dot::of_any_length(x).as_chunks::<UNROLLED>();
+    for (sums, x) in sums.iter_mut().zip(x) {
+        for (sum, x) in sums.iter_mut().zip(x) {
+            *sum += residual * x;
+        }
+    }
+    for (sum, x) in last_sums.iter_mut().zip(last_x) {
+        *sum += residual * x;
+    }
+}

@@ -1,0 +1,207 @@
+//! Residuals and losses of the models, from scores in units of 2⁻¹⁶.
+//!
+//! The residual of a score is the derivative of the loss by it: p − 1 or p of a class, prediction
+//! less target of a value. It is an integer of magnitude at most 2¹⁶, in units of 2⁻¹⁶ for classes
+//! and of 2⁻¹² for values, where more than ±16 saturates.
+
+use super::{
+    exponential::{exp_of_minus, ln},
+    format::{SCORE_FRACTION, TARGET_FRACTION},
+};
+use crate::model::{Dim, Linear, Logistic, Model, Softmax};
+
+/// 1 in units of 2⁻¹⁶, and the largest residual.
+pub(super) const ONE: i32 = 1 << 16;
+
+/// A model that trains in integers.
+pub trait FixedPointModel: Model {
+    /// A class, or a value in multiples of 2^−[`TARGET_FRACTION`].
+    type FixedPointTarget: Copy + Default;
+
+    /// Places behind the point of a residual.
+    const RESIDUAL_FRACTION: u32;
+
+    /// Loss of one sample in units of 2⁻¹⁶ from its scores, which become residuals; and how many of
+    /// them are saturated.
+    fn residuals_in_place(&self, scores: &mut [i32], target: Self::FixedPointTarget) -> (u32, u32);
+}
+
+impl<D: Dim> FixedPointModel for Linear<D> {
+    type FixedPointTarget = i32;
+    const RESIDUAL_FRACTION: u32 = TARGET_FRACTION;
+
+    #[inline(always)]
+    fn residuals_in_place(&self, scores: &mut [i32], target: i32) -> (u32, u32) {
+        const PLACES: u32 = SCORE_FRACTION - TARGET_FRACTION;
+        let (mut loss, mut saturated) = (0, 0);
+        for score in scores {
+            // Below 2²⁷ and 2²² in magnitude: no overflow.
+            let exact = ((*score >> (PLACES - 1)) + 1 >> 1).saturating_sub(target);
+            *score = exact.clamp(-ONE, ONE);
+            saturated += u32::from(*score != exact);
+            // r²/2 of units 2⁻²⁴, in units of 2⁻¹⁶: at most 2³² / 2⁹.
+            let magnitude = u64::from(score.unsigned_abs());
+            loss += (magnitude * magnitude >> (2 * TARGET_FRACTION - 15)) as u32;
+        }
+        (loss, saturated)
+    }
+}
+
+impl<D: Dim> FixedPointModel for Logistic<D> {
+    type FixedPointTarget = u16;
+    const RESIDUAL_FRACTION: u32 = SCORE_FRACTION;
+
+    /// Two classes of which one has the score 0.
+    #[inline(always)]
+    fn residuals_in_place(&self, scores: &mut [i32], target: u16) -> (u32, u32) {
+        let mut loss = 0;
+        for score in scores {
+            let largest = (*score).max(0);
+            let (own, other) = (exp_below(*score, largest), exp_below(0, largest));
+            let (probability, label) = (share(own, reciprocal(own + other)), target != 0);
+            let named = if label { *score } else { 0 };
+            loss += ln(own + other).saturating_add(largest.abs_diff(named));
+            *score = probability as i32 - if label { ONE } else { 0 };
+        }
+        (loss, 0)
+    }
+}
+
+impl<D: Dim, C: Dim> FixedPointModel for Softmax<D, C> {
+    type FixedPointTarget = u16;
+    const RESIDUAL_FRACTION: u32 = SCORE_FRACTION;
+
+    /// Shifted by the largest score, whose exponential is 2¹⁶: the sum is at least that, and at
+    /// most 2¹⁶ times the number of classes, which has 16 bits.
+    #[inline(always)]
+    fn residuals_in_place(&self, scores: &mut [i32], target: u16) -> (u32, u32) {
+        let largest = scores.iter().fold(i32::MIN, |largest, s| largest.max(*s));
+        let named = scores.get(usize::from(target)).copied();
+        let mut sum = 0_u32;
+        for score in scores.iter_mut() {
+            let exponential = exp_below(*score, largest);
+            sum = sum.saturating_add(exponential);
+            *score = exponential as i32;
+        }
+        let factor = reciprocal(sum);
+        for score in scores.iter_mut() {
+            *score = share(score.unsigned_abs(), factor) as i32;
+        }
+        if let Some(probability) = scores.get_mut(usize::from(target)) {
+            *probability -= ONE;
+        }
+        let behind = largest.abs_diff(named.unwrap_or(largest));
+        (ln(sum).saturating_add(behind), 0)
+    }
+}
+
+/// e^(score − largest).
+#[inline(always)]
+fn exp_below(score: i32, largest: i32) -> u32 {
+    exp_of_minus(largest.abs_diff(score))
+}
+
+/// 2³² / sum, for a sum of 2¹⁶ at least.
+#[inline(always)]
+fn reciprocal(sum: u32) -> u32 {
+    u32::MAX / sum.max(ONE.unsigned_abs())
+}
+
+/// A term of a sum over the sum, in units of 2⁻¹⁶, from the sum's [`reciprocal`], which is below
+/// 2¹⁶: with half a unit at most 2³² − 2¹⁵.
+#[inline(always)]
+fn share(term: u32, reciprocal: u32) -> u32 {
+    (term * reciprocal + 0x8000) >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{collection::vec, prelude::*};
+    use std::vec::Vec;
+
+    /// Of a probability, in units of 2⁻¹⁶. Each exponential is off by 1.3 and their sum by 1.3 for
+    /// each class but the largest, of which the share is p; the reciprocal by one, of at most
+    /// 2¹⁶; rounding by a half.
+    fn error(classes: usize, p: f64) -> f64 {
+        1.3 + p * 1.3 * classes as f64 + 1.0 + 0.5
+    }
+
+    fn exact(scores: &[i32]) -> Vec<f64> {
+        let largest = f64::from(*scores.iter().max().unwrap());
+        let exponentials = scores
+            .iter()
+            .map(|s| ((f64::from(*s) - largest) / 65_536.0).exp());
+        let sum: f64 = exponentials.clone().sum();
+        exponentials.map(|e| e / sum).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn softmax_is_near_the_exact_one(
+            scores in vec(prop_oneof![-200_000..200_000, any::<i32>()], 1..40), target in 0_u16..50,
+        ) {
+            let model = Softmax::new(1_usize, scores.len());
+            let mut residuals = scores.clone();
+            let (loss, saturated) = model.residuals_in_place(&mut residuals, target);
+            let exact = exact(&scores);
+            for ((class, residual), p) in (0..).zip(&residuals).zip(&exact) {
+                let expected = 65_536.0 * (p - f64::from(u8::from(class == target)));
+                let bound = error(scores.len(), *p);
+                prop_assert!((f64::from(*residual) - expected).abs() <= bound, "{class}");
+                prop_assert!(residual.abs() <= ONE);
+            }
+            if let Some(p) = exact.get(usize::from(target)).filter(|p| **p > 1e-9) {
+                let error = f64::from(loss) / 65_536.0 + p.ln();
+                prop_assert!(error.abs() < 1e-3, "{error}");
+            }
+            prop_assert_eq!(saturated, 0);
+        }
+
+        #[test]
+        fn logistic_is_near_the_exact_one(
+            score in prop_oneof![-200_000..200_000, any::<i32>()], target in 0_u16..3,
+        ) {
+            let mut residual = [score];
+            let model = Logistic::new(1_usize);
+            let (loss, _) = model.residuals_in_place(&mut residual, target);
+            let p = 1.0 / (1.0 + (-f64::from(score) / 65_536.0).exp());
+            let expected = 65_536.0 * (p - f64::from(u8::from(target != 0)));
+            prop_assert!((f64::from(residual[0]) - expected).abs() <= error(2, 1.0));
+            let named = if target == 0 { 1.0 - p } else { p };
+            if named > 1e-9 {
+                prop_assert!((f64::from(loss) / 65_536.0 + named.ln()).abs() < 1e-3);
+            }
+        }
+
+        #[test]
+        fn linear_residuals_saturate(score in any::<i32>(), target in -(1 << 22)..1 << 22) {
+            let mut residual = [score];
+            let (loss, saturated) = Linear::new(1_usize).residuals_in_place(&mut residual, target);
+            let exact = (f64::from(score) / 16.0 + 0.5).floor() - f64::from(target);
+            let expected = exact.clamp(-65_536.0, 65_536.0);
+            prop_assert_eq!(f64::from(residual[0]), expected);
+            prop_assert_eq!(saturated, u32::from(exact.abs() > 65_536.0));
+            let exact = expected * expected / f64::from(1 << 9);
+            prop_assert_eq!(f64::from(loss), exact.floor());
+        }
+    }
+
+    /// A target that is no class is never predicted: all are pushed away from.
+    #[test]
+    fn a_target_that_is_no_class_has_no_residual_of_its_own() {
+        let mut residuals = [0, 0];
+        let model = Softmax::new(1_usize, 2_usize);
+        let (loss, _) = model.residuals_in_place(&mut residuals, 7);
+        assert_eq!(residuals, [ONE / 2 - 1; 2], "within a unit");
+        assert_eq!(loss, 45_426);
+    }
+
+    #[test]
+    fn as_many_classes_as_the_protocol_has_fit() {
+        let mut residuals = std::vec![0; 65_535];
+        let model = Softmax::new(1_usize, 65_535_usize);
+        model.residuals_in_place(&mut residuals, 0);
+        assert_eq!((residuals[0], residuals[1]), (1 - ONE, 1));
+    }
+}

@@ -1,0 +1,205 @@
+//! Models of labelled samples that train in integers ([`crate::fixed_point`]).
+//!
+//! Nothing here calculates with floating point: the memory of the session's numbers has integers
+//! until training has ended, and then the update as `f32`, which is exact.
+
+use core::marker::PhantomData;
+
+use super::{Learned, LocalRound, Trainable};
+use crate::{
+    fixed_point::{
+        Feature, FeatureFormat, FeatureScale, FixedPointModel, FixedPointSamples, FixedPointWork,
+        is_weight, local_update, value_in_place,
+    },
+    model::ModelKind,
+    personal::store::PersonalStore,
+    samples::Samples,
+    session::{memory::Memory, policy::Policy},
+    stream::Purpose,
+    wire::message::{Decline, Invitation, Shape},
+};
+
+/// A target of samples as training in integers needs it.
+pub trait IntegerTarget: Copy {
+    /// The same, in integers.
+    type Integer: Copy + Default;
+
+    /// Rounds the target.
+    fn to_integer(self) -> Self::Integer;
+}
+
+impl IntegerTarget for u16 {
+    type Integer = Self;
+
+    fn to_integer(self) -> Self {
+        self
+    }
+}
+
+impl IntegerTarget for f32 {
+    type Integer = i32;
+
+    fn to_integer(self) -> i32 {
+        crate::fixed_point::round_target(self).0
+    }
+}
+
+/// A linear, logistic or softmax model that trains in integers, on features of type `X`.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedPoint<M, X> {
+    model: M,
+    scale: FeatureScale,
+    feature: PhantomData<fn() -> X>,
+}
+
+impl<M: FixedPointModel, X: Feature> FixedPoint<M, X> {
+    /// Of features of this scale.
+    pub const fn new(model: M, scale: FeatureScale) -> Self {
+        Self {
+            model,
+            scale,
+            feature: PhantomData,
+        }
+    }
+}
+
+impl<M, X> Trainable for FixedPoint<M, X>
+where
+    M: FixedPointModel<Target: IntegerTarget<Integer = M::FixedPointTarget>>,
+    X: Feature,
+{
+    type Target = M::Target;
+    type Parts = ();
+    const HAS_REQUESTS: bool = false;
+
+    #[inline(always)]
+    fn shape(&self) -> Option<Shape> {
+        const {
+            assert!(
+                is_layer(M::KIND),
+                "only models of one layer train in integers"
+            )
+        };
+        let integer = Some(FeatureFormat::of::<X>(self.scale));
+        Shape::of(&self.model).map(|shape| Shape { integer, ..shape })
+    }
+
+    #[inline(always)]
+    fn parameter_count(&self) -> usize {
+        self.model.parameter_count()
+    }
+
+    /// Scores, and the features of one sample.
+    #[inline(always)]
+    fn scratch_count(&self) -> usize {
+        self.model.output_count() + self.model.feature_count()
+    }
+
+    #[inline(always)]
+    fn accepts(&self, invitation: &Invitation, _: &Policy, _: &Memory<'_>) -> Result<(), Decline> {
+        match (&invitation.request, &invitation.gradient_smoothing) {
+            (None, None) => Ok(()),
+            (Some(_), _) => Err(Decline::Shape),
+            (_, Some(_)) => Err(Decline::Settings),
+        }
+    }
+
+    /// Whether what came down are weights.
+    #[inline(always)]
+    fn check(&self, _: &Invitation, global: &[f32], _: usize) -> Result<(), Decline> {
+        match integers(global).iter().all(|w| is_weight(*w)) {
+            true => Ok(()),
+            false => Err(Decline::Settings),
+        }
+    }
+
+    #[inline(always)]
+    fn train<S, K>(&self, samples: &S, round: LocalRound<'_, K>) -> Result<Learned, Decline>
+    where
+        S: Samples<Target = M::Target>,
+        K: PersonalStore,
+    {
+        let LocalRound {
+            number,
+            invitation,
+            identity,
+            global,
+            work,
+            ..
+        } = round;
+        let order = &mut identity.stream(Purpose::BatchShuffle, number);
+        let scratch = integers_mut(work.scratch);
+        let (scores, row) = scratch
+            .split_at_mut_checked(self.model.output_count())
+            .ok_or(Decline::Diverged)?;
+        let memory = FixedPointWork {
+            local: integers_mut(work.local),
+            update: integers_mut(work.update),
+            order: work.order,
+            scores,
+            row,
+        };
+        let samples = &Read::<S, X> {
+            samples,
+            scale: self.scale,
+            feature: PhantomData,
+        };
+        let (global, training) = (integers(global), &invitation.unsmoothed());
+        let report = local_update(
+            &self.model,
+            samples,
+            self.scale,
+            global,
+            training,
+            order,
+            memory,
+        );
+        let report = report.map_err(|_| Decline::Diverged)?;
+        work.update.iter_mut().for_each(value_in_place);
+        Ok(Learned::Update(report.into()))
+    }
+}
+
+/// Whether a model has one layer, and a number below 4 on the wire.
+const fn is_layer(kind: ModelKind) -> bool {
+    matches!(
+        kind,
+        ModelKind::Linear | ModelKind::Logistic | ModelKind::Softmax
+    )
+}
+
+/// Samples, read as integers.
+struct Read<'a, S, X> {
+    samples: &'a S,
+    scale: FeatureScale,
+    feature: PhantomData<fn() -> X>,
+}
+
+impl<S: Samples<Target: IntegerTarget>, X: Feature> FixedPointSamples for Read<'_, S, X> {
+    type Feature = X;
+    type Target = <S::Target as IntegerTarget>::Integer;
+
+    fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    #[inline(always)]
+    fn read(&self, index: usize, row: &mut [i32]) -> usize {
+        self.samples.read_integers::<X>(index, self.scale, row)
+    }
+
+    #[inline(always)]
+    fn target(&self, index: usize) -> Self::Target {
+        self.samples.target(index).to_integer()
+    }
+}
+
+/// The memory of numbers as that of integers.
+fn integers(numbers: &[f32]) -> &[i32] {
+    bytemuck::try_cast_slice(numbers).unwrap_or_default()
+}
+
+/// [`integers`] to write to.
+fn integers_mut(numbers: &mut [f32]) -> &mut [i32] {
+    bytemuck::try_cast_slice_mut(numbers).unwrap_or_default()
+}

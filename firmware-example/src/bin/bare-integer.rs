@@ -1,0 +1,30 @@
+//! `bare` in integer arithmetic: the client without a host and without floating point.
+//! `tests/integers.rs` shows that no floating-point function is in it, and `docs/targets.md` has its
+//! size.
+//!
+//! Its flash is two pieces of RAM, which forget: on a board of yours, take the flash of your HAL.
+#![no_std]
+#![no_main]
+
+#[cfg(target_arch = "arm")]
+use cortex_m_rt::entry;
+#[cfg(target_arch = "riscv32")]
+use riscv_rt::entry;
+use smolfed_core::personal::store::NoStore;
+use smolfed_firmware::{
+    board,
+    client::{self, Storage},
+    forgetful::Forgetful,
+};
+
+#[entry]
+fn main() -> ! {
+    let Err(_why) = client::run_integers(Storage {
+        ledger: Forgetful::new(),
+        starts: Forgetful::new(),
+        store: NoStore,
+    });
+    loop {
+        board::sleep_unless(|| false);
+    }
+}
