@@ -37,6 +37,7 @@ mod bit;
 mod coordinator;
 #[cfg(feature = "x25519")]
 mod handshake;
+mod integers;
 mod line;
 mod network;
 mod personal;
