@@ -7,8 +7,8 @@ use object::{Object, ObjectSymbol};
 
 use crate::boards::{Board, firmware, named, on_every_board};
 
-/// Names of the routines of the compiler's library and the run-time ABI that calculate with, compare
-/// or convert floating-point numbers, and of `libm`.
+/// Names of the routines of the compiler's library and the run-time ABI that calculate with,
+/// compare or convert floating-point numbers, and of `libm`.
 fn is_floating_point(name: &str) -> bool {
     const PREFIXES: [&str; 12] = [
         "__aeabi_f",

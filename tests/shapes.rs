@@ -1,5 +1,5 @@
-//! Same bits for shapes that no self-test names: models, data and settings follow from a seed of the
-//! build (`SMOLFED_SEED`), in both arithmetics.
+//! Same bits for shapes that no self-test names: models, data and settings follow from a seed of
+//! the build (`SMOLFED_SEED`), in both arithmetics.
 
 use std::fmt::Write as _;
 

@@ -13,8 +13,8 @@ pub(super) struct Multiplier {
 }
 
 impl Multiplier {
-    /// `a · b · 2^exponent / divisor`, rounded to 15 bits: a relative error of at most 2⁻¹⁵. 0 below
-    /// 2⁻³², and `None` from 1/4 on.
+    /// `a · b · 2^exponent / divisor`, rounded to 15 bits: a relative error of at most 2⁻¹⁵. 0
+    /// below 2⁻³², and `None` from 1/4 on.
     ///
     /// `a` and `b` are finite and not negative, and the divisor from 1 to 2³².
     pub(super) fn new(a: f32, b: f32, exponent: i32, divisor: u32) -> Option<Self> {
@@ -87,8 +87,8 @@ mod tests {
         /// The value of the multiplier, and products with it.
         #[test]
         fn products_are_rounded_once(
-            a in 1e-6_f32..1e3, b in 1e-3_f32..10.0, exponent in -40_i32..10, divisor in 1_u32..5_000,
-            value in any::<i32>(),
+            a in 1e-6_f32..1e3, b in 1e-3_f32..10.0, exponent in -40_i32..10,
+            divisor in 1_u32..5_000, value in any::<i32>(),
         ) {
             let factor = f64::from(a) * f64::from(b) * 2f64.powi(exponent) / f64::from(divisor);
             let Some(multiplier) = Multiplier::new(a, b, exponent, divisor) else {

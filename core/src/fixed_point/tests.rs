@@ -135,6 +135,23 @@ proptest! {
         prop_assert!(report.clipped_steps <= report.clipping_chances);
     }
 
+    /// An update that was projected onto a larger ball than that of the grid is inside on the grid:
+    /// the exact clip does not rest on the projection.
+    #[test]
+    fn the_exact_clip_follows_whatever_the_projection(
+        case in case(), rate in 0.1_f32..3.0, excess in 1.01_f32..1.9,
+    ) {
+        let model = Softmax::new(case.features, case.classes);
+        let data = (&case.x[..], &case.targets[..]);
+        let settings = settings(rate, 0.05 * excess);
+        let (update, report) = run(&model, data, 6, &case.global, &settings).unwrap();
+        prop_assume!(report.clipped_steps > 0);
+        let grid = Grid::new(ClipNorm::new(0.05).unwrap(), 12).unwrap();
+        let mut integers = vec![0; update.len()];
+        grid.quantize_into(&values(&update), &mut integers).unwrap();
+        prop_assert_eq!(grid.check(&integers), Ok(()));
+    }
+
     /// Beside `f32`, from the same rounded numbers. A step differs by the rounding of residuals,
     /// of the step size (2⁻¹⁵ of it) and of the weights.
     #[test]

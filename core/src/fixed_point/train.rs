@@ -116,10 +116,8 @@ where
     let whole = Batch::new::<M, S::Feature>(scale, settings, size)?;
     let rest = NonZeroU32::new(count.get() % size).unwrap_or(size);
     let rest = Batch::new::<M, S::Feature>(scale, settings, rest)?;
-    let ball = match settings.clip_norm {
-        Some(clip_norm) => Some(Ball::new(clip_norm).ok_or(TrainError::Range)?),
-        None => None,
-    };
+    let ball = |clip_norm| Ball::new(clip_norm).ok_or(TrainError::Range);
+    let ball = settings.clip_norm.map(ball).transpose()?;
     let step_ball = ball.filter(|_| settings.clipping == Clipping::EveryStep);
     for epoch in 0..settings.epochs {
         stream::shuffle(order, rng);
@@ -150,14 +148,19 @@ where
     }
     if let (Clipping::Final, Some(ball)) = (settings.clipping, ball) {
         // The squares of the last step are those of the whole update.
-        let factor = ball.factor(squares);
-        if let Some(factor) = factor {
-            shorten(factor, update);
-        }
-        report.clipped_steps = u32::from(factor.is_some());
-        report.clipping_chances = 1;
+        clip_at_the_end(ball.factor(squares), update, &mut report);
     }
     Ok(report)
+}
+
+/// Shortens an update that is outside the ball.
+#[inline(always)]
+fn clip_at_the_end(factor: Option<i32>, update: &mut [i32], report: &mut FixedPointReport) {
+    if let Some(factor) = factor {
+        shorten(factor, update);
+    }
+    report.clipped_steps = u32::from(factor.is_some());
+    report.clipping_chances = 1;
 }
 
 /// Parameters of a model, at most: squares of 44 bits then add up to 64.

@@ -38,6 +38,7 @@ mod bit;
 mod coordinator;
 #[cfg(feature = "x25519")]
 mod handshake;
+mod integers;
 mod line;
 mod masked;
 mod network;

@@ -66,7 +66,7 @@ pub const fn refusal_of_arithmetic(
 ) -> Option<&'static str> {
     match (source, arithmetic) {
         (SourceName::Fleet, ArithmeticName::Fast) => Some(
-            "boards calculate in \"f32\" or \"integer\", and simulated devices among them must have the same bits",
+            "boards calculate in \"f32\" or \"integer\", and simulated devices have their bits",
         ),
         (SourceName::Fleet, ArithmeticName::F32 | ArithmeticName::Integer)
         | (SourceName::Replay, _) => None,

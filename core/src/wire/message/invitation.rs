@@ -34,8 +34,8 @@ pub struct Shape {
     pub outputs: u16,
     /// Which network, if it is one.
     pub network: Option<NetworkId>,
-    /// How features are stored, if it trains in integers. Its parameters then come down as integers:
-    /// weights of [`fixed_point`](crate::fixed_point).
+    /// How features are stored, if it trains in integers. Its parameters then come down as
+    /// integers: weights of [`fixed_point`](crate::fixed_point).
     pub integer: Option<FeatureFormat>,
 }
 
@@ -230,8 +230,8 @@ impl Invitation {
         }
     }
 
-    /// [`Self::training`] without smoothing of gradients, of which a program that never smooths then
-    /// has no code.
+    /// [`Self::training`] without smoothing of gradients, of which a program that never smooths
+    /// then has no code.
     pub(crate) const fn unsmoothed(&self) -> LocalTraining {
         LocalTraining {
             epochs: self.epochs,

@@ -1,0 +1,133 @@
+//! A device that trains in integers: what it sends, and what it declines.
+
+use super::*;
+use crate::{
+    fixed_point::{
+        FeatureFormat, FeatureScale, FixedPointSlice, FixedPointWork, MAX_WEIGHT, local_update,
+        round_feature, value_of_weight,
+    },
+    session::FixedPoint,
+    smooth::SmoothingFactor,
+};
+
+type Model = Softmax<Const<FEATURES>, Const<6>>;
+
+fn scale() -> FeatureScale {
+    FeatureScale::new::<i8>(6).unwrap()
+}
+
+fn weight(index: usize) -> i32 {
+    (index as i32 * 7_919 % 20_011) - 10_000
+}
+
+/// An invitation for these integers.
+fn asked() -> Invitation {
+    let mut asked = invitation(None);
+    asked.shape.integer = Some(FeatureFormat::of::<i8>(scale()));
+    asked
+}
+
+/// A round of a device that trains in integers, from these weights.
+fn round(asked: Invitation, weight: impl Fn(usize) -> i32) -> Coordinator {
+    let nonces = stream(Purpose::Initialisation, 0);
+    let memory = memory(PARAMETERS, 10, 6 + FEATURES);
+    let model = FixedPoint::<Model, i8>::new(Softmax::new(Const, Const), scale());
+    let session = Session::new(identity(), policy(), model, memory, ledger(), nonces);
+    let mut board = session.unwrap();
+    let words = (0..PARAMETERS).map(|i| f32::from_bits(weight(i).cast_unsigned()));
+    let mut other = Coordinator::new(chain(), 1, asked, words.collect());
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for _ in 0..100 {
+        if other.done || other.declined.is_some() {
+            return other;
+        }
+        board.timeout();
+        other.receive(board.outgoing());
+        board.sent();
+        if board.phase() == Phase::Idle {
+            other.invite();
+        }
+        for said in core::mem::take(&mut other.outgoing) {
+            board.receive(&said);
+        }
+        board.train(&samples);
+    }
+    panic!("no end: {board:?}");
+}
+
+/// As over the wire: rounded features, trained in integers, quantised as `f32`.
+#[test]
+fn a_device_sends_what_integers_give() {
+    let other = round(asked(), weight);
+    let (features, targets) = data();
+    let features: Vec<i8> = (features.iter())
+        .map(|x| round_feature(*x, scale()).0)
+        .collect();
+    let samples = FixedPointSlice::new(&features, &targets, FEATURES).unwrap();
+    let global: Vec<i32> = (0..PARAMETERS).map(weight).collect();
+    let mut update = vec![0; PARAMETERS];
+    let work = FixedPointWork {
+        local: &mut vec![0; PARAMETERS],
+        update: &mut update,
+        order: &mut [0; 10],
+        scores: &mut [0; 6],
+        row: &mut [0; FEATURES],
+    };
+    let model: Model = Softmax::new(Const, Const);
+    let order = &mut stream(Purpose::BatchShuffle, 1);
+    let training = &asked().training();
+    let report = local_update(&model, &samples, scale(), &global, training, order, work);
+    assert!(report.unwrap().clipped_steps > 0);
+    let update: Vec<f32> = update.iter().map(|d| value_of_weight(*d)).collect();
+    let mut integers = vec![0; PARAMETERS];
+    asked().grid.quantize_into(&update, &mut integers).unwrap();
+    let integers: Vec<i64> = integers.into_iter().map(i64::from).collect();
+    assert_eq!(other.integers, integers);
+}
+
+#[test]
+fn other_arithmetics_and_numbers_that_are_no_weights_are_declined() {
+    let mut numbers = asked();
+    numbers.shape.integer = None;
+    let mut finer = asked();
+    finer.shape.integer = FeatureFormat::new(false, 7).ok();
+    let mut wide = asked();
+    wide.shape.integer = FeatureFormat::new(true, 6).ok();
+    for shape in [numbers, finer, wide] {
+        assert_eq!(round(shape, weight).declined, Some(Decline::Shape));
+    }
+    let mut smoothed = asked();
+    smoothed.gradient_smoothing = SmoothingFactor::new(1.0).ok();
+    assert_eq!(round(smoothed, weight).declined, Some(Decline::Settings));
+    for beyond in [MAX_WEIGHT + 1, -MAX_WEIGHT - 1, i32::MIN] {
+        let model = |i| if i == 77 { beyond } else { weight(i) };
+        assert_eq!(round(asked(), model).declined, Some(Decline::Settings));
+    }
+    let model = |i| if i == 77 { -MAX_WEIGHT } else { weight(i) };
+    assert!(round(asked(), model).done);
+}
+
+/// Every format has a byte, which is that of no other one.
+#[test]
+fn formats_come_back_from_the_wire() {
+    let formats = [false, true].map(|is_wide| {
+        let formats = (0..=16).filter_map(move |f| FeatureFormat::new(is_wide, f).ok());
+        formats.map(Some).collect::<Vec<_>>()
+    });
+    assert_eq!((formats[0].len(), formats[1].len()), (8, 16));
+    let mut bytes = Vec::new();
+    for integer in formats.into_iter().flatten().chain([None]) {
+        for kind in [ModelKind::Linear, ModelKind::Logistic, ModelKind::Softmax] {
+            let mut asked = invitation(None);
+            (asked.shape.kind, asked.shape.integer) = (kind, integer);
+            let packed = PackedInvitation::from(&asked);
+            assert_eq!(packed.unpack().unwrap().shape, asked.shape);
+            bytes.push(packed.as_slice()[0]);
+        }
+    }
+    let count = bytes.len();
+    bytes.sort_unstable();
+    bytes.dedup();
+    assert_eq!(bytes.len(), count);
+}
