@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_largest_sums_fit() {
         let weights = [-MAX_WEIGHT; 70_000];
-        let expected = i64::from(MAX_WEIGHT) * 70_000 << 7;
+        let expected = (i64::from(MAX_WEIGHT) * 70_000) << 7;
         assert_eq!(dot::<i8>(&weights, &[-128; 70_000]), expected);
         assert_eq!(dot::<i16>(&weights, &[-32_768; 70_000]), expected << 8);
     }

@@ -29,7 +29,7 @@ pub(super) fn exp_of_minus(x: u32) -> u32 {
     };
     let r = x & 0x7ff;
     // r − r²/2 in units of 2⁻²⁰: below 2¹⁵, as r is below 2¹¹ units of 2⁻¹⁶.
-    let missing = (r << 4) - (r * r >> 13);
+    let missing = (r << 4) - ((r * r) >> 13);
     // The product is below 2¹⁶ · 2¹⁵.
     let fine = part - ((part * missing + 0x8_0000) >> 20);
     match (x >> 16) as usize {
@@ -62,7 +62,7 @@ pub(super) fn ln(x: u32) -> u32 {
     let at = |index: usize| LOGARITHM.get(index).copied().unwrap_or(LN_2);
     let (low, high) = (at(index), at(index + 1));
     // A step of the table is at most 2,017.
-    low + ((high - low) * place >> 16) + (15 - zeros) * LN_2
+    low + (((high - low) * place) >> 16) + (15 - zeros) * LN_2
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Feature for i8 {
     #[inline(always)]
     fn dot_of_block(weights: &[i32; 8], features: &[i32; 8]) -> i64 {
         let products = weights.iter().zip(features).map(|(w, x)| w * x);
-        products.fold(0, |sum: i32, product| sum + product).into()
+        products.sum::<i32>().into()
     }
 }
 

@@ -36,12 +36,12 @@ impl<D: Dim> FixedPointModel for Linear<D> {
         let (mut loss, mut saturated) = (0, 0);
         for score in scores {
             // Below 2²⁷ and 2²² in magnitude: no overflow.
-            let exact = ((*score >> (PLACES - 1)) + 1 >> 1).saturating_sub(target);
+            let exact = (((*score >> (PLACES - 1)) + 1) >> 1).saturating_sub(target);
             *score = exact.clamp(-ONE, ONE);
             saturated += u32::from(*score != exact);
             // r²/2 of units 2⁻²⁴, in units of 2⁻¹⁶: at most 2³² / 2⁹.
             let magnitude = u64::from(score.unsigned_abs());
-            loss += (magnitude * magnitude >> (2 * TARGET_FRACTION - 15)) as u32;
+            loss += ((magnitude * magnitude) >> (2 * TARGET_FRACTION - 15)) as u32;
         }
         (loss, saturated)
     }

@@ -58,7 +58,7 @@ impl Multiplier {
     /// are one floor, so the result is that of the whole product.
     #[inline(always)]
     pub(super) fn apply(self, value: i32) -> i32 {
-        let low = (value as u32 & 0xffff) * self.mantissa as u32 >> 16;
+        let low = ((value as u32 & 0xffff) * self.mantissa as u32) >> 16;
         let product = (value >> 16) * self.mantissa + low as i32;
         (product + (1 << (self.places - 1))) >> self.places
     }

@@ -154,7 +154,7 @@ impl Ball {
         }
         let places = (u64::BITS - self.radius.leading_zeros()).saturating_sub(16);
         // The root is above the radius, and at most 2³². Where it has no 32 bits, places are 16.
-        let root = ((norm(squares) - 1 >> places) + 1).min(u32::MAX.into()) as u32;
+        let root = (((norm(squares) - 1) >> places) + 1).min(u32::MAX.into()) as u32;
         let radius = (self.radius >> places << 16) as u32;
         Some(radius.checked_div(root).unwrap_or(0) as i32)
     }
@@ -198,7 +198,7 @@ pub(super) fn shorten(factor: i32, d: &mut [i32]) {
 /// With d = 2¹⁶ H + L, 0 ≤ L < 2¹⁶: `H f + ⌊L f / 2¹⁶⌋` is ⌊f d / 2¹⁶⌋.
 #[inline(always)]
 const fn shortened(d: i32, factor: i32) -> i32 {
-    let low = (d as u32 & 0xffff) * factor as u32 >> 16;
+    let low = ((d as u32 & 0xffff) * factor as u32) >> 16;
     (d >> 16) * factor + low as i32 - (d >> 31)
 }
 
