@@ -38,7 +38,8 @@ proptest! {
         let mut found = key.masks(width);
         let found: Vec<u64> = (0..COUNT).map(|_| found.next_mask()).collect();
         let mut words = generator(key.0.secret(), MASKS);
-        let bytes: Vec<u8> = (0..COUNT * 2 + 1).flat_map(|_| words.next_u32().to_le_bytes()).collect();
+        let words = (0..COUNT * 2 + 1).flat_map(|_| words.next_u32().to_le_bytes());
+        let bytes: Vec<u8> = words.collect();
         let used = pack::packed_bytes(width, COUNT);
         let mut packed = bytes[..used].to_vec();
         // The rest of the last byte belongs to the entry behind.
