@@ -187,7 +187,7 @@ impl Masking {
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// b: an update is clipped to 2^b steps of its grid, to which the noise of a helper is relative.
+    /// b: an update is clipped to 2^b steps of its grid. Noise of helpers is relative to it.
     pub grid_bits: u8,
     /// w: entries are modulo 2^w.
     pub width: u8,
