@@ -123,8 +123,8 @@ impl RoundKey {
 
     /// The tag of what a device was asked for: `terms`, the rest of the invitation, and the model.
     ///
-    /// Poly1305 of invitation and model, each with zeros up to a whole block as in RFC 8439, section
-    /// 2.8, and a block of the terms and both lengths. So no two have the same bytes.
+    /// Poly1305 of invitation and model, each with zeros up to a whole block as in RFC 8439,
+    /// section 2.8, and a block of the terms and both lengths. So no two have the same bytes.
     pub fn tag(&self, terms: &Terms, invitation: &[u8], model: &[f32]) -> Tag {
         let mut words = generator(self.0.secret(), TAG);
         let mut state = Poly1305::new(half_block(&mut words));
@@ -204,7 +204,7 @@ impl Masking {
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// b: an update is clipped to 2^b steps of its grid, and a helper's noise is relative to that.
+    /// b: an update is clipped to 2^b steps of its grid. Noise of helpers is relative to it.
     pub grid_bits: u8,
     /// w: entries are modulo 2^w.
     pub width: u8,

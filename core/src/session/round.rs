@@ -267,8 +267,8 @@ impl Round {
     }
 
     /// Quantises the update, or zeros without one, and adds the device's noise to it and to its
-    /// bit, or the masks: here and nowhere else. What is to be sent takes the place of the update, of which
-    /// nothing is left.
+    /// bit, or the masks: here and nowhere else. What is to be sent takes the place of the update,
+    /// of which nothing is left.
     ///
     /// Each is a function whose stack is gone before the next one.
     pub(super) fn finish<M: Trainable, F, K: PersonalStore>(
@@ -343,8 +343,8 @@ fn quantise(
     low: &mut [u32],
     high: &mut [u32],
 ) -> bool {
-    // Without noise or masks, +2^b is the one value that has no place in b + 1 bits. It is sent as −2^b, of
-    // an update that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
+    // Without noise or masks, +2^b is the one value that has no place in b + 1 bits. It is sent as
+    // −2^b, of an update that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
     let largest = 1 << grid.bits();
     let mut negated = false;
     for (low, high) in low.iter_mut().zip(high) {
