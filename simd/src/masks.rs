@@ -1,6 +1,7 @@
 //! The masks of many updates added up: those of [`RoundKey::masks`](smolfed_core::mask::RoundKey),
 //! from key streams that are made sixteen blocks at a time.
 
+use rand_core::Rng;
 use smolfed_core::mask::{MAX_WIDTH, RoundKey};
 use zeroize::Zeroizing;
 
@@ -35,9 +36,11 @@ impl MaskSum {
     /// Adds the masks of a device in a round to `sum`, modulo 2⁶⁴: at most as many entries as were
     /// announced.
     pub fn add(&mut self, key: &RoundKey, sum: &mut [i64]) {
+        let mut stream = Words::of_state(key.state());
         let used = (sum.len() * self.width as usize).div_ceil(32);
-        let used = self.words.get_mut(..used).unwrap_or_default();
-        Words::of_state(key.state()).fill(used);
+        for word in self.words.iter_mut().take(used) {
+            *word = stream.next_u32();
+        }
         let mask = (1 << self.width) - 1;
         for (index, entry) in sum.iter_mut().enumerate() {
             let bit = index * self.width as usize;

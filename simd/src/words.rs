@@ -49,18 +49,6 @@ impl Words {
         }
     }
 
-    /// Fills `words` with those from the next block that is made on: of a stream at its beginning,
-    /// the first ones. What is left of the last blocks is skipped.
-    pub fn fill(&mut self, words: &mut [u32]) {
-        for words in words.chunks_mut(WORDS) {
-            self.refill();
-            for (word, made) in words.iter_mut().zip(&self.made) {
-                *word = *made;
-            }
-        }
-        self.taken = WORDS;
-    }
-
     /// Makes the next blocks.
     #[cold]
     #[inline(never)]
