@@ -1,4 +1,5 @@
 //! The answer of a helper in a round: tags, masks and noise of 1,000 devices, on one thread.
+#![allow(clippy::expect_used, reason = "a bench that cannot run says why")]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

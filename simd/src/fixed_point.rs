@@ -143,7 +143,6 @@ mod tests {
     use std::num::NonZeroU32;
 
     use proptest::{collection::vec, prelude::*};
-    use smolfed_core::model::Model;
     use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
     use smolfed_core::stream::{Purpose, Root, StreamId};
 

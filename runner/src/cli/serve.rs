@@ -19,20 +19,19 @@ use super::style::warn;
 use crate::entropy::secret;
 use crate::experiment::Experiment;
 use crate::fleet::coordinator::Coordinator;
-use crate::fleet::helpers::HelperSettings;
 use crate::fleet::quorum::Quorum;
 use crate::fleet::status::Table;
 use crate::privacy::ledger::Ledger;
 use crate::round::Start;
 use crate::run::directory::RunDir;
 use crate::run::fleet_file::FleetFile;
-use crate::run::{self, Control, Ending, Run};
+use crate::run::{self, Control, Ending, Run, RunError, RunResult};
 use crate::source::fleet::Fleet;
 use crate::source::fleet::terms::{ServeError, check_devices, check_quorum, terms};
 use crate::source::fleet::tuning::Delivered;
 use crate::source::participation;
 pub(super) use args::Args;
-use helpers::{begin, check};
+use helpers::{begin, links};
 pub(super) use setup::seed;
 use setup::{Setup, fleet_error};
 
@@ -58,9 +57,7 @@ impl Setup {
         let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
-        let policy = experiment.helper_policy(1);
-        check(policy.as_ref(), &self.keys, &self.helpers)?;
-        let links = self.keys.links().clone();
+        let links = links(&experiment, &self.keys, &self.helpers)?;
         let quorum = checked_quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;
@@ -94,14 +91,9 @@ impl Setup {
         let screen = Screen::new(experiment.config.rounds, Arc::clone(&service), &watch.log);
         let timeout = self.endpoints.timeout;
         watch.begin(served.fleet(), &experiment, &dir, (done, timeout))?;
-        let settings = HelperSettings {
-            addresses: self.helpers,
-            options: self.endpoints.options,
-            missing: self.file.helper_missing,
-            timeout,
-        };
-        let stopping = watch.signals.stopping();
-        let helpers = policy.map(|policy| begin(&settings, links, policy, (stopping, &service)));
+        let found = (self.helpers, &self.endpoints, self.file.helper_missing);
+        let shared = (watch.signals.stopping(), &service);
+        let helpers = begin(&experiment, found, links, shared)?;
         let control = Control {
             stop: watch.signals.stopping().flag(),
             // Each round is on disk before the next one begins.
@@ -116,7 +108,7 @@ impl Setup {
             federation: &federation,
             dir: Some(&dir),
             start: start(&experiment, self.file.seed)?,
-            helpers: helpers.transpose()?,
+            helpers,
         };
         watch.signals.run_begins();
         let result = run.execute(&mut served, control);
@@ -129,13 +121,23 @@ impl Setup {
         drop(served);
         screen.close();
         keep(&table, &dir, result.is_ok(), args.json)?;
-        let print = Print::of(false, args.json, true);
-        let is_stopped = matches!(&result, Ok(run) if matches!(run.ending, Ending::Interrupted));
-        let concluded = conclude(&experiment, &dir, result, started, print, "serve");
-        match concluded {
-            Err(CliError::Stopped(sentence)) if is_stopped => watch.stopped(sentence),
-            concluded => concluded,
-        }
+        told(&watch, (&experiment, &dir), result, started, args)
+    }
+}
+
+/// Says how the run ended. One that a signal stopped has not failed.
+fn told(
+    watch: &Watch,
+    (experiment, dir): (&Experiment, &RunDir),
+    result: Result<RunResult, RunError>,
+    started: Instant,
+    args: &Args,
+) -> Result<(), CliError> {
+    let print = Print::of(false, args.json, true);
+    let is_stopped = matches!(&result, Ok(run) if matches!(run.ending, Ending::Interrupted));
+    match conclude(experiment, dir, result, started, print, "serve") {
+        Err(CliError::Stopped(sentence)) if is_stopped => watch.stopped(sentence),
+        concluded => concluded,
     }
 }
 

@@ -6,20 +6,23 @@ use std::sync::Arc;
 use smolfed_core::crypto::Key;
 
 use crate::cli::CliError;
-use crate::fleet::helpers::{Elsewhere, HelperSettings};
+use crate::experiment::Experiment;
+use crate::fleet::coordinator::Endpoints;
+use crate::fleet::helpers::{Elsewhere, HelperSettings, WhenMissing};
 use crate::fleet::keys::FleetKeys;
 use crate::fleet::service::Service;
 use crate::fleet::transport::Address;
 use crate::fleet::watch::stopping::Stopping;
-use crate::release::masked::{HelperPolicy, Helpers};
+use crate::release::masked::Helpers;
 
-/// Whether there is an address for each helper, and a link.
-pub(super) fn check(
-    policy: Option<&HelperPolicy>,
+/// The links to the helpers, for each of which there must be an address.
+pub(super) fn links(
+    experiment: &Experiment,
     keys: &FleetKeys,
     given: &[Address],
-) -> Result<(), CliError> {
+) -> Result<BTreeMap<u8, Key>, CliError> {
     let (links, given) = (keys.links().len(), given.len());
+    let policy = experiment.helper_policy(1);
     let count = policy.map_or(0, |policy| usize::from(policy.helpers));
     let sentence = if count == 0 && given > 0 {
         "`--helper`: the experiment has no helpers; `privacy.trust` = \"distributed\" has"
@@ -36,19 +39,29 @@ pub(super) fn check(
              each, in the order of their numbers"
         )
     } else {
-        return Ok(());
+        return Ok(keys.links().clone());
     };
     Err(CliError::Usage(sentence))
 }
 
-/// The helpers with these links, in processes elsewhere. Nothing is connected yet.
+/// The helpers of the experiment with these links, in processes elsewhere, if it has helpers.
+/// Nothing is connected yet.
 pub(super) fn begin(
-    settings: &HelperSettings,
+    experiment: &Experiment,
+    (addresses, endpoints, missing): (Vec<Address>, &Endpoints, WhenMissing),
     links: BTreeMap<u8, Key>,
-    policy: HelperPolicy,
     (stopping, service): (&Arc<Stopping>, &Arc<Service>),
-) -> Result<Box<dyn Helpers>, CliError> {
+) -> Result<Option<Box<dyn Helpers>>, CliError> {
+    let Some(policy) = experiment.helper_policy(1) else {
+        return Ok(None);
+    };
+    let settings = HelperSettings {
+        addresses,
+        options: endpoints.options.clone(),
+        missing,
+        timeout: endpoints.timeout,
+    };
     let (stopping, service) = (Arc::clone(stopping), Arc::clone(service));
-    let helpers = Elsewhere::new(settings, links.into_iter(), policy, stopping, service);
-    Ok(Box::new(helpers.map_err(CliError::Stopped)?))
+    let helpers = Elsewhere::new(&settings, links.into_iter(), policy, stopping, service);
+    Ok(Some(Box::new(helpers.map_err(CliError::Stopped)?)))
 }
