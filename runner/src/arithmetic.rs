@@ -16,6 +16,7 @@ mod contract;
 mod direct;
 mod fast;
 mod integer;
+mod integer_buffers;
 mod kept;
 
 use smolfed_core::personal::Effort;

@@ -5,7 +5,7 @@ use smolfed_core::train::{LocalTraining, TrainError, TrainReport};
 use smolfed_simd::Steps;
 use smolfed_simd::span::SpanBuffers;
 
-use super::integer::IntegerBuffers;
+use super::integer_buffers::IntegerBuffers;
 use crate::data::dataset::DatasetView;
 use crate::method::steps::StepBuffers;
 use crate::task::Task;

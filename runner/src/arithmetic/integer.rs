@@ -16,6 +16,7 @@ use smolfed_simd::fixed_point::{FixedPointKernels, RoundedFeature};
 
 use super::contract::{Arithmetic, Buffers, Device};
 use super::direct::Direct;
+use super::integer_buffers::IntegerBuffers;
 use crate::config::simulation::{FeatureFormat, FeatureType};
 use crate::data::dataset::{DatasetView, DeviceBuffer};
 use crate::data::federation::Federation;
@@ -74,21 +75,6 @@ impl Integer {
     pub(super) const fn new(format: FeatureFormat) -> Self {
         Self { format }
     }
-}
-
-/// One thread's memory.
-#[derive(Default)]
-pub(super) struct IntegerBuffers {
-    narrow: Vec<i8>,
-    wide: Vec<i16>,
-    classes: Vec<u16>,
-    values: Vec<i32>,
-    global: Vec<i32>,
-    local: Vec<i32>,
-    update: Vec<i32>,
-    order: Vec<u32>,
-    scores: Vec<i32>,
-    row: Vec<i32>,
 }
 
 impl Arithmetic for Integer {

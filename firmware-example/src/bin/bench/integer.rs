@@ -11,7 +11,7 @@ use smolfed_core::{
     train::LocalTraining,
 };
 
-use super::{Client, PARAMETERS, SAMPLES, count, print, stream};
+use super::counting::{Client, PARAMETERS, SAMPLES, count, print, stream};
 
 const FEATURES: usize = 64;
 

@@ -5,6 +5,7 @@
 #![no_std]
 #![no_main]
 
+mod counting;
 mod integer;
 
 use core::cell::Cell;
@@ -19,13 +20,13 @@ use semihosting::{println, process::ExitCode};
 use smolfed_core::{
     clip::clip_l2,
     mask::{MaskRoot, Masking},
-    model::{Const, Fixed, FixedModel, Model, Softmax},
+    model::{Const, Fixed, FixedModel, Model},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     quantize::Grid,
     samples::{SampleSlice, Samples},
     smooth::LaplacianSmoothing,
-    stream::{Purpose, Root, Stream, StreamId},
+    stream::{Purpose, Root, StreamId},
     train::{Clipping, LocalTraining, Workspace, local_update},
     wire::{
         keys::SessionKey,
@@ -38,9 +39,8 @@ use smolfed_core::{
 use smolfed_firmware::network::Network;
 use smolfed_firmware::{board, host, network::SmallNetwork};
 
-type Client = Softmax<Const<64>, Const<10>>;
-const PARAMETERS: usize = Client::PARAMETERS;
-const SAMPLES: usize = 50;
+use counting::{Client, PARAMETERS, SAMPLES, count, print, stream};
+
 const BITS: u32 = 20;
 
 #[entry]
@@ -50,20 +50,6 @@ fn main() -> ! {
         Some(()) => ExitCode::SUCCESS.exit_process(),
         None => host::give_up(c"a constant of the bench is wrong"),
     }
-}
-
-/// Instructions of `work`, without those of counting.
-fn count(work: impl FnOnce()) -> u32 {
-    let start = board::counter();
-    let empty = board::counter().wrapping_sub(start);
-    let start = board::counter();
-    work();
-    let counts = board::counter().wrapping_sub(start).wrapping_sub(empty);
-    (u64::from(counts) * 1_000 / u64::from(board::COUNTS_PER_1000)) as u32
-}
-
-fn print(name: &str, instructions: u32) {
-    println!("{name} {instructions}");
 }
 
 /// Counts what takes longer than the board's counter: it is looked at whenever a sample is.
@@ -141,14 +127,6 @@ impl<const FEATURES: usize> Samples for Rows<FEATURES> {
     fn target(&self, index: usize) -> u16 {
         (index % 10) as u16
     }
-}
-
-fn stream(purpose: Purpose) -> Stream {
-    Root::from_seed(1).stream(StreamId {
-        purpose,
-        round: 0,
-        device: 0,
-    })
 }
 
 fn run() -> Option<()> {

@@ -1,0 +1,16 @@
+//! One thread's memory for training in integers.
+
+/// Samples in their format, vectors of weights, and what a step needs.
+#[derive(Default)]
+pub(super) struct IntegerBuffers {
+    pub(super) narrow: Vec<i8>,
+    pub(super) wide: Vec<i16>,
+    pub(super) classes: Vec<u16>,
+    pub(super) values: Vec<i32>,
+    pub(super) global: Vec<i32>,
+    pub(super) local: Vec<i32>,
+    pub(super) update: Vec<i32>,
+    pub(super) order: Vec<u32>,
+    pub(super) scores: Vec<i32>,
+    pub(super) row: Vec<i32>,
+}
