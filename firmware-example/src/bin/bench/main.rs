@@ -26,7 +26,7 @@ use smolfed_core::{
     quantize::Grid,
     samples::{SampleSlice, Samples},
     smooth::LaplacianSmoothing,
-    stream::{Purpose, Root, StreamId},
+    stream::{Purpose, Root},
     train::{Clipping, LocalTraining, Workspace, local_update},
     wire::{
         keys::SessionKey,
@@ -180,7 +180,7 @@ fn handshake() -> Option<()> {
 
     let chain = ChainKey::new(Key::from_secret([1; 32]));
     let stream = |device| {
-        Root::from_seed(1).stream(StreamId {
+        Root::from_seed(1).stream(smolfed_core::stream::StreamId {
             purpose: Purpose::SessionNonces,
             round: 0,
             device,
