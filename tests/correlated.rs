@@ -137,7 +137,7 @@ fn what_would_break_the_bound_is_refused_before_it_starts() {
         ),
         (
             "--set privacy.trust=local",
-            ["`privacy.trust`", "must be trusted"],
+            ["`privacy.trust`", "under masks"],
         ),
         (
             "--set privacy.clip_norm=adaptive",

@@ -336,8 +336,8 @@ fn masked_updates_are_uniform_without_the_keys_of_the_helper() {
     fleet.serve("first", &options);
     let recording = Recording::of(&fleet.lines);
     let opened = recording.opened(&fleet.keys());
-    let invitation = opened.iter().find(|frame| frame.kind == 16).unwrap();
-    let invitation = Message::parse(16, &invitation.body, Direction::ToDevice).unwrap();
+    let invitation = opened.iter().find(|frame| frame.kind == 17).unwrap();
+    let invitation = Message::parse(17, &invitation.body, Direction::ToDevice).unwrap();
     let Message::Invitation(invitation) = invitation else {
         panic!("{invitation:?}");
     };

@@ -75,7 +75,7 @@ fn each_fault_of_masks_and_parties_is_found() {
 /// where it alone has added noise.
 #[test]
 fn the_views_are_attacked() {
-    let privacy = "noise_multiplier = 2.5\ntrust = \"distributed\"";
+    let privacy = "noise_multiplier = 3.0\ntrust = \"distributed\"";
     let audited = experiment(20, 4, POISSON, privacy);
     let claims = audited.experiment.privacy.statements(4).unwrap();
     let low = |fault, view| {
