@@ -13,7 +13,7 @@
 //! | [`uploads`] | many devices, one after the other, and the exact sum of what they send |
 //! | [`received`] | what a real device sent, checked |
 //! | [`sum`] | the sum before and after its release: [`PrivateSum`], [`Released`] |
-//! | [`publish`] | the way from one to the other |
+//! | [`mod@publish`] | the way from one to the other |
 //! | [`mechanism`] | how noise is added to a release |
 //! | [`admission`] | who may take part in a round with correlated noise |
 //! | [`masked`] | masked sums, and the helpers that take the masks off |
