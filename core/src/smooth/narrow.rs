@@ -9,7 +9,7 @@ use super::{
     tensors::each_tensor,
 };
 
-/// Laplacian smoothing by at most [`NARROW_SIGMA`]: the same bits as
+/// Laplacian smoothing by at most [`NARROW_SIGMA`](super::NARROW_SIGMA): the same bits as
 /// [`LaplacianSmoothing`](super::LaplacianSmoothing).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NarrowSmoothing {
