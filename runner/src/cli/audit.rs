@@ -339,14 +339,18 @@ fn document(args: &Args, parts: &[Part]) -> serde_json::Value {
 fn verdict(parts: &[Part]) -> Result<(), CliError> {
     let mut reasons = Vec::new();
     for part in parts {
-        if part.is_refuted() {
-            reasons.push(format!(
-                "the epsilon of this mechanism is at least {}",
-                lower(part.epsilon_low(), 4)
-            ));
-        }
+        let bound = part.is_refuted().then(|| {
+            let epsilon = lower(part.epsilon_low(), 4);
+            format!("the epsilon of this mechanism is at least {epsilon}")
+        });
         let failed = part.checks.iter().filter(|check| !check.is_as_claimed);
-        reasons.extend(failed.map(|check| format!("{} ({})", check.test, check.evidence)));
+        let failed = failed.map(|check| format!("{} ({})", check.test, check.evidence));
+        for reason in bound.into_iter().chain(failed) {
+            // What concerns all views fails in each.
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
     }
     if reasons.is_empty() {
         return Ok(());
