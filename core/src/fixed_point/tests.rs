@@ -155,6 +155,7 @@ proptest! {
     /// Beside `f32`, from the same rounded numbers. A step differs by the rounding of residuals,
     /// of the step size (2⁻¹⁵ of it) and of the weights.
     #[test]
+    #[cfg_attr(feature = "micromath", ignore = "its exp is approximate")]
     fn an_update_is_near_that_of_f32(case in case(), rate in 0.01_f32..0.3) {
         let settings = settings(rate, 1e3);
         let model = Softmax::new(case.features, case.classes);
