@@ -31,6 +31,7 @@ mod device;
 mod exchange;
 mod greeter;
 mod line;
+#[cfg(feature = "masks")]
 mod masked;
 mod memory;
 mod phase;
@@ -39,6 +40,8 @@ mod round;
 #[cfg(test)]
 mod tests;
 mod trainable;
+#[cfg(not(feature = "masks"))]
+mod unmasked;
 
 pub use conversation::REPETITIONS;
 pub use device::SessionError;
@@ -53,7 +56,11 @@ pub use trainable::{FixedPoint, Parts, Trainable, Unlabelled};
 use conversation::{Answer, Conversation};
 use device::Device;
 use line::Line;
-use masked::DeviceMasks;
+#[cfg(feature = "masks")]
+use masked as masks;
+use masks::DeviceMasks;
+#[cfg(not(feature = "masks"))]
+use unmasked as masks;
 
 /// A device's side of the protocol around a model of any size.
 pub struct Session<'a, M: Trainable, F, R, K = NoStore> {

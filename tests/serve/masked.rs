@@ -8,7 +8,7 @@ use super::device::{Device, send};
 use super::{
     FULL, Place, TIMEOUT, assert_is_the_simulation, lines, part_of, provision, wait, wait_until,
 };
-use crate::boards::{CORTEX_M4F, firmware, named};
+use crate::boards::{CORTEX_M4F, firmware_with, named};
 use crate::program::Outcome;
 
 const MASKED: &str = "--set privacy.trust=distributed";
@@ -272,7 +272,7 @@ fn a_helper_that_refuses_costs_rounds_and_three_in_a_row_end_the_run() {
 #[test]
 fn emulated_boards_take_part_with_a_helper() {
     let boards = ["microbit", CORTEX_M4F].map(named);
-    let programs = boards.map(|board| Some(firmware(board, "client")?.0));
+    let programs = boards.map(|board| Some(firmware_with(Some("masks"), board, "client")?.0));
     let programs: Option<Vec<std::path::PathBuf>> = programs.into_iter().collect();
     let Some(programs) = programs else {
         return;

@@ -10,6 +10,7 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
     for target in if targets.is_empty() { &all } else { targets } {
         firmware(target, &Variant::DEFAULT)?;
         firmware(target, &Variant::X25519)?;
+        firmware(target, &Variant::MASKS)?;
     }
     Ok(())
 }

@@ -50,6 +50,14 @@ impl Variant {
         programs: &["client"],
         ..Self::DEFAULT
     };
+
+    /// The client whose updates helpers unmask.
+    pub const MASKS: Self = Self {
+        folder: "firmware-masks",
+        features: &["masks"],
+        programs: &["client"],
+        ..Self::DEFAULT
+    };
 }
 
 /// The root of the workspace.

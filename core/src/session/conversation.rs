@@ -5,6 +5,7 @@ use embedded_storage::nor_flash::NorFlash;
 use super::{
     device::Device,
     greeter::Greeter,
+    masks,
     phase::Phase,
     round::Round,
     trainable::{RoundParts, Trainable},
@@ -272,9 +273,12 @@ where
     #[inline(never)]
     fn invited(&mut self, number: u32, packed: &PackedInvitation) -> Result<Answer, Refusal> {
         let (has_unknown, invitation, tagged) = match K::IS_PRESENT || M::HAS_REQUESTS {
-            true => (false, packed.unpack(), packed.tagged()),
-            // Without a request all of it is tagged.
-            false => (packed.has_request(), packed.unpack_shared(), *packed),
+            true => (false, packed.unpack(), masks::tagged(packed)),
+            false => (
+                packed.has_request(),
+                packed.unpack_shared(),
+                masks::tagged_whole(packed),
+            ),
         };
         let Some(invitation) = &invitation else {
             return Err(Refusal::Body);

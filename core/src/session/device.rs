@@ -3,7 +3,7 @@
 use embedded_storage::nor_flash::NorFlash;
 
 use super::{
-    masked::DeviceMasks,
+    masks::DeviceMasks,
     memory::Memory,
     policy::{Identity, Policy},
     trainable::{RoundParts, Trainable},
@@ -122,7 +122,7 @@ impl<M: Trainable, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
         let has_update = !(invitation.is_silent() || is_matrix);
         if self.model.shape() != Some(invitation.shape) {
             Err(Decline::Shape)
-        } else if !invitation.is_silent() && invitation.helpers() != policy.helpers {
+        } else if !invitation.is_silent() && !DeviceMasks::are_for(invitation, policy.helpers) {
             Err(Decline::Helpers)
         } else if has_update && !policy.accepts_noise(invitation) {
             Err(Decline::Noise)

@@ -10,7 +10,7 @@ use crate::{
     mask::{MaskRoot, Masking, RoundKey, Tag, Terms},
     wire::{
         keys::{Fingerprint, ledger_fingerprint},
-        message::PackedInvitation,
+        message::{Invitation, PackedInvitation},
     },
 };
 
@@ -20,7 +20,25 @@ pub(super) struct DeviceMasks {
     ledger: Fingerprint,
 }
 
+/// What the tags of a round cover of its invitation.
+pub(super) type Tagged = PackedInvitation;
+
+/// [`Tagged`] of this invitation.
+pub(super) fn tagged(invitation: &PackedInvitation) -> Tagged {
+    invitation.tagged()
+}
+
+/// The same of an invitation without a request, all of which is tagged.
+pub(super) fn tagged_whole(invitation: &PackedInvitation) -> Tagged {
+    *invitation
+}
+
 impl DeviceMasks {
+    /// Whether a device that insists on so many helpers may mask for this invitation.
+    pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {
+        invitation.helpers() == helpers
+    }
+
     /// Those of a device as it was provisioned: its helpers know nothing of ledgers.
     #[inline(never)]
     pub(super) fn new(identity: &Identity, ledger: &LedgerNonce) -> Self {
@@ -51,7 +69,7 @@ impl DeviceMasks {
         &self,
         (round, helper): (u32, u8),
         terms: &Terms,
-        invitation: &PackedInvitation,
+        invitation: &Tagged,
         model: &[f32],
     ) -> Tag {
         let key = self.key(helper, round);

@@ -6,6 +6,7 @@ use embedded_storage::nor_flash::NorFlash;
 
 use super::{
     device::Device,
+    masks::Tagged,
     memory::Memory,
     policy::Identity,
     trainable::{Learned, LocalRound, Trainable},
@@ -22,7 +23,7 @@ use crate::{
     samples::Samples,
     stream::Purpose,
     train::Workspace,
-    wire::message::{Decline, Invitation, Packed, PackedInvitation, UpdateChunk, UpdatePart},
+    wire::message::{Decline, Invitation, Packed, UpdateChunk, UpdatePart},
 };
 
 /// A round that the device takes part in.
@@ -31,7 +32,7 @@ pub(super) struct Round {
     pub(super) number: u32,
     pub(super) invitation: Invitation,
     /// What tags cover of it: writing it again would take more flash than this takes RAM.
-    pub(super) tagged: PackedInvitation,
+    pub(super) tagged: Tagged,
     /// The chunk of the model that is awaited, or of the update that is being sent.
     pub(super) chunk: u16,
     /// The first chunk of the update that may not have arrived.
@@ -62,7 +63,7 @@ pub(super) enum Trained {
 
 impl Round {
     /// A round whose model is to come.
-    pub(super) const fn new(number: u32, invitation: Invitation, tagged: PackedInvitation) -> Self {
+    pub(super) const fn new(number: u32, invitation: Invitation, tagged: Tagged) -> Self {
         Self {
             number,
             invitation,

@@ -40,6 +40,7 @@ mod coordinator;
 mod handshake;
 mod integers;
 mod line;
+#[cfg(feature = "masks")]
 mod masked;
 mod network;
 mod personal;

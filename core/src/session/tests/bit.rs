@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    session::round::Round,
+    session::{masks::tagged, round::Round},
     wire::message::{Packed, UpdateChunk},
 };
 
@@ -79,7 +79,7 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
     let device = &mut finished.conversation.device;
     for number in 0..4_000 {
         let asked = adaptive(noise(), 0.5);
-        let mut round = Round::new(number, asked, (&asked).into());
+        let mut round = Round::new(number, asked, tagged(&PackedInvitation::from(&asked)));
         round.finish(device, None);
         let value = |chunk: &UpdateChunk<'_>| match chunk.packed {
             Packed::Halves { low, high, .. } => {

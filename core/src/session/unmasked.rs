@@ -1,0 +1,46 @@
+//! In the place of `masked.rs` without the feature `masks`: a device that has no code for masks, and
+//! declines whatever asks for them.
+
+use super::policy::Identity;
+use crate::{
+    ledger::LedgerNonce,
+    mask::{Masking, Tag, Terms},
+    wire::message::{Invitation, PackedInvitation},
+};
+
+/// No masks.
+pub(super) struct DeviceMasks;
+
+/// Nothing: no round has tags.
+#[derive(Clone, Copy)]
+pub(super) struct Tagged;
+
+pub(super) const fn tagged(_: &PackedInvitation) -> Tagged {
+    Tagged
+}
+
+pub(super) const fn tagged_whole(_: &PackedInvitation) -> Tagged {
+    Tagged
+}
+
+impl DeviceMasks {
+    /// A device that insists on helpers takes part in nothing.
+    pub(super) const fn are_for(invitation: &Invitation, helpers: u8) -> bool {
+        invitation.helpers() == 0 && helpers == 0
+    }
+
+    pub(super) const fn new(_: &Identity, _: &LedgerNonce) -> Self {
+        Self
+    }
+
+    /// Never called, as the invitation is declined. If it were, no update would leave without a
+    /// mask.
+    pub(super) fn add(&self, _: u32, _: Masking, low: &mut [u32], high: &mut [u32]) {
+        low.fill(0);
+        high.fill(0);
+    }
+
+    pub(super) const fn tag(&self, _: (u32, u8), _: &Terms, _: &Tagged, _: &[f32]) -> Tag {
+        [0; 16]
+    }
+}
