@@ -5,10 +5,10 @@
 //! They give the callers of those functions, the callers' callers and so on, up to the first
 //! function outside `core`: the origin of a panic.
 //!
-//! What this shows: in `bare`, the whole client without a host, and in `round`, the compiler has
-//! proved every panic of `smolfed-core`, the firmware and their dependencies unreachable, except
-//! those listed in [`KNOWN`]. What it does not show: the absence of stack overflows and hardware
-//! faults. It holds for this compiler, these targets and this profile.
+//! What this shows: in `bare` and `bare-integer`, whole clients without a host, and in `round`, the
+//! compiler has proved every panic of `smolfed-core`, the firmware and their dependencies
+//! unreachable, except those listed in [`KNOWN`]. What it does not show: the absence of stack
+//! overflows and hardware faults. It holds for this compiler, these targets and this profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -106,7 +106,7 @@ fn of_core(name: &str) -> bool {
 }
 
 fn has_no_panic(board: &Board) {
-    for name in ["bare", "round"] {
+    for name in ["bare", "bare-integer", "round"] {
         let Some((program, _)) = firmware(board, name) else {
             return;
         };
