@@ -268,6 +268,36 @@ fn a_helper_that_refuses_costs_rounds_and_three_in_a_row_end_the_run() {
     assert!(said.stderr.contains("round 0: refused (revoked)"), "{said}");
 }
 
+/// A device whose tag is wrong, here since the helper has another key for it, costs one round
+/// and is not invited again.
+#[test]
+fn a_device_with_a_wrong_tag_costs_one_round() {
+    let place = Place::new();
+    let settings = format!("{FULL} {MASKED} --set rounds=4");
+    provision(&place, &settings);
+    let file = place.path("fleet/helper-0.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let key = text.match_indices("mask = \"").nth(1).unwrap().0 + "mask = \"".len();
+    let other = if &text[key..=key] == "0" { "1" } else { "0" };
+    let text = format!("{}{other}{}", &text[..key], &text[key + 1..]);
+    place.write("fleet/helper-0.toml", text);
+    let helper = Helper::start(&place, 0);
+    let _devices = Device::start_all(&place, 0..4);
+    let arguments = serve(&settings);
+    let outcome = wait(place.start(&arguments), &arguments).success();
+    assert_eq!(burned(&place, "served"), 1, "{outcome}");
+    assert_eq!(answers(&place, 0), [1, 2, 3]);
+    let (answered, missing) = part_of(&place, "served", 1);
+    assert!(answered.is_empty() || answered == [0], "{answered:?}");
+    assert!(missing.ends_with(&["in quarantine".into(), "in quarantine".into()]));
+    let why = std::fs::read_to_string(place.path("fleet/keys.toml.quarantine")).unwrap();
+    for expected in ["number = 1", "since = 1", "the tag of a device is wrong"] {
+        assert!(why.contains(expected), "{why}");
+    }
+    let said = helper.stop();
+    assert!(said.stderr.contains("round 0: refused (tag)"), "{said}");
+}
+
 /// Boards mask as processes and simulated devices do.
 #[test]
 fn emulated_boards_take_part_with_a_helper() {

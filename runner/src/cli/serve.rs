@@ -58,6 +58,7 @@ impl Setup {
         check_devices(&federation, &self.keys, self.file.simulated)?;
         let terms = terms(&experiment)?;
         let links = links(&experiment, &self.keys, &self.helpers)?;
+        let links = (self.keys.path().to_owned(), links);
         let quorum = checked_quorum(&self.file, &experiment)?;
         warn_of(&experiment, &federation);
         let name = run::name(&experiment.config, &federation, &experiment.origin)?;

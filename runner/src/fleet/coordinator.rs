@@ -14,7 +14,7 @@ use super::keys::{FleetKeys, KeysError};
 use super::ledgers::KnownLedgers;
 use super::lock::lock;
 use super::peer::{Peer, Terms};
-use super::quarantine::Quarantine;
+use super::quarantine::{Quarantine, report};
 use super::registry::Registry;
 use super::service::Service;
 use super::transport::{Address, Listener, Options};
@@ -245,12 +245,7 @@ impl Coordinator {
                 .quarantine
                 .note(*device, number, gives_strikes, outcome)
             {
-                tracing::warn!(
-                    reason = "quarantine",
-                    private = format!("device {device} is in quarantine"),
-                    "a device is in quarantine and no longer invited: `smolfed keys readmit` lists \
-                     and readmits"
-                );
+                report(*device);
             }
         }
         if self.quarantine.is_unsaved()

@@ -6,10 +6,15 @@
 //! time for it is over: the question is the same, so that one which had answered already gives the
 //! same answer. A round without all answers comes to nothing, and is charged
 //! all the same.
+//!
+//! A helper that refuses because of one device's tag or ledger would refuse every list with that
+//! device: it is put into quarantine. A helper that lies about it keeps a device out, as it could
+//! by refusing; it learns nothing.
 
 mod remote;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,13 +25,17 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
 use super::backoff::BackOff;
+use super::keys::error::KeysError;
+use super::quarantine::{Quarantine, report};
 use super::service::Service;
 use super::transport::{Address, Options};
 use super::watch::stopping::Stopping;
 use crate::entropy::{EntropyError, secret};
 use crate::helper::link::LinkKey;
 use crate::helper::message::HelperState;
-use crate::release::masked::{HelperAnswer, HelperError, HelperPolicy, Helpers, MaskedRound};
+use crate::release::masked::{
+    HelperAnswer, HelperError, HelperPolicy, HelperRefusal, Helpers, MaskedRound,
+};
 use remote::{HELLO_TIMEOUT, Remote};
 
 /// How often a coordinator that waits looks whether it is to stop.
@@ -66,6 +75,10 @@ pub struct HelperSettings {
     pub missing: WhenMissing,
     /// Time for the answer of a round.
     pub timeout: Duration,
+    /// The keys of the fleet, beside which the devices in quarantine are.
+    pub keys: PathBuf,
+    /// 0 if no device is put into quarantine.
+    pub strikes: u32,
 }
 
 /// The helpers of a fleet.
@@ -76,7 +89,11 @@ pub struct Elsewhere {
     policy: HelperPolicy,
     missing: WhenMissing,
     timeout: Duration,
+    keys: PathBuf,
+    strikes: u32,
     stopping: Arc<Stopping>,
+    /// The number of the round that was asked for last.
+    round: u32,
     /// Who shows how they are.
     service: Arc<Service>,
     /// Rounds that were lost one after the other, and why the last one was.
@@ -124,7 +141,10 @@ impl Elsewhere {
             policy,
             missing: settings.missing,
             timeout: settings.timeout,
+            keys: settings.keys.clone(),
+            strikes: settings.strikes,
             stopping,
+            round: 0,
             service,
             lost: 0,
             failure: None,
@@ -141,6 +161,17 @@ impl Elsewhere {
         for (remote, state) in self.remotes.iter().zip(states) {
             let state = state.map_err(|failure| failure.of(remote.number))?;
             fits(remote.number, &state, &self.policy)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a device into quarantine, from which the coordinator reads before the next round.
+    fn exclude(&self, device: u32, refusal: &HelperRefusal) -> Result<(), KeysError> {
+        let mut quarantine = Quarantine::open(&self.keys, self.strikes)?;
+        let reason = format!("a helper refuses: {}", refusal.in_public());
+        if quarantine.exclude(device, self.round, reason) {
+            quarantine.save()?;
+            report(device);
         }
         Ok(())
     }
@@ -194,12 +225,19 @@ impl Helpers for Elsewhere {
     }
 
     fn lost(&mut self, error: HelperError) {
+        if let HelperError::Refused { refusal, .. } = &error
+            && let Some(device) = refusal.of_device()
+            && let Err(error) = self.exclude(device, refusal)
+        {
+            tracing::error!(reason = "quarantine", "{error}");
+        }
         self.service.monitor().helper_failed(&reason(&error));
         self.lost += 1;
         self.failure = Some(error);
     }
 
     fn unmask(&mut self, round: &MaskedRound) -> Result<Vec<HelperAnswer>, HelperError> {
+        self.round = round.number;
         let deadline = (Instant::now() + self.timeout).into_std();
         let deadline = Instant::from_std(self.stopping.deadline(deadline));
         // Even of a run that is to stop at once: an answer takes milliseconds.

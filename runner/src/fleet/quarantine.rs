@@ -138,11 +138,20 @@ impl Quarantine {
             }
             Verdict::Lie => {}
         }
-        self.strikes.remove(&device);
         let reason = match outcome {
             ExchangeOutcome::Missing(absence) => absence.to_string(),
             ExchangeOutcome::Answered(_) | ExchangeOutcome::Message(_) => String::new(),
         };
+        self.exclude(device, round, reason)
+    }
+
+    /// Puts a device into quarantine for what it did in a round; returns whether it is there from
+    /// now on, and not if none is.
+    pub fn exclude(&mut self, device: u32, round: u32, reason: String) -> bool {
+        if self.limit == 0 {
+            return false;
+        }
+        self.strikes.remove(&device);
         let entry = Entry {
             number: device,
             since: round.saturating_add(1),
@@ -179,6 +188,15 @@ impl Quarantine {
         self.unsaved.clear();
         Ok(())
     }
+}
+
+/// Says that a device was put into quarantine.
+pub(super) fn report(device: u32) {
+    tracing::warn!(
+        reason = "quarantine",
+        private = format!("device {device} is in quarantine"),
+        "a device is in quarantine and no longer invited: `smolfed keys readmit` lists and readmits"
+    );
 }
 
 /// What a round says about a device.

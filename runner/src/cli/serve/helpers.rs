@@ -1,6 +1,7 @@
 //! The helpers of a run that is served.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use smolfed_core::crypto::Key;
@@ -44,12 +45,13 @@ pub(super) fn links(
     Err(CliError::Usage(sentence))
 }
 
-/// The helpers of the experiment with these links, in processes elsewhere, if it has helpers.
+/// The helpers of the experiment with these links, of the fleet of this file of keys, in processes
+/// elsewhere, if it has helpers.
 /// Nothing is connected yet.
 pub(super) fn begin(
     experiment: &Experiment,
     (addresses, endpoints, missing): (Vec<Address>, &Endpoints, WhenMissing),
-    links: BTreeMap<u8, Key>,
+    (keys, links): (PathBuf, BTreeMap<u8, Key>),
     (stopping, service): (&Arc<Stopping>, &Arc<Service>),
 ) -> Result<Option<Box<dyn Helpers>>, CliError> {
     let Some(policy) = experiment.helper_policy(1) else {
@@ -60,6 +62,8 @@ pub(super) fn begin(
         options: endpoints.options.clone(),
         missing,
         timeout: endpoints.timeout,
+        keys,
+        strikes: endpoints.strikes,
     };
     let (stopping, service) = (Arc::clone(stopping), Arc::clone(service));
     let helpers = Elsewhere::new(&settings, links.into_iter(), policy, stopping, service);

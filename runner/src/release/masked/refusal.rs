@@ -145,7 +145,7 @@ pub enum HelperRefusal {
 }
 
 impl HelperRefusal {
-    /// The device that is to blame, if one is.
+    /// The device that it is about, if it is about one.
     #[must_use]
     pub const fn device(&self) -> Option<u32> {
         match self {
@@ -156,6 +156,16 @@ impl HelperRefusal {
             | Self::TooSoon { device, .. }
             | Self::TooOften { device, .. }
             | Self::Tag { device } => Some(*device),
+            _ => None,
+        }
+    }
+
+    /// The device that is at fault, if the coordinator is not: its ledger changed, or its tag is of
+    /// something else than what it was asked for. It would spoil every list that it is on.
+    #[must_use]
+    pub const fn of_device(&self) -> Option<u32> {
+        match self {
+            Self::ChangedLedger { device } | Self::Tag { device } => Some(*device),
             _ => None,
         }
     }
