@@ -73,6 +73,7 @@
 //! | `micromath` | a small approximate `exp` in the models: other bits, never in the noise | off |
 //! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
+//! | `async` | sessions on streams of `embedded-io-async` | off |
 //!
 //! # Panics
 //!

@@ -10,6 +10,8 @@
 //! 4. otherwise sleep.
 //!
 //! [`Session::exchange`] does the first step on any byte stream with the traits of `embedded-io`.
+//! With the feature `async`, `Session::drive` does all but the second on one with those of
+//! `embedded-io-async`.
 //! Nothing here waits or loops beyond the bytes that it was given, and nothing panics. Invalid
 //! input is left out and counted ([`Session::refusals`]).
 //!
@@ -28,6 +30,8 @@ use embedded_storage::nor_flash::NorFlash;
 
 mod conversation;
 mod device;
+#[cfg(feature = "async")]
+mod drive;
 mod exchange;
 mod greeter;
 mod line;
@@ -45,6 +49,8 @@ mod unmasked;
 
 pub use conversation::REPETITIONS;
 pub use device::SessionError;
+#[cfg(feature = "async")]
+pub use drive::LinkLost;
 pub use greeter::Greeter;
 #[cfg(feature = "x25519")]
 pub use greeter::X25519;

@@ -7,7 +7,7 @@ use super::{Greeter, Session, phase::Phase, trainable::Trainable};
 use crate::{personal::store::PersonalStore, wire::FRAME_BYTES};
 
 /// Bytes that are taken from the stream at a time.
-const READ_BYTES: usize = 16;
+pub(super) const READ_BYTES: usize = 16;
 
 /// Bytes after which a call returns though more have come: two of the longest frames. Whoever
 /// floods the line keeps neither time-outs nor sensors waiting.

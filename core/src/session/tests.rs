@@ -36,6 +36,8 @@ use crate::{
 
 mod bit;
 mod coordinator;
+#[cfg(feature = "async")]
+mod drive;
 #[cfg(feature = "x25519")]
 mod handshake;
 mod integers;

@@ -1,0 +1,226 @@
+//! The session on `embedded-io-async` streams, which break at every byte.
+
+use core::{
+    cell::RefCell,
+    future::{Future, poll_fn},
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+use embedded_io_async::{ErrorKind, ErrorType, Read, Write};
+
+use super::*;
+use crate::{session::LinkLost, wire::FRAME_BYTES};
+
+/// A link in memory.
+struct Wire {
+    incoming: Vec<u8>,
+    outgoing: Vec<u8>,
+    /// Bytes that the device may still write before it breaks.
+    left: usize,
+    /// The time: a tick each time that the driver is polled, and those of reads.
+    now: u32,
+    ticks_of_read: u32,
+}
+
+impl Wire {
+    fn new(left: usize) -> RefCell<Self> {
+        RefCell::new(Self {
+            incoming: vec![],
+            outgoing: vec![],
+            left,
+            now: 0,
+            ticks_of_read: 0,
+        })
+    }
+}
+
+/// The device's end of it.
+struct End<'a>(&'a RefCell<Wire>);
+
+impl ErrorType for End<'_> {
+    type Error = ErrorKind;
+}
+
+impl Read for End<'_> {
+    /// At most seven bytes; the end of the stream once it is broken.
+    async fn read(&mut self, bytes: &mut [u8]) -> Result<usize, ErrorKind> {
+        poll_fn(|_| {
+            let mut wire = self.0.borrow_mut();
+            let count = wire.incoming.len().min(bytes.len()).min(7);
+            if wire.left == 0 {
+                return Poll::Ready(Ok(0));
+            }
+            if count == 0 {
+                return Poll::Pending;
+            }
+            for (place, byte) in bytes.iter_mut().zip(wire.incoming.drain(..count)) {
+                *place = byte;
+            }
+            wire.now += wire.ticks_of_read;
+            Poll::Ready(Ok(count))
+        })
+        .await
+    }
+}
+
+impl Write for End<'_> {
+    /// At most five bytes; an error once it is broken.
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, ErrorKind> {
+        let mut wire = self.0.borrow_mut();
+        let count = bytes.len().min(5).min(wire.left);
+        wire.left -= count;
+        wire.outgoing.extend(&bytes[..count]);
+        match count {
+            0 => Err(ErrorKind::BrokenPipe),
+            _ => Ok(count),
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+}
+
+/// Ticks of silence.
+const PATIENCE: u32 = 8;
+
+/// Ends that many ticks of the wire later.
+fn patience(wire: &RefCell<Wire>) -> impl Future<Output = ()> {
+    let end = wire.borrow().now + PATIENCE;
+    poll_fn(move |_| match wire.borrow().now < end {
+        true => Poll::Pending,
+        false => Poll::Ready(()),
+    })
+}
+
+/// Polls the driver and lets the coordinator answer, until the driver returns; `None` once the
+/// coordinator has the update.
+fn poll_drive(
+    board: &mut Board,
+    other: &mut Coordinator,
+    wire: &RefCell<Wire>,
+) -> Option<Result<(), LinkLost<ErrorKind>>> {
+    let mut end = End(wire);
+    let mut drive = pin!(board.drive(&mut end, || patience(wire)));
+    let mut context = Context::from_waker(Waker::noop());
+    for turn in 1..2_000 {
+        let result = drive.as_mut().poll(&mut context);
+        let mut wire = wire.borrow_mut();
+        wire.now += 1;
+        other.receive(&core::mem::take(&mut wire.outgoing));
+        if let Poll::Ready(result) = result {
+            return Some(result);
+        }
+        if other.done {
+            return None;
+        }
+        if turn % (4 * PATIENCE) == 0 {
+            other.invite();
+        }
+        let answers = core::mem::take(&mut other.outgoing);
+        wire.incoming.extend(answers.concat());
+    }
+    panic!("no end");
+}
+
+/// A round on links that break after so many bytes of the device each, the last one excepted;
+/// returns how they broke, and how many bytes the last one had left.
+fn round(lengths: &[usize]) -> (Vec<LinkLost<ErrorKind>>, usize) {
+    let mut board = board(policy(), ledger(), 0);
+    let mut other = coordinator(3, noise());
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    let (mut losses, mut trainings) = (vec![], 0);
+    let mut lengths = lengths.iter();
+    let mut wire = Wire::new(*lengths.next().unwrap());
+    loop {
+        match poll_drive(&mut board, &mut other, &wire) {
+            Some(Ok(())) => {
+                assert_eq!(board.phase(), Phase::Training);
+                board.train(&samples);
+                trainings += 1;
+            }
+            Some(Err(lost)) => {
+                // What was on its way is lost with the link.
+                losses.push(lost);
+                other.outgoing.clear();
+                wire = Wire::new(*lengths.next().unwrap());
+            }
+            None => break,
+        }
+    }
+    assert_eq!(other.integers, expected(3, &other.invitation));
+    assert_eq!((trainings, other.declined), (1, None));
+    assert_eq!(board.ledger().past().participations, 1);
+    (losses, wire.into_inner().left)
+}
+
+const LONG: usize = 1 << 20;
+
+/// The coordinator gets the one update of the round, whatever byte the link breaks behind.
+#[test]
+fn a_lost_link_resumes_the_same_update() {
+    let (losses, left) = round(&[LONG]);
+    assert!(losses.is_empty());
+    let mut ways = vec![];
+    for length in 1..LONG - left {
+        let (losses, _) = round(&[length, LONG]);
+        assert_eq!(losses.len(), 1, "after {length} bytes");
+        ways.extend(losses);
+    }
+    assert!(ways.contains(&LinkLost::Closed));
+    assert!(ways.contains(&LinkLost::Failed(ErrorKind::BrokenPipe)));
+}
+
+/// Each link lives for the longest frame, the zero before it and one byte.
+#[test]
+fn several_lost_links_resume_the_same_update() {
+    let (losses, _) = round(&[FRAME_BYTES + 2; 40]);
+    assert!(losses.len() >= 2, "{losses:?}");
+}
+
+#[test]
+fn a_silent_coordinator_is_greeted_again() {
+    let mut board = board(policy(), ledger(), 0);
+    let wire = Wire::new(LONG);
+    let mut end = End(&wire);
+    let mut drive = pin!(board.drive(&mut end, || patience(&wire)));
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..5 * PATIENCE {
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+        wire.borrow_mut().now += 1;
+    }
+    let written = wire.borrow().outgoing.clone();
+    let frames: Vec<_> = written.split(|byte| *byte == 0).collect();
+    // The zero that ends a frame which was cut short, the greetings, and nothing behind the last.
+    let [first, greetings @ .., last] = frames.as_slice() else {
+        panic!("no frame");
+    };
+    assert!(first.is_empty() && last.is_empty());
+    assert_eq!(greetings.len(), 5);
+    assert!(greetings.iter().all(|frame| *frame == greetings[0]));
+}
+
+/// Whoever floods the link with bytes of no frame does not keep the device from repeating.
+#[test]
+fn a_flood_holds_back_no_time_out() {
+    let mut board = board(policy(), ledger(), 0);
+    let wire = Wire::new(LONG);
+    wire.borrow_mut().incoming = vec![0; 10_000];
+    wire.borrow_mut().ticks_of_read = 1;
+    let mut end = End(&wire);
+    let mut drive = pin!(board.drive(&mut end, || patience(&wire)));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(drive.as_mut().poll(&mut context).is_pending());
+    assert!(wire.borrow().incoming.is_empty());
+    let written = wire.borrow().outgoing.clone();
+    assert!(written.split(|byte| *byte == 0).count() > 20);
+}
+
+#[test]
+fn each_loss_has_a_sentence() {
+    let closed = LinkLost::<ErrorKind>::Closed.to_string();
+    assert_eq!(closed, "the coordinator's end of the link was closed");
+    let failed = LinkLost::Failed(ErrorKind::BrokenPipe).to_string();
+    assert!(failed.starts_with("the link failed: "), "{failed}");
+}
