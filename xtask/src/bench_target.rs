@@ -20,6 +20,7 @@ use crate::toolchain::{Variant, firmware, root};
 
 /// The bench, optimised for speed.
 const FAST: Variant = Variant {
+    workspace: "firmware-example",
     folder: "firmware-fast",
     opt_level: Some("3"),
     features: &[],
@@ -28,6 +29,7 @@ const FAST: Variant = Variant {
 
 /// The same with the approximate `exp`.
 const MICROMATH: Variant = Variant {
+    workspace: "firmware-example",
     folder: "firmware-micromath",
     opt_level: Some("3"),
     features: &["micromath"],

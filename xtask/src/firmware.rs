@@ -5,12 +5,21 @@ use std::error::Error;
 use crate::board;
 use crate::toolchain::{Variant, firmware};
 
+/// The boards of `firmware-embassy/`, with their targets.
+const EMBASSY: [(&str, &[&str]); 2] = [
+    ("thumbv7em-none-eabihf", &["nrf52840"]),
+    ("thumbv6m-none-eabi", &["rp2040"]),
+];
+
 pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = board::targets();
     for target in if targets.is_empty() { &all } else { targets } {
         firmware(target, &Variant::DEFAULT)?;
         firmware(target, &Variant::X25519)?;
         firmware(target, &Variant::MASKS)?;
+        for (_, board) in EMBASSY.iter().filter(|(name, _)| name == target) {
+            firmware(target, &Variant::embassy(board))?;
+        }
     }
     Ok(())
 }

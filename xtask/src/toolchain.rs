@@ -25,6 +25,8 @@ impl Error for Missing {}
 
 /// A way to build the firmware.
 pub struct Variant {
+    /// The folder of its workspace.
+    pub workspace: &'static str,
     /// The folder in `target/`.
     pub folder: &'static str,
     /// Overrides the profile's "s".
@@ -37,6 +39,7 @@ pub struct Variant {
 impl Variant {
     /// As users build it.
     pub const DEFAULT: Self = Self {
+        workspace: "firmware-example",
         folder: "firmware",
         opt_level: None,
         features: &[],
@@ -58,6 +61,17 @@ impl Variant {
         programs: &["client"],
         ..Self::DEFAULT
     };
+
+    /// The client with Embassy on one board, which gives feature and program their name.
+    pub const fn embassy(board: &'static [&'static str]) -> Self {
+        Self {
+            workspace: "firmware-embassy",
+            folder: "firmware-embassy",
+            features: board,
+            programs: board,
+            ..Self::DEFAULT
+        }
+    }
 }
 
 /// The root of the workspace.
@@ -77,7 +91,7 @@ pub fn firmware(target: &str, variant: &Variant) -> Result<PathBuf, Box<dyn Erro
     let dir = target_dir().join(variant.folder);
     let mut command = cargo(target)?;
     command
-        .current_dir(root().join("firmware-example"))
+        .current_dir(root().join(variant.workspace))
         .args(["--release", "--locked", "--target", target, "--target-dir"])
         .arg(&dir)
         // Flags for the host are not meant for the board.

@@ -1,0 +1,80 @@
+//! The client on a Raspberry Pi Pico: UART0 on pins 0 and 1, and the flash behind the program.
+//!
+//! The RP2040 has no random numbers for keys: the bits of its ring oscillator do not meet the
+//! requirements of security systems (data sheet, "Random Number Generator"). So the ledger comes
+//! from provisioning (`device-K.ledger`), and the oscillator only makes the nonces of sessions,
+//! which must not repeat and may be known.
+#![no_std]
+#![no_main]
+
+use core::{cell::RefCell, convert::Infallible};
+
+use embassy_embedded_hal::flash::partition::BlockingPartition;
+use embassy_executor::Spawner;
+use embassy_rp::{
+    bind_interrupts,
+    clocks::RoscRng,
+    flash::{Blocking, ERASE_SIZE, Flash},
+    peripherals,
+    uart::{self, BufferedInterruptHandler, BufferedUart},
+};
+use embassy_sync::blocking_mutex::{Mutex, raw::NoopRawMutex};
+use panic_halt as _;
+use rand_core::{TryRng, utils::next_word_via_fill};
+use smolfed_firmware_embassy::{sensor::sample, take_part};
+
+/// Bytes of flash, and its last three pages, which `memory/rp2040.x` leaves free.
+const FLASH_BYTES: usize = 2 << 20;
+const RECORD: u32 = 0x001f_d000;
+const LEDGER: u32 = 0x001f_e000;
+const PAGE: u32 = ERASE_SIZE as u32;
+
+bind_interrupts!(struct Interrupts {
+    UART0_IRQ => BufferedInterruptHandler<peripherals::UART0>;
+});
+
+#[embassy_executor::main]
+async fn main(spawner: Spawner) {
+    let p = embassy_rp::init(Default::default());
+    if let Ok(task) = sample(RoscRng.next_u32()) {
+        spawner.spawn(task);
+    }
+
+    let flash = Flash::<_, Blocking, FLASH_BYTES>::new_blocking(p.FLASH);
+    let flash = Mutex::<NoopRawMutex, _>::new(RefCell::new(flash));
+    let page = BlockingPartition::new(&flash, RECORD, PAGE);
+    let ledger = BlockingPartition::new(&flash, LEDGER, 2 * PAGE);
+    let (mut received, mut sent) = ([0; 512], [0; 256]);
+    let line = BufferedUart::new(
+        p.UART0,
+        p.PIN_0,
+        p.PIN_1,
+        Interrupts,
+        &mut sent,
+        &mut received,
+        uart::Config::default(),
+    );
+    // Only the sensor goes on if the device may not take part.
+    let Err(_refused) = take_part(page, ledger, None, Oscillator, line).await;
+}
+
+/// Bits of the ring oscillator. Neighbours depend on each other: a byte is made of 256 of them.
+struct Oscillator;
+
+impl TryRng for Oscillator {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        next_word_via_fill(self)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        next_word_via_fill(self)
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        let byte = || (0..32).fold(0_u8, |sum, _| sum.rotate_left(1) ^ RoscRng::next_u8());
+        bytes.fill_with(byte);
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! The client on Embassy: one task samples a sensor, another one talks and trains. What is the same
+//! on all boards is here, and `bin/` has a program for each.
+#![no_std]
+
+use core::convert::Infallible;
+
+use embassy_time::{Duration, Timer};
+use embedded_io_async::{Read, Write};
+use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash};
+use smolfed_core::{
+    Const, FixedModel, Softmax,
+    ledger::{Ledger, LedgerNonce},
+    provision::{HEADER_BYTES, KEY, Record},
+    session::{Greeter, Identity, Memory, Policy, Session},
+    train::Workspace,
+};
+use zeroize::Zeroizing;
+
+pub mod sensor;
+
+use sensor::{CLASSES, FEATURES, QUEUE, WINDOWS, Windows};
+
+type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
+
+/// Bytes of a provisioning record without samples: this device trains on what it measures.
+const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
+
+/// Silence after which the last message is repeated.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Takes part forever, with the provisioning record in `page` and the ledger in two pages of its
+/// own. A blank ledger is created with the nonce `fresh`, and refused without one.
+///
+/// Training, noise and writing to flash block the executor: "With Embassy" in `docs/boards.md`.
+///
+/// # Errors
+/// What is missing or wrong at the start; the device then must not take part.
+pub async fn take_part<F: NorFlash>(
+    page: impl MultiwriteNorFlash,
+    ledger: F,
+    fresh: Option<LedgerNonce>,
+    nonces: impl Greeter,
+    mut line: impl Read + Write,
+) -> Result<Infallible, &'static str> {
+    let (identity, policy, ledger) = open(page, ledger, fresh)?;
+    let mut windows = Windows::default();
+    let mut global = [0.0; Model::PARAMETERS];
+    let (mut local, mut update) = (global, global);
+    let memory = Memory {
+        global: &mut global,
+        work: Workspace {
+            local: &mut local,
+            update: &mut update,
+            order: &mut [0; WINDOWS],
+            scratch: &mut [0.0; Model::SCRATCH],
+        },
+    };
+    let model: Model = Softmax::new(Const, Const);
+    let session = Session::new(identity, policy, model, memory, ledger, nonces);
+    let mut session = session.map_err(|_| "the model is too large for the protocol")?;
+    loop {
+        let patience = || Timer::after(PATIENCE);
+        if session.drive(&mut line, patience).await.is_err() {
+            // A serial line has lost bytes and needs no new connection: the session goes on.
+            patience().await;
+            continue;
+        }
+        while let Ok(window) = QUEUE.try_receive() {
+            windows.keep(window);
+        }
+        session.train(&windows);
+    }
+}
+
+/// Who the device is, what it agrees to, and in what it took part.
+fn open<F: NorFlash>(
+    mut page: impl MultiwriteNorFlash,
+    flash: F,
+    fresh: Option<LedgerNonce>,
+) -> Result<(Identity, Policy, Ledger<F>), &'static str> {
+    let mut bytes = Zeroizing::new([0; RECORD_BYTES]);
+    page.read(0, &mut *bytes)
+        .map_err(|_| "the record cannot be read")?;
+    let record = Record::read(&*bytes).map_err(|_| "no valid record without samples")?;
+    let ledger = match fresh {
+        Some(nonce) => Ledger::open_or_create(flash, nonce, record.key),
+        None => Ledger::open(flash),
+    };
+    let ledger = ledger.map_err(|_| "no valid ledger")?;
+    forget_first_key(&mut page).map_err(|_| "the first key cannot be overwritten")?;
+    Ok((record.identity, record.policy, ledger))
+}
+
+/// Overwrites the first chain key in the record, which is of no use once the ledger is there
+/// (`docs/provisioning.md`): word after word, so that a start after a power failure goes on.
+fn forget_first_key<P: MultiwriteNorFlash>(page: &mut P) -> Result<(), P::Error> {
+    let mut word = Zeroizing::new([0; size_of::<u32>()]);
+    for offset in KEY.step_by(size_of::<u32>()).map(|offset| offset as u32) {
+        page.read(offset, &mut *word)?;
+        if *word != [0; 4] {
+            page.write(offset, &[0; 4])?;
+        }
+    }
+    Ok(())
+}
