@@ -2,19 +2,25 @@
 //!
 //! A window lies in one recording (`data.series_column`), on one device and in one class: where any
 //! of them changes from a row to the next, a new window begins, and rows that fill no window are
-//! left out. Windows do not overlap.
+//! left out. A sample is the rows of a window, or [features](super::window_features) of them.
 
 use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets};
 use super::table::encoding::{Encoding, FeatureColumn};
+use super::window_features::{WindowFeatures, WindowFeaturesError};
 
 /// How rows become windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recordings {
     /// Rows of a window, at least 2.
     pub window: u32,
+    /// Rows from the beginning of a window to that of the next, at least 1: as many as a window has
+    /// if windows do not overlap.
+    pub step: u32,
     /// Of a window's rows, each of this number's multiples is kept, from the first on: 1 for all.
     /// It divides the rows of a window.
     pub every: u32,
+    /// What is computed from the rows that are kept; `None` for samples that are these rows.
+    pub features: Option<WindowFeatures>,
 }
 
 /// Why rows make no windows.
@@ -41,6 +47,9 @@ pub enum RecordingsError {
     /// Targets that are no classes.
     #[error("windows of a recording have a class: leave `data.window` out to predict numbers")]
     NoClasses,
+    /// Their features cannot be computed.
+    #[error(transparent)]
+    Features(#[from] WindowFeaturesError),
     /// The windows cannot be learned from.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
@@ -53,7 +62,7 @@ impl Recordings {
     /// # Errors
     /// [`RecordingsError`].
     pub(super) fn windows(
-        self,
+        &self,
         data: &Dataset,
         series: &[u32],
         test_rows: usize,
@@ -71,20 +80,8 @@ impl Recordings {
             let device = groups.map(|groups| groups[row]);
             (row >= first_test, series.get(row), device, labels[row])
         };
-        let window = self.window as usize;
-        let (mut starts, mut first, mut longest) = (Vec::new(), 0, 0);
-        for row in 1..=data.len() {
-            if row == data.len() || place(row) != place(first) {
-                let length = row - first;
-                longest = longest.max(length);
-                starts.extend((0..length / window).map(|at| first + at * window));
-                first = row;
-            }
-        }
+        let starts = self.starts(data.len(), place)?;
         let window = self.window;
-        if starts.is_empty() {
-            return Err(RecordingsError::TooShort { longest, window });
-        }
         let in_test = starts.iter().filter(|start| **start >= first_test).count();
         if test_rows > 0 && in_test == 0 {
             return Err(RecordingsError::NoTest { window });
@@ -93,12 +90,85 @@ impl Recordings {
             labels: starts.iter().map(|start| labels[*start]).collect(),
             class_count: *class_count,
         };
-        Ok((self.cut(data, &starts, targets)?, in_test))
+        let windows = match &self.features {
+            None => self.cut(data, &starts, targets)?,
+            Some(features) => self.compute(features, data, &starts, targets)?,
+        };
+        let windows = match data.groups() {
+            None => windows,
+            Some(groups) => {
+                let devices = starts.iter().map(|start| groups.device_of_row()[*start]);
+                windows.with_groups(Groups::new(devices.collect(), groups.names().to_vec())?)?
+            }
+        };
+        Ok((windows, in_test))
+    }
+
+    /// The rows at which windows begin, of `rows` rows; none lies across a change of `place`.
+    ///
+    /// # Errors
+    /// [`RecordingsError::TooShort`] if there is no window.
+    pub(crate) fn starts<P: PartialEq>(
+        &self,
+        rows: usize,
+        place: impl Fn(usize) -> P,
+    ) -> Result<Vec<usize>, RecordingsError> {
+        let (window, step) = (self.window as usize, self.step as usize);
+        let (mut starts, mut first, mut longest) = (Vec::new(), 0, 0);
+        for row in 1..=rows {
+            if row == rows || place(row) != place(first) {
+                longest = longest.max(row - first);
+                starts.extend((first..row).step_by(step).filter(|at| at + window <= row));
+                first = row;
+            }
+        }
+        match starts.is_empty() {
+            true => Err(RecordingsError::TooShort {
+                longest,
+                window: self.window,
+            }),
+            false => Ok(starts),
+        }
+    }
+
+    /// The features of the windows that begin at these rows.
+    fn compute(
+        &self,
+        features: &WindowFeatures,
+        data: &Dataset,
+        starts: &[usize],
+        targets: Targets,
+    ) -> Result<Dataset, RecordingsError> {
+        let channels = data.feature_count();
+        let columns = (0..channels).map(|channel| number(data.feature_name(channel)));
+        let columns: Vec<FeatureColumn> = columns.collect();
+        if let Some(place) = data.missing().first() {
+            let (row, column) = (place / channels, columns[place % channels].name.clone());
+            return Err(WindowFeaturesError::Missing { row, column }.into());
+        }
+        let mut values = Vec::new();
+        for start in starts {
+            let at = |channel, step| {
+                let row = start + step * self.every as usize;
+                data.features().get(row * channels + channel)
+            };
+            values.extend(features.compute(channels, at, *start)?);
+        }
+        let each = features.recipe().feature_count();
+        let names = Names {
+            features: features.names(columns.iter().map(|column| column.name.as_str())),
+            classes: data.names().classes.clone(),
+            columns,
+        };
+        let windows = Dataset::new(Features::from(values), channels * each, targets)?;
+        Ok(windows
+            .with_axes(vec![channels, 1, each])?
+            .with_names(names))
     }
 
     /// The windows that begin at these rows.
     fn cut(
-        self,
+        &self,
         data: &Dataset,
         starts: &[usize],
         targets: Targets,
@@ -120,17 +190,18 @@ impl Recordings {
             }
         }
         let names = names(data, steps);
-        let windows = Dataset::new(Features::from(features), width, targets)?
+        Ok(Dataset::new(Features::from(features), width, targets)?
             .with_axes(vec![channels, 1, steps])?
             .with_names(names)
-            .with_missing(missing);
-        match data.groups() {
-            None => Ok(windows),
-            Some(groups) => {
-                let devices = starts.iter().map(|start| groups.device_of_row()[*start]);
-                windows.with_groups(Groups::new(devices.collect(), groups.names().to_vec())?)
-            }
-        }
+            .with_missing(missing))
+    }
+}
+
+/// A column of numbers.
+fn number(name: String) -> FeatureColumn {
+    FeatureColumn {
+        name,
+        encoding: Encoding::Number,
     }
 }
 
@@ -142,12 +213,8 @@ fn names(data: &Dataset, steps: usize) -> Names {
         (0..steps).map(move |step| format!("{name}_{step}"))
     };
     let features: Vec<String> = channels.flat_map(of_channel).collect();
-    let column = |name: &String| FeatureColumn {
-        name: name.clone(),
-        encoding: Encoding::Number,
-    };
     Names {
-        columns: features.iter().map(column).collect(),
+        columns: features.iter().cloned().map(number).collect(),
         classes: data.names().classes.clone(),
         features,
     }
@@ -155,6 +222,8 @@ fn names(data: &Dataset, steps: usize) -> Names {
 
 #[cfg(test)]
 mod tests {
+    use smolfed_core::window::{Feature, Measure, Recipe};
+
     use super::*;
 
     /// Rows of two channels, t and −t at time t.
@@ -176,7 +245,18 @@ mod tests {
     }
 
     fn recordings(window: u32, every: u32) -> Recordings {
-        Recordings { window, every }
+        Recordings {
+            window,
+            step: window,
+            every,
+            features: None,
+        }
+    }
+
+    fn features(length: usize, counts: Option<Vec<f64>>) -> WindowFeatures {
+        let listed = [Feature::Mean, Feature::Maximum, Feature::ZeroCrossings];
+        let recipe = Recipe::new(length, &listed, &[1, 3], Measure::Amplitude).unwrap();
+        WindowFeatures::new(recipe, counts)
     }
 
     #[test]
@@ -222,6 +302,93 @@ mod tests {
         let (windows, _) = recordings(2, 1).windows(&data, &[], 0).unwrap();
         // Of rows 0 to 3: the second channel of row 0 and the first of row 2.
         assert_eq!(windows.missing(), [2, 4]);
+    }
+
+    #[test]
+    fn windows_overlap_by_their_step() {
+        let data = rows(&[0, 0, 0, 0, 0, 0, 1, 1, 1, 1], &[0; 10]);
+        for (step, starts) in [(1, &[0, 1, 2, 6][..]), (2, &[0, 2, 6]), (3, &[0, 6])] {
+            let recordings = Recordings {
+                step,
+                ..recordings(4, 1)
+            };
+            let (windows, _) = recordings.windows(&data, &[], 0).unwrap();
+            let first = |row| windows.row(row).next().unwrap() as usize;
+            let found: Vec<_> = (0..windows.len()).map(first).collect();
+            assert_eq!(found, starts, "{step}");
+        }
+    }
+
+    #[test]
+    fn features_are_those_of_the_core() {
+        let data = rows(&[0; 8], &[0; 8]);
+        let recordings = Recordings {
+            features: Some(features(4, None)),
+            ..recordings(8, 2)
+        };
+        let (windows, _) = recordings.windows(&data, &[], 0).unwrap();
+        assert_eq!(windows.axes(), [2, 1, 4]);
+        let names = ["mean", "maximum", "zero_crossings", "band_0"];
+        let names = ["x", "y"].map(|channel| names.map(|name| format!("{channel}_{name}")));
+        assert_eq!(windows.names().features, names.as_flattened());
+        let channels = windows.names().columns.iter();
+        assert!(channels.map(|column| column.name.as_str()).eq(["x", "y"]));
+        // Of 0, 2, 4 and 6: the deviations from 3 have |X₁|² = 32 and |X₂|² = 16, and their
+        // energies are 2 · 32 / 16 and 16 / 16.
+        let band = 5f32.sqrt();
+        assert_eq!(
+            windows.features().to_vec(),
+            [3.0, 6.0, 0.25, band, -3.0, 0.0, 0.25, band]
+        );
+    }
+
+    #[test]
+    fn counts_are_rounded_and_their_features_whole() {
+        let data = rows(&[0; 4], &[0; 4]);
+        let computed = |counts: &[f64]| {
+            let recordings = Recordings {
+                features: Some(features(4, Some(counts.to_vec()))),
+                ..recordings(4, 1)
+            };
+            let (windows, _) = recordings.windows(&data, &[], 0)?;
+            Ok::<_, RecordingsError>(windows.features().to_vec())
+        };
+        // 0, 2, 5 and 7 counts, as halves round away from 0; and −0 to −300, saturated.
+        assert_eq!(computed(&[2.4, 1e4]).unwrap()[..3], [4.0, 7.0, 1.0]);
+        assert_eq!(computed(&[1.0, 100.0]).unwrap()[4..7], [-150.0, 0.0, 1.0]);
+        assert_eq!(computed(&[1e5]).unwrap()[..2], [24_575.0, 32_767.0]);
+        let error = computed(&[1.0, 2.0, 3.0]).unwrap_err();
+        let (found, channels) = (3, 2);
+        let expected = WindowFeaturesError::Counts { found, channels };
+        assert_eq!(error, RecordingsError::Features(expected));
+    }
+
+    #[test]
+    fn features_need_all_values() {
+        let recordings = Recordings {
+            features: Some(features(4, None)),
+            ..recordings(4, 1)
+        };
+        let data = rows(&[0; 4], &[0; 4]).with_missing(vec![5]);
+        let error = recordings.windows(&data, &[], 0).unwrap_err();
+        assert!(
+            error.to_string().contains("row 3: `y` is missing"),
+            "{error}"
+        );
+        let labels = Targets::Classes {
+            labels: vec![0; 4],
+            class_count: 2,
+        };
+        let large = Dataset::new(vec![1e30, 0.0, 0.0, 0.0], 1, labels).unwrap();
+        let recordings = Recordings {
+            features: Some(WindowFeatures::new(
+                Recipe::new(4, &[Feature::Energy], &[], Measure::Energy).unwrap(),
+                None,
+            )),
+            ..recordings
+        };
+        let error = recordings.windows(&large, &[], 0).unwrap_err();
+        assert!(error.to_string().contains("row 1: a sample"), "{error}");
     }
 
     #[test]

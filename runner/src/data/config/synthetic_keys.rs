@@ -2,6 +2,7 @@
 
 use super::error::{in_range, strength, wrong};
 use super::sequence_keys::MAX_LENGTH;
+use super::window::WindowKey;
 use super::{DataConfigError, KindName, MAX_SAMPLES, RawData, SourceName};
 use crate::data::classes::ClassList;
 use crate::data::synthetic::readings::ReadingsConfig;
@@ -29,7 +30,7 @@ impl RawData {
                 channels: in_range("channels", self.channels.take().unwrap_or(3), 1..=1000)?,
                 window: in_range(
                     "window",
-                    self.window.take().unwrap_or(64),
+                    self.take_window_length()?.unwrap_or(64),
                     2..=MAX_FEATURES / 1000,
                 )?,
                 classes: self.take_class_count()?,
@@ -87,7 +88,7 @@ impl RawData {
             SyntheticKind::Windows(windows) => {
                 self.kind = Some(KindName::Windows);
                 self.channels = Some(windows.channels);
-                self.window = Some(windows.window);
+                self.window = Some(WindowKey::Length(windows.window));
                 self.drift = Some(windows.drift);
                 self.jitter = windows.unusual_jitter();
             }

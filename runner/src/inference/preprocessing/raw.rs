@@ -4,10 +4,12 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_core::model::Sequential;
 
-use super::{Column, Disclosure, Preprocessing, Target};
+use super::{Column, Disclosure, Preprocessing, Target, WindowColumns};
 use crate::config::model::{ActivationName, LayerConfig, ModelConfig, ModelKind};
+use crate::data::config::{DataConfigError, WindowTable};
 use crate::data::constants::{Affine, Bounds, ConstantError, FeatureMap};
 use crate::data::preparation::{ColumnMap, Fill, NumberMap};
+use crate::data::recordings::Recordings;
 use crate::data::table::encoding::FeatureColumn;
 use crate::data::text::{Alphabet, TextColumn};
 use crate::method::state::PersonalState;
@@ -34,6 +36,10 @@ enum FormatError {
     Alphabet(String),
     #[error("`text` has {symbols} characters, but `target` has {classes}")]
     Symbols { symbols: u16, classes: usize },
+    #[error("`window`: {0}")]
+    Window(#[from] DataConfigError),
+    #[error("the features of `window` are not those that `columns` name")]
+    Features,
     #[error("`target`: {0}")]
     Scale(ConstantError),
     #[error(transparent)]
@@ -69,7 +75,17 @@ struct RawPreprocessing {
     cells: Vec<FeatureColumn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<RawText>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<RawWindow>,
     privacy: Disclosure,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWindow {
+    channels: Vec<String>,
+    breaks: Vec<String>,
+    recipe: WindowTable,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -186,6 +202,7 @@ impl From<Preprocessing> for RawPreprocessing {
             columns,
             cells,
             text,
+            window,
             disclosure,
         } = preprocessing;
         let name = match target {
@@ -213,6 +230,7 @@ impl From<Preprocessing> for RawPreprocessing {
             columns: merged(columns),
             cells,
             text: text.map(RawText::from),
+            window: window.map(RawWindow::from),
             privacy: disclosure,
         }
     }
@@ -249,8 +267,13 @@ impl TryFrom<RawPreprocessing> for Preprocessing {
             return Err(FormatError::Cells);
         }
         let text = raw.text.map(|text| text.parse(&target)).transpose()?;
+        let window = raw
+            .window
+            .map(|window| window.parse(&columns))
+            .transpose()?;
         Ok(Self {
             text,
+            window,
             task: raw.model.task(columns.len(), &target)?,
             personal: raw.model.personal,
             target,
@@ -286,6 +309,33 @@ impl RawText {
                 Err(FormatError::Symbols { symbols, classes })
             }
             _ => Ok(TextColumn { column, alphabet }),
+        }
+    }
+}
+
+impl From<WindowColumns> for RawWindow {
+    fn from(window: WindowColumns) -> Self {
+        Self {
+            recipe: (&window.recordings).into(),
+            channels: window.channels,
+            breaks: window.breaks,
+        }
+    }
+}
+
+impl RawWindow {
+    fn parse(self, columns: &[Column]) -> Result<WindowColumns, FormatError> {
+        let recordings = Recordings::try_from(self.recipe)?;
+        let features = recordings.features.as_ref().ok_or(FormatError::Features)?;
+        let channels = self.channels.iter().map(String::as_str);
+        let names = columns.iter().map(|column| column.name.clone());
+        match features.names(channels).into_iter().map(Some).eq(names) {
+            true => Ok(WindowColumns {
+                channels: self.channels,
+                breaks: self.breaks,
+                recordings,
+            }),
+            false => Err(FormatError::Features),
         }
     }
 }
