@@ -19,7 +19,7 @@ use crate::{
     link::{RECEIVED, Serial},
     nonces,
     number::number,
-    sensor::{Sensor, Windows},
+    sensor::{Motion, Sense, Sensor, Windows},
 };
 
 #[cfg(feature = "x25519")]
@@ -86,7 +86,25 @@ where
     F: NorFlash,
     K: PersonalStore,
 {
-    run_with::<M, P, P, B, D, F, K>(model, storage, M::OUTPUTS as u16, |session, data| {
+    run_with::<M, Sensor, P, P, B, D, F, K>(model, storage, M::OUTPUTS as u16, |session, data| {
+        session.train(data);
+    })
+}
+
+/// [`run`] on features of windows, which the device computes of what it measures.
+///
+/// # Errors
+/// As there.
+pub fn run_features<M, const P: usize, const B: usize, const D: usize, F, K>(
+    model: M,
+    storage: Storage<F, K>,
+) -> Result<Infallible, Refused>
+where
+    M: FixedModel<Target = u16>,
+    F: NorFlash,
+    K: PersonalStore,
+{
+    run_with::<M, Motion, P, P, B, D, F, K>(model, storage, M::OUTPUTS as u16, |session, data| {
         session.train(data);
     })
 }
@@ -106,13 +124,14 @@ where
     F: NorFlash,
 {
     let model = Unlabelled::<E, A>::new(encoder);
-    run_with::<_, G, P, B, D, F, NoStore>(model, storage, CLASSES as u16, |session, data| {
+    let classes = CLASSES as u16;
+    run_with::<_, Sensor, G, P, B, D, F, NoStore>(model, storage, classes, |session, data| {
         session.train(&WithoutLabels(data));
     })
 }
 
 /// [`run`] with whatever a session trains, and how it trains on the data.
-fn run_with<M, const G: usize, const P: usize, const B: usize, const D: usize, F, K>(
+fn run_with<M, S, const G: usize, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
     classes: u16,
@@ -120,18 +139,19 @@ fn run_with<M, const G: usize, const P: usize, const B: usize, const D: usize, F
 ) -> Result<Infallible, Refused>
 where
     M: Trainable,
+    S: Sense,
     F: NorFlash,
     K: PersonalStore,
 {
     const {
         assert!(
-            ram_bytes::<G, P, B, D>() <= board::RAM_BYTES,
+            ram_bytes::<S, G, P, B, D>() <= board::RAM_BYTES,
             "the model, its training memory and the windows need more RAM than the board has; \
              firmware-example/boards.rs has its length"
         );
     }
     let mut windows = Windows::new();
-    let mut local = local_data::<D>(&mut windows, classes);
+    let mut local = local_data::<S, D>(&mut windows, classes);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::<G, P, B>::new();
     let Storage {
@@ -171,8 +191,8 @@ where
 }
 
 /// Bytes of RAM that a client takes.
-const fn ram_bytes<const G: usize, const P: usize, const B: usize, const D: usize>() -> usize {
-    size_of::<Vectors<G, P, B>>() + size_of::<Windows<D, WINDOWS>>() + RESERVE
+const fn ram_bytes<S, const G: usize, const P: usize, const B: usize, const D: usize>() -> usize {
+    size_of::<Vectors<G, P, B>>() + size_of::<Windows<D, WINDOWS>>() + size_of::<S>() + RESERVE
 }
 
 /// What training needs: three vectors, the order of the samples, and scratch memory.
@@ -238,13 +258,13 @@ impl Refused {
 
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
-fn local_data<const D: usize>(
+fn local_data<S: Sense, const D: usize>(
     windows: &mut Windows<D, WINDOWS>,
     classes: u16,
-) -> Result<(LocalData<'_, D>, Sensor), Refused> {
+) -> Result<(LocalData<'_, D>, S), Refused> {
     let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
     let data = LocalData::new(&record.samples, windows).ok_or(Refused::Samples)?;
-    Ok((data, Sensor::new(classes, record.identity.device)))
+    Ok((data, S::new(classes, record.identity.device)))
 }
 
 /// A session of the device that the provisioning record names, or what is missing for one.
@@ -300,8 +320,8 @@ impl<'a, const D: usize> LocalData<'a, D> {
         stored.in_place().ok().map(Self::Stored)
     }
 
-    /// Takes the next window of the sensor, if that is what is trained on.
-    pub fn measure(&mut self, sensor: &mut Sensor) {
+    /// Lets the sensor measure, if its windows are what is trained on.
+    pub fn measure(&mut self, sensor: &mut impl Sense) {
         if let Self::Measured(windows) = self {
             windows.measure(sensor);
         }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`board`] | one file a family: serial line, ticks, sleep, entropy, the provisioning page |
 //! | [`client`] | the client: its model, its data, and its loop |
+//! | [`features`] | features of a sensor's windows, and a ring buffer of its samples |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
 //! | `handshake` | with the feature `x25519`: sessions that begin with a Diffie-Hellman |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
@@ -14,8 +15,8 @@
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | [`data`] | the data of the self-test |
 //!
-//! `src/bin/client.rs` is the program, and `src/bin/network.rs` the same with a network. Only the
-//! board files and `memory` use `unsafe`.
+//! `src/bin/client.rs` is the program, `src/bin/network.rs` the same with a network, and
+//! `src/bin/features.rs` with features of windows. Only the board files and `memory` use `unsafe`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -23,6 +24,7 @@
 pub mod board;
 pub mod client;
 pub mod data;
+pub mod features;
 #[cfg(feature = "x25519")]
 pub mod handshake;
 pub mod host;

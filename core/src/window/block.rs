@@ -41,8 +41,9 @@ pub(super) fn load(samples: &mut [i16], sum: i32) -> i32 {
 /// Transforms pairs of a real and an imaginary part in place; their number is a power of two.
 /// Returns the exponent: what was computed is the result, divided by two to its power.
 pub(super) fn transform(pairs: &mut [[i16; 2]]) -> i32 {
-    let parts = pairs.as_flattened().iter();
-    let mut peak = parts.map(|x| x.unsigned_abs()).max().unwrap_or(0);
+    let mut peak = pairs
+        .iter()
+        .fold(0, |peak, pair| peak.max(magnitude(*pair)));
     let (mut half, mut exponent) = (pairs.len() / 2, 0);
     while half > 0 {
         let shift = shift_of(peak);
@@ -70,14 +71,12 @@ fn stage(pairs: &mut [[i16; 2]], half: usize, shift: u32) -> u16 {
             return peak;
         };
         for (at, (a, b)) in low.iter_mut().zip(high).enumerate() {
-            let ([a0, a1], [b0, b1]) = (a.map(i32::from), b.map(i32::from));
-            let sum = [a0 + b0, a1 + b1].map(|x| rounded(x, shift));
-            let turned = turned_back([a0 - b0, a1 - b1], at * step, shift);
+            let ([a_re, a_im], [b_re, b_im]) = (wide(*a), wide(*b));
+            let turned = turned_back([a_re - b_re, a_im - b_im], at * step, shift);
             // They fit, as the top of the file says.
-            (*a, *b) = (sum.map(|x| x as i16), turned.map(|x| x as i16));
-            for x in [*a, *b].as_flattened() {
-                peak = peak.max(x.unsigned_abs());
-            }
+            *a = narrow([rounded(a_re + b_re, shift), rounded(a_im + b_im, shift)]);
+            *b = narrow(turned);
+            peak = peak.max(magnitude(*a)).max(magnitude(*b));
         }
     }
     peak
@@ -86,7 +85,8 @@ fn stage(pairs: &mut [[i16; 2]], half: usize, shift: u32) -> u16 {
 /// The energy of the frequency `at` of 2 · `pairs.len()` real values, from 0 to `pairs.len()`,
 /// times 4n: below 2³⁸.
 pub(super) fn energy(pairs: &[[i16; 2]], at: usize) -> u64 {
-    let [re, im] = doubled(pairs, at).map(|x| u64::from(x.unsigned_abs()));
+    let [re, im] = doubled(pairs, at);
+    let (re, im) = (u64::from(re.unsigned_abs()), u64::from(im.unsigned_abs()));
     let energy = re * re + im * im;
     if at == 0 || at == pairs.len() {
         energy
@@ -100,7 +100,7 @@ fn doubled(pairs: &[[i16; 2]], at: usize) -> [i32; 2] {
     let count = pairs.len();
     let of = |at: usize| {
         let place = sine::reversed(at & count.wrapping_sub(1), count);
-        pairs.get(place).copied().unwrap_or_default().map(i32::from)
+        wide(pairs.get(place).copied().unwrap_or_default())
     };
     let (a, b) = (of(at), of(count.wrapping_sub(at)));
     let step = CIRCLE.checked_div(2 * count).unwrap_or(0);
@@ -115,11 +115,32 @@ fn turned_back([re, im]: [i32; 2], at: usize, shift: u32) -> [i32; 2] {
         0 => [rounded(re, shift), rounded(im, shift)],
         QUARTER => [rounded(im, shift), rounded(-re, shift)],
         _ => {
-            let [cos, sin] = sine::turn(&sine::FIXED, at).map(i32::from);
-            let turned = [re * cos + im * sin, im * cos - re * sin];
-            turned.map(|x| rounded(x, FRACTION + shift))
+            let [cos, sin] = wide(sine::turn(&sine::FIXED, at));
+            let shift = FRACTION + shift;
+            [
+                rounded(re * cos + im * sin, shift),
+                rounded(im * cos - re * sin, shift),
+            ]
         }
     }
+}
+
+// Written out: where a program is optimised for size, `map` of two values is a loop.
+
+#[inline(always)]
+fn wide([re, im]: [i16; 2]) -> [i32; 2] {
+    [re.into(), im.into()]
+}
+
+#[inline(always)]
+const fn narrow([re, im]: [i32; 2]) -> [i16; 2] {
+    [re as i16, im as i16]
+}
+
+/// The larger magnitude of both parts.
+#[inline(always)]
+fn magnitude([re, im]: [i16; 2]) -> u16 {
+    re.unsigned_abs().max(im.unsigned_abs())
 }
 
 /// x / 2^shift, rounded to the nearest integer, halves up.

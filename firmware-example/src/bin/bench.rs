@@ -33,7 +33,12 @@ use smolfed_core::{
 };
 #[cfg(not(small_ram))]
 use smolfed_firmware::network::Network;
-use smolfed_firmware::{board, host, network::SmallNetwork};
+use smolfed_firmware::{
+    board, data,
+    features::{COUNT, LENGTH, Ring},
+    host,
+    network::SmallNetwork,
+};
 
 type Client = Softmax<Const<64>, Const<10>>;
 const PARAMETERS: usize = Client::PARAMETERS;
@@ -175,6 +180,7 @@ fn clients() -> Option<()> {
     smoothing(&mut global)?;
     noise()?;
     frames()?;
+    windows()?;
     #[cfg(feature = "x25519")]
     handshake()?;
     global.fill(0.01);
@@ -360,6 +366,27 @@ fn frames() -> Option<()> {
     });
     print("frame", instructions);
     Some(())
+}
+
+/// Features of a window of six channels of 64 samples, from counts: with `f32`, and in integers.
+#[inline(never)]
+fn windows() -> Option<()> {
+    let mut ring = Ring::new();
+    for time in 0..LENGTH {
+        ring.push(core::array::from_fn(|channel| {
+            data::raw_sample(channel, time)
+        }));
+    }
+    let ring = black_box(&ring);
+    let (mut features, mut counts) = ([0.0; COUNT], [0; COUNT]);
+    let mut computed = None;
+    let instructions = count(|| computed = ring.features_into(&mut features).ok());
+    computed?;
+    print("window", instructions);
+    let instructions = count(|| computed = ring.counts_into(&mut counts).ok());
+    print("window-integer", instructions);
+    black_box((features, counts));
+    computed
 }
 
 /// All that the device computes in a round of local trust: 50 samples, 5 epochs, batches of 10.
