@@ -105,18 +105,6 @@ impl RawData {
         }))
     }
 
-    /// The number of values of a generated window.
-    pub(super) fn take_window_length(&mut self) -> Result<Option<u32>, DataConfigError> {
-        match self.window.take() {
-            None => Ok(None),
-            Some(WindowKey::Length(length)) => Ok(Some(length)),
-            Some(table) => {
-                let expected = "a number of values for generated windows";
-                Err(wrong("window", name_of(table), expected))
-            }
-        }
-    }
-
     pub(super) fn put_recordings(&mut self, recordings: Option<Recordings>) {
         let Some(recordings) = recordings else { return };
         if recordings.features.is_none() && recordings.step == recordings.window {

@@ -31,7 +31,7 @@ pub(super) enum WindowKey {
 }
 
 /// How rows become windows, and what is computed of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WindowTable {
     length: u32,
@@ -69,6 +69,41 @@ enum MeasureName {
     Energy,
 }
 
+impl WindowKey {
+    /// Of generated windows: how many values a channel has, and what is computed of them.
+    pub(super) fn generated(self) -> Result<(u32, Option<Recipe>), DataConfigError> {
+        let table = match self {
+            Self::Length(length) => return Ok((length, None)),
+            Self::Table(table) => table,
+        };
+        let unused = [
+            ("window.step", table.step.is_some()),
+            ("window.every", table.every.is_some()),
+            ("window.counts", table.counts.is_some()),
+        ];
+        if let Some((key, _)) = unused.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(wrong(key, "given", "left out for generated windows"));
+        }
+        let length = table.length;
+        let features = table.features(length)?;
+        Ok((length, features.map(|features| *features.recipe())))
+    }
+
+    /// The reverse.
+    pub(super) fn of_generated(length: u32, features: Option<Recipe>) -> Self {
+        match features {
+            None => Self::Length(length),
+            Some(recipe) => {
+                let table = WindowTable {
+                    length,
+                    ..WindowTable::default()
+                };
+                Self::Table(table.with_recipe(&recipe))
+            }
+        }
+    }
+}
+
 impl TryFrom<WindowTable> for Recordings {
     type Error = DataConfigError;
 
@@ -90,6 +125,16 @@ impl TryFrom<WindowTable> for Recordings {
 }
 
 impl WindowTable {
+    /// The same with the features of a recipe.
+    fn with_recipe(self, recipe: &Recipe) -> Self {
+        Self {
+            features: Some(recipe.features().map(FeatureName::from).collect()),
+            bands: Some(recipe.bounds().to_vec()),
+            measure: Some(recipe.measure().into()),
+            ..self
+        }
+    }
+
     /// What is computed of the rows of a window that are kept.
     fn features(self, rows: u32) -> Result<Option<WindowFeatures>, DataConfigError> {
         if self.features.is_none() && self.bands.is_none() {
@@ -155,17 +200,18 @@ fn refused(reason: RecipeError, bands: &[u16]) -> DataConfigError {
 
 impl From<&Recordings> for WindowTable {
     fn from(recordings: &Recordings) -> Self {
-        let features = recordings.features.as_ref();
-        let recipe = features.map(WindowFeatures::recipe);
-        let names = |recipe: &Recipe| recipe.features().map(FeatureName::from).collect();
-        Self {
+        let table = Self {
             length: recordings.window,
             step: Some(recordings.step),
             every: Some(recordings.every),
-            features: recipe.map(names),
-            bands: recipe.map(|recipe| recipe.bounds().to_vec()),
-            measure: recipe.map(|recipe| recipe.measure().into()),
-            counts: features.and_then(|features| features.counts().map(<[f64]>::to_vec)),
+            ..Self::default()
+        };
+        match &recordings.features {
+            None => table,
+            Some(features) => {
+                let counts = features.counts().map(<[f64]>::to_vec);
+                Self { counts, ..table }.with_recipe(features.recipe())
+            }
         }
     }
 }
