@@ -42,6 +42,8 @@ mod command_line;
 mod contrast;
 mod correlated;
 mod fast;
+mod features;
+mod features;
 mod firmware;
 mod full_disk;
 mod fuzzed_inputs;

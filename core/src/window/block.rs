@@ -57,8 +57,8 @@ pub(super) fn transform(pairs: &mut [[i16; 2]]) -> i32 {
 /// By how many bits the results of a stage are shifted, so that they fit 16.
 const fn shift_of(peak: u16) -> u32 {
     match peak {
-        ..=11_584 => 0,
-        ..=23_168 => 1,
+        0..=11_584 => 0,
+        11_585..=23_168 => 1,
         _ => 2,
     }
 }

@@ -127,7 +127,7 @@ fn extremes_of_the_longest_windows_do_not_overflow() {
         let bounds = every_band(length);
         for period in [1, 2, 3, 64, 511, length / 2, length] {
             let sample = |t: usize| {
-                if t / period % 2 == 0 {
+                if (t / period).is_multiple_of(2) {
                     i16::MAX
                 } else {
                     i16::MIN

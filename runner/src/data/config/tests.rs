@@ -249,70 +249,8 @@ fn sequences_that_cannot_be_cut_are_refused() {
             "window = 10\ntask = \"regression\"",
             &["data.window", "have a class"],
         ),
-        ("window = -1", &["`window` is -1", "from 2"]),
-        ("window = \"x\"", &["a number of rows, or a table"]),
     ] {
         refused(&format!("{csv}{more}"), parts);
-    }
-    for (keys, parts) in [
-        ("length = 1", &["data.window.length", "at least 2"][..]),
-        ("features = [\"mean\"]", &["length"]),
-        ("length = 4, step = 0", &["data.window.step", "at least 1"]),
-        ("length = 4, every = 3", &["data.window.every", "divisor"]),
-        ("length = 4, size = 4", &["size", "length"]),
-        (
-            "length = 4, measure = \"energy\"",
-            &["window.measure", "window.features"],
-        ),
-        (
-            "length = 4, counts = [1]",
-            &["window.counts", "window.features"],
-        ),
-        (
-            "length = 4, features = []",
-            &["data.window.features", "one or more"],
-        ),
-        (
-            "length = 4, features = [\"median\"]",
-            &["median", "deviation"],
-        ),
-        (
-            "length = 4, features = [\"mean\", \"mean\"]",
-            &["data.window.features", "mean twice"],
-        ),
-        (
-            "length = 4, bands = [1]",
-            &["data.window.bands", "[1]", "2 to 17"],
-        ),
-        ("length = 4, bands = [2, 1]", &["data.window.bands", "rise"]),
-        (
-            "length = 4, bands = [1, 4]",
-            &["data.window.bands", "at most 3"],
-        ),
-        ("length = 4, bands = [1, -4]", &["-4"]),
-        (
-            "length = 2000, bands = [1, 4]",
-            &["data.window.length", "2 to 1024"],
-        ),
-        (
-            "length = 4, features = [\"mean\"], counts = [0]",
-            &["data.window.counts", "above 0"],
-        ),
-    ] {
-        refused(&format!("{csv}window = {{ {keys} }}"), parts);
-    }
-    let generated = "source = \"synthetic\"\nkind = \"windows\"\n";
-    for (keys, parts) in [
-        (
-            "length = 4, step = 2",
-            &["data.window.step", "generated"][..],
-        ),
-        (
-            "length = 2000, features = [\"mean\"]",
-            &["data.window.length"],
-        ),
-    ] {
-        refused(&format!("{generated}window = {{ {keys} }}"), parts);
     }
     let words = "source = \"synthetic\"\nkind = \"text\"\n";
     refused(
@@ -507,4 +445,80 @@ fn synthetic_devices_may_be_as_many_as_numbers() {
     assert_eq!(synthetic.devices, u32::MAX);
     assert!(matches!(synthetic.kind, SyntheticKind::Tasks(_)));
     assert_eq!(config.test, HoldOut::Rows(2000));
+}
+
+#[test]
+fn windows_without_sense_are_refused() {
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";
+    for (more, parts) in [
+        ("window = -1", &["`window` is -1", "from 2"][..]),
+        ("window = \"x\"", &["a number of rows, or a table"]),
+    ] {
+        refused(&format!("{csv}{more}"), parts);
+    }
+    let generated = "source = \"synthetic\"\nkind = \"windows\"\n";
+    for (keys, parts) in [
+        (
+            "length = 4, step = 2",
+            &["data.window.step", "generated"][..],
+        ),
+        (
+            "length = 2000, features = [\"mean\"]",
+            &["data.window.length"],
+        ),
+    ] {
+        refused(&format!("{generated}window = {{ {keys} }}"), parts);
+    }
+}
+
+#[test]
+fn tables_of_windows_without_sense_are_refused() {
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";
+    for (keys, parts) in [
+        ("length = 1", &["data.window.length", "at least 2"][..]),
+        ("features = [\"mean\"]", &["length"]),
+        ("length = 4, step = 0", &["data.window.step", "at least 1"]),
+        ("length = 4, every = 3", &["data.window.every", "divisor"]),
+        ("length = 4, size = 4", &["size", "length"]),
+        (
+            "length = 4, measure = \"energy\"",
+            &["window.measure", "window.features"],
+        ),
+        (
+            "length = 4, counts = [1]",
+            &["window.counts", "window.features"],
+        ),
+        (
+            "length = 4, features = []",
+            &["data.window.features", "one or more"],
+        ),
+        (
+            "length = 4, features = [\"median\"]",
+            &["median", "deviation"],
+        ),
+        (
+            "length = 4, features = [\"mean\", \"mean\"]",
+            &["data.window.features", "mean twice"],
+        ),
+        (
+            "length = 4, bands = [1]",
+            &["data.window.bands", "[1]", "2 to 17"],
+        ),
+        ("length = 4, bands = [2, 1]", &["data.window.bands", "rise"]),
+        (
+            "length = 4, bands = [1, 4]",
+            &["data.window.bands", "at most 3"],
+        ),
+        ("length = 4, bands = [1, -4]", &["-4"]),
+        (
+            "length = 2000, bands = [1, 4]",
+            &["data.window.length", "2 to 1024"],
+        ),
+        (
+            "length = 4, features = [\"mean\"], counts = [0]",
+            &["data.window.counts", "above 0"],
+        ),
+    ] {
+        refused(&format!("{csv}window = {{ {keys} }}"), parts);
+    }
 }

@@ -1,19 +1,20 @@
 //! The text of `preprocessing.json`, checked when it is read.
 
+mod window;
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_core::model::Sequential;
 
-use super::{Column, Disclosure, Preprocessing, Target, WindowColumns};
+use super::{Column, Disclosure, Preprocessing, Target};
 use crate::config::model::{ActivationName, LayerConfig, ModelConfig, ModelKind};
-use crate::data::config::{DataConfigError, WindowTable};
 use crate::data::constants::{Affine, Bounds, ConstantError, FeatureMap};
 use crate::data::preparation::{ColumnMap, Fill, NumberMap};
-use crate::data::recordings::Recordings;
 use crate::data::table::encoding::FeatureColumn;
 use crate::data::text::{Alphabet, TextColumn};
 use crate::method::state::PersonalState;
 use crate::task::{Task, TaskError};
+use window::{RawWindow, WindowError};
 
 /// The version of the format: raised when a reader of the version before would misread a file.
 const FORMAT: u32 = 1;
@@ -36,10 +37,8 @@ enum FormatError {
     Alphabet(String),
     #[error("`text` has {symbols} characters, but `target` has {classes}")]
     Symbols { symbols: u16, classes: usize },
-    #[error("`window`: {0}")]
-    Window(#[from] DataConfigError),
-    #[error("the features of `window` are not those that `columns` name")]
-    Features,
+    #[error(transparent)]
+    Window(#[from] WindowError),
     #[error("`target`: {0}")]
     Scale(ConstantError),
     #[error(transparent)]
@@ -78,14 +77,6 @@ struct RawPreprocessing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<RawWindow>,
     privacy: Disclosure,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawWindow {
-    channels: Vec<String>,
-    breaks: Vec<String>,
-    recipe: WindowTable,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -309,33 +300,6 @@ impl RawText {
                 Err(FormatError::Symbols { symbols, classes })
             }
             _ => Ok(TextColumn { column, alphabet }),
-        }
-    }
-}
-
-impl From<WindowColumns> for RawWindow {
-    fn from(window: WindowColumns) -> Self {
-        Self {
-            recipe: (&window.recordings).into(),
-            channels: window.channels,
-            breaks: window.breaks,
-        }
-    }
-}
-
-impl RawWindow {
-    fn parse(self, columns: &[Column]) -> Result<WindowColumns, FormatError> {
-        let recordings = Recordings::try_from(self.recipe)?;
-        let features = recordings.features.as_ref().ok_or(FormatError::Features)?;
-        let channels = self.channels.iter().map(String::as_str);
-        let names = columns.iter().map(|column| column.name.clone());
-        match features.names(channels).into_iter().map(Some).eq(names) {
-            true => Ok(WindowColumns {
-                channels: self.channels,
-                breaks: self.breaks,
-                recordings,
-            }),
-            false => Err(FormatError::Features),
         }
     }
 }
