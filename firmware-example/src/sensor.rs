@@ -1,9 +1,9 @@
 //! A ring buffer of the last windows of a sensor: what a device trains on that measures by itself.
 //!
-//! The sensors are made up: [`Sensor`] gives whole windows, [`Motion`] rows of raw samples, of whose
-//! windows features are computed. They see one of `CLASSES` patterns at a time, with noise; a real
-//! one takes samples from an accelerometer or a microphone, and targets from a button, a schedule or
-//! a rule.
+//! The sensors are made up: [`Sensor`] gives whole windows, [`Motion`] rows of raw samples, of
+//! whose windows features are computed. They see one of `CLASSES` patterns at a time, with noise; a
+//! real one takes samples from an accelerometer or a microphone, and targets from a button, a
+//! schedule or a rule.
 
 use smolfed_core::samples::Samples;
 

@@ -7,7 +7,7 @@
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
 //! | arrays; folders of images | [`mod@array`]; [`images`] |
-//! | texts; windows of recordings, and their features | [`text`]; [`recordings`], [`window_features`] |
+//! | texts; windows of recordings; their features | [`text`]; [`recordings`]; [`window_features`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |

@@ -9,13 +9,15 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use smolfed_core::window::{Feature, Measure, Recipe, RecipeError};
 
-use super::MAX_SAMPLES;
 use super::error::{DataConfigError, in_range, wrong};
 use crate::data::recordings::Recordings;
 use crate::data::window_features::WindowFeatures;
 
 /// Most rows of a window: a sequence has fewer than 2¹⁶ steps.
 pub(super) const MAX_WINDOW: u32 = 65_535;
+
+/// Most rows from one window to the next, far beyond use.
+const MAX_STEP: u32 = 10_000_000;
 
 /// Largest number of counts of a unit, far beyond use.
 const MAX_COUNTS: f64 = 1e9;
@@ -109,7 +111,7 @@ impl TryFrom<WindowTable> for Recordings {
 
     fn try_from(table: WindowTable) -> Result<Self, DataConfigError> {
         let window = in_range("window.length", table.length, 2..=MAX_WINDOW)?;
-        let step = in_range("window.step", table.step.unwrap_or(window), 1..=MAX_SAMPLES)?;
+        let step = in_range("window.step", table.step.unwrap_or(window), 1..=MAX_STEP)?;
         let every = in_range("window.every", table.every.unwrap_or(1), 1..=window)?;
         if !window.is_multiple_of(every) {
             let expected = format!("a divisor of `data.window.length` = {window}");
