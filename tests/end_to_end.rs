@@ -43,7 +43,6 @@ mod contrast;
 mod correlated;
 mod fast;
 mod features;
-mod features;
 mod firmware;
 mod full_disk;
 mod fuzzed_inputs;

@@ -114,7 +114,7 @@ pub static SENSOR_DATA: [f32; 300 * SAMPLES] = {
 
 /// A count of a made-up sensor, of a channel at a time: steps of all sizes, up to the extremes.
 pub fn raw_sample(channel: usize, time: usize) -> i16 {
-    let word = (channel * 1_000 + time).wrapping_mul(0x9e37_79b9) & 0xffff_ffff;
+    let word = ((channel * 1_000 + time) as u32).wrapping_mul(0x9e37_79b9);
     // Of two channels all values, of the others fewer and fewer bits, on a slow wave.
     let noise = ((word >> 16) as u16).cast_signed() >> (channel / 2 * 3);
     let wave = (time * (channel + 1) * 700 % 8_192) as i16 - 4_096;

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`board`] | one file a family: serial line, ticks, sleep, entropy, the provisioning page |
 //! | [`client`] | the client: its model, its data, and its loop |
-//! | [`features`] | features of a sensor's windows, and a ring buffer of its samples |
+//! | [`features`] | which features of a sensor's windows are computed |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
 //! | `handshake` | with the feature `x25519`: sessions that begin with a Diffie-Hellman |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
@@ -12,6 +12,7 @@
 //! | [`network`] | networks for windows of six channels |
 //! | [`nonces`] | nonces of sessions that never come again |
 //! | [`number`] | numbers in the environment of the build |
+//! | [`ring`] | a ring buffer of a sensor's samples, and the features of its windows |
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | [`data`] | the data of the self-test |
 //!
@@ -34,6 +35,7 @@ mod memory;
 pub mod network;
 pub mod nonces;
 pub mod number;
+pub mod ring;
 pub mod sensor;
 
 mod panic;

@@ -7,7 +7,10 @@
 
 use smolfed_core::samples::Samples;
 
-use crate::features::{CHANNELS, LENGTH, Ring, STEP};
+use crate::{
+    features::{CHANNELS, LENGTH, STEP},
+    ring::Ring,
+};
 
 /// What is measured.
 pub trait Sense {

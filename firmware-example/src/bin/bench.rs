@@ -35,9 +35,10 @@ use smolfed_core::{
 use smolfed_firmware::network::Network;
 use smolfed_firmware::{
     board, data,
-    features::{COUNT, LENGTH, Ring},
+    features::{COUNT, LENGTH},
     host,
     network::SmallNetwork,
+    ring::Ring,
 };
 
 type Client = Softmax<Const<64>, Const<10>>;

@@ -30,8 +30,9 @@ use smolfed_firmware::{
         self, CLASSES, DATA, EVERY, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA,
         SEQUENCES, SETTINGS, Setting, WIDTH,
     },
-    features::{CHANNELS, COUNT, LENGTH, Ring, STEP},
+    features::{CHANNELS, COUNT, LENGTH, STEP},
     network::{self, SmallNetwork},
+    ring::Ring,
 };
 
 #[cfg(target_arch = "arm")]

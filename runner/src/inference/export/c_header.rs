@@ -75,8 +75,8 @@ impl Header {
         };
         let _ = write!(
             self.text,
-            "\n/* The features are not computed here, but from windows of {} samples of \
-             {} channels, as\n   smolfed_core::window::Recipe::{kind} computes them: docs/data.md. */\n\
+            "\n/* The features are not computed here, but from windows of {} samples of\n   \
+             {} channels, as smolfed_core::window::Recipe::{kind} computes them: docs/data.md. */\n\
              #define SMOLFED_CHANNELS {}\n#define SMOLFED_WINDOW {}\n",
             recipe.length(),
             window.channels.len(),
