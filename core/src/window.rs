@@ -40,7 +40,7 @@
 //! let sample = |channel, t| if channel == 0 { wave(t) } else { 0.0 };
 //! RECIPE.features_into(sample, &mut work, &mut features)?;
 //! assert_eq!(features[0], 5.0);
-//! assert!(features[2] > 4.0 * features[3], "most of it is at frequency 2");
+//! assert!(features[2] > 2.0 * features[3], "most of it is at frequency 2");
 //! assert_eq!(features[4..], [0.0; 4]);
 //! # Ok::<(), smolfed_core::window::WindowError>(())
 //! ```
