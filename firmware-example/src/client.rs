@@ -20,7 +20,7 @@ use crate::{
     link::{RECEIVED, Serial},
     nonces,
     number::number,
-    sensor::{Reading, Sensor, Windows},
+    sensor::{Motion, Reading, Sense, Sensor, Windows},
 };
 
 #[cfg(feature = "x25519")]
@@ -87,7 +87,27 @@ where
     F: NorFlash,
     K: PersonalStore,
 {
-    run_with::<M, P, P, B, D, F, K, f32>(model, storage, M::OUTPUTS as u16, |session, data| {
+    let classes = M::OUTPUTS as u16;
+    run_with::<M, Sensor<f32>, P, P, B, D, F, K>(model, storage, classes, |session, data| {
+        session.train(data);
+    })
+}
+
+/// [`run`] on features of windows, which the device computes of what it measures.
+///
+/// # Errors
+/// As there.
+pub fn run_features<M, const P: usize, const B: usize, const D: usize, F, K>(
+    model: M,
+    storage: Storage<F, K>,
+) -> Result<Infallible, Refused>
+where
+    M: FixedModel<Target = u16>,
+    F: NorFlash,
+    K: PersonalStore,
+{
+    let classes = M::OUTPUTS as u16;
+    run_with::<M, Motion, P, P, B, D, F, K>(model, storage, classes, |session, data| {
         session.train(data);
     })
 }
@@ -101,7 +121,7 @@ pub fn run_integers<F: NorFlash>(storage: Storage<F, NoStore>) -> Result<Infalli
     /// Scores, and the features of a sample.
     const B: usize = CLASSES + FEATURES;
     let model = FixedPoint::<Regression, i8>::new(Softmax::new(Const, Const), SCALE);
-    run_with::<_, P, P, B, FEATURES, F, NoStore, i8>(
+    run_with::<_, Sensor<i8>, P, P, B, FEATURES, F, NoStore>(
         model,
         storage,
         CLASSES as u16,
@@ -130,33 +150,34 @@ where
     F: NorFlash,
 {
     let model = Unlabelled::<E, A>::new(encoder);
-    run_with::<_, G, P, B, D, F, NoStore, f32>(model, storage, CLASSES as u16, |session, data| {
+    let classes = CLASSES as u16;
+    run_with::<_, Sensor<f32>, G, P, B, D, F, NoStore>(model, storage, classes, |session, data| {
         session.train(&WithoutLabels(data));
     })
 }
 
 /// [`run`] with whatever a session trains, and how it trains on the data.
-fn run_with<M, const G: usize, const P: usize, const B: usize, const D: usize, F, K, T>(
+fn run_with<M, S, const G: usize, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
     classes: u16,
-    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D, T>),
+    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D, S::Value>),
 ) -> Result<Infallible, Refused>
 where
     M: Trainable,
+    S: Sense,
     F: NorFlash,
     K: PersonalStore,
-    T: Reading,
 {
     const {
         assert!(
-            ram_bytes::<G, P, B, D, T>() <= board::RAM_BYTES,
+            ram_bytes::<S, G, P, B, D>() <= board::RAM_BYTES,
             "the model, its training memory and the windows need more RAM than the board has; \
              firmware-example/boards.rs has its length"
         );
     }
     let mut windows = Windows::new();
-    let mut local = local_data::<D, T>(&mut windows, classes);
+    let mut local = local_data::<S, D>(&mut windows, classes);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::<G, P, B>::new();
     let Storage {
@@ -196,8 +217,12 @@ where
 }
 
 /// Bytes of RAM that a client takes.
-const fn ram_bytes<const G: usize, const P: usize, const B: usize, const D: usize, T>() -> usize {
-    size_of::<Vectors<G, P, B>>() + size_of::<Windows<D, WINDOWS, T>>() + RESERVE
+const fn ram_bytes<S: Sense, const G: usize, const P: usize, const B: usize, const D: usize>()
+-> usize {
+    size_of::<Vectors<G, P, B>>()
+        + size_of::<Windows<D, WINDOWS, S::Value>>()
+        + size_of::<S>()
+        + RESERVE
 }
 
 /// What training needs: three vectors, the order of the samples, and scratch memory.
@@ -263,13 +288,13 @@ impl Refused {
 
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
-fn local_data<const D: usize, T: Reading>(
-    windows: &mut Windows<D, WINDOWS, T>,
+fn local_data<S: Sense, const D: usize>(
+    windows: &mut Windows<D, WINDOWS, S::Value>,
     classes: u16,
-) -> Result<(LocalData<'_, D, T>, Sensor), Refused> {
+) -> Result<(LocalData<'_, D, S::Value>, S), Refused> {
     let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
     let data = LocalData::new(&record.samples, windows).ok_or(Refused::Samples)?;
-    Ok((data, Sensor::new(classes, record.identity.device)))
+    Ok((data, S::new(classes, record.identity.device)))
 }
 
 /// A session of the device that the provisioning record names, or what is missing for one.
@@ -326,8 +351,8 @@ impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
         stored.in_place().ok().map(Self::Stored)
     }
 
-    /// Takes the next window of the sensor, if that is what is trained on.
-    pub fn measure(&mut self, sensor: &mut Sensor) {
+    /// Lets the sensor measure, if its windows are what is trained on.
+    pub fn measure(&mut self, sensor: &mut impl Sense<Value = T>) {
         if let Self::Measured(windows) = self {
             windows.measure(sensor);
         }

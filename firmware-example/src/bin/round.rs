@@ -28,7 +28,7 @@ use smolfed_firmware::{
     board,
     client::{CLASSES, FEATURES, WINDOWS},
     link::Serial,
-    sensor::{Sensor, Windows},
+    sensor::{Sense, Sensor, Windows},
 };
 
 type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
