@@ -3,7 +3,8 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`board`] | one file a family: serial line, ticks, sleep, entropy, the provisioning page |
-//! | [`client`] | the client: its model, its data, and its loop |
+//! | [`client`] | the client: its model and its loop |
+//! | [`local_data`] | what a device trains on |
 //! | [`features`] | which features of a sensor's windows are computed |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
 //! | `handshake` | with the feature `x25519`: sessions that begin with a Diffie-Hellman |
@@ -33,6 +34,7 @@ pub mod forgetful;
 pub mod handshake;
 pub mod host;
 pub mod link;
+pub mod local_data;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 mod memory;
 pub mod network;

@@ -26,8 +26,9 @@ use smolfed_core::{
 };
 use smolfed_firmware::{
     board,
-    client::{CLASSES, FEATURES, WINDOWS},
+    client::{CLASSES, FEATURES},
     link::Serial,
+    local_data::WINDOWS,
     sensor::{Sense, Sensor, Windows},
 };
 
