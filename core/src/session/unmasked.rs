@@ -1,5 +1,5 @@
-//! In the place of `masked.rs` without the feature `masks`: a device that has no code for masks, and
-//! declines whatever asks for them.
+//! In the place of `masked.rs` without the feature `masks`: a device that has no code for masks,
+//! and declines whatever asks for them.
 
 use super::policy::Identity;
 use crate::{
