@@ -23,13 +23,16 @@ use smolfed_core::wire::crc32::crc32;
 mod data;
 
 use data::{
-    CLASSES, DATA, FEATURES, HIDDEN, IMAGES, LARGE_SETTINGS, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA,
-    SEQUENCES, SETTINGS, Setting, WIDTH,
+    CLASSES, DATA, EVERY, FEATURES, HIDDEN, IMAGES, LARGE_SETTINGS, PAIRS, ROUNDS, SAMPLES,
+    SENSOR_DATA, SEQUENCES, SETTINGS, Setting, WIDTH,
 };
 use windows::{Network, SmallNetwork};
 
 #[path = "../firmware-example/src/network.rs"]
 mod windows;
+
+#[path = "../firmware-example/src/features.rs"]
+mod features;
 
 #[path = "../firmware-example/boards.rs"]
 mod table;
@@ -179,11 +182,52 @@ fn simulated(board: &Board) -> String {
         lines += &of_windows("windows", Network::NETWORK, &LARGE_SETTINGS);
     }
     let classes = classes(CLASSES);
+    lines += &(computed_features(&classes) + &every_feature());
     lines += &(pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes));
     for (name, model) in [("images", &IMAGES), ("sequences", &SEQUENCES)] {
         lines += &network(name, model, &classes);
     }
     lines
+}
+
+/// Features of windows of a recording, whose rows lie one after the other, as in the simulator.
+fn computed_features(classes: &[u16]) -> String {
+    let (mut lines, mut all) = (String::new(), Vec::new());
+    let mut work = vec![0.0; features::RECIPE.work_count()];
+    let mut counts_work = vec![0; features::RECIPE.work_count()];
+    for window in 0..SAMPLES {
+        let start = window * features::STEP;
+        let sample = |channel, step| data::raw_sample(channel, start + step);
+        let mut values = vec![0.0; features::COUNT];
+        let float = |channel, step| f32::from(sample(channel, step));
+        let computed = features::RECIPE.features_into(float, &mut work, &mut values);
+        computed.unwrap();
+        // As `data.scale` with a deviation: in 64 bits, rounded.
+        let scaled = |x: f32| (f64::from(x) / f64::from(features::UNIT)) as f32;
+        let values: Vec<f32> = values.into_iter().map(scaled).collect();
+        let mut counts = vec![0; features::COUNT];
+        let computed = features::RECIPE.counts_into(sample, &mut counts_work, &mut counts);
+        computed.unwrap();
+        let counts: Vec<i64> = counts.into_iter().map(i64::from).collect();
+        lines += &state_line("features", window, &values, &counts);
+        all.extend(values);
+    }
+    let model = Softmax::new(features::COUNT, CLASSES);
+    lines + &line("features-softmax", &model, &all, classes, &SETTINGS[0])
+}
+
+fn every_feature() -> String {
+    let count = features::CHANNELS * EVERY.feature_count();
+    let (mut values, mut counts) = (vec![0.0; count], vec![0; count]);
+    let float = |channel, step| f32::from(data::raw_sample(channel, step));
+    let computed = EVERY.features_into(float, &mut vec![0.0; EVERY.work_count()], &mut values);
+    computed.unwrap();
+    let work = &mut vec![0; EVERY.work_count()];
+    EVERY
+        .counts_into(data::raw_sample, work, &mut counts)
+        .unwrap();
+    let counts: Vec<i64> = counts.into_iter().map(i64::from).collect();
+    state_line("features-every", 0, &values, &counts)
 }
 
 /// Memory of local steps with larger batches than a board has room for.

@@ -45,6 +45,7 @@ mod command_line;
 mod contrast;
 mod correlated;
 mod fast;
+mod features;
 mod firmware;
 mod full_disk;
 mod fuzzed_inputs;

@@ -57,6 +57,7 @@
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
 //! | [`crypto`] | ChaCha20 and Poly1305, and keys |
 //! | [`wire`] | messages and frames between device and coordinator |
+//! | [`window`] | features of a window of a sensor's samples, in `f32` and in integers |
 //!
 //! What most programs name is re-exported here.
 //!
@@ -107,6 +108,7 @@ pub mod session;
 pub mod smooth;
 pub mod stream;
 pub mod train;
+pub mod window;
 mod wipe;
 pub mod wire;
 

@@ -1,4 +1,4 @@
-//! The client: its data and its loop, around any model whose size the compiler knows.
+//! The client: its loop, around any model whose size the compiler knows.
 
 use core::convert::Infallible;
 use core::ffi::CStr;
@@ -6,11 +6,10 @@ use core::ffi::CStr;
 use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::{
     contrast::{FromRecipe, Representation},
-    fixed_point::{Feature, FeatureScale},
+    fixed_point::FeatureScale,
     model::{Const, FixedModel, Softmax},
     personal::store::{NoStore, PersonalStore},
-    provision::{Record, Stored, StoredSamples},
-    samples::Samples,
+    provision::Record,
     session::{FixedPoint, Memory, Phase, Session, Trainable, Unlabelled},
     train::Workspace,
 };
@@ -18,9 +17,10 @@ use smolfed_core::{
 use crate::{
     board,
     link::{RECEIVED, Serial},
+    local_data::{LocalData, MAX_SAMPLES, WINDOWS, WithoutLabels},
     nonces,
     number::number,
-    sensor::{Reading, Sensor, Windows},
+    sensor::{Motion, Sense, Sensor, Windows},
 };
 
 #[cfg(feature = "x25519")]
@@ -58,12 +58,6 @@ pub fn run_regression<F: NorFlash, K: PersonalStore>(
     run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _, _>(model, storage)
 }
 
-/// Samples of the record that are used, at most: four bytes of RAM each.
-pub const MAX_SAMPLES: usize = 64;
-
-/// Windows of the sensor that are kept: `boards.rs`.
-pub const WINDOWS: usize = number(env!("SMOLFED_WINDOWS"));
-
 /// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
 /// `docs/targets.md` has (2,700 bytes at most; with `x25519` 4,700, on RV32IMC), and some to spare.
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
@@ -87,7 +81,27 @@ where
     F: NorFlash,
     K: PersonalStore,
 {
-    run_with::<M, P, P, B, D, F, K, f32>(model, storage, M::OUTPUTS as u16, |session, data| {
+    let classes = M::OUTPUTS as u16;
+    run_with::<M, Sensor<f32>, P, P, B, D, F, K>(model, storage, classes, |session, data| {
+        session.train(data);
+    })
+}
+
+/// [`run`] on features of windows, which the device computes of what it measures.
+///
+/// # Errors
+/// As there.
+pub fn run_features<M, const P: usize, const B: usize, const D: usize, F, K>(
+    model: M,
+    storage: Storage<F, K>,
+) -> Result<Infallible, Refused>
+where
+    M: FixedModel<Target = u16>,
+    F: NorFlash,
+    K: PersonalStore,
+{
+    let classes = M::OUTPUTS as u16;
+    run_with::<M, Motion, P, P, B, D, F, K>(model, storage, classes, |session, data| {
         session.train(data);
     })
 }
@@ -101,7 +115,7 @@ pub fn run_integers<F: NorFlash>(storage: Storage<F, NoStore>) -> Result<Infalli
     /// Scores, and the features of a sample.
     const B: usize = CLASSES + FEATURES;
     let model = FixedPoint::<Regression, i8>::new(Softmax::new(Const, Const), SCALE);
-    run_with::<_, P, P, B, FEATURES, F, NoStore, i8>(
+    run_with::<_, Sensor<i8>, P, P, B, FEATURES, F, NoStore>(
         model,
         storage,
         CLASSES as u16,
@@ -130,33 +144,34 @@ where
     F: NorFlash,
 {
     let model = Unlabelled::<E, A>::new(encoder);
-    run_with::<_, G, P, B, D, F, NoStore, f32>(model, storage, CLASSES as u16, |session, data| {
+    let classes = CLASSES as u16;
+    run_with::<_, Sensor<f32>, G, P, B, D, F, NoStore>(model, storage, classes, |session, data| {
         session.train(&WithoutLabels(data));
     })
 }
 
 /// [`run`] with whatever a session trains, and how it trains on the data.
-fn run_with<M, const G: usize, const P: usize, const B: usize, const D: usize, F, K, T>(
+fn run_with<M, S, const G: usize, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
     classes: u16,
-    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D, T>),
+    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D, S::Value>),
 ) -> Result<Infallible, Refused>
 where
     M: Trainable,
+    S: Sense,
     F: NorFlash,
     K: PersonalStore,
-    T: Reading,
 {
     const {
         assert!(
-            ram_bytes::<G, P, B, D, T>() <= board::RAM_BYTES,
+            ram_bytes::<S, G, P, B, D>() <= board::RAM_BYTES,
             "the model, its training memory and the windows need more RAM than the board has; \
              firmware-example/boards.rs has its length"
         );
     }
     let mut windows = Windows::new();
-    let mut local = local_data::<D, T>(&mut windows, classes);
+    let mut local = local_data::<S, D>(&mut windows, classes);
     let (data, sensor) = local.as_mut().map_err(|why| *why)?;
     let mut vectors = Vectors::<G, P, B>::new();
     let Storage {
@@ -196,8 +211,12 @@ where
 }
 
 /// Bytes of RAM that a client takes.
-const fn ram_bytes<const G: usize, const P: usize, const B: usize, const D: usize, T>() -> usize {
-    size_of::<Vectors<G, P, B>>() + size_of::<Windows<D, WINDOWS, T>>() + RESERVE
+const fn ram_bytes<S: Sense, const G: usize, const P: usize, const B: usize, const D: usize>()
+-> usize {
+    size_of::<Vectors<G, P, B>>()
+        + size_of::<Windows<D, WINDOWS, S::Value>>()
+        + size_of::<S>()
+        + RESERVE
 }
 
 /// What training needs: three vectors, the order of the samples, and scratch memory.
@@ -263,13 +282,13 @@ impl Refused {
 
 /// The data to train on, and the sensor that adds to it.
 #[inline(never)]
-fn local_data<const D: usize, T: Reading>(
-    windows: &mut Windows<D, WINDOWS, T>,
+fn local_data<S: Sense, const D: usize>(
+    windows: &mut Windows<D, WINDOWS, S::Value>,
     classes: u16,
-) -> Result<(LocalData<'_, D, T>, Sensor), Refused> {
+) -> Result<(LocalData<'_, D, S::Value>, S), Refused> {
     let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
     let data = LocalData::new(&record.samples, windows).ok_or(Refused::Samples)?;
-    Ok((data, Sensor::new(classes, record.identity.device)))
+    Ok((data, S::new(classes, record.identity.device)))
 }
 
 /// A session of the device that the provisioning record names, or what is missing for one.
@@ -303,87 +322,4 @@ where
         store,
     )
     .map_err(|_| Refused::Model)
-}
-
-/// What the device trains on. One type for both, so that the training is in the flash once.
-pub enum LocalData<'a, const D: usize, T = f32> {
-    /// The samples of the provisioning record.
-    Stored(StoredSamples<'a, u16>),
-    /// The last windows of the sensor.
-    Measured(&'a mut Windows<D, WINDOWS, T>),
-}
-
-impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
-    /// The record's samples, or windows where it has none; `None` if the samples do not fit the
-    /// model.
-    pub fn new(stored: &Stored<'a>, windows: &'a mut Windows<D, WINDOWS, T>) -> Option<Self> {
-        if stored.is_empty() {
-            return Some(Self::Measured(windows));
-        }
-        if stored.feature_count() != D || stored.len() > MAX_SAMPLES {
-            return None;
-        }
-        stored.in_place().ok().map(Self::Stored)
-    }
-
-    /// Takes the next window of the sensor, if that is what is trained on.
-    pub fn measure(&mut self, sensor: &mut Sensor) {
-        if let Self::Measured(windows) = self {
-            windows.measure(sensor);
-        }
-    }
-}
-
-impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
-    type Target = u16;
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Stored(samples) => samples.len(),
-            Self::Measured(windows) => windows.len(),
-        }
-    }
-
-    fn features(&self, index: usize) -> &[f32] {
-        match self {
-            Self::Stored(samples) => samples.features(index),
-            Self::Measured(windows) => windows.features(index),
-        }
-    }
-
-    fn read_integers<X: Feature>(
-        &self,
-        index: usize,
-        scale: FeatureScale,
-        row: &mut [i32],
-    ) -> usize {
-        match self {
-            Self::Stored(samples) => samples.read_integers::<X>(index, scale, row),
-            Self::Measured(windows) => windows.read_integers::<X>(index, scale, row),
-        }
-    }
-
-    fn target(&self, index: usize) -> u16 {
-        match self {
-            Self::Stored(samples) => samples.target(index),
-            Self::Measured(windows) => windows.target(index),
-        }
-    }
-}
-
-/// Samples whose labels nobody reads.
-struct WithoutLabels<'a, S>(&'a S);
-
-impl<S: Samples> Samples for WithoutLabels<'_, S> {
-    type Target = ();
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn features(&self, index: usize) -> &[f32] {
-        self.0.features(index)
-    }
-
-    fn target(&self, _: usize) {}
 }

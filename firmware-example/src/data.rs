@@ -15,6 +15,7 @@ use smolfed_core::{
     smooth::{NarrowSmoothing, SmoothingError},
     stream::{Purpose, Root, Stream, StreamId},
     train::{Clipping, LocalTraining},
+    window::{Feature, Measure, Recipe},
 };
 
 /// Features of a sample.
@@ -27,6 +28,13 @@ pub const SAMPLES: usize = 12;
 pub const HIDDEN: usize = 6;
 /// Rounds in which the device keeps a personal model.
 pub const ROUNDS: usize = 3;
+
+/// All features of windows of 50 samples, and the energies of bands.
+pub const EVERY: Recipe =
+    match Recipe::new(50, &Feature::ALL, &[0, 1, 2, 4, 9, 33], Measure::Energy) {
+        Ok(recipe) => recipe,
+        Err(_) => panic!("the recipe"),
+    };
 
 /// A network of convolutions for the samples as images.
 pub const IMAGES: Sequential = checked(Sequential::new(
@@ -103,6 +111,15 @@ pub static SENSOR_DATA: [f32; 300 * SAMPLES] = {
     }
     values
 };
+
+/// A count of a made-up sensor, of a channel at a time: steps of all sizes, up to the extremes.
+pub fn raw_sample(channel: usize, time: usize) -> i16 {
+    let word = ((channel * 1_000 + time) as u32).wrapping_mul(0x9e37_79b9);
+    // Of two channels all values, of the others fewer and fewer bits, on a slow wave.
+    let noise = ((word >> 16) as u16).cast_signed() >> (channel / 2 * 3);
+    let wave = (time * (channel + 1) * 700 % 8_192) as i16 - 4_096;
+    noise.saturating_add(wave)
+}
 
 /// The class of a sample, below `classes`.
 pub fn class(sample: usize, classes: usize) -> u16 {

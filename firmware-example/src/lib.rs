@@ -3,7 +3,9 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`board`] | one file a family: serial line, ticks, sleep, entropy, the provisioning page |
-//! | [`client`] | the client: its model, its data, and its loop |
+//! | [`client`] | the client: its model and its loop |
+//! | [`local_data`] | what a device trains on |
+//! | [`features`] | which features of a sensor's windows are computed |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
 //! | `handshake` | with the feature `x25519`: sessions that begin with a Diffie-Hellman |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
@@ -12,12 +14,13 @@
 //! | [`nonces`] | nonces of sessions that never come again |
 //! | [`number`] | numbers in the environment of the build |
 //! | [`forgetful`] | RAM in the place of flash, for a board without a host |
+//! | [`ring`] | a ring buffer of a sensor's samples, and the features of its windows |
 //! | [`shapes`] | devices of shapes that follow from a seed |
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | [`data`] | the data of the self-test |
 //!
-//! `src/bin/client.rs` is the program, and `src/bin/network.rs` the same with a network. Only the
-//! board files and `memory` use `unsafe`.
+//! `src/bin/client.rs` is the program, `src/bin/network.rs` the same with a network, and
+//! `src/bin/features.rs` with features of windows. Only the board files and `memory` use `unsafe`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -25,16 +28,19 @@
 pub mod board;
 pub mod client;
 pub mod data;
+pub mod features;
 pub mod forgetful;
 #[cfg(feature = "x25519")]
 pub mod handshake;
 pub mod host;
 pub mod link;
+pub mod local_data;
 #[cfg(all(target_arch = "arm", target_os = "none"))]
 mod memory;
 pub mod network;
 pub mod nonces;
 pub mod number;
+pub mod ring;
 pub mod sensor;
 pub mod shapes;
 

@@ -1,11 +1,20 @@
 //! A ring buffer of the last windows of a sensor: what a device trains on that measures by itself.
 //!
-//! The sensor is made up. It sees one of `CLASSES` patterns at a time, with noise; a real one takes
-//! windows from an accelerometer or a microphone, and targets from a button, a schedule or a rule.
+//! The sensors are made up: [`Sensor`] gives whole windows, [`Motion`] rows of raw samples, of
+//! whose windows features are computed. They see one of `CLASSES` patterns at a time, with noise; a
+//! real one takes samples from an accelerometer or a microphone, and targets from a button, a
+//! schedule or a rule.
+
+use core::marker::PhantomData;
 
 use smolfed_core::{
     fixed_point::{Feature, FeatureScale},
     samples::Samples,
+};
+
+use crate::{
+    features::{CHANNELS, LENGTH, STEP},
+    ring::Ring,
 };
 
 /// A value of a window: a number, or an integer in units of 2⁻⁶.
@@ -63,6 +72,18 @@ impl Reading for i8 {
     }
 }
 
+/// What is measured.
+pub trait Sense {
+    /// A value of a window, or a feature of it.
+    type Value: Reading;
+
+    /// A sensor that sees that many classes; each device number has its own noise.
+    fn new(classes: u16, number: u32) -> Self;
+
+    /// Measures once. If a window is complete, its features are written, and its class is returned.
+    fn measure(&mut self, features: &mut [Self::Value]) -> Option<u16>;
+}
+
 /// The last `WINDOWS` windows of `FEATURES` values, each with its class.
 pub struct Windows<const FEATURES: usize, const WINDOWS: usize, T = f32> {
     windows: [[T; FEATURES]; WINDOWS],
@@ -81,13 +102,15 @@ impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Windows<FEATURES, 
         }
     }
 
-    /// Takes the next window of the sensor, in the place of the oldest one.
+    /// Lets the sensor measure; a window that is then complete takes the place of the oldest one.
     #[inline(never)]
-    pub fn measure(&mut self, sensor: &mut Sensor) {
+    pub fn measure(&mut self, sensor: &mut impl Sense<Value = T>) {
         let index = self.seen.checked_rem(WINDOWS).unwrap_or(0);
         let (window, class) = (self.windows.get_mut(index), self.classes.get_mut(index));
-        if let (Some(window), Some(class)) = (window, class) {
-            *class = sensor.measure(window);
+        if let (Some(window), Some(class)) = (window, class)
+            && let Some(measured) = sensor.measure(window)
+        {
+            *class = measured;
             self.seen += 1;
         }
     }
@@ -132,37 +155,94 @@ impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Samples
     }
 }
 
-/// The sensor that is made up.
-pub struct Sensor {
+/// A sensor that gives a window at a time.
+pub struct Sensor<T = f32> {
     classes: u16,
-    state: u32,
+    noise: Noise,
+    value: PhantomData<T>,
 }
 
-impl Sensor {
-    /// A sensor that sees that many classes; each device number has its own noise.
-    pub const fn new(classes: u16, number: u32) -> Self {
+impl<T: Reading> Sense for Sensor<T> {
+    type Value = T;
+
+    fn new(classes: u16, number: u32) -> Self {
         Self {
             classes,
-            state: number,
+            noise: Noise(number),
+            value: PhantomData,
         }
     }
 
-    /// A window, and its class: 1 in the class's stretch of the window, and noise everywhere.
-    fn measure<T: Reading>(&mut self, window: &mut [T]) -> u16 {
-        let class = (self.word() >> 16) as u16 % self.classes.max(1);
+    /// 1 in the class's stretch of the window, and noise everywhere.
+    fn measure(&mut self, window: &mut [T]) -> Option<u16> {
+        let class = self.noise.class(self.classes);
         let stretch = (window.len() / usize::from(self.classes.max(1))).max(1);
         for (index, value) in window.iter_mut().enumerate() {
-            *value = T::measured(index / stretch == usize::from(class), self.word());
+            *value = T::measured(index / stretch == usize::from(class), self.noise.word());
         }
-        class
+        Some(class)
+    }
+}
+
+/// A sensor of motion, a row of counts at a time: its classes are waves of different periods.
+pub struct Motion {
+    ring: Ring,
+    classes: u16,
+    noise: Noise,
+    class: u16,
+    /// Rows since the class began.
+    time: i32,
+}
+
+impl Motion {
+    /// Rows of a class, after which another one begins: three windows.
+    const ROWS: i32 = (LENGTH + 2 * STEP) as i32;
+}
+
+impl Sense for Motion {
+    type Value = f32;
+
+    fn new(classes: u16, number: u32) -> Self {
+        let mut noise = Noise(number);
+        Self {
+            ring: Ring::new(),
+            classes,
+            class: noise.class(classes),
+            noise,
+            time: 0,
+        }
     }
 
-    /// A word of a linear congruence (Numerical Recipes): good enough for a sensor.
+    fn measure(&mut self, features: &mut [f32]) -> Option<u16> {
+        if self.time == Self::ROWS {
+            // A window lies in one class.
+            self.ring = Ring::new();
+            self.class = self.noise.class(self.classes);
+            self.time = 0;
+        }
+        let row: [i16; CHANNELS] = core::array::from_fn(|channel| {
+            // A saw tooth that falls so many times in a window.
+            let falls = i32::from(self.class) + channel as i32 + 1;
+            let wave = self.time * falls * 64 % 4_096 - 2_048;
+            (wave + (self.noise.word() >> 22) as i32 - 512) as i16
+        });
+        self.time += 1;
+        let is_complete = self.ring.push(row);
+        let computed = is_complete.then(|| self.ring.features_into(features).ok());
+        computed.flatten().map(|()| self.class)
+    }
+}
+
+/// A linear congruence (Numerical Recipes): good enough for a sensor.
+struct Noise(u32);
+
+impl Noise {
     fn word(&mut self) -> u32 {
-        self.state = self
-            .state
-            .wrapping_mul(1_664_525)
-            .wrapping_add(1_013_904_223);
-        self.state
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.0
+    }
+
+    fn class(&mut self, classes: u16) -> u16 {
+        (self.word() >> 16) as u16 % classes.max(1)
     }
 }

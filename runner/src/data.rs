@@ -7,7 +7,7 @@
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
 //! | arrays; folders of images | [`mod@array`]; [`images`] |
-//! | texts; windows of recordings | [`text`]; [`recordings`] |
+//! | texts; windows of recordings; their features | [`text`]; [`recordings`]; [`window_features`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
@@ -70,6 +70,7 @@ pub mod synthetic;
 pub mod table;
 pub mod text;
 mod vocabulary;
+pub mod window_features;
 
 pub use config::{DataConfig, DataConfigError};
 pub use dataset::{Dataset, DatasetView, DeviceBuffer, Targets};

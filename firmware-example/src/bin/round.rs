@@ -26,9 +26,10 @@ use smolfed_core::{
 };
 use smolfed_firmware::{
     board,
-    client::{CLASSES, FEATURES, WINDOWS},
+    client::{CLASSES, FEATURES},
     link::Serial,
-    sensor::{Sensor, Windows},
+    local_data::WINDOWS,
+    sensor::{Sense, Sensor, Windows},
 };
 
 type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;

@@ -2,6 +2,7 @@
 //! simulator's on the host (`tests/boards.rs`).
 //!
 //! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`.
+//! For features of windows: name, window, CRC-32 of the `f32`, CRC-32 of those of integers, `i64`.
 //! For personal models: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
 #![no_std]
 #![no_main]
@@ -26,10 +27,12 @@ use smolfed_core::{
 use smolfed_firmware::{data::LARGE_SETTINGS, network::Network};
 use smolfed_firmware::{
     data::{
-        self, CLASSES, DATA, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA,
+        self, CLASSES, DATA, EVERY, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA,
         SEQUENCES, SETTINGS, Setting, WIDTH,
     },
+    features::{CHANNELS, COUNT, LENGTH, STEP},
     network::{self, SmallNetwork},
+    ring::Ring,
 };
 
 #[cfg(target_arch = "arm")]
@@ -77,6 +80,8 @@ fn run() -> Result<(), &'static str> {
         Fixed::new(),
         &LARGE_SETTINGS,
     )?;
+    features()?;
+    every_feature()?;
     pmtl()?;
     shared_encoder()?;
     contrast()?;
@@ -87,6 +92,49 @@ fn run() -> Result<(), &'static str> {
         SEQUENCES.sample_scratch_count(),
     ];
     network::<{ RECURRENT[0] }, { RECURRENT[1] }>("sequences", &SEQUENCES)
+}
+
+/// Features of windows of a ring buffer, and a model that is trained on them.
+#[inline(never)]
+fn features() -> Result<(), &'static str> {
+    let (mut ring, mut windows) = (Ring::new(), [[0.0; COUNT]; SAMPLES]);
+    let mut rest = windows.iter_mut().enumerate();
+    for time in 0..LENGTH + STEP * (SAMPLES - 1) {
+        if ring.push(core::array::from_fn(|channel| {
+            data::raw_sample(channel, time)
+        })) {
+            let (number, features) = rest.next().ok_or("too many windows")?;
+            let mut counts = [0; COUNT];
+            ring.features_into(features).map_err(|_| "the features")?;
+            ring.counts_into(&mut counts).map_err(|_| "the counts")?;
+            print_state("features", number, features, &counts.map(i64::from));
+        }
+    }
+    let softmax = Softmax::new(Const::<COUNT>, Const::<CLASSES>);
+    let targets = core::array::from_fn(|i| data::class(i, CLASSES));
+    let [plain, ..] = &SETTINGS;
+    print::<_, { (COUNT + 1) * CLASSES }, CLASSES>(
+        "features-softmax",
+        softmax,
+        windows.as_flattened(),
+        &targets,
+        plain,
+    )
+}
+
+/// All features of a window whose length is no power of two.
+#[inline(never)]
+fn every_feature() -> Result<(), &'static str> {
+    const COUNT: usize = CHANNELS * EVERY.feature_count();
+    const WORK: usize = EVERY.work_count();
+    let (mut features, mut counts) = ([0.0; COUNT], [0; COUNT]);
+    let float = |channel, time| f32::from(data::raw_sample(channel, time));
+    let computed = EVERY.features_into(float, &mut [0.0; WORK], &mut features);
+    computed.map_err(|_| "every feature")?;
+    let computed = EVERY.counts_into(data::raw_sample, &mut [0; WORK], &mut counts);
+    computed.map_err(|_| "every count")?;
+    print_state("features-every", 0, &features, &counts.map(i64::from));
+    Ok(())
 }
 
 /// An encoder without labels, and the device's correlation matrix with noise.

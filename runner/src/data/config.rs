@@ -10,6 +10,7 @@ mod sequence_keys;
 mod set;
 mod source_keys;
 mod synthetic_keys;
+mod window;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use super::digits;
 use super::missing::Missing;
 use super::moments::{PrivateScale, ScaleNoise};
 use super::partition::Dealing;
+use super::recordings::Recordings;
 use super::scale::{Scale, TargetScale};
 use super::split::HoldOut;
 use super::synthetic::{SyntheticConfig, SyntheticKind};
@@ -32,9 +34,11 @@ use super::text::TextColumn;
 
 use self::scale::{NameOr, Named, Samples, ScaleName, TargetScaleName};
 use error::{in_range, needed, positive, share, wrong};
+use window::WindowKey;
 
 pub use error::DataConfigError;
 pub use set::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
+pub use window::WindowTable;
 
 /// Most samples of a device: far beyond use, and small enough that one device fits in memory.
 const MAX_SAMPLES: u32 = 10_000_000;
@@ -175,7 +179,7 @@ struct RawData {
     heterogeneity: Option<f64>,
     shift: Option<f64>,
     channels: Option<u32>,
-    window: Option<u32>,
+    window: Option<WindowKey>,
     every: Option<u32>,
     length: Option<u32>,
     stride: Option<u32>,
@@ -260,6 +264,23 @@ impl DataConfig {
             },
             SourceConfig::Synthetic(_) => None,
         }
+    }
+
+    /// How features of windows are computed from the rows of a table, and the columns at whose
+    /// changes a window ends.
+    #[must_use]
+    pub fn window_features(&self) -> Option<(&Recordings, Vec<String>)> {
+        let SourceConfig::Stored(stored) = &self.source else {
+            return None;
+        };
+        let StoredSet::Table(table) = &stored.set else {
+            return None;
+        };
+        let recordings = table.recordings.as_ref()?;
+        recordings.features.as_ref()?;
+        let columns = [&table.columns.series, &table.columns.device];
+        let breaks = columns.into_iter().flatten().cloned().collect();
+        Some((recordings, breaks))
     }
 
     /// The column of texts, if the features are characters of one.

@@ -2,19 +2,25 @@
 //!
 //! A window lies in one recording (`data.series_column`), on one device and in one class: where any
 //! of them changes from a row to the next, a new window begins, and rows that fill no window are
-//! left out. Windows do not overlap.
+//! left out. A sample is the rows of a window, or [features](super::window_features) of them.
 
 use super::dataset::{Dataset, DatasetError, Features, Groups, Names, Targets};
 use super::table::encoding::{Encoding, FeatureColumn};
+use super::window_features::{WindowFeatures, WindowFeaturesError};
 
 /// How rows become windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recordings {
     /// Rows of a window, at least 2.
     pub window: u32,
+    /// Rows from the beginning of a window to that of the next, at least 1: as many as a window has
+    /// if windows do not overlap.
+    pub step: u32,
     /// Of a window's rows, each of this number's multiples is kept, from the first on: 1 for all.
     /// It divides the rows of a window.
     pub every: u32,
+    /// What is computed from the rows that are kept; `None` for samples that are these rows.
+    pub features: Option<WindowFeatures>,
 }
 
 /// Why rows make no windows.
@@ -41,6 +47,9 @@ pub enum RecordingsError {
     /// Targets that are no classes.
     #[error("windows of a recording have a class: leave `data.window` out to predict numbers")]
     NoClasses,
+    /// Their features cannot be computed.
+    #[error(transparent)]
+    Features(#[from] WindowFeaturesError),
     /// The windows cannot be learned from.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
@@ -53,7 +62,7 @@ impl Recordings {
     /// # Errors
     /// [`RecordingsError`].
     pub(super) fn windows(
-        self,
+        &self,
         data: &Dataset,
         series: &[u32],
         test_rows: usize,
@@ -71,20 +80,8 @@ impl Recordings {
             let device = groups.map(|groups| groups[row]);
             (row >= first_test, series.get(row), device, labels[row])
         };
-        let window = self.window as usize;
-        let (mut starts, mut first, mut longest) = (Vec::new(), 0, 0);
-        for row in 1..=data.len() {
-            if row == data.len() || place(row) != place(first) {
-                let length = row - first;
-                longest = longest.max(length);
-                starts.extend((0..length / window).map(|at| first + at * window));
-                first = row;
-            }
-        }
+        let starts = self.starts(data.len(), place)?;
         let window = self.window;
-        if starts.is_empty() {
-            return Err(RecordingsError::TooShort { longest, window });
-        }
         let in_test = starts.iter().filter(|start| **start >= first_test).count();
         if test_rows > 0 && in_test == 0 {
             return Err(RecordingsError::NoTest { window });
@@ -93,12 +90,85 @@ impl Recordings {
             labels: starts.iter().map(|start| labels[*start]).collect(),
             class_count: *class_count,
         };
-        Ok((self.cut(data, &starts, targets)?, in_test))
+        let windows = match &self.features {
+            None => self.cut(data, &starts, targets)?,
+            Some(features) => self.compute(features, data, &starts, targets)?,
+        };
+        let windows = match data.groups() {
+            None => windows,
+            Some(groups) => {
+                let devices = starts.iter().map(|start| groups.device_of_row()[*start]);
+                windows.with_groups(Groups::new(devices.collect(), groups.names().to_vec())?)?
+            }
+        };
+        Ok((windows, in_test))
+    }
+
+    /// The rows at which windows begin, of `rows` rows; none lies across a change of `place`.
+    ///
+    /// # Errors
+    /// [`RecordingsError::TooShort`] if there is no window.
+    pub(crate) fn starts<P: PartialEq>(
+        &self,
+        rows: usize,
+        place: impl Fn(usize) -> P,
+    ) -> Result<Vec<usize>, RecordingsError> {
+        let (window, step) = (self.window as usize, self.step as usize);
+        let (mut starts, mut first, mut longest) = (Vec::new(), 0, 0);
+        for row in 1..=rows {
+            if row == rows || place(row) != place(first) {
+                longest = longest.max(row - first);
+                starts.extend((first..row).step_by(step).filter(|at| at + window <= row));
+                first = row;
+            }
+        }
+        match starts.is_empty() {
+            true => Err(RecordingsError::TooShort {
+                longest,
+                window: self.window,
+            }),
+            false => Ok(starts),
+        }
+    }
+
+    /// The features of the windows that begin at these rows.
+    fn compute(
+        &self,
+        features: &WindowFeatures,
+        data: &Dataset,
+        starts: &[usize],
+        targets: Targets,
+    ) -> Result<Dataset, RecordingsError> {
+        let channels = data.feature_count();
+        let columns = (0..channels).map(|channel| number(data.feature_name(channel)));
+        let columns: Vec<FeatureColumn> = columns.collect();
+        if let Some(place) = data.missing().first() {
+            let (row, column) = (place / channels, columns[place % channels].name.clone());
+            return Err(WindowFeaturesError::Missing { row, column }.into());
+        }
+        let mut values = Vec::new();
+        for start in starts {
+            let at = |channel, step| {
+                let row = start + step * self.every as usize;
+                data.features().get(row * channels + channel)
+            };
+            values.extend(features.compute(channels, at, *start)?);
+        }
+        let each = features.recipe().feature_count();
+        let names = Names {
+            features: features.names(columns.iter().map(|column| column.name.as_str())),
+            classes: data.names().classes.clone(),
+            columns,
+        };
+        let windows = Dataset::new(Features::from(values), channels * each, targets)?;
+        Ok(windows
+            .with_axes(vec![channels, 1, each])?
+            .with_names(names))
     }
 
     /// The windows that begin at these rows.
     fn cut(
-        self,
+        &self,
         data: &Dataset,
         starts: &[usize],
         targets: Targets,
@@ -120,17 +190,18 @@ impl Recordings {
             }
         }
         let names = names(data, steps);
-        let windows = Dataset::new(Features::from(features), width, targets)?
+        Ok(Dataset::new(Features::from(features), width, targets)?
             .with_axes(vec![channels, 1, steps])?
             .with_names(names)
-            .with_missing(missing);
-        match data.groups() {
-            None => Ok(windows),
-            Some(groups) => {
-                let devices = starts.iter().map(|start| groups.device_of_row()[*start]);
-                windows.with_groups(Groups::new(devices.collect(), groups.names().to_vec())?)
-            }
-        }
+            .with_missing(missing))
+    }
+}
+
+/// A column of numbers.
+fn number(name: String) -> FeatureColumn {
+    FeatureColumn {
+        name,
+        encoding: Encoding::Number,
     }
 }
 
@@ -142,99 +213,12 @@ fn names(data: &Dataset, steps: usize) -> Names {
         (0..steps).map(move |step| format!("{name}_{step}"))
     };
     let features: Vec<String> = channels.flat_map(of_channel).collect();
-    let column = |name: &String| FeatureColumn {
-        name: name.clone(),
-        encoding: Encoding::Number,
-    };
     Names {
-        columns: features.iter().map(column).collect(),
+        columns: features.iter().cloned().map(number).collect(),
         classes: data.names().classes.clone(),
         features,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rows of two channels, t and −t at time t.
-    fn rows(labels: &[u32], devices: &[u32]) -> Dataset {
-        let features = (0..labels.len()).flat_map(|t| [t as f32, -(t as f32)]);
-        let features: Vec<f32> = features.collect();
-        let targets = Targets::Classes {
-            labels: labels.iter().map(|label| *label as u16).collect(),
-            class_count: 2,
-        };
-        let names = vec!["0".into(), "1".into()];
-        let groups = Groups::new(devices.to_vec(), names).unwrap();
-        let names = Names {
-            features: vec!["x".into(), "y".into()],
-            ..Names::default()
-        };
-        let data = Dataset::new(features, 2, targets).unwrap();
-        data.with_names(names).with_groups(groups).unwrap()
-    }
-
-    fn recordings(window: u32, every: u32) -> Recordings {
-        Recordings { window, every }
-    }
-
-    #[test]
-    fn channels_come_first_and_rows_are_thinned() {
-        let data = rows(&[0, 0, 0, 0, 1, 1, 1, 1, 1], &[0, 0, 0, 0, 1, 1, 1, 1, 1]);
-        let (windows, in_test) = recordings(4, 2).windows(&data, &[], 0).unwrap();
-        assert_eq!((windows.len(), in_test), (2, 0));
-        assert_eq!(windows.axes(), [2, 1, 2]);
-        assert_eq!(
-            windows.features().to_vec(),
-            [0.0, 2.0, 0.0, -2.0, 4.0, 6.0, -4.0, -6.0]
-        );
-        assert_eq!(windows.names().features, ["x_0", "x_1", "y_0", "y_1"]);
-        assert_eq!(windows.groups().unwrap().device_of_row(), [0, 1]);
-        let (all, _) = recordings(4, 1).windows(&data, &[], 0).unwrap();
-        assert!(all.row(0).eq([0.0, 1.0, 2.0, 3.0, 0.0, -1.0, -2.0, -3.0]));
-    }
-
-    #[test]
-    fn a_window_lies_in_one_recording_device_class_and_part() {
-        let starts = |labels: &[u32], devices: &[u32], series: &[u32], test| {
-            let data = rows(labels, devices);
-            let (windows, in_test) = recordings(2, 1).windows(&data, series, test).unwrap();
-            let first = |row| windows.row(row).next().unwrap() as usize;
-            ((0..windows.len()).map(first).collect::<Vec<_>>(), in_test)
-        };
-        assert_eq!(
-            starts(&[0, 0, 0, 1, 1, 1], &[0; 6], &[], 0),
-            (vec![0, 3], 0)
-        );
-        assert_eq!(
-            starts(&[0, 1, 1, 1, 1], &[0, 0, 0, 1, 1], &[], 0),
-            (vec![1, 3], 0)
-        );
-        let series = [5, 5, 5, 2, 2, 2];
-        assert_eq!(starts(&[0; 6], &[0; 6], &series, 0), (vec![0, 3], 0));
-        assert_eq!(starts(&[0; 6], &[0; 6], &[], 3), (vec![0, 3], 1));
-    }
-
-    #[test]
-    fn missing_values_move_with_their_windows() {
-        let data = rows(&[0, 0, 0, 0, 0, 1], &[0; 6]).with_missing(vec![1, 4, 9]);
-        let (windows, _) = recordings(2, 1).windows(&data, &[], 0).unwrap();
-        // Of rows 0 to 3: the second channel of row 0 and the first of row 2.
-        assert_eq!(windows.missing(), [2, 4]);
-    }
-
-    #[test]
-    fn rows_that_fill_no_window_are_refused() {
-        let data = rows(&[0, 0, 0, 1, 1], &[0; 5]);
-        let error = recordings(4, 1).windows(&data, &[], 0).unwrap_err();
-        let (longest, window) = (3, 4);
-        assert_eq!(error, RecordingsError::TooShort { longest, window });
-        let error = recordings(3, 1).windows(&data, &[], 2).unwrap_err();
-        assert_eq!(error, RecordingsError::NoTest { window: 3 });
-        let targets = Targets::Values(vec![0.0; 4]);
-        let data = Dataset::new(vec![0.0; 4], 1, targets).unwrap();
-        let error = recordings(2, 1).windows(&data, &[], 0).unwrap_err();
-        assert_eq!(error, RecordingsError::NoClasses);
-    }
-}
+mod tests;

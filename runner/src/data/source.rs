@@ -305,7 +305,7 @@ fn load_table(config: &TableConfig, folders: &DataFolders) -> Result<Loaded, Dat
         .into_dataset()
         .and_then(|data| data.with_axes(config.axes.clone()))
         .map_err(DataError::of(&origin))?;
-    let (data, test_rows) = match config.recordings {
+    let (data, test_rows) = match &config.recordings {
         None => (data, test_rows),
         Some(recordings) => recordings
             .windows(&data, &series, test_rows)

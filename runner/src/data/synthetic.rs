@@ -273,6 +273,7 @@ mod tests {
                 classes: 4,
                 drift: 0.2,
                 jitter: 0.5,
+                features: None,
             }),
             SyntheticKind::Readings(ReadingsConfig {
                 features: 10,

@@ -1,10 +1,12 @@
 //! New rows for a model: read in parts, prepared as rows were in training.
 //!
 //! Files are read whole, plain or gzipped, and become features part by part. The columns of tables
-//! are found by name, and so is that of texts; the features of IDX, NumPy and LEAF files and of
+//! are found by name, and so is that of texts; where features are computed from windows, a table of
+//! recordings is cut as in training. The features of IDX, NumPy and LEAF files and of
 //! images have no names, and are taken in order.
 
 mod array;
+mod recording;
 mod rows;
 mod table;
 
@@ -17,6 +19,7 @@ use crate::data::dataset::{Dataset, DatasetView, Targets};
 use crate::data::error::DataError;
 use crate::data::files;
 use array::{Array, has_arrays};
+use recording::Recording;
 use table::Table;
 
 pub use rows::Options;
@@ -31,6 +34,7 @@ pub struct Input<'a> {
 enum Kind<'a> {
     Table(Box<Table<'a>>),
     Array(Array),
+    Recording(Recording),
 }
 
 impl<'a> Kind<'a> {
@@ -58,7 +62,10 @@ impl<'a> Kind<'a> {
             bytes if preprocessing.text.is_some() => {
                 Self::Array(Array::of_text(bytes, origin, preprocessing, options)?)
             }
-            bytes => Self::Table(Box::new(Table::new(bytes, origin, preprocessing, options)?)),
+            bytes => match Recording::open(bytes, origin, preprocessing, options)? {
+                Some(recording) => Self::Recording(recording),
+                None => Self::Table(Box::new(Table::new(bytes, origin, preprocessing, options)?)),
+            },
         })
     }
 }
@@ -129,6 +136,7 @@ impl<'a> Input<'a> {
         let rows = match &mut self.kind {
             Kind::Table(table) => table.next(count, origin, preprocessing)?,
             Kind::Array(array) => array.next(count, origin, preprocessing)?,
+            Kind::Recording(recording) => recording.next(count),
         };
         if rows.ids.is_empty() {
             return Ok(None);

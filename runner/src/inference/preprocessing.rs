@@ -28,6 +28,7 @@ use crate::data::constants::Affine;
 use crate::data::federation::Federation;
 use crate::data::preparation::{ColumnMap, Fill};
 use crate::data::reads::Read;
+use crate::data::recordings::Recordings;
 use crate::data::table::encoding::{Encoding, FeatureColumn};
 use crate::data::text::TextColumn;
 use crate::experiment::Experiment;
@@ -53,8 +54,21 @@ pub struct Preprocessing {
     pub cells: Vec<FeatureColumn>,
     /// The column of the texts whose characters are the features, if these are texts.
     pub text: Option<TextColumn>,
+    /// How the features are computed from windows of recordings, if they are.
+    pub window: Option<WindowColumns>,
     /// Where the constants come from.
     pub disclosure: Disclosure,
+}
+
+/// The columns of recordings whose windows become features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowColumns {
+    /// The columns of the channels, in the order of the features.
+    pub channels: Vec<String>,
+    /// Columns at whose changes a window ends, where a table has them.
+    pub breaks: Vec<String>,
+    /// How they are cut, and what is computed.
+    pub recordings: Recordings,
 }
 
 /// A feature of the model.
@@ -143,6 +157,16 @@ impl Preprocessing {
                 },
             },
         };
+        let window = experiment.config.data.window_features();
+        let window = window.map(|(recordings, breaks)| WindowColumns {
+            channels: names
+                .columns
+                .iter()
+                .map(|column| column.name.clone())
+                .collect(),
+            breaks,
+            recordings: recordings.clone(),
+        });
         let is_number = |cells: &FeatureColumn| cells.encoding == Encoding::Number;
         let cells = match names.columns.iter().all(is_number) {
             true => Vec::new(),
@@ -163,6 +187,7 @@ impl Preprocessing {
             columns,
             cells,
             text: experiment.config.data.text_column(),
+            window,
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod counting;
 mod integer;
+mod window;
 
 use core::cell::Cell;
 use core::hint::black_box;
@@ -158,6 +159,7 @@ fn clients() -> Option<()> {
     noise()?;
     frames()?;
     masking(&global)?;
+    window::measure()?;
     #[cfg(feature = "x25519")]
     handshake()?;
     global.fill(0.01);

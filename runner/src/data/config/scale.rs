@@ -52,7 +52,7 @@ pub(super) enum TargetScaleName {
 /// What samples are, for the scale that is usual for them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Samples {
-    /// Rows of a table.
+    /// Rows of a table, or features of windows.
     Rows,
     /// Windows of a recording, of several channels.
     Windows,
@@ -64,8 +64,12 @@ impl Samples {
     /// Those of a set.
     pub(super) fn of(set: &StoredSet) -> Self {
         match set {
-            StoredSet::Table(table) if table.recordings.is_some() => Self::Windows,
-            StoredSet::Table(table) if table.axes.is_empty() => Self::Rows,
+            StoredSet::Table(table) => match &table.recordings {
+                Some(recordings) if recordings.features.is_none() => Self::Windows,
+                Some(_) => Self::Rows,
+                None if table.axes.is_empty() => Self::Rows,
+                None => Self::Grids,
+            },
             _ => Self::Grids,
         }
     }

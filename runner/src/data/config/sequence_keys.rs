@@ -2,8 +2,9 @@
 
 use super::error::{in_range, needed, wrong};
 use super::set::StoredSet;
+use super::window::{MAX_WINDOW, WindowKey};
 use super::{
-    DataConfigError, HoldOutOrder, MAX_SAMPLES, RawData, SourceName, UnknownCharacters,
+    DataConfigError, HoldOutOrder, MAX_SAMPLES, RawData, SourceName, UnknownCharacters, name_of,
     unless_empty,
 };
 use crate::data::dataset::TaskKind;
@@ -12,7 +13,7 @@ use crate::data::text::{Alphabet, TextConfig};
 
 /// Characters of a sample, unless another number is given.
 const LENGTH: u32 = 80;
-/// Most characters of a sample, and most rows of a window: a sequence has fewer than 2¹⁶ steps.
+/// Most characters of a sample: a sequence has fewer than 2¹⁶ steps.
 pub(super) const MAX_LENGTH: u32 = 65_535;
 
 impl RawData {
@@ -85,21 +86,32 @@ impl RawData {
         };
         if task == Some(TaskKind::Regression) {
             let expected = "left out for regression: windows of a recording have a class";
-            return Err(wrong("window", window, expected));
+            return Err(wrong("window", name_of(window), expected));
         }
-        let window = in_range("window", window, 2..=MAX_LENGTH)?;
+        let window = match window {
+            WindowKey::Table(table) => return Ok(Some(table.try_into()?)),
+            WindowKey::Length(window) => in_range("window", window, 2..=MAX_WINDOW)?,
+        };
         let every = in_range("every", self.every.take().unwrap_or(1), 1..=window)?;
         if !window.is_multiple_of(every) {
             let expected = format!("a divisor of `data.window` = {window}");
             return Err(wrong("every", every, &expected));
         }
-        Ok(Some(Recordings { window, every }))
+        Ok(Some(Recordings {
+            window,
+            step: window,
+            every,
+            features: None,
+        }))
     }
 
     pub(super) fn put_recordings(&mut self, recordings: Option<Recordings>) {
-        if let Some(recordings) = recordings {
-            self.window = Some(recordings.window);
+        let Some(recordings) = recordings else { return };
+        if recordings.features.is_none() && recordings.step == recordings.window {
+            self.window = Some(WindowKey::Length(recordings.window));
             self.every = Some(recordings.every);
+        } else {
+            self.window = Some(WindowKey::Table((&recordings).into()));
         }
     }
 

@@ -80,18 +80,21 @@ impl RawData {
             columns: Columns {
                 label: needed("label", self.label.take(), "the column to predict")?,
                 device: self.device_column.take(),
-                series: recordings.and_then(|_| self.series_column.take()),
+                series: match &recordings {
+                    Some(_) => self.series_column.take(),
+                    None => None,
+                },
                 ignore: self.ignore.take().unwrap_or_default(),
                 task,
                 classes: self.take_classes_of_task()?,
                 encodings: self.take_encodings()?,
             },
-            recordings,
             // A window has the axes of its channels, and leaves others behind.
             axes: match recordings {
                 None => self.axes.take().unwrap_or_default(),
                 Some(_) => Vec::new(),
             },
+            recordings,
             maximum: self.take_maximum()?,
         })
     }

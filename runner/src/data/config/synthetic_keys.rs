@@ -2,6 +2,7 @@
 
 use super::error::{in_range, strength, wrong};
 use super::sequence_keys::MAX_LENGTH;
+use super::window::WindowKey;
 use super::{DataConfigError, KindName, MAX_SAMPLES, RawData, SourceName};
 use crate::data::classes::ClassList;
 use crate::data::synthetic::readings::ReadingsConfig;
@@ -25,17 +26,18 @@ impl RawData {
                 heterogeneity: strength("heterogeneity", self.heterogeneity.take(), 0.5)?,
                 shift: strength("shift", self.shift.take(), 0.5)?,
             }),
-            KindName::Windows => SyntheticKind::Windows(WindowsConfig {
-                channels: in_range("channels", self.channels.take().unwrap_or(3), 1..=1000)?,
-                window: in_range(
-                    "window",
-                    self.window.take().unwrap_or(64),
-                    2..=MAX_FEATURES / 1000,
-                )?,
-                classes: self.take_class_count()?,
-                drift: strength("drift", self.drift.take(), 0.2)?,
-                jitter: strength("jitter", self.jitter.take(), JITTER)?,
-            }),
+            KindName::Windows => {
+                let window = self.window.take().unwrap_or(WindowKey::Length(64));
+                let (window, features) = window.generated()?;
+                SyntheticKind::Windows(WindowsConfig {
+                    channels: in_range("channels", self.channels.take().unwrap_or(3), 1..=1000)?,
+                    window: in_range("window", window, 2..=MAX_FEATURES / 1000)?,
+                    classes: self.take_class_count()?,
+                    drift: strength("drift", self.drift.take(), 0.2)?,
+                    jitter: strength("jitter", self.jitter.take(), JITTER)?,
+                    features,
+                })
+            }
             KindName::Readings => SyntheticKind::Readings(ReadingsConfig {
                 features: self.take_features(20)?,
                 heterogeneity: strength("heterogeneity", self.heterogeneity.take(), 0.2)?,
@@ -87,7 +89,7 @@ impl RawData {
             SyntheticKind::Windows(windows) => {
                 self.kind = Some(KindName::Windows);
                 self.channels = Some(windows.channels);
-                self.window = Some(windows.window);
+                self.window = Some(WindowKey::of_generated(windows.window, windows.features));
                 self.drift = Some(windows.drift);
                 self.jitter = windows.unusual_jitter();
             }

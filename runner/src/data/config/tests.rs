@@ -57,6 +57,47 @@ const COMPLETE: [&str; 22] = [
 ];
 
 #[test]
+fn a_table_of_a_window_is_written_back() {
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";
+    let generated = "source = \"synthetic\"\nkind = \"windows\"\n";
+    let features = "features = [\"zero-crossings\", \"mean\"], bands = [1, 3]";
+    for (text, complete) in [
+        (format!("{csv}window = 10"), "window = 10\nevery = 1"),
+        (
+            format!("{csv}window = {{ length = 10, step = 10 }}"),
+            "window = 10\nevery = 1",
+        ),
+        (
+            format!("{csv}window = {{ length = 10, step = 3 }}"),
+            "step = 3",
+        ),
+        (
+            format!("{csv}window = {{ length = 10, {features}, counts = [2.5] }}"),
+            "counts = [2.5]",
+        ),
+        (
+            format!("{generated}window = {{ length = 10, {features} }}"),
+            "measure = \"amplitude\"",
+        ),
+    ] {
+        let config: DataConfig = toml::from_str(&text).unwrap();
+        let written = toml::to_string(&config).unwrap();
+        assert!(written.contains(complete), "{written}");
+        assert_eq!(
+            toml::from_str::<DataConfig>(&written).unwrap(),
+            config,
+            "{written}"
+        );
+        // Their order is that of the features, whatever the list's.
+        let order = "features = [\"mean\", \"zero-crossings\"]";
+        assert!(
+            !text.contains("mean") || written.contains(order),
+            "{written}"
+        );
+    }
+}
+
+#[test]
 fn what_is_written_back_reads_the_same() {
     for text in COMPLETE {
         let config = read(text).unwrap();
@@ -404,4 +445,80 @@ fn synthetic_devices_may_be_as_many_as_numbers() {
     assert_eq!(synthetic.devices, u32::MAX);
     assert!(matches!(synthetic.kind, SyntheticKind::Tasks(_)));
     assert_eq!(config.test, HoldOut::Rows(2000));
+}
+
+#[test]
+fn windows_without_sense_are_refused() {
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";
+    for (more, parts) in [
+        ("window = -1", &["`window` is -1", "from 2"][..]),
+        ("window = \"x\"", &["a number of rows, or a table"]),
+    ] {
+        refused(&format!("{csv}{more}"), parts);
+    }
+    let generated = "source = \"synthetic\"\nkind = \"windows\"\n";
+    for (keys, parts) in [
+        (
+            "length = 4, step = 2",
+            &["data.window.step", "generated"][..],
+        ),
+        (
+            "length = 2000, features = [\"mean\"]",
+            &["data.window.length"],
+        ),
+    ] {
+        refused(&format!("{generated}window = {{ {keys} }}"), parts);
+    }
+}
+
+#[test]
+fn tables_of_windows_without_sense_are_refused() {
+    let csv = "source = \"csv\"\npath = \"a\"\nlabel = \"y\"\ndevices = 2\n";
+    for (keys, parts) in [
+        ("length = 1", &["data.window.length", "at least 2"][..]),
+        ("features = [\"mean\"]", &["length"]),
+        ("length = 4, step = 0", &["data.window.step", "at least 1"]),
+        ("length = 4, every = 3", &["data.window.every", "divisor"]),
+        ("length = 4, size = 4", &["size", "length"]),
+        (
+            "length = 4, measure = \"energy\"",
+            &["window.measure", "window.features"],
+        ),
+        (
+            "length = 4, counts = [1]",
+            &["window.counts", "window.features"],
+        ),
+        (
+            "length = 4, features = []",
+            &["data.window.features", "one or more"],
+        ),
+        (
+            "length = 4, features = [\"median\"]",
+            &["median", "deviation"],
+        ),
+        (
+            "length = 4, features = [\"mean\", \"mean\"]",
+            &["data.window.features", "mean twice"],
+        ),
+        (
+            "length = 4, bands = [1]",
+            &["data.window.bands", "[1]", "2 to 17"],
+        ),
+        ("length = 4, bands = [2, 1]", &["data.window.bands", "rise"]),
+        (
+            "length = 4, bands = [1, 4]",
+            &["data.window.bands", "at most 3"],
+        ),
+        ("length = 4, bands = [1, -4]", &["-4"]),
+        (
+            "length = 2000, bands = [1, 4]",
+            &["data.window.length", "2 to 1024"],
+        ),
+        (
+            "length = 4, features = [\"mean\"], counts = [0]",
+            &["data.window.counts", "above 0"],
+        ),
+    ] {
+        refused(&format!("{csv}window = {{ {keys} }}"), parts);
+    }
 }

@@ -91,14 +91,16 @@ fn settings(config: &SyntheticConfig) -> String {
                 channels,
                 window,
                 drift,
+                features,
                 ..
             },
         ) => {
             let jitter = windows.unusual_jitter();
             let jitter = jitter.map_or(String::new(), |jitter| format!(", jitter: {jitter:?}"));
+            let features = features.map_or(String::new(), |recipe| format!(", {recipe:?}"));
             let kind = format!(
                 "Windows(WindowsConfig {{ channels: {channels}, window: {window}, drift: \
-                 {drift:?}{jitter} }})"
+                 {drift:?}{jitter}{features} }})"
             );
             (classes, kind)
         }
@@ -178,6 +180,7 @@ mod tests {
             window: 16,
             drift: 0.2,
             jitter: 0.5,
+            features: None,
         };
         assert_eq!(
             settings(&config(SyntheticKind::Windows(windows))),

@@ -12,6 +12,7 @@
 use std::f64::consts::TAU;
 
 use rand_core::Rng;
+use smolfed_core::window::Recipe;
 
 use crate::data::draw::{Normals, below, unit};
 
@@ -28,6 +29,8 @@ pub struct WindowsConfig {
     pub drift: f64,
     /// Standard deviation of a window's phase, in radians; usually [`JITTER`].
     pub jitter: f64,
+    /// What is computed of a window; `None` for its values.
+    pub features: Option<Recipe>,
 }
 
 /// Waves in each channel of each activity: 1, 2 and 3 periods a window.
@@ -73,11 +76,15 @@ impl Windows {
     }
 
     pub(super) fn feature_count(&self) -> usize {
-        self.config.channels as usize * self.config.window as usize
+        self.axes().iter().product()
     }
 
     pub(super) fn axes(&self) -> Vec<usize> {
-        vec![self.config.channels as usize, self.config.window as usize]
+        let of_channel = match &self.config.features {
+            None => self.config.window as usize,
+            Some(recipe) => recipe.feature_count(),
+        };
+        vec![self.config.channels as usize, of_channel]
     }
 
     /// Writes the tempo, then gain, offset and trend of each channel.
@@ -110,6 +117,7 @@ impl Windows {
             let class = below(rng, u32::from(self.config.classes)) as u16;
             let jitter = self.config.jitter * normals.next(rng);
             let waves = &self.waves[usize::from(class) * per_class..][..per_class];
+            let start = features.len();
             for (waves, sensor) in waves.chunks_exact(HARMONICS).zip(sensor.chunks_exact(3)) {
                 for step in 0..self.config.window {
                     let time = f64::from(step) / f64::from(self.config.window);
@@ -118,7 +126,23 @@ impl Windows {
                     features.push((value + self.noise * normals.next(rng)) as f32);
                 }
             }
+            if let Some(recipe) = &self.config.features {
+                let window = features.split_off(start);
+                features.extend(self.compute(recipe, &window));
+            }
             labels.push(class);
+        }
+    }
+
+    /// The features of a window whose channels lie one after the other.
+    fn compute(&self, recipe: &Recipe, window: &[f32]) -> Vec<f32> {
+        let mut work = vec![0.0; recipe.work_count()];
+        let mut features = vec![0.0; self.feature_count()];
+        let sample = |channel, step| window[channel * recipe.length() + step];
+        match recipe.features_into(sample, &mut work, &mut features) {
+            Ok(()) => features,
+            // Values are within a few thousand; were they not, the data set would be refused.
+            Err(_) => vec![f32::NAN; features.len()],
         }
     }
 }
@@ -143,6 +167,7 @@ mod tests {
             classes: 5,
             drift,
             jitter: JITTER,
+            features: None,
         };
         Windows::new(config, noise, &mut synthesis_stream(1, 0, 0))
     }

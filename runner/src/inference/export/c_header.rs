@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::{Constants, tensor_names};
 use crate::config::model::ActivationName;
 use crate::inference::model::{Layer, Outputs, TrainedModel};
+use crate::inference::preprocessing::WindowColumns;
 
 /// Numbers in a line of an array.
 const PER_LINE: usize = 6;
@@ -48,6 +49,9 @@ impl Header {
         }
         let outputs = layers.last().map_or(0, Layer::outputs);
         self.line(&format!("#define SMOLFED_OUTPUTS {outputs}"));
+        if let Some(window) = &model.preprocessing.window {
+            self.window(window);
+        }
         if let Some(names) = model.preprocessing.names() {
             self.line("\n/* The features, in this order. */");
             self.names("smolfed_feature_names", "SMOLFED_FEATURES", &names);
@@ -58,6 +62,29 @@ impl Header {
             self.names("smolfed_class_names", "SMOLFED_CLASSES", &names);
         }
         self.text.push('\n');
+    }
+
+    /// Where features come from that are no columns of the data.
+    fn window(&mut self, window: &WindowColumns) {
+        let Some(features) = &window.recordings.features else {
+            return;
+        };
+        let (recipe, kind) = match features.counts() {
+            None => (features.recipe(), "features_into"),
+            Some(_) => (features.recipe(), "counts_into"),
+        };
+        let _ = write!(
+            self.text,
+            "\n/* The features are not computed here, but from windows of {} samples of\n   \
+             {} channels, as smolfed_core::window::Recipe::{kind} computes them: docs/data.md. */\n\
+             #define SMOLFED_CHANNELS {}\n#define SMOLFED_WINDOW {}\n",
+            recipe.length(),
+            window.channels.len(),
+            window.channels.len(),
+            recipe.length(),
+        );
+        let names: Vec<&str> = window.channels.iter().map(String::as_str).collect();
+        self.names("smolfed_channel_names", "SMOLFED_CHANNELS", &names);
     }
 
     /// The constants of the columns, and what becomes of a feature.

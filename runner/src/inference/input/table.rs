@@ -34,47 +34,9 @@ impl<'a> Table<'a> {
         preprocessing: &'a Preprocessing,
         options: Options<'a>,
     ) -> Result<Self, InferenceError> {
-        if options.labels.is_some() {
-            return Err(InferenceError::Option {
-                origin: origin.to_owned(),
-                option: "--labels",
-                meant: "IDX files; in a table, `--label` names the column",
-            });
-        }
-        let rows = match options.has_header {
-            true => Reader::new(TableFormat::of(bytes), bytes),
-            false => Reader::without_header(bytes),
-        };
-        let rows = rows.map_err(DataError::of(origin))?;
+        let rows = open(bytes, origin, options)?;
         let header = rows.header();
-        if header.iter().all(str::is_empty) {
-            let origin = origin.to_owned();
-            return Err(InferenceError::Empty { origin });
-        }
-        let find = |column: &str, option| {
-            let at = header.iter().position(|name| name == column);
-            at.ok_or_else(|| InferenceError::NoColumn {
-                origin: origin.to_owned(),
-                column: column.to_owned(),
-                option,
-                columns: listed(header.iter()),
-            })
-        };
-        let id = options.id.map(|id| find(id, "--id")).transpose()?;
-        let named = options.label.map(|label| find(label, "--label"));
-        let label = match (named.transpose()?, preprocessing.target_column()) {
-            (Some(at), _) => Some(at),
-            (None, Some(column)) if options.has_header => {
-                header.iter().position(|name| name == column)
-            }
-            (None, _) => None,
-        };
-        if options.has_targets && label.is_none() {
-            return Err(InferenceError::NoTargets {
-                origin: origin.to_owned(),
-                advice: "name their column with `--label`",
-            });
-        }
+        let (id, label) = roles(header, origin, preprocessing, options)?;
         let cells = match (preprocessing.cells(), options.has_header) {
             (Some(cells), true) => {
                 let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
@@ -93,12 +55,7 @@ impl<'a> Table<'a> {
             cells,
             target: label.filter(|_| options.has_targets),
             id,
-            classes: preprocessing
-                .labels()
-                .iter()
-                .enumerate()
-                .map(|(class, label)| (label.as_str(), class))
-                .collect(),
+            classes: classes(preprocessing),
             done: 0,
         })
     }
@@ -150,8 +107,74 @@ impl<'a> Table<'a> {
     }
 }
 
+/// A table with its header.
+pub(super) fn open(
+    bytes: &[u8],
+    origin: &str,
+    options: Options<'_>,
+) -> Result<Reader, InferenceError> {
+    if options.labels.is_some() {
+        return Err(InferenceError::Option {
+            origin: origin.to_owned(),
+            option: "--labels",
+            meant: "IDX files; in a table, `--label` names the column",
+        });
+    }
+    let rows = match options.has_header {
+        true => Reader::new(TableFormat::of(bytes), bytes),
+        false => Reader::without_header(bytes),
+    };
+    let rows = rows.map_err(DataError::of(origin))?;
+    match rows.header().iter().all(str::is_empty) {
+        true => Err(InferenceError::Empty {
+            origin: origin.to_owned(),
+        }),
+        false => Ok(rows),
+    }
+}
+
+/// The column that names rows, and that of the targets, if there are such.
+pub(super) fn roles(
+    header: &StringRecord,
+    origin: &str,
+    preprocessing: &Preprocessing,
+    options: Options<'_>,
+) -> Result<(Option<usize>, Option<usize>), InferenceError> {
+    let find = |column: &str, option| {
+        let at = header.iter().position(|name| name == column);
+        at.ok_or_else(|| InferenceError::NoColumn {
+            origin: origin.to_owned(),
+            column: column.to_owned(),
+            option,
+            columns: listed(header.iter()),
+        })
+    };
+    let id = options.id.map(|id| find(id, "--id")).transpose()?;
+    let named = options.label.map(|label| find(label, "--label"));
+    let label = match (named.transpose()?, preprocessing.target_column()) {
+        (Some(at), _) => Some(at),
+        (None, Some(column)) if options.has_header => header.iter().position(|name| name == column),
+        (None, _) => None,
+    };
+    match options.has_targets && label.is_none() {
+        true => Err(InferenceError::NoTargets {
+            origin: origin.to_owned(),
+            advice: "name their column with `--label`",
+        }),
+        false => Ok((id, label)),
+    }
+}
+
+/// The number of each class by its label.
+pub(super) fn classes(preprocessing: &Preprocessing) -> HashMap<&str, usize> {
+    let labels = preprocessing.labels().iter().enumerate();
+    labels
+        .map(|(class, label)| (label.as_str(), class))
+        .collect()
+}
+
 /// A target as the model has it.
-fn read(
+pub(super) fn read(
     preprocessing: &Preprocessing,
     classes: &HashMap<&str, usize>,
     origin: &str,
@@ -178,7 +201,7 @@ fn read(
 }
 
 /// The columns with these names.
-fn by_name(
+pub(super) fn by_name(
     names: &[&str],
     header: &StringRecord,
     origin: &str,

@@ -1,5 +1,7 @@
 //! The text of `preprocessing.json`, checked when it is read.
 
+mod window;
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smolfed_core::model::Sequential;
@@ -12,6 +14,7 @@ use crate::data::table::encoding::FeatureColumn;
 use crate::data::text::{Alphabet, TextColumn};
 use crate::method::state::PersonalState;
 use crate::task::{Task, TaskError};
+use window::{RawWindow, WindowError};
 
 /// The version of the format: raised when a reader of the version before would misread a file.
 const FORMAT: u32 = 1;
@@ -34,6 +37,8 @@ enum FormatError {
     Alphabet(String),
     #[error("`text` has {symbols} characters, but `target` has {classes}")]
     Symbols { symbols: u16, classes: usize },
+    #[error(transparent)]
+    Window(#[from] WindowError),
     #[error("`target`: {0}")]
     Scale(ConstantError),
     #[error(transparent)]
@@ -69,6 +74,8 @@ struct RawPreprocessing {
     cells: Vec<FeatureColumn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<RawText>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<RawWindow>,
     privacy: Disclosure,
 }
 
@@ -186,6 +193,7 @@ impl From<Preprocessing> for RawPreprocessing {
             columns,
             cells,
             text,
+            window,
             disclosure,
         } = preprocessing;
         let name = match target {
@@ -213,6 +221,7 @@ impl From<Preprocessing> for RawPreprocessing {
             columns: merged(columns),
             cells,
             text: text.map(RawText::from),
+            window: window.map(RawWindow::from),
             privacy: disclosure,
         }
     }
@@ -249,8 +258,13 @@ impl TryFrom<RawPreprocessing> for Preprocessing {
             return Err(FormatError::Cells);
         }
         let text = raw.text.map(|text| text.parse(&target)).transpose()?;
+        let window = raw
+            .window
+            .map(|window| window.parse(&columns))
+            .transpose()?;
         Ok(Self {
             text,
+            window,
             task: raw.model.task(columns.len(), &target)?,
             personal: raw.model.personal,
             target,

@@ -1,0 +1,206 @@
+//! Which features of a window are computed: a checked value, the same on device and desktop.
+
+use super::error::RecipeError;
+
+/// Most samples of a channel in a window: 20 seconds at 50 Hz.
+pub const MAX_LENGTH: usize = 1_024;
+
+/// Most bands.
+pub const MAX_BANDS: usize = 16;
+
+/// A feature of one channel; [`window`](super) has the formulas. Features have this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Feature {
+    /// The mean.
+    Mean,
+    /// The standard deviation, with the mean of the window and without a correction of its degrees
+    /// of freedom.
+    Deviation,
+    /// The least sample.
+    Minimum,
+    /// The largest sample.
+    Maximum,
+    /// The mean of the squares.
+    Energy,
+    /// Changes of sign around the mean.
+    ZeroCrossings,
+}
+
+impl Feature {
+    /// All features, in their order.
+    pub const ALL: [Self; 6] = [
+        Self::Mean,
+        Self::Deviation,
+        Self::Minimum,
+        Self::Maximum,
+        Self::Energy,
+        Self::ZeroCrossings,
+    ];
+
+    /// Its name in experiment files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Deviation => "deviation",
+            Self::Minimum => "minimum",
+            Self::Maximum => "maximum",
+            Self::Energy => "energy",
+            Self::ZeroCrossings => "zero-crossings",
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// What is said of a band of frequencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Its energy, in the square of the samples' unit.
+    Energy,
+    /// The root of its energy, in the samples' unit: of the order of mean and deviation, which
+    /// suits linear models, and 16 bits.
+    Amplitude,
+}
+
+/// Which features of each channel are computed from windows of which length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    length: u16,
+    /// A bit for each feature.
+    features: u8,
+    /// The first frequency of each band, and the one behind the last band.
+    bounds: [u16; MAX_BANDS + 1],
+    bound_count: u8,
+    measure: Measure,
+}
+
+impl Recipe {
+    /// Windows of `length` samples of a channel, with these features, and a band between each
+    /// boundary and the next: `&[1, 4, 17]` are the frequencies 1 to 3 and 4 to 16.
+    ///
+    /// # Errors
+    /// [`RecipeError`].
+    pub const fn new(
+        length: usize,
+        features: &[Feature],
+        bounds: &[u16],
+        measure: Measure,
+    ) -> Result<Self, RecipeError> {
+        if length < 2 || length > MAX_LENGTH {
+            let max = MAX_LENGTH;
+            return Err(RecipeError::Length { found: length, max });
+        }
+        let features = match bits_of(features) {
+            Ok(features) => features,
+            Err(error) => return Err(error),
+        };
+        if features == 0 && bounds.is_empty() {
+            return Err(RecipeError::Nothing);
+        }
+        // Frequencies 0 to n/2; below 2¹⁰.
+        let behind = (length.next_power_of_two() / 2 + 1) as u16;
+        let checked = match checked_bounds(bounds, behind) {
+            Ok(checked) => checked,
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            length: length as u16,
+            features,
+            bounds: checked,
+            bound_count: bounds.len() as u8,
+            measure,
+        })
+    }
+
+    /// Samples of a channel in a window.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.length as usize
+    }
+
+    /// The features, in their order.
+    pub fn features(&self) -> impl Iterator<Item = Feature> + '_ {
+        let all = Feature::ALL.into_iter();
+        all.filter(|feature| self.has(*feature))
+    }
+
+    /// The boundaries of the bands: one more than there are bands, or none.
+    #[must_use]
+    pub fn bounds(&self) -> &[u16] {
+        let count = usize::from(self.bound_count);
+        self.bounds.get(..count).unwrap_or_default()
+    }
+
+    /// What is said of the bands.
+    #[must_use]
+    pub const fn measure(&self) -> Measure {
+        self.measure
+    }
+
+    /// Features of one channel, at least 1.
+    #[must_use]
+    pub const fn feature_count(&self) -> usize {
+        let bands = self.bound_count.saturating_sub(1);
+        self.features.count_ones() as usize + bands as usize
+    }
+
+    /// Values of working memory: a channel's samples, and with bands as many as are transformed, a
+    /// power of two.
+    #[must_use]
+    pub const fn work_count(&self) -> usize {
+        if self.bound_count == 0 {
+            self.length()
+        } else {
+            self.length().next_power_of_two()
+        }
+    }
+
+    /// Whether this feature is computed.
+    pub(super) const fn has(&self, feature: Feature) -> bool {
+        self.features & feature.bit() != 0
+    }
+
+    /// The first frequency of each band, and the one behind it.
+    pub(super) fn bands(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
+        let ends = self.bounds().iter().skip(1);
+        self.bounds().iter().copied().zip(ends.copied())
+    }
+}
+
+const fn bits_of(features: &[Feature]) -> Result<u8, RecipeError> {
+    let (mut bits, mut rest) = (0, features);
+    while let [feature, others @ ..] = rest {
+        if bits & feature.bit() != 0 {
+            let feature = feature.name();
+            return Err(RecipeError::Twice { feature });
+        }
+        bits |= feature.bit();
+        rest = others;
+    }
+    Ok(bits)
+}
+
+const fn checked_bounds(bounds: &[u16], behind: u16) -> Result<[u16; MAX_BANDS + 1], RecipeError> {
+    let mut checked = [0; MAX_BANDS + 1];
+    if bounds.len() == 1 || bounds.len() > MAX_BANDS + 1 {
+        let (found, max) = (bounds.len(), MAX_BANDS + 1);
+        return Err(RecipeError::Bounds { found, max });
+    }
+    let mut at = 0;
+    while at < bounds.len() {
+        let bound = bounds[at];
+        if bound > behind {
+            return Err(RecipeError::Beyond { bound, max: behind });
+        }
+        if at > 0 && bound <= bounds[at - 1] {
+            return Err(RecipeError::Order { bound });
+        }
+        checked[at] = bound;
+        at += 1;
+    }
+    Ok(checked)
+}

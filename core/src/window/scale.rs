@@ -1,0 +1,60 @@
+//! From a feature in counts to 8 or 16 bits, by public constants.
+
+use super::error::ScaleError;
+
+/// (feature − offset) · multiplier / 2^shift, rounded to the nearest integer, halves up.
+///
+/// The constants are public: they come from the sensor's range or from public data, never from what
+/// a device measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    offset: i32,
+    multiplier: u16,
+    shift: u8,
+}
+
+impl Scale {
+    /// As it is.
+    pub const IDENTITY: Self = Self {
+        offset: 0,
+        multiplier: 1,
+        shift: 0,
+    };
+
+    /// # Errors
+    /// [`ScaleError`] for a multiplier of 0 or a shift of more than 47 bits.
+    pub const fn new(offset: i32, multiplier: u16, shift: u8) -> Result<Self, ScaleError> {
+        match (multiplier, shift) {
+            (0, _) => Err(ScaleError::Zero),
+            (_, 48..) => Err(ScaleError::Shift),
+            _ => Ok(Self {
+                offset,
+                multiplier,
+                shift,
+            }),
+        }
+    }
+
+    /// In 8 bits, from −127 to 127, and whether it was beyond.
+    #[must_use]
+    pub fn to_i8(self, feature: i32) -> (i8, bool) {
+        let (value, is_beyond) = self.within(feature, i8::MAX.into());
+        (value as i8, is_beyond)
+    }
+
+    /// In 16 bits, from −32,767 to 32,767, and whether it was beyond.
+    #[must_use]
+    pub fn to_i16(self, feature: i32) -> (i16, bool) {
+        let (value, is_beyond) = self.within(feature, i16::MAX.into());
+        (value as i16, is_beyond)
+    }
+
+    fn within(self, feature: i32, limit: i64) -> (i64, bool) {
+        // 33 bits, times 16.
+        let product = (i64::from(feature) - i64::from(self.offset)) * i64::from(self.multiplier);
+        let half = (1i64 << self.shift) >> 1;
+        let value = (product + half) >> self.shift;
+        let clamped = value.clamp(-limit, limit);
+        (clamped, clamped != value)
+    }
+}

@@ -1,0 +1,36 @@
+//! `client` on features of windows: softmax regression on what `src/features.rs` computes of the
+//! raw samples of six channels.
+#![no_std]
+#![no_main]
+
+#[cfg(target_arch = "arm")]
+use cortex_m_rt::entry;
+#[cfg(target_arch = "riscv32")]
+use riscv_rt::entry;
+use smolfed_core::{
+    model::{Const, FixedModel, Softmax},
+    personal::store::NoStore,
+};
+use smolfed_firmware::{client, features, host};
+
+/// As many classes as the networks for windows have.
+const CLASSES: usize = smolfed_firmware::network::CLASSES as usize;
+
+type Model = Softmax<Const<{ features::COUNT }>, Const<CLASSES>>;
+
+#[entry]
+fn main() -> ! {
+    let Ok(storage) = host::storage(NoStore) else {
+        host::give_up(host::NO_FILE);
+    };
+    let model: Model = Softmax::new(Const, Const);
+    let Err(why) = client::run_features::<
+        _,
+        { Model::PARAMETERS },
+        { Model::SCRATCH },
+        { features::COUNT },
+        _,
+        _,
+    >(model, storage);
+    host::give_up(why.text())
+}

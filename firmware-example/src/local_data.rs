@@ -1,0 +1,101 @@
+//! What a device trains on: the samples of its provisioning record, or windows of its sensor.
+
+use smolfed_core::{
+    fixed_point::{Feature, FeatureScale},
+    provision::{Stored, StoredSamples},
+    samples::Samples,
+};
+
+use crate::{
+    number::number,
+    sensor::{Reading, Sense, Windows},
+};
+
+/// Samples of the record that are used, at most: four bytes of RAM each.
+pub const MAX_SAMPLES: usize = 64;
+
+/// Windows of the sensor that are kept: `boards.rs`.
+pub const WINDOWS: usize = number(env!("SMOLFED_WINDOWS"));
+
+/// What the device trains on. One type for both, so that the training is in the flash once.
+pub enum LocalData<'a, const D: usize, T = f32> {
+    /// The samples of the provisioning record.
+    Stored(StoredSamples<'a, u16>),
+    /// The last windows of the sensor.
+    Measured(&'a mut Windows<D, WINDOWS, T>),
+}
+
+impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
+    /// The record's samples, or windows where it has none; `None` if the samples do not fit the
+    /// model.
+    pub fn new(stored: &Stored<'a>, windows: &'a mut Windows<D, WINDOWS, T>) -> Option<Self> {
+        if stored.is_empty() {
+            return Some(Self::Measured(windows));
+        }
+        if stored.feature_count() != D || stored.len() > MAX_SAMPLES {
+            return None;
+        }
+        stored.in_place().ok().map(Self::Stored)
+    }
+
+    /// Lets the sensor measure, if its windows are what is trained on.
+    pub fn measure(&mut self, sensor: &mut impl Sense<Value = T>) {
+        if let Self::Measured(windows) = self {
+            windows.measure(sensor);
+        }
+    }
+}
+
+impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
+    type Target = u16;
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Stored(samples) => samples.len(),
+            Self::Measured(windows) => windows.len(),
+        }
+    }
+
+    fn features(&self, index: usize) -> &[f32] {
+        match self {
+            Self::Stored(samples) => samples.features(index),
+            Self::Measured(windows) => windows.features(index),
+        }
+    }
+
+    fn read_integers<X: Feature>(
+        &self,
+        index: usize,
+        scale: FeatureScale,
+        row: &mut [i32],
+    ) -> usize {
+        match self {
+            Self::Stored(samples) => samples.read_integers::<X>(index, scale, row),
+            Self::Measured(windows) => windows.read_integers::<X>(index, scale, row),
+        }
+    }
+
+    fn target(&self, index: usize) -> u16 {
+        match self {
+            Self::Stored(samples) => samples.target(index),
+            Self::Measured(windows) => windows.target(index),
+        }
+    }
+}
+
+/// Samples whose labels nobody reads.
+pub struct WithoutLabels<'a, S>(pub &'a S);
+
+impl<S: Samples> Samples for WithoutLabels<'_, S> {
+    type Target = ();
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn features(&self, index: usize) -> &[f32] {
+        self.0.features(index)
+    }
+
+    fn target(&self, _: usize) {}
+}
