@@ -21,6 +21,7 @@ mod clock;
 mod contrast;
 mod device;
 mod eavesdrop;
+mod features;
 mod handshake;
 mod integers;
 mod kills;
