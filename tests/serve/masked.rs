@@ -164,29 +164,40 @@ fn two_helpers_over_tcp_and_correlated_noise_give_the_model_of_the_simulation() 
 #[test]
 fn a_helper_that_is_killed_again_and_again_answers_once_a_round() {
     let place = Place::new();
-    // Many more rounds than pass between five kills, however late this test notices an answer.
-    const ROUNDS: usize = 150;
+    // More than pass between five kills, and few enough for a disk that is slow.
+    const ROUNDS: u64 = 60;
     let settings = format!("{FULL} {MASKED} --set rounds={ROUNDS}");
     provision(&place, &settings);
     let mut helper = Helper::start(&place, 0);
     let _devices = Device::start_all(&place, 0..4);
     let arguments = serve(&settings);
     let coordinator = place.start(&arguments);
+    let mut kills = 0;
     for kill in 1..6 {
-        let done = answers(&place, 0).len();
-        wait_until(|| answers(&place, 0).len() > done + 1);
+        let (begun, last) = (answers(&place, 0).len() + 1, Some(ROUNDS - 1));
+        let is_over = || answers(&place, 0).last().copied() == last;
+        wait_until(|| answers(&place, 0).len() > begun || is_over());
+        if is_over() {
+            break;
+        }
         // Later each time, so that it is killed at different moments of a round.
         std::thread::sleep(std::time::Duration::from_millis(kill));
         helper.restart(&place);
+        kills += 1;
     }
+    // Where this test runs late, rounds pass between two kills; never all of them.
+    assert!(kills > 1, "{kills}");
     let outcome = wait(coordinator, &arguments).success();
     assert_eq!(outcome.json()["rounds"], ROUNDS, "{outcome}");
     let answered = answers(&place, 0);
     assert!(answered.is_sorted_by(|a, b| a < b), "{answered:?}");
     let lost = burned(&place, "served");
-    assert!(lost <= 5, "{outcome}");
+    assert!(lost <= kills, "{outcome}");
     // A round that is lost was recorded, and its answer was not received.
-    assert!(answered.len() + lost >= ROUNDS, "{answered:?} {outcome}");
+    assert!(
+        (answered.len() + lost) as u64 >= ROUNDS,
+        "{answered:?} {outcome}"
+    );
     assert_is_the_simulation(&place, "served");
 }
 
