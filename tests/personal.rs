@@ -38,7 +38,7 @@ fn every_example_runs_as_it_is() {
         .filter(|path| path.extension().is_some_and(|x| x == "toml"))
         .collect();
     names.sort();
-    assert_eq!(names.len(), 12);
+    assert_eq!(names.len(), 13);
     for path in names {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let run = format!("run {} --out {name} --json", path.display());
