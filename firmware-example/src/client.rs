@@ -20,7 +20,7 @@ use crate::{
     local_data::{LocalData, MAX_SAMPLES, WINDOWS, WithoutLabels},
     nonces,
     number::number,
-    sensor::{Motion, Sense, Sensor, Windows},
+    sensor::{Sense, Sensor, Windows},
 };
 
 #[cfg(feature = "x25519")]
@@ -55,7 +55,8 @@ pub fn run_regression<F: NorFlash, K: PersonalStore>(
     storage: Storage<F, K>,
 ) -> Result<Infallible, Refused> {
     let model: Regression = Softmax::new(Const, Const);
-    run::<_, { Regression::PARAMETERS }, { Regression::SCRATCH }, FEATURES, _, _>(model, storage)
+    const P: usize = Regression::PARAMETERS;
+    run::<_, Sensor, P, { Regression::SCRATCH }, FEATURES, _, _>(model, storage)
 }
 
 /// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
@@ -66,42 +67,24 @@ const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 
 /// Takes part forever, with a model of `P` parameters that needs `B` entries of scratch memory on
-/// samples of `D` features.
+/// the `D` features that the sensor `S` gives.
 ///
 /// What the board's RAM has no room for does not compile.
 ///
 /// # Errors
 /// What is missing or wrong at the start; the device then must not take part.
-pub fn run<M, const P: usize, const B: usize, const D: usize, F, K>(
+pub fn run<M, S, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
 ) -> Result<Infallible, Refused>
 where
     M: FixedModel<Target = u16>,
+    S: Sense<Value = f32>,
     F: NorFlash,
     K: PersonalStore,
 {
     let classes = M::OUTPUTS as u16;
-    run_with::<M, Sensor<f32>, P, P, B, D, F, K>(model, storage, classes, |session, data| {
-        session.train(data);
-    })
-}
-
-/// [`run`] on features of windows, which the device computes of what it measures.
-///
-/// # Errors
-/// As there.
-pub fn run_features<M, const P: usize, const B: usize, const D: usize, F, K>(
-    model: M,
-    storage: Storage<F, K>,
-) -> Result<Infallible, Refused>
-where
-    M: FixedModel<Target = u16>,
-    F: NorFlash,
-    K: PersonalStore,
-{
-    let classes = M::OUTPUTS as u16;
-    run_with::<M, Motion, P, P, B, D, F, K>(model, storage, classes, |session, data| {
+    run_with::<M, S, P, P, B, D, F, K>(model, storage, classes, |session, data| {
         session.train(data);
     })
 }

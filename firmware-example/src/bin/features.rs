@@ -11,7 +11,7 @@ use smolfed_core::{
     model::{Const, FixedModel, Softmax},
     personal::store::NoStore,
 };
-use smolfed_firmware::{client, features, host};
+use smolfed_firmware::{client, features, host, sensor::Motion};
 
 /// As many classes as the networks for windows have.
 const CLASSES: usize = smolfed_firmware::network::CLASSES as usize;
@@ -24,8 +24,9 @@ fn main() -> ! {
         host::give_up(host::NO_FILE);
     };
     let model: Model = Softmax::new(Const, Const);
-    let Err(why) = client::run_features::<
+    let Err(why) = client::run::<
         _,
+        Motion,
         { Model::PARAMETERS },
         { Model::SCRATCH },
         { features::COUNT },

@@ -17,6 +17,7 @@ use smolfed_firmware::{
     client, host,
     network::{CHANNELS, SixChannels},
     number::number,
+    sensor::Sensor,
 };
 
 /// Samples of a channel in a window.
@@ -34,9 +35,10 @@ fn main() -> ! {
     let Ok(storage) = host::storage(NoStore) else {
         host::give_up(host::NO_FILE);
     };
-    let Err(why) = client::run::<Model, { Model::PARAMETERS }, { Model::SCRATCH }, FEATURES, _, _>(
-        Fixed::new(),
-        storage,
-    );
+    let Err(why) =
+        client::run::<Model, Sensor, { Model::PARAMETERS }, { Model::SCRATCH }, FEATURES, _, _>(
+            Fixed::new(),
+            storage,
+        );
     host::give_up(why.text())
 }

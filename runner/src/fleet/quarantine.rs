@@ -10,6 +10,9 @@
 //! how fast the others are. So they get no strikes then, nor in a round that was stopped early, nor
 //! where a device had to wait for its turn to receive the model.
 //!
+//! A helper's word is enough to exclude a device from masked rounds. It sees no update, and the
+//! statement against the parties holds for every choice of who takes part.
+//!
 //! An operator readmits a device by taking it out of the file, with `smolfed keys readmit` or an
 //! editor: the coordinator reads it at the beginning of each round.
 
