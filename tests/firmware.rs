@@ -12,15 +12,16 @@ use smolfed::device::flash::FileFlash;
 use smolfed_core::bit::{BitRequest, clip_bit};
 use smolfed_core::client::Client;
 use smolfed_core::crypto::Key;
+use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::mask::Tag;
 use smolfed_core::model::{Const, ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
-use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
+use smolfed_core::params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty};
 use smolfed_core::provision::{self, Record};
 use smolfed_core::quantize::Grid;
 use smolfed_core::samples::SampleSlice;
-use smolfed_core::session::{Identity, Policy};
+use smolfed_core::session::Policy;
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::Clipping;
 use smolfed_core::wire::Direction;
@@ -179,8 +180,8 @@ fn provision(dir: &Path, budget: u32, separation: u32) {
             separation: Separation(separation),
             max_jump: MaxJump::DEFAULT,
         },
-        min_noise_multiplier: 0,
-        min_matrix_noise_multiplier: 0,
+        min_noise_multiplier: NoiseMultiplier::NONE,
+        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
         max_epochs: 10,
         hides_number: false,
         helpers: 0,
@@ -248,7 +249,9 @@ fn expected(other: &Coordinator) -> (Vec<i64>, Option<i64>) {
     let global = other.model.clone().try_into().unwrap();
     let order = &mut stream(Purpose::BatchShuffle);
     let training = other.invitation.training();
-    let report = client.train(&samples, &global, &training, order).unwrap();
+    let report = client
+        .train_unrecorded(&samples, &global, &training, order)
+        .unwrap();
     let quantizer = client.quantizer(&other.invitation.grid).unwrap();
     let mut sum = client.update().map(|x| i64::from(quantizer.get(x)));
     if let Some(noise) = other.invitation.noise {

@@ -1,6 +1,6 @@
 //! Laplacian smoothing takes noise from a vector: post-processing, which costs no privacy.
 //!
-//! `cargo run -p smolfed-core --example smoothing`
+//! `cargo run -p smolfed-core --features hazmat --example smoothing`
 
 use smolfed_core::{LaplacianSmoothing, stream::symmetric};
 use smolfed_core::{Purpose, Root, StreamId};

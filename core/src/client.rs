@@ -7,8 +7,10 @@ use rand_core::Rng;
 
 use crate::{
     model::FixedModel,
-    quantize::{Grid, QuantizeError, Quantizer},
+    participation::Participation,
+    release::Trained,
     samples::Samples,
+    stream::Purpose,
     train::{LocalTraining, TrainError, TrainReport, Workspace, local_update},
 };
 
@@ -63,11 +65,24 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         &self.model
     }
 
-    /// Trains on `samples` from the global model; see [`local_update`].
+    /// Trains on `samples` from the global model, as in [`crate::train`], in the round that the
+    /// device's ledger has given.
     ///
-    /// # Errors
-    /// [`TrainError`]; the update is then zero, and the device must sit the round out.
+    /// What it gives holds the update and shows nothing of it, not even whether there is one: see
+    /// [`Trained`].
     pub fn train<S: Samples<Target = M::Target>>(
+        &mut self,
+        participation: Participation,
+        samples: &S,
+        global: &[f32; P],
+        settings: &LocalTraining,
+    ) -> Trained<'_> {
+        let order = &mut participation.stream(Purpose::BatchShuffle);
+        let is_trained = self.descend(samples, global, settings, order).is_ok();
+        Trained::new(&mut self.update, &mut self.local, is_trained, participation)
+    }
+
+    fn descend<S: Samples<Target = M::Target>>(
         &mut self,
         samples: &S,
         global: &[f32; P],
@@ -86,18 +101,42 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         }
         result
     }
+}
+
+/// What simulators and tests need, and no device.
+#[cfg(any(test, feature = "hazmat"))]
+impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P, N, B> {
+    /// Trains on `samples` from the global model with any generator, and without a record; see
+    /// [`local_update`]. With the feature `hazmat` only.
+    ///
+    /// # Errors
+    /// [`TrainError`]; the update is then zero, and the device must sit the round out.
+    pub fn train_unrecorded<S: Samples<Target = M::Target>>(
+        &mut self,
+        samples: &S,
+        global: &[f32; P],
+        settings: &LocalTraining,
+        rng: &mut impl Rng,
+    ) -> Result<TrainReport, TrainError> {
+        self.descend(samples, global, settings, rng)
+    }
 
     /// The update of the last training, clipped but without noise: it must not leave the device
-    /// like this.
+    /// like this. With the feature `hazmat` only.
     pub const fn update(&self) -> &[f32; P] {
         &self.update
     }
 
-    /// The map from the update to the integer grid, with `Σq² ≤ 4^b` guaranteed.
+    /// The map from the update to the integer grid, with `Σq² ≤ 4^b` guaranteed. With the feature
+    /// `hazmat` only.
     ///
     /// # Errors
-    /// [`QuantizeError`] if training was not clipped to the grid's clip norm.
-    pub fn quantizer(&self, grid: &Grid) -> Result<Quantizer, QuantizeError> {
+    /// [`QuantizeError`](crate::quantize::QuantizeError) if training was not clipped to the grid's
+    /// clip norm.
+    pub fn quantizer(
+        &self,
+        grid: &crate::quantize::Grid,
+    ) -> Result<crate::quantize::Quantizer, crate::quantize::QuantizeError> {
         grid.quantizer(&self.update)
     }
 }
@@ -119,8 +158,9 @@ mod tests {
     use crate::{
         model::{Const, Linear, Model},
         params::{ClipNorm, LearningRate},
+        quantize::Grid,
         samples::SampleSlice,
-        stream::{Purpose, Root, StreamId},
+        stream::{Root, StreamId},
     };
 
     fn settings(rate: f32) -> LocalTraining {
@@ -142,7 +182,7 @@ mod tests {
         };
         let mut rng = Root::from_seed(3).stream(id);
         let report = client
-            .train(&samples, &[0.0; 3], &settings(0.1), &mut rng)
+            .train_unrecorded(&samples, &[0.0; 3], &settings(0.1), &mut rng)
             .unwrap();
         assert_eq!(report.steps, 6);
         let grid = Grid::new(ClipNorm::new(0.5).unwrap(), 16).unwrap();
@@ -157,7 +197,7 @@ mod tests {
         );
         assert_eq!(client.model().feature_count(), 2);
 
-        let error = client.train(&samples, &[f32::NAN; 3], &settings(0.1), &mut rng);
+        let error = client.train_unrecorded(&samples, &[f32::NAN; 3], &settings(0.1), &mut rng);
         assert_eq!(error, Err(TrainError::Diverged));
         assert_eq!(client.update(), &[0.0; 3], "nothing is left to be sent");
     }

@@ -9,7 +9,7 @@
 //! up. A round that was begun and not finished is spent.
 //!
 //! **Nonce.** A ledger has a nonce, drawn when it is created, from which the streams derive
-//! ([`Identity::bind`]): a device whose flash was erased gets a new ledger, and with it new
+//! ([`Identity`]): a device whose flash was erased gets a new ledger, and with it new
 //! streams. It comes from the hardware's generator ([`Ledger::open_or_create`]), or from
 //! provisioning, which writes the ledger once; firmware without a generator uses [`Ledger::open`]
 //! and refuses a blank flash.
@@ -73,20 +73,23 @@
 //! who holds the board in their hands. The coordinator sees it, by the chain key, once the device
 //! has taken part in a later session than that.
 //!
-//! [`Identity::bind`]: crate::session::Identity::bind
+//! [`Identity`]: crate::identity::Identity
 //! [`Policy`]: crate::session::Policy
 
 use embedded_storage::nor_flash::NorFlash;
 
-use crate::{crypto::Key, wipe::wipe, wire::keys::ChainKey};
+use crate::{
+    crypto::Key, identity::Identity, participation::Participation, wipe::wipe, wire::keys::ChainKey,
+};
 
 mod error;
 mod record;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use crate::identity::LedgerNonce;
 pub use error::LedgerError;
-pub use record::{LedgerNonce, Past, RECORD_BYTES, SLOT_BYTES};
+pub use record::{Past, RECORD_BYTES, SLOT_BYTES};
 
 use record::{Record, is_blank, is_whole};
 
@@ -312,12 +315,31 @@ impl<F: NorFlash> Ledger<F> {
         Ok(())
     }
 
-    /// Records that the device takes part in `round`. Only then may its streams be used.
+    /// Records that the device takes part in `round`, and gives what it takes part with: once.
+    ///
+    /// Its streams are those of `identity` with this ledger ([`Identity`]).
     ///
     /// # Errors
     /// Those of [`Self::check`], and [`LedgerError::Flash`]: the round must then not begin, and
     /// may count as used.
-    pub fn begin(&mut self, round: u32, limits: &Limits) -> Result<(), LedgerError> {
+    pub fn begin(
+        &mut self,
+        round: u32,
+        identity: &Identity,
+        limits: &Limits,
+    ) -> Result<Participation, LedgerError> {
+        self.record(round, limits)?;
+        let mut bound = identity.clone();
+        bound.bind(self.nonce());
+        Ok(Participation::new(&bound, round))
+    }
+
+    /// [`Self::begin`] without anything to take part with: of a ledger that counts something else,
+    /// such as a board's starts.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn record(&mut self, round: u32, limits: &Limits) -> Result<(), LedgerError> {
         self.check(round, limits)?;
         let mut record = self.record.clone();
         // Below the budget, and below u32::MAX: no overflow.

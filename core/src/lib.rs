@@ -2,32 +2,47 @@
 //! clipping, exact integer noise, Laplacian smoothing. No heap, no operating system, no `unsafe`.
 //!
 //! ```
+//! use embedded_storage::nor_flash::NorFlash;
 //! use smolfed_core::{
-//!     Client, ClipNorm, Const, DiscreteGaussian, FixedModel, Grid, LearningRate, LocalTraining,
-//!     Purpose, Root, SampleSlice, Softmax, StreamId,
+//!     Client, ClipNorm, Const, FixedModel, Grid, Identity, LearningRate, Ledger, LocalTraining,
+//!     NoiseMultiplier, Release, SampleSlice, Softmax,
+//!     ledger::{Budget, Limits, MaxJump, Separation},
 //! };
 //!
 //! // Three features, two classes, up to eight samples; the model has the other sizes.
 //! type Model = Softmax<Const<3>, Const<2>>;
 //! type Device = Client<Model, { Model::PARAMETERS }, 8, { Model::SCRATCH }>;
 //!
-//! let mut device = Device::new(Softmax::new(Const, Const));
-//! let samples = SampleSlice::new(&[0.9, 0.1, 0.0, 0.2, 0.8, 1.0], &[0, 1], 3)?;
-//! let clip_norm = ClipNorm::new(0.3)?;
-//! let settings = LocalTraining::new(LearningRate::new(0.1)?, clip_norm).with_epochs(5);
+//! // What the device agrees to in all of its life. A wrong constant fails the build.
+//! const LIMITS: Limits = Limits {
+//!     budget: Budget(100),
+//!     separation: Separation::NONE,
+//!     max_jump: MaxJump::DEFAULT,
+//! };
+//! const NOISE: NoiseMultiplier = match NoiseMultiplier::new(10.0) {
+//!     Ok(multiplier) => multiplier,
+//!     Err(_) => panic!("NOISE must be finite and not negative"),
+//! };
 //!
-//! // 32 secret bytes from the hardware; every use of randomness has its own stream.
-//! let root = Root::from_secret([0x5a; 32]);
-//! let stream = |purpose| root.stream(StreamId { purpose, round: 7, device: 42 });
-//! device.train(&samples, &[0.0; 8], &settings, &mut stream(Purpose::BatchShuffle))?;
+//! /// Takes part in a round, for which the coordinator has sent a model.
+//! fn take_part(
+//!     device: &mut Device,
+//!     ledger: &mut Ledger<impl NorFlash>,
+//!     identity: &Identity,
+//!     (round, global): (u32, &[f32; 8]),
+//! ) -> Result<Vec<i64>, Box<dyn std::error::Error>> {
+//!     let samples = SampleSlice::new(&[0.9, 0.1, 0.0, 0.2, 0.8, 1.0], &[0, 1], 3)?;
+//!     let clip_norm = ClipNorm::new(0.3)?;
+//!     let settings = LocalTraining::new(LearningRate::new(0.1)?, clip_norm).with_epochs(5);
 //!
-//! // Onto the integer grid, where the bound holds exactly, and the device's own noise on it.
-//! let grid = Grid::new(clip_norm, 16)?;
-//! let quantizer = device.quantizer(&grid)?;
-//! let mut message = device.update().map(|x| quantizer.get(x));
-//! let noise = DiscreteGaussian::new(10 << 16, 1)?;
-//! noise.add_to_i32(&mut message, &mut stream(Purpose::DeviceNoise))?;
-//! # Ok::<(), Box<dyn core::error::Error>>(())
+//!     // On flash, once: this round's randomness comes from it alone.
+//!     let participation = ledger.begin(round, identity, &LIMITS)?;
+//!     // Clipped, private, and without a getter.
+//!     let trained = device.train(participation, &samples, global, &settings);
+//!     // On the integer grid, where the bound holds exactly, under the device's own noise.
+//!     let noised = trained.noise(&Grid::new(clip_norm, 16)?, NOISE)?;
+//!     Ok(noised.values().collect())
+//! }
 //! ```
 //!
 //! `examples/` has whole programs; `firmware-example/` in the repository runs on microcontrollers.
@@ -44,6 +59,7 @@
 //! | [`clip`] | L2 clipping |
 //! | [`quantize`] | the integer grid and its exact bound |
 //! | [`bit`] | whether an update was clipped, for an adaptive clip norm |
+//! | [`release`] | the one path from an update to what may be sent |
 //! | [`noise`] | the exact discrete Gaussian |
 //! | [`smooth`] | in-place Laplacian smoothing |
 //! | [`stream`] | named random streams |
@@ -53,6 +69,8 @@
 //! | [`params`] | numbers that are checked once |
 //! | [`mask`] | masks of updates, for sums that nobody sees before the noise is in them |
 //! | [`ledger`] | the device's record of its participations, on flash |
+//! | [`identity`] | who a device is |
+//! | [`participation`] | a round that the ledger gives once, with its randomness |
 //! | [`provision`] | who a device is and what it agrees to, in a page of flash |
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
 //! | [`crypto`] | ChaCha20 and Poly1305, and keys |
@@ -75,6 +93,7 @@
 //! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
+//! | `hazmat` | for simulators, coordinators and tests: streams by name, roots from seeds, updates without noise | off |
 //!
 //! # Panics
 //!
@@ -92,6 +111,7 @@ pub mod clip;
 pub mod contrast;
 pub mod crypto;
 pub mod fixed_point;
+pub mod identity;
 mod integer;
 pub mod lanes;
 pub mod ledger;
@@ -100,9 +120,11 @@ pub mod math;
 pub mod model;
 pub mod noise;
 pub mod params;
+pub mod participation;
 pub mod personal;
 pub mod provision;
 pub mod quantize;
+pub mod release;
 pub mod samples;
 pub mod session;
 pub mod smooth;
@@ -114,10 +136,14 @@ pub mod wire;
 
 pub use client::Client;
 pub use clip::clip_l2;
+pub use identity::Identity;
+pub use ledger::Ledger;
 pub use model::{Activation, Const, Dim, Encoder, FixedModel, Linear, Logistic, Model, Softmax};
 pub use noise::DiscreteGaussian;
-pub use params::{ClipNorm, LearningRate, Penalty};
+pub use params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty};
+pub use participation::Participation;
 pub use quantize::Grid;
+pub use release::{Release, TrustCoordinator};
 pub use samples::{SampleSlice, Samples};
 pub use session::{Phase, Session};
 pub use smooth::LaplacianSmoothing;

@@ -61,7 +61,7 @@ pub struct MaskRoot(Key);
 
 impl MaskRoot {
     /// That of the device of this number with this root, as it was provisioned: before
-    /// [`Identity::bind`](crate::session::Identity::bind), since helpers know nothing of ledgers
+    /// [`Identity`](crate::identity::Identity), since helpers know nothing of ledgers
     /// when they get their keys.
     pub fn new(root: &Root, device: u32) -> Self {
         let root = Key::from_secret(*root.secret());

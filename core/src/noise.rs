@@ -44,7 +44,7 @@ mod strip;
 #[cfg(test)]
 mod tests;
 
-use crate::integer::divide;
+use crate::{integer::divide, params::NoiseMultiplier};
 use acceptance::Acceptance;
 use strip::{STRIP_LIMIT, STRIPS_PER_SIGMA, Strips};
 
@@ -103,16 +103,13 @@ impl core::error::Error for NoiseError {}
 /// with standard deviation σ.
 ///
 /// ```
-/// use smolfed_core::noise::DiscreteGaussian;
-/// use smolfed_core::stream::{Purpose, Root, StreamId};
+/// use smolfed_core::{DiscreteGaussian, NoiseMultiplier};
 ///
-/// # fn main() -> Result<(), smolfed_core::noise::NoiseError> {
-/// // A known seed: for simulation only. The sum is in steps of clip_norm / 2^20.
-/// let id = StreamId { purpose: Purpose::ServerNoise, round: 3, device: 0 };
-/// let mut stream = Root::from_seed(1).stream(id);
+/// # fn example(mut generator: impl rand_core::CryptoRng) -> Result<(), Box<dyn std::error::Error>> {
+/// // A sum in steps of clip_norm / 2^20; nobody else knows the generator's words or sees them again.
 /// let mut sum = [1_500_000_i64, -20, 0];
-/// let noise = DiscreteGaussian::new(11 << 20, 10)?; // noise multiplier 1.1
-/// noise.add_to(&mut sum, &mut stream);
+/// let noise = DiscreteGaussian::from_multiplier(NoiseMultiplier::new(1.1)?, 20)?;
+/// noise.add_to(&mut sum, &mut generator);
 /// # Ok(())
 /// # }
 /// ```
@@ -163,15 +160,18 @@ impl DiscreteGaussian {
     }
 
     /// The noise for updates on the grid `clip_norm · 2^-grid_bits` with the given noise multiplier
-    /// z, a fixed-point number in units of 2^-32: σ = z · 2^grid_bits.
+    /// z: σ = z · 2^grid_bits.
     ///
     /// Never less noise than asked for: if σ needs more than 52 significant bits it is rounded up.
-    /// A multiplier that comes as a float must be rounded up to units of 2^-32, too.
     ///
     /// # Errors
     /// [`NoiseError::ZeroSigma`] if the multiplier is 0, [`NoiseError::NumeratorTooLarge`] if σ is
     /// above 2^52.
-    pub const fn from_multiplier(multiplier: u64, grid_bits: u32) -> Result<Self, NoiseError> {
+    pub const fn from_multiplier(
+        multiplier: NoiseMultiplier,
+        grid_bits: u32,
+    ) -> Result<Self, NoiseError> {
+        let multiplier = multiplier.units();
         if multiplier == 0 {
             return Err(NoiseError::ZeroSigma);
         }

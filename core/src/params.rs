@@ -127,6 +127,58 @@ impl Penalty {
     }
 }
 
+/// Noise multiplier z: the std of the noise over the clip norm. In units of 2⁻³², so that firmware
+/// compares it and draws the noise without floating point; below 2³².
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NoiseMultiplier(u64);
+
+impl NoiseMultiplier {
+    /// No noise, and no privacy by it.
+    pub const NONE: Self = Self(0);
+
+    /// The multiplier, rounded up to units of 2⁻³²: never less noise than asked for.
+    ///
+    /// ```
+    /// use smolfed_core::NoiseMultiplier;
+    ///
+    /// // A wrong constant fails the build, not the device.
+    /// const NOISE: NoiseMultiplier = match NoiseMultiplier::new(1.1) {
+    ///     Ok(multiplier) => multiplier,
+    ///     Err(_) => panic!("NOISE must be finite and not negative"),
+    /// };
+    /// ```
+    ///
+    /// # Errors
+    /// [`ParamError`] unless `value` is finite, not negative and below 2³².
+    pub const fn new(value: f64) -> Result<Self, ParamError> {
+        if !value.is_finite() {
+            return Err(ParamError::NotFinite);
+        }
+        if value < 0.0 {
+            return Err(ParamError::Negative);
+        }
+        const UNITS: f64 = (1_u64 << 32) as f64;
+        if value >= UNITS {
+            return Err(ParamError::TooLarge);
+        }
+        // A power of two: exact, but where the product is far below a unit.
+        let units = value * UNITS;
+        let whole = units as u64;
+        // Below 2⁶⁴ by more than one: `f64` has no number in between.
+        Ok(Self(whole + (units > whole as f64) as u64))
+    }
+
+    /// So many units of 2⁻³².
+    pub const fn from_units(units: u64) -> Self {
+        Self(units)
+    }
+
+    /// The multiplier in units of 2⁻³².
+    pub const fn units(self) -> u64 {
+        self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +205,20 @@ mod tests {
         assert_eq!(Penalty::new(-0.0), Ok(Penalty::NONE));
         assert_eq!(Penalty::new(f32::MAX).map(Penalty::get), Ok(f32::MAX));
         assert_eq!(LearningRate::new(0.1).map(LearningRate::get), Ok(0.1));
+    }
+
+    #[test]
+    fn a_noise_multiplier_is_rounded_up() {
+        let units = |value| NoiseMultiplier::new(value).map(NoiseMultiplier::units);
+        assert_eq!(units(0.0), Ok(0));
+        assert_eq!(units(-0.0), Ok(0));
+        assert_eq!(units(1.5), Ok(3 << 31));
+        assert_eq!(units(f64::from_bits(1)), Ok(1), "the smallest number");
+        assert_eq!(units(1.0 + f64::EPSILON), Ok((1 << 32) + 1));
+        assert_eq!(units(4_294_967_296_f64.next_down()), Ok(u64::MAX - 2047));
+        assert_eq!(units(4_294_967_296.0), Err(ParamError::TooLarge));
+        assert_eq!(units(-1e-300), Err(ParamError::Negative));
+        assert_eq!(units(f64::NAN), Err(ParamError::NotFinite));
+        assert_eq!(units(f64::INFINITY), Err(ParamError::NotFinite));
     }
 }

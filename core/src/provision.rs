@@ -11,10 +11,12 @@ use core::{marker::PhantomData, ops::Range};
 
 use crate::{
     crypto::{KEY_BYTES, Key},
+    identity::Identity,
     ledger::{Budget, Limits, MaxJump, Separation},
     mask::MAX_HELPERS,
+    params::NoiseMultiplier,
     samples::Samples,
-    session::{Identity, Policy},
+    session::Policy,
     stream::Root,
     wire::{
         bytes::{Reader, Writer},
@@ -214,8 +216,9 @@ impl<'a> Record<'a> {
         }
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
         let samples = Stored::read(feature_count, kind, count, samples)?;
-        let long = |low, high| {
-            u64::from(u32::from_le_bytes(low)) | u64::from(u32::from_le_bytes(high)) << 32
+        let multiplier = |low, high| {
+            let (low, high) = (u32::from_le_bytes(low), u32::from_le_bytes(high));
+            NoiseMultiplier::from_units(u64::from(low) | u64::from(high) << 32)
         };
         // Nothing is refused any more: secrets are copied once, into types that overwrite them.
         Ok(Self {
@@ -230,8 +233,8 @@ impl<'a> Record<'a> {
                     separation: Separation(u32::from_le_bytes(separation)),
                     max_jump: MaxJump(u32::from_le_bytes(max_jump)),
                 },
-                min_noise_multiplier: long(noise_low, noise_high),
-                min_matrix_noise_multiplier: long(matrix_low, matrix_high),
+                min_noise_multiplier: multiplier(noise_low, noise_high),
+                min_matrix_noise_multiplier: multiplier(matrix_low, matrix_high),
                 max_epochs: u32::from_le_bytes(max_epochs),
                 hides_number: flags & HIDES_NUMBER != 0,
                 helpers,
@@ -469,11 +472,11 @@ where
         .u32(identity.device)
         .put(identity.root.secret())
         .u32(policy.limits.budget.0)
-        .u64(policy.min_noise_multiplier)
+        .u64(policy.min_noise_multiplier.units())
         .u32(policy.max_epochs)
         .u32(policy.limits.max_jump.0)
         .u32(policy.limits.separation.0)
-        .u64(policy.min_matrix_noise_multiplier)
+        .u64(policy.min_matrix_noise_multiplier.units())
         .u16(u16::try_from(feature_count).map_err(room)?)
         .u8(kind as u8)
         .u8(flags(policy).ok_or(ProvisionError::Policy)?)

@@ -21,6 +21,7 @@
 //! vector.
 
 use crate::{
+    identity::Identity,
     ledger::Ledger,
     personal::store::{NoStore, PersonalStore},
     samples::Samples,
@@ -56,7 +57,7 @@ pub use greeter::Greeter;
 pub use greeter::X25519;
 pub use memory::Memory;
 pub use phase::Phase;
-pub use policy::{Identity, Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
+pub use policy::{Policy, SETTING_LIMITS, STEPS_PER_EPOCH};
 pub use trainable::{FixedPoint, Parts, Trainable, Unlabelled};
 
 use conversation::{Answer, Conversation};
@@ -87,7 +88,7 @@ where
     /// its ledger still refuses their rounds. In an `X25519`, of the feature of that name, they
     /// open sessions whose keys nobody finds later: [`Greeter`].
     ///
-    /// The device's streams derive from its root and the ledger's nonce: [`Identity::bind`].
+    /// The device's streams derive from its root and the ledger's nonce: [`Identity`].
     ///
     /// # Errors
     /// [`SessionError`] if the protocol cannot carry the model, or `memory` does not fit it.

@@ -1,27 +1,29 @@
 //! Named random streams: counter-based, so that threads, scheduling and machine cannot matter.
 //!
 //! A stream is ChaCha20 as in RFC 8439: the 256-bit key is the root secret of a run or of a
-//! device's ledger ([`Identity::bind`]), and the 96-bit nonce is the stream's *name*, three
+//! device's ledger ([`Identity`]), and the 96-bit nonce is the stream's *name*, three
 //! little-endian 32-bit words: purpose, round, device. The block counter starts at 0. Two names
 //! under one root never share a key stream, and a stream may be drawn in any order, on any machine,
 //! without the others. `tests/vectors/streams.json` has test vectors; the numbers of [`Purpose`]
 //! are part of them.
 //!
-//! A root made from a 64-bit seed ([`Root::from_seed`]) is for simulation and tests **only**: who
-//! knows the seed can subtract the noise. A deployment takes [`Root::from_secret`] with 32 bytes
-//! of entropy from hardware or from the operating system.
+//! A device takes [`Root::from_secret`] with 32 bytes of entropy from hardware or from the
+//! operating system, and has its streams from a [`Participation`], each once. Naming streams at
+//! will, copying one, and roots made from a 64-bit seed are for simulators, coordinators and tests:
+//! they need the feature `hazmat`. Who knows a seed can subtract the noise.
 //!
-//! [`Identity::bind`]: crate::session::Identity::bind
+//! [`Participation`]: crate::participation::Participation
+//! [`Identity`]: crate::identity::Identity
 
 use core::num::NonZeroU32;
 
 use rand_core::Rng;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use rand_core::SeedableRng;
-use zeroize::{ZeroizeOnDrop, Zeroizing};
+use zeroize::ZeroizeOnDrop;
 
 use crate::{
-    crypto::chacha20::{self, Generator, initial_state},
+    crypto::chacha20::{self, Generator},
     wipe::wipe,
 };
 
@@ -97,10 +99,35 @@ impl Root {
         Self(secret)
     }
 
+    /// Whether it was made from a seed.
+    pub(crate) fn is_seeded(&self) -> bool {
+        self.0.ends_with(&SEED_DOMAIN)
+    }
+
+    fn wipe(&mut self) {
+        wipe(&mut self.0);
+    }
+
+    /// The bytes, for the device's provisioning record.
+    pub(crate) const fn secret(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The stream with this name, from its beginning.
+    ///
+    pub(crate) fn open(&self, id: StreamId) -> Stream {
+        let name = [id.purpose as u32, id.round, id.device];
+        Stream(chacha20::generator(&self.0, name))
+    }
+}
+
+/// What simulators, coordinators and tests need, and no device.
+#[cfg(any(test, feature = "hazmat"))]
+impl Root {
     /// Root for simulation and tests: the seed, little-endian, then a fixed text of 24 bytes.
     ///
     /// The result is reproducible and therefore **not private**: whoever knows the seed knows the
-    /// noise.
+    /// noise. With the feature `hazmat` only.
     pub const fn from_seed(seed: u64) -> Self {
         let mut key = [0; 32];
         let seed = seed.to_le_bytes();
@@ -112,37 +139,25 @@ impl Root {
         Self(key)
     }
 
-    /// Whether it was made from a seed.
-    pub(crate) fn is_seeded(&self) -> bool {
-        self.0.ends_with(&SEED_DOMAIN)
-    }
-
-    fn wipe(&mut self) {
-        wipe(&mut self.0);
-    }
-
-    /// What a generator of the stream with this name starts from: the state of its first block,
-    /// RFC 8439, section 2.3. For hosts, which make several blocks at once.
-    ///
-    /// It holds the secret, and with it every stream of this root.
-    pub fn state(&self, id: StreamId) -> Zeroizing<[u32; 16]> {
-        Zeroizing::new(initial_state(
-            &self.0,
-            [id.purpose as u32, id.round, id.device],
-        ))
-    }
-
-    /// The bytes, for the device's provisioning record.
-    pub(crate) const fn secret(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// The stream with this name, from its beginning.
+    /// The stream with this name, from its beginning: as often as it is asked for. With the feature
+    /// `hazmat` only; a device has its streams from a
+    /// [`Participation`](crate::participation::Participation).
     ///
     /// A stream is good for 2³² blocks of 64 bytes (256 GiB), far more than a round can draw.
     pub fn stream(&self, id: StreamId) -> Stream {
-        let name = [id.purpose as u32, id.round, id.device];
-        Stream(chacha20::generator(&self.0, name))
+        self.open(id)
+    }
+
+    /// What a generator of the stream with this name starts from: the state of its first block,
+    /// RFC 8439, section 2.3. For hosts, which make several blocks at once. With the feature
+    /// `hazmat` only.
+    ///
+    /// It holds the secret, and with it every stream of this root.
+    pub fn state(&self, id: StreamId) -> zeroize::Zeroizing<[u32; 16]> {
+        zeroize::Zeroizing::new(chacha20::initial_state(
+            &self.0,
+            [id.purpose as u32, id.round, id.device],
+        ))
     }
 }
 
@@ -167,12 +182,12 @@ pub struct Stream(Generator);
 impl Stream {
     /// The same stream from another place on: `words` 32-bit words after this one. The places of a
     /// stream must be far enough apart, and end before its 2³⁶ words do.
-    #[must_use]
-    pub fn at(&self, words: u64) -> Self {
+    pub(crate) fn at(&self, words: u64) -> Self {
         Self(after(&self.0, words % (1 << 36)))
     }
 }
 
+#[cfg(any(test, feature = "hazmat"))]
 impl Clone for Stream {
     fn clone(&self) -> Self {
         Self(after(&self.0, 0))
@@ -268,6 +283,7 @@ pub fn shuffle<T>(items: &mut [T], rng: &mut (impl Rng + ?Sized)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::chacha20::initial_state;
     use rand_core::Rng;
 
     fn id(purpose: Purpose, round: u32, device: u32) -> StreamId {

@@ -8,10 +8,10 @@ use embassy_time::{Duration, Timer};
 use embedded_io_async::{Read, Write};
 use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash};
 use smolfed_core::{
-    Const, FixedModel, Softmax,
+    Const, FixedModel, Identity, Softmax,
     ledger::{Ledger, LedgerNonce},
     provision::{HEADER_BYTES, KEY, Record},
-    session::{Greeter, Identity, Memory, Policy, Session},
+    session::{Greeter, Memory, Policy, Session},
     train::Workspace,
 };
 use zeroize::Zeroizing;

@@ -15,9 +15,9 @@
 //! | [`number`] | numbers in the environment of the build |
 //! | [`forgetful`] | RAM in the place of flash, for a board without a host |
 //! | [`ring`] | a ring buffer of a sensor's samples, and the features of its windows |
-//! | [`shapes`] | devices of shapes that follow from a seed |
+//! | `shapes` | with the feature `hazmat`: devices of shapes that follow from a seed |
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
-//! | [`data`] | the data of the self-test |
+//! | `data` | with the feature `hazmat`: the data of the self-test |
 //!
 //! `src/bin/client.rs` is the program, `src/bin/network.rs` the same with a network, and
 //! `src/bin/features.rs` with features of windows. Only the board files and `memory` use `unsafe`.
@@ -27,6 +27,7 @@
 
 pub mod board;
 pub mod client;
+#[cfg(feature = "hazmat")]
 pub mod data;
 pub mod features;
 pub mod forgetful;
@@ -42,6 +43,7 @@ pub mod nonces;
 pub mod number;
 pub mod ring;
 pub mod sensor;
+#[cfg(feature = "hazmat")]
 pub mod shapes;
 
 mod panic;

@@ -60,7 +60,7 @@ pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
     let mut starts = Ledger::open_or_create(flash, [0; 8], no_key)?;
     // The numbers of a ledger go up by one at least, and are on flash when it returns.
     let start = starts.past().next_round;
-    starts.begin(
+    starts.record(
         start,
         &Limits {
             budget: Budget(u32::MAX),

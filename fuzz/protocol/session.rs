@@ -5,12 +5,14 @@ use embedded_storage::nor_flash::{
 };
 use smolfed::device::memory::SessionMemory;
 use smolfed_core::crypto::Key;
+use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::Softmax;
+use smolfed_core::params::NoiseMultiplier;
 use smolfed_core::personal::store::flash::FlashStore;
 use smolfed_core::personal::store::{PersonalStore, StateId, StateKind};
 use smolfed_core::samples::SampleSlice;
-use smolfed_core::session::{Identity, Phase, Policy, Session};
+use smolfed_core::session::{Phase, Policy, Session};
 use smolfed_core::stream::{Root, Stream};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
@@ -136,7 +138,7 @@ pub fn flash(bytes: &[u8]) {
         separation: Separation::NONE,
         ..LIMITS
     };
-    if ledger.begin(round, &next).is_ok() {
+    if ledger.begin(round, &identity(), &next).is_ok() {
         let again = Ledger::open(ledger.into_flash()).expect("a ledger").past();
         assert_eq!(again.participations, past.participations + 1);
         assert_eq!(again.next_round, round + 1);
@@ -145,15 +147,18 @@ pub fn flash(bytes: &[u8]) {
 
 type Device<'a> = Session<'a, Softmax<usize, usize>, Ram, Stream, FlashStore<Ram>>;
 
-fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_> {
-    let identity = Identity {
+fn identity() -> Identity {
+    Identity {
         device: 5,
         root: Root::from_seed(1),
-    };
+    }
+}
+
+fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_> {
     let policy = Policy {
         limits: LIMITS,
-        min_noise_multiplier: 0,
-        min_matrix_noise_multiplier: 0,
+        min_noise_multiplier: NoiseMultiplier::NONE,
+        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
         max_epochs: 2,
         hides_number: false,
         helpers: 0,
@@ -162,7 +167,7 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
         Ledger::create(Ram([0xff; 256]), [1; 8], Key::from_secret(KEY)).expect("a blank ledger");
     let (memory, nonces) = (memory.borrow(), stream());
     let store = FlashStore::new(Ram([0xff; 256])).expect("flash of usual words");
-    let session = Session::with_store(identity, policy, model, memory, ledger, nonces, store);
+    let session = Session::with_store(identity(), policy, model, memory, ledger, nonces, store);
     session.expect("a valid session")
 }
 

@@ -23,7 +23,7 @@ const FAST: Variant = Variant {
     workspace: "firmware-example",
     folder: "firmware-fast",
     opt_level: Some("3"),
-    features: &[],
+    features: &["hazmat"],
     programs: &["bench"],
 };
 
@@ -32,7 +32,7 @@ const MICROMATH: Variant = Variant {
     workspace: "firmware-example",
     folder: "firmware-micromath",
     opt_level: Some("3"),
-    features: &["micromath"],
+    features: &["hazmat", "micromath"],
     programs: &["bench"],
 };
 
@@ -45,6 +45,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     let mut boards = vec![];
     for board in BOARDS.iter().filter(|board| board.qemu.is_some()) {
         eprintln!("{}", board.target);
+        firmware(board.target, &Variant::TESTS)?;
         let programs = firmware(board.target, &Variant::DEFAULT)?;
         let fast = firmware(board.target, &FAST)?;
         let micromath = firmware(board.target, &MICROMATH)?;

@@ -15,6 +15,7 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = board::targets();
     for target in if targets.is_empty() { &all } else { targets } {
         firmware(target, &Variant::DEFAULT)?;
+        firmware(target, &Variant::TESTS)?;
         firmware(target, &Variant::X25519)?;
         firmware(target, &Variant::MASKS)?;
         for (_, board) in EMBASSY.iter().filter(|(name, _)| name == target) {

@@ -9,6 +9,7 @@ use crate::federation::{Federation, SIMULATED, provisioned, serve, smolfed};
 use crate::toolchain::{Variant, firmware};
 
 pub fn run(board: &Board) -> Result<(), Box<dyn Error>> {
+    firmware(board.target, &Variant::TESTS)?;
     let programs = firmware(board.target, &Variant::DEFAULT)?;
     println!(
         "\n{} ({}): CRC-32 of updates as f32, and as they are sent",

@@ -46,6 +46,13 @@ impl Variant {
         programs: &[],
     };
 
+    /// The self-tests and the bench, beside the programs of users.
+    pub const TESTS: Self = Self {
+        features: &["hazmat"],
+        programs: &["selftest", "shapes", "bench"],
+        ..Self::DEFAULT
+    };
+
     /// The client that greets with X25519.
     pub const X25519: Self = Self {
         folder: "firmware-x25519",

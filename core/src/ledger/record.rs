@@ -2,6 +2,7 @@
 
 use crate::{
     crypto::Key,
+    identity::LedgerNonce,
     wipe::wipe,
     wire::{
         bytes::{Reader, Writer},
@@ -31,9 +32,6 @@ pub(super) fn is_whole(copy: &[u8; RECORD_BYTES]) -> bool {
     let end = copy.get(start.len()..).unwrap_or_default();
     distance(copy, &MAGIC) <= TOLERANCE && distance(end, &[0; 4]) <= TOLERANCE
 }
-
-/// What tells a ledger from all others of the same device: 8 random bytes.
-pub type LedgerNonce = [u8; 8];
 
 /// What a device knows of its past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

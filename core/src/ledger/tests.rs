@@ -140,7 +140,7 @@ fn cut<const E: usize>(
 /// Opens the ledger and begins `round`.
 fn begin<const E: usize>(flash: Ram<4, E>, round: u32) -> Result<Ram<4, E>, Ram<4, E>> {
     let mut ledger = Ledger::open(flash).unwrap();
-    let begun = ledger.begin(round, &LIMITS);
+    let begun = ledger.record(round, &LIMITS);
     let flash = ledger.into_flash();
     if begun.is_ok() { Ok(flash) } else { Err(flash) }
 }
@@ -166,7 +166,7 @@ fn assert_goes_on<const E: usize>(flash: &Ram<4, E>, rounds: u32, context: &[usi
     assert_eq!(past.next_round, past.participations, "{context:?}");
     assert_eq!(*ledger.nonce(), NONCE, "{context:?}");
     if let Some(last) = rounds.checked_sub(1) {
-        let again = ledger.begin(last, &LIMITS);
+        let again = ledger.record(last, &LIMITS);
         assert_eq!(again, Err(LedgerError::RoundUsed), "{context:?}");
         // Round `last + 2` is less than three after the last one.
         let apart = Limits {
@@ -177,7 +177,7 @@ fn assert_goes_on<const E: usize>(flash: &Ram<4, E>, rounds: u32, context: &[usi
         assert_eq!(soon, Err(LedgerError::TooSoon), "{context:?}");
     }
     if context.iter().sum::<usize>().is_multiple_of(8) {
-        ledger.begin(past.next_round, &LIMITS).unwrap();
+        ledger.record(past.next_round, &LIMITS).unwrap();
         let after = Ledger::open(ledger.into_flash()).unwrap();
         assert_eq!(after.past().participations, past.participations + 1);
     }
@@ -317,7 +317,7 @@ fn power_cut_in_the_first_start_bricks_nothing() {
             assert!(!is_done || *ledger.nonce() == NONCE, "{power} {bit:?}");
             assert_eq!(ledger.past(), Past::default());
             let nonce = *ledger.nonce();
-            ledger.begin(0, &LIMITS).unwrap();
+            ledger.record(0, &LIMITS).unwrap();
             let again = Ledger::open_or_create(ledger.into_flash(), OTHER, Some(key())).unwrap();
             assert_eq!(again.past().participations, 1);
             assert_eq!(*again.nonce(), nonce);
@@ -341,15 +341,15 @@ fn power_cut_in_the_first_start_bricks_nothing() {
 fn the_chain_key_goes_on_once_in_a_session() {
     let chain = |steps| (0..steps).fold(ChainKey::new(key()), |chain, _| chain.next());
     let mut ledger = new();
-    ledger.begin(0, &LIMITS).unwrap();
+    ledger.record(0, &LIMITS).unwrap();
     assert_eq!(*ledger.chain(), chain(0), "no session");
     for (round, steps) in [(1, 1), (2, 1), (3, 2)] {
         if round != 2 {
             ledger.session_begins();
             ledger.session_begins();
         }
-        assert_eq!(ledger.begin(round, &LIMITS), Ok(()));
-        assert!(ledger.begin(round, &LIMITS).is_err());
+        assert_eq!(ledger.record(round, &LIMITS), Ok(()));
+        assert!(ledger.record(round, &LIMITS).is_err());
         assert_eq!(*ledger.chain(), chain(steps), "round {round}");
         // After a restart as well.
         let flash = ledger.flash.clone();
@@ -361,7 +361,7 @@ fn the_chain_key_goes_on_once_in_a_session() {
     // A session of before a restart is over.
     ledger.session_begins();
     let mut again = Ledger::open(ledger.into_flash()).unwrap();
-    again.begin(4, &LIMITS).unwrap();
+    again.record(4, &LIMITS).unwrap();
     assert_eq!(*again.chain(), chain(2));
 }
 
@@ -390,11 +390,11 @@ fn participations_count_and_rounds_only_go_up() {
         "the first one is far from any"
     );
     for round in [0, 1, 7] {
-        assert_eq!(ledger.begin(round, &LIMITS), Ok(()));
-        let again = ledger.begin(round, &LIMITS);
+        assert_eq!(ledger.record(round, &LIMITS), Ok(()));
+        let again = ledger.record(round, &LIMITS);
         assert_eq!(again, Err(LedgerError::RoundUsed));
     }
-    let mut refused = |round, limits: Limits| ledger.begin(round, &limits).unwrap_err();
+    let mut refused = |round, limits: Limits| ledger.record(round, &limits).unwrap_err();
     let spent = Limits {
         budget: Budget(3),
         ..LIMITS
@@ -438,7 +438,7 @@ proptest! {
             let mut flash = ledger.into_flash();
             flash.power = power;
             ledger = Ledger::open(flash).unwrap();
-            if ledger.begin(round, &limits).is_ok() {
+            if ledger.record(round, &limits).is_ok() {
                 let last = begun.last().copied();
                 let gap = last.map_or(u32::MAX, |last| round - last);
                 prop_assert!(gap >= separation.max(1), "{round} after {last:?}");
@@ -469,7 +469,7 @@ fn round_numbers_outlast_the_budget() {
 #[test]
 fn only_blank_flash_begins_anew() {
     let mut ledger = Ledger::open_or_create(Flash64::new(), NONCE, Some(key())).unwrap();
-    ledger.begin(4, &LIMITS).unwrap();
+    ledger.record(4, &LIMITS).unwrap();
     let mut flash = ledger.into_flash();
     let again = Ledger::open_or_create(flash.clone(), OTHER, Some(key())).unwrap();
     assert_eq!((again.past().next_round, *again.nonce()), (5, NONCE));
@@ -524,7 +524,7 @@ fn a_write_that_does_not_stick_is_no_participation() {
         }
     }
     let mut ledger = Ledger::create(Worn(Ram::new()), NONCE, key()).unwrap();
-    assert_eq!(ledger.begin(0, &LIMITS), Err(LedgerError::Flash));
+    assert_eq!(ledger.record(0, &LIMITS), Err(LedgerError::Flash));
     assert_eq!(ledger.past(), Past::default());
 }
 
@@ -595,7 +595,7 @@ fn small_and_large_blocks_work() {
     fn three_rounds<const WRITE: usize, const ERASE: usize>() {
         let mut ledger = Ledger::create(Ram::<WRITE, ERASE>::new(), NONCE, key()).unwrap();
         for round in 1..=3 {
-            ledger.begin(round, &LIMITS).unwrap();
+            ledger.record(round, &LIMITS).unwrap();
         }
         let ledger = Ledger::open(ledger.into_flash()).unwrap();
         assert_eq!(ledger.past().participations, 3);
@@ -609,7 +609,7 @@ fn small_and_large_blocks_work() {
 #[test]
 fn a_record_is_as_it_is_written_down() {
     let mut ledger = new();
-    ledger.begin(5, &LIMITS).unwrap();
+    ledger.record(5, &LIMITS).unwrap();
     let mut expected = b"sfL3".to_vec();
     for number in [2u32, 1, 6] {
         expected.extend(number.to_le_bytes());

@@ -75,23 +75,22 @@ fn parameters_are_constants_for_firmware() {
 
 #[test]
 fn multiplier_scales_the_grid_and_is_never_rounded_down() {
-    let multiplier = |value: f64| (value * 4_294_967_296.0) as u64;
-    let noise = DiscreteGaussian::from_multiplier(multiplier(1.5), 20).unwrap();
+    let from_units = |units, grid_bits| {
+        DiscreteGaussian::from_multiplier(NoiseMultiplier::from_units(units), grid_bits)
+    };
+    let noise = from_units(3 << 31, 20).unwrap();
     assert_eq!(noise.sigma(), (3 << 19, 1));
-    let noise = DiscreteGaussian::from_multiplier(1, 0).unwrap();
+    let noise = from_units(1, 0).unwrap();
     assert_eq!(noise.sigma(), (1, 1 << 32));
     // 64 significant bits do not fit: up to the next multiple of 2^12, or to 2^64 = 2^52·2^12.
-    let noise = DiscreteGaussian::from_multiplier((1 << 63) + 1, 0).unwrap();
+    let noise = from_units((1 << 63) + 1, 0).unwrap();
     assert_eq!(noise.sigma(), ((1 << 51) + 1, 1 << 20));
-    let noise = DiscreteGaussian::from_multiplier(u64::MAX, 0).unwrap();
+    let noise = from_units(u64::MAX, 0).unwrap();
     assert_eq!(noise.sigma(), (1 << 52, 1 << 20));
-    assert_eq!(
-        DiscreteGaussian::from_multiplier(0, 20),
-        Err(NoiseError::ZeroSigma)
-    );
+    assert_eq!(from_units(0, 20), Err(NoiseError::ZeroSigma));
     for (value, grid_bits) in [(u64::MAX, 21), (1, 85), (1, u32::MAX), (1 << 63, u32::MAX)] {
         assert_eq!(
-            DiscreteGaussian::from_multiplier(value, grid_bits),
+            from_units(value, grid_bits),
             Err(NoiseError::NumeratorTooLarge)
         );
     }
@@ -196,8 +195,9 @@ proptest! {
     /// σ = z·2^grid_bits, or above it by a share of 2^-51 at most.
     #[test]
     fn multiplier_is_rounded_up_by_little(multiplier in 1_u64.., grid_bits in 0_u32..=20) {
-        let (numerator, denominator) =
-            DiscreteGaussian::from_multiplier(multiplier, grid_bits).unwrap().sigma();
+        let units = NoiseMultiplier::from_units(multiplier);
+        let noise = DiscreteGaussian::from_multiplier(units, grid_bits).unwrap();
+        let (numerator, denominator) = noise.sigma();
         let asked = u128::from(multiplier) << grid_bits;
         let given = u128::from(numerator) * ((1 << 32) / u128::from(denominator));
         prop_assert!(given >= asked && given - asked <= asked >> 51);

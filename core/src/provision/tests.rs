@@ -22,8 +22,8 @@ fn policy() -> Policy {
             separation: Separation(342),
             max_jump: MaxJump(900),
         },
-        min_noise_multiplier: 3 << 31,
-        min_matrix_noise_multiplier: 5 << 30,
+        min_noise_multiplier: NoiseMultiplier::from_units(3 << 31),
+        min_matrix_noise_multiplier: NoiseMultiplier::from_units(5 << 30),
         max_epochs: 10,
         hides_number: false,
         helpers: 2,
@@ -77,7 +77,9 @@ proptest! {
             budget: Budget(budget), separation: Separation(separation), max_jump: MaxJump(jump),
         };
         let policy = Policy {
-            limits, min_noise_multiplier: least, min_matrix_noise_multiplier: least ^ 7,
+            limits,
+            min_noise_multiplier: NoiseMultiplier::from_units(least),
+            min_matrix_noise_multiplier: NoiseMultiplier::from_units(least ^ 7),
             max_epochs: epochs, hides_number, helpers,
         };
         let mut page = vec![0; record_bytes(3, rows.len()).unwrap() + 5];
@@ -91,8 +93,8 @@ proptest! {
         prop_assert_eq!(record.policy.helpers, helpers);
         prop_assert_eq!(record.identity.root.secret(), &root);
         prop_assert_eq!(record.policy.limits, limits);
-        prop_assert_eq!(record.policy.min_noise_multiplier, least);
-        prop_assert_eq!(record.policy.min_matrix_noise_multiplier, least ^ 7);
+        prop_assert_eq!(record.policy.min_noise_multiplier.units(), least);
+        prop_assert_eq!(record.policy.min_matrix_noise_multiplier.units(), least ^ 7);
         prop_assert_eq!(record.policy.max_epochs, epochs);
         prop_assert_eq!(record.samples.len(), rows.len());
         prop_assert_eq!(record.samples.features().collect::<Vec<_>>(), features);

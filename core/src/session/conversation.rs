@@ -11,6 +11,7 @@ use super::{
     trainable::{RoundParts, Trainable},
 };
 use crate::{
+    params::NoiseMultiplier,
     personal::store::PersonalStore,
     samples::Samples,
     wire::{
@@ -376,7 +377,8 @@ where
                 let ready = Ready {
                     ledger: ledger_fingerprint(self.device.ledger.nonce()),
                     shape: self.device.model.shape()?,
-                    needs_local_noise: self.device.policy.min_noise_multiplier > 0,
+                    needs_local_noise: self.device.policy.min_noise_multiplier
+                        > NoiseMultiplier::NONE,
                 };
                 (0, Message::Ready(ready))
             }

@@ -5,11 +5,13 @@ use embedded_storage::nor_flash::NorFlash;
 use super::{
     masks::DeviceMasks,
     memory::Memory,
-    policy::{Identity, Policy},
+    policy::Policy,
     trainable::{RoundParts, Trainable},
 };
 use crate::{
+    identity::Identity,
     ledger::{Ledger, LedgerError},
+    participation::Participation,
     personal::{PersonalRequest, store::PersonalStore},
     train::Workspace,
     wire::message::{Decline, Invitation, update_chunks},
@@ -150,13 +152,18 @@ impl<M: Trainable, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
     /// Records the participation, before anything is drawn from the round's streams. One record is
     /// for all parts of a round.
     #[inline(always)]
-    pub(super) fn begin(&mut self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
+    pub(super) fn begin(
+        &mut self,
+        round: u32,
+        invitation: &Invitation,
+    ) -> Result<Participation, Decline> {
         if !self.parts.has(round, invitation) {
-            let begun = self.ledger.begin(round, &self.policy.limits);
-            begun.map_err(declined)?;
+            let recorded = self.ledger.record(round, &self.policy.limits);
+            recorded.map_err(declined)?;
         }
         self.parts.take(round, invitation);
-        Ok(())
+        // Bound to the ledger when the session was made.
+        Ok(Participation::new(&self.identity, round))
     }
 }
 

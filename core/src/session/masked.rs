@@ -4,9 +4,8 @@
 //! kept: a chunk that is repeated has the same bytes. The ledger admits one update in a round, and
 //! a ledger that is new has other masks ([`mask`](crate::mask)).
 
-use super::policy::Identity;
 use crate::{
-    ledger::LedgerNonce,
+    identity::{Identity, LedgerNonce},
     mask::{MaskRoot, Masking, RoundKey, Tag, Terms},
     wire::{
         keys::{Fingerprint, ledger_fingerprint},

@@ -1,12 +1,10 @@
-//! Who a device is, and what it agrees to whatever a coordinator asks for.
+//! What a device agrees to, whatever a coordinator asks for.
 
 use crate::{
-    crypto::{Key, joined},
     integer::Wide,
-    ledger::{LedgerNonce, Limits},
-    params::Penalty,
+    ledger::Limits,
+    params::{NoiseMultiplier, Penalty},
     personal::PersonalRequest,
-    stream::{Purpose, Root, Stream, StreamId},
     wire::message::Invitation,
 };
 
@@ -24,63 +22,20 @@ const MAX_SETTING: f32 = (1 << 30) as f32;
 /// counts steps.
 pub const STEPS_PER_EPOCH: u32 = 1024;
 
-/// Who the device is.
-#[derive(Clone, Debug)]
-pub struct Identity {
-    /// Its number, which also names its random streams.
-    pub device: u32,
-    /// The root of its random streams, which nobody else knows.
-    pub root: Root,
-}
-
-/// Before the nonce of a ledger in what the root of its streams derives from.
-const STREAMS_LABEL: &[u8; 8] = b"streams ";
-
-impl Identity {
-    /// Replaces the root by that of the streams of this ledger:
-    /// HChaCha20(root; "streams " ‖ nonce).
-    ///
-    /// HChaCha20 is a pseudo-random function: for somebody who does not know the root, the
-    /// roots of two nonces are independent uniform keys, and so are the ChaCha20 streams under
-    /// them. The root itself keys nothing else. So a device whose ledger is new, because its flash
-    /// was erased, never draws from a stream again.
-    ///
-    /// A seeded root ([`Root::from_seed`]) stays: it names the streams of a simulation, which are
-    /// no secret and have to be the same on every board. No secret of 32 random bytes is taken for
-    /// one, but with probability 2⁻¹⁹².
-    // Its keys leave the stack at once.
-    #[inline(never)]
-    pub fn bind(&mut self, nonce: &LedgerNonce) {
-        if !self.root.is_seeded() {
-            let root = Key::from_secret(*self.root.secret());
-            let root = root.derive(&joined(STREAMS_LABEL, nonce));
-            self.root = Root::from_secret(*root.secret());
-        }
-    }
-
-    /// The device's stream for this purpose in this round, from its beginning.
-    pub(super) fn stream(&self, purpose: Purpose, round: u32) -> Stream {
-        self.root.stream(StreamId {
-            purpose,
-            round,
-            device: self.device,
-        })
-    }
-}
-
 /// What the device agrees to, whatever a coordinator asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// How often it takes part, how far apart and how far ahead.
     pub limits: Limits,
-    /// Smallest noise multiplier of its own noise, in units of 2⁻³²: of its update, or of its
-    /// update and the bit of adaptive clipping together. 0 trusts the coordinator to add the noise.
-    pub min_noise_multiplier: u64,
-    /// Smallest noise multiplier of its correlation matrices, in units of 2⁻³²: the std of the
-    /// noise over μ, the largest norm of an example's matrix. 0 sends them without noise, too. A
-    /// device with a `min_noise_multiplier` sends none: their noise hides an example, not the
-    /// device.
-    pub min_matrix_noise_multiplier: u64,
+    /// Smallest noise multiplier of its own noise: of its update, or of its update and the bit of
+    /// adaptive clipping together. [`NoiseMultiplier::NONE`] trusts the coordinator to add the
+    /// noise.
+    pub min_noise_multiplier: NoiseMultiplier,
+    /// Smallest noise multiplier of its correlation matrices: the std of the noise over μ, the
+    /// largest norm of an example's matrix. [`NoiseMultiplier::NONE`] sends them without noise,
+    /// too. A device with a `min_noise_multiplier` sends none: their noise hides an example, not
+    /// the device.
+    pub min_matrix_noise_multiplier: NoiseMultiplier,
     /// Epochs in a round, at most. Without labels an epoch looks at up to 64 views of each sample.
     pub max_epochs: u32,
     /// Whether the device greets under a pseudonym, which changes with its chain key, and not under
@@ -137,9 +92,9 @@ impl Policy {
     /// m < 2⁶⁴, n ≤ 2⁵², d ≤ 2⁴⁸ and b ≤ 24: each summand of the left side is below 2³⁷⁷.
     pub(super) fn accepts_noise(&self, invitation: &Invitation) -> bool {
         let Some(noise) = &invitation.noise else {
-            return self.min_noise_multiplier == 0;
+            return self.min_noise_multiplier == NoiseMultiplier::NONE;
         };
-        let (m, (n, d)) = (self.min_noise_multiplier, noise.sigma());
+        let (m, (n, d)) = (self.min_noise_multiplier.units(), noise.sigma());
         // No bit costs what one under infinite noise would, and one without noise everything.
         let (bit_n, bit_d) = match invitation.bit.map(|bit| bit.noise) {
             None => (1, 0),

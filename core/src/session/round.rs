@@ -8,18 +8,18 @@ use super::{
     device::Device,
     masks::Tagged,
     memory::Memory,
-    policy::Identity,
     trainable::{Learned, LocalRound, Trainable},
 };
 use crate::{
     bit::clip_bit,
     mask::Tag,
-    noise::DiscreteGaussian,
+    participation::Participation,
     personal::{
         PersonalRequest,
         store::{PersonalStore, StateId, StoreError},
     },
-    quantize::{Grid, Quantizer},
+    quantize::Quantizer,
+    release::{add_noise, halves, patterns, patterns_mut, quantise},
     samples::Samples,
     stream::Purpose,
     train::Workspace,
@@ -54,7 +54,7 @@ pub(super) struct Halves {
 }
 
 /// What training leaves for [`Round::finish`].
-pub(super) enum Trained {
+pub(super) enum Unreleased {
     /// An update, with how to quantise it and its bit.
     Update { quantizer: Quantizer, bit: i64 },
     /// Integers where they are sent from.
@@ -160,8 +160,8 @@ impl Round {
         device
             .model
             .check(&self.invitation, global, samples.len())?;
-        device.begin(self.number, &self.invitation)?;
-        let trained = self.trained(device, samples);
+        let participation = device.begin(self.number, &self.invitation)?;
+        let trained = self.trained(device, samples, &participation);
         // Whether there are samples and whether training diverges depends on the data, and a
         // coordinator could choose a model for which it reveals something about them. The device's
         // own noise, or the masks, hide that as well: an update of zeros.
@@ -173,7 +173,7 @@ impl Round {
             }
             Err(reason) => return Err(*reason),
         };
-        self.finish(device, trained);
+        self.finish(device, trained, &participation);
         Ok(())
     }
 
@@ -185,7 +185,8 @@ impl Round {
         &self,
         device: &mut Device<'_, M, F, K>,
         samples: &S,
-    ) -> Result<Trained, Decline>
+        participation: &Participation,
+    ) -> Result<Unreleased, Decline>
     where
         M: Trainable,
         F: NorFlash,
@@ -197,9 +198,8 @@ impl Round {
         let learned = device.model.train(
             samples,
             LocalRound {
-                number: self.number,
+                participation,
                 invitation,
-                identity: &device.identity,
                 owner: *device.ledger.nonce(),
                 global,
                 work: work.reborrow(),
@@ -207,7 +207,7 @@ impl Round {
             },
         )?;
         let Learned::Update(report) = learned else {
-            return Ok(Trained::Integers);
+            return Ok(Unreleased::Integers);
         };
         let update = &device.memory.work.update;
         let update = update.get(..invitation.update_length()).unwrap_or_default();
@@ -218,7 +218,7 @@ impl Round {
             self.save(personal, &id, device)
                 .map_err(|_| Decline::Storage)?;
         }
-        Ok(Trained::Update {
+        Ok(Unreleased::Update {
             quantizer,
             bit: clip_bit(&invitation.grid, report.norm),
         })
@@ -275,7 +275,8 @@ impl Round {
     pub(super) fn finish<M: Trainable, F, K: PersonalStore>(
         &mut self,
         device: &mut Device<'_, M, F, K>,
-        trained: Option<&Trained>,
+        trained: Option<&Unreleased>,
+        participation: &Participation,
     ) {
         let Workspace { update, local, .. } = &mut device.memory.work;
         // What is personal lies behind what is shared, and is not sent.
@@ -298,11 +299,11 @@ impl Round {
         // Two halves, in the places of two parameters that training no longer needs.
         let (mut low, mut high) = (patterns_mut(update), patterns_mut(local));
         let (quantizer, bit_value) = match trained {
-            Some(Trained::Update { quantizer, bit }) => (Some(quantizer), *bit),
-            Some(Trained::Integers) | None => (None, 0),
+            Some(Unreleased::Update { quantizer, bit }) => (Some(quantizer), *bit),
+            Some(Unreleased::Integers) | None => (None, 0),
         };
         // Integers are where they are sent from, unless there are none.
-        let has_integers = M::HAS_REQUESTS && matches!(trained, Some(Trained::Integers));
+        let has_integers = M::HAS_REQUESTS && matches!(trained, Some(Unreleased::Integers));
         let is_bare = noise.is_none() && masks.is_none();
         self.negated = !has_integers && quantise(quantizer, grid, is_bare, low, high);
         let mut purpose = Purpose::DeviceNoise;
@@ -321,76 +322,15 @@ impl Round {
         (*bit_low, *bit_high) = halves(bit_value);
         let (bit_low, bit_high) = (slice::from_mut(bit_low), slice::from_mut(bit_high));
         let bit_noise = bit.as_ref().and_then(|bit| bit.noise.as_ref());
-        let name = |purpose| (&device.identity, purpose, self.number);
         if let Some(noise) = noise {
-            add_noise(noise, name(purpose), low, high);
+            add_noise(noise, &mut participation.stream(purpose), low, high);
         }
         if let Some(noise) = bit_noise {
-            add_noise(noise, name(Purpose::DeviceBitNoise), bit_low, bit_high);
+            let stream = &mut participation.stream(Purpose::DeviceBitNoise);
+            add_noise(noise, stream, bit_low, bit_high);
         }
         if let Some(masking) = masks {
             device.masks.add(self.number, *masking, low, high);
         }
     }
-}
-
-/// Quantises the entries whose patterns are in `low`, into two halves; zeros of a device without an
-/// update. Whether the update is to be negated.
-#[inline(never)]
-fn quantise(
-    quantizer: Option<&Quantizer>,
-    grid: &Grid,
-    is_bare: bool,
-    low: &mut [u32],
-    high: &mut [u32],
-) -> bool {
-    // Without noise or masks, +2^b is the one value that has no place in b + 1 bits. It is sent as
-    // −2^b, of an update that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
-    let largest = 1 << grid.bits();
-    let mut negated = false;
-    for (low, high) in low.iter_mut().zip(high) {
-        let mut value = quantizer.map_or(0, |quantizer| quantizer.get(f32::from_bits(*low)));
-        if is_bare && value == largest {
-            negated = true;
-            value = -value;
-        }
-        (*low, *high) = halves(value.into());
-    }
-    negated
-}
-
-/// Adds noise of the device's stream of this name to integers in two halves. A function, so that
-/// the sampler is once in the flash.
-#[inline(never)]
-fn add_noise(
-    noise: &DiscreteGaussian,
-    (identity, purpose, round): (&Identity, Purpose, u32),
-    low: &mut [u32],
-    high: &mut [u32],
-) {
-    let mut stream = identity.stream(purpose, round);
-    for (low, high) in low.iter_mut().zip(high) {
-        let value = whole(*low, *high);
-        (*low, *high) = halves(value.wrapping_add(noise.sample(&mut stream)));
-    }
-}
-
-/// The lower and the upper half of an integer.
-pub(super) const fn halves(value: i64) -> (u32, u32) {
-    (value as u32, (value >> 32) as u32)
-}
-
-/// The integer of these halves.
-pub(super) const fn whole(low: u32, high: u32) -> i64 {
-    (high as i32 as i64) << 32 | low as i64
-}
-
-/// The memory of numbers as that of integers.
-fn patterns(numbers: &[f32]) -> &[u32] {
-    bytemuck::try_cast_slice(numbers).unwrap_or_default()
-}
-
-/// [`patterns`] to write to.
-pub(super) fn patterns_mut(numbers: &mut [f32]) -> &mut [u32] {
-    bytemuck::try_cast_slice_mut(numbers).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use crate::{
     mask::Tag,
     model::{Const, Linear, ModelKind, Softmax},
     noise::DiscreteGaussian,
-    params::{ClipNorm, LearningRate, Penalty},
+    params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty},
     quantize::Grid,
     samples::SampleSlice,
     stream::{Purpose, Root, Stream, StreamId},
@@ -73,8 +73,8 @@ fn policy() -> Policy {
             separation: Separation::NONE,
             max_jump: MaxJump(100),
         },
-        min_noise_multiplier: 0,
-        min_matrix_noise_multiplier: 0,
+        min_noise_multiplier: NoiseMultiplier::NONE,
+        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
         max_epochs: 10,
         hides_number: false,
         helpers: 0,
@@ -201,7 +201,7 @@ fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
     let global = model().try_into().unwrap();
     let order = &mut stream(Purpose::BatchShuffle, round);
     let report = client
-        .train(&samples, &global, &invitation.training(), order)
+        .train_unrecorded(&samples, &global, &invitation.training(), order)
         .unwrap();
     let mut integers = [0; PARAMETERS];
     invitation
@@ -452,7 +452,7 @@ fn what_the_device_does_not_agree_to_is_declined_by_name() {
     };
     // z = 1.5 is offered.
     let noisy = |halves: u64| Policy {
-        min_noise_multiplier: halves << 31,
+        min_noise_multiplier: NoiseMultiplier::from_units(halves << 31),
         ..policy()
     };
     let lazy = Policy {

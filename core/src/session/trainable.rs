@@ -8,12 +8,10 @@ mod unlabelled;
 pub use integer::FixedPoint;
 pub use unlabelled::{Parts, Unlabelled};
 
-use super::{
-    memory::Memory,
-    policy::{Identity, Policy},
-};
+use super::{memory::Memory, policy::Policy};
 use crate::{
-    ledger::LedgerNonce,
+    identity::LedgerNonce,
+    participation::Participation,
     personal::store::PersonalStore,
     samples::Samples,
     train::{TrainReport, Workspace},
@@ -108,9 +106,8 @@ impl RoundParts for () {
 
 /// One part of a round, and what it may use of the device.
 pub struct LocalRound<'a, K> {
-    pub(super) number: u32,
+    pub(super) participation: &'a Participation,
     pub(super) invitation: &'a Invitation,
-    pub(super) identity: &'a Identity,
     pub(super) owner: LedgerNonce,
     pub(super) global: &'a [f32],
     pub(super) work: Workspace<'a>,

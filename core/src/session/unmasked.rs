@@ -1,9 +1,8 @@
 //! In the place of `masked.rs` without the feature `masks`: a device that has no code for masks,
 //! and declines whatever asks for them.
 
-use super::policy::Identity;
 use crate::{
-    ledger::LedgerNonce,
+    identity::{Identity, LedgerNonce},
     mask::{Masking, Tag, Terms},
     wire::message::{Invitation, PackedInvitation},
 };

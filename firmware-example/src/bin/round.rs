@@ -1,9 +1,9 @@
-//! One round without session or ledger: train, clip, quantise, add noise, seal the frames of the
-//! update. For use with another transport and protocol, and to measure its size: `docs/targets.md`.
+//! One round without a session: the ledger gives it once, then train, clip, quantise, add noise,
+//! and seal the frames of the update. For use with another transport and protocol, and to measure its
+//! size: `docs/targets.md`.
 //!
-//! **Not a device.** It has no ledger, so that after a restart whoever writes to the line can ask
-//! for a round again, and subtract two updates with the same noise; it trusts whoever writes to the
-//! line, and numbers the frames of every round from 1. `client` is a device.
+//! **Not a whole device.** It believes whoever writes to the line, and the flash of its ledger is
+//! RAM, which forgets: on a board of yours, take the flash of your HAL. `client` is a device.
 #![no_std]
 #![no_main]
 
@@ -15,63 +15,66 @@ use embedded_io::{Read, Write};
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
 use smolfed_core::{
-    Client, ClipNorm, Const, DiscreteGaussian, FixedModel, Grid, LearningRate, LocalTraining,
-    Purpose, Root, Softmax, StreamId,
+    Client, ClipNorm, Const, FixedModel, Grid, Identity, LearningRate, Ledger, LocalTraining,
+    NoiseMultiplier, Release, Softmax,
+    provision::Record,
+    session::Policy,
     wire::{
-        keys::SessionKey,
         link::{DeviceEnd, Link},
-        message::{Message, Packed, UPDATE_CHUNK_BYTES, UpdateChunk},
-        pack,
+        message::Message,
     },
 };
 use smolfed_firmware::{
     board,
     client::{CLASSES, FEATURES},
+    forgetful::Forgetful,
     link::Serial,
     local_data::WINDOWS,
+    nonces,
     sensor::{Sense, Sensor, Windows},
 };
 
 type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
 const PARAMETERS: usize = Model::PARAMETERS;
 
-/// The device's number.
-const DEVICE: u32 = 1;
-
 /// What the device holds.
 struct Device {
     client: Client<Model, PARAMETERS, WINDOWS, CLASSES>,
     global: [f32; PARAMETERS],
     windows: Windows<FEATURES, WINDOWS>,
-    root: Root,
-    key: SessionKey,
-    /// The first round that it has not taken part in.
-    next: u32,
+    identity: Identity,
+    policy: Policy,
+    ledger: Ledger<Forgetful>,
 }
-
-/// Smallest noise multiplier, in units of 2⁻³².
-const MIN_MULTIPLIER: u64 = 1 << 32;
 
 #[entry]
 fn main() -> ! {
     board::start();
-    // Where the provisioning record of a client would be: the secret of its streams, and its key.
-    let (secrets, _) = board::provisioning().as_chunks();
-    let secret = |index: usize| secrets.get(index).copied().unwrap_or_default();
-    let mut device = Device {
+    let mut device = start();
+    if let Some(device) = &mut device {
+        let mut sensor = Sensor::new(CLASSES as u16, device.identity.device);
+        loop {
+            device.windows.measure(&mut sensor);
+            // An invalid request gets no answer.
+            let _ = take_part(device);
+        }
+    }
+    loop {
+        board::sleep_unless(|| false);
+    }
+}
+
+/// The device that the provisioning record names.
+fn start() -> Option<Device> {
+    let mut record = Record::read(board::provisioning()).ok()?;
+    Some(Device {
         client: Client::new(Softmax::new(Const, Const)),
         global: [0.0; PARAMETERS],
         windows: Windows::new(),
-        root: Root::from_secret(secret(0)),
-        key: SessionKey::from_secret(secret(1)),
-        next: 0,
-    };
-    let mut sensor = Sensor::new(CLASSES as u16, DEVICE);
-    loop {
-        device.windows.measure(&mut sensor);
-        // An invalid request gets no answer.
-        let _ = take_part(&mut device);
-    }
+        identity: record.identity.clone(),
+        policy: record.policy,
+        ledger: nonces::ledger(Forgetful::new(), record.key.take()).ok()?,
+    })
 }
 
 /// One round: its number, its settings and the model come in as words, the update goes out in
@@ -86,51 +89,29 @@ fn take_part(device: &mut Device) -> Option<()> {
         .with_batch_size(batch_size);
     let grid = Grid::new(clip_norm, word()).ok()?;
     let multiplier = u64::from(word()) | u64::from(word()) << 32;
-    let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits()).ok()?;
+    let multiplier = NoiseMultiplier::from_units(multiplier);
     for parameter in &mut device.global {
         *parameter = number_of(word());
     }
-    // The noise of a round is drawn once, and is never too small.
-    if number < device.next || multiplier < MIN_MULTIPLIER {
+    // The noise is never less than the device insists on.
+    if multiplier < device.policy.min_noise_multiplier || epochs > device.policy.max_epochs {
         return None;
     }
-    device.next = number.checked_add(1)?;
+    let (ledger, limits) = (&mut device.ledger, &device.policy.limits);
+    let participation = ledger.begin(number, &device.identity, limits).ok()?;
+    let client = &mut device.client;
+    let trained = client.train(participation, &device.windows, &device.global, &settings);
+    let noised = trained.noise(&grid, multiplier).ok()?;
 
-    let Device {
-        client,
-        global,
-        windows,
-        root,
-        key,
-        ..
-    } = device;
-    let stream = |purpose| {
-        root.stream(StreamId {
-            purpose,
-            round: number,
-            device: DEVICE,
-        })
-    };
-    let order = &mut stream(Purpose::BatchShuffle);
-    client.train(windows, global, &settings, order).ok()?;
-    let quantizer = client.quantizer(&grid).ok()?;
-
-    let mut link = Link::<DeviceEnd>::new(key.clone());
-    let noises = &mut stream(Purpose::DeviceNoise);
-    let width = pack::width(grid.bits(), Some(&noise));
-    let count = pack::capacity(width, UPDATE_CHUNK_BYTES).max(1);
-    for (index, part) in (0..).zip(client.update().chunks(count)) {
-        let mut packed = [0; UPDATE_CHUNK_BYTES];
-        let values = part
-            .iter()
-            .map(|x| i64::from(quantizer.get(*x)).wrapping_add(noise.sample(noises)));
-        let length = pack::pack(values, width, &mut packed)?;
-        let chunk = UpdateChunk {
-            index,
-            negated: false,
-            more: false,
-            packed: Packed::Bytes(packed.get(..length)?),
-        };
+    // A key for each round, of which the ledger gives each number once.
+    let mut nonce = [0; 16];
+    let [a, b, c, d, ..] = &mut nonce;
+    [*a, *b, *c, *d] = number.to_le_bytes();
+    let keys = ledger
+        .chain()
+        .session(device.identity.device, &nonce, &[0; 16]);
+    let mut link = Link::<DeviceEnd>::new(keys.cipher());
+    for chunk in noised.chunks() {
         let Ok(_) = Serial.write(link.seal(number, &Message::UpdateChunk(chunk)).as_slice());
     }
     Some(())

@@ -369,7 +369,7 @@ where
     let global = core::array::from_fn(data::parameter);
     let order = &mut data::stream(Purpose::BatchShuffle);
     client
-        .train(&samples, &global, &setting.training()?, order)
+        .train_unrecorded(&samples, &global, &setting.training()?, order)
         .map_err(|_| "training")?;
     let quantizer = client.quantizer(&data::grid()?).map_err(|_| "the update")?;
     let mut integers = client.update().map(|x| i64::from(quantizer.get(x)));

@@ -123,7 +123,9 @@ impl NorFlash for FileFlash {
 mod tests {
     use super::*;
     use smolfed_core::crypto::Key;
+    use smolfed_core::identity::Identity;
     use smolfed_core::ledger::{Budget, Ledger, LedgerError, Limits, MaxJump, Separation};
+    use smolfed_core::stream::Root;
 
     const LIMITS: Limits = Limits {
         budget: Budget(3),
@@ -138,7 +140,11 @@ mod tests {
         assert!(FileFlash::open(&path).is_err(), "not there");
         let flash = FileFlash::create(&path).unwrap();
         let mut ledger = Ledger::create(flash, [5; 8], Key::from_secret([6; 32])).unwrap();
-        ledger.begin(7, &LIMITS).unwrap();
+        let identity = Identity {
+            device: 1,
+            root: Root::from_seed(1),
+        };
+        ledger.begin(7, &identity, &LIMITS).unwrap();
         assert!(FileFlash::open(&path).is_err(), "in use");
         drop(ledger);
         assert!(FileFlash::create(&path).is_err(), "nothing is overwritten");

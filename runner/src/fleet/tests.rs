@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use proptest::{collection::vec, prelude::*};
+use smolfed_core::NoiseMultiplier;
 use smolfed_core::crypto::Key;
 use smolfed_core::ledger::{Budget, Ledger, Limits, Separation};
 use smolfed_core::session::{Phase, Policy};
@@ -454,8 +455,8 @@ fn each_missing_update_has_a_reason() {
 #[test]
 fn devices_that_do_not_meet_the_terms_are_refused() {
     let insists = Policy {
-        min_noise_multiplier: 1,
-        min_matrix_noise_multiplier: 0,
+        min_noise_multiplier: NoiseMultiplier::from_units(1),
+        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
         ..policy()
     };
     let mut harness = Harness::new(None);

@@ -245,7 +245,7 @@ mod tests {
             core::array::from_fn(|i| (i * 5 % 13) as f32 / 20.0 - 0.3);
         let mut client: Client<Network, { Network::PARAMETERS }, 5, { Network::SCRATCH }> =
             Client::new(Fixed::default());
-        let report = client.train(&samples, &global, &settings, &mut order());
+        let report = client.train_unrecorded(&samples, &global, &settings, &mut order());
         assert!(report.unwrap().first_loss > 0.0);
 
         let network = Sequential::new(Windows::INPUT, Windows::LAYERS).unwrap();

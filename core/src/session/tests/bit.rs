@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::{
+    params::NoiseMultiplier,
+    participation::Participation,
     session::{masks::tagged, round::Round},
     wire::message::{Packed, UpdateChunk},
 };
@@ -80,7 +82,8 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
     for number in 0..4_000 {
         let asked = adaptive(noise(), 0.5);
         let mut round = Round::new(number, asked, tagged(&PackedInvitation::from(&asked)));
-        round.finish(device, None);
+        let participation = Participation::new(&device.identity, number);
+        round.finish(device, None, &participation);
         let value = |chunk: &UpdateChunk<'_>| match chunk.packed {
             Packed::Halves { low, high, .. } => {
                 (i64::from(high[0] as i32) << 32 | i64::from(low[0])) as f64
@@ -109,7 +112,7 @@ fn steps(numerator: u64, denominator: u64) -> DiscreteGaussian {
 
 fn accepts(multiplier: u64, invitation: &Invitation) -> bool {
     let policy = Policy {
-        min_noise_multiplier: multiplier,
+        min_noise_multiplier: NoiseMultiplier::from_units(multiplier),
         ..policy()
     };
     policy.accepts_noise(invitation)
@@ -205,7 +208,7 @@ fn a_bit_under_too_little_noise_is_declined() {
     // 1/1.5² + 1/2² = 1/1.2².
     for (tenths, declined) in [(12, None), (13, Some(Decline::Noise))] {
         let policy = Policy {
-            min_noise_multiplier: (tenths << 32) / 10,
+            min_noise_multiplier: NoiseMultiplier::from_units((tenths << 32) / 10),
             ..policy()
         };
         let mut other = coordinator(1, None);

@@ -215,8 +215,9 @@ fn an_update_at_the_bound_is_not_negated_under_masks() {
     device.memory.work.update[7] = asked.grid.clip_norm().get();
     let quantizer = asked.grid.quantizer(device.memory.work.update).unwrap();
     let mut round = round::Round::new(3, asked, (&asked).into());
-    let trained = round::Trained::Update { quantizer, bit: 0 };
-    round.finish(device, Some(&trained));
+    let trained = round::Unreleased::Update { quantizer, bit: 0 };
+    let participation = crate::participation::Participation::new(&device.identity, round.number);
+    round.finish(device, Some(&trained), &participation);
     let mut values = vec![];
     for chunk in 0.. {
         round.chunk = chunk;
@@ -226,7 +227,7 @@ fn an_update_at_the_bound_is_not_negated_under_masks() {
             break;
         };
         let halves = low.iter().zip(high);
-        values.extend(halves.map(|(low, high)| round::whole(*low, *high)));
+        values.extend(halves.map(|(low, high)| crate::release::whole(*low, *high)));
     }
     let mut masks = key(0, 3, &NONCE).masks(22);
     for value in &mut values {

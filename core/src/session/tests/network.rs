@@ -70,7 +70,7 @@ fn a_network_takes_part_and_another_one_is_declined() {
     let global = other.model.clone().try_into().unwrap();
     let order = &mut stream(Purpose::BatchShuffle, 1);
     client
-        .train(&samples, &global, &other.invitation.training(), order)
+        .train_unrecorded(&samples, &global, &other.invitation.training(), order)
         .unwrap();
     let mut integers = [0; COUNT];
     let grid = &other.invitation.grid;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     clip::clip_l2,
+    params::NoiseMultiplier,
     personal::{
         Anchor, Effort, Personal, PersonalRequest, PersonalTraining, StepMemory, descend,
         split_step, store::flash::FlashStore,
@@ -226,7 +227,7 @@ fn a_device_sends_and_keeps_what_a_simulation_does() {
 #[test]
 fn fine_tuning_keeps_the_model_and_sends_nothing() {
     let insisting = Policy {
-        min_noise_multiplier: 1 << 32,
+        min_noise_multiplier: NoiseMultiplier::from_units(1 << 32),
         ..policy()
     };
     let pull = Penalty::new(0.25).unwrap();

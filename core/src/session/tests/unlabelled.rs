@@ -10,6 +10,7 @@ use crate::{
         correlation::{SumMemory, packed_length, sensitivity_in_steps, sum_into},
         descend,
     },
+    params::NoiseMultiplier,
 };
 
 const WIDTH: usize = 6;
@@ -303,7 +304,7 @@ fn the_second_part_ends_a_first_one_that_goes_on() {
 #[test]
 fn a_device_insists_on_noise_of_its_matrices() {
     let least = |multiplier| Policy {
-        min_matrix_noise_multiplier: multiplier,
+        min_matrix_noise_multiplier: NoiseMultiplier::from_units(multiplier),
         ..policy()
     };
     let declines = |policy, noise| {
@@ -325,7 +326,7 @@ fn a_device_insists_on_noise_of_its_matrices() {
     assert_eq!(declines(least(0), None), None);
     // Noise on one example is none on the device.
     let local = Policy {
-        min_noise_multiplier: 1,
+        min_noise_multiplier: NoiseMultiplier::from_units(1),
         ..policy()
     };
     assert_eq!(declines(local, noise(1 << 40)), Some(Decline::Noise));

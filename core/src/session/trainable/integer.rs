@@ -120,14 +120,13 @@ where
         K: PersonalStore,
     {
         let LocalRound {
-            number,
+            participation,
             invitation,
-            identity,
             global,
             work,
             ..
         } = round;
-        let order = &mut identity.stream(Purpose::BatchShuffle, number);
+        let order = &mut participation.stream(Purpose::BatchShuffle);
         let scratch = integers_mut(work.scratch);
         let (scores, row) = scratch
             .split_at_mut_checked(self.model.output_count())

@@ -47,15 +47,14 @@ impl<M: Model> Trainable for M {
         K: PersonalStore,
     {
         let LocalRound {
-            number,
+            participation,
             invitation,
-            identity,
             owner,
             global,
             work,
             store,
         } = round;
-        let order = &mut identity.stream(Purpose::BatchShuffle, number);
+        let order = &mut participation.stream(Purpose::BatchShuffle);
         let training = &invitation.training();
         let report = match invitation.personal().filter(|_| K::IS_PRESENT) {
             None => local_update(self, samples, global, training, order, work)

@@ -13,13 +13,11 @@ use crate::{
     },
     lanes,
     noise::DiscreteGaussian,
+    params::NoiseMultiplier,
     personal::store::PersonalStore,
+    release::{halves, patterns_mut, whole},
     samples::Samples,
-    session::{
-        memory::Memory,
-        policy::Policy,
-        round::{halves, patterns_mut, whole},
-    },
+    session::{memory::Memory, policy::Policy},
     stream::Purpose,
     train::{TrainReport, Workspace},
     wire::message::{Decline, Invitation, Shape},
@@ -63,7 +61,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         request: &ContrastRequest,
     ) -> Option<Augmented<'s, S, A>> {
         let augment = A::from_recipe(&self.recipe(round.global)?)?;
-        let stream = round.identity.stream(Purpose::Augmentation, round.number);
+        let stream = round.participation.stream(Purpose::Augmentation);
         let pairs = request.pairs as usize;
         Some(Augmented::new(samples, augment, pairs, stream))
     }
@@ -150,9 +148,8 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         let mut views = views.ok_or(Decline::Settings)?;
         let recipe = self.recipe(round.global).ok_or(Decline::Settings)?;
         let LocalRound {
-            number,
+            participation,
             invitation,
-            identity,
             global,
             work:
                 Workspace {
@@ -193,7 +190,7 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
                 gradient: &mut *update,
             },
         };
-        let rng = &mut identity.stream(Purpose::BatchShuffle, number);
+        let rng = &mut participation.stream(Purpose::BatchShuffle);
         descend(
             &self.encoder,
             local,
@@ -323,12 +320,12 @@ fn accepts_matrix<E: Representation>(
     request: &ContrastRequest,
     encoder: &E,
 ) -> bool {
-    if policy.min_noise_multiplier > 0 {
+    if policy.min_noise_multiplier > NoiseMultiplier::NONE {
         return false;
     }
     let sigma = invitation.noise.as_ref().map(DiscreteGaussian::sigma);
     let (numerator, denominator) = sigma.unwrap_or((0, 1));
-    let multiplier = policy.min_matrix_noise_multiplier as f64 / (1_u64 << 32) as f64;
+    let multiplier = policy.min_matrix_noise_multiplier.units() as f64 / (1_u64 << 32) as f64;
     let (bits, pairs) = (invitation.grid.bits(), request.pairs as usize);
     let sensitivity = sensitivity_in_steps(bits, encoder.width(), pairs);
     let least = multiplier * core::f64::consts::FRAC_1_SQRT_2 * sensitivity;

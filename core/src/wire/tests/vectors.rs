@@ -461,7 +461,7 @@ fn reasons_that_are_unknown_keep_their_number() {
 #[test]
 fn roots_of_streams_agree_with_an_independent_reading() {
     let file = file();
-    let mut identity = crate::session::Identity {
+    let mut identity = crate::identity::Identity {
         device: 42,
         root: Root::from_secret(array(&file["root"])),
     };

@@ -5,8 +5,9 @@ use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::mask::MaskRoot;
 use smolfed_core::provision::{self, ProvisionError};
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Identity, Policy, STEPS_PER_EPOCH};
+use smolfed_core::session::{Policy, STEPS_PER_EPOCH};
 use smolfed_core::stream::Root;
+use smolfed_core::{Identity, NoiseMultiplier};
 use zeroize::Zeroizing;
 
 use crate::cli::CliError;
@@ -141,11 +142,13 @@ impl<'a> Issuer<'a> {
 
 fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError> {
     let privacy = &experiment.privacy;
-    // In units of 2^-32, rounded down: never more than the experiment adds.
-    let noise = privacy.multiplier().get() * 2f64.powi(32);
+    let noise = match privacy.is_local() {
+        true => rounded_down(privacy.multiplier().get()),
+        false => NoiseMultiplier::NONE,
+    };
     let policy = |limits| Policy {
         limits,
-        min_noise_multiplier: if privacy.is_local() { noise as u64 } else { 0 },
+        min_noise_multiplier: noise,
         min_matrix_noise_multiplier: matrix_noise(experiment),
         max_epochs: max_epochs(experiment),
         hides_number: args.hide_number,
@@ -154,12 +157,17 @@ fn policy(args: &DeviceArgs, experiment: &Experiment) -> Result<Policy, CliError
     limits(args, experiment).map(policy)
 }
 
-/// The noise multiplier of correlation matrices in units of 2^-32, a millionth below that of the
-/// experiment: the noise of a device is a fraction of integers near it.
-fn matrix_noise(experiment: &Experiment) -> u64 {
+/// In units of 2^-32, rounded down: never more than the experiment adds.
+fn rounded_down(multiplier: f64) -> NoiseMultiplier {
+    NoiseMultiplier::from_units((multiplier * 2f64.powi(32)) as u64)
+}
+
+/// The noise multiplier of correlation matrices, a millionth below that of the experiment: the
+/// noise of a device is a fraction of integers near it.
+fn matrix_noise(experiment: &Experiment) -> NoiseMultiplier {
     let plan = experiment.method.message_privacy();
     let multiplier = plan.map_or(0.0, |plan| plan.multiplier().get());
-    (multiplier * (1.0 - 1e-6) * 2f64.powi(32)) as u64
+    rounded_down(multiplier * (1.0 - 1e-6))
 }
 
 /// Epochs of a round, at most; more where the experiment counts so many steps, or fine-tunes.

@@ -10,13 +10,14 @@ use embedded_storage::nor_flash::{
 };
 use smolfed_core::bit::{BitRequest, clip_bit};
 use smolfed_core::crypto::Key;
+use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Ledger, Limits, MaxJump, Separation};
 use smolfed_core::model::{BATCH_GROUP, Model, ModelKind, Softmax};
 use smolfed_core::noise::DiscreteGaussian;
-use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
+use smolfed_core::params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty};
 use smolfed_core::quantize::Grid;
 use smolfed_core::samples::{SampleSlice, Samples};
-use smolfed_core::session::{Greeter, Identity, Phase, Policy, Session};
+use smolfed_core::session::{Greeter, Phase, Policy, Session};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{Clipping, Workspace, local_update};
 use smolfed_core::wire::message::{Invitation, Shape};
@@ -133,8 +134,8 @@ pub(super) fn policy() -> Policy {
             separation: Separation::NONE,
             max_jump: MaxJump::DEFAULT,
         },
-        min_noise_multiplier: 0,
-        min_matrix_noise_multiplier: 0,
+        min_noise_multiplier: NoiseMultiplier::NONE,
+        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
         max_epochs: 10,
         hides_number: false,
         helpers: 0,

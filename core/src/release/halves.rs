@@ -1,0 +1,68 @@
+//! Integers in two halves, in the places of two vectors of `f32`: how an update becomes what is
+//! sent without a third vector. Quantised, and with noise added, here and nowhere else on a device.
+
+use crate::{
+    noise::DiscreteGaussian,
+    quantize::{Grid, Quantizer},
+    stream::Stream,
+};
+
+/// Quantises the entries whose patterns are in `low`, into two halves; zeros of a device without an
+/// update. Whether the update is to be negated.
+#[inline(never)]
+pub(crate) fn quantise(
+    quantizer: Option<&Quantizer>,
+    grid: &Grid,
+    is_bare: bool,
+    low: &mut [u32],
+    high: &mut [u32],
+) -> bool {
+    // Without noise or masks, +2^b is the one value that has no place in b + 1 bits. It is sent as
+    // −2^b, of an update that is to be negated: its other entries are 0, since Σq² ≤ 4^b.
+    let largest = 1 << grid.bits();
+    let mut negated = false;
+    for (low, high) in low.iter_mut().zip(high) {
+        let mut value = quantizer.map_or(0, |quantizer| quantizer.get(f32::from_bits(*low)));
+        if is_bare && value == largest {
+            negated = true;
+            value = -value;
+        }
+        (*low, *high) = halves(value.into());
+    }
+    negated
+}
+
+/// Adds noise of this stream to integers in two halves, modulo 2⁶⁴. A function, so that the sampler
+/// is once in the flash.
+#[inline(never)]
+pub(crate) fn add_noise(
+    noise: &DiscreteGaussian,
+    stream: &mut Stream,
+    low: &mut [u32],
+    high: &mut [u32],
+) {
+    for (low, high) in low.iter_mut().zip(high) {
+        let value = whole(*low, *high);
+        (*low, *high) = halves(value.wrapping_add(noise.sample(stream)));
+    }
+}
+
+/// The lower and the upper half of an integer.
+pub(crate) const fn halves(value: i64) -> (u32, u32) {
+    (value as u32, (value >> 32) as u32)
+}
+
+/// The integer of these halves.
+pub(crate) const fn whole(low: u32, high: u32) -> i64 {
+    (high as i32 as i64) << 32 | low as i64
+}
+
+/// The memory of numbers as that of integers.
+pub(crate) fn patterns(numbers: &[f32]) -> &[u32] {
+    bytemuck::try_cast_slice(numbers).unwrap_or_default()
+}
+
+/// [`patterns`] to write to.
+pub(crate) fn patterns_mut(numbers: &mut [f32]) -> &mut [u32] {
+    bytemuck::try_cast_slice_mut(numbers).unwrap_or_default()
+}
