@@ -105,8 +105,9 @@ impl core::error::Error for NoiseError {}
 /// ```
 /// use smolfed_core::{DiscreteGaussian, NoiseMultiplier};
 ///
-/// # fn example(mut generator: impl rand_core::CryptoRng) -> Result<(), Box<dyn std::error::Error>> {
-/// // A sum in steps of clip_norm / 2^20; nobody else knows the generator's words or sees them again.
+/// # use std::error::Error;
+/// # fn example(mut generator: impl rand_core::CryptoRng) -> Result<(), Box<dyn Error>> {
+/// // A sum in steps of clip_norm / 2^20, and a generator whose words nobody else sees.
 /// let mut sum = [1_500_000_i64, -20, 0];
 /// let noise = DiscreteGaussian::from_multiplier(NoiseMultiplier::new(1.1)?, 20)?;
 /// noise.add_to(&mut sum, &mut generator);

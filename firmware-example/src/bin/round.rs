@@ -1,5 +1,5 @@
-//! One round without a session: the ledger gives it once, then train, clip, quantise, add noise,
-//! and seal the frames of the update. For use with another transport and protocol, and to measure its
+//! One round without a session: the ledger gives it once, then train, clip, quantise, add noise and
+//! seal the frames of the update. For use with another transport and protocol, and to measure its
 //! size: `docs/targets.md`.
 //!
 //! **Not a whole device.** It believes whoever writes to the line, and the flash of its ledger is
