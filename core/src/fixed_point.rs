@@ -49,7 +49,11 @@ pub(crate) use format::{is_weight, value_in_place};
 pub use gradient::{Saturations, loss_and_gradient};
 pub use loss::FixedPointModel;
 pub use samples::{FixedPointSamples, FixedPointSlice};
-pub use train::{FixedPointReport, FixedPointWork, local_update};
+#[cfg(any(test, feature = "hazmat"))]
+pub use train::local_update;
+#[cfg(not(any(test, feature = "hazmat")))]
+pub(crate) use train::local_update;
+pub use train::{FixedPointReport, FixedPointWork};
 
 #[cfg(test)]
 mod tests;

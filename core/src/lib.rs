@@ -93,7 +93,7 @@
 //! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
-//! | `hazmat` | for simulators and tests: named streams, seeded roots, updates without noise | off |
+//! | `hazmat` | for simulators and tests: named streams, seeds, updates without noise | off |
 //!
 //! # Panics
 //!

@@ -1,5 +1,6 @@
 //! Local training against golden values, and what must hold for every device.
 
+use core::num::NonZeroU32;
 use std::{string::String, vec, vec::Vec};
 
 use serde_json::Value;
@@ -7,8 +8,9 @@ use serde_json::Value;
 use super::*;
 use crate::{
     model::{Linear, Logistic, Softmax},
+    params::{ClipNorm, LearningRate, Penalty},
     samples::SampleSlice,
-    smooth::LaplacianSmoothing,
+    smooth::{LaplacianSmoothing, NarrowSmoothing},
     stream::{Purpose, Root, Stream, StreamId},
 };
 
