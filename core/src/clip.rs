@@ -10,6 +10,7 @@ use crate::{lanes, params::ClipNorm};
 /// Why a vector was not clipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ClipError {
     /// The clip norm is not a normal number above 0.
     BadBound,

@@ -95,11 +95,15 @@ use record::{Record, is_blank, is_whole};
 
 /// Participations of a device in its whole life, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Budget(pub u32);
 
 /// Round numbers that two participations of a device are apart, at least: b of correlated noise,
 /// whose proof lets a device in every b-th round at most. 1, and 0, let it in every round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Separation(pub u32);
 
 impl Separation {
@@ -109,6 +113,8 @@ impl Separation {
 
 /// Round numbers that a round may be ahead of the lowest one that may begin, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MaxJump(pub u32);
 
 impl MaxJump {
@@ -119,6 +125,8 @@ impl MaxJump {
 
 /// What a device agrees to in all of its life: whatever is asked for, it takes part no more often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Limits {
     /// Participations, at most.
     pub budget: Budget,

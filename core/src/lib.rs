@@ -93,6 +93,9 @@
 //! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
+//! | `rand_core_06`, `rand_core_09` | HALs' generators with older traits: `generator` | off |
+//! | `serde` | settings, policies and limits as data | off |
+//! | `defmt` | `defmt::Format` of errors, phases and settings | off |
 //! | `hazmat` | for simulators and tests: named streams, seeds, updates without noise | off |
 //!
 //! # Panics
@@ -111,6 +114,8 @@ pub mod clip;
 pub mod contrast;
 pub mod crypto;
 pub mod fixed_point;
+#[cfg(any(feature = "rand_core_06", feature = "rand_core_09"))]
+pub mod generator;
 pub mod identity;
 mod integer;
 pub mod lanes;
@@ -126,6 +131,8 @@ pub mod provision;
 pub mod quantize;
 pub mod release;
 pub mod samples;
+#[cfg(feature = "serde")]
+mod serial;
 pub mod session;
 pub mod smooth;
 pub mod stream;

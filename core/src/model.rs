@@ -219,6 +219,12 @@ impl<M: Model + ?Sized> Losses for LossesOf<'_, M> {
 /// Which model, as a closed choice that travels on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum ModelKind {
     /// [`Linear`].
     Linear,

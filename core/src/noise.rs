@@ -69,6 +69,7 @@ static STRIPS: Strips<STRIP_BITS> = Strips::new(204_000_000);
 /// What is wrong with the parameters of a [`DiscreteGaussian`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum NoiseError {
     /// σ = 0: no noise and no privacy, which must be stated elsewhere.
     ZeroSigma,

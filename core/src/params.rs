@@ -5,6 +5,7 @@
 /// Why a number was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ParamError {
     /// NaN or infinite.
     NotFinite,
@@ -57,6 +58,9 @@ const fn check_positive(value: f32) -> Result<f32, ParamError> {
 
 /// Bound L on the L2 norm of an update, in units of the parameters: finite, normal, above 0.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "f32", into = "f32"))]
 pub struct ClipNorm(f32);
 
 impl ClipNorm {
@@ -82,6 +86,9 @@ impl ClipNorm {
 
 /// Step size of local training (η) or of the server (η_g): finite, above 0.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "f32", into = "f32"))]
 pub struct LearningRate(f32);
 
 impl LearningRate {
@@ -104,6 +111,9 @@ impl LearningRate {
 
 /// Strength of a quadratic penalty (weight decay, proximal term): finite, 0 or more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "f32", into = "f32"))]
 pub struct Penalty(f32);
 
 impl Penalty {
@@ -130,6 +140,9 @@ impl Penalty {
 /// Noise multiplier z: the std of the noise over the clip norm. In units of 2⁻³², so that firmware
 /// compares it and draws the noise without floating point; below 2³².
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "u64", into = "u64"))]
 pub struct NoiseMultiplier(u64);
 
 impl NoiseMultiplier {

@@ -38,6 +38,11 @@ pub use request::{MAX_RATIO, Personal, PersonalError, PersonalRequest, PersonalR
 
 /// How long a device trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Effort {
     /// So many passes over the local samples.
     Epochs(u32),
@@ -47,6 +52,7 @@ pub enum Effort {
 
 /// Local training of a personal model.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PersonalTraining {
     /// How long.
     pub effort: Effort,

@@ -62,6 +62,7 @@ const WORD_BYTES: usize = 4;
 /// Why bytes are not a record, or a record cannot be made or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ProvisionError {
     /// They do not begin with [`MAGIC`]: the device was not provisioned.
     Blank,
@@ -103,6 +104,7 @@ impl core::error::Error for ProvisionError {}
 /// What the samples of a record are to predict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TargetKind {
     /// There are no samples.
     None = 0,

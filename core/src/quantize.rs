@@ -32,6 +32,7 @@ const HIDDEN: u32 = 0x0080_0000;
 /// Why an update has no place on the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum QuantizeError {
     /// The number of bits is outside [`BITS`].
     Bits(u32),
@@ -76,6 +77,11 @@ impl core::error::Error for QuantizeError {}
 
 /// The grid of step `clip_norm · 2^-bits`.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(try_from = "crate::serial::RawGrid", into = "crate::serial::RawGrid")
+)]
 pub struct Grid {
     clip_norm: ClipNorm,
     bits: u32,

@@ -63,6 +63,7 @@ pub struct Central<'a>(Integers<'a>);
 /// Why there is nothing to be released to a coordinator that is trusted: no usable samples, or
 /// training diverged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoUpdate;
 
 impl core::fmt::Display for NoUpdate {

@@ -49,6 +49,7 @@ pub struct SampleSlice<'a, T> {
 
 /// The two slices of a [`SampleSlice`] do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ShapeError {
     /// `feature_count` times the number of targets.
     pub expected: usize,

@@ -27,6 +27,12 @@ pub(crate) use local::local_update;
 
 /// When the update is clipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Clipping {
     /// After every local step (the paper).
     #[default]
@@ -48,6 +54,7 @@ pub enum Clipping {
 /// # Ok::<(), smolfed_core::params::ParamError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LocalTraining {
     /// Passes over the local samples (E).
     pub epochs: u32,
@@ -129,6 +136,7 @@ impl LocalTraining {
 /// Why a device has no update. It must then sit the round out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TrainError {
     /// The device has no samples.
     NoSamples,

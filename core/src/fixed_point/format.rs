@@ -96,6 +96,7 @@ impl Feature for i16 {
 
 /// F: a feature is its integer times 2^−F. Public: it must not be chosen from private data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FeatureScale(u8);
 
 impl FeatureScale {
@@ -119,6 +120,15 @@ impl FeatureScale {
 
 /// How a device stores features: their type and scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(
+        try_from = "crate::serial::RawFormat",
+        into = "crate::serial::RawFormat"
+    )
+)]
 pub struct FeatureFormat {
     is_wide: bool,
     scale: FeatureScale,

@@ -3,6 +3,7 @@
 /// Why a ledger does not let a round begin, or is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LedgerError {
     /// All participations of the budget are spent.
     Spent,

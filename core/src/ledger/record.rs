@@ -35,6 +35,8 @@ pub(super) fn is_whole(copy: &[u8; RECORD_BYTES]) -> bool {
 
 /// What a device knows of its past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Past {
     /// Rounds that it began.
     pub participations: u32,

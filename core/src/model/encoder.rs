@@ -16,6 +16,12 @@ use crate::{lanes, math, samples::Samples, stream};
 
 /// What a hidden unit does to its sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Activation {
     /// tanh x, by `libm`.
     #[default]

@@ -3,6 +3,7 @@
 /// A model was given slices whose lengths do not fit it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ModelError {
     /// The parameters or the gradient have another length than the model.
     Parameters {

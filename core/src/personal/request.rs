@@ -310,6 +310,7 @@ fn again<K: PersonalStore>(
 
 /// Why a device with a personal model has no update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PersonalError {
     /// Training failed.
     Train(TrainError),

@@ -39,6 +39,7 @@ pub struct StateId {
 
 /// A personal model could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StoreError;
 
 impl core::fmt::Display for StoreError {

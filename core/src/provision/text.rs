@@ -17,6 +17,7 @@ pub const PREFIX: &[u8] = b"SMOLFED:";
 /// Why a text is not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TextError {
     /// It does not begin with `SMOLFED:`, a number and a colon.
     Prefix,

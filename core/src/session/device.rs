@@ -20,6 +20,7 @@ use crate::{
 /// Why there is no session around a model and its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SessionError {
     /// The protocol cannot describe the model: a kind that it does not know, or more than 65,535
     /// features or scores.

@@ -15,6 +15,7 @@ use crate::personal::store::PersonalStore;
 
 /// Why a stream is of no use any more: connect anew, and call [`Session::drive`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LinkLost<E> {
     /// The other end has closed it.
     Closed,

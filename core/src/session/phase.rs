@@ -4,6 +4,7 @@ use crate::wire::message::WhyRefused;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Phase {
     /// Before the first message: [`Session::timeout`](super::Session::timeout) sends the hello.
     Silent,

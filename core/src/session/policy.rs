@@ -24,6 +24,8 @@ pub const STEPS_PER_EPOCH: u32 = 1024;
 
 /// What the device agrees to, whatever a coordinator asks for.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Policy {
     /// How often it takes part, how far apart and how far ahead.
     pub limits: Limits,

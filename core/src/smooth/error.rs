@@ -7,6 +7,7 @@ use super::recursion::NARROW_SIGMA;
 /// Why a smoothing factor or the shape of a vector was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SmoothingError {
     /// Sigma is NaN or infinite.
     NotFinite,

@@ -5,6 +5,9 @@ use super::{error::SmoothingError, recursion::NARROW_SIGMA};
 
 /// σ of a smoothed gradient: from 0 to [`NARROW_SIGMA`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "f32", into = "f32"))]
 pub struct SmoothingFactor(f32);
 
 impl SmoothingFactor {

@@ -12,6 +12,8 @@ use super::{
 /// Laplacian smoothing by at most [`NARROW_SIGMA`](super::NARROW_SIGMA): the same bits as
 /// [`LaplacianSmoothing`](super::LaplacianSmoothing).
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "f32", into = "f32"))]
 pub struct NarrowSmoothing {
     factor: SmoothingFactor,
     recursion: Recursion,

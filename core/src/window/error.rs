@@ -5,6 +5,7 @@ use core::fmt;
 /// Why a recipe is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum RecipeError {
     /// A window has from 2 to [`MAX_LENGTH`](super::MAX_LENGTH) samples of a channel.
     Length {
@@ -69,6 +70,7 @@ impl core::error::Error for RecipeError {}
 /// Why the features of a window are not computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum WindowError {
     /// The working memory has fewer values than [`Recipe::work_count`](super::Recipe::work_count).
     Work {
@@ -109,6 +111,7 @@ impl core::error::Error for WindowError {}
 /// Why the scale of a feature is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ScaleError {
     /// All features would be 0.
     Zero,

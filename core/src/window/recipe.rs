@@ -11,6 +11,12 @@ pub const MAX_BANDS: usize = 16;
 /// A feature of one channel; [`window`](super) has the formulas. Features have this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Feature {
     /// The mean.
     Mean,
@@ -58,6 +64,12 @@ impl Feature {
 
 /// What is said of a band of frequencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Measure {
     /// Its energy, in the square of the samples' unit.
     Energy,
@@ -68,6 +80,14 @@ pub enum Measure {
 
 /// Which features of each channel are computed from windows of which length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(
+        try_from = "crate::serial::RawRecipe",
+        into = "crate::serial::RawRecipe"
+    )
+)]
 pub struct Recipe {
     length: u16,
     /// A bit for each feature.

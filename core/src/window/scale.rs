@@ -7,6 +7,11 @@ use super::error::ScaleError;
 /// The constants are public: they come from the sensor's range or from public data, never from what
 /// a device measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(try_from = "crate::serial::RawScale", into = "crate::serial::RawScale")
+)]
 pub struct Scale {
     offset: i32,
     multiplier: u16,
@@ -33,6 +38,12 @@ impl Scale {
                 shift,
             }),
         }
+    }
+
+    /// Offset, multiplier and shift.
+    #[must_use]
+    pub const fn parts(self) -> (i32, u16, u8) {
+        (self.offset, self.multiplier, self.shift)
     }
 
     /// In 8 bits, from −127 to 127, and whether it was beyond.

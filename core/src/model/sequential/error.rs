@@ -5,6 +5,7 @@ use super::{layer::MAX_LAYERS, misfit::LayerError, shape::Shape, text::Text};
 /// Why layers are no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum SequentialError {
     /// There are no layers.
     NoLayers,

@@ -5,6 +5,7 @@ use super::shape::Shape;
 /// Why a layer does not fit what it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum LayerError {
     /// A convolution or a pool is given something else than an image.
     ExpectsImage {

@@ -4,6 +4,7 @@
 /// PyTorch: the last size runs fastest. Between layers, the entries of an image lie pixel by pixel,
 /// which changes no parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Shape {
     /// Channels x height x width. A window of sensor channels has height 1.
     Image {

@@ -25,6 +25,8 @@ use crate::{
 
 /// Kind and size of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Shape {
     /// Which model.
     pub kind: ModelKind,
@@ -66,6 +68,8 @@ fn from_code(code: u8) -> Option<(ModelKind, Option<FeatureFormat>)> {
 
 /// What tells a network from others of as many features and scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NetworkId {
     /// Number of parameters.
     pub parameters: u32,

@@ -9,6 +9,7 @@ macro_rules! reasons {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         pub enum $name {
             $($(#[$about])* $variant,)*
             /// A reason that this version does not know.
