@@ -1,7 +1,9 @@
 //! `cargo xtask bench-target`: sizes and instruction counts of all targets, written to
 //! `docs/targets.md`, between its two marks.
 
+mod cycles;
 mod tables;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,7 +21,7 @@ use crate::federation::{Federation, Running, provisioned, serve, smolfed};
 use crate::toolchain::{Variant, firmware, root};
 
 /// The bench, optimised for speed.
-const FAST: Variant = Variant {
+pub const FAST: Variant = Variant {
     workspace: "firmware-example",
     folder: "firmware-fast",
     opt_level: Some("3"),
@@ -76,6 +78,24 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         .split_once(END)
         .ok_or("docs/targets.md has no end mark")?;
     std::fs::write(path, format!("{before}{BEGIN}{tables}{END}{after}"))?;
+    Ok(())
+}
+
+/// `cargo xtask cycles BOARD [3]`: what the bench counts on one board, at opt-level "s" or 3.
+pub fn cycles(board: &Board, variant: &Variant) -> Result<(), Box<dyn Error>> {
+    let program = firmware(board.target, variant)?.join("bench");
+    let mut traced: Vec<_> = trace::traced(board, &program)?.into_iter().collect();
+    traced.sort_by(|(one, _), (other, _)| one.cmp(other));
+    for (
+        name,
+        trace::Cost {
+            instructions,
+            cycles,
+        },
+    ) in traced
+    {
+        println!("{name:24} {instructions:>12} {cycles:>12}");
+    }
     Ok(())
 }
 
