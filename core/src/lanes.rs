@@ -241,6 +241,32 @@ fn dot_by_blocks(a: &[f32], b: &[f32]) -> f32 {
             sums[l] += a[l] * b[l];
         });
     }
+    total(sums, a_rest, b_rest)
+}
+
+/// [`dots`] of two rows as long as `x` without vectors: each value of `x` is read once, and the
+/// lanes are sixteen of the 32 registers of a Cortex-M4F.
+#[inline(always)]
+pub(crate) fn two_dots_by_blocks(x: &[f32], [first, second]: [&[f32]; 2]) -> [f32; 2] {
+    let (x_blocks, x_rest) = x.as_chunks::<LANES>();
+    let (first_blocks, first_rest) = first.as_chunks::<LANES>();
+    let (second_blocks, second_rest) = second.as_chunks::<LANES>();
+    let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
+    for ((x, a), b) in x_blocks.iter().zip(first_blocks).zip(second_blocks) {
+        each_lane!(l, {
+            first[l] += x[l] * a[l];
+            second[l] += x[l] * b[l];
+        });
+    }
+    [
+        total(first, x_rest, first_rest),
+        total(second, x_rest, second_rest),
+    ]
+}
+
+/// The sum of the lanes and of the products of the last entries, fewer than [`LANES`].
+#[inline(always)]
+fn total(sums: [f32; LANES], a_rest: &[f32], b_rest: &[f32]) -> f32 {
     if a_rest.is_empty() {
         tree(sums)
     } else {

@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Layer, next_rows};
 use crate::{
-    lanes::{WIDE, dot, dots, dots_of_pair},
+    lanes::{WIDE, dot, dots, dots_of_pair, two_dots_by_blocks},
     samples::Samples,
 };
 
@@ -22,10 +22,7 @@ pub(in super::super) fn batch_scores<S: Samples>(
             let x = batch.samples.features(*index as usize);
             // So long is every sample: the compiler knows it where it knows the model's sizes.
             let x = x.get(..features).unwrap_or_default();
-            let rows = weights.chunks_exact(features.max(1)).zip(biases);
-            for (score, (row, bias)) in scores.iter_mut().zip(rows) {
-                *score = dot(x, row) + bias;
-            }
+            row_by_row(Layer { weights, biases }, x, scores);
         }
         return;
     }
@@ -45,6 +42,25 @@ pub(in super::super) fn batch_scores<S: Samples>(
             _ => tile.scores::<1, S>(batch, scores),
         }
         first += width;
+    }
+}
+
+/// The scores of one sample without vectors: two rows of W at a time, which share what is read of x.
+#[inline(always)]
+fn row_by_row(Layer { weights, biases }: Layer<'_>, x: &[f32], scores: &mut [f32]) {
+    let features = x.len().max(1);
+    let mut pairs = weights.chunks_exact(2 * features);
+    let (pairs_of_scores, last_score) = scores.as_chunks_mut::<2>();
+    let (pairs_of_biases, last_bias) = biases.as_chunks::<2>();
+    for ((scores, biases), rows) in (pairs_of_scores.iter_mut())
+        .zip(pairs_of_biases)
+        .zip(&mut pairs)
+    {
+        let [first, second] = two_dots_by_blocks(x, rows.split_at(features).into());
+        *scores = [first + biases[0], second + biases[1]];
+    }
+    for (score, bias) in last_score.iter_mut().zip(last_bias) {
+        *score = dot(x, pairs.remainder()) + bias;
     }
 }
 
