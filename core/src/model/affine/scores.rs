@@ -19,10 +19,11 @@ pub(in super::super) fn batch_scores<S: Samples>(
     let features = weights.len() / outputs.max(1);
     if !WIDE {
         for (index, scores) in (batch.indices.iter()).zip(scores.chunks_exact_mut(outputs.max(1))) {
-            let x = batch.samples.features(*index as usize);
             // So long is every sample: the compiler knows it where it knows the model's sizes.
-            let x = x.get(..features).unwrap_or_default();
-            row_by_row(Layer { weights, biases }, x, scores);
+            let x = batch.samples.features(*index as usize).get(..features);
+            if let Some(x) = x {
+                row_by_row(Layer { weights, biases }, x, scores);
+            }
         }
         return;
     }
