@@ -20,6 +20,48 @@ pub(crate) const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aa
 /// Number of interleaved partial sums.
 pub const LANES: usize = 8;
 
+/// The block for each number below a constant, at most eight.
+///
+/// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
+/// over them, and it gives up on large ones.
+macro_rules! unroll {
+    ($i:ident < $count:expr, $body:block) => {
+        unroll!($i = 0, $count, $body);
+        unroll!($i = 1, $count, $body);
+        unroll!($i = 2, $count, $body);
+        unroll!($i = 3, $count, $body);
+        unroll!($i = 4, $count, $body);
+        unroll!($i = 5, $count, $body);
+        unroll!($i = 6, $count, $body);
+        unroll!($i = 7, $count, $body);
+    };
+    ($i:ident = $value:literal, $count:expr, $body:block) => {
+        if $value < $count {
+            let $i = $value;
+            $body
+        }
+    };
+}
+
+/// The block for each lane, one after the other where there are no vectors: also when a program is
+/// optimised for size, its innermost loops should have no counter.
+macro_rules! each_lane {
+    ($l:ident, $body:block) => {
+        if WIDE {
+            for $l in 0..LANES $body
+        } else {
+            each_lane!($l, $body; 0 1 2 3 4 5 6 7);
+        }
+    };
+    ($l:ident, $body:block; $($lane:literal)*) => {
+        $({
+            let $l = $lane;
+            $body
+        })*
+    };
+}
+pub(crate) use {each_lane, unroll};
+
 /// Sums the eight lanes as the fixed tree.
 #[inline(always)]
 fn tree(l: [f32; LANES]) -> f32 {
@@ -37,9 +79,9 @@ fn reduce(v: &[f32], f: impl Fn(f32) -> f32) -> f32 {
 fn add_terms(mut lanes: [f32; LANES], v: &[f32], f: impl Fn(f32) -> f32) -> [f32; LANES] {
     let (blocks, rest) = v.as_chunks::<LANES>();
     for block in blocks {
-        for (lane, x) in lanes.iter_mut().zip(block) {
-            *lane += f(*x);
-        }
+        each_lane!(l, {
+            lanes[l] += f(block[l]);
+        });
     }
     for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane += f(*x);
@@ -63,15 +105,24 @@ pub fn squared_norm(v: &[f32]) -> f32 {
 /// in lane order and in the same pass.
 #[inline(always)]
 pub fn rewrite(v: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
+    if !WIDE {
+        for ((v, a), b) in v.iter_mut().zip(a).zip(b) {
+            *v = f(*v, *a, *b);
+        }
+        return squared_norm(v);
+    }
     let mut lanes = [0.0; LANES];
     let (v_blocks, v_rest) = v.as_chunks_mut::<LANES>();
     let (a_blocks, a_rest) = a.as_chunks::<LANES>();
     let (b_blocks, b_rest) = b.as_chunks::<LANES>();
     for ((v, a), b) in v_blocks.iter_mut().zip(a_blocks).zip(b_blocks) {
-        let result: [f32; LANES] = core::array::from_fn(|l| f(v[l], a[l], b[l]));
-        for (lane, x) in lanes.iter_mut().zip(&result) {
-            *lane += x * x;
-        }
+        let mut result = [0.0; LANES];
+        each_lane!(l, {
+            result[l] = f(v[l], a[l], b[l]);
+        });
+        each_lane!(l, {
+            lanes[l] += result[l] * result[l];
+        });
         *v = result;
     }
     for (lane, ((v, a), b)) in lanes
@@ -175,48 +226,6 @@ fn norm_by_scaling(v: &[f32]) -> f32 {
     }
     math::sqrt(tree(lanes)) * up
 }
-
-/// The block for each number below a constant, at most eight.
-///
-/// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
-/// over them, and it gives up on large ones.
-macro_rules! unroll {
-    ($i:ident < $count:expr, $body:block) => {
-        unroll!($i = 0, $count, $body);
-        unroll!($i = 1, $count, $body);
-        unroll!($i = 2, $count, $body);
-        unroll!($i = 3, $count, $body);
-        unroll!($i = 4, $count, $body);
-        unroll!($i = 5, $count, $body);
-        unroll!($i = 6, $count, $body);
-        unroll!($i = 7, $count, $body);
-    };
-    ($i:ident = $value:literal, $count:expr, $body:block) => {
-        if $value < $count {
-            let $i = $value;
-            $body
-        }
-    };
-}
-
-/// The block for each lane, one after the other where there are no vectors: also when a program is
-/// optimised for size, its innermost loops should have no counter.
-macro_rules! each_lane {
-    ($l:ident, $body:block) => {
-        if WIDE {
-            for $l in 0..LANES $body
-        } else {
-            each_lane!($l, $body; 0 1 2 3 4 5 6 7);
-        }
-    };
-    ($l:ident, $body:block; $($lane:literal)*) => {
-        $({
-            let $l = $lane;
-            $body
-        })*
-    };
-}
-pub(crate) use {each_lane, unroll};
 
 /// Dot product over the common length.
 #[inline(always)]
