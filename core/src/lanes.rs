@@ -17,6 +17,9 @@ use crate::math;
 /// Whether there are vector registers for many sums side by side. The bits do not depend on it.
 pub(crate) const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
+/// Whether there are registers for sums one by one: 32 of a Cortex-M4F.
+pub(crate) const REGISTERS: bool = !WIDE && cfg!(any(target_abi = "eabihf", target_feature = "f"));
+
 /// Number of interleaved partial sums.
 pub const LANES: usize = 8;
 
@@ -43,14 +46,15 @@ macro_rules! unroll {
     };
 }
 
-/// The block for each lane, one after the other where there are no vectors: also when a program is
-/// optimised for size, its innermost loops should have no counter.
+/// The block for each lane, one after the other where each is a register: also when a program is
+/// optimised for size, its innermost loops should have no counter. Where every addition is a call,
+/// the counter costs little, and the calls written out cost flash.
 macro_rules! each_lane {
     ($l:ident, $body:block) => {
-        if WIDE {
-            for $l in 0..LANES $body
-        } else {
+        if crate::lanes::REGISTERS {
             each_lane!($l, $body; 0 1 2 3 4 5 6 7);
+        } else {
+            for $l in 0..crate::lanes::LANES $body
         }
     };
     ($l:ident, $body:block; $($lane:literal)*) => {

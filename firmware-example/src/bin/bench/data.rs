@@ -9,7 +9,7 @@ pub const SAMPLES: usize = 50;
 pub const FEATURES: usize = 64;
 
 /// Features of the largest window of a network.
-const LARGEST_WINDOW: usize = 300;
+const LARGEST_WINDOW: usize = if cfg!(small_ram) { 150 } else { 300 };
 
 /// Features in units of 2⁻⁶, from −1 to 1.
 static INTEGERS: [i8; SAMPLES * FEATURES] = {
