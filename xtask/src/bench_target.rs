@@ -50,6 +50,16 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         let programs = firmware(board.target, &Variant::DEFAULT)?;
         let fast = firmware(board.target, &FAST)?;
         let micromath = firmware(board.target, &MICROMATH)?;
+        let counts = [
+            counts(board, &fast.join("bench"))?,
+            counts(board, &programs.join("bench"))?,
+            counts(board, &micromath.join("bench"))?,
+        ];
+        let [counts_fast, counts_small, _] = &counts;
+        let cycles = [
+            modelled(board, &fast.join("bench"), counts_fast)?,
+            modelled(board, &programs.join("bench"), counts_small)?,
+        ];
         boards.push(Measurement {
             board: *board,
             sizes: Sizes::read(&programs.join("bare"))?,
@@ -60,11 +70,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
                 client_flash: Sizes::read(&programs.join("client"))?.flash(),
                 stack: stack(board, &programs.join("network"), &smolfed, true)?,
             },
-            counts: [
-                counts(board, &fast.join("bench"))?,
-                counts(board, &programs.join("bench"))?,
-                counts(board, &micromath.join("bench"))?,
-            ],
+            counts,
+            cycles,
         });
     }
     let tables = tables(&boards)?;
@@ -112,6 +119,21 @@ fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
         counts.insert(name.to_owned(), count.parse()?);
     }
     Ok(counts)
+}
+
+/// Modelled cycles of what the bench counts; the trace must have as many instructions.
+fn modelled(board: &Board, program: &Path, counts: &Counts) -> Result<Counts, Box<dyn Error>> {
+    let mut cycles = BTreeMap::new();
+    for (name, cost) in trace::traced(board, program)? {
+        let counted = counts.get(&name).copied().unwrap_or(0);
+        // A timer of whole microseconds is read before and after.
+        if cost.instructions.abs_diff(counted) > 4 + counted / 1_000 {
+            let traced = cost.instructions;
+            return Err(format!("{name}: {counted} instructions, {traced} in the trace").into());
+        }
+        cycles.insert(name, cost.cycles);
+    }
+    Ok(cycles)
 }
 
 /// Bytes of stack that the client used in a few rounds. The RAM of an emulated board is zero at
