@@ -1,4 +1,4 @@
-//! `cargo xtask bench-target`: sizes and instruction counts of all targets, written to
+//! `cargo xtask bench-target`: sizes, instructions and modelled cycles of all targets, written to
 //! `docs/targets.md`, between its two marks.
 
 mod cycles;
