@@ -21,9 +21,8 @@ pub struct Board {
     pub has_random_numbers: bool,
     /// Windows of the sensor that the client keeps.
     pub windows: u16,
-    /// A clock that such processors usually have, and a guess of cycles an instruction.
+    /// A clock that such processors usually have.
     pub clock_mhz: u32,
-    pub cycles_per_instruction: f64,
     /// None if QEMU does not know the board, or emulates another one of its target: it is then
     /// built on request and not run.
     pub qemu: Option<Qemu>,
@@ -58,7 +57,6 @@ const MPS2_AN386: Board = Board {
     has_random_numbers: false,
     windows: 32,
     clock_mhz: 64,
-    cycles_per_instruction: 1.5,
     qemu: arm(&["mps2-an386"]),
 };
 

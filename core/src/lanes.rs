@@ -17,8 +17,54 @@ use crate::math;
 /// Whether there are vector registers for many sums side by side. The bits do not depend on it.
 pub(crate) const WIDE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
+/// Whether there are registers for sums one by one: 32 of a Cortex-M4F.
+pub(crate) const REGISTERS: bool = !WIDE && cfg!(any(target_abi = "eabihf", target_feature = "f"));
+
 /// Number of interleaved partial sums.
 pub const LANES: usize = 8;
+
+/// The block for each number below a constant, at most eight.
+///
+/// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
+/// over them, and it gives up on large ones.
+macro_rules! unroll {
+    ($i:ident < $count:expr, $body:block) => {
+        unroll!($i = 0, $count, $body);
+        unroll!($i = 1, $count, $body);
+        unroll!($i = 2, $count, $body);
+        unroll!($i = 3, $count, $body);
+        unroll!($i = 4, $count, $body);
+        unroll!($i = 5, $count, $body);
+        unroll!($i = 6, $count, $body);
+        unroll!($i = 7, $count, $body);
+    };
+    ($i:ident = $value:literal, $count:expr, $body:block) => {
+        if $value < $count {
+            let $i = $value;
+            $body
+        }
+    };
+}
+
+/// The block for each lane, one after the other where each is a register: also when a program is
+/// optimised for size, its innermost loops should have no counter. Where every addition is a call,
+/// the counter costs little, and the calls written out cost flash.
+macro_rules! each_lane {
+    ($l:ident, $body:block) => {
+        if crate::lanes::REGISTERS {
+            each_lane!($l, $body; 0 1 2 3 4 5 6 7);
+        } else {
+            for $l in 0..crate::lanes::LANES $body
+        }
+    };
+    ($l:ident, $body:block; $($lane:literal)*) => {
+        $({
+            let $l = $lane;
+            $body
+        })*
+    };
+}
+pub(crate) use {each_lane, unroll};
 
 /// Sums the eight lanes as the fixed tree.
 #[inline(always)]
@@ -37,9 +83,9 @@ fn reduce(v: &[f32], f: impl Fn(f32) -> f32) -> f32 {
 fn add_terms(mut lanes: [f32; LANES], v: &[f32], f: impl Fn(f32) -> f32) -> [f32; LANES] {
     let (blocks, rest) = v.as_chunks::<LANES>();
     for block in blocks {
-        for (lane, x) in lanes.iter_mut().zip(block) {
-            *lane += f(*x);
-        }
+        each_lane!(l, {
+            lanes[l] += f(block[l]);
+        });
     }
     for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane += f(*x);
@@ -63,15 +109,24 @@ pub fn squared_norm(v: &[f32]) -> f32 {
 /// in lane order and in the same pass.
 #[inline(always)]
 pub fn rewrite(v: &mut [f32], a: &[f32], b: &[f32], f: impl Fn(f32, f32, f32) -> f32) -> f32 {
+    if !WIDE {
+        for ((v, a), b) in v.iter_mut().zip(a).zip(b) {
+            *v = f(*v, *a, *b);
+        }
+        return squared_norm(v);
+    }
     let mut lanes = [0.0; LANES];
     let (v_blocks, v_rest) = v.as_chunks_mut::<LANES>();
     let (a_blocks, a_rest) = a.as_chunks::<LANES>();
     let (b_blocks, b_rest) = b.as_chunks::<LANES>();
     for ((v, a), b) in v_blocks.iter_mut().zip(a_blocks).zip(b_blocks) {
-        let result: [f32; LANES] = core::array::from_fn(|l| f(v[l], a[l], b[l]));
-        for (lane, x) in lanes.iter_mut().zip(&result) {
-            *lane += x * x;
-        }
+        let mut result = [0.0; LANES];
+        each_lane!(l, {
+            result[l] = f(v[l], a[l], b[l]);
+        });
+        each_lane!(l, {
+            lanes[l] += result[l] * result[l];
+        });
         *v = result;
     }
     for (lane, ((v, a), b)) in lanes
@@ -176,48 +231,6 @@ fn norm_by_scaling(v: &[f32]) -> f32 {
     math::sqrt(tree(lanes)) * up
 }
 
-/// The block for each number below a constant, at most eight.
-///
-/// A loop would do the same, but the compiler keeps sums in registers only if it unrolls all loops
-/// over them, and it gives up on large ones.
-macro_rules! unroll {
-    ($i:ident < $count:expr, $body:block) => {
-        unroll!($i = 0, $count, $body);
-        unroll!($i = 1, $count, $body);
-        unroll!($i = 2, $count, $body);
-        unroll!($i = 3, $count, $body);
-        unroll!($i = 4, $count, $body);
-        unroll!($i = 5, $count, $body);
-        unroll!($i = 6, $count, $body);
-        unroll!($i = 7, $count, $body);
-    };
-    ($i:ident = $value:literal, $count:expr, $body:block) => {
-        if $value < $count {
-            let $i = $value;
-            $body
-        }
-    };
-}
-
-/// The block for each lane, one after the other where there are no vectors: also when a program is
-/// optimised for size, its innermost loops should have no counter.
-macro_rules! each_lane {
-    ($l:ident, $body:block) => {
-        if WIDE {
-            for $l in 0..LANES $body
-        } else {
-            each_lane!($l, $body; 0 1 2 3 4 5 6 7);
-        }
-    };
-    ($l:ident, $body:block; $($lane:literal)*) => {
-        $({
-            let $l = $lane;
-            $body
-        })*
-    };
-}
-pub(crate) use {each_lane, unroll};
-
 /// Dot product over the common length.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -241,6 +254,32 @@ fn dot_by_blocks(a: &[f32], b: &[f32]) -> f32 {
             sums[l] += a[l] * b[l];
         });
     }
+    total(sums, a_rest, b_rest)
+}
+
+/// [`dots`] of two rows as long as `x` without vectors: each value of `x` is read once, and the
+/// lanes are sixteen of the 32 registers of a Cortex-M4F.
+#[inline(always)]
+pub(crate) fn two_dots_by_blocks(x: &[f32], [first, second]: [&[f32]; 2]) -> [f32; 2] {
+    let (x_blocks, x_rest) = x.as_chunks::<LANES>();
+    let (first_blocks, first_rest) = first.as_chunks::<LANES>();
+    let (second_blocks, second_rest) = second.as_chunks::<LANES>();
+    let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
+    for ((x, a), b) in x_blocks.iter().zip(first_blocks).zip(second_blocks) {
+        each_lane!(l, {
+            first[l] += x[l] * a[l];
+            second[l] += x[l] * b[l];
+        });
+    }
+    [
+        total(first, x_rest, first_rest),
+        total(second, x_rest, second_rest),
+    ]
+}
+
+/// The sum of the lanes and of the products of the last entries, fewer than [`LANES`].
+#[inline(always)]
+fn total(sums: [f32; LANES], a_rest: &[f32], b_rest: &[f32]) -> f32 {
     if a_rest.is_empty() {
         tree(sums)
     } else {

@@ -170,8 +170,10 @@ impl Grid {
         }
         // The masks change nothing: 0 ≤ shift ≤ 25. They spare the processor a comparison.
         let shift = (magnitude >> 23).wrapping_sub(self.exponent) & 31;
-        let significand = (magnitude & SIGNIFICAND) | HIDDEN;
-        let product = u64::from(significand << 8) * u64::from(self.reciprocal);
+        // The hidden bit is the highest, above the significand that is written: 2⁸m.
+        let scaled = pattern << 8 | 1 << 31;
+        let significand = scaled >> 8;
+        let product = u64::from(scaled) * u64::from(self.reciprocal);
         let estimate = (product >> 32) as u32 >> (31 - shift);
         let rest = (significand << shift).wrapping_sub(estimate.wrapping_mul(self.significand));
         let quotient = (estimate + u32::from(rest >= self.significand)) as i32;

@@ -1,7 +1,9 @@
-//! `cargo xtask bench-target`: sizes and instruction counts of all targets, written to
+//! `cargo xtask bench-target`: sizes, instructions and modelled cycles of all targets, written to
 //! `docs/targets.md`, between its two marks.
 
+mod cycles;
 mod tables;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,7 +21,7 @@ use crate::federation::{Federation, Running, provisioned, serve, smolfed};
 use crate::toolchain::{Variant, firmware, root};
 
 /// The bench, optimised for speed.
-const FAST: Variant = Variant {
+pub const FAST: Variant = Variant {
     workspace: "firmware-example",
     folder: "firmware-fast",
     opt_level: Some("3"),
@@ -49,6 +51,16 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         let programs = firmware(board.target, &Variant::DEFAULT)?;
         let fast = firmware(board.target, &FAST)?;
         let micromath = firmware(board.target, &MICROMATH)?;
+        let counts = [
+            counts(board, &fast.join("bench"))?,
+            counts(board, &programs.join("bench"))?,
+            counts(board, &micromath.join("bench"))?,
+        ];
+        let [counts_fast, counts_small, _] = &counts;
+        let cycles = [
+            modelled(board, &fast.join("bench"), counts_fast)?,
+            modelled(board, &programs.join("bench"), counts_small)?,
+        ];
         boards.push(Measurement {
             board: *board,
             sizes: Sizes::read(&programs.join("bare"))?,
@@ -59,11 +71,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
                 client_flash: Sizes::read(&programs.join("client"))?.flash(),
                 stack: stack(board, &programs.join("network"), &smolfed, true)?,
             },
-            counts: [
-                counts(board, &fast.join("bench"))?,
-                counts(board, &programs.join("bench"))?,
-                counts(board, &micromath.join("bench"))?,
-            ],
+            counts,
+            cycles,
         });
     }
     let tables = tables(&boards)?;
@@ -80,6 +89,24 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// `cargo xtask cycles BOARD [3]`: what the bench counts on one board, at opt-level "s" or 3.
+pub fn cycles(board: &Board, variant: &Variant) -> Result<(), Box<dyn Error>> {
+    let program = firmware(board.target, variant)?.join("bench");
+    let mut traced: Vec<_> = trace::traced(board, &program)?.into_iter().collect();
+    traced.sort_by(|(one, _), (other, _)| one.cmp(other));
+    for (
+        name,
+        trace::Cost {
+            instructions,
+            cycles,
+        },
+    ) in traced
+    {
+        println!("{name:24} {instructions:>12} {cycles:>12}");
+    }
+    Ok(())
+}
+
 /// Runs the bench, which prints a name and a count in each line.
 fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
     let shift = board.qemu.map_or(0, |qemu| qemu.instruction_shift);
@@ -93,6 +120,21 @@ fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
         counts.insert(name.to_owned(), count.parse()?);
     }
     Ok(counts)
+}
+
+/// Modelled cycles of what the bench counts; the trace must have as many instructions.
+fn modelled(board: &Board, program: &Path, counts: &Counts) -> Result<Counts, Box<dyn Error>> {
+    let mut cycles = BTreeMap::new();
+    for (name, cost) in trace::traced(board, program)? {
+        let counted = counts.get(&name).copied().unwrap_or(0);
+        // A timer of whole microseconds is read before and after.
+        if cost.instructions.abs_diff(counted) > 4 + counted / 1_000 {
+            let traced = cost.instructions;
+            return Err(format!("{name}: {counted} instructions, {traced} in the trace").into());
+        }
+        cycles.insert(name, cost.cycles);
+    }
+    Ok(cycles)
 }
 
 /// Bytes of stack that the client used in a few rounds. The RAM of an emulated board is zero at

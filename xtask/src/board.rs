@@ -46,12 +46,17 @@ impl Board {
         Ok(command)
     }
 
-    /// QEMU with a program that prints and ends; `arguments` are more of QEMU's.
-    pub fn print(&self, program: &Path, arguments: &[&str]) -> Result<String, Box<dyn Error>> {
+    /// QEMU with a program that prints and ends.
+    pub fn printing(&self, program: &Path) -> Result<Command, Box<dyn Error>> {
         let mut command = self.emulator(program)?;
         command.args(["-serial", "none"]);
         command.args(["-semihosting-config", "enable=on,target=native"]);
-        let output = command.args(arguments).output();
+        Ok(command)
+    }
+
+    /// What a program prints; `arguments` are more of QEMU's.
+    pub fn print(&self, program: &Path, arguments: &[&str]) -> Result<String, Box<dyn Error>> {
+        let output = self.printing(program)?.args(arguments).output();
         let output = output.map_err(|error| self.no_emulator(&error))?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);

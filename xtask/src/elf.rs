@@ -1,9 +1,9 @@
-//! Sizes of a program in flash and RAM.
+//! Sizes of a program in flash and RAM, and where its functions are.
 
 use std::error::Error;
 use std::path::Path;
 
-use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SectionKind, elf};
 
 /// Bytes of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,4 +46,19 @@ impl Sizes {
         }
         Ok(sizes)
     }
+}
+
+/// The address of a function of a module.
+pub fn function(path: &Path, module: &str, name: &str) -> Result<u32, Box<dyn Error>> {
+    let bytes = std::fs::read(path)?;
+    let file = object::File::parse(bytes.as_slice())?;
+    // Both of Rust's manglings write the names so, with their lengths.
+    let mangled = format!("{}{module}{}{name}", module.len(), name.len());
+    let is_named = |symbol: &object::Symbol<'_, '_>| {
+        symbol.name().is_ok_and(|symbol| symbol.contains(&mangled))
+    };
+    let symbol = file.symbols().find(is_named);
+    let symbol = symbol.ok_or_else(|| format!("{}: no {module}::{name}", path.display()))?;
+    // The lowest bit of an address in Thumb is its mark.
+    Ok(u32::try_from(symbol.address())? & !1)
 }

@@ -5,6 +5,7 @@
 //! cargo xtask firmware [TARGET]...   builds the firmware, for all targets or some
 //! cargo xtask qemu BOARD             runs a federation with an emulated board
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
+//! cargo xtask cycles BOARD [3]       instructions and modelled cycles of one board, at "s" or 3
 //! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices; with further
 //!                                    options under faults and attacks
 //! cargo xtask deb                    builds the Debian package
@@ -30,13 +31,17 @@ mod structure;
 mod toolchain;
 
 use board::Board;
-use toolchain::Missing;
+use toolchain::{Missing, Variant};
 
 const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | qemu BOARD | bench-target | \
-                     load [--devices N] | deb | structure | mutants [K/N]";
+                     cycles BOARD [3] | load [--devices N] | deb | structure | mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing: `./test` installs it and tries again.
 const MISSING: u8 = 3;
+
+fn cycles(name: &str, variant: &Variant) -> Result<(), Box<dyn std::error::Error>> {
+    bench_target::cycles(&Board::named(name)?, variant)
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,6 +56,8 @@ fn main() -> ExitCode {
         ["firmware", targets @ ..] => firmware::run(targets),
         ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board)),
         ["bench-target"] => bench_target::run(),
+        ["cycles", name] => cycles(name, &Variant::DEFAULT),
+        ["cycles", name, "3"] => cycles(name, &bench_target::FAST),
         ["load", arguments @ ..] => load::run(arguments),
         ["deb"] => deb::run(),
         ["structure"] => structure::run(),

@@ -80,12 +80,9 @@ impl Affine {
         let weights = layer.weights.len();
         let mean = 1.0 / indices.len() as f32;
         let mut sum_of_losses = 0.0;
-        if let Some(bias_gradient) = gradient.get_mut(weights..) {
-            bias_gradient.fill(0.0);
-        }
         let mut left = indices.len();
-        // The first group's part is written, not added.
-        let mut fresh = true;
+        // The first group's part is written, not added, and of it the first sample's.
+        let (mut fresh, mut fresh_biases) = (true, true);
         for indices in indices.chunks(group) {
             let Some(residuals) = scratch.get_mut(..indices.len() * outputs) else {
                 return Err(ModelError::Scratch {
@@ -101,8 +98,13 @@ impl Affine {
             for row in residuals.chunks_exact_mut(outputs) {
                 for (residual, sum) in row.iter_mut().zip(bias_gradient.iter_mut()) {
                     *residual *= mean;
-                    *sum += *residual;
+                    *sum = if fresh_biases {
+                        *residual
+                    } else {
+                        *sum + *residual
+                    };
                 }
+                fresh_biases = false;
             }
             let sum = OuterProducts {
                 residuals,

@@ -23,10 +23,17 @@ const REMAINDERS: [u32; 16] = {
 };
 
 /// The checksum of `bytes`; 0xCBF43926 for the text `123456789`.
+///
+/// Two bytes at a time, so that half of the loads and of the loop's own steps go.
 pub fn crc32(bytes: &[u8]) -> u32 {
-    !bytes
+    let (pairs, last) = bytes.as_chunks();
+    let crc = pairs.iter().fold(u32::MAX, |crc, pair| {
+        let crc = crc ^ u32::from(u16::from_le_bytes(*pair));
+        half(half(half(half(crc))))
+    });
+    !last
         .iter()
-        .fold(u32::MAX, |crc, byte| half(half(crc ^ u32::from(*byte))))
+        .fold(crc, |crc, byte| half(half(crc ^ u32::from(*byte))))
 }
 
 /// The bit of a message of `bits` bits whose flip changes the checksum by `difference`, if there is

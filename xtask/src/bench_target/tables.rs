@@ -15,63 +15,100 @@ const VARIANTS: [&str; 3] = [
 
 /// An operation that the bench measures.
 struct Operation {
-    /// As the bench prints it.
-    name: &'static str,
     title: &'static str,
+    /// What the bench prints, added up.
+    counts: &'static [&'static str],
+    /// Of which this is subtracted.
+    less: &'static [&'static str],
     /// How often the bench repeats it.
     repeats: u32,
 }
 
-const fn once(name: &'static str, title: &'static str) -> Operation {
+impl Operation {
+    /// Its number, from what was measured under these names.
+    fn of(&self, measured: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+        let sum = |names: &[&str]| names.iter().map(|name| measured(name)).sum::<Option<u64>>();
+        let difference = sum(self.counts)?.checked_sub(sum(self.less)?)?;
+        Some(difference.div_ceil(self.repeats.into()))
+    }
+}
+
+const fn once(counts: &'static [&'static str], title: &'static str) -> Operation {
+    difference(counts, &[], title)
+}
+
+const fn difference(
+    counts: &'static [&'static str],
+    less: &'static [&'static str],
+    title: &'static str,
+) -> Operation {
     Operation {
-        name,
         title,
+        counts,
+        less,
         repeats: 1,
     }
 }
 
-const OPERATIONS: [Operation; 21] = [
-    once("gradient", "loss and gradient of one sample, 64 × 10"),
-    once("integer-gradient", "gradient, 64 × 10, integer"),
-    once(
-        "integer-gradient-added",
+const OPERATIONS: [Operation; 23] = [
+    once(&["gradient"], "loss and gradient of one sample, 64 × 10"),
+    once(&["integer-gradient"], "gradient, 64 × 10, integer"),
+    difference(
+        &["integer-gradient-of-two"],
+        &["integer-gradient"],
         "the same, of a further sample of a batch",
     ),
-    once("step", "one step on one sample, with projection"),
-    once("integer-step", "the same, integer"),
-    once("integer-projection", "of it the projection, integer"),
-    once("clip-650", "clip 650"),
-    once("quantise-650", "quantise 650"),
-    once("smooth-256", "smooth 256"),
-    once("smooth-1024", "smooth 1,024"),
+    difference(
+        &["step-3"],
+        &["step-2"],
+        "one step on one sample, with projection",
+    ),
+    difference(
+        &["integer-step-3"],
+        &["integer-step-2"],
+        "the same, integer",
+    ),
+    difference(
+        &["integer-step-3", "integer-free-2"],
+        &["integer-step-2", "integer-free-3"],
+        "of it the projection, integer",
+    ),
+    once(&["clip-650"], "clip 650"),
+    once(&["quantise-650"], "quantise 650"),
+    once(&["smooth-256"], "smooth 256"),
+    once(&["smooth-1024"], "smooth 1,024"),
     Operation {
-        name: "noise-1000",
-        title: "discrete Gaussian, a sample",
         repeats: 1_000,
+        ..once(&["noise-1000"], "discrete Gaussian, a sample")
     },
-    once("frame", "tag and frame of an update's chunk"),
+    once(&["frame"], "tag and frame of an update's chunk"),
     once(
-        "mask-650",
+        &["mask-650"],
         "masks of 650 entries of 19 bits, for one helper",
     ),
-    once("mask-tag", "tag of an invitation and 650 parameters"),
-    once("round-training", "a round: training, 50 samples, E = 5"),
-    once("integer-round-training", "the same, integer"),
-    once("round-sending", "a round: quantise, noise, frames of 650"),
+    once(&["mask-tag"], "tag of an invitation and 650 parameters"),
+    once(&["window"], "features of a window of 6 × 64 samples"),
+    once(&["window-integer"], "the same, integer"),
+    once(&["round-training"], "a round: training, 50 samples, E = 5"),
+    once(&["integer-round-training"], "the same, integer"),
     once(
-        "network-small-gradient",
+        &["round-sending"],
+        "a round: quantise, noise, frames of 650",
+    ),
+    once(
+        &["network-small-gradient"],
         "network of 355: loss and gradient of one sample",
     ),
     once(
-        "network-small-training",
+        &["network-small-training"],
         "the same: training of a round, 50 samples, E = 5",
     ),
     once(
-        "network-gradient",
+        &["network-gradient"],
         "network of 1,023: loss and gradient of one sample",
     ),
     once(
-        "network-training",
+        &["network-training"],
         "the same: training of a round, 50 samples, E = 5",
     ),
 ];
@@ -107,6 +144,8 @@ pub struct Measurement {
     pub network: NetworkSizes,
     /// In the order of [`VARIANTS`].
     pub counts: [Counts; 3],
+    /// Modelled cycles of the first two.
+    pub cycles: [Counts; 2],
 }
 
 /// All tables.
@@ -115,7 +154,20 @@ pub fn tables(boards: &[Measurement]) -> Result<String, Error> {
     sizes(boards, &mut page)?;
     networks(boards, &mut page)?;
     for (variant, title) in VARIANTS.into_iter().enumerate() {
-        instructions(boards, variant, title, &mut page)?;
+        operations(
+            boards,
+            &format!("Instructions, {title}"),
+            &mut page,
+            |measured| measured.counts.get(variant),
+        )?;
+        if variant < boards.first().map_or(0, |measured| measured.cycles.len()) {
+            operations(
+                boards,
+                &format!("Modelled cycles, {title}"),
+                &mut page,
+                |measured| measured.cycles.get(variant),
+            )?;
+        }
     }
     times(boards, &mut page)?;
     Ok(page)
@@ -196,30 +248,29 @@ fn networks(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-fn instructions(
+fn operations(
     boards: &[Measurement],
-    variant: usize,
     title: &str,
     page: &mut String,
+    counts: impl Fn(&Measurement) -> Option<&Counts>,
 ) -> Result<(), Error> {
-    writeln!(page, "\nInstructions, {title}:\n")?;
+    writeln!(page, "\n{title}:\n")?;
     let processors = boards.iter().map(|measured| measured.board.processor);
     let heads: Vec<&str> = processors.collect();
     writeln!(page, "| what | {} |", heads.join(" | "))?;
     writeln!(page, "| --- |{}", " ---: |".repeat(boards.len()))?;
-    for Operation {
-        name,
-        title,
-        repeats,
-    } in OPERATIONS
-    {
-        write!(page, "| {title} |")?;
-        for measured in boards {
-            let counts = measured.counts.get(variant);
-            match counts.and_then(|counts| counts.get(name)) {
-                Some(count) => write!(page, " {} |", grouped(count.div_ceil(repeats.into())))?,
-                None => write!(page, " – |")?,
-            }
+    for operation in OPERATIONS {
+        let numbers = boards.iter().map(|measured| {
+            let counts = counts(measured)?;
+            operation.of(|name| counts.get(name).copied())
+        });
+        let numbers: Vec<Option<u64>> = numbers.collect();
+        if numbers.iter().all(Option::is_none) {
+            continue;
+        }
+        write!(page, "| {} |", operation.title)?;
+        for number in numbers {
+            write!(page, " {} |", number.map_or("–".to_owned(), grouped))?;
         }
         writeln!(page)?;
     }
@@ -229,12 +280,16 @@ fn instructions(
 fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(
         page,
-        "\nEstimated time of a round's work, opt-level 3, at a clock and with cycles an instruction"
+        "\nEstimated time of a round's work, opt-level 3, from modelled cycles at a usual clock. The \
+         training of networks, which"
     )?;
-    writeln!(page, "that are assumed, not measured:\n")?;
     writeln!(
         page,
-        "| processor | clock, MHz | cycles an instruction | 64 × 10, ms \
+        "is not traced, is taken to need as many cycles an instruction as their gradient:\n"
+    )?;
+    writeln!(
+        page,
+        "| processor | clock, MHz | 64 × 10, ms | the same, integer, ms \
          | network of 355: training, ms | network of 1,023: training, ms |"
     )?;
     writeln!(page, "| --- | ---: | ---: | ---: | ---: | ---: |")?;
@@ -242,27 +297,34 @@ fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
         let Board {
             processor,
             clock_mhz,
-            cycles_per_instruction,
             ..
         } = measured.board;
-        let names = ["round-training", "round-sending"];
-        let [fast, ..] = &measured.counts;
-        let ms = |instructions: u64| {
-            instructions as f64 * cycles_per_instruction / f64::from(clock_mhz) / 1_000.0
+        let ([fast, ..], [cycles, _]) = (&measured.counts, &measured.cycles);
+        let ms = |cycles: Option<u64>| {
+            let ms = cycles.map(|cycles| cycles as f64 / f64::from(clock_mhz) / 1_000.0);
+            ms.map_or("–".to_owned(), |ms| format!("{ms:.0}"))
         };
-        let softmax = ms(names.iter().filter_map(|name| fast.get(*name)).sum());
-        let network = |name| match fast.get(name) {
-            Some(count) => format!("{:.0}", ms(*count)),
-            None => "–".to_owned(),
+        let round = |training| {
+            let names = [training, "round-sending"];
+            ms(names.iter().map(|name| cycles.get(*name)).sum())
         };
-        let (small, large) = (
-            network("network-small-training"),
-            network("network-training"),
-        );
+        let network = |name| {
+            let gradient = format!("{name}-gradient");
+            let (training, counted) =
+                (fast.get(&format!("{name}-training"))?, fast.get(&gradient)?);
+            let product = u128::from(*training) * u128::from(*cycles.get(&gradient)?);
+            u64::try_from(product / u128::from(*counted)).ok()
+        };
+        let columns = [
+            round("round-training"),
+            round("integer-round-training"),
+            ms(network("network-small")),
+            ms(network("network")),
+        ];
         writeln!(
             page,
-            "| {processor} | {clock_mhz} | {cycles_per_instruction} | {softmax:.0} | {small} \
-             | {large} |"
+            "| {processor} | {clock_mhz} | {} |",
+            columns.join(" | ")
         )?;
     }
     writeln!(page)

@@ -12,6 +12,10 @@ use crate::{
 /// Features of a row side by side with vectors: one register of 512 bits, or two of 256.
 const WIDTH: usize = 2 * LANES;
 
+/// What a sum begins with. Any number added to it is that number, −0 among them, which the compiler
+/// knows: the first product costs no addition. 0 + −0 is 0.
+const NOTHING: f32 = -0.0;
+
 /// `Σ_s residuals[s][c] · x_s` for each row c of a gradient, added one sample after the other.
 pub(in super::super) struct OuterProducts<'a, S> {
     /// Those of the first sample, then those of the next.
@@ -130,7 +134,7 @@ impl Rows<'_> {
         at: usize,
         gradient: &mut [f32],
     ) {
-        let mut sums = [[0.0; W]; R];
+        let mut sums = [[NOTHING; W]; R];
         if !self.fresh {
             unroll!(r < R, {
                 sums[r] = *span(gradient, (first + r) * self.features + at);
@@ -172,19 +176,22 @@ fn add_outer_product(
             let (row, _) = row.as_chunks_mut::<LANES>();
             if let Some(row) = row.get_mut(block) {
                 let a = *a;
-                // Not the product itself: 0 + −0 is 0.
-                let mut sums = if fresh { [0.0; LANES] } else { *row };
-                each_lane!(l, {
-                    sums[l] += a * x[l];
-                });
-                *row = sums;
+                if fresh {
+                    each_lane!(l, {
+                        row[l] = a * x[l];
+                    });
+                } else {
+                    each_lane!(l, {
+                        row[l] += a * x[l];
+                    });
+                }
             }
         }
     }
     for (row, a) in gradient.chunks_exact_mut(features).zip(residuals) {
         let (_, row) = row.as_chunks_mut::<LANES>();
         for (y, x) in row.iter_mut().zip(rest) {
-            *y = if fresh { 0.0 } else { *y } + a * x;
+            *y = if fresh { NOTHING } else { *y } + a * x;
         }
     }
 }

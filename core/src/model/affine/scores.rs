@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Layer, next_rows};
 use crate::{
-    lanes::{WIDE, dot, dots, dots_of_pair},
+    lanes::{REGISTERS, WIDE, dot, dots, dots_of_pair, two_dots_by_blocks},
     samples::Samples,
 };
 
@@ -19,12 +19,13 @@ pub(in super::super) fn batch_scores<S: Samples>(
     let features = weights.len() / outputs.max(1);
     if !WIDE {
         for (index, scores) in (batch.indices.iter()).zip(scores.chunks_exact_mut(outputs.max(1))) {
-            let x = batch.samples.features(*index as usize);
             // So long is every sample: the compiler knows it where it knows the model's sizes.
-            let x = x.get(..features).unwrap_or_default();
-            let rows = weights.chunks_exact(features.max(1)).zip(biases);
-            for (score, (row, bias)) in scores.iter_mut().zip(rows) {
-                *score = dot(x, row) + bias;
+            let x = batch.samples.features(*index as usize).get(..features);
+            let layer = Layer { weights, biases };
+            match x {
+                Some(x) if REGISTERS => scores_by_pairs(layer, x, scores),
+                Some(x) => scores_by_rows(layer, x, scores),
+                None => {}
             }
         }
         return;
@@ -46,6 +47,30 @@ pub(in super::super) fn batch_scores<S: Samples>(
         }
         first += width;
     }
+}
+
+/// The scores of one sample, row by row.
+#[inline(always)]
+fn scores_by_rows(Layer { weights, biases }: Layer<'_>, x: &[f32], scores: &mut [f32]) {
+    let rows = weights.chunks_exact(x.len().max(1)).zip(biases);
+    for (score, (row, bias)) in scores.iter_mut().zip(rows) {
+        *score = dot(x, row) + bias;
+    }
+}
+
+/// The same where lanes are registers: two rows at a time, which share what is read of x.
+#[inline(always)]
+fn scores_by_pairs(Layer { weights, biases }: Layer<'_>, x: &[f32], scores: &mut [f32]) {
+    let features = x.len().max(1);
+    let mut rows = weights.chunks_exact(2 * features);
+    let (score_pairs, last_score) = scores.as_chunks_mut::<2>();
+    let (bias_pairs, biases) = biases.as_chunks::<2>();
+    for ((scores, biases), rows) in score_pairs.iter_mut().zip(bias_pairs).zip(&mut rows) {
+        let [first, second] = two_dots_by_blocks(x, rows.split_at(features).into());
+        *scores = [first + biases[0], second + biases[1]];
+    }
+    let weights = rows.remainder();
+    scores_by_rows(Layer { weights, biases }, x, last_score);
 }
 
 /// Some consecutive rows of W with their biases.

@@ -1,6 +1,6 @@
 //! What all measurements share: the counter, the model, and the streams.
 
-use semihosting::println;
+use semihosting::{experimental::env, println};
 use smolfed_core::{
     model::{Const, FixedModel, Softmax},
     stream::{Purpose, Root, Stream, StreamId},
@@ -11,22 +11,42 @@ use smolfed_firmware::board;
 pub type Client = Softmax<Const<64>, Const<10>>;
 /// Its parameters.
 pub const PARAMETERS: usize = Client::PARAMETERS;
-/// Samples of the device.
-pub const SAMPLES: usize = 50;
+
+/// Longest command line, with the zero at its end.
+const COMMAND_LINE: usize = 256;
 
 /// Instructions of `work`, without those of counting.
+///
+/// A trace has the same intervals, in the order of the counts: from each entry of [`begin`] to the
+/// next of [`end`], those of `work` every second time.
 pub fn count(work: impl FnOnce()) -> u32 {
-    let start = board::counter();
-    let empty = board::counter().wrapping_sub(start);
-    let start = board::counter();
+    let empty = end(begin());
+    let start = begin();
     work();
-    let counts = board::counter().wrapping_sub(start).wrapping_sub(empty);
+    let counts = end(start).wrapping_sub(empty);
     (u64::from(counts) * 1_000 / u64::from(board::COUNTS_PER_1000)) as u32
 }
 
-/// A line of the output.
+#[inline(never)]
+fn begin() -> u32 {
+    board::counter()
+}
+
+#[inline(never)]
+fn end(start: u32) -> u32 {
+    board::counter().wrapping_sub(start)
+}
+
+/// A line of the output. Each count has its own, in the order of counting.
 pub fn print(name: &str, instructions: u32) {
     println!("{name} {instructions}");
+}
+
+/// Whether the emulator writes a trace, in which a billion instructions would take an hour: the
+/// word behind the program on the command line.
+pub fn is_traced() -> bool {
+    let arguments = env::args::<COMMAND_LINE>();
+    arguments.is_ok_and(|arguments| (&arguments).any(|word| word == Ok("traced")))
 }
 
 /// The device's stream for this purpose.

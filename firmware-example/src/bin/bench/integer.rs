@@ -11,60 +11,38 @@ use smolfed_core::{
     train::LocalTraining,
 };
 
-use super::counting::{Client, PARAMETERS, SAMPLES, count, print, stream};
-
-const FEATURES: usize = 64;
+use super::{
+    counting::{Client, PARAMETERS, count, print, stream},
+    data::{FEATURES, SAMPLES, integer_samples, integer_weight},
+};
 
 type Data<'a> = FixedPointSlice<'a, i8, u16>;
-
-/// Features in units of 2⁻⁶, from −1 to 1.
-static DATA: [i8; SAMPLES * FEATURES] = {
-    let mut data = [0; SAMPLES * FEATURES];
-    let mut index = 0;
-    while index < data.len() {
-        data[index] = (index * 37 % 128) as i8 - 64;
-        index += 1;
-    }
-    data
-};
-
-static TARGETS: [u16; SAMPLES] = {
-    let mut targets = [0; SAMPLES];
-    let mut index = 0;
-    while index < targets.len() {
-        targets[index] = (index % 10) as u16;
-        index += 1;
-    }
-    targets
-};
 
 /// Gradient, step, projection, and the training of a round.
 #[inline(never)]
 pub fn measure() -> Option<()> {
-    // Up to 1/4.
-    let global: [i32; PARAMETERS] = core::array::from_fn(|i| (i as i32 * 7_919 % 131_071) - 65_535);
+    let global: [i32; PARAMETERS] = core::array::from_fn(integer_weight);
     let mut local = [0; PARAMETERS];
     let mut update = [0; PARAMETERS];
     gradient(&global, &mut update)?;
-    let one = Data::new(DATA.get(..FEATURES)?, TARGETS.get(..1)?, FEATURES).ok()?;
-    let mut step = |clip_norm| {
-        let mut steps = |epochs| {
+    let one = integer_samples(1)?;
+    // A norm that no step reaches, and one that every step exceeds.
+    for (clip_norm, names) in [
+        (1_000.0, ["integer-free-2", "integer-free-3"]),
+        (0.001, ["integer-step-2", "integer-step-3"]),
+    ] {
+        for (name, epochs) in names.into_iter().zip(2..) {
             // Steps so small that squares of displacements fit 32 bits, as those of a round do.
             let training = training(epochs, 0.01, clip_norm)?;
             let mut trained = None;
             let instructions = count(|| {
                 trained = train(&one, &global, &training, &mut local, &mut update);
             });
-            trained.map(|()| instructions)
-        };
-        let (two, three) = (steps(2)?, steps(3)?);
-        Some(three - two)
-    };
-    // A norm that no step reaches, and one that every step exceeds.
-    let (free, projected) = (step(1_000.0)?, step(0.001)?);
-    print("integer-step", projected);
-    print("integer-projection", projected - free);
-    let all = Data::new(&DATA, &TARGETS, FEATURES).ok()?;
+            trained?;
+            print(name, instructions);
+        }
+    }
+    let all = integer_samples(SAMPLES)?;
     let training = training(5, 0.1, 0.3)?;
     let mut trained = None;
     let instructions = count(|| trained = train(&all, &global, &training, &mut local, &mut update));
@@ -73,24 +51,25 @@ pub fn measure() -> Option<()> {
     Some(())
 }
 
-/// Loss and gradient of one sample, and of each further sample of a batch.
+/// Loss and gradient of one sample, and of two.
 fn gradient(local: &[i32; PARAMETERS], update: &mut [i32; PARAMETERS]) -> Option<()> {
-    let samples = Data::new(&DATA, &TARGETS, FEATURES).ok()?;
+    let samples = integer_samples(SAMPLES)?;
     let model = Client::new(Const, Const);
     let (mut scores, mut row) = ([0; 10], [0; FEATURES]);
     let scale = scale()?;
-    let mut of = |batch: &[u32]| {
+    for (name, batch) in [
+        ("integer-gradient", &[1][..]),
+        ("integer-gradient-of-two", &[1, 2]),
+    ] {
         let mut loss = None;
         let instructions = count(|| {
             let memory = (&mut scores[..], &mut row[..]);
             let (model, batch) = ((&model, &samples), black_box(batch));
             loss = loss_and_gradient(model, scale, local, batch, memory, update).ok();
         });
-        loss.map(|_| instructions)
-    };
-    let (one, two) = (of(&[1])?, of(&[1, 2])?);
-    print("integer-gradient", one);
-    print("integer-gradient-added", two - one);
+        loss?;
+        print(name, instructions);
+    }
     Some(())
 }
 

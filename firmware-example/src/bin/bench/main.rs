@@ -6,10 +6,11 @@
 #![no_main]
 
 mod counting;
+mod data;
 mod integer;
+mod network;
 mod window;
 
-use core::cell::Cell;
 use core::hint::black_box;
 use core::num::NonZeroU32;
 
@@ -17,7 +18,7 @@ use core::num::NonZeroU32;
 use cortex_m_rt::entry;
 #[cfg(target_arch = "riscv32")]
 use riscv_rt::entry;
-use semihosting::{println, process::ExitCode};
+use semihosting::process::ExitCode;
 use smolfed_core::{
     clip::clip_l2,
     mask::{MaskRoot, Masking},
@@ -25,7 +26,7 @@ use smolfed_core::{
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, Penalty},
     quantize::Grid,
-    samples::{SampleSlice, Samples},
+    samples::SampleSlice,
     smooth::LaplacianSmoothing,
     stream::{Purpose, Root},
     train::{Clipping, LocalTraining, Workspace, local_update},
@@ -40,7 +41,8 @@ use smolfed_core::{
 use smolfed_firmware::network::Network;
 use smolfed_firmware::{board, host, network::SmallNetwork};
 
-use counting::{Client, PARAMETERS, SAMPLES, count, print, stream};
+use counting::{Client, PARAMETERS, count, print, stream};
+use data::{FEATURES, SAMPLES, samples, weight};
 
 const BITS: u32 = 20;
 
@@ -53,92 +55,15 @@ fn main() -> ! {
     }
 }
 
-/// Counts what takes longer than the board's counter: it is looked at whenever a sample is.
-struct Clock {
-    last: Cell<u32>,
-    total: Cell<u64>,
-}
-
-impl Clock {
-    fn start() -> Self {
-        Self {
-            last: Cell::new(board::counter()),
-            total: Cell::new(0),
-        }
-    }
-
-    fn look(&self) {
-        let now = board::counter();
-        let since = u64::from(now.wrapping_sub(self.last.replace(now)));
-        self.total.set(self.total.get() + since);
-    }
-
-    fn instructions(&self) -> u64 {
-        self.look();
-        self.total.get() * 1_000 / u64::from(board::COUNTS_PER_1000)
-    }
-}
-
-/// Samples under a clock.
-struct Counted<'a, S>(&'a S, Clock);
-
-impl<S: Samples> Samples for Counted<'_, S> {
-    type Target = S::Target;
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn features(&self, index: usize) -> &[f32] {
-        self.1.look();
-        self.0.features(index)
-    }
-
-    fn target(&self, index: usize) -> S::Target {
-        self.0.target(index)
-    }
-}
-
-/// Samples that are computed: 50 rows of 64 values would leave no room on the smallest board.
-struct Rows<const FEATURES: usize>([[f32; FEATURES]; 2]);
-
-impl<const FEATURES: usize> Rows<FEATURES> {
-    fn new() -> Self {
-        Self([
-            core::array::from_fn(|i| (i * 37 % 101) as f32 / 50.0 - 1.0),
-            core::array::from_fn(|i| (i * 53 % 103) as f32 / 50.0 - 1.0),
-        ])
-    }
-}
-
-impl<const FEATURES: usize> Samples for Rows<FEATURES> {
-    type Target = u16;
-
-    fn len(&self) -> usize {
-        SAMPLES
-    }
-
-    fn features(&self, index: usize) -> &[f32] {
-        match &self.0 {
-            [even, _] if index.is_multiple_of(2) => even,
-            [_, odd] => odd,
-        }
-    }
-
-    fn target(&self, index: usize) -> u16 {
-        (index % 10) as u16
-    }
-}
-
 fn run() -> Option<()> {
     integer::measure()?;
     clients()?;
-    network::<SmallNetwork, 150, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
+    network::measure::<SmallNetwork, 150, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
         "network-small",
         Fixed::new(),
     )?;
     #[cfg(not(small_ram))]
-    network::<Network, 300, { Network::PARAMETERS }, { Network::SCRATCH }>(
+    network::measure::<Network, 300, { Network::PARAMETERS }, { Network::SCRATCH }>(
         "network",
         Fixed::new(),
     )?;
@@ -148,12 +73,11 @@ fn run() -> Option<()> {
 /// The client of `docs/targets.md`, part by part.
 #[inline(never)]
 fn clients() -> Option<()> {
-    let rows = Rows::new();
-    let mut global = [0.01; PARAMETERS];
-    let mut local = [0.01; PARAMETERS];
+    let mut global: [f32; PARAMETERS] = core::array::from_fn(weight);
+    let mut local = global;
     let mut update = [0.0; PARAMETERS];
-    gradient(&rows, &local, &mut update)?;
-    step(&rows, &global, &mut local, &mut update)?;
+    gradient(&local, &mut update)?;
+    step(&global, &mut local, &mut update)?;
     clipping(&mut update)?;
     smoothing(&mut global)?;
     noise()?;
@@ -162,8 +86,8 @@ fn clients() -> Option<()> {
     window::measure()?;
     #[cfg(feature = "x25519")]
     handshake()?;
-    global.fill(0.01);
-    round(&rows, &global, &mut local, &mut update)
+    global = core::array::from_fn(weight);
+    round(&global, &mut local, &mut update)
 }
 
 /// The device's side of a greeting with X25519.
@@ -210,7 +134,8 @@ fn handshake() -> Option<()> {
 }
 
 /// Loss and gradient of one sample.
-fn gradient(rows: &Rows<64>, local: &[f32], update: &mut [f32]) -> Option<()> {
+fn gradient(local: &[f32], update: &mut [f32]) -> Option<()> {
+    let samples = samples(SAMPLES, FEATURES)?;
     let model = Client::new(Const, Const);
     let mut scratch = [0.0; 10];
     for name in ["gradient-first", "gradient"] {
@@ -218,7 +143,7 @@ fn gradient(rows: &Rows<64>, local: &[f32], update: &mut [f32]) -> Option<()> {
         let instructions = count(|| {
             let batch = black_box(&[1]);
             loss = model
-                .loss_and_gradient(local, rows, batch, &mut scratch, update)
+                .loss_and_gradient(local, &samples, batch, &mut scratch, update)
                 .ok();
         });
         loss?;
@@ -227,20 +152,20 @@ fn gradient(rows: &Rows<64>, local: &[f32], update: &mut [f32]) -> Option<()> {
     Some(())
 }
 
-/// One step of the device's algorithm on one sample: training of three steps less one of two.
-fn step(rows: &Rows<64>, global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
-    let sample = SampleSlice::new(rows.features(0), &[3u16], 64).ok()?;
-    let mut steps = |epochs| {
+/// The device's algorithm on one sample, of two steps and of three.
+fn step(global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
+    let sample = samples(1, FEATURES)?;
+    for (name, epochs) in [("step-2", 2), ("step-3", 3)] {
         let training = training(epochs)?;
         let mut trained = None;
         let instructions = count(|| trained = train(&sample, global, &training, local, update));
-        trained.map(|()| instructions)
-    };
-    let (two, three) = (steps(2)?, steps(3)?);
-    print("step", three - two);
+        trained?;
+        print(name, instructions);
+    }
     Some(())
 }
 
+/// Batches of ten.
 fn training(epochs: u32) -> Option<LocalTraining> {
     Some(LocalTraining {
         epochs,
@@ -254,8 +179,8 @@ fn training(epochs: u32) -> Option<LocalTraining> {
     })
 }
 
-fn train<S: Samples<Target = u16>>(
-    samples: &S,
+fn train(
+    samples: &SampleSlice<'_, u16>,
     global: &[f32],
     training: &LocalTraining,
     local: &mut [f32],
@@ -373,13 +298,14 @@ fn masking(global: &[f32]) -> Option<()> {
 }
 
 /// All that the device computes in a round of local trust: 50 samples, 5 epochs, batches of 10.
-fn round(rows: &Rows<64>, global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
+fn round(global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
+    let samples = samples(SAMPLES, FEATURES)?;
     let training = training(5)?;
     let grid = Grid::new(ClipNorm::new(0.3).ok()?, BITS).ok()?;
     let noise = DiscreteGaussian::new(1 << BITS, 1).ok()?;
     let mut link = Link::<DeviceEnd>::new(SessionKey::from_secret([1; 32]));
     let mut trained = None;
-    let instructions = count(|| trained = train(rows, global, &training, local, update));
+    let instructions = count(|| trained = train(&samples, global, &training, local, update));
     trained?;
     print("round-training", instructions);
     let mut sent = None;
@@ -413,43 +339,5 @@ fn send(
         });
         black_box(link.seal(1, &message));
     }
-    Some(())
-}
-
-/// A network: loss and gradient of one sample, and the training of a round as above.
-#[inline(never)]
-fn network<M, const FEATURES: usize, const P: usize, const B: usize>(
-    name: &str,
-    model: M,
-) -> Option<()>
-where
-    M: FixedModel<Target = u16>,
-{
-    println!("{name}-parameters {P}");
-    println!("{name}-vectors {}", 3 * P * size_of::<f32>());
-    println!("{name}-scratch {}", B * size_of::<f32>());
-    let activations = model.network()?.activation_count();
-    println!("{name}-activations {}", activations * size_of::<f32>());
-
-    let rows = Rows::<FEATURES>::new();
-    let global: [f32; P] = core::array::from_fn(|i| (i * 31 % 29) as f32 / 113.0 - 0.1);
-    let (mut local, mut update, mut scratch) = ([0.0; P], [0.0; P], [0.0; B]);
-    let samples = Counted(&rows, Clock::start());
-    let batch = black_box(&[1]);
-    model
-        .loss_and_gradient(&global, &samples, batch, &mut scratch, &mut update)
-        .ok()?;
-    println!("{name}-gradient {}", samples.1.instructions());
-
-    let samples = Counted(&rows, Clock::start());
-    let work = Workspace {
-        local: &mut local,
-        update: &mut update,
-        order: &mut [0; SAMPLES],
-        scratch: &mut scratch,
-    };
-    let order = &mut stream(Purpose::BatchShuffle);
-    local_update(&model, &samples, &global, &training(5)?, order, work).ok()?;
-    println!("{name}-training {}", samples.1.instructions());
     Some(())
 }
