@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         ["firmware", targets @ ..] => firmware::run(targets),
         ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board)),
         ["bench-target"] => bench_target::run(),
-        ["cycles", name] => cycles(name, &Variant::DEFAULT),
+        ["cycles", name] => cycles(name, &Variant::TESTS),
         ["cycles", name, "3"] => cycles(name, &bench_target::FAST),
         ["load", arguments @ ..] => load::run(arguments),
         ["deb"] => deb::run(),
