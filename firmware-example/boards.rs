@@ -91,7 +91,6 @@ pub const BOARDS: &[Board] = &[
         windows: 6,
         clock_mhz: 16,
         qemu: arm(&["microbit"]),
-        ..MPS2_AN386
     },
     Board {
         name: "mps2-an385",

@@ -71,7 +71,10 @@ impl Core {
             || starts(&["vldr", "vstr"]) && operands.starts_with('d')
         {
             3
-        } else if starts(&["ldr", "str", "vldr", "vstr", "tbb", "tbh"]) {
+        } else if starts(&["ldr", "str", "vldr", "vstr", "tbb", "tbh"])
+            || is_m3 && starts(&["mla", "mls"])
+            || self == Self::M0 && matches!(name, "bl" | "bl.w")
+        {
             2
         } else if starts(&["sdiv", "udiv"]) {
             12
@@ -85,10 +88,6 @@ impl Core {
             5
         } else if is_m3 && starts(&["umlal", "smlal"]) {
             7
-        } else if is_m3 && starts(&["mla", "mls"]) {
-            2
-        } else if self == Self::M0 && (name == "bl" || name == "bl.w") {
-            2
         } else {
             1
         };

@@ -280,12 +280,13 @@ fn operations(
 fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(
         page,
-        "\nEstimated time of a round's work, opt-level 3, from modelled cycles at a usual clock. The \
-         training of networks, which"
+        "\nEstimated time of a round's work, opt-level 3, from modelled cycles at a usual clock. \
+         Training of"
     )?;
     writeln!(
         page,
-        "is not traced, is taken to need as many cycles an instruction as their gradient:\n"
+        "networks, which is not traced, is taken to need as many cycles an instruction as their \
+         gradient:\n"
     )?;
     writeln!(
         page,

@@ -195,3 +195,54 @@ fn add_outer_product(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::SampleSlice;
+    use std::vec;
+
+    const FEATURES: usize = 11;
+    const OUTPUTS: usize = 3;
+
+    /// Products of all signs, with zeros of both among them.
+    fn sample(seed: usize) -> ([f32; FEATURES], [f32; OUTPUTS]) {
+        let x = core::array::from_fn(|i| [0.0, -0.0, 0.3, -1.7][(i + seed) % 4]);
+        let residuals = core::array::from_fn(|c| [-0.7, 0.0, 0.9][(c + seed) % 3]);
+        (x, residuals)
+    }
+
+    /// With vectors and without, in the order of the samples; the first is written.
+    #[test]
+    fn the_first_sample_writes_its_products_and_the_others_add_theirs() {
+        let samples = [sample(0), sample(1)];
+        let mut expected = vec![0.0; OUTPUTS * FEATURES];
+        let mut found = vec![1.0; OUTPUTS * FEATURES];
+        for (s, (x, residuals)) in samples.iter().enumerate() {
+            for (c, a) in residuals.iter().enumerate() {
+                for (i, x) in x.iter().enumerate() {
+                    let entry = &mut expected[c * FEATURES + i];
+                    *entry = if s == 0 { a * x } else { *entry + a * x };
+                }
+            }
+            add_outer_product(residuals, x, &mut found, FEATURES, s == 0);
+        }
+        let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<vec::Vec<_>>();
+        assert_eq!(bits(&found), bits(&expected));
+
+        let features = samples.map(|(x, _)| x).concat();
+        let rows = SampleSlice::new(&features, &[0u16; 2], FEATURES).unwrap();
+        let products = OuterProducts {
+            residuals: &samples.map(|(_, residuals)| residuals).concat(),
+            outputs: OUTPUTS,
+            batch: &Batch {
+                samples: &rows,
+                indices: &[0, 1],
+            },
+            fresh: true,
+        };
+        let mut found = vec![1.0; OUTPUTS * FEATURES];
+        products.add_to(&mut found, OUTPUTS * FEATURES, None::<&mut ()>);
+        assert_eq!(bits(&found), bits(&expected));
+    }
+}

@@ -1,9 +1,13 @@
 //! What all measurements share: the counter, the model, and the streams.
 
+use core::num::NonZeroU32;
+
 use semihosting::{experimental::env, println};
 use smolfed_core::{
     model::{Const, FixedModel, Softmax},
+    params::{ClipNorm, LearningRate, Penalty},
     stream::{Purpose, Root, Stream, StreamId},
+    train::{Clipping, LocalTraining},
 };
 use smolfed_firmware::board;
 
@@ -55,5 +59,19 @@ pub fn stream(purpose: Purpose) -> Stream {
         purpose,
         round: 0,
         device: 0,
+    })
+}
+
+/// Training in batches of ten.
+pub fn training(epochs: u32) -> Option<LocalTraining> {
+    Some(LocalTraining {
+        epochs,
+        batch_size: NonZeroU32::new(10)?,
+        learning_rate: LearningRate::new(0.1).ok()?,
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clip_norm: ClipNorm::new(0.3).ok(),
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
     })
 }

@@ -12,7 +12,6 @@ mod network;
 mod window;
 
 use core::hint::black_box;
-use core::num::NonZeroU32;
 
 #[cfg(target_arch = "arm")]
 use cortex_m_rt::entry;
@@ -24,12 +23,12 @@ use smolfed_core::{
     mask::{MaskRoot, Masking},
     model::{Const, Fixed, FixedModel, Model},
     noise::DiscreteGaussian,
-    params::{ClipNorm, LearningRate, Penalty},
+    params::ClipNorm,
     quantize::Grid,
     samples::SampleSlice,
     smooth::LaplacianSmoothing,
     stream::{Purpose, Root},
-    train::{Clipping, LocalTraining, Workspace, local_update},
+    train::{LocalTraining, Workspace, local_update},
     wire::{
         keys::SessionKey,
         link::{DeviceEnd, Link},
@@ -41,7 +40,7 @@ use smolfed_core::{
 use smolfed_firmware::network::Network;
 use smolfed_firmware::{board, host, network::SmallNetwork};
 
-use counting::{Client, PARAMETERS, count, print, stream};
+use counting::{Client, PARAMETERS, count, print, stream, training};
 use data::{FEATURES, SAMPLES, samples, weight};
 
 const BITS: u32 = 20;
@@ -163,20 +162,6 @@ fn step(global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
         print(name, instructions);
     }
     Some(())
-}
-
-/// Batches of ten.
-fn training(epochs: u32) -> Option<LocalTraining> {
-    Some(LocalTraining {
-        epochs,
-        batch_size: NonZeroU32::new(10)?,
-        learning_rate: LearningRate::new(0.1).ok()?,
-        weight_decay: Penalty::NONE,
-        proximal: Penalty::NONE,
-        clip_norm: ClipNorm::new(0.3).ok(),
-        clipping: Clipping::EveryStep,
-        gradient_smoothing: None,
-    })
 }
 
 fn train(

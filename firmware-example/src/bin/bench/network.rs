@@ -13,9 +13,8 @@ use smolfed_core::{
 use smolfed_firmware::board;
 
 use super::{
-    counting::{count, is_traced, stream},
+    counting::{count, is_traced, stream, training},
     data::{SAMPLES, samples, weight},
-    training,
 };
 
 /// Counts what takes longer than the board's counter: it is looked at whenever a sample is.
