@@ -1,5 +1,7 @@
 //! What makes samples useless, whatever file they come from.
 
+use super::targets::TaskKind;
+
 /// The largest number of rows of a data set: rows are numbered by `u32`.
 pub const MAX_ROWS: usize = u32::MAX as usize;
 
@@ -74,6 +76,24 @@ pub enum DatasetError {
     OneClass {
         /// Name or number of the only class.
         label: String,
+    },
+    /// Targets of another kind than the configuration says.
+    #[error(
+        "`task` is \"{}\", but the targets are {}",
+        match expected { TaskKind::Classification => "classification", _ => "regression" },
+        match expected { TaskKind::Classification => "numbers", _ => "classes" }
+    )]
+    Task {
+        /// What the configuration says.
+        expected: TaskKind,
+    },
+    /// Another number of classes than the configuration lists.
+    #[error("has {found} classes, but `classes` lists {expected}")]
+    ClassCount {
+        /// Classes of the configuration.
+        expected: usize,
+        /// Classes of the targets.
+        found: usize,
     },
     /// Two parts that must describe the same features do not.
     #[error("the test part has {found} features a row, but the training part has {expected}")]
