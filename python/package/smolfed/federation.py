@@ -33,7 +33,7 @@ class Federation:
         task: str | None = None,
         classes: Sequence[Any] | None = None,
         feature_names: Sequence[str] | None = None,
-        test: tuple[ArrayLike, ArrayLike] | None = None,
+        test: tuple[ArrayLike, ...] | None = None,
     ) -> Federation:
         """Devices from arrays.
 
@@ -54,8 +54,9 @@ class Federation:
             covers: the statement's ``is_upper_bound`` is then false.
         feature_names : sequence of str, optional
             Names of the features.
-        test : (X, y), optional
-            A test part. By default a share of the samples is held out: ``data.test``.
+        test : (X, y) or (X, y, groups), optional
+            A test part, with devices where `groups` is given. By default a share of the samples is
+            held out: ``data.test``.
 
         Raises
         ------
@@ -83,6 +84,10 @@ class Federation:
             )
         test_rows = 0
         if test is not None:
+            parts = 2 if groups is None else 3
+            if len(test) != parts:
+                expected = "(X, y)" if groups is None else "(X, y, groups), as there are groups"
+                raise ValueError(f"`test` has {len(test)} arrays: it must be {expected}")
             more, more_axes = _features(test[0])
             if more_axes != axes:
                 raise ValueError(
@@ -111,11 +116,11 @@ class Federation:
         if groups is None:
             table["partition"] = "rows"
         else:
-            devices, names = _devices(groups, len(features) - test_rows)
+            all_groups = _groups(groups, len(features) - test_rows)
+            if test is not None:
+                all_groups = np.concatenate([all_groups, _groups(test[2], test_rows)])
             table["partition"] = "natural"
-            # Test samples of nobody in particular: they are in no device.
-            samples["devices"] = np.concatenate([devices, np.zeros(test_rows, np.uint32)])
-            samples["device_names"] = names
+            samples["devices"], samples["device_names"] = _devices(all_groups)
         return cls(table, samples)
 
     @classmethod
@@ -292,8 +297,7 @@ def _classes(
     return codes.astype(np.uint32), [str(name) for name in known.tolist()]
 
 
-def _devices(groups: ArrayLike, expected: int) -> tuple[NDArray[np.uint32], list[str]]:
-    """The number of each sample's device, and the names of the devices."""
+def _groups(groups: ArrayLike, expected: int) -> NDArray[Any]:
     array = np.asarray(groups)
     if array.ndim != 1:
         raise ValueError(f"groups has {array.ndim} dimensions, but one device a sample is needed")
@@ -301,6 +305,11 @@ def _devices(groups: ArrayLike, expected: int) -> tuple[NDArray[np.uint32], list
     # NaN alone differs from itself.
     if any(value is None for value in array.tolist()) or np.any(array != array):
         raise ValueError("groups has missing values, but every sample needs a device")
+    return array
+
+
+def _devices(array: NDArray[Any]) -> tuple[NDArray[np.uint32], list[str]]:
+    """The number of each sample's device, and the names of the devices."""
     try:
         names, codes = np.unique(array, return_inverse=True)
     except TypeError:

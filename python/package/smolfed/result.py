@@ -93,7 +93,8 @@ class RunResult:
     @property
     def assessment(self) -> dict[str, Any] | None:
         """All figures of the final model on held-out samples; None without such samples."""
-        return json.loads(self._outcome.assessment)
+        figures: dict[str, Any] | None = json.loads(self._outcome.assessment)
+        return figures
 
     @property
     def test(self) -> dict[str, float]:

@@ -210,6 +210,7 @@ def _execute(
     job: dict[str, Any],
     progress: bool,
     on_round: Callable[[dict[str, Any]], None] | None,
+    warn: bool = True,
 ) -> RunResult:
     bar = _bar() if progress else None
 
@@ -226,11 +227,11 @@ def _execute(
     finally:
         if bar is not None:
             bar.close()
-    for sentence in sentences:
+    for sentence in sentences if warn else []:
         warnings.warn(sentence, PrivacyWarning, stacklevel=3)
     result = RunResult(outcome)
     if result.ending == "over-budget":
-        warnings.warn(outcome.ending[1], RuntimeWarning, stacklevel=3)
+        warnings.warn(str(outcome.ending[1]), RuntimeWarning, stacklevel=3)
     return result
 
 

@@ -63,6 +63,11 @@ class PrivacyStatement:
         """Epsilon, delta, what they protect and from whom, in one line."""
         return self._line
 
+    def _with_note(self, note: str) -> PrivacyStatement:
+        """The same with one more sentence."""
+        figures = {**self._figures, "notes": [*self._figures["notes"], note]}
+        return PrivacyStatement(json.dumps(figures), f"{self._words} {note}", self._line)
+
     def __str__(self) -> str:
         return textwrap.fill(self._words, 100)
 

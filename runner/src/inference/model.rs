@@ -114,7 +114,10 @@ impl TrainedModel {
     ///
     /// # Errors
     /// [`InferenceError::NotWhole`] if devices keep some of the parameters to themselves.
-    pub fn of_run(preprocessing: Preprocessing, parameters: Vec<f32>) -> Result<Self, InferenceError> {
+    pub fn of_run(
+        preprocessing: Preprocessing,
+        parameters: Vec<f32>,
+    ) -> Result<Self, InferenceError> {
         let model = Self {
             parameters: with_biases(parameters, &preprocessing),
             preprocessing,

@@ -3,7 +3,8 @@
 use super::error::InferenceError;
 use super::model::TrainedModel;
 use super::prediction::Prediction;
-use crate::data::dataset::{Dataset, Targets};
+use super::preprocessing::Target;
+use crate::data::dataset::{Dataset, DatasetError, Targets};
 use crate::data::error::DataError;
 
 /// What errors name in the place of a file.
@@ -34,15 +35,29 @@ impl TrainedModel {
         if features.is_empty() {
             return Ok(Vec::new());
         }
-        for row in features.chunks_exact_mut(feature_count) {
-            for (value, column) in row.iter_mut().zip(columns) {
-                let known = (!value.is_nan()).then_some(*value);
-                // One that nothing stands for stays what it is, and is refused below.
-                *value = column.map.apply(known).unwrap_or(*value);
-            }
+        for (at, value) in features.iter_mut().enumerate() {
+            let (row, column) = (at / feature_count, at % feature_count);
+            let known = (!value.is_nan()).then_some(*value);
+            let prepared = columns[column].map.apply(known);
+            // One that nothing stands for is refused as what it is.
+            *value = prepared.filter(|x| x.is_finite()).ok_or_else(|| {
+                let value = *value;
+                DataError::of(ORIGIN)(DatasetError::FeatureNotFinite {
+                    row,
+                    feature: column,
+                    value,
+                })
+            })?;
         }
         let rows = features.len() / feature_count;
-        let targets = Targets::Values(vec![0.0; rows]);
+        let targets = match self.preprocessing.target {
+            Target::Value { .. } => Targets::Values(vec![0.0; rows]),
+            // Encoders read samples as models of classes do.
+            Target::Classes { .. } | Target::Representation => Targets::Classes {
+                labels: vec![0; rows],
+                class_count: self.task().output_count().max(2),
+            },
+        };
         let data = Dataset::new(features, feature_count, targets);
         let data = data.map_err(DataError::of(ORIGIN))?;
         let all: Vec<u32> = (0..rows as u32).collect();
@@ -68,7 +83,10 @@ mod tests {
 
     /// A model of the built-in digits, whose pixels are 0 to 16.
     fn trained() -> (TrainedModel, Experiment, Federation) {
-        let overrides = ["rounds=3".parse().unwrap(), "train.epochs=1".parse().unwrap()];
+        let overrides = [
+            "rounds=3".parse().unwrap(),
+            "train.epochs=1".parse().unwrap(),
+        ];
         let config = Config::parse(DEFAULT, "the test", &overrides).unwrap();
         let folders = DataFolders::of_experiment(None);
         let (experiment, federation) = run::prepare(config, &folders).unwrap();

@@ -20,10 +20,10 @@ Examples
 >>> from smolfed import accounting
 >>> spent = accounting.epsilon(noise_multiplier=1.0, sampling_rate=0.05, rounds=1000, delta=1e-6)
 >>> round(spent, 3)
-11.652
+12.241
 >>> noise = accounting.noise_multiplier(epsilon=4, delta=1e-6, sampling_rate=0.05, rounds=1000)
 >>> round(noise, 3)
-2.022
+2.062
 
 Every figure above is an upper bound against whoever sees the releases, under Poisson sampling and
 add-remove adjacency; `statement` says so in words.

@@ -111,7 +111,7 @@ def epsilon_over_rounds(
     >>> from smolfed.accounting import epsilon_over_rounds, event
     >>> planned = event(noise_multiplier=1, sampling_rate=0.01, rounds=1000)
     >>> np.round(epsilon_over_rounds(planned, [10, 100, 1000], delta=1e-5), 2)
-    array([0.6 , 0.93, 2.02])
+    array([0.38, 0.72, 1.83])
     """
     counts = np.asarray(rounds)
     found = [

@@ -9,7 +9,7 @@ from .. import _native
 from .._native import Event
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from collections.abc import Mapping
 
 
 class Release(TypedDict, total=False):
@@ -114,7 +114,7 @@ def event(
 
 
 def as_events(
-    events: Event | Iterable[Event] | None, release: Unpack[Release] | dict[str, Any]
+    events: Event | Iterable[Event] | None, release: Mapping[str, Any]
 ) -> list[Event]:
     """Events that are given, or the one that keyword arguments describe."""
     if events is None:

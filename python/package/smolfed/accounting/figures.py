@@ -50,7 +50,7 @@ def estimate(
     >>> from smolfed.accounting import estimate
     >>> found = estimate(noise_multiplier=1, sampling_rate=0.05, rounds=1000, delta=1e-6)
     >>> found
-    <Estimate: epsilon = 11.6523 at delta = 1e-6, upper bound (pld)>
+    <Estimate: epsilon = 12.2406 at delta = 1e-6, upper bound (pld)>
     >>> found.epsilon_low < found.epsilon
     True
     """
@@ -77,7 +77,7 @@ def epsilon(
     >>> warm_up = event(noise_multiplier=2, sampling_rate=0.01, rounds=100)
     >>> training = event(noise_multiplier=1, sampling_rate=0.01, rounds=900)
     >>> round(epsilon([warm_up, training], delta=1e-5), 3)
-    1.898
+    1.751
     """
     return _native.estimate(as_events(events, release), delta, accountant).epsilon
 
@@ -174,7 +174,7 @@ def rounds(
     --------
     >>> from smolfed import accounting
     >>> accounting.rounds(epsilon=4, delta=1e-6, noise_multiplier=1, sampling_rate=0.01)
-    3662
+    3627
     """
     if "rounds" in release:
         raise TypeError("`rounds` is what is looked for: leave it out")
@@ -185,12 +185,13 @@ def cohort_size(
     *,
     epsilon: float,
     delta: float | str,
-    devices: int,
     accountant: str | None = None,
     spent: Iterable[Event] = (),
     **release: Unpack[Release],
 ) -> int:
     """The largest cohort within the target; parameters as of `noise_multiplier`.
+
+    `devices` is needed.
 
     Examples
     --------
@@ -198,10 +199,10 @@ def cohort_size(
     >>> accounting.cohort_size(
     ...     epsilon=4, delta=1e-6, devices=10_000, noise_multiplier=1, rounds=1000
     ... )
-    193
+    181
     """
     if "cohort_size" in release or "sampling_rate" in release:
         raise TypeError("the cohort is what is looked for: leave its size and rate out")
     # One device stands for the cohort that is searched for.
-    planned = {**release, "devices": devices, "cohort_size": 1}
+    planned = {**release, "cohort_size": 1}
     return _native.cohort_size(_target(epsilon, delta, accountant, spent, planned))

@@ -33,7 +33,7 @@ def from_opacus_history(
     >>> from smolfed import accounting
     >>> history = [(1.1, 0.01, 500), (1.0, 0.01, 500)]
     >>> round(accounting.epsilon(accounting.from_opacus_history(history), delta=1e-5), 2)
-    1.86
+    1.68
     """
     events = []
     for entry in history:

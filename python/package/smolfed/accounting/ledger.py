@@ -33,7 +33,7 @@ class Ledger:
     >>> ledger.rounds
     100
     >>> round(ledger.epsilon(delta=1e-5), 3)
-    1.526
+    1.428
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{needed, positive, wrong};
-use super::set::{
-    ArraysConfig, ImagesConfig, LeafConfig, MemoryConfig, StoredSet, TableConfig,
-};
+use super::set::{ArraysConfig, ImagesConfig, LeafConfig, MemoryConfig, StoredSet, TableConfig};
 use super::{DataConfigError, FoldersName, RawData, SourceName, name_of, unless_empty};
 use crate::data::array::ArrayFormat;
 use crate::data::classes::{ClassList, ClassName, Classes, UnknownLabels};

@@ -148,11 +148,7 @@ impl ModelFile {
     ///
     /// # Errors
     /// What is wrong with them, if they are not those of the task.
-    pub fn of_model(
-        task: &Task,
-        layout: &InputLayout,
-        parameters: &[f32],
-    ) -> Result<Self, String> {
+    pub fn of_model(task: &Task, layout: &InputLayout, parameters: &[f32]) -> Result<Self, String> {
         Self::decode(&encode(task, layout, parameters)?)
     }
 

@@ -1,0 +1,50 @@
+"""The examples of all docstrings, and the types of all names."""
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smolfed
+
+# Needs Flower, which is tested by itself.
+NEEDS_FLOWER = {"smolfed.flower"}
+MODULES = [
+    name
+    for _, name, _ in pkgutil.walk_packages(smolfed.__path__, "smolfed.")
+    if name != "smolfed._native" and name not in NEEDS_FLOWER
+]
+
+
+@pytest.mark.parametrize("name", ["smolfed", *MODULES])
+def test_examples_of_docstrings_run(name: str) -> None:
+    module = importlib.import_module(name)
+    failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert failed == 0
+
+
+def test_public_functions_are_documented() -> None:
+    for name in ["smolfed", *MODULES]:
+        module = importlib.import_module(name)
+        for public in getattr(module, "__all__", []):
+            found = getattr(module, public)
+            if isinstance(found, (str, list, tuple)):
+                continue
+            assert found.__doc__, f"{name}.{public}"
+
+
+def test_types_are_consistent() -> None:
+    pytest.importorskip("mypy")
+    folder = Path(smolfed.__file__).parent
+    settings = ["--strict", "--ignore-missing-imports", "--no-error-summary"]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *settings, "--cache-dir", "/dev/null", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
