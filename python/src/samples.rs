@@ -43,9 +43,10 @@ impl Rows<'_> {
     /// All features as numbers, row after row.
     pub(crate) fn numbers(&self) -> Vec<f32> {
         match self {
-            Self::Singles(rows) => match rows.as_slice() {
-                Ok(slice) => slice.to_vec(),
-                Err(_) => rows.as_array().iter().copied().collect(),
+            // Not the slice of `rows`, which is there for Fortran's order as well.
+            Self::Singles(rows) => match rows.as_array().as_slice() {
+                Some(slice) => slice.to_vec(),
+                None => rows.as_array().iter().copied().collect(),
             },
             Self::Doubles(rows) => rows.as_array().iter().map(|x| *x as f32).collect(),
             Self::Bytes(rows) => rows.as_array().iter().map(|x| f32::from(*x)).collect(),

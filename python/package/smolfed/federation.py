@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -248,7 +249,7 @@ def _features(X: ArrayLike) -> tuple[NDArray[Any], tuple[int, ...]]:
         )
     if array.dtype.name not in _NATIVE or not array.dtype.isnative:
         array = array.astype(np.float32)
-    return array.reshape(len(array), -1), array.shape[1:]
+    return array.reshape(len(array), math.prod(array.shape[1:])), array.shape[1:]
 
 
 def _vector(y: ArrayLike, name: str) -> NDArray[Any]:
