@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,23 @@ def test_examples_of_docstrings_run(name: str) -> None:
     module = importlib.import_module(name)
     failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert failed == 0
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("page", "blocks"), [("README.md", 1), ("docs/python.md", 3)])
+@pytest.mark.filterwarnings("ignore::smolfed.PrivacyWarning")
+def test_code_of_the_pages_runs(page: str, blocks: int) -> None:
+    """Word for word, one block after the other; those that need other programs are not run."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    others = ("privacy_engine", "flwr", "experiment, data")
+    runnable = [block for block in code if not any(other in block for other in others)]
+    assert len(runnable) == blocks
+    names: dict = {}
+    for block in runnable:
+        exec(compile(block, page, "exec"), names)  # noqa: S102
 
 
 def test_public_functions_are_documented() -> None:
