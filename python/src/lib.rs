@@ -6,7 +6,7 @@
 //!
 //! | file | what it binds |
 //! | --- | --- |
-//! | `accounting/` | events, accountants, calibration, trade-off curves, correlated noise, ledgers |
+//! | `accounting/` | events, accountants, calibration, trade-off curves, strategies, ledgers |
 //! | `samples.rs` | arrays of NumPy as samples of devices |
 //! | `run/` | experiments, runs and what they leave |
 //! | `model.rs` | trained models and their predictions |

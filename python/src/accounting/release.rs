@@ -87,8 +87,8 @@ impl Release {
             None if has_size => "poisson",
             None => {
                 return Err(value_error(
-                    "the sampling is missing: give `sampling_rate`, or `sampling` = \"full\" if all \
-                     devices take part in every round",
+                    "the sampling is missing: give `sampling_rate`, or `sampling` = \"full\" if \
+                     all devices take part in every round",
                 ));
             }
         };

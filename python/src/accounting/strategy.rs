@@ -34,8 +34,8 @@ impl Strategy {
         let participation = participation(rounds, separation, most)?;
         if sampling_rate.is_some() && most < participation.max_participations() {
             return Err(value_error(format!(
-                "`participations` is {most}: with block-cyclic sampling a device may be drawn in {} \
-                 rounds, which is the default",
+                "`participations` is {most}: with block-cyclic sampling a device may be drawn in \
+                 {} rounds, which is the default",
                 participation.max_participations()
             )));
         }
