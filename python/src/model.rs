@@ -9,6 +9,11 @@ use smolfed::inference::prediction::Prediction;
 use crate::error::value_error;
 use crate::samples::Rows;
 
+/// A class, and the arguments that make an object of it again.
+type Reduced = (Py<PyAny>, (String, Vec<f32>));
+/// The number of each row's class, and figures, one row each.
+type Predicted<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray2<f64>>);
+
 /// The shared model of a run.
 #[pyclass(frozen, module = "smolfed._native")]
 pub(crate) struct Model(pub(crate) TrainedModel);
@@ -24,7 +29,7 @@ impl Model {
         model.map(Self).map_err(value_error)
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (String, Vec<f32>))> {
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Reduced> {
         let model = &slf.get().0;
         let parameters = model.parameters().map_err(value_error)?.to_vec();
         let class = slf.get_type().into_any().unbind();
@@ -45,11 +50,7 @@ impl Model {
 
     /// For classes: the number of each row's class, and probabilities, one row each. For values:
     /// nothing, and the values as a column.
-    fn predict<'py>(
-        &self,
-        py: Python<'py>,
-        rows: Rows<'py>,
-    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray2<f64>>)> {
+    fn predict<'py>(&self, py: Python<'py>, rows: Rows<'py>) -> PyResult<Predicted<'py>> {
         let (features, width) = (rows.numbers(), rows.width());
         let found = py.detach(|| self.0.predict_rows(features, width));
         let (mut classes, mut figures) = (Vec::new(), Vec::new());

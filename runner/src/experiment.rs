@@ -523,8 +523,8 @@ fn data_notes(config: &Config) -> Vec<String> {
     );
     let drops = drops.then_some("Rows of classes that `data.classes` does not list are left out.");
     let rows = (stored.dealing == Dealing::Rows).then_some(
-        "Each row of the data is a device by itself (`data.partition` = \"rows\"): epsilon protects \
-         one row, and not all rows of one person.",
+        "Each row of the data is a device by itself (`data.partition` = \"rows\"): epsilon \
+         protects one row, and not all rows of one person.",
     );
     let notes = [clips, drops, rows].into_iter().flatten();
     notes.map(str::to_owned).collect()

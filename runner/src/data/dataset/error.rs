@@ -1,7 +1,5 @@
 //! What makes samples useless, whatever file they come from.
 
-use super::targets::TaskKind;
-
 /// The largest number of rows of a data set: rows are numbered by `u32`.
 pub const MAX_ROWS: usize = u32::MAX as usize;
 
@@ -78,14 +76,12 @@ pub enum DatasetError {
         label: String,
     },
     /// Targets of another kind than the configuration says.
-    #[error(
-        "`task` is \"{}\", but the targets are {}",
-        match expected { TaskKind::Classification => "classification", _ => "regression" },
-        match expected { TaskKind::Classification => "numbers", _ => "classes" }
-    )]
+    #[error("`task` is \"{task}\", but the targets are {targets}")]
     Task {
         /// What the configuration says.
-        expected: TaskKind,
+        task: &'static str,
+        /// What the targets are instead.
+        targets: &'static str,
     },
     /// Another number of classes than the configuration lists.
     #[error("has {found} classes, but `classes` lists {expected}")]

@@ -48,10 +48,12 @@ impl Federation {
 fn described(data: Dataset, memory: &MemoryConfig) -> Result<Dataset, DatasetError> {
     let listed = memory.classes.as_ref().map(|classes| classes.list.count());
     let found = data.class_count();
+    let (task, targets) = match memory.task {
+        TaskKind::Classification => ("classification", "numbers"),
+        TaskKind::Regression => ("regression", "classes"),
+    };
     if found.is_some() != (memory.task == TaskKind::Classification) {
-        return Err(DatasetError::Task {
-            expected: memory.task,
-        });
+        return Err(DatasetError::Task { task, targets });
     }
     if let (Some(expected), Some(found)) = (listed, found)
         && expected != found
