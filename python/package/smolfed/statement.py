@@ -69,7 +69,7 @@ class PrivacyStatement:
         return PrivacyStatement(json.dumps(figures), f"{self._words} {note}", self._line)
 
     def __str__(self) -> str:
-        return textwrap.fill(self._words, 100)
+        return textwrap.fill(self._words, 100, break_on_hyphens=False)
 
     def __repr__(self) -> str:
         return f"<PrivacyStatement: {self._line}>"

@@ -62,6 +62,14 @@ impl RawData {
         })
     }
 
+    fn put_memory(&mut self, memory: MemoryConfig) {
+        self.source = SourceName::Memory;
+        self.task = Some(memory.task);
+        self.put_classes(memory.classes);
+        self.axes = unless_empty(memory.axes);
+        self.maximum = memory.maximum;
+    }
+
     fn take_images(&mut self) -> Result<ImagesConfig, DataConfigError> {
         const EXPECTED: &str = "[rows, columns] for grey levels, or [3, rows, columns] for colours";
         let axes = needed("axes", self.axes.take(), EXPECTED)?;
@@ -237,13 +245,7 @@ impl RawData {
                 self.axes = Some(images.axes);
                 self.put_classes(images.classes);
             }
-            StoredSet::Memory(memory) => {
-                self.source = SourceName::Memory;
-                self.task = Some(memory.task);
-                self.put_classes(memory.classes);
-                self.axes = unless_empty(memory.axes);
-                self.maximum = memory.maximum;
-            }
+            StoredSet::Memory(memory) => self.put_memory(memory),
             StoredSet::Leaf(leaf) => {
                 self.source = SourceName::Leaf;
                 self.path = Some(leaf.path);
