@@ -25,7 +25,7 @@ const OURS: [(&str, &[&str]); 2] = [
 ];
 
 /// Programs beside it.
-const PEERS: [Script; 3] = [
+const PEERS: [Script; 4] = [
     Script {
         title: "NumPy",
         name: "numpy",
@@ -40,6 +40,12 @@ const PEERS: [Script; 3] = [
         title: "pfl",
         name: "pfl",
         module: "pfl.model.pytorch",
+    },
+    // Itself from Python, with arrays in the place of files.
+    Script {
+        title: "smolfed for Python",
+        name: "smolfed",
+        module: "smolfed",
     },
 ];
 

@@ -27,6 +27,7 @@ use crate::config::{Config, ExperimentError};
 use crate::data::classes::Classes;
 use crate::data::config::SourceConfig;
 use crate::data::federation::Federation;
+use crate::data::partition::Dealing;
 use crate::data::scale::Scale;
 use crate::method::contract::Method;
 use crate::method::setup::Setup;
@@ -521,7 +522,12 @@ fn data_notes(config: &Config) -> Vec<String> {
          of the configuration.",
     );
     let drops = drops.then_some("Rows of classes that `data.classes` does not list are left out.");
-    clips.into_iter().chain(drops).map(str::to_owned).collect()
+    let rows = (stored.dealing == Dealing::Rows).then_some(
+        "Each row of the data is a device by itself (`data.partition` = \"rows\"): epsilon \
+         protects one row, and not all rows of one person.",
+    );
+    let notes = [clips, drops, rows].into_iter().flatten();
+    notes.map(str::to_owned).collect()
 }
 
 #[cfg(test)]

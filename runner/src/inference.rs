@@ -17,3 +17,4 @@ pub mod input;
 pub mod model;
 pub mod prediction;
 pub mod preprocessing;
+mod rows;

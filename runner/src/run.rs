@@ -181,8 +181,22 @@ pub fn prepare_from(
     origin: Origin,
 ) -> Result<(Experiment, Federation), RunError> {
     config.data = folders.anchor(config.data)?;
-    pretrained::anchor(&mut config.model, folders).map_err(ExperimentError::from)?;
     let federation = Federation::new(&config.data, folders, config.seed)?;
+    prepare_on(config, federation, folders, origin)
+}
+
+/// As [`prepare_from`], for a federation that is there: of `config.data`, with the seed `config`
+/// has.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_on(
+    mut config: Config,
+    federation: Federation,
+    folders: &DataFolders,
+    origin: Origin,
+) -> Result<(Experiment, Federation), RunError> {
+    pretrained::anchor(&mut config.model, folders).map_err(ExperimentError::from)?;
     let (mut spent, mut flaws) = (Vec::new(), Vec::new());
     if let Some(path) = &mut config.privacy.ledger {
         *path = std::path::absolute(&path).map_err(|source| LedgerError::Io {
@@ -437,16 +451,8 @@ impl Run<'_> {
     fn write_results(&self, dir: &RunDir, training: &Training<'_>) -> Result<(), RunError> {
         let (experiment, federation) = (self.experiment, self.federation);
         let method = &experiment.method;
-        let mut layout = InputLayout {
-            axes: federation.axes(),
-            names: federation.names(),
-            is_encoder: !method.uses_labels(),
-        };
-        if layout.is_encoder {
-            // Its outputs are no classes.
-            layout.names.classes.clear();
-        }
         if method.shared_count() > 0 {
+            let layout = InputLayout::new(experiment, federation);
             dir.write_model(method.task(), &layout, training.global())?;
         }
         // What was released is charged before anything that follows from it is written.

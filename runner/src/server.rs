@@ -6,12 +6,14 @@ pub mod auto;
 pub mod denoise;
 pub mod flattening;
 pub mod keys;
+pub mod own;
 
 use smolfed_core::params::LearningRate;
 
 use crate::release::{Released, SimulatedSum};
 pub use auto::{Auto, ExpertSet};
 pub use denoise::Denoiser;
+pub use own::{OwnStep, StepView};
 
 /// What the server does with the noisy sum: `w ← w + η_g · denoise(sum / denominator)`.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct ServerStep {
     pub denoiser: Denoiser,
     /// What is mixed instead, where there is noise, with `denoiser = "auto"`.
     pub auto: Option<ExpertSet>,
+    /// What a program that uses the library does instead of all that.
+    pub own: Option<OwnStep>,
     /// What the sum is divided by; `None` for the number of devices drawn.
     pub fixed_denominator: Option<f64>,
 }
@@ -62,6 +66,15 @@ impl ServerStep {
     ) {
         let denominator = self.denominator(released.cohort_size()).unwrap_or(1.0);
         let noise_std = released.noise_std() / denominator;
+        if let Some(own) = &self.own {
+            own.apply(StepView {
+                global,
+                average,
+                noise_std,
+                learning_rate: self.learning_rate.get(),
+            });
+            return;
+        }
         if let Some(auto) = auto {
             auto.step(global, average, noise_std, self.learning_rate.get());
             return;
@@ -82,6 +95,7 @@ mod tests {
             learning_rate: LearningRate::new(0.5).unwrap(),
             denoiser: Denoiser::default(),
             auto: None,
+            own: None,
             fixed_denominator,
         }
     }
@@ -101,6 +115,24 @@ mod tests {
         let empty = sum(&[16, -32], 0);
         assert_eq!(step(None).denominator(0), None);
         assert_eq!(step(None).average(&empty), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_step_of_ones_own_takes_the_place_of_all_else() {
+        let (mut global, mut average) = ([1.0, 1.0], [2.0, -4.0]);
+        let released = sum(&[0, 0], 1);
+        let own = OwnStep::new(|step| {
+            assert!(step.learning_rate < 0.6 && step.noise_std < 1e-9);
+            for (parameter, change) in step.global.iter_mut().zip(step.average) {
+                *parameter -= *change;
+            }
+        });
+        let step = ServerStep {
+            own: Some(own),
+            ..step(Some(1.0))
+        };
+        step.apply(&mut global, &mut average, &released, (&[1, 1], None));
+        assert_eq!(global, [-1.0, 5.0]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ use error::{in_range, needed, positive, share, wrong};
 use window::WindowKey;
 
 pub use error::DataConfigError;
-pub use set::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
+pub use set::{ArraysConfig, ImagesConfig, LeafConfig, MemoryConfig, StoredSet, TableConfig};
 pub use window::WindowTable;
 
 /// Most samples of a device: far beyond use, and small enough that one device fits in memory.
@@ -103,6 +103,7 @@ enum SourceName {
     Images,
     Text,
     Synthetic,
+    Memory,
 }
 
 /// What the folders of a folder of images are, from the outermost on.
@@ -140,6 +141,7 @@ enum PartitionName {
     Shards,
     Dirichlet,
     Natural,
+    Rows,
 }
 
 /// The names of the kinds of synthetic devices.
@@ -397,6 +399,9 @@ impl RawData {
             }
             partition => partition,
         };
+        if partition == PartitionName::Rows {
+            return Ok(Dealing::Rows);
+        }
         let purpose = "how many devices to deal rows to";
         let devices = needed("devices", self.devices.take(), purpose)?;
         let devices = in_range("devices", devices, 1..=u32::MAX)?;
@@ -429,6 +434,7 @@ impl RawData {
     fn put_dealing(&mut self, dealing: Dealing) {
         let partition = match dealing {
             Dealing::Natural => PartitionName::Natural,
+            Dealing::Rows => PartitionName::Rows,
             Dealing::Iid {
                 devices,
                 samples_per_device,

@@ -195,13 +195,15 @@ impl Dataset {
 
     /// The same data with the largest value that a feature can take by its format (255 for
     /// bytes), for scaling to [0, 1].
-    pub(super) fn with_maximum(mut self, maximum: Option<f32>) -> Self {
+    #[must_use]
+    pub fn with_maximum(mut self, maximum: Option<f32>) -> Self {
         self.maximum = maximum;
         self
     }
 
     /// The same data with names.
-    pub(super) fn with_names(mut self, names: Names) -> Self {
+    #[must_use]
+    pub fn with_names(mut self, names: Names) -> Self {
         self.names = names;
         self
     }

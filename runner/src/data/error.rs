@@ -66,6 +66,15 @@ pub enum DataError {
         /// Its samples.
         expected: usize,
     },
+    /// Samples of a program, where there is none that gives them.
+    #[error(
+        "`data.source` is \"memory\": these samples were given by a program, such as Python's \
+         `smolfed.Federation.from_arrays`, and are in no file; run it from there"
+    )]
+    InMemory,
+    /// Samples of a program for an experiment that reads its own.
+    #[error("`data.source` must be \"memory\" for samples that a program gives")]
+    NotInMemory,
     /// A file's content, or what the configuration asks of it.
     #[error("{origin}: {reason}")]
     Content {

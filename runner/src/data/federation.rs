@@ -5,6 +5,7 @@
 //! Synthetic devices are generated then.
 
 mod fingerprint;
+mod memory;
 
 use super::config::{DataConfig, SourceConfig, StoredConfig};
 use super::constants::{Affine, FeatureMap};

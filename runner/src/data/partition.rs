@@ -46,6 +46,8 @@ pub enum Dealing {
     },
     /// One device for each natural one.
     Natural,
+    /// One device for each training row.
+    Rows,
 }
 
 /// The rows of each device. Every device has at least one, and no row belongs to two.
@@ -83,6 +85,7 @@ impl Partition {
                 partition.refuse_smaller_than(1, groups.names())?;
                 Ok(partition)
             }
+            Dealing::Rows => Ok(Self::from_devices(rows.into_iter().map(|row| vec![row]))),
             Dealing::Iid {
                 devices,
                 samples_per_device,

@@ -94,6 +94,7 @@ pub fn load(set: &StoredSet, folders: &DataFolders) -> Result<Loaded, DataError>
         StoredSet::Images(images) => load_images(images, folders),
         StoredSet::Cifar10 { path } => load_cifar(path, folders),
         StoredSet::Text(text) => load_text(text, folders),
+        StoredSet::Memory(_) => Err(DataError::InMemory),
     };
     loaded?.of_classes(set.classes())
 }

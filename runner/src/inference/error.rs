@@ -41,6 +41,17 @@ pub enum InferenceError {
         /// Why not.
         reason: &'static str,
     },
+    /// Some of the parameters are personal.
+    #[error(
+        "the run has no shared model that predicts: {found} of {expected} parameters are shared, \
+         and each device keeps the others"
+    )]
+    NotWhole {
+        /// Shared parameters.
+        found: usize,
+        /// Parameters of the model.
+        expected: usize,
+    },
     /// No personal models.
     #[error(
         "`--device {device}`: {path} has no personal models, as its method shares one model with \

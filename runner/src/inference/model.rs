@@ -110,6 +110,25 @@ impl TrainedModel {
         }
     }
 
+    /// The shared model of a run that is in memory.
+    ///
+    /// # Errors
+    /// [`InferenceError::NotWhole`] if devices keep some of the parameters to themselves.
+    pub fn of_run(
+        preprocessing: Preprocessing,
+        parameters: Vec<f32>,
+    ) -> Result<Self, InferenceError> {
+        let model = Self {
+            parameters: with_biases(parameters, &preprocessing),
+            preprocessing,
+        };
+        let (found, expected) = (model.parameters.len(), model.task().parameter_count());
+        match found == expected {
+            true => Ok(model),
+            false => Err(InferenceError::NotWhole { found, expected }),
+        }
+    }
+
     /// The model that it is, or of which it is the hidden layer.
     #[must_use]
     pub fn task(&self) -> &Task {

@@ -2,13 +2,16 @@
 
 use crate::audit::membership::Attack;
 use crate::config::Config;
+use crate::data::Federation;
 use crate::evaluation::assessment::FinalAssessment;
 use crate::evaluation::devices::DeviceReport;
+use crate::experiment::Experiment;
 use crate::privacy::statement::PrivacyStatement;
 use crate::representation::Picture;
 use crate::round::{RoundRecord, Spectrum};
+use crate::run::RunResult;
 use crate::run::directory::RunDir;
-use crate::run::directory::model_file::ModelFile;
+use crate::run::directory::model_file::{InputLayout, ModelFile};
 use crate::run::error::{RunDirError, if_there};
 
 /// What a report is made of. Only the configuration must be there.
@@ -35,6 +38,25 @@ pub struct ReportInput {
 }
 
 impl ReportInput {
+    /// Of a run that is in memory.
+    #[must_use]
+    pub fn of_result(experiment: &Experiment, federation: &Federation, result: &RunResult) -> Self {
+        let task = experiment.task();
+        let layout = InputLayout::new(experiment, federation);
+        Self {
+            config: experiment.config.clone(),
+            records: result.records.clone(),
+            statements: result.statements.clone(),
+            spectrum: result.spectrum.clone(),
+            // A method may share no model.
+            model: ModelFile::of_model(task, &layout, &result.model).ok(),
+            devices: result.devices.clone(),
+            assessment: result.assessment.clone(),
+            membership: Vec::new(),
+            representation: None,
+        }
+    }
+
     /// Reads a run directory; what a broken run has not written yet is absent.
     ///
     /// # Errors

@@ -52,6 +52,7 @@ impl ServerKeys {
         Ok(ServerStep {
             denoiser: self.denoiser(&config.server, flattenings)?,
             auto,
+            own: None,
             learning_rate: self.learning_rate,
             fixed_denominator: match denominator {
                 Denominator::Expected | Denominator::Updates(_) => Some(expected),

@@ -70,6 +70,7 @@ impl Samples {
                 None if table.axes.is_empty() => Self::Rows,
                 None => Self::Grids,
             },
+            StoredSet::Memory(memory) if memory.axes.is_empty() => Self::Rows,
             _ => Self::Grids,
         }
     }

@@ -39,6 +39,21 @@ pub enum StoredSet {
     Images(ImagesConfig),
     /// A table of texts.
     Text(TextConfig),
+    /// Samples that a program has in memory.
+    Memory(MemoryConfig),
+}
+
+/// Samples that a program has in memory ([`Samples`](crate::data::samples::Samples)).
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryConfig {
+    /// What the targets are.
+    pub task: TaskKind,
+    /// The classes; `None` for those that the program found in its samples.
+    pub classes: Option<Classes>,
+    /// Lengths of the axes of a row that is a grid.
+    pub axes: Vec<usize>,
+    /// Largest value of a feature.
+    pub maximum: Option<f32>,
 }
 
 /// Arrays that belong together.
@@ -118,7 +133,7 @@ impl StoredSet {
             Self::Arrays(idx) => idx.test.is_some(),
             Self::Table(table) => table.test_path.is_some(),
             Self::Leaf(leaf) => leaf.test_path.is_some(),
-            Self::Images(_) => false,
+            Self::Images(_) | Self::Memory(_) => false,
         }
     }
 
@@ -126,7 +141,8 @@ impl StoredSet {
     pub fn has_devices(&self) -> bool {
         match self {
             Self::Digits | Self::Mnist { .. } | Self::Cifar10 { .. } => false,
-            Self::Femnist { .. } | Self::Leaf(_) => true,
+            // Whether samples in memory do is known when they are there.
+            Self::Femnist { .. } | Self::Leaf(_) | Self::Memory(_) => true,
             Self::Text(text) => !text.device_columns.is_empty(),
             Self::Arrays(idx) => idx.device_path.is_some(),
             Self::Table(table) => table.columns.device.is_some(),
@@ -140,6 +156,7 @@ impl StoredSet {
             Self::Table(table) => table.columns.is_regression(),
             Self::Leaf(leaf) => leaf.task == TaskKind::Regression,
             Self::Arrays(arrays) => arrays.task == TaskKind::Regression,
+            Self::Memory(memory) => memory.task == TaskKind::Regression,
             _ => false,
         }
     }
@@ -156,6 +173,7 @@ impl StoredSet {
             Self::Table(table) => table.columns.classes.as_ref(),
             Self::Leaf(leaf) => leaf.classes.as_ref(),
             Self::Images(images) => images.classes.as_ref(),
+            Self::Memory(memory) => memory.classes.as_ref(),
         }
     }
 
@@ -175,7 +193,7 @@ impl StoredSet {
     /// Every path of the set, to be found before it is read.
     pub(in crate::data) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         match self {
-            Self::Digits => Vec::new(),
+            Self::Digits | Self::Memory(_) => Vec::new(),
             Self::Images(images) => vec![&mut images.path],
             Self::Mnist { path } | Self::Femnist { path } | Self::Cifar10 { path } => vec![path],
             Self::Text(text) => vec![&mut text.path],

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::error::{needed, positive, wrong};
-use super::set::{ArraysConfig, ImagesConfig, LeafConfig, StoredSet, TableConfig};
+use super::set::{ArraysConfig, ImagesConfig, LeafConfig, MemoryConfig, StoredSet, TableConfig};
 use super::{DataConfigError, FoldersName, RawData, SourceName, name_of, unless_empty};
 use crate::data::array::ArrayFormat;
-use crate::data::classes::{ClassList, ClassName, Classes};
+use crate::data::classes::{ClassList, ClassName, Classes, UnknownLabels};
 use crate::data::dataset::TaskKind;
 use crate::data::images::ImageShape;
 use crate::data::table::{Columns, Encoding, TableFormat};
@@ -45,7 +45,29 @@ impl RawData {
                 axes: self.axes.take().unwrap_or_default(),
                 maximum: self.take_maximum()?,
             }),
+            SourceName::Memory => StoredSet::Memory(self.take_memory()?),
         })
+    }
+
+    fn take_memory(&mut self) -> Result<MemoryConfig, DataConfigError> {
+        if self.unknown_labels == Some(UnknownLabels::Drop) {
+            let expected = "left out for samples in memory: leave such rows out before";
+            return Err(wrong("unknown_labels", "\"drop\"", expected));
+        }
+        Ok(MemoryConfig {
+            task: self.task.unwrap_or(TaskKind::Classification),
+            classes: self.take_classes_of_task()?,
+            axes: self.axes.take().unwrap_or_default(),
+            maximum: self.take_maximum()?,
+        })
+    }
+
+    fn put_memory(&mut self, memory: MemoryConfig) {
+        self.source = SourceName::Memory;
+        self.task = Some(memory.task);
+        self.put_classes(memory.classes);
+        self.axes = unless_empty(memory.axes);
+        self.maximum = memory.maximum;
     }
 
     fn take_images(&mut self) -> Result<ImagesConfig, DataConfigError> {
@@ -223,6 +245,7 @@ impl RawData {
                 self.axes = Some(images.axes);
                 self.put_classes(images.classes);
             }
+            StoredSet::Memory(memory) => self.put_memory(memory),
             StoredSet::Leaf(leaf) => {
                 self.source = SourceName::Leaf;
                 self.path = Some(leaf.path);

@@ -75,6 +75,22 @@ pub enum DatasetError {
         /// Name or number of the only class.
         label: String,
     },
+    /// Targets of another kind than the configuration says.
+    #[error("`task` is \"{task}\", but the targets are {targets}")]
+    Task {
+        /// What the configuration says.
+        task: &'static str,
+        /// What the targets are instead.
+        targets: &'static str,
+    },
+    /// Another number of classes than the configuration lists.
+    #[error("has {found} classes, but `classes` lists {expected}")]
+    ClassCount {
+        /// Classes of the configuration.
+        expected: usize,
+        /// Classes of the targets.
+        found: usize,
+    },
     /// Two parts that must describe the same features do not.
     #[error("the test part has {found} features a row, but the training part has {expected}")]
     FeatureCount {

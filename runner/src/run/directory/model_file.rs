@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use smolfed_core::model::MAX_LAYERS;
 
 use super::checkpoint::{bytes_to_floats, floats_to_bytes, not_tensors};
+use crate::data::Federation;
 use crate::data::dataset::Names;
+use crate::experiment::Experiment;
 use crate::task::{DENSE_NAMES, LAYER_NAMES, Task, layer_tensor};
 
 /// The key of our metadata. Only one: the format writes several in no fixed order, and the same
@@ -46,6 +48,24 @@ pub struct ModelFile {
     pub feature_names: Vec<String>,
     /// Name of each class; empty where not known.
     pub class_names: Vec<String>,
+}
+
+impl InputLayout {
+    /// That of an experiment on its federation.
+    #[must_use]
+    pub fn new(experiment: &Experiment, federation: &Federation) -> Self {
+        let is_encoder = !experiment.method.uses_labels();
+        let mut names = federation.names();
+        if is_encoder {
+            // Its outputs are no classes.
+            names.classes.clear();
+        }
+        Self {
+            axes: federation.axes(),
+            names,
+            is_encoder,
+        }
+    }
 }
 
 /// What our metadata holds.
@@ -124,6 +144,14 @@ fn names() -> impl Iterator<Item = String> {
 }
 
 impl ModelFile {
+    /// What the file of these parameters would hold.
+    ///
+    /// # Errors
+    /// What is wrong with them, if they are not those of the task.
+    pub fn of_model(task: &Task, layout: &InputLayout, parameters: &[f32]) -> Result<Self, String> {
+        Self::decode(&encode(task, layout, parameters)?)
+    }
+
     /// Reads the bytes of a model's file.
     ///
     /// # Errors

@@ -1,0 +1,149 @@
+"""What was spent, and budgets for rounds that are chosen as one goes along."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from .. import _native
+from .._native import Event
+from ..statement import PrivacyStatement
+from .events import as_events
+
+# Sampling under which rounds of one event are alike. Others bound the participations within the
+# rounds of one event, which is one run: rounds of two runs are two events.
+_INDEPENDENT = ("poisson", "uniform", "full")
+
+
+class Ledger:
+    """A list of what was released, with its cost.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        What was released before.
+
+    Examples
+    --------
+    >>> from smolfed.accounting import Ledger, event
+    >>> ledger = Ledger()
+    >>> for _ in range(100):
+    ...     ledger.charge(event(noise_multiplier=1.0, sampling_rate=0.02))
+    >>> ledger.rounds
+    100
+    >>> round(ledger.epsilon(delta=1e-5), 3)
+    1.428
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events: list[Event] = []
+        self._uncovered: list[str] = []
+        for item in as_events(events, {}):
+            self.charge(item)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, unit: str = "device") -> Ledger:
+        """The ledger that runs wrote, for their key ``privacy.ledger``.
+
+        Parameters
+        ----------
+        path : path
+            ``privacy.ledger`` or ``ledger.jsonl`` in a run's directory.
+        unit : {"device", "example"}
+            The charges that protect this.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If it is damaged.
+        """
+        events, _, uncovered = _native.read_ledger(os.fspath(path), unit)
+        ledger = cls(events)
+        ledger._uncovered = uncovered
+        return ledger
+
+    def charge(self, event: Event) -> None:
+        """Adds what is released; rounds of one kind are counted together."""
+        (event,) = as_events(event, {})
+        for index, known in enumerate(self._events):
+            if event.sampling in _INDEPENDENT and known.with_rounds(1) == event.with_rounds(1):
+                self._events[index] = known.with_rounds(known.rounds + event.rounds)
+                return
+        self._events.append(event)
+
+    @property
+    def events(self) -> list[Event]:
+        """What was released."""
+        return list(self._events)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of all events."""
+        return sum(event.rounds for event in self._events)
+
+    @property
+    def uncovered(self) -> list[str]:
+        """Why no figure is proved, a sentence each; empty if nothing speaks against it."""
+        return list(self._uncovered)
+
+    def epsilon(self, *, delta: float | str, accountant: str | None = None) -> float:
+        """Epsilon of all that was released, if the schedule was fixed beforehand."""
+        return _native.estimate(self._events, delta, accountant).epsilon
+
+    def odometer(self, *, delta: float | str) -> float:
+        """Epsilon that holds even if each round was decided on in view of earlier ones."""
+        return _native.odometer(self._events, delta)
+
+    def statement(
+        self, *, delta: float | str, accountant: str | None = None
+    ) -> PrivacyStatement:
+        """The privacy statement of all that was released."""
+        parts = _native.statement(self._events, delta, accountant, None, self._uncovered)
+        return PrivacyStatement(*parts)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __repr__(self) -> str:
+        return f"<Ledger: {self.rounds} rounds, {len(self._events)} kinds>"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Ledger) and self._events == other._events
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Filter:
+    """A budget, fixed beforehand, for rounds that are chosen in view of earlier ones.
+
+    The budget is what `plan` costs at one Rényi order. Source: Feldman, Zrnic 2021
+    (arXiv:2008.11193).
+
+    Examples
+    --------
+    >>> from smolfed.accounting import Filter, event
+    >>> plan = event(noise_multiplier=8, sampling="full", rounds=20)
+    >>> budget = Filter(plan, delta=1e-5)
+    >>> budget.charge(plan.with_rounds(12))
+    >>> budget.admits(plan.with_rounds(9))
+    False
+    """
+
+    def __init__(self, plan: Event | Iterable[Event], *, delta: float | str) -> None:
+        self._native = _native.Filter(as_events(plan, {}), delta)
+
+    def admits(self, event: Event) -> bool:
+        """Whether the budget has room for the event."""
+        return self._native.admits(event)
+
+    def charge(self, event: Event) -> None:
+        """Charges the event; ValueError if it does not fit, and nothing is charged then."""
+        self._native.charge(event)
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the whole budget."""
+        return self._native.epsilon

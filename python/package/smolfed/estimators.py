@@ -1,0 +1,400 @@
+"""Estimators of scikit-learn: linear models, trained by federated learning under privacy.
+
+`groups` says which device each row belongs to: epsilon protects one device with all of its rows.
+In a pipeline or a search it reaches `fit` by metadata routing::
+
+    sklearn.set_config(enable_metadata_routing=True)
+    model = FederatedClassifier().set_fit_request(groups=True)
+    make_pipeline(FunctionTransformer(), model).fit(X, y, groups=device)
+
+What epsilon does not cover, and the statement cannot know: steps before the estimator that learn
+from the rows, such as ``StandardScaler``, and the choice among several models, for example by
+``GridSearchCV``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from . import _native
+from .federation import Federation
+from .running import _execute
+from .statement import PrivacyStatement
+
+_SELECTION = (
+    "If this model was chosen among several, by GridSearchCV for example, epsilon does not cover "
+    "the choice; nor does it cover what a pipeline learned from the rows before this step."
+)
+
+# Seeds are whole numbers of TOML.
+_SEEDS = 2**63
+
+
+class _Federated(BaseEstimator):  # type: ignore[misc]
+    """What both estimators share."""
+
+    def __init__(
+        self,
+        epsilon: float = 4.0,
+        *,
+        delta: float | str = "1/N^1.1",
+        rounds: int = 30,
+        sampling_rate: float = 0.2,
+        clip_norm: float = 0.5,
+        learning_rate: float = 0.1,
+        epochs: int = 1,
+        batch_size: int = 10,
+        smoothing_factor: float = 0.0,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rounds = rounds
+        self.sampling_rate = sampling_rate
+        self.clip_norm = clip_norm
+        self.learning_rate = learning_rate
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.smoothing_factor = smoothing_factor
+        self.bounds = bounds
+        self.overrides = overrides
+        self.threads = threads
+        self.random_state = random_state
+
+    def _train(self, data: Federation) -> None:
+        """Trains on the devices, and keeps what is public."""
+        described: dict[str, Any] = {
+            "name": type(self).__name__,
+            "method": "dp-fed-ls",
+            "seed": self._seed(),
+            "rounds": self.rounds,
+            "evaluate_every": 0,
+            "data": {**data.data_table, "test": 0, "scale": _scale(self.bounds)},
+            "cohort": {"sampling": "poisson", "sampling_rate": self.sampling_rate},
+            "train": {
+                "learning_rate": self.learning_rate,
+                "epochs": self.epochs,
+                "batch_size": self.batch_size,
+                "clip": "final",
+            },
+            "server": {"smoothing_factor": self.smoothing_factor},
+            "privacy": {
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "clip_norm": self.clip_norm,
+            },
+        }
+        described["data"].update(self._targets())
+        job = {
+            "experiment": described,
+            "overrides": dict(self.overrides or {}),
+            "samples": data._samples,
+            "out": None,
+            "resume": False,
+            "threads": self.threads,
+            "server_step": None,
+        }
+        result = _execute(job, progress=False, on_round=None, warn=False)
+        self._model: _native.Model = result._whole()
+        self.n_devices_: int = result.devices
+        self.n_iter_: int = len(result.records)
+        self.statement_: PrivacyStatement = result.statement._with_note(_SELECTION)
+        tensors = self._model.tensors()
+        self.coef_: NDArray[np.float32] = tensors["weights"]
+        self.intercept_: NDArray[np.float32] = tensors["biases"]
+
+    def _targets(self) -> dict[str, Any]:
+        return {}
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return secrets.randbelow(_SEEDS)
+        drawn = check_random_state(self.random_state).randint(0, _SEEDS, dtype=np.int64)
+        return int(drawn)
+
+    def _rows(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        rows: NDArray[Any] = validate_data(
+            self, X, dtype=(np.float64, np.float32), reset=False
+        )
+        return rows
+
+    @property
+    def epsilon_(self) -> float:
+        """Epsilon of this fit; `statement_` says what it protects, and what it does not cover.
+
+        It is that of the last `fit` alone. Several fits on the same rows compose, and the choice
+        among them, by ``GridSearchCV`` for example, is not covered.
+        """
+        check_is_fitted(self)
+        return float(self.statement_.epsilon)
+
+
+class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
+    """Softmax regression by private federated averaging.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy that `fit` costs; the noise is calibrated to it. Infinite for no noise.
+    delta : float or str
+        A number, or a power of the number of devices.
+    rounds : int
+        Communication rounds.
+    sampling_rate : float
+        Probability with which a device is in a round.
+    clip_norm : float
+        Bound on the norm of a device's update.
+    learning_rate, epochs, batch_size
+        Of the local training on each device.
+    smoothing_factor : float
+        Laplacian smoothing of the noisy average (DP-Fed-LS); 0 for none.
+    classes : sequence, optional
+        All classes, known beforehand. Without it they are taken from `y`, which no epsilon covers.
+    bounds : (low, high), optional
+        Bounds of the features, known beforehand: numbers, or one a feature. Values beyond them are
+        clipped. Without it the features are standardised by the rows, which no epsilon covers.
+    overrides : dict, optional
+        Other keys of the experiment, by their dotted names.
+    threads : int, optional
+        By default one per core.
+    random_state : int or RandomState, optional
+        Seed of cohorts, training and noise: whoever knows it can subtract the noise.
+
+    Attributes
+    ----------
+    classes_ : array of shape (classes,)
+    coef_ : array of shape (classes, features)
+        Weights, of features as they are scaled.
+    intercept_ : array of shape (classes,)
+    statement_ : PrivacyStatement
+        What `fit` guarantees. Its ``is_upper_bound`` is false unless `classes` and `bounds` are
+        given.
+    epsilon_ : float
+        Epsilon of the statement.
+    n_devices_, n_iter_, n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smolfed import FederatedClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, device = rng.uniform(-1, 1, size=(5000, 4)), np.arange(5000) % 500
+    >>> y = X[:, 0] > X[:, 1]
+    >>> model = FederatedClassifier(
+    ...     epsilon=4, classes=[False, True], bounds=(-1, 1), learning_rate=0.5, random_state=1
+    ... )
+    >>> model.fit(X, y, groups=device).score(X, y) > 0.9
+    True
+    >>> model.epsilon_ <= 4, model.statement_.is_upper_bound, model.n_devices_
+    (True, True, 500)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 4.0,
+        *,
+        delta: float | str = "1/N^1.1",
+        rounds: int = 30,
+        sampling_rate: float = 0.2,
+        clip_norm: float = 0.5,
+        learning_rate: float = 0.1,
+        epochs: int = 1,
+        batch_size: int = 10,
+        smoothing_factor: float = 0.0,
+        classes: Sequence[Any] | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            rounds=rounds,
+            sampling_rate=sampling_rate,
+            clip_norm=clip_norm,
+            learning_rate=learning_rate,
+            epochs=epochs,
+            batch_size=batch_size,
+            smoothing_factor=smoothing_factor,
+            bounds=bounds,
+            overrides=overrides,
+            threads=threads,
+            random_state=random_state,
+        )
+        self.classes = classes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # The noise of a useful epsilon hides what a few dozen devices have in common.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> FederatedClassifier:
+        """Trains the model on devices.
+
+        Parameters
+        ----------
+        X : array of shape (samples, features)
+        y : array of shape (samples,)
+        groups : array of shape (samples,), optional
+            The device of each row. Without it each row is a device, and the statement says so.
+        """
+        X, y = validate_data(
+            self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2
+        )
+        check_classification_targets(y)
+        data = Federation.from_arrays(
+            X, y, groups, task="classification", classes=self.classes
+        )
+        self.classes_ = np.unique(y) if self.classes is None else np.asarray(self.classes)
+        self._train(data)
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of the classes; shape (samples, classes)."""
+        _, shares = self._model_of(X)
+        # In float32 they add up to 1 but for rounding.
+        normal: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
+        return normal
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The class of each row."""
+        numbers, _ = self._model_of(X)
+        chosen: NDArray[Any] = self.classes_[numbers]
+        return chosen
+
+    def _model_of(self, X: ArrayLike) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        rows = self._rows(X)
+        return self._model.predict(rows)
+
+
+class FederatedRegressor(RegressorMixin, _Federated):  # type: ignore[misc]
+    """Linear regression by private federated averaging.
+
+    Parameters
+    ----------
+    target_bounds : (low, high), optional
+        Bounds of the target, known beforehand. Without it the target is standardised by the rows,
+        which no epsilon covers.
+    epsilon, delta, rounds, sampling_rate, clip_norm, learning_rate, epochs, batch_size, \
+smoothing_factor, bounds, overrides, threads, random_state
+        As of `FederatedClassifier`.
+
+    Attributes
+    ----------
+    coef_, intercept_
+        Weights and bias, of features and a target as they are scaled.
+    statement_, epsilon_, n_devices_, n_iter_, n_features_in_
+        As of `FederatedClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from smolfed import FederatedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X, device = rng.uniform(-1, 1, size=(5000, 3)), np.arange(5000) % 500
+    >>> y = 3 * X[:, 0] - X[:, 2]
+    >>> model = FederatedRegressor(
+    ...     epsilon=4, bounds=(-1, 1), target_bounds=(-4, 4), learning_rate=0.5, random_state=1
+    ... )
+    >>> model.fit(X, y, groups=device).score(X, y) > 0.9
+    True
+    >>> model.statement_.is_upper_bound
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 4.0,
+        *,
+        delta: float | str = "1/N^1.1",
+        rounds: int = 30,
+        sampling_rate: float = 0.2,
+        clip_norm: float = 0.5,
+        learning_rate: float = 0.1,
+        epochs: int = 1,
+        batch_size: int = 10,
+        smoothing_factor: float = 0.0,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        threads: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            rounds=rounds,
+            sampling_rate=sampling_rate,
+            clip_norm=clip_norm,
+            learning_rate=learning_rate,
+            epochs=epochs,
+            batch_size=batch_size,
+            smoothing_factor=smoothing_factor,
+            bounds=bounds,
+            overrides=overrides,
+            threads=threads,
+            random_state=random_state,
+        )
+        self.target_bounds = target_bounds
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # As of the classifier.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> FederatedRegressor:
+        """Trains the model on devices; parameters as of `FederatedClassifier.fit`."""
+        X, y = validate_data(
+            self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2, y_numeric=True
+        )
+        y = column_or_1d(y).astype(np.float64)
+        data = Federation.from_arrays(X, y, groups, task="regression")
+        self._train(data)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The value of each row, in its own unit."""
+        rows = self._rows(X)
+        _, values = self._model.predict(rows)
+        return values[:, 0]
+
+    def _targets(self) -> dict[str, Any]:
+        scale = "standardise" if self.target_bounds is None else _scale(self.target_bounds)
+        return {"target_scale": scale}
+
+
+def _scale(bounds: tuple[ArrayLike, ArrayLike] | None) -> Any:
+    """``data.scale``: constants that map bounds to -1 and 1, or statistics of the rows."""
+    if bounds is None:
+        return "standardise-features"
+    try:
+        low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the bounds are {bounds!r}: they must be (low, high), numbers or one a feature"
+        ) from None
+    if low.ndim != high.ndim:
+        low, high = np.broadcast_arrays(low, high)
+    middle, half = (low + high) / 2, (high - low) / 2
+    parts = {"min": low, "max": high, "mean": middle, "std": half}
+    return {name: part.tolist() for name, part in parts.items()}

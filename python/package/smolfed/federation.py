@@ -1,0 +1,330 @@
+"""Devices with their samples, from arrays, tables or a data set by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# What the features are passed on as; other numbers become float32.
+_NATIVE = ("float32", "float64", "uint8")
+
+
+class Federation:
+    """Devices with their samples, for `run`.
+
+    Made by `from_arrays`, `from_pandas`, `from_polars` or `dataset`. The arrays are kept as they
+    are and copied once by each run, which scales and sorts its copy.
+    """
+
+    def __init__(self, table: dict[str, Any], samples: dict[str, Any] | None = None) -> None:
+        self._table = table
+        self._samples = samples
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        *,
+        task: str | None = None,
+        classes: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        test: tuple[ArrayLike, ...] | None = None,
+    ) -> Federation:
+        """Devices from arrays.
+
+        Parameters
+        ----------
+        X : array of shape (samples, features) or (samples, rows, columns)
+            Finite numbers. With more than two dimensions, samples are grids, which can be smoothed
+            along their axes. Pixels as uint8 stay bytes.
+        y : array of shape (samples,)
+            Classes, or numbers to predict.
+        groups : array of shape (samples,), optional
+            The device of each sample: numbers or texts. Without it, **each row is a device**, and
+            the privacy statement says so: then epsilon protects one row.
+        task : {"classification", "regression"}, optional
+            By default regression where `y` has floats, and classification elsewhere.
+        classes : sequence, optional
+            All classes, known beforehand. Without it they are taken from `y`, which no epsilon
+            covers: the statement's ``is_upper_bound`` is then false.
+        feature_names : sequence of str, optional
+            Names of the features.
+        test : (X, y) or (X, y, groups), optional
+            A test part, with devices where `groups` is given. By default a share of the samples is
+            held out: ``data.test``.
+
+        Raises
+        ------
+        ValueError
+            For arrays of other shapes or lengths, or values that are not finite.
+        TypeError
+            For arrays that do not hold numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, smolfed
+        >>> rng = np.random.default_rng(0)
+        >>> X, device = rng.normal(size=(400, 5)), np.arange(400) % 40
+        >>> federation = smolfed.Federation.from_arrays(X, X[:, 0] > 0, groups=device)
+        >>> federation
+        <Federation: 400 samples of 5 features, 40 devices>
+        """
+        features, axes = _features(X)
+        targets = _vector(y, "y")
+        if task is None:
+            task = "regression" if targets.dtype.kind == "f" else "classification"
+        if task not in ("classification", "regression"):
+            raise ValueError(
+                f'`task` is {task!r}: it must be "classification" or "regression"'
+            )
+        test_rows = 0
+        if test is not None:
+            parts = 2 if groups is None else 3
+            if len(test) != parts:
+                expected = "(X, y)" if groups is None else "(X, y, groups), as there are groups"
+                raise ValueError(f"`test` has {len(test)} arrays: it must be {expected}")
+            more, more_axes = _features(test[0])
+            if more_axes != axes:
+                raise ValueError(
+                    f"the test part has samples of shape {more_axes}, but the others have {axes}"
+                )
+            more_targets = _vector(test[1], "y of the test part")
+            _same_length("y of the test part", len(more_targets), len(more))
+            _same_length("y", len(targets), len(features))
+            test_rows = len(more)
+            features = np.concatenate([features, more])
+            targets = np.concatenate([targets, more_targets])
+        _same_length("y", len(targets), len(features))
+        table: dict[str, Any] = {"source": "memory", "task": task}
+        if len(axes) > 1:
+            table["axes"] = list(axes)
+        samples = _no_samples(features, test_rows, feature_names)
+        if task == "regression":
+            samples["values"] = _values(targets)
+        else:
+            found = _classes(targets, classes)
+            samples["labels"], names = found
+            samples["class_names"] = names
+            samples["class_count"] = len(names)
+            if classes is not None:
+                table["classes"] = names
+        if groups is None:
+            table["partition"] = "rows"
+        else:
+            all_groups = _groups(groups, len(features) - test_rows)
+            if test is not None:
+                all_groups = np.concatenate([all_groups, _groups(test[2], test_rows)])
+            table["partition"] = "natural"
+            samples["devices"], samples["device_names"] = _devices(all_groups)
+        return cls(table, samples)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: Any,
+        *,
+        label: str,
+        groups: str | None = None,
+        features: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Federation:
+        """Devices from a DataFrame of pandas.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            One row a sample.
+        label : str
+            The column to predict.
+        groups : str, optional
+            The column with the device of each row.
+        features : sequence of str, optional
+            The columns of the features; by default all others, which must be numbers.
+        **options
+            As of `from_arrays`.
+        """
+        columns = [str(name) for name in frame.columns]
+        names = _feature_columns(columns, label, groups, features)
+        arrays = {name: frame[name].to_numpy() for name in names}
+        devices = None if groups is None else frame[groups].to_numpy()
+        return cls._from_columns(arrays, frame[label].to_numpy(), devices, options)
+
+    @classmethod
+    def from_polars(
+        cls,
+        frame: Any,
+        *,
+        label: str,
+        groups: str | None = None,
+        features: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Federation:
+        """Devices from a DataFrame of polars; parameters as of `from_pandas`."""
+        names = _feature_columns(frame.columns, label, groups, features)
+        arrays = {name: frame[name].to_numpy() for name in names}
+        devices = None if groups is None else frame[groups].to_numpy()
+        return cls._from_columns(arrays, frame[label].to_numpy(), devices, options)
+
+    @classmethod
+    def _from_columns(
+        cls,
+        columns: dict[str, NDArray[Any]],
+        targets: NDArray[Any],
+        devices: NDArray[Any] | None,
+        options: dict[str, Any],
+    ) -> Federation:
+        for name, column in columns.items():
+            if column.dtype.kind not in "fiub":
+                raise TypeError(
+                    f"the column `{name}` has no numbers (dtype {column.dtype}): encode it, or "
+                    "name the columns of the features"
+                )
+        matrix = np.column_stack([column.astype(np.float32) for column in columns.values()])
+        return cls.from_arrays(
+            matrix, targets, devices, feature_names=list(columns), **options
+        )
+
+    @classmethod
+    def dataset(cls, source: str, **keys: Any) -> Federation:
+        """A data set by the name of its source, with the keys of ``[data]``.
+
+        Examples
+        --------
+        >>> import smolfed
+        >>> smolfed.Federation.dataset("digits", devices=100)
+        <Federation: source digits>
+        """
+        return cls({"source": source, **keys})
+
+    @property
+    def data_table(self) -> dict[str, Any]:
+        """The ``[data]`` table of an experiment on this federation, without its defaults."""
+        return dict(self._table)
+
+    def __repr__(self) -> str:
+        if self._samples is None:
+            return f"<Federation: source {self._table['source']}>"
+        count, width = self._samples["features"].shape
+        names = self._samples["device_names"]
+        devices = f"{len(names)} devices" if names else "each row a device"
+        return f"<Federation: {count} samples of {width} features, {devices}>"
+
+
+def _no_samples(
+    features: NDArray[Any], test_rows: int, feature_names: Sequence[str] | None
+) -> dict[str, Any]:
+    names = [] if feature_names is None else [str(name) for name in feature_names]
+    if names and len(names) != features.shape[1]:
+        raise ValueError(
+            f"`feature_names` has {len(names)} names, but there are {features.shape[1]} features"
+        )
+    return {
+        "features": features,
+        "labels": None,
+        "class_count": 0,
+        "values": None,
+        "devices": None,
+        "device_names": [],
+        "feature_names": names,
+        "class_names": [],
+        "test_rows": test_rows,
+    }
+
+
+def _features(X: ArrayLike) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """The features as a matrix, and the shape of a sample."""
+    array = np.asarray(X)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"features must be numbers, but X has dtype {array.dtype}")
+    if array.ndim < 2:
+        raise ValueError(
+            f"X has {array.ndim} dimension(s), but features need two or more: one sample along "
+            "the first"
+        )
+    if array.dtype.name not in _NATIVE or not array.dtype.isnative:
+        array = array.astype(np.float32)
+    return array.reshape(len(array), math.prod(array.shape[1:])), array.shape[1:]
+
+
+def _vector(y: ArrayLike, name: str) -> NDArray[Any]:
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.reshape(-1)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has {array.ndim} dimensions, but one entry a sample is needed")
+    return array
+
+
+def _same_length(name: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise ValueError(f"{name} has {found} entries for {expected} samples")
+
+
+def _values(targets: NDArray[Any]) -> NDArray[np.float64]:
+    if targets.dtype.kind not in "fiub":
+        raise TypeError(f"numbers to predict are needed, but y has dtype {targets.dtype}")
+    return targets.astype(np.float64)
+
+
+def _classes(
+    targets: NDArray[Any], classes: Sequence[Any] | None
+) -> tuple[NDArray[np.uint32], list[str]]:
+    """The number of each sample's class, and the names of the classes."""
+    if targets.dtype.kind == "f" and not np.isfinite(targets).all():
+        raise ValueError("y has NaN or infinity, but every sample needs a class")
+    if classes is None:
+        try:
+            known, codes = np.unique(targets, return_inverse=True)
+        except TypeError:
+            raise TypeError("y mixes classes of several types: texts and numbers") from None
+    else:
+        known = np.asarray(classes)
+        order = np.argsort(known)
+        try:
+            places = np.searchsorted(known, targets, sorter=order)
+        except TypeError:
+            raise TypeError("`classes` and y are of different types") from None
+        codes = order[np.minimum(places, len(known) - 1)]
+        unknown = known[codes] != targets
+        if np.any(unknown):
+            first = targets[np.argmax(unknown)]
+            raise ValueError(f"y has the label {first!r}, which is not one of `classes`")
+    return codes.astype(np.uint32), [str(name) for name in known.tolist()]
+
+
+def _groups(groups: ArrayLike, expected: int) -> NDArray[Any]:
+    array = np.asarray(groups)
+    if array.ndim != 1:
+        raise ValueError(f"groups has {array.ndim} dimensions, but one device a sample is needed")
+    _same_length("groups", len(array), expected)
+    # NaN alone differs from itself.
+    if any(value is None for value in array.tolist()) or np.any(array != array):
+        raise ValueError("groups has missing values, but every sample needs a device")
+    return array
+
+
+def _devices(array: NDArray[Any]) -> tuple[NDArray[np.uint32], list[str]]:
+    """The number of each sample's device, and the names of the devices."""
+    try:
+        names, codes = np.unique(array, return_inverse=True)
+    except TypeError:
+        raise TypeError("groups mixes devices of several types: texts and numbers") from None
+    return codes.astype(np.uint32), [str(name) for name in names.tolist()]
+
+
+def _feature_columns(
+    columns: Sequence[str], label: str, groups: str | None, features: Sequence[str] | None
+) -> list[str]:
+    for name in [label, groups, *(features or [])]:
+        if name is not None and name not in columns:
+            listed = ", ".join(columns)
+            raise ValueError(f"there is no column `{name}`; the columns are {listed}")
+    if features is not None:
+        return list(features)
+    return [name for name in columns if name not in (label, groups)]

@@ -1,0 +1,312 @@
+"""A bridge to Flower: exact integer clipping, sums and noise, and their accounting.
+
+`exact_mod` runs on the client, after all other mods: it clips the update, rounds it toward zero
+onto an integer grid, and sends nothing else. `PrivateStrategy` wraps any strategy of Flower: it
+draws the nodes of a round in secret, checks and sums their integers exactly, adds exact discrete
+Gaussian noise, and hands the noisy average to the wrapped strategy as if one node had sent it.
+
+::
+
+    app = ClientApp(mods=[exact_mod])
+    strategy = PrivateStrategy(
+        FedAvg(), clip_norm=1.0, noise_multiplier=1.2, sampling_rate=0.1, devices=1000
+    )
+    strategy.start(grid=grid, initial_arrays=arrays, num_rounds=50)
+    print(strategy.statement(delta="1/N^1.1"))
+
+Needs flwr 1.20 or newer, with its message API.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    MessageType,
+    MetricRecord,
+    RecordDict,
+)
+from flwr.serverapp.strategy import Strategy
+from numpy.typing import NDArray
+
+from . import _native
+from .accounting import Ledger, epsilon, event
+from .statement import PrivacyStatement
+
+CLIP_NORM = "smolfed.clip-norm"
+GRID_BITS = "smolfed.grid-bits"
+UPDATE = "smolfed.update"
+
+# Flower's code for a mod whose preconditions do not hold.
+_MOD_FAILED = 6
+
+_EVALUATION = (
+    "Nodes evaluated the model, and their figures were averaged without noise: this epsilon does "
+    "not cover it."
+)
+_SEED = (
+    "Cohorts and noise follow from a known seed: anyone who knows it can subtract the noise. The "
+    "statement holds for secret randomness."
+)
+
+
+def exact_mod(
+    message: Message, context: Context, call_next: Callable[[Message, Context], Message]
+) -> Message:
+    """Clips and quantises the update of a client, and sends its integers and nothing else.
+
+    The metrics of a reply are not sent: no epsilon would cover them.
+    """
+    if message.metadata.message_type != MessageType.TRAIN:
+        return call_next(message, context)
+    try:
+        before = _only(message.content.array_records, "array record")
+        config = _only(message.content.config_records, "config record")
+        if CLIP_NORM not in config or GRID_BITS not in config:
+            raise ValueError(f"`{CLIP_NORM}` is missing: the server must use PrivateStrategy")
+        clip_norm, grid_bits = float(config[CLIP_NORM]), int(config[GRID_BITS])
+        start = _flat(before)
+        reply = call_next(message, context)
+        if reply.has_error():
+            return reply
+        after = _only(reply.content.array_records, "array record of the reply")
+        if list(after) != list(before):
+            raise ValueError("the arrays of the reply are not those of the model")
+        update = _flat(after) - start
+        integers = _native.quantize(update, clip_norm, grid_bits)
+    except ValueError as error:
+        return Message(Error(code=_MOD_FAILED, reason=f"exact_mod: {error}"), reply_to=message)
+    reply.content = RecordDict({UPDATE: ArrayRecord({UPDATE: Array(integers)})})
+    return reply
+
+
+class PrivateStrategy(Strategy):  # type: ignore[misc]
+    """Wraps a strategy of Flower: what it sees is the noisy average of a cohort.
+
+    Parameters
+    ----------
+    strategy : flwr.serverapp.strategy.Strategy
+        What is done with the average, such as `FedAvg` or `FedAdam`. Its own sampling and weights
+        are not used.
+    clip_norm : float
+        Bound on the L2 norm of a node's update.
+    noise_multiplier : float
+        Noise std on the sum of the updates, in clip norms.
+    sampling_rate : float
+        Probability with which each node is in a round, drawn independently and in secret.
+    devices : int
+        Nodes of the federation, a public number. The sum is divided by ``sampling_rate * devices``.
+    grid_bits : int
+        Updates are multiples of ``clip_norm * 2**-grid_bits``.
+    max_epsilon, delta : float, optional
+        A round that would exceed this epsilon is refused.
+    with_evaluation : bool
+        Whether nodes evaluate the model. Their figures are private and no epsilon covers them: the
+        statement's ``is_upper_bound`` is then false.
+    seed : int, optional
+        For tests: cohorts and noise follow from it.
+
+    Notes
+    -----
+    The unit of privacy is a node with all of its data; the server is trusted. A node that is drawn
+    and does not answer, or sends something else than a clipped update, counts as zeros.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        *,
+        clip_norm: float,
+        noise_multiplier: float,
+        sampling_rate: float,
+        devices: int,
+        grid_bits: int = 20,
+        max_epsilon: float | None = None,
+        delta: float | str | None = None,
+        with_evaluation: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        if max_epsilon is not None and delta is None:
+            raise ValueError("`max_epsilon` needs `delta`")
+        self.strategy = strategy
+        self.clip_norm = clip_norm
+        self.grid_bits = grid_bits
+        self.devices = devices
+        self.max_epsilon = max_epsilon
+        self.delta = delta
+        self.with_evaluation = with_evaluation
+        self.seed = seed
+        self.ledger = Ledger()
+        self._event = event(
+            noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate,
+            devices=devices,
+            mechanism="discrete-gaussian",
+            grid_bits=grid_bits,
+        )
+        self._random = random.SystemRandom() if seed is None else random.Random(seed)
+        self._aggregator: _native.Aggregator | None = None
+        self._numbers: dict[int, int] = {}
+        self._drawn: set[int] = set()
+        self._arrays: ArrayRecord | None = None
+        self._template: RecordDict | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the rounds so far, at `delta`."""
+        if self.delta is None:
+            raise ValueError("`delta` is missing: give it to the strategy")
+        return self.ledger.epsilon(delta=self.delta)
+
+    def statement(self, *, delta: float | str | None = None) -> PrivacyStatement:
+        """The privacy statement of the rounds so far."""
+        chosen = self.delta if delta is None else delta
+        if chosen is None:
+            raise ValueError("`delta` is missing")
+        if not self.ledger.events:
+            raise ValueError("no round was done: there is nothing to state")
+        uncovered = [_EVALUATION] if self.with_evaluation else []
+        parts = _native.statement(
+            self.ledger.events, chosen, None, float(self.clip_norm), uncovered
+        )
+        said = PrivacyStatement(*parts)
+        return said if self.seed is None else said._with_note(_SEED)
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Any
+    ) -> Iterable[Message]:
+        """Draws the nodes of a round; RuntimeError if it would exceed `max_epsilon`."""
+        self._refuse_over_budget()
+        config[CLIP_NORM], config[GRID_BITS] = float(self.clip_norm), self.grid_bits
+        planned = list(self.strategy.configure_train(server_round, arrays, config, grid))
+        if not planned:
+            raise ValueError("the wrapped strategy trains no node: raise its `fraction_train`")
+        nodes = sorted(grid.get_node_ids())
+        if len(nodes) > self.devices:
+            raise ValueError(
+                f"there are {len(nodes)} nodes, but `devices` is {self.devices}: the privacy "
+                "statement would be about another federation"
+            )
+        for node in nodes:
+            self._numbers.setdefault(node, len(self._numbers))
+        if self._aggregator is None:
+            self._aggregator = _native.Aggregator(
+                len(_flat(arrays)),
+                self.clip_norm,
+                self.grid_bits,
+                self._event.noise_multiplier,
+                self.seed,
+            )
+        rate = self._event.sampling_rate or 0.0
+        drawn = [node for node in nodes if self._random.random() < rate]
+        self._drawn, self._arrays = set(drawn), arrays
+        self._template = planned[0].content
+        return [
+            Message(content=self._template, message_type=MessageType.TRAIN, dst_node_id=node)
+            for node in drawn
+        ]
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Sums the integers of the cohort, and releases the sum with noise."""
+        aggregator, arrays = self._aggregator, self._arrays
+        if aggregator is None or arrays is None or self._template is None:
+            raise ValueError("`configure_train` comes first")
+        for reply in replies:
+            node = reply.metadata.src_node_id
+            if reply.has_error() or node not in self._drawn:
+                continue
+            try:
+                record = _only(reply.content.array_records, "array record")
+                integers = record[UPDATE].numpy()
+                aggregator.add(self._numbers[node], integers)
+            except (KeyError, TypeError, ValueError):
+                # A late, dead or dishonest node costs only its own update.
+                continue
+            self._drawn.discard(node)
+        # Charged before it is released.
+        self.ledger.charge(self._event)
+        expected = (self._event.sampling_rate or 0.0) * self.devices
+        average = aggregator.release(expected)
+        summed = _added(arrays, average)
+        # A set that was drawn is used once.
+        self._drawn, self._arrays = set(), None
+        weight = getattr(self.strategy, "weighted_by_key", "num-examples")
+        content = RecordDict(
+            {"arrays": summed, "metrics": MetricRecord({weight: 1})}
+        )
+        whole = Message(content=content, message_type=MessageType.TRAIN, dst_node_id=0)
+        found, _ = self.strategy.aggregate_train(server_round, [whole])
+        return found, None
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Any
+    ) -> Iterable[Message]:
+        """Evaluation on nodes, if it is asked for."""
+        if not self.with_evaluation:
+            return []
+        found: Iterable[Message] = self.strategy.configure_evaluate(
+            server_round, arrays, config, grid
+        )
+        return found
+
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
+        """The wrapped strategy's average of what nodes say."""
+        if not self.with_evaluation:
+            return None
+        return self.strategy.aggregate_evaluate(server_round, replies)
+
+    def summary(self) -> None:
+        """That of the wrapped strategy."""
+        self.strategy.summary()
+
+    def _refuse_over_budget(self) -> None:
+        if self.max_epsilon is None or self.delta is None:
+            return
+        planned = [*self.ledger.events, self._event]
+        next_epsilon = epsilon(planned, delta=self.delta)
+        if next_epsilon > self.max_epsilon:
+            raise RuntimeError(
+                f"the next round would have epsilon {next_epsilon:.4f}, above `max_epsilon` = "
+                f"{self.max_epsilon}"
+            )
+
+
+def _only(records: Any, what: str) -> Any:
+    """The only record of a message."""
+    if len(records) != 1:
+        raise ValueError(f"exactly one {what} is needed, but there are {len(records)}")
+    return next(iter(records.values()))
+
+
+def _flat(record: ArrayRecord) -> NDArray[np.float32]:
+    """All arrays behind each other."""
+    arrays = [array.numpy() for array in record.values()]
+    for name, array in zip(record, arrays):
+        if array.dtype.kind != "f":
+            raise ValueError(f"the array `{name}` has dtype {array.dtype}: only floats are trained")
+    return np.concatenate([np.asarray(array, np.float32).reshape(-1) for array in arrays])
+
+
+def _added(record: ArrayRecord, update: NDArray[np.float32]) -> ArrayRecord:
+    """The arrays of a record plus an update of all of them."""
+    summed, start = {}, 0
+    for name, array in record.items():
+        values = array.numpy()
+        part = update[start : start + values.size].reshape(values.shape)
+        summed[name] = Array(np.asarray(values + part, values.dtype))
+        start += values.size
+    return ArrayRecord(summed)

@@ -1,0 +1,184 @@
+"""What a run leaves: metrics, the privacy statement, the model and a report."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .federation import _features
+from .statement import PrivacyStatement
+
+if TYPE_CHECKING:
+    import pandas
+
+    from . import _native
+
+
+class Report:
+    """A page about a run: in a notebook it shows itself, and `save` writes it."""
+
+    def __init__(self, page: str) -> None:
+        self.html = page
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page, which needs no other file."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html)
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own: the page has styles for all of a document.
+        page = html.escape(self.html, quote=True)
+        return f'<iframe srcdoc="{page}" width="100%" height="800" frameborder="0"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<Report: {len(self.html)} characters of HTML>"
+
+
+class RunResult:
+    """What a run leaves. None of it holds samples of devices.
+
+    Attributes
+    ----------
+    records : list of dict
+        One record a round, as in ``metrics.jsonl``. What is below "simulation_only" reads private
+        data without noise, and exists in simulations alone.
+    statement : PrivacyStatement
+        What the run guarantees, and under which assumptions.
+    statements : list of PrivacyStatement
+        All of them, where devices send other messages as well.
+    model : dict of arrays
+        The shared parameters, by the names and in the shapes of ``model.safetensors``.
+    ending : {"done", "interrupted", "over-budget"}
+        How the run ended.
+    path : str or None
+        The run directory, if it has one.
+    """
+
+    def __init__(self, outcome: _native.Outcome) -> None:
+        self._outcome = outcome
+        self.records: list[dict[str, Any]] = json.loads(outcome.records)
+        self.statements = [PrivacyStatement(*parts) for parts in outcome.statements]
+        self.model: dict[str, NDArray[np.float32]] = outcome.tensors()
+        self.ending: str = outcome.ending[0]
+        self.path: str | None = None if outcome.dir is None else os.fspath(outcome.dir)
+
+    @property
+    def statement(self) -> PrivacyStatement:
+        """What the run guarantees; ValueError if no round was done."""
+        if not self.statements:
+            raise ValueError("no round was done: there is nothing to state")
+        return self.statements[0]
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the statement, which says what it depends on; 0 before the first round."""
+        return self.statements[0].epsilon if self.statements else 0.0
+
+    @property
+    def config(self) -> str:
+        """The complete experiment, as the text of a file."""
+        return self._outcome.config
+
+    @property
+    def devices(self) -> int:
+        """Devices of the federation."""
+        return self._outcome.device_count
+
+    @property
+    def assessment(self) -> dict[str, Any] | None:
+        """All figures of the final model on held-out samples; None without such samples."""
+        figures: dict[str, Any] | None = json.loads(self._outcome.assessment)
+        return figures
+
+    @property
+    def test(self) -> dict[str, float]:
+        """Loss and accuracy, or RMSE, on the test part after the last round; empty without."""
+        return dict((self.records[-1].get("test") or {}) if self.records else {})
+
+    @property
+    def metrics(self) -> pandas.DataFrame:
+        """One row a round, one column a figure by its dotted name (needs pandas)."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(
+                "`metrics` needs pandas: pip install 'smolfed[pandas]'; `records` does not"
+            ) from error
+        rows = [_figures(record) for record in self.records]
+        return pandas.DataFrame(rows).set_index("round") if rows else pandas.DataFrame()
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Names of the classes of rows, or values in their own unit.
+
+        `X` has the features of the training, in the same order and unit: rows are prepared as in
+        training.
+        """
+        classes, figures = self._predict(X)
+        if len(classes) == 0:
+            return figures[:, 0] if figures.shape[1:] == (1,) else figures
+        return np.asarray(self.classes)[classes]
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of the classes; shape (rows, classes)."""
+        if not self.classes:
+            raise ValueError("the model predicts no classes")
+        return self._predict(X)[1]
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes, in the order of `predict_proba`; empty for other models."""
+        target = json.loads(self._whole().preprocessing).get("target", {})
+        return list(target.get("classes", []))
+
+    def _predict(self, X: ArrayLike) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        return self._whole().predict(_features(X)[0])
+
+    def _whole(self) -> _native.Model:
+        model = self._outcome.model
+        if model is None:
+            raise ValueError(
+                "the run has no shared model that predicts: each device keeps a part of it"
+            )
+        return model
+
+    def report(self) -> Report:
+        """The page about the run, which shows itself in a notebook."""
+        return Report(self._outcome.report())
+
+    def _figure(self) -> str:
+        figures = self.test
+        if "accuracy" in figures:
+            return f"test accuracy {100 * figures['accuracy']:.2f} %"
+        if "rmse" in figures:
+            return f"test RMSE {figures['rmse']:.4g}"
+        return "no test part"
+
+    def __repr__(self) -> str:
+        said = self.statement.line if self.statements else "nothing released"
+        return f"<RunResult: {len(self.records)} rounds, {self._figure()}; {said}>"
+
+    def _repr_html_(self) -> str:
+        said = self.statement._repr_html_() if self.statements else "<p>Nothing released.</p>"
+        rounds, figure = len(self.records), html.escape(self._figure())
+        return f"<p>{rounds} rounds of {self.devices} devices: {figure}.</p>{said}"
+
+
+def _figures(record: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """All numbers of a record by their dotted names."""
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        name = f"{above}{key}"
+        if isinstance(value, dict):
+            flat.update(_figures(value, f"{name}."))
+        elif name == "epsilon" and value is None:
+            # JSON has no infinity.
+            flat[name] = math.inf
+        elif isinstance(value, (bool, int, float)):
+            flat[name] = value
+    return flat

@@ -1,0 +1,243 @@
+"""Runs: an experiment is trained on simulated devices."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from .federation import Federation
+from .result import RunResult
+
+Tensors = dict[str, NDArray[np.float32]]
+"""Parameters of a model, or an update of them, by the names of their tensors."""
+
+ServerStep = Callable[[Tensors, Tensors, float, float], Tensors]
+"""From the model, the noisy average, the std of its noise and the learning rate: the next model."""
+
+Denoiser = Callable[[Tensors, float], Tensors]
+"""From the noisy average and the std of its noise: the average that is applied."""
+
+# For an experiment on a federation that is given, where it does not say otherwise.
+_DEFAULTS = {"name": "python", "method": "dp-fed", "rounds": 30}
+
+
+class PrivacyWarning(UserWarning):
+    """Something that the privacy statement of a run names, and a reader may not expect."""
+
+
+def run(
+    experiment: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    data: Federation | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+    on_round: Callable[[dict[str, Any]], None] | None = None,
+    denoiser: Denoiser | None = None,
+    server_step: ServerStep | None = None,
+) -> RunResult:
+    """Trains simulated devices, with the bits that ``smolfed run`` gives.
+
+    Parameters
+    ----------
+    experiment : dict or path, optional
+        An experiment file, or the same as a dictionary. By default the built-in experiment, or,
+        with `data`, DP-Fed with 30 rounds, whose ``cohort`` and ``privacy`` must be given.
+    data : Federation, optional
+        The devices, in the place of the experiment's ``data.source``; other keys of its ``data``
+        apply.
+    overrides : dict, optional
+        Keys by their dotted names, as ``--set`` has them: ``{"privacy.epsilon": 2}``. None removes
+        one.
+    out : path, optional
+        The run directory to write, as ``smolfed run --out`` does. Without it nothing is written.
+    threads : int, optional
+        By default one per core. The result does not depend on it.
+    progress : bool
+        Show a progress bar (needs tqdm).
+    on_round : callable, optional
+        Called with the record of each round, a dictionary as in ``metrics.jsonl``.
+    denoiser : callable, optional
+        ``denoiser(update, noise_std)`` returns the noisy average that is applied; both are
+        dictionaries of arrays. In the place of ``server.denoiser``.
+    server_step : callable, optional
+        ``server_step(model, update, noise_std, learning_rate)`` returns the next model.
+
+    Returns
+    -------
+    RunResult
+
+    Raises
+    ------
+    ValueError
+        For an experiment or samples that are refused, with the sentence of the command line.
+    FileNotFoundError
+        For a file that is not there.
+    RuntimeError
+        If the run fails.
+    KeyboardInterrupt
+        If it is interrupted: it then ends after the round, and can be resumed if it has a
+        directory.
+
+    Warns
+    -----
+    PrivacyWarning
+        If rows were read without noise, for example for the scale of the features.
+
+    Notes
+    -----
+    `denoiser` and `server_step` see what was released and nothing else: they are post-processing
+    and cost no privacy. If they use data of devices that they have otherwise, no epsilon covers it.
+    What is private - local training, clipping, sums - is not visible to Python.
+
+    Examples
+    --------
+    >>> import smolfed
+    >>> result = smolfed.run(overrides={"rounds": 3, "privacy.epsilon": 2})
+    >>> len(result.records), result.epsilon <= 2
+    (3, True)
+    """
+    changes = dict(overrides or {})
+    described: Any
+    if experiment is None and data is None:
+        described = None
+    elif experiment is None or isinstance(experiment, Mapping):
+        described = {**(_DEFAULTS if data is not None else {}), **(experiment or {})}
+    else:
+        described = os.fspath(experiment)
+    samples = None
+    if data is not None:
+        described, samples = _with_data(described, changes, data)
+    job = {
+        "experiment": described,
+        "overrides": changes,
+        "samples": samples,
+        "out": None if out is None else os.fspath(out),
+        "resume": False,
+        "threads": threads,
+        "server_step": _step(denoiser, server_step),
+    }
+    return _execute(job, progress, on_round)
+
+
+def resume(
+    directory: str | os.PathLike[str],
+    *,
+    data: Federation | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+    on_round: Callable[[dict[str, Any]], None] | None = None,
+) -> RunResult:
+    """Continues an interrupted run from the last checkpoint in its directory.
+
+    `data` is the federation of a run from arrays, as it was: with another one it is refused. A run
+    with a `denoiser` or `server_step` of your own continues without it, so do not resume it.
+    """
+    job = {
+        "experiment": os.fspath(directory),
+        "overrides": {},
+        "samples": None if data is None else data._samples,
+        "out": None,
+        "resume": True,
+        "threads": threads,
+        "server_step": None,
+    }
+    return _execute(job, progress, on_round)
+
+
+def complete(
+    experiment: Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    overrides: Mapping[str, Any] | None = None,
+) -> str:
+    """An experiment with every default, as the text of a file.
+
+    Examples
+    --------
+    >>> import smolfed
+    >>> text = smolfed.complete(
+    ...     {"method": "dp-fed", "rounds": 2, "data": {"source": "digits", "devices": 50}}
+    ... )
+    >>> "evaluate_every = 1" in text
+    True
+    """
+    described = dict(experiment) if isinstance(experiment, Mapping) else os.fspath(experiment)
+    return _native.complete(described, dict(overrides or {}))
+
+
+def _with_data(
+    described: Any, changes: dict[str, Any], data: Federation
+) -> tuple[Any, dict[str, Any] | None]:
+    """The experiment on these devices."""
+    table = data.data_table
+    if isinstance(described, dict):
+        own = dict(described.get("data", {}))
+        if "partition" in own and own["partition"] != table.get("partition"):
+            # Another way to deal the same samples.
+            table.pop("partition", None)
+        described = {**described, "data": {**table, **own}}
+    else:
+        for key, value in table.items():
+            changes.setdefault(f"data.{key}", value)
+    return described, data._samples
+
+
+def _step(denoiser: Denoiser | None, server_step: ServerStep | None) -> ServerStep | None:
+    if denoiser is not None and server_step is not None:
+        raise ValueError("give either `denoiser` or `server_step`")
+    if denoiser is None:
+        return server_step
+
+    def step(model: Tensors, update: Tensors, noise_std: float, learning_rate: float) -> Tensors:
+        applied = denoiser(update, noise_std)
+        return {
+            name: values + np.float32(learning_rate) * np.asarray(applied[name], np.float32)
+            for name, values in model.items()
+        }
+
+    return step
+
+
+def _execute(
+    job: dict[str, Any],
+    progress: bool,
+    on_round: Callable[[dict[str, Any]], None] | None,
+    warn: bool = True,
+) -> RunResult:
+    bar = _bar() if progress else None
+
+    def report(rounds: int, record: str) -> None:
+        if bar is not None:
+            bar.total = rounds
+            bar.update()
+        if on_round is not None:
+            on_round(json.loads(record))
+
+    watched = progress or on_round is not None
+    try:
+        outcome, sentences = _native.run({**job, "on_round": report if watched else None})
+    finally:
+        if bar is not None:
+            bar.close()
+    for sentence in sentences if warn else []:
+        warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+    result = RunResult(outcome)
+    if result.ending == "over-budget":
+        warnings.warn(str(outcome.ending[1]), RuntimeWarning, stacklevel=3)
+    return result
+
+
+def _bar() -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise ImportError("progress needs tqdm: pip install 'smolfed[progress]'") from error
+    return tqdm(unit="round")

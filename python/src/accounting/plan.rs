@@ -1,0 +1,59 @@
+//! Calibration: the noise, the rounds or the cohort for a target ε.
+
+use pyo3::prelude::*;
+use smolfed_accounting::{CalibrationError, Epsilon, Plan};
+
+use super::estimate::accountant;
+use super::event::{Event, unwrapped};
+use super::release::DeltaArgument;
+use crate::error::value_error;
+
+/// A target, and what is planned under it, in a dictionary.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Target {
+    event: Event,
+    spent: Vec<Event>,
+    epsilon: f64,
+    delta: DeltaArgument,
+    accountant: Option<String>,
+}
+
+impl Target {
+    /// Looks for something without holding the interpreter.
+    fn search<T: Send>(
+        &self,
+        py: Python<'_>,
+        search: impl FnOnce(&Plan<'_>) -> Result<T, CalibrationError> + Send,
+    ) -> PyResult<T> {
+        let spent = unwrapped(&self.spent);
+        let all: Vec<_> = spent.iter().copied().chain([self.event.0]).collect();
+        let plan = Plan {
+            accountant: accountant(self.accountant.as_deref(), &all)?,
+            event: self.event.0,
+            spent: &spent,
+            target: Epsilon::new(self.epsilon).map_err(value_error)?,
+            delta: self.delta.resolve(&all)?,
+        };
+        py.detach(|| search(&plan)).map_err(value_error)
+    }
+}
+
+/// The least noise multiplier that keeps ε at or below the target.
+#[pyfunction]
+pub(crate) fn noise_multiplier(py: Python<'_>, target: Target) -> PyResult<f64> {
+    target.search(py, |plan| Ok(plan.noise_multiplier()?.value.get()))
+}
+
+/// The largest number of rounds.
+#[pyfunction]
+pub(crate) fn rounds(py: Python<'_>, target: Target) -> PyResult<u64> {
+    target.search(py, |plan| Ok(plan.rounds()?.value))
+}
+
+/// The largest cohort, its expected size for Poisson sampling.
+#[pyfunction]
+pub(crate) fn cohort_size(py: Python<'_>, target: Target) -> PyResult<u32> {
+    let size = target.search(py, |plan| Ok(plan.cohort()?.value.expected_cohort()))?;
+    Ok(size.round() as u32)
+}

@@ -1,0 +1,53 @@
+//! The privacy statement of events.
+
+use pyo3::prelude::*;
+use smolfed::privacy::PrivacyStatement;
+use smolfed_accounting::ClipNorm;
+
+use super::estimate::accountant;
+use super::event::{Event, unwrapped};
+use super::release::DeltaArgument;
+use crate::error::value_error;
+
+/// A statement for Python: as JSON, in words and in one line.
+pub(crate) type StatementParts = (String, String, String);
+
+/// The parts of a statement.
+///
+/// # Errors
+/// `ValueError` if it has no JSON form, which it has.
+pub(crate) fn parts(statement: &PrivacyStatement) -> PyResult<StatementParts> {
+    let json = serde_json::to_string(statement).map_err(value_error)?;
+    Ok((json, statement.in_words(), statement.in_one_line()))
+}
+
+/// The statement for events; `uncovered` says why no figure about them is proved, if none is.
+#[pyfunction]
+pub(crate) fn statement(
+    py: Python<'_>,
+    events: Vec<Event>,
+    delta: DeltaArgument,
+    accountant: Option<&str>,
+    clip_norm: Option<f64>,
+    uncovered: Vec<String>,
+) -> PyResult<StatementParts> {
+    let events = unwrapped(&events);
+    let delta = delta.resolve(&events)?;
+    let accountant = self::accountant(accountant, &events)?;
+    let clip_norm = clip_norm.map(ClipNorm::new).transpose();
+    let clip_norm = clip_norm.map_err(value_error)?;
+    let made = py.detach(|| {
+        let estimate = accountant.epsilon(&events, delta)?;
+        Ok::<_, smolfed_accounting::AccountingError>(PrivacyStatement::new(
+            &estimate, &events, clip_norm,
+        ))
+    });
+    let Some(mut statement) = made.map_err(value_error)? else {
+        return Err(value_error("nothing was released"));
+    };
+    if !uncovered.is_empty() {
+        statement = statement.without_proof();
+        statement.notes.extend(uncovered);
+    }
+    parts(&statement)
+}

@@ -1,0 +1,62 @@
+//! The native part of the Python package `smolfed`: thin over the Rust crates.
+//!
+//! Python imports it as `smolfed._native`. Names, documentation, defaults and conversions that
+//! Python does as well are in `package/smolfed/`; here is what must be Rust: types of the
+//! accountants, samples, and runs.
+//!
+//! | file | what it binds |
+//! | --- | --- |
+//! | `accounting/` | events, accountants, calibration, trade-off curves, strategies, ledgers |
+//! | `samples.rs` | arrays of NumPy as samples of devices |
+//! | `run/` | experiments, runs and what they leave |
+//! | `model.rs` | trained models and their predictions |
+//! | `aggregate.rs` | the integer path for coordinators in Python |
+//! | `error.rs` | errors of the crates as Python's exceptions, with the same sentences |
+
+mod accounting;
+mod aggregate;
+mod error;
+mod model;
+mod run;
+mod samples;
+
+use pyo3::prelude::*;
+
+/// The native part of `smolfed`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::accounting::estimate::{Estimate, estimate};
+    #[pymodule_export]
+    use crate::accounting::event::{Event, event, events_from_json};
+    #[pymodule_export]
+    use crate::accounting::filter::{Filter, odometer};
+    #[pymodule_export]
+    use crate::accounting::ledger::read_ledger;
+    #[pymodule_export]
+    use crate::accounting::plan::{cohort_size, noise_multiplier, rounds};
+    #[pymodule_export]
+    use crate::accounting::statement::statement;
+    #[pymodule_export]
+    use crate::accounting::strategy::Strategy;
+    #[pymodule_export]
+    use crate::accounting::trade_off::TradeOff;
+    #[pymodule_export]
+    use crate::aggregate::{Aggregator, quantize};
+    #[pymodule_export]
+    use crate::model::Model;
+    #[pymodule_export]
+    use crate::run::{Outcome, complete, run_job};
+
+    use super::{Bound, PyModule, PyResult};
+    use pyo3::types::PyModuleMethods;
+    use smolfed_accounting::Accountant;
+    use smolfed_accounting::correlated::Family;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+        module.add("ACCOUNTANTS", Accountant::ALL.map(Accountant::name))?;
+        module.add("FAMILIES", Family::ALL.map(Family::name))
+    }
+}

@@ -1,0 +1,94 @@
+//! A server's step in Python: a function of arrays, on what was released.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use numpy::PyReadonlyArrayDyn;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use smolfed::server::{OwnStep, StepView};
+use smolfed::task::TensorLayout;
+
+use crate::error::value_error;
+use crate::model::tensors;
+
+/// The first error of a function of Python; the run is then stopped.
+#[derive(Clone, Default)]
+pub(super) struct Failure(Arc<Mutex<Option<PyErr>>>);
+
+impl Failure {
+    /// Keeps the first one.
+    pub(super) fn keep(&self, error: PyErr) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_insert(error);
+    }
+
+    /// The error, if there was one.
+    pub(super) fn take(&self) -> Option<PyErr> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.take()
+    }
+}
+
+/// The step that `function(model, update, noise_std, learning_rate)` is, which returns the next
+/// model: all tensors by their names. If it fails, the model stays as it is.
+pub(super) fn own(
+    function: Py<PyAny>,
+    layout: Vec<TensorLayout>,
+    stop: Arc<AtomicBool>,
+    failure: Failure,
+) -> OwnStep {
+    OwnStep::new(move |view: StepView<'_>| {
+        let called = Python::attach(|py| next(py, &function, &layout, &view));
+        match called {
+            Ok(model) => view.global.copy_from_slice(&model),
+            Err(error) => {
+                failure.keep(error);
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+    })
+}
+
+/// The parameters of the next model.
+fn next(
+    py: Python<'_>,
+    function: &Py<PyAny>,
+    layout: &[TensorLayout],
+    view: &StepView<'_>,
+) -> PyResult<Vec<f32>> {
+    let model = tensors(py, layout, view.global)?;
+    let update = tensors(py, layout, view.average)?;
+    let arguments = (model, update, view.noise_std, view.learning_rate);
+    let answer = function.call1(py, arguments)?;
+    let answer = answer.cast_bound::<PyDict>(py).map_err(|_| {
+        value_error("a server's step must return a dictionary with the arrays of the next model")
+    })?;
+    let mut parameters = Vec::with_capacity(view.global.len());
+    for tensor in layout {
+        let name = &tensor.name;
+        let array = answer.get_item(name)?.ok_or_else(|| {
+            value_error(format!(
+                "what the server's step returned has no array `{name}`"
+            ))
+        })?;
+        let numpy = py.import("numpy")?;
+        let array = numpy.call_method1("asarray", (array, "float32"))?;
+        let array: PyReadonlyArrayDyn<'_, f32> = array.extract()?;
+        let array = array.as_array();
+        if array.shape() != tensor.shape.as_slice() {
+            return Err(value_error(format!(
+                "`{name}` of the server's step has shape {:?}, but must have {:?}",
+                array.shape(),
+                tensor.shape
+            )));
+        }
+        if let Some(wrong) = array.iter().find(|x| !x.is_finite()) {
+            return Err(value_error(format!(
+                "`{name}` of the server's step has {wrong}, but every entry must be finite"
+            )));
+        }
+        parameters.extend(array.iter());
+    }
+    Ok(parameters)
+}

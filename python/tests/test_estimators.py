@@ -1,0 +1,199 @@
+"""The estimators: scikit-learn's own checks, devices by metadata routing, and what is claimed."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
+
+import smolfed
+from smolfed import FederatedClassifier, FederatedRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(2000, 4))
+Y = (X[:, 0] > X[:, 1]).astype(int)
+DEVICES = np.arange(2000) % 100
+
+
+def classifier(**parameters) -> FederatedClassifier:
+    settings = dict(epsilon=8, rounds=5, classes=[0, 1], bounds=(-1, 1), random_state=1)
+    return FederatedClassifier(**{**settings, **parameters})
+
+
+@pytest.mark.parametrize("estimator", [FederatedClassifier(), FederatedRegressor()])
+def test_estimators_pass_the_checks_of_scikit_learn(estimator) -> None:
+    check_estimator(estimator, on_skip=None)
+
+
+@pytest.mark.parametrize("estimator", [FederatedClassifier(), FederatedRegressor()])
+def test_a_poor_score_is_the_only_exception(estimator) -> None:
+    tags, plain = estimator.__sklearn_tags__(), clone(estimator).__sklearn_tags__()
+    of_kind = tags.classifier_tags or tags.regressor_tags
+    assert of_kind.poor_score
+    assert not tags.no_validation and not tags.non_deterministic and tags.requires_fit
+    assert not tags._skip_test
+    assert plain == tags
+    skipped = estimator_checks_generator(estimator)
+    assert len(list(skipped)) > 30
+
+
+def test_a_model_is_learned_and_its_privacy_stated() -> None:
+    model = classifier(rounds=20, learning_rate=0.5).fit(X, Y, groups=DEVICES)
+    assert model.score(X, Y) > 0.85
+    assert model.epsilon_ == model.statement_.epsilon <= 8
+    assert model.statement_.is_upper_bound
+    assert (model.statement_.unit, model.statement_.devices) == ("device", 100)
+    assert model.n_devices_ == 100 and model.n_iter_ == 20
+    assert model.coef_.shape == (2, 4)
+    shares = model.predict_proba(X[:10])
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_what_is_read_from_rows_is_no_upper_bound() -> None:
+    """The bound is proved only where classes and bounds are given beforehand."""
+    assert classifier().fit(X, Y, groups=DEVICES).statement_.is_upper_bound
+    for left_out, words in [("classes", "classes"), ("bounds", "scale of the features")]:
+        model = classifier(**{left_out: None}).fit(X, Y, groups=DEVICES)
+        assert not model.statement_.is_upper_bound
+        assert any(words in note for note in model.statement_.notes)
+    target = X[:, 0] * 2
+    bounded = dict(epsilon=8, rounds=3, bounds=(-1, 1), random_state=1)
+    known = FederatedRegressor(**bounded, target_bounds=(-2, 2)).fit(X, target, groups=DEVICES)
+    assert known.statement_.is_upper_bound
+    read = FederatedRegressor(**bounded).fit(X, target, groups=DEVICES)
+    assert not read.statement_.is_upper_bound
+
+
+def test_without_groups_each_row_is_a_device_and_the_statement_says_so() -> None:
+    rows = classifier().fit(X, Y)
+    assert rows.n_devices_ == rows.statement_.devices == 2000
+    assert "Each row of the data is a device" in rows.statement_.words
+    devices = classifier().fit(X, Y, groups=DEVICES)
+    assert devices.statement_.devices == 100
+    assert "Each row" not in devices.statement_.words
+
+
+def test_a_search_is_not_covered_and_the_statement_says_so() -> None:
+    model = classifier().fit(X, Y, groups=DEVICES)
+    assert "GridSearchCV" in model.statement_.words
+    assert "GridSearchCV" in type(model).epsilon_.__doc__
+
+
+def test_groups_reach_a_pipeline_by_metadata_routing() -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = classifier().set_fit_request(groups=True)
+        pipeline = make_pipeline(FunctionTransformer(), model)
+        pipeline.fit(X, Y, groups=DEVICES)
+        assert pipeline[-1].n_devices_ == 100
+        search = GridSearchCV(
+            make_pipeline(FunctionTransformer(), model),
+            {"federatedclassifier__learning_rate": [0.1, 0.5]},
+            cv=GroupKFold(2),
+        )
+        search.fit(X, Y, groups=DEVICES)
+        assert search.best_estimator_[-1].n_devices_ == 100
+
+
+def test_groups_reach_a_pipeline_by_name() -> None:
+    pipeline = make_pipeline(FunctionTransformer(), classifier())
+    pipeline.fit(X, Y, federatedclassifier__groups=DEVICES)
+    assert pipeline[-1].n_devices_ == 100
+
+
+def test_epsilon_is_that_of_the_last_fit() -> None:
+    model = classifier(epsilon=8).fit(X, Y, groups=DEVICES)
+    before = model.epsilon_
+    model.set_params(epsilon=1).fit(X, Y, groups=DEVICES)
+    assert model.epsilon_ <= 1 < before
+    other = classifier(epsilon=3).fit(X, Y, groups=DEVICES)
+    assert model.epsilon_ <= 1 < other.epsilon_ <= 3
+
+
+def test_a_seed_gives_the_same_model_and_none_another_one() -> None:
+    fit = lambda **seed: classifier(**seed).fit(X, Y, groups=DEVICES).coef_  # noqa: E731
+    np.testing.assert_array_equal(fit(random_state=3), fit(random_state=3))
+    assert np.any(fit(random_state=3) != fit(random_state=4))
+    assert np.any(fit(random_state=None) != fit(random_state=None))
+    state = np.random.RandomState(5)
+    assert np.any(fit(random_state=state) != fit(random_state=state))
+
+
+def test_models_are_kept_by_pickle() -> None:
+    model = classifier().fit(X, Y, groups=DEVICES)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.statement_.words == model.statement_.words
+
+
+def test_classes_may_be_texts_and_unseen() -> None:
+    names = np.array(["low", "high"])[Y]
+    settings = dict(classes=["low", "middle", "high"], rounds=20, learning_rate=0.5)
+    model = classifier(**settings).fit(X, names, groups=DEVICES)
+    # In the order of `classes`, which is not theirs.
+    assert model.score(X, names) > 0.8
+    assert set(model.predict(X)) <= {"low", "middle", "high"}
+    assert model.predict_proba(X).shape == (2000, 3)
+    assert model.statement_.is_upper_bound
+
+
+def test_values_beyond_the_bounds_are_clipped() -> None:
+    model = classifier(bounds=(np.full(4, -1.0), np.full(4, 1.0))).fit(X, Y, groups=DEVICES)
+    np.testing.assert_array_equal(
+        model.predict_proba(X[:1] * 1e6), model.predict_proba(np.sign(X[:1]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        (dict(groups=DEVICES[:-1]), ValueError, "groups has 1999 entries for 2000 samples"),
+        (dict(groups=np.stack([DEVICES, DEVICES], 1)), ValueError, "groups has 2 dimensions"),
+        (dict(groups=np.where(DEVICES == 3, np.nan, DEVICES)), ValueError, "missing values"),
+        (dict(groups=[None, *DEVICES[1:]]), ValueError, "missing values"),
+    ],
+)
+def test_wrong_groups_are_refused(arguments, error, sentence) -> None:
+    with pytest.raises(error, match=sentence):
+        classifier().fit(X, Y, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        (dict(epsilon=-1), "`privacy.epsilon`"),
+        (dict(delta="1/M"), "delta is `1/M`"),
+        (dict(rounds=0), "`rounds`"),
+        (dict(sampling_rate=2), "`cohort.sampling_rate`"),
+        (dict(clip_norm=0), "`privacy.clip_norm`"),
+        (dict(learning_rate=-1), "`train.learning_rate`"),
+        (dict(bounds=3), r"they must be \(low, high\)"),
+        (dict(bounds=(1, -1)), "min below max"),
+        (dict(bounds=([0, 0], 1)), "4 features"),
+        (dict(classes=[0, 2]), "the label"),
+        (dict(classes=[0, 0, 1]), "twice"),
+        (dict(overrides={"server.nothing": 1}), "unknown key"),
+        (dict(threads=0), "`threads` is 0"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_a_sentence(parameters, sentence) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        classifier(**parameters).fit(X, Y, groups=DEVICES)
+
+
+def test_an_unfitted_estimator_says_so() -> None:
+    with pytest.raises(NotFittedError):
+        classifier().predict(X)
+    with pytest.raises(NotFittedError):
+        _ = FederatedRegressor().epsilon_
+
+
+def test_estimators_are_imported_when_they_are_used() -> None:
+    assert "FederatedClassifier" in dir(smolfed)
+    with pytest.raises(AttributeError, match="no attribute `Nothing`"):
+        _ = smolfed.Nothing
