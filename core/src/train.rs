@@ -193,7 +193,7 @@ pub struct Workspace<'a> {
     pub update: &'a mut [f32],
     /// Order of the local samples; at least as many entries as samples.
     pub order: &'a mut [u32],
-    /// Scores; see [`Model::loss_and_gradient`].
+    /// Scores; see [`Model::loss_and_gradient`](crate::model::Model::loss_and_gradient).
     pub scratch: &'a mut [f32],
 }
 
