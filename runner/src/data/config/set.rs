@@ -43,7 +43,8 @@ pub enum StoredSet {
     Memory(MemoryConfig),
 }
 
-/// Samples that a program has in memory ([`Samples`](crate::data::samples::Samples)).
+/// Samples that a program has in memory, for
+/// [`Federation::of_samples`](crate::data::Federation::of_samples).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryConfig {
     /// What the targets are.
