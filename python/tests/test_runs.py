@@ -251,6 +251,24 @@ def test_a_directory_is_written_and_resumed(tmp_path: Path) -> None:
         smolfed.run(PLAN, data=DATA, out=out)
 
 
+def test_a_run_with_a_step_of_ones_own_is_not_resumed_without_it(tmp_path: Path) -> None:
+    def halve(update, _noise_std):
+        return {name: values / 2 for name, values in update.items()}
+
+    def stop(record):
+        if record["round"] == 1:
+            raise InterruptedError("enough")
+
+    out = tmp_path / "run"
+    with pytest.raises(InterruptedError):
+        smolfed.run(PLAN, data=DATA, out=out, on_round=stop, denoiser=halve)
+    with pytest.raises(ValueError, match="resume it from there"):
+        smolfed.resume(out, data=DATA)
+    resumed = smolfed.resume(out, data=DATA, denoiser=halve)
+    whole = smolfed.run(PLAN, data=DATA, denoiser=halve)
+    np.testing.assert_array_equal(resumed.model["weights"], whole.model["weights"])
+
+
 def test_interrupts_end_a_run_after_its_round(tmp_path: Path) -> None:
     script = f"""
         import numpy as np, smolfed, sys

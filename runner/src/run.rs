@@ -43,7 +43,7 @@ use crate::source::{Simulated, Source, SourceError};
 use crate::task::pretrained;
 use budget::{Budget, BudgetError};
 use directory::RunDir;
-use directory::checkpoint::Checkpoint;
+use directory::checkpoint::{Checkpoint, OWN_STEP};
 use directory::model_file::InputLayout;
 use error::RunDirError;
 use recorder::{LedgerWriter, RunRecorder, SaveError};
@@ -240,14 +240,18 @@ pub fn name(
 
 /// The name of a run in its checkpoints. The scale that devices released is made anew at every
 /// start: with another one, of another build, the run must not go on, since that would be a second
-/// release.
-pub(crate) fn state_name(run: &str, federation: &Federation) -> String {
+/// release. Nor must a run with a program's own server step go on without it.
+pub(crate) fn state_name(run: &str, federation: &Federation, has_own_step: bool) -> String {
+    let mut name = run.to_owned();
     let moments = federation.released_moments();
-    if moments.is_empty() {
-        return run.to_owned();
+    if !moments.is_empty() {
+        let bytes: Vec<u8> = moments.iter().flat_map(|x| x.to_le_bytes()).collect();
+        name.push_str(&format!("-{:08x}", crc32fast::hash(&bytes)));
     }
-    let bytes: Vec<u8> = moments.iter().flat_map(|x| x.to_le_bytes()).collect();
-    format!("{run}-{:08x}", crc32fast::hash(&bytes))
+    if has_own_step {
+        name.push_str(OWN_STEP);
+    }
+    name
 }
 
 /// Names an experiment with its data and this version of smolfed.
@@ -308,7 +312,8 @@ impl Run<'_> {
         let experiment = self.experiment;
         let name = name(&experiment.config, self.federation, &experiment.origin)?;
         let shared = experiment.method.shared_count();
-        let state = state_name(&name, self.federation);
+        let has_own_step = experiment.server.own.is_some();
+        let state = state_name(&name, self.federation, has_own_step);
         let mut checkpoint = match self.dir {
             Some(dir) => dir.load_checkpoint(&state, shared)?,
             None => None,

@@ -135,11 +135,14 @@ def resume(
     threads: int | None = None,
     progress: bool = False,
     on_round: Callable[[dict[str, Any]], None] | None = None,
+    denoiser: Denoiser | None = None,
+    server_step: ServerStep | None = None,
 ) -> RunResult:
     """Continues an interrupted run from the last checkpoint in its directory.
 
     `data` is the federation of a run from arrays, as it was: with another one it is refused. A run
-    with a `denoiser` or `server_step` of your own continues without it, so do not resume it.
+    with a `denoiser` or `server_step` of your own needs it again, and is refused without one; that
+    it is the same function cannot be checked.
     """
     job = {
         "experiment": os.fspath(directory),
@@ -148,7 +151,7 @@ def resume(
         "out": None,
         "resume": True,
         "threads": threads,
-        "server_step": None,
+        "server_step": _step(denoiser, server_step),
     }
     return _execute(job, progress, on_round)
 

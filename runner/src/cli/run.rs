@@ -173,7 +173,7 @@ impl Prepared {
         let made = crc32fast::hash(made.as_bytes());
         Ok(format!(
             "{}-{made:08x}",
-            run::state_name(&name, &self.federation)
+            run::state_name(&name, &self.federation, false)
         ))
     }
 

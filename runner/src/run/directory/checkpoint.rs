@@ -33,6 +33,9 @@ const ROUND: &str = "round";
 const FINGERPRINT: &str = "fingerprint";
 const CLIP_NORM: &str = "clip_norm";
 
+/// Ends the fingerprint of a run whose server's step a program brings along.
+pub(in crate::run) const OWN_STEP: &str = "-own";
+
 /// What differs between the names of two runs (see [`name`](crate::run::name)).
 fn difference(found: &str, expected: &str) -> String {
     let mut parts = found.split('-').zip(expected.split('-'));
@@ -50,6 +53,14 @@ fn difference(found: &str, expected: &str) -> String {
         (_, Some(found), Some(expected)) if found != expected => format!(
             "\"fast\" trained with vectors of {found} numbers, and this processor has {expected}"
         ),
+        _ if found.ends_with(OWN_STEP) && !expected.ends_with(OWN_STEP) => {
+            "it was trained with a denoiser or a server's step of a program: resume it from there, \
+             with the same one"
+                .to_owned()
+        }
+        _ if expected.ends_with(OWN_STEP) && !found.ends_with(OWN_STEP) => {
+            "it was trained without a denoiser or a server's step of a program".to_owned()
+        }
         _ => "the version of smolfed or the start of the run differs".to_owned(),
     }
 }

@@ -296,6 +296,10 @@ fn the_refusal_of_a_checkpoint_says_what_differs() {
         ("a-b-0.2.0-7-fast16", "the version of smolfed"),
         ("a-b-0.1.0-8-fast16", "the start of the run differs"),
         (
+            "a-b-0.1.0-7-fast16-own",
+            "it was trained without a denoiser",
+        ),
+        (
             "a-b-0.1.0-7-fast8",
             "\"fast\" trained with vectors of 16 numbers, and this processor has 8",
         ),
