@@ -3,15 +3,12 @@
 //! It owns two vectors of `P` parameters (local model, gradient and update); with the global model,
 //! which the caller holds, there are three. The sizes are checked when the firmware is built.
 
-use rand_core::Rng;
-
 use crate::{
     model::FixedModel,
     participation::Participation,
-    release::Trained,
+    release::{Trained, Training},
     samples::Samples,
-    stream::Purpose,
-    train::{LocalTraining, TrainError, TrainReport, Workspace, local_update},
+    train::{Local, LocalTraining, Workspace},
 };
 
 /// A model of `P` parameters that trains on up to `N` samples, with memory for `B` scores.
@@ -77,29 +74,38 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         global: &[f32; P],
         settings: &LocalTraining,
     ) -> Trained<'_> {
-        let order = &mut participation.stream(Purpose::BatchShuffle);
-        let is_trained = self.descend(samples, global, settings, order).is_ok();
-        Trained::new(&mut self.update, &mut self.local, is_trained, participation)
+        self.begin(participation, samples, global, settings)
+            .finish()
     }
 
-    fn descend<S: Samples<Target = M::Target>>(
-        &mut self,
-        samples: &S,
-        global: &[f32; P],
-        settings: &LocalTraining,
-        rng: &mut impl Rng,
-    ) -> Result<TrainReport, TrainError> {
+    /// [`Self::train`] in pieces.
+    pub fn begin<'a: 's, 's, S: Samples<Target = M::Target>>(
+        &'a mut self,
+        participation: Participation,
+        samples: &'s S,
+        global: &'s [f32; P],
+        settings: &'s LocalTraining,
+    ) -> Training<'a, 's, M, S> {
+        let Self {
+            model,
+            local,
+            update,
+            order,
+            scratch,
+        } = self;
         let work = Workspace {
-            local: &mut self.local,
-            update: &mut self.update,
-            order: &mut self.order,
-            scratch: &mut self.scratch,
+            local,
+            update,
+            order,
+            scratch,
         };
-        let result = local_update(&self.model, samples, global, settings, rng, work);
-        if result.is_err() {
-            self.update = [0.0; P];
-        }
-        result
+        let local = Local {
+            model,
+            samples,
+            global,
+            settings,
+        };
+        Training::new(local, work, participation)
     }
 }
 
@@ -107,18 +113,28 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
 #[cfg(any(test, feature = "hazmat"))]
 impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P, N, B> {
     /// Trains on `samples` from the global model with any generator, and without a record; see
-    /// [`local_update`]. With the feature `hazmat` only.
+    /// [`local_update`](crate::train::local_update). With the feature `hazmat` only.
     ///
     /// # Errors
-    /// [`TrainError`]; the update is then zero, and the device must sit the round out.
+    /// [`TrainError`](crate::train::TrainError); the update is then zero, and the device must sit the round out.
     pub fn train_unrecorded<S: Samples<Target = M::Target>>(
         &mut self,
         samples: &S,
         global: &[f32; P],
         settings: &LocalTraining,
-        rng: &mut impl Rng,
-    ) -> Result<TrainReport, TrainError> {
-        self.descend(samples, global, settings, rng)
+        rng: &mut impl rand_core::Rng,
+    ) -> Result<crate::train::TrainReport, crate::train::TrainError> {
+        let work = Workspace {
+            local: &mut self.local,
+            update: &mut self.update,
+            order: &mut self.order,
+            scratch: &mut self.scratch,
+        };
+        let result = crate::train::local_update(&self.model, samples, global, settings, rng, work);
+        if result.is_err() {
+            self.update = [0.0; P];
+        }
+        result
     }
 
     /// The update of the last training, clipped but without noise: it must not leave the device
@@ -160,7 +176,8 @@ mod tests {
         params::{ClipNorm, LearningRate},
         quantize::Grid,
         samples::SampleSlice,
-        stream::{Root, StreamId},
+        stream::{Purpose, Root, StreamId},
+        train::TrainError,
     };
 
     fn settings(rate: f32) -> LocalTraining {

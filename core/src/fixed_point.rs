@@ -51,8 +51,7 @@ pub use loss::FixedPointModel;
 pub use samples::{FixedPointSamples, FixedPointSlice};
 #[cfg(any(test, feature = "hazmat"))]
 pub use train::local_update;
-#[cfg(not(any(test, feature = "hazmat")))]
-pub(crate) use train::local_update;
+pub(crate) use train::{FixedPointDescent, FixedPointLocal};
 pub use train::{FixedPointReport, FixedPointWork};
 
 #[cfg(test)]

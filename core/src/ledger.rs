@@ -76,13 +76,14 @@
 //! [`Identity`]: crate::identity::Identity
 //! [`Policy`]: crate::session::Policy
 
-use embedded_storage::nor_flash::NorFlash;
-
 use crate::{
     crypto::Key, identity::Identity, participation::Participation, wipe::wipe, wire::keys::ChainKey,
 };
 
+#[cfg(feature = "async")]
+mod asynchronous;
 mod error;
+mod flash;
 mod record;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -147,132 +148,7 @@ pub struct Ledger<F> {
     is_in_use: bool,
 }
 
-impl<F: NorFlash> Ledger<F> {
-    /// Writes the first record: part of provisioning a device, once, with a nonce that was never
-    /// used before and the key that its coordinator knows.
-    ///
-    /// # Errors
-    /// [`LedgerError::NotBlank`] unless the flash is erased or an earlier creation was cut short;
-    /// [`LedgerError::Geometry`], [`LedgerError::Flash`].
-    pub fn create(flash: F, nonce: LedgerNonce, key: Key) -> Result<Self, LedgerError> {
-        Self::check_geometry(&flash)?;
-        let mut ledger = Self::unread(flash);
-        match ledger.find() {
-            Ok(false) => ledger.begin_life(nonce, key)?,
-            Ok(true) | Err(LedgerError::Corrupt) => return Err(LedgerError::NotBlank),
-            Err(error) => return Err(error),
-        }
-        Ok(ledger)
-    }
-
-    /// Reads the record that counts, after every start.
-    ///
-    /// # Errors
-    /// [`LedgerError::Blank`], [`LedgerError::Corrupt`], [`LedgerError::Geometry`],
-    /// [`LedgerError::Flash`]. Without its ledger a device must not take part.
-    pub fn open(flash: F) -> Result<Self, LedgerError> {
-        Self::open_or(flash, None)
-    }
-
-    /// [`Self::open`], or [`Self::create`] on blank flash with the key of the provisioning record
-    /// and this nonce, which the hardware's random number generator has drawn at this start.
-    /// Without such a generator, use [`Self::open`]: a nonce that comes twice would repeat the
-    /// streams of a ledger that was erased.
-    ///
-    /// Flash that is erased as a whole counts from 0 again, with other streams; the coordinator
-    /// refuses the device until it is provisioned again.
-    ///
-    /// # Errors
-    /// Those of [`Self::open`]; [`LedgerError::Blank`] only without a key, which a provisioning
-    /// record loses at the first start.
-    pub fn open_or_create(
-        flash: F,
-        fresh: LedgerNonce,
-        key: Option<Key>,
-    ) -> Result<Self, LedgerError> {
-        Self::open_or(flash, key.map(|key| (fresh, key)))
-    }
-
-    #[inline(never)]
-    fn open_or(flash: F, fresh: Option<(LedgerNonce, Key)>) -> Result<Self, LedgerError> {
-        Self::check_geometry(&flash)?;
-        let mut ledger = Self::unread(flash);
-        if !ledger.find()? {
-            let (nonce, key) = fresh.ok_or(LedgerError::Blank)?;
-            ledger.begin_life(nonce, key)?;
-        }
-        Ok(ledger)
-    }
-
-    /// Finds the record that counts; whether there is one. The flash stays as it is.
-    #[inline(never)]
-    fn find(&mut self) -> Result<bool, LedgerError> {
-        let mut bytes = [0; RECORD_BYTES];
-        let mut blank = true;
-        for slot in 0..2 {
-            let mut lost = true;
-            for copy in 0..2 {
-                let offset = self.offset(slot) + copy * RECORD_BYTES as u32;
-                self.read(offset, &mut bytes)?;
-                lost &= self.is_lost(slot, &bytes);
-                // A first record may have been begun.
-                blank &= slot + copy == 0 || is_blank(&bytes);
-                wipe(&mut bytes);
-            }
-            if lost {
-                return Err(LedgerError::Corrupt);
-            }
-        }
-        match (self.record.sequence, blank) {
-            (1.., _) => Ok(true),
-            (0, true) => Ok(false),
-            (0, false) => Err(LedgerError::Corrupt),
-        }
-    }
-
-    /// Whether a copy was completed and is not readable. One that is readable counts from now on,
-    /// if no newer one does.
-    fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
-        let mut found = Record::of(bytes);
-        let Some(record) = &mut found else {
-            return is_whole(bytes);
-        };
-        if record.sequence > self.record.sequence {
-            // No third place for one: what is overwritten is wiped with what was found.
-            core::mem::swap(&mut self.record, record);
-            self.slot = slot;
-        }
-        false
-    }
-
-    /// Whether the flash is of a use.
-    fn check_geometry(flash: &F) -> Result<(), LedgerError> {
-        let usable = |size: usize| RECORD_BYTES.is_multiple_of(size);
-        let room = flash.capacity() >= 2 * Self::slot_bytes();
-        match usable(F::READ_SIZE) && usable(F::WRITE_SIZE) && room {
-            true => Ok(()),
-            false => Err(LedgerError::Geometry),
-        }
-    }
-
-    const fn unread(flash: F) -> Self {
-        Self {
-            flash,
-            record: Record::first(ChainKey::new(Key::from_secret([0; 32])), [0; 8]),
-            // The first record goes to slot 0.
-            slot: 1,
-            is_in_use: false,
-        }
-    }
-
-    /// Whole erase blocks that hold a slot. Blocks of no bytes hold none: no flash is as large.
-    const fn slot_bytes() -> usize {
-        match SLOT_BYTES.checked_next_multiple_of(F::ERASE_SIZE) {
-            Some(bytes) => bytes,
-            None => usize::MAX / 2,
-        }
-    }
-
+impl<F> Ledger<F> {
     /// What the device knows of its past.
     pub const fn past(&self) -> Past {
         self.record.past
@@ -323,31 +199,61 @@ impl<F: NorFlash> Ledger<F> {
         Ok(())
     }
 
-    /// Records that the device takes part in `round`, and gives what it takes part with: once.
-    ///
-    /// Its streams are those of `identity` with this ledger ([`Identity`]).
-    ///
-    /// # Errors
-    /// Those of [`Self::check`], and [`LedgerError::Flash`]: the round must then not begin, and
-    /// may count as used.
-    pub fn begin(
-        &mut self,
-        round: u32,
-        identity: &Identity,
-        limits: &Limits,
-    ) -> Result<Participation, LedgerError> {
-        self.record(round, limits)?;
-        let mut bound = identity.clone();
-        bound.bind(self.nonce());
-        Ok(Participation::new(&bound, round))
+    /// Gives the flash back.
+    pub fn into_flash(self) -> F {
+        self.flash
     }
 
-    /// [`Self::begin`] without anything to take part with: of a ledger that counts something else,
-    /// such as a board's starts.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn record(&mut self, round: u32, limits: &Limits) -> Result<(), LedgerError> {
+    const fn unread(flash: F) -> Self {
+        Self {
+            flash,
+            record: Record::first(ChainKey::new(Key::from_secret([0; 32])), [0; 8]),
+            // The first record goes to slot 0.
+            slot: 1,
+            is_in_use: false,
+        }
+    }
+
+    /// Looks at a copy of a record, slot by slot and copy by copy.
+    fn look(&mut self, search: &mut Search, bytes: &[u8; RECORD_BYTES]) -> Result<(), LedgerError> {
+        let (slot, copy) = (search.next / 2, search.next % 2);
+        let is_lost = self.is_lost(slot, bytes);
+        // A first record may have been begun.
+        search.blank &= search.next == 0 || is_blank(bytes);
+        if copy == 1 && is_lost && search.lost {
+            return Err(LedgerError::Corrupt);
+        }
+        search.lost = is_lost;
+        search.next += 1;
+        Ok(())
+    }
+
+    /// Whether there is a record that counts, once all copies were looked at.
+    const fn is_found(&self, search: &Search) -> Result<bool, LedgerError> {
+        match (self.record.sequence, search.blank) {
+            (1.., _) => Ok(true),
+            (0, true) => Ok(false),
+            (0, false) => Err(LedgerError::Corrupt),
+        }
+    }
+
+    /// Whether a copy was completed and is not readable. One that is readable counts from now on,
+    /// if no newer one does.
+    fn is_lost(&mut self, slot: u32, bytes: &[u8; RECORD_BYTES]) -> bool {
+        let mut found = Record::of(bytes);
+        let Some(record) = &mut found else {
+            return is_whole(bytes);
+        };
+        if record.sequence > self.record.sequence {
+            // No third place for one: what is overwritten is wiped with what was found.
+            core::mem::swap(&mut self.record, record);
+            self.slot = slot;
+        }
+        false
+    }
+
+    /// The record of a participation in `round`.
+    fn next(&self, round: u32, limits: &Limits) -> Result<Append, LedgerError> {
         self.check(round, limits)?;
         let mut record = self.record.clone();
         // Below the budget, and below u32::MAX: no overflow.
@@ -356,60 +262,108 @@ impl<F: NorFlash> Ledger<F> {
         if self.is_in_use {
             record.chain = record.chain.next();
         }
-        self.append(record)?;
-        self.is_in_use = false;
-        Ok(())
+        self.append(record)
     }
 
-    fn begin_life(&mut self, nonce: LedgerNonce, key: Key) -> Result<(), LedgerError> {
-        self.append(Record::first(ChainKey::new(key), nonce))
-    }
-
-    /// Writes the record with the sequence number that follows its own, twice, to the slot that
-    /// does not count, which counts from then on.
-    #[inline(never)]
-    fn append(&mut self, mut record: Record) -> Result<(), LedgerError> {
+    /// A record with the sequence number that follows, for the slot that does not count.
+    fn append(&self, mut record: Record) -> Result<Append, LedgerError> {
         // 2³² − 1 records wear out any flash.
-        let sequence = record.sequence.checked_add(1).ok_or(LedgerError::Flash)?;
+        let sequence = self
+            .record
+            .sequence
+            .checked_add(1)
+            .ok_or(LedgerError::Flash)?;
         record.sequence = sequence;
-        let mut bytes = record.to_bytes();
-        let slot = 1 - self.slot;
-        let start = self.offset(slot);
-        let end = start + Self::slot_bytes() as u32;
-        let flash = |_| LedgerError::Flash;
-        self.flash.erase(start, end).map_err(flash)?;
-        let places = [start, start + RECORD_BYTES as u32];
-        let mut again = [0; RECORD_BYTES];
-        for place in places {
-            self.flash.write(place, &bytes).map_err(flash)?;
-            self.read(place, &mut again)?;
-            if again != bytes {
-                return Err(LedgerError::Flash);
-            }
+        Ok(Append {
+            bytes: record.to_bytes(),
+            record,
+            slot: 1 - self.slot,
+        })
+    }
+
+    /// Both copies of a record are in the flash: it counts from now on.
+    fn appended(&mut self, append: &Append) {
+        self.record = append.record.clone();
+        self.slot = append.slot;
+        self.is_in_use = false;
+    }
+
+    /// What the device takes part in a recorded round with.
+    fn participation(&self, round: u32, identity: &Identity) -> Participation {
+        let mut bound = identity.clone();
+        bound.bind(self.nonce());
+        Participation::new(&bound, round)
+    }
+}
+
+/// The search for the record that counts.
+struct Search {
+    /// The copy that is read next.
+    next: u32,
+    /// Whether all that was read may be flash on which no first record was completed.
+    blank: bool,
+    /// Whether the copy before was completed and is not readable.
+    lost: bool,
+}
+
+impl Search {
+    /// Copies of records.
+    const COPIES: u32 = 4;
+
+    const START: Self = Self {
+        next: 0,
+        blank: true,
+        lost: false,
+    };
+}
+
+/// A record on its way to the flash: [`flash`] and [`asynchronous`] erase its slot, write each copy
+/// and read it back.
+struct Append {
+    record: Record,
+    bytes: [u8; RECORD_BYTES],
+    slot: u32,
+}
+
+impl Append {
+    /// Whether a copy reads as it was written.
+    fn check(&self, read: &[u8; RECORD_BYTES]) -> Result<(), LedgerError> {
+        match *read == self.bytes {
+            true => Ok(()),
+            false => Err(LedgerError::Flash),
         }
-        wipe(&mut bytes);
-        wipe(&mut again);
-        (self.record, self.slot) = (record, slot);
-        Ok(())
     }
+}
 
-    fn offset(&self, slot: u32) -> u32 {
-        // Both slots lie within the flash, whose offsets are 32 bits.
-        slot * Self::slot_bytes() as u32
+impl Drop for Append {
+    fn drop(&mut self) {
+        wipe(&mut self.bytes);
     }
+}
 
-    /// Reads a copy of the record, into memory of the caller that is wiped there: a result would be
-    /// on the stack twice.
-    #[inline(never)]
-    fn read(&mut self, offset: u32, bytes: &mut [u8; RECORD_BYTES]) -> Result<(), LedgerError> {
-        self.flash
-            .read(offset, bytes)
-            .map_err(|_| LedgerError::Flash)
+/// Whole erase blocks that hold a slot. Blocks of no bytes hold none: no flash is as large.
+const fn slot_bytes(erase_size: usize) -> usize {
+    match SLOT_BYTES.checked_next_multiple_of(erase_size) {
+        Some(bytes) => bytes,
+        None => usize::MAX / 2,
     }
+}
 
-    /// Gives the flash back.
-    pub fn into_flash(self) -> F {
-        self.flash
+/// Where a copy is, counted through both slots. They lie within the flash, whose offsets are 32
+/// bits.
+const fn place(copy: u32, erase_size: usize) -> u32 {
+    copy / 2 * slot_bytes(erase_size) as u32 + copy % 2 * RECORD_BYTES as u32
+}
+
+/// Whether flash of these sizes is of a use.
+const fn check_geometry(
+    [read, write, erase]: [usize; 3],
+    capacity: usize,
+) -> Result<(), LedgerError> {
+    let is_usable = RECORD_BYTES.is_multiple_of(read) && RECORD_BYTES.is_multiple_of(write);
+    match is_usable && capacity >= 2 * slot_bytes(erase) {
+        true => Ok(()),
+        false => Err(LedgerError::Geometry),
     }
 }
 

@@ -127,6 +127,7 @@ pub mod noise;
 pub mod params;
 pub mod participation;
 pub mod personal;
+mod progress;
 pub mod provision;
 pub mod quantize;
 pub mod release;
@@ -149,6 +150,7 @@ pub use model::{Activation, Const, Dim, Encoder, FixedModel, Linear, Logistic, M
 pub use noise::DiscreteGaussian;
 pub use params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty};
 pub use participation::Participation;
+pub use progress::Progress;
 pub use quantize::Grid;
 pub use release::{Release, TrustCoordinator};
 pub use samples::{SampleSlice, Samples};

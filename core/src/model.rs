@@ -23,7 +23,7 @@ mod softmax;
 mod tensors;
 
 use crate::samples::Samples;
-use affine::{Affine, Batch};
+use affine::Affine;
 use pass::Losses;
 
 pub use affine::BATCH_GROUP;
@@ -33,7 +33,7 @@ pub use encoder::{Activation, Encoder};
 pub use error::ModelError;
 pub use linear::Linear;
 pub use logistic::Logistic;
-pub use pass::Then;
+pub use pass::{BatchPart, Sums, Then};
 pub use sequential::{
     Architecture, DIGEST_BYTES, Fixed, Layer, LayerError, MAX_LAYERS, Sequential, SequentialError,
     Shape,
@@ -132,14 +132,44 @@ pub trait Model {
         &self,
         parameters: &[f32],
         samples: &S,
-        indices: &[u32],
+        batch: &[u32],
         scratch: &mut [f32],
         gradient: &mut [f32],
         then: &mut impl Then,
     ) -> Result<f32, ModelError> {
+        let (all, loss) = (BatchPart::of(batch, 0, batch.len()), &mut 0.0);
+        let sums = Sums { gradient, loss };
+        self.add_part(parameters, samples, all, scratch, sums, then)?;
+        Ok(*loss * all.mean())
+    }
+
+    /// Adds what some samples of a batch contribute to its mean gradient and to the sum of its
+    /// losses. `then` sees the gradient with the last of them.
+    ///
+    /// The parts of a batch in their order give the bits of [`Self::loss_and_gradient`]; until the
+    /// last one, parameters, gradient and scratch memory must stay as they are.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    fn add_part<S: Samples<Target = Self::Target>>(
+        &self,
+        parameters: &[f32],
+        samples: &S,
+        part: BatchPart<'_>,
+        scratch: &mut [f32],
+        sums: Sums<'_>,
+        then: &mut impl Then,
+    ) -> Result<(), ModelError> {
         let layer = Affine::of(self.feature_count(), self.output_count());
-        let batch = Batch { samples, indices };
-        layer.loss_and_gradient(&LossesOf(self), parameters, batch, scratch, gradient, then)
+        layer.add_part(
+            &LossesOf(self),
+            parameters,
+            (samples, part),
+            scratch,
+            sums,
+            then,
+        )
     }
 
     /// Scores of one sample into `scores`: the predicted value ([`Linear`]), the logit of class 1

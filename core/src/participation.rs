@@ -3,7 +3,7 @@
 
 use crate::{
     identity::Identity,
-    stream::{Purpose, Root, Stream, StreamId},
+    stream::{Purpose, Root, Stream, StreamId, shuffle},
 };
 
 /// One participation of a device, from [`Ledger::begin`](crate::ledger::Ledger::begin).
@@ -45,6 +45,22 @@ impl Participation {
             round: self.round,
             device: self.device,
         })
+    }
+
+    /// [`Self::stream`] from where `words` of it were drawn.
+    #[inline(never)]
+    pub(crate) fn stream_from(&self, purpose: Purpose, words: u64) -> Stream {
+        let mut stream = self.stream(purpose);
+        stream.skip(words);
+        stream
+    }
+
+    /// A random order, from where `words` of the stream of orders were drawn; they are counted.
+    #[inline(never)]
+    pub(crate) fn shuffle(&self, order: &mut [u32], words: &mut u64) {
+        let mut stream = self.stream_from(Purpose::BatchShuffle, *words);
+        shuffle(order, &mut stream);
+        *words = stream.position();
     }
 }
 

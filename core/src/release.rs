@@ -18,20 +18,24 @@
 //! [`Client::train`]: crate::client::Client::train
 
 use crate::{
-    noise::{DiscreteGaussian, NoiseError},
+    noise::NoiseError,
     params::NoiseMultiplier,
     participation::Participation,
-    quantize::Grid,
-    stream::Purpose,
+    quantize::{Grid, Quantizer},
     wire::{message::UpdateChunk, pack},
 };
 
 mod halves;
 mod integers;
+mod noising;
 #[cfg(test)]
 mod tests;
+mod training;
 
 pub(crate) use halves::{add_noise, halves, patterns, patterns_mut, quantise, whole};
+
+pub use noising::Noising;
+pub use training::Training;
 
 use integers::Integers;
 
@@ -100,11 +104,19 @@ impl<'a> Trained<'a> {
     /// [`NoiseError`] if the multiplier is 0 or too large for the grid; it does not depend on the
     /// update. The round is spent.
     pub fn noise(self, grid: &Grid, multiplier: NoiseMultiplier) -> Result<Noised<'a>, NoiseError> {
-        let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits())?;
-        let mut stream = self.participation.stream(Purpose::DeviceNoise);
-        let (integers, _) = self.quantised(grid, Some(&noise));
-        add_noise(&noise, &mut stream, integers.low, integers.high);
-        Ok(Noised(integers))
+        Ok(self.noise_in_pieces(grid, multiplier)?.finish())
+    }
+
+    /// [`Self::noise`] in pieces.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn noise_in_pieces(
+        self,
+        grid: &Grid,
+        multiplier: NoiseMultiplier,
+    ) -> Result<Noising<'a>, NoiseError> {
+        Noising::new(self, grid, multiplier)
     }
 
     /// The update on `grid` without noise, for a coordinator that is trusted to add it.
@@ -112,34 +124,23 @@ impl<'a> Trained<'a> {
     /// # Errors
     /// [`NoUpdate`]: there is none. The round is spent.
     pub fn central(self, grid: &Grid, _: TrustCoordinator) -> Result<Central<'a>, NoUpdate> {
-        let (integers, has_update) = self.quantised(grid, None);
-        match has_update {
-            true => Ok(Central(integers)),
-            false => Err(NoUpdate),
-        }
-    }
-
-    /// The integers in the place of the update, zeros without one, and whether there is one.
-    fn quantised(self, grid: &Grid, noise: Option<&DiscreteGaussian>) -> (Integers<'a>, bool) {
-        let Self {
-            update,
-            spare,
-            has_update,
-            ..
-        } = self;
-        let quantizer = match has_update {
-            true => grid.quantizer(update).ok(),
-            false => None,
-        };
-        let (low, high) = (patterns_mut(update), patterns_mut(spare));
-        let negated = quantise(quantizer.as_ref(), grid, noise.is_none(), low, high);
-        let integers = Integers {
+        let quantizer = self.quantizer(grid).ok_or(NoUpdate)?;
+        let (low, high) = (patterns_mut(self.update), patterns_mut(self.spare));
+        let negated = quantise(Some(&quantizer), grid, true, low, high);
+        Ok(Central(Integers {
             low,
             high,
             negated,
-            width: pack::width(grid.bits(), noise),
-        };
-        (integers, quantizer.is_some())
+            width: pack::width(grid.bits(), None),
+        }))
+    }
+
+    /// How the update is quantised, if there is one.
+    fn quantizer(&self, grid: &Grid) -> Option<Quantizer> {
+        match self.has_update {
+            true => grid.quantizer(self.update).ok(),
+            false => None,
+        }
     }
 }
 

@@ -24,10 +24,9 @@ use crate::{
     identity::Identity,
     ledger::Ledger,
     personal::store::{NoStore, PersonalStore},
-    samples::Samples,
+    progress::Progress,
     wire::{message::MAX_WINDOW, refusal::Refusals},
 };
-use embedded_storage::nor_flash::NorFlash;
 
 mod conversation;
 mod device;
@@ -45,6 +44,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 mod trainable;
+mod training;
 #[cfg(not(feature = "masks"))]
 mod unmasked;
 
@@ -78,7 +78,6 @@ pub struct Session<'a, M: Trainable, F, R, K = NoStore> {
 impl<'a, M, F, R> Session<'a, M, F, R>
 where
     M: Trainable,
-    F: NorFlash,
     R: Greeter,
 {
     /// A session that has not sent anything yet, of a device without a personal model.
@@ -109,7 +108,6 @@ where
 impl<'a, M, F, R, K> Session<'a, M, F, R, K>
 where
     M: Trainable,
-    F: NorFlash,
     R: Greeter,
     K: PersonalStore,
 {
@@ -237,14 +235,11 @@ where
         }
     }
 
-    /// Trains on `samples` and begins to send the update, or declines. Does nothing in other
-    /// phases.
-    ///
-    /// The participation is recorded before any random stream of the round is used.
-    pub fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) {
-        if self.phase() == Phase::Training {
-            let answer = self.conversation.train(samples);
-            self.send(answer);
+    /// Whether there is more of a round to do.
+    fn progress(&self) -> Progress {
+        match self.phase() {
+            Phase::Training => Progress::More,
+            _ => Progress::Done,
         }
     }
 

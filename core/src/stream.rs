@@ -183,9 +183,22 @@ impl Stream {
     /// The same stream from another place on: `words` 32-bit words after this one. The places of a
     /// stream must be far enough apart, and end before its 2³⁶ words do.
     pub(crate) fn at(&self, words: u64) -> Self {
-        Self(after(&self.0, words % (1 << 36)))
+        Self(after(&self.0, words % POSITIONS))
+    }
+
+    /// Skips that many words.
+    pub(crate) fn skip(&mut self, words: u64) {
+        skip(&mut self.0, words % POSITIONS);
+    }
+
+    /// How many words were drawn or skipped.
+    pub(crate) fn position(&self) -> u64 {
+        position(&self.0) % POSITIONS
     }
 }
+
+/// Words of a stream.
+const POSITIONS: u64 = 1 << 36;
 
 #[cfg(any(test, feature = "hazmat"))]
 impl Clone for Stream {
@@ -205,12 +218,32 @@ fn after(generator: &Generator, words: u64) -> Generator {
     second
 }
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn skip(generator: &mut Generator, words: u64) {
+    generator.set_word_pos(generator.get_word_pos() + u128::from(words));
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn position(generator: &Generator) -> u64 {
+    generator.get_word_pos() as u64
+}
+
 /// A second generator, so many words after the first.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn after(generator: &Generator, words: u64) -> Generator {
     let mut second = generator.clone();
     second.skip(words);
     second
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn skip(generator: &mut Generator, words: u64) {
+    generator.skip(words);
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn position(generator: &Generator) -> u64 {
+    generator.position()
 }
 
 impl rand_core::TryRng for Stream {
@@ -329,8 +362,11 @@ mod tests {
         let mut stream = Root::from_seed(4).stream(id(Purpose::ServerNoise, 7, 9));
         for _ in 0..150 {
             let [mut copy, mut later] = [stream.clone(), stream.at(3)];
+            let mut anew = Root::from_seed(4).stream(id(Purpose::ServerNoise, 7, 9));
+            anew.skip(stream.position());
             let words: [u32; 8] = core::array::from_fn(|_| copy.next_u32());
             assert_eq!(later.next_u32(), words[3]);
+            assert_eq!(anew.next_u32(), words[0]);
             assert_eq!(stream.next_u32(), words[0]);
         }
     }
@@ -408,6 +444,7 @@ mod tests {
                 assert_eq!(a, b);
                 assert_eq!(here.next_u64(), there.next_u64());
                 let (place, skipped) = (here.get_word_pos(), length as u64 * 7);
+                assert_eq!(there.position(), place as u64 % POSITIONS);
                 here.set_word_pos(place + u128::from(skipped));
                 there.skip(skipped);
             }

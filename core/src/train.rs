@@ -22,8 +22,7 @@ mod local;
 
 #[cfg(any(test, feature = "hazmat"))]
 pub use local::local_update;
-#[cfg(not(any(test, feature = "hazmat")))]
-pub(crate) use local::local_update;
+pub(crate) use local::{Descent, Local, Report};
 
 /// When the update is clipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,6 +87,13 @@ impl LocalTraining {
             clipping: Clipping::EveryStep,
             gradient_smoothing: None,
         }
+    }
+
+    /// The bound of every step, if that is when it is applied.
+    #[inline(always)]
+    pub(crate) fn step_clip(&self) -> Option<ClipNorm> {
+        let is_each = self.clipping == Clipping::EveryStep;
+        self.clip_norm.filter(|_| is_each)
     }
 
     /// With this many passes over the local samples.

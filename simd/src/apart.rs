@@ -1,7 +1,7 @@
 //! A model whose batches are compiled once, not in every loop that takes steps with them.
 
 use pulp::{Arch, NullaryFnOnce};
-use smolfed_core::model::{Model, ModelError, ModelKind, Then};
+use smolfed_core::model::{BatchPart, Model, ModelError, ModelKind, Sums, Then};
 use smolfed_core::samples::Samples;
 
 /// A model with the results of another, whose gradients and scores are functions.
@@ -40,25 +40,27 @@ impl<M: Model> Model for Apart<M> {
     }
 
     #[inline(always)]
-    fn loss_and_gradient_then<S: Samples<Target = Self::Target>>(
+    fn add_part<S: Samples<Target = Self::Target>>(
         &self,
         parameters: &[f32],
         samples: &S,
-        batch: &[u32],
+        part: BatchPart<'_>,
         scratch: &mut [f32],
-        gradient: &mut [f32],
+        Sums { gradient, loss }: Sums<'_>,
         then: &mut impl Then,
-    ) -> Result<f32, ModelError> {
-        let loss = call(Gradient {
+    ) -> Result<(), ModelError> {
+        call(Part {
             model: &self.0,
             parameters,
             samples,
-            batch,
+            part,
             scratch,
-            gradient,
+            sums: Sums { gradient, loss },
         })?;
-        then.complete(gradient, 0..gradient.len(), gradient.len());
-        Ok(loss)
+        if part.is_last() {
+            then.complete(gradient, 0..gradient.len(), gradient.len());
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -89,27 +91,29 @@ fn call<F: NullaryFnOnce>(function: F) -> F::Output {
     Arch::new().dispatch(function)
 }
 
-/// The arguments of [`Model::loss_and_gradient`].
-pub(crate) struct Gradient<'a, M, S> {
+/// The arguments of [`Model::add_part`].
+pub(crate) struct Part<'a, M, S> {
     pub(crate) model: &'a M,
     pub(crate) parameters: &'a [f32],
     pub(crate) samples: &'a S,
-    pub(crate) batch: &'a [u32],
+    pub(crate) part: BatchPart<'a>,
     pub(crate) scratch: &'a mut [f32],
-    pub(crate) gradient: &'a mut [f32],
+    pub(crate) sums: Sums<'a>,
 }
 
-impl<M: Model, S: Samples<Target = M::Target>> NullaryFnOnce for Gradient<'_, M, S> {
-    type Output = Result<f32, ModelError>;
+impl<M: Model, S: Samples<Target = M::Target>> NullaryFnOnce for Part<'_, M, S> {
+    type Output = Result<(), ModelError>;
 
     #[inline(always)]
     fn call(self) -> Self::Output {
-        self.model.loss_and_gradient(
-            self.parameters,
-            self.samples,
-            self.batch,
-            self.scratch,
-            self.gradient,
-        )
+        let Self {
+            model,
+            parameters,
+            samples,
+            part,
+            scratch,
+            sums,
+        } = self;
+        model.add_part(parameters, samples, part, scratch, sums, &mut ())
     }
 }

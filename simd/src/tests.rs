@@ -4,13 +4,15 @@ use core::num::NonZeroU32;
 
 use proptest::prelude::*;
 use pulp::Arch;
-use smolfed_core::model::{Encoder, Layer, Linear, Logistic, Model, Sequential, Shape, Softmax};
+use smolfed_core::model::{
+    BatchPart, Encoder, Layer, Linear, Logistic, Model, Sequential, Shape, Softmax, Sums,
+};
 use smolfed_core::params::{ClipNorm, LearningRate, Penalty};
 use smolfed_core::stream::{Purpose, Root, StreamId};
 use smolfed_core::train::{Clipping, LocalTraining, Workspace};
 
 use crate::Rows;
-use crate::apart::Gradient;
+use crate::apart::Part;
 use crate::kernels::{LocalUpdate, Scores};
 
 /// What kernels are compiled for, as far as this machine has it: SSE2, AVX2, AVX-512; NEON.
@@ -176,14 +178,22 @@ fn network_has_the_same_bits(network: &Sequential, salt: u32) {
     let run = |width: Arch| {
         let mut gradient = vec![f32::NAN; parameters.len()];
         let mut scores = vec![f32::NAN; 9];
-        let loss = width.dispatch(Gradient {
-            model: network,
-            parameters: &parameters,
-            samples: &samples,
-            batch: &[0, 1, 2],
-            scratch: &mut vec![f32::NAN; network.scratch_count(1)],
-            gradient: &mut gradient,
-        });
+        let (scratch, mut loss) = (&mut vec![f32::NAN; network.scratch_count(1)], 0.0);
+        // In two parts.
+        for (at, most) in [(0, 2), (2, 2)] {
+            let summed = width.dispatch(Part {
+                model: network,
+                parameters: &parameters,
+                samples: &samples,
+                part: BatchPart::of(&[0, 1, 2], at, most),
+                scratch,
+                sums: Sums {
+                    gradient: &mut gradient,
+                    loss: &mut loss,
+                },
+            });
+            assert_eq!(summed, Ok(()));
+        }
         let scored = width.dispatch(Scores {
             model: network,
             parameters: &parameters,
@@ -193,7 +203,7 @@ fn network_has_the_same_bits(network: &Sequential, salt: u32) {
             scores: &mut scores,
         });
         assert_eq!(scored, Ok(()));
-        (loss.unwrap().to_bits(), bits(&gradient), bits(&scores))
+        (loss.to_bits(), bits(&gradient), bits(&scores))
     };
     let expected = run(Arch::Scalar);
     for width in widths() {

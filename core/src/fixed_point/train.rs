@@ -5,10 +5,8 @@
 
 use core::num::NonZeroU32;
 
-use rand_core::Rng;
-
 use super::{
-    format::{Feature, FeatureScale, MAX_WEIGHT, SCORE_FRACTION, WEIGHT_FRACTION, value},
+    format::{FeatureScale, MAX_WEIGHT, SCORE_FRACTION, WEIGHT_FRACTION, value},
     gradient::{Gradients, Saturations, Scratch, residual_places},
     loss::FixedPointModel,
     multiplier::Multiplier,
@@ -17,7 +15,7 @@ use super::{
 };
 use crate::{
     integer::divide,
-    stream,
+    model::BatchPart,
     train::{Clipping, LocalTraining, TrainError, TrainReport},
 };
 
@@ -81,6 +79,7 @@ impl From<FixedPointReport> for TrainReport {
 ///
 /// # Errors
 /// [`TrainError`]; `work` is then meaningless and nothing may be sent.
+#[cfg(any(test, feature = "hazmat"))]
 #[inline(always)]
 pub fn local_update<M, S>(
     model: &M,
@@ -88,174 +87,277 @@ pub fn local_update<M, S>(
     scale: FeatureScale,
     global: &[i32],
     settings: &LocalTraining,
-    rng: &mut impl Rng,
-    work: FixedPointWork<'_>,
+    rng: &mut impl rand_core::Rng,
+    mut work: FixedPointWork<'_>,
 ) -> Result<FixedPointReport, TrainError>
 where
     M: FixedPointModel,
     S: FixedPointSamples<Target = M::FixedPointTarget>,
 {
-    let FixedPointWork {
-        local,
-        update,
-        order,
-        scores,
-        row,
-    } = begin(model.parameter_count(), samples.len(), global, work)?;
-    let gradients = Gradients {
+    let local = FixedPointLocal {
         model,
         samples,
         scale,
+        global,
+        settings,
     };
-    let largest = largest(global);
-    let (mut report, mut squares) = (FixedPointReport::default(), 0);
-    let memory = &mut Scratch { scores, row };
-    let count = NonZeroU32::new(order.len() as u32).unwrap_or(NonZeroU32::MIN);
-    let size = settings.batch_size.min(count);
-    // Batches of two lengths: the last one of an epoch may be short.
-    let whole = Batch::new::<M, S::Feature>(scale, settings, size)?;
-    let rest = NonZeroU32::new(count.get() % size).unwrap_or(size);
-    let rest = Batch::new::<M, S::Feature>(scale, settings, rest)?;
-    let ball = |clip_norm| Ball::new(clip_norm).ok_or(TrainError::Range);
-    let ball = settings.clip_norm.map(ball).transpose()?;
-    let step_ball = ball.filter(|_| settings.clipping == Clipping::EveryStep);
-    for epoch in 0..settings.epochs {
-        stream::shuffle(order, rng);
-        let mut loss = 0;
-        for indices in order.chunks(size.get() as usize) {
-            let is_whole = indices.len() == size.get() as usize;
-            let batch = if is_whole { &whole } else { &rest };
-            let counts = &mut report.saturations;
-            loss += gradients.add_to(update, local, indices, batch.places, memory, counts)?;
-            let saturated;
-            (squares, saturated) = batch.rates.descend((global, largest), local, update);
-            counts.weights = counts.weights.saturating_add(saturated);
-            let factor = step_ball.and_then(|ball| ball.factor(squares));
-            advance(factor, global, update, local);
-            report.steps = report.steps.saturating_add(1);
-            let clipped = u32::from(factor.is_some());
-            report.clipped_steps = report.clipped_steps.saturating_add(clipped);
-        }
-        report.last_loss = divide(loss, 0, count.get().into()).0;
-        if epoch == 0 {
-            report.first_loss = report.last_loss;
-        }
+    let mut descent = local.begin(&mut work)?;
+    let mut report = FixedPointReport::default();
+    while !descent.is_complete(settings) {
+        let shuffle = |order: &mut [u32]| crate::stream::shuffle(order, rng);
+        local.advance(&mut descent, shuffle, &mut work, usize::MAX, &mut report)?;
     }
-    report.norm = norm(squares);
-    report.clipping_chances = step_ball.map_or(0, |_| report.steps);
-    for ((d, w), start) in update.iter_mut().zip(local.iter()).zip(global) {
-        *d = w - start;
-    }
-    if let (Clipping::Final, Some(ball)) = (settings.clipping, ball) {
-        // The squares of the last step are those of the whole update.
-        clip_at_the_end(ball.factor(squares), update, &mut report);
-    }
+    local.finish(&descent, &mut work, &mut report)?;
     Ok(report)
 }
 
-/// Shortens an update that is outside the ball.
-#[inline(always)]
-fn clip_at_the_end(factor: Option<i32>, update: &mut [i32], report: &mut FixedPointReport) {
-    if let Some(factor) = factor {
-        shorten(factor, update);
+/// The training of a device in a round: what stays the same throughout.
+pub(crate) struct FixedPointLocal<'a, M, S> {
+    pub(crate) model: &'a M,
+    pub(crate) samples: &'a S,
+    pub(crate) scale: FeatureScale,
+    pub(crate) global: &'a [i32],
+    pub(crate) settings: &'a LocalTraining,
+}
+
+/// How far local training is; the rest is in the [`FixedPointWork`].
+#[derive(Clone, Copy, Debug)]
+pub struct FixedPointDescent {
+    /// Samples of the training: that they stay as many is checked.
+    count: NonZeroU32,
+    /// Epochs that are complete.
+    epoch: u32,
+    /// The first sample of the batch, in the order of the epoch, and how many of the batch are
+    /// summed up.
+    batch: u32,
+    summed: u32,
+    /// The largest magnitude of the global weights.
+    largest: i32,
+    /// Sum of squares of the displacement before the last clipping.
+    squares: u64,
+    /// Sum of the losses of the epoch.
+    loss: u64,
+}
+
+impl FixedPointDescent {
+    /// Whether all epochs are complete.
+    #[inline(always)]
+    pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
+        self.epoch >= settings.epochs
     }
-    report.clipped_steps = u32::from(factor.is_some());
-    report.clipping_chances = 1;
+
+    /// Whether the next piece begins an epoch.
+    #[inline(always)]
+    const fn begins_epoch(&self) -> bool {
+        self.batch == 0 && self.summed == 0
+    }
+
+    /// L2 norm of the update before its last clipping.
+    #[inline(always)]
+    pub(crate) fn norm(&self) -> f32 {
+        value(norm(self.squares), WEIGHT_FRACTION, false)
+    }
+}
+
+impl<M, S> FixedPointLocal<'_, M, S>
+where
+    M: FixedPointModel,
+    S: FixedPointSamples<Target = M::FixedPointTarget>,
+{
+    /// Checks all lengths, the global weights and the settings, and begins there with the samples
+    /// in order.
+    ///
+    /// # Errors
+    /// [`TrainError`].
+    #[inline(always)]
+    pub(crate) fn begin(
+        &self,
+        work: &mut FixedPointWork<'_>,
+    ) -> Result<FixedPointDescent, TrainError> {
+        self.check_lengths(work)?;
+        let expected = self.samples.len();
+        // No more than places in the order, which are numbered by 32 bits.
+        let count = NonZeroU32::new(expected as u32).ok_or(TrainError::NoSamples)?;
+        let found = work.order.len();
+        let Some(order) = work.order.get_mut(..expected) else {
+            return Err(TrainError::Workspace { expected, found });
+        };
+        let largest = largest(self.global);
+        if self.global.len() > MAX_PARAMETERS || largest > MAX_WEIGHT {
+            return Err(TrainError::Range);
+        }
+        // Batches of two lengths: the last one of an epoch may be short.
+        let size = self.settings.batch_size.min(count);
+        let rest = NonZeroU32::new(count.get() % size).unwrap_or(size);
+        for length in [size, rest] {
+            self.rates(length)?;
+        }
+        self.ball()?;
+        for (w, start) in work.local.iter_mut().zip(self.global) {
+            *w = *start;
+        }
+        work.update.fill(0);
+        for (slot, index) in order.iter_mut().zip(0..) {
+            *slot = index;
+        }
+        Ok(FixedPointDescent {
+            count,
+            epoch: 0,
+            batch: 0,
+            summed: 0,
+            largest,
+            squares: 0,
+            loss: 0,
+        })
+    }
+
+    /// Sums up the gradients of up to `most` samples of a batch, and takes the batch's step with
+    /// the last one. `shuffle` brings them into the order of an epoch, where one begins.
+    ///
+    /// # Errors
+    /// [`TrainError`]; the training is over.
+    #[inline(always)]
+    pub(crate) fn advance(
+        &self,
+        descent: &mut FixedPointDescent,
+        shuffle: impl FnOnce(&mut [u32]),
+        work: &mut FixedPointWork<'_>,
+        most: usize,
+        report: &mut FixedPointReport,
+    ) -> Result<(), TrainError> {
+        self.check_lengths(work)?;
+        let FixedPointWork {
+            local,
+            update,
+            order,
+            scores,
+            row,
+        } = work;
+        let count = descent.count.get() as usize;
+        let order = order.get_mut(..count);
+        let order = order.filter(|_| self.samples.len() == count);
+        let order = order.ok_or(TrainError::NoSamples)?;
+        if descent.begins_epoch() {
+            shuffle(order);
+        }
+        let rest = order.get(descent.batch as usize..).unwrap_or_default();
+        let size = self.settings.batch_size.get() as usize;
+        let indices = rest.get(..size).unwrap_or(rest);
+        let part = BatchPart::of(indices, descent.summed as usize, most);
+        let gradients = Gradients {
+            model: self.model,
+            samples: self.samples,
+            scale: self.scale,
+        };
+        let memory = &mut Scratch { scores, row };
+        let counts = &mut report.saturations;
+        let places = residual_places::<S::Feature>(indices.len()).ok_or(TrainError::Range)?;
+        let summed = gradients.add_to(update, local, part.indices, places, memory, counts)?;
+        descent.loss += summed;
+        if !part.is_last() {
+            descent.summed += part.len() as u32;
+            return Ok(());
+        }
+        let length = NonZeroU32::new(indices.len() as u32).unwrap_or(NonZeroU32::MIN);
+        let start = (self.global, descent.largest);
+        let (squares, saturated) = self.rates(length)?.descend(start, local, update);
+        counts.weights = counts.weights.saturating_add(saturated);
+        let is_each = self.settings.clipping == Clipping::EveryStep;
+        let ball = self.ball()?.filter(|_| is_each);
+        let factor = ball.and_then(|ball| ball.factor(squares));
+        advance(factor, self.global, update, local);
+        report.steps = report.steps.saturating_add(1);
+        let clipped = u32::from(factor.is_some());
+        report.clipped_steps = report.clipped_steps.saturating_add(clipped);
+        report.clipping_chances = ball.map_or(0, |_| report.steps);
+        (descent.squares, descent.summed) = (squares, 0);
+        descent.batch += length.get();
+        if descent.batch == descent.count.get() {
+            report.last_loss = divide(descent.loss, 0, descent.count.get().into()).0;
+            if descent.epoch == 0 {
+                report.first_loss = report.last_loss;
+            }
+            descent.epoch += 1;
+            (descent.batch, descent.loss) = (0, 0);
+        }
+        Ok(())
+    }
+
+    /// The difference, and its last clipping.
+    ///
+    /// # Errors
+    /// [`TrainError::Range`], which [`Self::begin`] has excluded.
+    #[inline(always)]
+    pub(crate) fn finish(
+        &self,
+        descent: &FixedPointDescent,
+        work: &mut FixedPointWork<'_>,
+        report: &mut FixedPointReport,
+    ) -> Result<(), TrainError> {
+        report.norm = norm(descent.squares);
+        for ((d, w), start) in (work.update.iter_mut().zip(work.local.iter())).zip(self.global) {
+            *d = w - start;
+        }
+        if let (Clipping::Final, Some(ball)) = (self.settings.clipping, self.ball()?) {
+            // The squares of the last step are those of the whole update.
+            let factor = ball.factor(descent.squares);
+            if let Some(factor) = factor {
+                shorten(factor, work.update);
+            }
+            report.clipped_steps = u32::from(factor.is_some());
+            report.clipping_chances = 1;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn check_lengths(&self, work: &FixedPointWork<'_>) -> Result<(), TrainError> {
+        let expected = self.model.parameter_count();
+        for found in [self.global.len(), work.local.len(), work.update.len()] {
+            if found != expected {
+                return Err(TrainError::Workspace { expected, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// The ball that updates are projected onto, if there is one.
+    #[inline(always)]
+    fn ball(&self) -> Result<Option<Ball>, TrainError> {
+        let ball = |clip_norm| Ball::new(clip_norm).ok_or(TrainError::Range);
+        self.settings.clip_norm.map(ball).transpose()
+    }
+
+    /// The step sizes of a batch of so many samples.
+    ///
+    /// The factor of a summed gradient is η/n · 2^(18 − R − F), R places of a residual and F of a
+    /// feature behind the point.
+    #[inline(never)]
+    fn rates(&self, length: NonZeroU32) -> Result<Rates, TrainError> {
+        let settings = self.settings;
+        let places = residual_places::<S::Feature>(length.get() as usize);
+        let places = places.ok_or(TrainError::Range)?;
+        let features = self.scale.fraction().cast_signed();
+        let fraction = M::RESIDUAL_FRACTION.cast_signed() + places + features;
+        let exponent = WEIGHT_FRACTION.cast_signed() - fraction;
+        let rate = settings.learning_rate.get();
+        let of = |factor, exponent, divisor| {
+            Multiplier::new(rate, factor, exponent, divisor).ok_or(TrainError::Range)
+        };
+        Ok(Rates {
+            gradient: of(1.0, exponent, length.get())?,
+            decay: of(settings.weight_decay.get(), 0, 1)?,
+            proximal: of(settings.proximal.get(), 0, 1)?,
+        })
+    }
 }
 
 /// Parameters of a model, at most: squares of 44 bits then add up to 64.
 const MAX_PARAMETERS: usize = 1 << 20;
-
-/// Checks all lengths and the global weights, and begins there with the samples in order.
-#[inline(always)]
-fn begin<'a>(
-    expected: usize,
-    count: usize,
-    global: &[i32],
-    work: FixedPointWork<'a>,
-) -> Result<FixedPointWork<'a>, TrainError> {
-    let FixedPointWork {
-        local,
-        update,
-        order,
-        scores,
-        row,
-    } = work;
-    let misfit = |found| Err(TrainError::Workspace { expected, found });
-    if global.len() != expected {
-        return misfit(global.len());
-    }
-    if local.len() != expected {
-        return misfit(local.len());
-    }
-    if update.len() != expected {
-        return misfit(update.len());
-    }
-    if count == 0 {
-        return Err(TrainError::NoSamples);
-    }
-    let found = order.len();
-    let Some(order) = order.get_mut(..count) else {
-        let expected = count;
-        return Err(TrainError::Workspace { expected, found });
-    };
-    if expected > MAX_PARAMETERS || largest(global) > MAX_WEIGHT {
-        return Err(TrainError::Range);
-    }
-    for (w, start) in local.iter_mut().zip(global) {
-        *w = *start;
-    }
-    update.fill(0);
-    for (slot, index) in order.iter_mut().zip(0..) {
-        *slot = index;
-    }
-    Ok(FixedPointWork {
-        local,
-        update,
-        order,
-        scores,
-        row,
-    })
-}
 
 /// The largest magnitude, saturated.
 #[inline(always)]
 fn largest(weights: &[i32]) -> i32 {
     let magnitudes = weights.iter().map(|w| w.saturating_abs());
     magnitudes.fold(0, i32::max)
-}
-
-/// What depends on the length of a batch.
-struct Batch {
-    /// R − 16 for classes: places that residuals are shifted to the left.
-    places: i32,
-    rates: Rates,
-}
-
-impl Batch {
-    /// For batches of `length` samples.
-    ///
-    /// The factor of a summed gradient is η/n · 2^(18 − R − F), R places of a residual and F of a
-    /// feature behind the point.
-    fn new<M: FixedPointModel, X: Feature>(
-        scale: FeatureScale,
-        settings: &LocalTraining,
-        length: NonZeroU32,
-    ) -> Result<Self, TrainError> {
-        let places = residual_places::<X>(length.get() as usize).ok_or(TrainError::Range)?;
-        let fraction = M::RESIDUAL_FRACTION.cast_signed() + places + scale.fraction().cast_signed();
-        let exponent = WEIGHT_FRACTION.cast_signed() - fraction;
-        let rate = settings.learning_rate.get();
-        let of = |factor, exponent, divisor| {
-            Multiplier::new(rate, factor, exponent, divisor).ok_or(TrainError::Range)
-        };
-        Ok(Self {
-            places,
-            rates: Rates {
-                gradient: of(1.0, exponent, length.get())?,
-                decay: of(settings.weight_decay.get(), 0, 1)?,
-                proximal: of(settings.proximal.get(), 0, 1)?,
-            },
-        })
-    }
 }

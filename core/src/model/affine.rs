@@ -6,7 +6,7 @@ mod scores;
 
 use super::{
     error::ModelError,
-    pass::{Losses, Then},
+    pass::{BatchPart, Losses, Sums, Then},
     tensors::Tensors,
 };
 use crate::samples::Samples;
@@ -50,18 +50,18 @@ impl Affine {
         Ok(Layer { weights, biases })
     }
 
-    /// Mean loss and mean gradient of a batch, for the loss of any model with the scores `Wx + b`.
-    /// `then` sees the gradient while it is summed up.
+    /// [`Model::add_part`](super::Model::add_part), for the loss of any model with the scores
+    /// `Wx + b`.
     #[inline(always)]
-    pub(super) fn loss_and_gradient<L: Losses, S: Samples<Target = L::Target>>(
+    pub(super) fn add_part<L: Losses, S: Samples<Target = L::Target>>(
         self,
         losses: &L,
         parameters: &[f32],
-        Batch { samples, indices }: Batch<'_, S>,
+        (samples, part): (&S, BatchPart<'_>),
         scratch: &mut [f32],
-        gradient: &mut [f32],
+        Sums { gradient, loss }: Sums<'_>,
         then: &mut impl Then,
-    ) -> Result<f32, ModelError> {
+    ) -> Result<(), ModelError> {
         let layer = self.split(parameters)?;
         let outputs = self.outputs;
         if gradient.len() != parameters.len() {
@@ -75,15 +75,14 @@ impl Affine {
                 found: scratch.len(),
             });
         }
-        check_batch(self.features, samples, indices)?;
+        check_batch(self.features, samples, part.indices)?;
 
         let weights = layer.weights.len();
-        let mean = 1.0 / indices.len() as f32;
-        let mut sum_of_losses = 0.0;
-        let mut left = indices.len();
+        let mean = part.mean();
+        let mut left = part.indices.len();
         // The first group's part is written, not added, and of it the first sample's.
-        let (mut fresh, mut fresh_biases) = (true, true);
-        for indices in indices.chunks(group) {
+        let (mut fresh, mut fresh_biases) = (part.is_first, part.is_first);
+        for indices in part.indices.chunks(group) {
             let Some(residuals) = scratch.get_mut(..indices.len() * outputs) else {
                 return Err(ModelError::Scratch {
                     expected: outputs,
@@ -94,7 +93,7 @@ impl Affine {
             batch_scores(layer, &batch, residuals);
             let bias_gradient = gradient.get_mut(weights..).unwrap_or_default();
             let targets = (indices.iter()).map(|index| samples.target(*index as usize));
-            losses.add_in_place(residuals, targets, &mut sum_of_losses);
+            losses.add_in_place(residuals, targets, loss);
             for row in residuals.chunks_exact_mut(outputs) {
                 for (residual, sum) in row.iter_mut().zip(bias_gradient.iter_mut()) {
                     *residual *= mean;
@@ -114,11 +113,13 @@ impl Affine {
             };
             fresh = false;
             left -= indices.len();
-            let then = (left == 0).then_some(&mut *then);
+            let then = (part.is_last() && left == 0).then_some(&mut *then);
             sum.add_to(gradient, weights, then);
         }
-        then.complete(gradient, weights..gradient.len(), gradient.len());
-        Ok(sum_of_losses * mean)
+        if part.is_last() {
+            then.complete(gradient, weights..gradient.len(), gradient.len());
+        }
+        Ok(())
     }
 
     /// Scores of a batch, after checking that all lengths fit.

@@ -8,7 +8,8 @@
 use rand_core::Rng;
 
 use super::{
-    BATCH_GROUP, Const, Dim, FixedModel, Model, ModelError, ModelKind, Tensors, Then,
+    BATCH_GROUP, BatchPart, Const, Dim, FixedModel, Model, ModelError, ModelKind, Sums, Tensors,
+    Then,
     affine::{self, Layer},
     softmax,
 };
@@ -265,21 +266,21 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
     }
 
     #[inline(always)]
-    fn loss_and_gradient_then<S: Samples<Target = u16>>(
+    fn add_part<S: Samples<Target = u16>>(
         &self,
         parameters: &[f32],
         samples: &S,
-        batch: &[u32],
+        part: BatchPart<'_>,
         scratch: &mut [f32],
-        gradient: &mut [f32],
+        Sums { gradient, loss }: Sums<'_>,
         then: &mut impl Then,
-    ) -> Result<f32, ModelError> {
+    ) -> Result<(), ModelError> {
         let Layers { encoder, head } = self.layers(parameters)?;
         if gradient.len() != parameters.len() {
             let (expected, found) = (parameters.len(), gradient.len());
             return Err(ModelError::Parameters { expected, found });
         }
-        affine::check_batch(self.features.get(), samples, batch)?;
+        affine::check_batch(self.features.get(), samples, part.indices)?;
         let short = ModelError::Scratch {
             expected: self.scratch_count(1),
             found: scratch.len(),
@@ -293,13 +294,14 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
             return Err(short);
         }
 
-        gradient.fill(0.0);
+        if part.is_first {
+            gradient.fill(0.0);
+        }
         let (encoder_gradient, head_gradient) = gradient.split_at_mut(self.encoder_count());
         let (weight_gradient, bias_gradient) = encoder_gradient.split_at_mut(encoder.weights.len());
         let (head_gradient, head_bias_gradient) = head_gradient.split_at_mut(head.weights.len());
-        let mean = 1.0 / batch.len() as f32;
-        let mut loss = 0.0;
-        for indices in batch.chunks(group) {
+        let mean = part.mean();
+        for indices in part.indices.chunks(group) {
             let units = units.get_mut(..indices.len() * hidden).ok_or(short)?;
             let batch = affine::Batch { samples, indices };
             affine::batch_scores(encoder, &batch, units);
@@ -309,7 +311,7 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
                     *value = self.activation.apply(*value);
                     self.add_unit(head.weights, unit, *value, scores);
                 }
-                loss += self.loss_in_place(scores, samples.target(*index as usize));
+                *loss += self.loss_in_place(scores, samples.target(*index as usize));
                 for (residual, sum) in scores.iter_mut().zip(head_bias_gradient.iter_mut()) {
                     *residual *= mean;
                     *sum += *residual;
@@ -338,8 +340,10 @@ impl<D: Dim, H: Dim, C: Dim> Model for Encoder<D, H, C> {
             };
             products.add_to(weight_gradient, encoder.weights.len(), None::<&mut ()>);
         }
-        then.complete(gradient, 0..parameters.len(), parameters.len());
-        Ok(loss * mean)
+        if part.is_last() {
+            then.complete(gradient, 0..parameters.len(), parameters.len());
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -3,6 +3,56 @@
 
 use core::ops::Range;
 
+/// Some samples of a batch, in its order: all of it, or a piece of a gradient that is summed up in
+/// several calls.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchPart<'a> {
+    pub(crate) indices: &'a [u32],
+    /// Samples of the whole batch.
+    pub(crate) batch: usize,
+    /// Whether the gradient begins with these samples.
+    pub(crate) is_first: bool,
+    is_last: bool,
+}
+
+impl<'a> BatchPart<'a> {
+    /// The samples of `batch` from place `at` on, `most` of them at most.
+    #[inline(always)]
+    pub fn of(batch: &'a [u32], at: usize, most: usize) -> Self {
+        let rest = batch.get(at..).unwrap_or_default();
+        let indices = rest.get(..most).unwrap_or(rest);
+        Self {
+            indices,
+            batch: batch.len(),
+            is_first: at == 0,
+            is_last: indices.len() == rest.len(),
+        }
+    }
+
+    /// How many samples.
+    #[inline(always)]
+    pub const fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// Whether the batch is complete with them.
+    #[inline(always)]
+    pub const fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// What the loss and the gradient of a sample are multiplied by.
+    #[inline(always)]
+    pub(crate) fn mean(&self) -> f32 {
+        1.0 / self.batch as f32
+    }
+}
+
 /// The losses of a model, for a layer that has the scores.
 pub(super) trait Losses {
     /// A class or a value.
@@ -15,6 +65,14 @@ pub(super) trait Losses {
         targets: impl Iterator<Item = Self::Target>,
         sum: &mut f32,
     );
+}
+
+/// What the samples of a batch are summed up in.
+pub struct Sums<'a> {
+    /// The mean gradient, as long as the model.
+    pub gradient: &'a mut [f32],
+    /// The sum of the losses: 0 before the first part.
+    pub loss: &'a mut f32,
 }
 
 /// What is done to a gradient while it is summed up.

@@ -11,9 +11,10 @@ use crate::{
     identity::{Identity, LedgerNonce},
     ledger::{Budget, Ledger, LedgerError, Limits, MaxJump, Separation, tests::Ram},
     model::{Const, FixedModel, Softmax},
+    noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate},
     samples::SampleSlice,
-    stream::{Root, StreamId},
+    stream::{Purpose, Root, StreamId},
     train::{Clipping, LocalTraining},
     wire::message::{Packed, UPDATE_CHUNK_BYTES},
 };

@@ -1,14 +1,12 @@
 //! The protocol's states, and the answer to each frame.
 
-use embedded_storage::nor_flash::NorFlash;
-
 use super::{
     device::Device,
     greeter::Greeter,
     masks,
     phase::Phase,
-    round::Round,
-    trainable::{RoundParts, Trainable},
+    round::{Round, Stage},
+    trainable::{Course, RoundParts, Trainable},
 };
 use crate::{
     params::NoiseMultiplier,
@@ -38,7 +36,7 @@ pub(super) struct Conversation<'a, M: Trainable, F, R, K> {
     pub(super) nonce: Nonce,
     pub(super) link: Option<Link<DeviceEnd>>,
     pub(super) phase: Phase,
-    pub(super) round: Option<Round>,
+    pub(super) round: Option<Round<M::Descent>>,
     pub(super) repetitions: u8,
     /// Chunks that are asked for, or sent, before an answer.
     pub(super) window: u8,
@@ -63,7 +61,6 @@ pub(super) enum Answer {
 impl<M, F, R, K> Conversation<'_, M, F, R, K>
 where
     M: Trainable,
-    F: NorFlash,
     R: Greeter,
     K: PersonalStore,
 {
@@ -96,21 +93,58 @@ where
         }
     }
 
-    /// [`super::Session::train`].
-    pub(super) fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Answer {
+    /// Whether the round of the model that came in may be recorded, and is not; `None` if there is
+    /// nothing to record.
+    pub(super) fn may_begin<S: Samples<Target = M::Target>>(
+        &self,
+        samples: &S,
+    ) -> Option<Result<(u32, Invitation), Decline>> {
+        let round = self.round.as_ref();
+        let round = round.filter(|round| matches!(round.stage, Stage::Invited))?;
+        let checked = round.check(&self.device, samples);
+        Some(checked.map(|()| (round.number, round.invitation)))
+    }
+
+    /// The participation is recorded, or why not.
+    pub(super) fn began(&mut self, recorded: Result<(), Decline>) -> Answer {
+        if let (Some(round), Ok(())) = (&mut self.round, &recorded) {
+            round.stage = Stage::Training(Course::START);
+        }
+        self.after(recorded)
+    }
+
+    /// The next piece of a round that is recorded.
+    pub(super) fn work<S>(&mut self, samples: &S, most: usize) -> Answer
+    where
+        S: Samples<Target = M::Target>,
+    {
         let Some(round) = &mut self.round else {
             return Answer::Nothing;
         };
-        let number = round.number;
-        match round.prepare(&mut self.device, samples) {
-            Ok(()) => {
+        let done = match round.stage {
+            Stage::Training(_) => round.train(&mut self.device, samples, most),
+            Stage::Covering(_) => {
+                round.cover(&mut self.device, most);
+                Ok(())
+            }
+            Stage::Invited | Stage::Covered => Ok(()),
+        };
+        self.after(done)
+    }
+
+    /// What to send after a piece of a round.
+    fn after(&mut self, done: Result<(), Decline>) -> Answer {
+        match (done, &self.round) {
+            (Ok(()), Some(round)) if round.is_covered() => {
                 self.phase = Phase::Sending;
                 Answer::Go
             }
-            Err(reason) => {
+            (Err(reason), Some(round)) => {
+                let number = round.number;
                 self.leave_round();
                 Answer::Decline(number, reason)
             }
+            _ => Answer::Nothing,
         }
     }
 
@@ -128,9 +162,15 @@ where
         }
     }
 
-    /// The round is over for this device.
+    /// The round is over for this device. Of an update that nothing covers yet nothing is left.
     fn leave_round(&mut self) {
-        self.round = None;
+        let round = self.round.take();
+        if round.is_some_and(|round| matches!(round.stage, Stage::Training(_) | Stage::Covering(_)))
+        {
+            let work = &mut self.device.memory.work;
+            work.local.fill(0.0);
+            work.update.fill(0.0);
+        }
         self.phase = Phase::Idle;
     }
 
@@ -284,9 +324,18 @@ where
         let Some(invitation) = &invitation else {
             return Err(Refusal::Body);
         };
+        let checksum = packed.checksum();
         match &self.round {
+            // An update of the session before: the same one goes out in this one.
+            Some(round) if self.phase == Phase::Idle && round.resumes(number, checksum) => {
+                return Ok(self.send_again());
+            }
             // The coordinator has not received the answer.
-            Some(round) if round.number == number && !is_other_part::<M>(round, invitation) => {
+            Some(round)
+                if self.phase != Phase::Idle
+                    && round.number == number
+                    && !is_other_part::<M>(round, invitation) =>
+            {
                 return Ok(if self.phase == Phase::Training {
                     Answer::Nothing
                 } else {
@@ -306,7 +355,7 @@ where
             }
             return Ok(Answer::Decline(number, reason));
         }
-        let mut round = Round::new(number, *invitation, tagged);
+        let mut round = Round::new(number, *invitation, tagged, checksum);
         if self.device.parts.has(number, invitation) {
             // The encoder came with the part before.
             let chunk = self.device.model.parameter_count() / MODEL_CHUNK;
@@ -318,12 +367,25 @@ where
         Ok(Answer::Go)
     }
 
-    /// Begins a new session: whatever the last one was about is over.
+    /// The update that is there goes out from its beginning.
+    fn send_again(&mut self) -> Answer {
+        if let Some(round) = &mut self.round {
+            round.first = 0;
+        }
+        self.phase = Phase::Sending;
+        self.repetitions = 0;
+        Answer::Go
+    }
+
+    /// Begins a new session: whatever the last one was about is over, but for an update that is
+    /// covered and has not arrived.
     fn begin(&mut self) {
         self.device.ledger.session_begins();
         self.nonces.begin(&mut self.nonce);
         self.link = None;
-        self.leave_round();
+        if !self.round.as_ref().is_some_and(Round::is_covered) {
+            self.leave_round();
+        }
         self.phase = Phase::Greeting;
         self.repetitions = 0;
     }
@@ -408,7 +470,7 @@ where
 }
 
 /// Whether an invitation is to another part of the round that the device is in.
-fn is_other_part<M: Trainable>(round: &Round, invitation: &Invitation) -> bool {
+fn is_other_part<M: Trainable>(round: &Round<M::Descent>, invitation: &Invitation) -> bool {
     M::HAS_REQUESTS && round.invitation.is_matrix() != invitation.is_matrix()
 }
 

@@ -114,7 +114,15 @@ pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), 
     Ok(())
 }
 
-impl<M: Trainable, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
+impl<M: Trainable, F, K> Device<'_, M, F, K> {
+    /// What the device takes part in a recorded round with.
+    pub(super) fn participation(&self, round: u32) -> Participation {
+        // Bound to the ledger when the session was made.
+        Participation::new(&self.identity, round)
+    }
+}
+
+impl<M: Trainable, F, K: PersonalStore> Device<'_, M, F, K> {
     /// Whether the device takes part in this round.
     #[inline(always)]
     pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
@@ -149,22 +157,40 @@ impl<M: Trainable, F: NorFlash, K: PersonalStore> Device<'_, M, F, K> {
     fn has_room(&self, personal: &PersonalRequest) -> bool {
         personal.state_length(self.memory.global.len()) <= self.store.capacity()
     }
+}
 
-    /// Records the participation, before anything is drawn from the round's streams. One record is
-    /// for all parts of a round.
+/// Records the participation, before anything is drawn from the round's streams. One record is for
+/// all parts of a round.
+impl<M: Trainable, F: NorFlash, K> Device<'_, M, F, K> {
     #[inline(always)]
-    pub(super) fn begin(
-        &mut self,
-        round: u32,
-        invitation: &Invitation,
-    ) -> Result<Participation, Decline> {
+    pub(super) fn record(&mut self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
         if !self.parts.has(round, invitation) {
             let recorded = self.ledger.record(round, &self.policy.limits);
             recorded.map_err(declined)?;
         }
         self.parts.take(round, invitation);
-        // Bound to the ledger when the session was made.
-        Ok(Participation::new(&self.identity, round))
+        Ok(())
+    }
+}
+
+/// The same on flash that is awaited.
+#[cfg(feature = "async")]
+impl<M, F, K> Device<'_, M, F, K>
+where
+    M: Trainable,
+    F: embedded_storage_async::nor_flash::NorFlash,
+{
+    pub(super) async fn record_async(
+        &mut self,
+        round: u32,
+        invitation: &Invitation,
+    ) -> Result<(), Decline> {
+        if !self.parts.has(round, invitation) {
+            let recorded = self.ledger.record_async(round, &self.policy.limits).await;
+            recorded.map_err(declined)?;
+        }
+        self.parts.take(round, invitation);
+        Ok(())
     }
 }
 

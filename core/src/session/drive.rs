@@ -8,7 +8,6 @@ use core::{
 };
 
 use embedded_io_async::{Read, Write};
-use embedded_storage::nor_flash::NorFlash;
 
 use super::{Greeter, Session, exchange::READ_BYTES, phase::Phase, trainable::Trainable};
 use crate::personal::store::PersonalStore;
@@ -43,7 +42,6 @@ impl<E: core::fmt::Debug + core::fmt::Display> core::error::Error for LinkLost<E
 impl<M, F, R, K> Session<'_, M, F, R, K>
 where
     M: Trainable,
-    F: NorFlash,
     R: Greeter,
     K: PersonalStore,
 {

@@ -1,7 +1,6 @@
 //! A session on a byte stream with the traits of `embedded-io`.
 
 use embedded_io::{Read, ReadReady, Write};
-use embedded_storage::nor_flash::NorFlash;
 
 use super::{Greeter, Session, phase::Phase, trainable::Trainable};
 use crate::{personal::store::PersonalStore, wire::FRAME_BYTES};
@@ -16,7 +15,6 @@ const CALL_BYTES: usize = 2 * FRAME_BYTES;
 impl<M, F, R, K> Session<'_, M, F, R, K>
 where
     M: Trainable,
-    F: NorFlash,
     R: Greeter,
     K: PersonalStore,
 {

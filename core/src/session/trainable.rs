@@ -14,7 +14,7 @@ use crate::{
     participation::Participation,
     personal::store::PersonalStore,
     samples::Samples,
-    train::{TrainReport, Workspace},
+    train::Workspace,
     wire::message::{Decline, Invitation, Shape},
 };
 
@@ -26,6 +26,9 @@ pub trait Trainable {
 
     /// What the device remembers of a round, to take part in another part of it.
     type Parts: RoundParts;
+
+    /// How far a training is between two pieces of it.
+    type Descent: Copy;
 
     /// The fewest samples with which there is an update.
     const MIN_SAMPLES: usize = 1;
@@ -74,11 +77,18 @@ pub trait Trainable {
         Ok(())
     }
 
-    /// Trains and clips, and leaves what is to be sent in the work space.
+    /// Trains on up to `most` samples more, and where that is the end of it clips, and leaves what
+    /// is to be sent in the work space. What cannot be done in pieces is done at once.
     ///
     /// # Errors
     /// Why there is nothing to send.
-    fn train<S, K>(&self, samples: &S, round: LocalRound<'_, K>) -> Result<Learned, Decline>
+    fn train<S, K>(
+        &self,
+        samples: &S,
+        round: LocalRound<'_, K>,
+        course: &mut Course<Self::Descent>,
+        most: usize,
+    ) -> Result<Learned, Decline>
     where
         S: Samples<Target = Self::Target>,
         K: PersonalStore;
@@ -116,8 +126,30 @@ pub struct LocalRound<'a, K> {
 
 /// What training leaves in the work space.
 pub enum Learned {
-    /// A clipped update, in numbers.
-    Update(TrainReport),
+    /// Training goes on.
+    Unfinished,
+    /// A clipped update, in numbers, with its norm before.
+    Update {
+        /// The L2 norm.
+        norm: f32,
+    },
     /// Integers on the grid, in two halves: in the places of update and local model.
     Integers,
+}
+
+/// How far the training of a round is.
+#[derive(Clone, Copy, Debug)]
+pub struct Course<D> {
+    /// Once it has begun.
+    pub(super) descent: Option<D>,
+    /// Words that were drawn from the stream of orders.
+    pub(super) words: u64,
+}
+
+impl<D> Course<D> {
+    /// Training is to begin.
+    pub(super) const START: Self = Self {
+        descent: None,
+        words: 0,
+    };
 }

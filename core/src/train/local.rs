@@ -1,16 +1,14 @@
-//! The loop of local training: shuffle, gradient, step, projection.
+//! The loop of local training: shuffle, gradient, step, projection. It can stop behind any sample:
+//! [`Descent`] says where it is, and [`Local`] goes on from there.
 
 use core::ops::Range;
-
-use rand_core::Rng;
 
 use super::{Clipping, LocalTraining, TrainError, TrainReport, Workspace};
 use crate::{
     clip,
     lanes::{self, Squares},
-    model::{Model, Then},
+    model::{BatchPart, Model, Sums, Then},
     samples::Samples,
-    stream,
 };
 
 /// Trains on a device's samples, starting from `global`; the update is left in `work.update`.
@@ -25,137 +23,274 @@ use crate::{
 ///
 /// # Errors
 /// [`TrainError`]; `work` is then meaningless and nothing may be sent.
+#[cfg(any(test, feature = "hazmat"))]
 #[inline(always)]
 pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
     model: &M,
     samples: &S,
     global: &[f32],
     settings: &LocalTraining,
-    rng: &mut impl Rng,
-    work: Workspace<'_>,
+    rng: &mut impl rand_core::Rng,
+    mut work: Workspace<'_>,
 ) -> Result<TrainReport, TrainError> {
-    let Workspace {
-        local,
-        update,
-        order,
-        scratch,
-    } = begin(model.parameter_count(), samples.len(), global, work)?;
-    let step_clip = settings
-        .clip_norm
-        .filter(|_| settings.clipping == Clipping::EveryStep);
-    // Smoothing needs the whole gradient; without vectors, there is no time to gain.
-    let is_fused = lanes::WIDE && settings.gradient_smoothing.is_none();
-    let mut report = TrainReport::default();
-    let mut pending = 1.0;
-    for epoch in 0..settings.epochs {
-        stream::shuffle(order, rng);
-        let (mut loss, mut batches) = (0.0, 0.0);
-        for batch in order.chunks(settings.batch_size.get() as usize) {
-            let (batch_loss, squares) = if is_fused {
-                let mut step = Step {
-                    settings,
-                    global,
-                    local,
-                    squares: Squares::new(),
-                };
-                let loss = model
-                    .loss_and_gradient_then(local, samples, batch, scratch, update, &mut step)?;
-                (loss, step.squares.finish(update))
-            } else {
-                let loss = model.loss_and_gradient(local, samples, batch, scratch, update)?;
-                if let Some(smoothing) = settings.gradient_smoothing {
-                    // The tensors add up to the update, whose length was checked above.
-                    let tensors = model.tensors();
-                    let _ = smoothing.apply_tensors(update, tensors.as_ref(), M::LARGEST_TENSOR);
-                }
-                (loss, descend(settings, global, local, update))
-            };
-            loss += batch_loss;
-            batches += 1.0;
-            let norm = lanes::norm_from(squares, update);
-            if !norm.is_finite() {
-                return Err(TrainError::Diverged);
-            }
-            let shrink = step_clip.and_then(|bound| clip::shrink_factor(norm, bound));
-            pending = shrink.unwrap_or(1.0);
-            // w ← w^t + clip(w − η·g − w^t, L)
-            for ((w, start), difference) in local.iter_mut().zip(global).zip(update.iter()) {
-                *w = start + pending * difference;
-            }
-            report.norm = norm;
-            report.steps += 1;
-            report.clipped_steps += u32::from(shrink.is_some());
-            report.clipping_chances += u32::from(step_clip.is_some());
-        }
-        let mean = loss / batches;
-        if epoch == 0 {
-            report.first_loss = mean;
-        }
-        report.last_loss = mean;
-    }
-    if let (Clipping::Final, Some(bound)) = (settings.clipping, settings.clip_norm) {
-        // The norm of the last step is that of the whole update.
-        let shrink = clip::shrink_factor(report.norm, bound);
-        pending = shrink.unwrap_or(1.0);
-        report.clipped_steps = u32::from(shrink.is_some());
-        report.clipping_chances = 1;
-    }
-    // The last clipping, applied to the update itself.
-    lanes::scale(update, pending);
-    Ok(report)
-}
-
-/// Checks all lengths, and begins at the global model with the samples in order.
-#[inline(always)]
-fn begin<'a>(
-    expected: usize,
-    count: usize,
-    global: &[f32],
-    work: Workspace<'a>,
-) -> Result<Workspace<'a>, TrainError> {
-    let Workspace {
-        local,
-        update,
-        order,
-        scratch,
-    } = work;
-    // One by one: the compiler then knows that each is as long as the model.
-    let misfit = |found| Err(TrainError::Workspace { expected, found });
-    if global.len() != expected {
-        return misfit(global.len());
-    }
-    if local.len() != expected {
-        return misfit(local.len());
-    }
-    if update.len() != expected {
-        return misfit(update.len());
-    }
-    if count == 0 {
-        return Err(TrainError::NoSamples);
-    }
-    let found = order.len();
-    let Some(order) = order.get_mut(..count) else {
-        return Err(TrainError::Workspace {
-            expected: count,
-            found,
-        });
+    let local = Local {
+        model,
+        samples,
+        global,
+        settings,
     };
-    // As long as each other, which the compiler has not understood: no `copy_from_slice`.
-    for (w, start) in local.iter_mut().zip(global) {
-        *w = *start;
+    let mut descent = local.begin(&mut work)?;
+    let mut report = Report::default();
+    while !descent.is_complete(settings) {
+        let shuffle = |order: &mut [u32]| crate::stream::shuffle(order, rng);
+        local.advance(&mut descent, shuffle, &mut work, usize::MAX, &mut report)?;
     }
-    update.fill(0.0);
-    for (slot, index) in order.iter_mut().zip(0..) {
-        *slot = index;
-    }
-    Ok(Workspace {
-        local,
-        update,
-        order,
-        scratch,
-    })
+    local.finish(&descent, work.update, &mut report);
+    Ok(report.train)
 }
 
+/// The training of a device in a round: what stays the same throughout.
+pub(crate) struct Local<'a, M, S> {
+    pub(crate) model: &'a M,
+    pub(crate) samples: &'a S,
+    pub(crate) global: &'a [f32],
+    pub(crate) settings: &'a LocalTraining,
+}
+
+/// How far local training is; the rest is in the [`Workspace`].
+#[derive(Clone, Copy, Debug)]
+pub struct Descent {
+    /// Samples of the training: that they stay as many is checked.
+    count: u32,
+    /// Epochs that are complete.
+    epoch: u32,
+    /// The first sample of the batch, in the order of the epoch, and how many of the batch are
+    /// summed up.
+    batch: u32,
+    summed: u32,
+    /// Sum of the losses of those.
+    loss: f32,
+    /// L2 norm of the difference before the last clipping, and what that multiplies it by.
+    norm: f32,
+    pending: f32,
+}
+
+/// A [`TrainReport`], and the sums of an epoch for it. Where nobody reads it, the compiler leaves
+/// out all that it takes.
+#[derive(Default)]
+pub(crate) struct Report {
+    train: TrainReport,
+    loss: f32,
+    batches: f32,
+}
+
+impl Descent {
+    /// Whether all epochs are complete.
+    #[inline(always)]
+    pub(crate) const fn is_complete(&self, settings: &LocalTraining) -> bool {
+        self.epoch >= settings.epochs
+    }
+
+    /// Whether the next piece begins an epoch.
+    #[inline(always)]
+    const fn begins_epoch(&self) -> bool {
+        self.batch == 0 && self.summed == 0
+    }
+
+    /// L2 norm of the update before its last clipping.
+    pub(crate) const fn norm(&self) -> f32 {
+        self.norm
+    }
+}
+
+impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
+    /// Checks all lengths, and begins at the global model with the samples in order.
+    ///
+    /// # Errors
+    /// [`TrainError::Workspace`], [`TrainError::NoSamples`].
+    #[inline(always)]
+    pub(crate) fn begin(&self, work: &mut Workspace<'_>) -> Result<Descent, TrainError> {
+        let count = self.samples.len();
+        self.check_lengths(work)?;
+        if count == 0 {
+            return Err(TrainError::NoSamples);
+        }
+        let found = work.order.len();
+        let Some(order) = work.order.get_mut(..count) else {
+            return Err(TrainError::Workspace {
+                expected: count,
+                found,
+            });
+        };
+        // As long as each other, which the compiler has not understood: no `copy_from_slice`.
+        for (w, start) in work.local.iter_mut().zip(self.global) {
+            *w = *start;
+        }
+        work.update.fill(0.0);
+        for (slot, index) in order.iter_mut().zip(0..) {
+            *slot = index;
+        }
+        Ok(Descent {
+            // No more than places in the order, which are numbered by 32 bits.
+            count: count as u32,
+            epoch: 0,
+            batch: 0,
+            summed: 0,
+            loss: 0.0,
+            norm: 0.0,
+            pending: 1.0,
+        })
+    }
+
+    /// Sums up the gradients of up to `most` samples of a batch, and takes the batch's step with
+    /// the last one. `shuffle` brings them into the order of an epoch, where one begins.
+    ///
+    /// # Errors
+    /// [`TrainError`]; the training is over.
+    #[inline(always)]
+    pub(crate) fn advance(
+        &self,
+        descent: &mut Descent,
+        shuffle: impl FnOnce(&mut [u32]),
+        work: &mut Workspace<'_>,
+        most: usize,
+        report: &mut Report,
+    ) -> Result<(), TrainError> {
+        let Self {
+            model,
+            samples,
+            global,
+            settings,
+        } = *self;
+        self.check_lengths(work)?;
+        let count = descent.count as usize;
+        let order = (work.order.get_mut(..count)).filter(|_| samples.len() == count);
+        let order = order.ok_or(TrainError::NoSamples)?;
+        let (local, update, scratch) = (&mut *work.local, &mut *work.update, &mut *work.scratch);
+        if descent.begins_epoch() {
+            shuffle(order);
+        }
+        let rest = order.get(descent.batch as usize..).unwrap_or_default();
+        let size = settings.batch_size.get() as usize;
+        let batch = rest.get(..size).unwrap_or(rest);
+        let part = BatchPart::of(batch, descent.summed as usize, most);
+        // Smoothing needs the whole gradient; without vectors, there is no time to gain.
+        let is_fused = lanes::WIDE && settings.gradient_smoothing.is_none();
+        let sums = Sums {
+            gradient: &mut *update,
+            loss: &mut descent.loss,
+        };
+        let squares = if is_fused {
+            let mut step = Step {
+                settings,
+                global,
+                local,
+                squares: Squares::new(),
+            };
+            model.add_part(local, samples, part, scratch, sums, &mut step)?;
+            step.squares
+        } else {
+            model.add_part(local, samples, part, scratch, sums, &mut ())?;
+            Squares::new()
+        };
+        if !part.is_last() {
+            descent.summed += part.len() as u32;
+            return Ok(());
+        }
+        let squares = if is_fused {
+            squares.finish(update)
+        } else {
+            self.smooth(update);
+            descend(settings, global, local, update)
+        };
+        descent.norm = lanes::norm_from(squares, update);
+        if !descent.norm.is_finite() {
+            return Err(TrainError::Diverged);
+        }
+        let shrink = settings
+            .step_clip()
+            .and_then(|bound| clip::shrink_factor(descent.norm, bound));
+        descent.pending = shrink.unwrap_or(1.0);
+        // w ← w^t + clip(w − η·g − w^t, L)
+        for ((w, start), difference) in local.iter_mut().zip(global).zip(update.iter()) {
+            *w = start + descent.pending * difference;
+        }
+        report.step(descent.loss * part.mean(), settings, shrink.is_some());
+        (descent.loss, descent.summed) = (0.0, 0);
+        descent.batch += batch.len() as u32;
+        if descent.batch == descent.count {
+            report.epoch(descent.epoch == 0);
+            descent.epoch += 1;
+            descent.batch = 0;
+        }
+        Ok(())
+    }
+
+    /// The last clipping, applied to the update itself.
+    #[inline(always)]
+    pub(crate) fn finish(&self, descent: &Descent, update: &mut [f32], report: &mut Report) {
+        report.train.norm = descent.norm;
+        let mut pending = descent.pending;
+        if let (Clipping::Final, Some(bound)) = (self.settings.clipping, self.settings.clip_norm) {
+            // The norm of the last step is that of the whole update.
+            let shrink = clip::shrink_factor(descent.norm, bound);
+            pending = shrink.unwrap_or(1.0);
+            report.train.clipped_steps = u32::from(shrink.is_some());
+            report.train.clipping_chances = 1;
+        }
+        lanes::scale(update, pending);
+    }
+
+    /// One by one: the compiler then knows that each is as long as the model.
+    #[inline(always)]
+    fn check_lengths(&self, work: &Workspace<'_>) -> Result<(), TrainError> {
+        let expected = self.model.parameter_count();
+        let misfit = |found| Err(TrainError::Workspace { expected, found });
+        if self.global.len() != expected {
+            return misfit(self.global.len());
+        }
+        if work.local.len() != expected {
+            return misfit(work.local.len());
+        }
+        if work.update.len() != expected {
+            return misfit(work.update.len());
+        }
+        Ok(())
+    }
+
+    /// Laplacian smoothing of a batch's gradient, if there is any.
+    #[inline(always)]
+    fn smooth(&self, gradient: &mut [f32]) {
+        if let Some(smoothing) = self.settings.gradient_smoothing {
+            // The tensors add up to the update, whose length was checked.
+            let tensors = self.model.tensors();
+            let _ = smoothing.apply_tensors(gradient, tensors.as_ref(), M::LARGEST_TENSOR);
+        }
+    }
+}
+
+impl Report {
+    /// A step was taken, from this mean loss.
+    #[inline(always)]
+    fn step(&mut self, loss: f32, settings: &LocalTraining, was_clipped: bool) {
+        self.loss += loss;
+        self.batches += 1.0;
+        self.train.steps += 1;
+        self.train.clipped_steps += u32::from(was_clipped);
+        self.train.clipping_chances += u32::from(settings.step_clip().is_some());
+    }
+
+    /// An epoch is complete.
+    #[inline(always)]
+    fn epoch(&mut self, is_first: bool) {
+        let mean = self.loss / self.batches;
+        if is_first {
+            self.train.first_loss = mean;
+        }
+        self.train.last_loss = mean;
+        (self.loss, self.batches) = (0.0, 0.0);
+    }
+}
 /// Turns the gradient in `update` into the difference `w − η·g − w^t`; returns its squared norm.
 #[inline(always)]
 fn descend(settings: &LocalTraining, global: &[f32], local: &[f32], update: &mut [f32]) -> f32 {

@@ -32,11 +32,17 @@ impl ChaCha20 {
         }
     }
 
+    /// How many words were taken or skipped.
+    #[inline(always)]
+    pub(crate) fn position(&self) -> u64 {
+        // What is left of this block was counted with it.
+        let place = u64::from(self.state[COUNTER]) * BLOCK as u64 + self.taken as u64;
+        place.saturating_sub(BLOCK as u64)
+    }
+
     /// Skips that many words.
     pub(crate) fn skip(&mut self, words: u64) {
-        // What is left of this block was counted with it.
-        let place = u64::from(self.state[COUNTER]) * BLOCK as u64 + words;
-        let place = (place + self.taken as u64).saturating_sub(BLOCK as u64);
+        let place = self.position() + words;
         // The number of a block has 32 bits.
         self.state[COUNTER] = (place / BLOCK as u64) as u32;
         self.taken = BLOCK;

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::{
-    super::{FixedModel, Model, ModelError, ModelKind, Tensors, Then},
+    super::{BatchPart, FixedModel, Model, ModelError, ModelKind, Sums, Tensors, Then},
     Layer, Sequential, SequentialError, Shape,
     text::Text,
 };
@@ -147,17 +147,16 @@ impl<A: Architecture> Model for Fixed<A> {
     }
 
     #[inline(always)]
-    fn loss_and_gradient_then<S: Samples<Target = u16>>(
+    fn add_part<S: Samples<Target = u16>>(
         &self,
         parameters: &[f32],
         samples: &S,
-        batch: &[u32],
+        part: BatchPart<'_>,
         scratch: &mut [f32],
-        gradient: &mut [f32],
+        sums: Sums<'_>,
         then: &mut impl Then,
-    ) -> Result<f32, ModelError> {
-        let network = Self::NETWORK;
-        network.loss_and_gradient_then(parameters, samples, batch, scratch, gradient, then)
+    ) -> Result<(), ModelError> {
+        Self::NETWORK.add_part(parameters, samples, part, scratch, sums, then)
     }
 
     #[inline(always)]

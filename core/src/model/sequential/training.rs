@@ -1,7 +1,7 @@
 //! A network as a [`Model`]: loss, gradient and scores of batches.
 
 use super::{
-    super::{Model, ModelError, ModelKind, Tensors, Then, affine, softmax},
+    super::{BatchPart, Model, ModelError, ModelKind, Sums, Tensors, Then, affine, softmax},
     Sequential,
     pass::last,
 };
@@ -55,24 +55,24 @@ impl Model for Sequential {
     }
 
     #[inline(always)]
-    fn loss_and_gradient_then<S: Samples<Target = u16>>(
+    fn add_part<S: Samples<Target = u16>>(
         &self,
         parameters: &[f32],
         samples: &S,
-        batch: &[u32],
+        part: BatchPart<'_>,
         scratch: &mut [f32],
-        gradient: &mut [f32],
+        Sums { gradient, loss }: Sums<'_>,
         then: &mut impl Then,
-    ) -> Result<f32, ModelError> {
+    ) -> Result<(), ModelError> {
         self.check_parameters(parameters)?;
         self.check_parameters(gradient)?;
-        affine::check_batch(self.feature_count(), samples, batch)?;
-        self.begin(parameters, scratch)?;
-
-        gradient.fill(0.0);
-        let mean = 1.0 / batch.len() as f32;
-        let mut loss = 0.0;
-        for index in batch {
+        affine::check_batch(self.feature_count(), samples, part.indices)?;
+        if part.is_first {
+            self.begin(parameters, scratch)?;
+            gradient.fill(0.0);
+        }
+        let mean = part.mean();
+        for index in part.indices {
             let mut parts = self.training_parts(scratch)?;
             let features = samples.features(*index as usize);
             self.forward(parameters, features, &mut parts)?;
@@ -82,15 +82,17 @@ impl Model for Sequential {
             for (residual, score) in residuals.iter_mut().zip(scores) {
                 *residual = *score;
             }
-            loss += self.loss_in_place(residuals, samples.target(*index as usize));
+            *loss += self.loss_in_place(residuals, samples.target(*index as usize));
             for residual in residuals {
                 *residual *= mean;
             }
             self.backward(parameters, features, parts, gradient);
         }
-        self.end(scratch, gradient)?;
-        then.complete(gradient, 0..parameters.len(), parameters.len());
-        Ok(loss * mean)
+        if part.is_last() {
+            self.end(scratch, gradient)?;
+            then.complete(gradient, 0..parameters.len(), parameters.len());
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -3,8 +3,10 @@
 use super::*;
 use crate::{
     params::NoiseMultiplier,
-    participation::Participation,
-    session::{masks::tagged, round::Round},
+    session::{
+        masks::tagged,
+        round::{Covering, Round, Stage},
+    },
     wire::message::{Packed, UpdateChunk},
 };
 
@@ -81,9 +83,11 @@ fn the_noise_of_a_bit_is_none_of_the_noise_of_its_update() {
     let device = &mut finished.conversation.device;
     for number in 0..4_000 {
         let asked = adaptive(noise(), 0.5);
-        let mut round = Round::new(number, asked, tagged(&PackedInvitation::from(&asked)));
-        let participation = Participation::new(&device.identity, number);
-        round.finish(device, None, &participation);
+        let mut round = Round::new(number, asked, tagged(&PackedInvitation::from(&asked)), 0);
+        round.stage = Stage::Covering(Covering::ZEROS);
+        while !round.is_covered() {
+            round.cover(device, 1);
+        }
         let value = |chunk: &UpdateChunk<'_>| match chunk.packed {
             Packed::Halves { low, high, .. } => {
                 (i64::from(high[0] as i32) << 32 | i64::from(low[0])) as f64

@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     mask::{MAX_HELPERS, MAX_WIDTH, MaskRoot, Masking, RoundKey},
     personal::{Personal, PersonalRequest},
+    session::round::{Covering, Round, Stage},
     wire::keys::ledger_fingerprint,
 };
 
@@ -214,10 +215,11 @@ fn an_update_at_the_bound_is_not_negated_under_masks() {
     device.memory.work.update.fill(0.0);
     device.memory.work.update[7] = asked.grid.clip_norm().get();
     let quantizer = asked.grid.quantizer(device.memory.work.update).unwrap();
-    let mut round = round::Round::new(3, asked, (&asked).into());
-    let trained = round::Unreleased::Update { quantizer, bit: 0 };
-    let participation = crate::participation::Participation::new(&device.identity, round.number);
-    round.finish(device, Some(&trained), &participation);
+    let mut round = Round::new(3, asked, (&asked).into(), 0);
+    round.stage = Stage::Covering(Covering::update(quantizer));
+    while !round.is_covered() {
+        round.cover(device, 1);
+    }
     let mut values = vec![];
     for chunk in 0.. {
         round.chunk = chunk;

@@ -5,17 +5,16 @@
 
 use core::marker::PhantomData;
 
-use super::{Learned, LocalRound, Trainable};
+use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
     fixed_point::{
-        Feature, FeatureFormat, FeatureScale, FixedPointModel, FixedPointSamples, FixedPointWork,
-        is_weight, local_update, value_in_place,
+        Feature, FeatureFormat, FeatureScale, FixedPointDescent, FixedPointLocal, FixedPointModel,
+        FixedPointReport, FixedPointSamples, FixedPointWork, is_weight, value_in_place,
     },
     model::ModelKind,
     personal::store::PersonalStore,
     samples::Samples,
     session::{memory::Memory, policy::Policy},
-    stream::Purpose,
     wire::message::{Decline, Invitation, Shape},
 };
 
@@ -70,6 +69,7 @@ where
 {
     type Target = M::Target;
     type Parts = ();
+    type Descent = FixedPointDescent;
     const HAS_REQUESTS: bool = false;
 
     #[inline(always)]
@@ -114,7 +114,13 @@ where
     }
 
     #[inline(always)]
-    fn train<S, K>(&self, samples: &S, round: LocalRound<'_, K>) -> Result<Learned, Decline>
+    fn train<S, K>(
+        &self,
+        samples: &S,
+        round: LocalRound<'_, K>,
+        course: &mut Course<FixedPointDescent>,
+        most: usize,
+    ) -> Result<Learned, Decline>
     where
         S: Samples<Target = M::Target>,
         K: PersonalStore,
@@ -126,36 +132,47 @@ where
             work,
             ..
         } = round;
-        let order = &mut participation.stream(Purpose::BatchShuffle);
         let scratch = integers_mut(work.scratch);
         let (scores, row) = scratch
             .split_at_mut_checked(self.model.output_count())
             .ok_or(Decline::Diverged)?;
-        let memory = FixedPointWork {
+        let memory = &mut FixedPointWork {
             local: integers_mut(work.local),
             update: integers_mut(work.update),
             order: work.order,
             scores,
             row,
         };
-        let samples = &Read::<S, X> {
-            samples,
+        let training = &invitation.unsmoothed();
+        let local = FixedPointLocal {
+            model: &self.model,
+            samples: &Read::<S, X> {
+                samples,
+                scale: self.scale,
+                feature: PhantomData,
+            },
             scale: self.scale,
-            feature: PhantomData,
+            global: integers(global),
+            settings: training,
         };
-        let (global, training) = (integers(global), &invitation.unsmoothed());
-        let report = local_update(
-            &self.model,
-            samples,
-            self.scale,
-            global,
-            training,
-            order,
-            memory,
-        );
-        let report = report.map_err(|_| Decline::Diverged)?;
+        // On a device nobody reads it.
+        let report = &mut FixedPointReport::default();
+        let begun = course.descent.map_or_else(|| local.begin(memory), Ok);
+        let mut descent = begun.map_err(|_| Decline::Diverged)?;
+        if !descent.is_complete(training) {
+            let shuffle = |order: &mut [u32]| participation.shuffle(order, &mut course.words);
+            let advanced = local.advance(&mut descent, shuffle, memory, most, report);
+            advanced.map_err(|_| Decline::Diverged)?;
+        }
+        course.descent = Some(descent);
+        if !descent.is_complete(training) {
+            return Ok(Learned::Unfinished);
+        }
+        let finished = local.finish(&descent, memory, report);
+        finished.map_err(|_| Decline::Diverged)?;
         work.update.iter_mut().for_each(value_in_place);
-        Ok(Learned::Update(report.into()))
+        let norm = descent.norm();
+        Ok(Learned::Update { norm })
     }
 }
 

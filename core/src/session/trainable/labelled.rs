@@ -1,19 +1,20 @@
 //! Models of labelled samples.
 
-use super::{Learned, LocalRound, Trainable};
+use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
     model::Model,
     personal::{PersonalError, PersonalRound, store::PersonalStore},
     samples::Samples,
     session::{memory::Memory, policy::Policy},
     stream::Purpose,
-    train::local_update,
+    train::{Descent, Local, Report},
     wire::message::{Decline, Invitation, Shape},
 };
 
 impl<M: Model> Trainable for M {
     type Target = M::Target;
     type Parts = ();
+    type Descent = Descent;
     const HAS_REQUESTS: bool = false;
 
     #[inline(always)]
@@ -41,7 +42,13 @@ impl<M: Model> Trainable for M {
     }
 
     #[inline(always)]
-    fn train<S, K>(&self, samples: &S, round: LocalRound<'_, K>) -> Result<Learned, Decline>
+    fn train<S, K>(
+        &self,
+        samples: &S,
+        round: LocalRound<'_, K>,
+        course: &mut Course<Descent>,
+        most: usize,
+    ) -> Result<Learned, Decline>
     where
         S: Samples<Target = M::Target>,
         K: PersonalStore,
@@ -51,28 +58,48 @@ impl<M: Model> Trainable for M {
             invitation,
             owner,
             global,
-            work,
+            mut work,
             store,
         } = round;
-        let order = &mut participation.stream(Purpose::BatchShuffle);
         let training = &invitation.training();
-        let report = match invitation.personal().filter(|_| K::IS_PRESENT) {
-            None => local_update(self, samples, global, training, order, work)
-                .map_err(|_| Decline::Diverged)?,
-            Some(request) => {
-                let round = PersonalRound {
-                    request,
-                    training,
-                    global,
-                    owner,
-                };
-                let report = round.train(self, samples, order, work, store);
-                report.map_err(|error| match error {
+        if let Some(request) = invitation.personal().filter(|_| K::IS_PRESENT) {
+            let order = &mut participation.stream(Purpose::BatchShuffle);
+            let round = PersonalRound {
+                request,
+                training,
+                global,
+                owner,
+            };
+            let report = round.train(self, samples, order, work, store);
+            let norm = report.map(|report| report.norm);
+            return norm
+                .map(|norm| Learned::Update { norm })
+                .map_err(|error| match error {
                     PersonalError::Train(_) => Decline::Diverged,
                     PersonalError::Store => Decline::Storage,
-                })?
-            }
+                });
+        }
+        let local = Local {
+            model: self,
+            samples,
+            global,
+            settings: training,
         };
-        Ok(Learned::Update(report))
+        // On a device nobody reads it.
+        let report = &mut Report::default();
+        let begun = course.descent.map_or_else(|| local.begin(&mut work), Ok);
+        let mut descent = begun.map_err(|_| Decline::Diverged)?;
+        if !descent.is_complete(training) {
+            let shuffle = |order: &mut [u32]| participation.shuffle(order, &mut course.words);
+            let advanced = local.advance(&mut descent, shuffle, &mut work, most, report);
+            advanced.map_err(|_| Decline::Diverged)?;
+        }
+        course.descent = Some(descent);
+        if !descent.is_complete(training) {
+            return Ok(Learned::Unfinished);
+        }
+        local.finish(&descent, work.update, report);
+        let norm = descent.norm();
+        Ok(Learned::Update { norm })
     }
 }

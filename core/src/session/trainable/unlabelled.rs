@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use super::{Learned, LocalRound, RoundParts, Trainable};
+use super::{Course, Learned, LocalRound, RoundParts, Trainable};
 use crate::{
     clip::clip_l2,
     contrast::{
@@ -19,7 +19,7 @@ use crate::{
     samples::Samples,
     session::{memory::Memory, policy::Policy},
     stream::Purpose,
-    train::{TrainReport, Workspace},
+    train::Workspace,
     wire::message::{Decline, Invitation, Shape},
 };
 
@@ -133,14 +133,14 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
         }
     }
 
-    /// Trains from the encoder of the round; the update is clipped once.
+    /// Trains from the encoder of the round; the update is clipped once. Its norm before.
     #[inline(never)]
     fn update<S: Samples, K>(
         &self,
         samples: &S,
         request: &ContrastRequest,
         round: LocalRound<'_, K>,
-    ) -> Result<TrainReport, Decline> {
+    ) -> Result<f32, Decline> {
         if samples.len() < Self::MIN_SAMPLES {
             return Err(Decline::NoSamples);
         }
@@ -205,15 +205,14 @@ impl<E: Representation, A: FromRecipe> Unlabelled<E, A> {
             *update = w - start;
         }
         let bound = invitation.grid.clip_norm().get();
-        let norm = clip_l2(update, bound).map_err(|_| Decline::Diverged)?;
-        let report = TrainReport::default();
-        Ok(TrainReport { norm, ..report })
+        clip_l2(update, bound).map_err(|_| Decline::Diverged)
     }
 }
 
 impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
     type Target = ();
     type Parts = Parts;
+    type Descent = ();
     /// The loss compares samples with each other.
     const MIN_SAMPLES: usize = 2;
     const HAS_REQUESTS: bool = true;
@@ -294,7 +293,14 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
         }
     }
 
-    fn train<S, K>(&self, samples: &S, round: LocalRound<'_, K>) -> Result<Learned, Decline>
+    /// At once.
+    fn train<S, K>(
+        &self,
+        samples: &S,
+        round: LocalRound<'_, K>,
+        _: &mut Course<()>,
+        _: usize,
+    ) -> Result<Learned, Decline>
     where
         S: Samples<Target = ()>,
         K: PersonalStore,
@@ -306,7 +312,8 @@ impl<E: Representation, A: FromRecipe> Trainable for Unlabelled<E, A> {
             self.matrix(samples, request, round)?;
             return Ok(Learned::Integers);
         }
-        self.update(samples, request, round).map(Learned::Update)
+        let norm = self.update(samples, request, round)?;
+        Ok(Learned::Update { norm })
     }
 }
 

@@ -5,6 +5,7 @@ use core::num::NonZeroU32;
 use super::{
     super::{
         bytes::{Reader, Writer},
+        crc32::crc32,
         pack,
     },
     chunks::{UPDATE_CHUNK_BYTES, UpdatePart, update_chunks},
@@ -602,6 +603,11 @@ impl PackedInvitation {
             invitation.request = Some(request);
         }
         Some(invitation)
+    }
+
+    /// A checksum, which tells invitations of an honest coordinator from each other.
+    pub(crate) fn checksum(&self) -> u32 {
+        crc32(self.as_slice())
     }
 
     /// [`Self::unpack`] by a device that does nothing but train the shared model, and does not read

@@ -1,0 +1,82 @@
+//! The device's own noise, in pieces.
+
+use super::{Integers, Noised, Trained, add_noise, patterns_mut, quantise};
+use crate::{
+    noise::{DiscreteGaussian, NoiseError},
+    params::NoiseMultiplier,
+    progress::Progress,
+    quantize::{Grid, Quantizer},
+    stream::{Purpose, Stream},
+    wire::pack,
+};
+
+/// An update that becomes a [`Noised`] entry by entry. Until all are, it shows nothing.
+#[must_use = "the round is spent, and nothing of it was released"]
+pub struct Noising<'a> {
+    integers: Integers<'a>,
+    quantizer: Option<Quantizer>,
+    grid: Grid,
+    noise: DiscreteGaussian,
+    stream: Stream,
+    done: usize,
+}
+
+impl<'a> Noising<'a> {
+    pub(super) fn new(
+        trained: Trained<'a>,
+        grid: &Grid,
+        multiplier: NoiseMultiplier,
+    ) -> Result<Self, NoiseError> {
+        let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits())?;
+        let (quantizer, grid) = (trained.quantizer(grid), *grid);
+        let stream = trained.participation.stream(Purpose::DeviceNoise);
+        Ok(Self {
+            integers: Integers {
+                low: patterns_mut(trained.update),
+                high: patterns_mut(trained.spare),
+                negated: false,
+                width: pack::width(grid.bits(), Some(&noise)),
+            },
+            quantizer,
+            grid,
+            noise,
+            stream,
+            done: 0,
+        })
+    }
+
+    /// Quantises up to `most` entries, at least one, and draws their noise.
+    pub fn advance(&mut self, most: usize) -> Progress {
+        let Self {
+            integers,
+            quantizer,
+            grid,
+            noise,
+            stream,
+            done,
+        } = self;
+        let end = done.saturating_add(most.max(1)).min(integers.len());
+        let low = integers.low.get_mut(*done..end).unwrap_or_default();
+        let high = integers.high.get_mut(*done..end).unwrap_or_default();
+        quantise(quantizer.as_ref(), grid, false, low, high);
+        add_noise(noise, stream, low, high);
+        *done = end;
+        match end < integers.len() {
+            true => Progress::More,
+            false => Progress::Done,
+        }
+    }
+
+    /// What is left, and the update under its noise.
+    pub fn finish(mut self) -> Noised<'a> {
+        while self.advance(usize::MAX) == Progress::More {}
+        Noised(self.integers)
+    }
+}
+
+impl core::fmt::Debug for Noising<'_> {
+    /// Shape only.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Noising({} of {:?})", self.done, self.integers)
+    }
+}

@@ -1,0 +1,88 @@
+//! The training of a round, in pieces.
+
+use super::Trained;
+use crate::{
+    model::Model,
+    participation::Participation,
+    progress::Progress,
+    samples::Samples,
+    train::{Descent, Local, Report, TrainError, Workspace},
+};
+
+/// A client that trains: [`Client::begin`](crate::client::Client::begin).
+#[must_use = "the round is spent, and nothing of it was released"]
+pub struct Training<'a, 's, M, S> {
+    local: Local<'s, M, S>,
+    work: Workspace<'a>,
+    descent: Result<Descent, TrainError>,
+    participation: Participation,
+    /// Words of the stream of orders that were drawn.
+    words: u64,
+}
+
+impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
+    pub(crate) fn new<'s>(
+        local: Local<'s, M, S>,
+        mut work: Workspace<'a>,
+        participation: Participation,
+    ) -> Training<'a, 's, M, S> {
+        let descent = local.begin(&mut work);
+        Training {
+            local,
+            work,
+            descent,
+            participation,
+            words: 0,
+        }
+    }
+
+    /// Trains on up to `most` samples, at least one, and takes the local step behind the last one
+    /// of a batch.
+    ///
+    /// How often it says [`Progress::More`] depends on how many samples there are, and whether
+    /// training diverged: it is for the watchdog, and not for the line.
+    pub fn advance(&mut self, most: usize) -> Progress {
+        let Self {
+            local,
+            work,
+            descent,
+            participation,
+            words,
+        } = self;
+        let settings = local.settings;
+        let advanced = match descent {
+            Ok(descent) if !descent.is_complete(settings) => {
+                let shuffle = |order: &mut [u32]| participation.shuffle(order, words);
+                // On a device nobody reads it.
+                let report = &mut Report::default();
+                local.advance(descent, shuffle, work, most.max(1), report)
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = advanced {
+            *descent = Err(error);
+        }
+        match descent {
+            Ok(descent) if !descent.is_complete(settings) => Progress::More,
+            _ => Progress::Done,
+        }
+    }
+
+    /// What is left, and the update.
+    pub fn finish(mut self) -> Trained<'a> {
+        while self.advance(usize::MAX) == Progress::More {}
+        let Workspace { local, update, .. } = self.work;
+        if let Ok(descent) = &self.descent {
+            (self.local).finish(descent, update, &mut Report::default());
+        }
+        let has_update = self.descent.is_ok();
+        Trained::new(update, local, has_update, self.participation)
+    }
+}
+
+impl<M, S> core::fmt::Debug for Training<'_, '_, M, S> {
+    /// Shape only: device data never reach a log.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Training({} parameters)", self.local.global.len())
+    }
+}

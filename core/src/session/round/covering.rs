@@ -1,0 +1,149 @@
+//! The second half of a round on a device: an update becomes what is sent.
+
+use core::slice;
+
+use super::{Halves, Round, Stage, halves};
+use crate::{
+    quantize::Quantizer,
+    release::{add_noise, patterns_mut, quantise},
+    session::{device::Device, trainable::Trainable},
+    stream::Purpose,
+    train::Workspace,
+    wire::message::Invitation,
+};
+
+/// Entries that are covered while as many samples as one are trained on. Quantising an entry and
+/// drawing its noise takes about as many instructions as a sample takes for twelve weights
+/// (`docs/targets.md`).
+const ENTRIES_OF_A_SAMPLE: usize = 16;
+
+/// What training has left to cover, and how far that is.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Covering {
+    source: Source,
+    /// Entries that are covered.
+    done: usize,
+    /// Words that their noise took of its stream.
+    words: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    /// No update: zeros.
+    Zeros,
+    /// An update, with how to quantise it.
+    Update(Quantizer),
+    /// Integers where they are sent from.
+    Integers,
+}
+
+impl Covering {
+    /// Without an update.
+    pub(in super::super) const ZEROS: Self = Self::of(Source::Zeros);
+
+    /// Of integers where they are sent from.
+    pub(super) const INTEGERS: Self = Self::of(Source::Integers);
+
+    /// Of an update that is quantised like this.
+    pub(in super::super) const fn update(quantizer: Quantizer) -> Self {
+        Self::of(Source::Update(quantizer))
+    }
+
+    const fn of(source: Source) -> Self {
+        Self {
+            source,
+            done: 0,
+            words: 0,
+        }
+    }
+}
+
+impl<D: Copy> Round<D> {
+    /// Quantises the next entries of the update, or zeros without one, and adds the device's noise
+    /// to them; in the end that of the bit, and the masks: here and nowhere else. What is to be
+    /// sent takes the place of the update, of which nothing is left.
+    ///
+    /// As many entries as take the time of training on `most` samples, about.
+    #[inline(never)]
+    pub(in super::super) fn cover<M: Trainable<Descent = D>, F, K>(
+        &mut self,
+        device: &mut Device<'_, M, F, K>,
+        most: usize,
+    ) {
+        let Stage::Covering(mut covering) = self.stage else {
+            return;
+        };
+        let Invitation {
+            grid, noise, masks, ..
+        } = &self.invitation;
+        let length = self.invitation.update_length();
+        let start = covering.done;
+        let end = start.saturating_add(most.saturating_mul(ENTRIES_OF_A_SAMPLE));
+        let end = end.min(length);
+        let participation = device.participation(self.number);
+        // Two halves, in the places of two parameters that training no longer needs.
+        let Workspace { update, local, .. } = &mut device.memory.work;
+        let (update, local) = (update.get_mut(start..end), local.get_mut(start..end));
+        let mut low = patterns_mut(update.unwrap_or_default());
+        let mut high = patterns_mut(local.unwrap_or_default());
+        // Integers are where they are sent from, unless there are none.
+        let has_integers = M::HAS_REQUESTS && matches!(covering.source, Source::Integers);
+        if !has_integers {
+            let quantizer = match &covering.source {
+                Source::Update(quantizer) => Some(quantizer),
+                Source::Zeros | Source::Integers => None,
+            };
+            let is_bare = noise.is_none() && masks.is_none();
+            self.negated |= quantise(quantizer, grid, is_bare, low, high);
+        }
+        let mut purpose = Purpose::DeviceNoise;
+        if M::HAS_REQUESTS && self.invitation.is_matrix() {
+            purpose = Purpose::CorrelationNoise;
+            if end == length {
+                // Behind the matrix is the number of samples, which is public.
+                for half in [&mut low, &mut high] {
+                    let matrix = core::mem::take(half).split_last_mut();
+                    *half = matrix.map_or_else(Default::default, |(_, matrix)| matrix);
+                }
+            }
+        }
+        if let Some(noise) = noise {
+            let mut stream = participation.stream_from(purpose, covering.words);
+            add_noise(noise, &mut stream, low, high);
+            covering.words = stream.position();
+        }
+        covering.done = end;
+        self.stage = Stage::Covering(covering);
+        if end < length {
+            return;
+        }
+        let bit_noise = (self.invitation.bit.as_ref()).and_then(|bit| bit.noise.as_ref());
+        if let Some(noise) = bit_noise {
+            let Halves { low, high } = &mut self.bit;
+            let stream = &mut participation.stream(Purpose::DeviceBitNoise);
+            add_noise(noise, stream, slice::from_mut(low), slice::from_mut(high));
+        }
+        self.mask(device);
+        (self.first, self.chunk) = (0, 0);
+        self.stage = Stage::Covered;
+    }
+
+    /// Adds the masks, if there are helpers.
+    fn mask<M: Trainable, F, K>(&self, device: &mut Device<'_, M, F, K>) {
+        let Some(masking) = self.invitation.masks else {
+            return;
+        };
+        let length = self.invitation.update_length();
+        let Workspace { update, local, .. } = &mut device.memory.work;
+        let (update, local) = (update.get_mut(..length), local.get_mut(..length));
+        let low = patterns_mut(update.unwrap_or_default());
+        let high = patterns_mut(local.unwrap_or_default());
+        device.masks.add(self.number, masking, low, high);
+    }
+
+    /// The bit of adaptive clipping, without its noise.
+    pub(super) const fn set_bit(&mut self, value: i64) {
+        let (low, high) = halves(value);
+        self.bit = Halves { low, high };
+    }
+}

@@ -1,0 +1,88 @@
+//! Training in a session, at once or in pieces, on flash that blocks or is awaited.
+
+use embedded_storage::nor_flash::NorFlash;
+
+use super::{Greeter, Phase, Session, Trainable};
+use crate::{personal::store::PersonalStore, progress::Progress, samples::Samples};
+
+impl<M, F, R, K> Session<'_, M, F, R, K>
+where
+    M: Trainable,
+    F: NorFlash,
+    R: Greeter,
+    K: PersonalStore,
+{
+    /// Trains on `samples` and begins to send the update, or declines. Does nothing in other
+    /// phases.
+    ///
+    /// The participation is recorded before any random stream of the round is used.
+    pub fn train<S: Samples<Target = M::Target>>(&mut self, samples: &S) {
+        while self.train_some(samples, usize::MAX) == Progress::More {}
+    }
+
+    /// A piece of [`Self::train`], after which the firmware has time for other things: feed the
+    /// watchdog, serve the radio. Until the last piece, `samples` must not change; frames may come
+    /// and go.
+    ///
+    /// The first piece records the participation, which takes as long as the flash. Each of the
+    /// others trains on up to `most` samples (0 counts as 1), with the local step behind the last
+    /// one of a batch, or quantises entries of the update and draws their noise, as many as take
+    /// about as long. At once comes what has no pieces: the training of a personal model and of an
+    /// encoder without labels, and the masks for each helper.
+    ///
+    /// What is sent is what [`Self::train`] sends, bit for bit.
+    pub fn train_some<S>(&mut self, samples: &S, most: usize) -> Progress
+    where
+        S: Samples<Target = M::Target>,
+    {
+        if self.phase() == Phase::Training {
+            let conversation = &mut self.conversation;
+            let answer = match conversation.may_begin(samples) {
+                Some(checked) => {
+                    let recorded = checked.and_then(|(number, invitation)| {
+                        conversation.device.record(number, &invitation)
+                    });
+                    conversation.began(recorded)
+                }
+                None => conversation.work(samples, most.max(1)),
+            };
+            self.send(answer);
+        }
+        self.progress()
+    }
+}
+
+#[cfg(feature = "async")]
+impl<M, F, R, K> Session<'_, M, F, R, K>
+where
+    M: Trainable,
+    F: embedded_storage_async::nor_flash::NorFlash,
+    R: Greeter,
+    K: PersonalStore,
+{
+    /// [`Self::train_some`] of a device whose ledger is on asynchronous flash, which the first
+    /// piece awaits. The others compute, and await nothing: between two of them, yield to the
+    /// executor.
+    ///
+    /// If the future is dropped in the first piece, the next call finds the round used, or records
+    /// it; either way nothing was drawn from its streams before.
+    pub async fn train_some_async<S>(&mut self, samples: &S, most: usize) -> Progress
+    where
+        S: Samples<Target = M::Target>,
+    {
+        if self.phase() == Phase::Training {
+            let conversation = &mut self.conversation;
+            let answer = match conversation.may_begin(samples) {
+                Some(Ok((number, invitation))) => {
+                    let recorded = conversation.device.record_async(number, &invitation);
+                    let recorded = recorded.await;
+                    conversation.began(recorded)
+                }
+                Some(Err(reason)) => conversation.began(Err(reason)),
+                None => conversation.work(samples, most.max(1)),
+            };
+            self.send(answer);
+        }
+        self.progress()
+    }
+}
