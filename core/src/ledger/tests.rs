@@ -10,6 +10,9 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 
+#[cfg(feature = "async")]
+pub(crate) mod awaited;
+
 const LIMITS: Limits = Limits {
     budget: Budget(1_000),
     separation: Separation::NONE,

@@ -13,6 +13,7 @@ use crate::{
     model::{Const, FixedModel, Softmax},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate},
+    progress::Progress,
     samples::SampleSlice,
     stream::{Purpose, Root, StreamId},
     train::{Clipping, LocalTraining},
@@ -256,4 +257,43 @@ fn an_update_that_was_not_clipped_to_the_grid_is_shrunk_onto_it() {
     let values: Vec<i32> = central.values().map(|x| x as i32).collect();
     assert_eq!(tight.check(&values), Ok(()));
     assert!(values.iter().any(|x| *x != 0));
+}
+
+/// Training and noise in pieces of any length, in the place of one call each.
+#[test]
+fn pieces_release_the_bits_of_the_whole() {
+    let (nonce, round) = (*b"nonce 1.", 3);
+    let whole = noised(&mut ledger(nonce), round, &GLOBAL);
+    for most in 0..6 {
+        let mut device = Device::new(Softmax::new(Const, Const));
+        let participation = ledger(nonce).begin(round, &identity(), &LIMITS).unwrap();
+        let (samples, settings) = (samples(), settings());
+        let mut training = device.begin(participation, &samples, &GLOBAL, &settings);
+        let mut pieces = 1;
+        while training.advance(most) == Progress::More {
+            pieces += 1;
+        }
+        assert!(pieces >= TARGETS.len() / most.max(1), "{pieces}");
+        let multiplier = NoiseMultiplier::new(1.5).unwrap();
+        let trained = training.finish();
+        let mut noising = trained.noise_in_pieces(&grid(), multiplier).unwrap();
+        pieces = 1;
+        while noising.advance(most) == Progress::More {
+            pieces += 1;
+        }
+        assert_eq!(pieces, GLOBAL.len().div_ceil(most.max(1)));
+        let values: Vec<i64> = noising.finish().values().collect();
+        assert_eq!(values, whole);
+        // What is left of the pieces is done by the end.
+        let mut device = Device::new(Softmax::new(Const, Const));
+        let participation = ledger(nonce).begin(round, &identity(), &LIMITS).unwrap();
+        let mut training = device.begin(participation, &samples, &GLOBAL, &settings);
+        assert_eq!(training.advance(most), Progress::More);
+        let mut noising = training
+            .finish()
+            .noise_in_pieces(&grid(), multiplier)
+            .unwrap();
+        assert_eq!(noising.advance(most), Progress::More);
+        assert_eq!(noising.finish().values().collect::<Vec<i64>>(), whole);
+    }
 }

@@ -14,8 +14,9 @@ use crate::{
     model::{Const, Linear, ModelKind, Softmax},
     noise::DiscreteGaussian,
     params::{ClipNorm, LearningRate, NoiseMultiplier, Penalty},
+    progress::Progress,
     quantize::Grid,
-    samples::SampleSlice,
+    samples::{SampleSlice, Samples},
     stream::{Purpose, Root, Stream, StreamId},
     train::{Clipping, Workspace},
     wire::{
@@ -46,6 +47,8 @@ mod line;
 mod masked;
 mod network;
 mod personal;
+mod pieces;
+mod resumption;
 mod stream;
 mod unlabelled;
 
@@ -56,7 +59,7 @@ const NONCE: [u8; 8] = [7; 8];
 const FEATURES: usize = 20;
 const PARAMETERS: usize = (FEATURES + 1) * 6;
 
-type Board<R = Stream> = Session<'static, Softmax<Const<FEATURES>, Const<6>>, Ram, R>;
+type Board<R = Stream, F = Ram> = Session<'static, Softmax<Const<FEATURES>, Const<6>>, F, R>;
 
 fn stream(purpose: Purpose, round: u32) -> Stream {
     Root::from_seed(11).stream(StreamId {
@@ -92,11 +95,11 @@ fn identity() -> Identity {
     }
 }
 
-fn board(policy: Policy, ledger: Ledger<Ram>, start: u32) -> Board {
+fn board<F>(policy: Policy, ledger: Ledger<F>, start: u32) -> Board<Stream, F> {
     board_with(stream(Purpose::Initialisation, start), policy, ledger)
 }
 
-fn board_with<R: Greeter>(nonces: R, policy: Policy, ledger: Ledger<Ram>) -> Board<R> {
+fn board_with<R: Greeter, F>(nonces: R, policy: Policy, ledger: Ledger<F>) -> Board<R, F> {
     let model = Softmax::new(Const::<FEATURES>, Const::<6>);
     Session::new(
         identity(),
@@ -216,8 +219,8 @@ fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
 }
 
 /// What the device sends, through a line.
-fn transmit<R: Greeter>(
-    board: &mut Board<R>,
+fn transmit<R: Greeter, F>(
+    board: &mut Board<R, F>,
     other: &mut Coordinator,
     line: &mut impl FnMut(Vec<u8>) -> Vec<u8>,
 ) {

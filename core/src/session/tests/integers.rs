@@ -29,6 +29,11 @@ fn asked() -> Invitation {
 
 /// A round of a device that trains in integers, from these weights.
 fn round(asked: Invitation, weight: impl Fn(usize) -> i32) -> Coordinator {
+    round_in_pieces(asked, weight, usize::MAX)
+}
+
+/// [`round`], on up to `most` samples at a time.
+fn round_in_pieces(asked: Invitation, weight: impl Fn(usize) -> i32, most: usize) -> Coordinator {
     let nonces = stream(Purpose::Initialisation, 0);
     let memory = memory(PARAMETERS, 10, 6 + FEATURES);
     let model = FixedPoint::<Model, i8>::new(Softmax::new(Const, Const), scale());
@@ -51,7 +56,7 @@ fn round(asked: Invitation, weight: impl Fn(usize) -> i32) -> Coordinator {
         for said in core::mem::take(&mut other.outgoing) {
             board.receive(&said);
         }
-        board.train(&samples);
+        while board.train_some(&samples, most) == Progress::More {}
     }
     panic!("no end: {board:?}");
 }
@@ -60,6 +65,10 @@ fn round(asked: Invitation, weight: impl Fn(usize) -> i32) -> Coordinator {
 #[test]
 fn a_device_sends_what_integers_give() {
     let other = round(asked(), weight);
+    for most in [1, 3, 4] {
+        let pieces = round_in_pieces(asked(), weight, most);
+        assert_eq!(pieces.integers, other.integers);
+    }
     let (features, targets) = data();
     let features: Vec<i8> = (features.iter())
         .map(|x| round_feature(*x, scale()).0)

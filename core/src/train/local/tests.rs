@@ -3,11 +3,12 @@
 use core::num::NonZeroU32;
 use std::{string::String, vec, vec::Vec};
 
+use proptest::{collection::vec, prelude::*};
 use serde_json::Value;
 
 use super::*;
 use crate::{
-    model::{Linear, Logistic, Softmax},
+    model::{Activation, Encoder, Layer, Linear, Logistic, Sequential, Shape, Softmax},
     params::{ClipNorm, LearningRate, Penalty},
     samples::SampleSlice,
     smooth::{LaplacianSmoothing, NarrowSmoothing},
@@ -48,7 +49,7 @@ fn run<M: Model<Target = T>, T: Copy + Default>(
         local: &mut local,
         update: &mut update,
         order: &mut vec![0; targets.len()],
-        scratch: &mut vec![0.0; 4 * model.output_count()],
+        scratch: &mut vec![0.0; model.scratch_count(4)],
     };
     let report = local_update(model, &samples, global, settings, &mut stream(0), work)?;
     Ok((update, report))
@@ -353,5 +354,93 @@ proptest::proptest! {
         let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         proptest::prop_assert_eq!(bits(&fused), bits(&update));
         proptest::prop_assert_eq!(report.norm.to_bits(), norm.to_bits());
+    }
+}
+
+/// Trains on up to `most` samples at a time, from a stream that each epoch opens anew.
+fn run_in_pieces<M: Model<Target = u16>>(
+    model: &M,
+    samples: &SampleSlice<'_, u16>,
+    global: &[f32],
+    settings: &LocalTraining,
+    mut most: impl FnMut() -> usize,
+) -> Result<(Vec<f32>, TrainReport), TrainError> {
+    let (mut local, mut update) = (vec![0.0; global.len()], vec![0.0; global.len()]);
+    let mut work = Workspace {
+        local: &mut local,
+        update: &mut update,
+        order: &mut vec![0; samples.len()],
+        scratch: &mut vec![0.0; model.scratch_count(1)],
+    };
+    let task = Local {
+        model,
+        samples,
+        global,
+        settings,
+    };
+    let (mut descent, mut report) = (task.begin(&mut work)?, Report::default());
+    let mut words = 0;
+    while !descent.is_complete(settings) {
+        let shuffle = |order: &mut [u32]| {
+            let mut stream = stream(0);
+            stream.skip(words);
+            crate::stream::shuffle(order, &mut stream);
+            words = stream.position();
+        };
+        task.advance(&mut descent, shuffle, &mut work, most(), &mut report)?;
+    }
+    task.finish(&descent, work.update, &mut report);
+    Ok((update, report.train))
+}
+
+proptest! {
+    /// For each kind of model, and pieces of any lengths.
+    #[test]
+    fn pieces_have_the_bits_of_the_whole(
+        count in 1_usize..12,
+        batch_size in 1_u32..14,
+        epochs in 0_u32..4,
+        pieces in vec(1_usize..6, 1..8),
+        is_final in any::<bool>(),
+        sigma in proptest::option::of(0.5_f32..2.0),
+        salt in any::<u32>(),
+    ) {
+        let image = Shape::Image { channels: 1, height: 2, width: 5 };
+        let convolution = Layer::Convolution {
+            channels: 2,
+            kernel: [2, 2],
+            stride: [1, 1],
+            padding: [0, 0],
+        };
+        let layers = [convolution, Layer::Relu, Layer::Dense { outputs: 3 }];
+        let network = Sequential::new(image, &layers).unwrap();
+        let settings = LocalTraining {
+            epochs,
+            batch_size: NonZeroU32::new(batch_size).unwrap(),
+            clipping: if is_final { Clipping::Final } else { Clipping::EveryStep },
+            gradient_smoothing: sigma.map(|sigma| NarrowSmoothing::new(sigma).unwrap()),
+            proximal: Penalty::new(0.1).unwrap(),
+            ..settings(0.3, Some(0.4))
+        };
+        let number = |i: u32| (i.wrapping_mul(2_654_435_761) ^ salt) as f32 / u32::MAX as f32 - 0.5;
+        let features: Vec<f32> = (0..10 * count as u32).map(number).collect();
+        let targets: Vec<u16> = (0..count as u16).map(|i| i % 3).collect();
+        let samples = SampleSlice::new(&features, &targets, 10).unwrap();
+        macro_rules! check {
+            ($model:expr) => {{
+                let model = $model;
+                let global: Vec<f32> = (0..model.parameter_count() as u32).map(number).collect();
+                let mut lengths = pieces.iter().cycle();
+                let most = || *lengths.next().unwrap();
+                let whole = run(&model, &features, &targets, &global, &settings).unwrap();
+                let parts = run_in_pieces(&model, &samples, &global, &settings, most).unwrap();
+                let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                prop_assert_eq!(bits(&parts.0), bits(&whole.0));
+                prop_assert_eq!(parts.1, whole.1);
+            }};
+        }
+        check!(Softmax::new(10_usize, 3_usize));
+        check!(Encoder::new(10_usize, 4_usize, 3_usize, Activation::Tanh));
+        check!(network);
     }
 }

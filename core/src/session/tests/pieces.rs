@@ -1,0 +1,204 @@
+//! Rounds in pieces: what they give, how long a piece is, and what happens between two of them.
+
+use core::cell::Cell;
+
+use super::*;
+
+/// Samples that count how often one is read.
+struct Counted<S> {
+    samples: S,
+    reads: Cell<usize>,
+    /// Samples that there are.
+    length: Cell<usize>,
+}
+
+impl<S: Samples> Counted<S> {
+    fn new(samples: S) -> Self {
+        let length = Cell::new(samples.len());
+        Self {
+            samples,
+            reads: Cell::new(0),
+            length,
+        }
+    }
+}
+
+impl<S: Samples> Samples for Counted<S> {
+    type Target = S::Target;
+
+    fn len(&self) -> usize {
+        self.length.get()
+    }
+
+    fn features(&self, index: usize) -> &[f32] {
+        self.samples.features(index)
+    }
+
+    /// Once for each time that a gradient is computed.
+    fn target(&self, index: usize) -> S::Target {
+        self.reads.set(self.reads.get() + 1);
+        self.samples.target(index)
+    }
+}
+
+/// A board that has the model of a round, and its coordinator.
+fn ready(invitation: Invitation) -> (Board, Coordinator) {
+    ready_with(ledger(), invitation)
+}
+
+fn ready_with<F>(ledger: Ledger<F>, invitation: Invitation) -> (Board<Stream, F>, Coordinator) {
+    let mut board = board(policy(), ledger, 0);
+    let mut other = Coordinator::new(chain(), 3, invitation, model());
+    while board.phase() != Phase::Training {
+        transmit(&mut board, &mut other, &mut |bytes| bytes);
+        for said in core::mem::take(&mut other.outgoing) {
+            board.receive(&said);
+        }
+        if board.outgoing().is_empty() && other.outgoing.is_empty() {
+            board.timeout();
+            if other.connected() {
+                other.invite();
+            }
+        }
+    }
+    other.outgoing.clear();
+    (board, other)
+}
+
+fn with_bit(noise: Option<DiscreteGaussian>) -> Invitation {
+    bit::adaptive(noise, 0.5)
+}
+
+/// Whatever the length of a piece, and however few entries of the noise it has.
+#[test]
+fn pieces_give_the_bits_of_the_whole() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for asked in [invitation(None), invitation(noise()), with_bit(noise())] {
+        let whole = {
+            let (mut board, mut other) = ready(asked);
+            board.train(&samples);
+            run(&mut board, &mut other, |bytes| bytes);
+            other
+        };
+        assert_eq!(whole.integers, expected(3, &asked));
+        for most in [0, 1, 2, 3, 4, 5, 7, 100] {
+            let (mut board, mut other) = ready(asked);
+            while board.train_some(&samples, most) == Progress::More {}
+            assert_eq!(board.phase(), Phase::Sending);
+            run(&mut board, &mut other, |bytes| bytes);
+            assert_eq!(other.integers, whole.integers, "{most}");
+            assert_eq!(other.bit, whole.bit);
+            assert_eq!(board.ledger().past().participations, 1);
+        }
+    }
+}
+
+/// Ten samples in batches of four, twice: ten pieces of one sample an epoch, four of three. Before
+/// them comes the record, and then the noise of 126 entries, 16 for each sample.
+#[test]
+fn a_piece_has_no_more_samples_than_it_may_have() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for (most, trainings, noises) in [(1, 20, 8), (3, 10, 3), (100, 6, 1)] {
+        let (mut board, _) = ready(invitation(noise()));
+        let counted = Counted::new(samples);
+        assert_eq!(board.train_some(&counted, most), Progress::More);
+        assert_eq!(board.ledger().past().participations, 1);
+        assert_eq!(counted.reads.take(), 0, "the record alone");
+        let mut pieces = vec![];
+        while board.train_some(&counted, most) == Progress::More {
+            pieces.push(counted.reads.take());
+        }
+        assert!(pieces.iter().all(|reads| *reads <= most));
+        assert_eq!(pieces.iter().sum::<usize>(), 20);
+        let trained = pieces.iter().filter(|reads| **reads > 0).count();
+        // The last piece of noise is the one that said `Done`.
+        assert_eq!((trained, pieces.len() - trained + 1), (trainings, noises));
+    }
+}
+
+/// Until the last piece nothing goes out, and of a round that is given up nothing is left.
+#[test]
+fn a_round_that_is_aborted_between_pieces_is_spent_and_leaves_nothing() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for pieces in 1..20 + 8 {
+        let (mut board, mut other) = ready(invitation(noise()));
+        for _ in 0..pieces {
+            assert_eq!(board.train_some(&samples, 1), Progress::More);
+            assert!(board.outgoing().is_empty());
+        }
+        other.send(&Message::Abort(Abort::Late));
+        for said in core::mem::take(&mut other.outgoing) {
+            board.receive(&said);
+        }
+        assert_eq!(board.phase(), Phase::Idle);
+        let work = &board.conversation.device.memory.work;
+        let is_zero = |vector: &[f32]| vector.iter().all(|x| x.to_bits() == 0);
+        assert!(is_zero(work.update) && is_zero(work.local), "{pieces}");
+        assert_eq!(board.train_some(&samples, 1), Progress::Done);
+        other.invite();
+        run(&mut board, &mut other, |bytes| bytes);
+        assert_eq!(other.declined, Some(Decline::RoundUsed));
+        assert_eq!(other.next, 0, "no chunk");
+    }
+}
+
+/// A sensor that goes on measuring: under noise it shows nowhere.
+#[test]
+fn samples_that_become_more_or_fewer_are_no_update() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for (length, asked) in [(9, None), (0, noise()), (9, noise())] {
+        let (mut board, mut other) = ready(invitation(asked));
+        let counted = Counted::new(samples);
+        for _ in 0..4 {
+            assert_eq!(board.train_some(&counted, 1), Progress::More);
+        }
+        counted.length.set(length);
+        while board.train_some(&counted, 1) == Progress::More {}
+        run(&mut board, &mut other, |bytes| bytes);
+        match asked {
+            None => assert_eq!(other.declined, Some(Decline::Diverged)),
+            Some(noise) => {
+                let mut zeros = vec![0; PARAMETERS];
+                noise.add_to(&mut zeros, &mut stream(Purpose::DeviceNoise, 3));
+                assert_eq!(other.integers, zeros);
+            }
+        }
+    }
+}
+
+/// The first piece awaits the flash; dropped at any of its awaits, it has drawn nothing.
+#[cfg(feature = "async")]
+#[test]
+fn flash_that_is_awaited_records_the_round_in_the_first_piece() {
+    use crate::ledger::tests::awaited::{Awaited, ENOUGH, polled};
+
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for polls in 0.. {
+        let mut flash = Ram::new();
+        let key = Key::from_secret(KEY);
+        let ledger = Ledger::create_async(Awaited(&mut flash), NONCE, key);
+        let ledger = polled(ledger, ENOUGH).unwrap().unwrap();
+        let (mut board, mut other) = ready_with(ledger, invitation(noise()));
+        let first = polled(board.train_some_async(&samples, 3), polls);
+        assert!(board.outgoing().is_empty());
+        while polled(board.train_some_async(&samples, 3), ENOUGH) == Some(Progress::More) {}
+        while !other.done {
+            assert!(other.declined.is_none());
+            transmit(&mut board, &mut other, &mut |bytes| bytes);
+            for said in core::mem::take(&mut other.outgoing) {
+                board.receive(&said);
+            }
+        }
+        assert_eq!(other.integers, expected(3, &other.invitation));
+        assert_eq!(board.ledger().past().participations, 1);
+        if first.is_some() {
+            assert!(polls > 4, "{polls}");
+            break;
+        }
+    }
+}
