@@ -4,11 +4,12 @@
 
 use core::convert::Infallible;
 
+use embassy_futures::yield_now;
 use embassy_time::{Duration, Timer};
 use embedded_io_async::{Read, Write};
-use embedded_storage::nor_flash::{MultiwriteNorFlash, NorFlash};
+use embedded_storage_async::nor_flash::{MultiwriteNorFlash, NorFlash};
 use smolfed_core::{
-    Const, FixedModel, Identity, Softmax,
+    Const, FixedModel, Identity, Progress, Softmax,
     ledger::{Ledger, LedgerNonce},
     provision::{HEADER_BYTES, KEY, Record},
     session::{Greeter, Memory, Policy, Session},
@@ -25,13 +26,18 @@ type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
 /// Bytes of a provisioning record without samples: this device trains on what it measures.
 const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
 
+/// Samples that training takes at a time: about a third of a millisecond each on a Cortex-M4F, and
+/// the 25 of a Cortex-M0 without floating point (`docs/targets.md`).
+const SAMPLES_AT_ONCE: usize = 1;
+
 /// Silence after which the last message is repeated.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Takes part forever, with the provisioning record in `page` and the ledger in two pages of its
 /// own. A blank ledger is created with the nonce `fresh`, and refused without one.
 ///
-/// Training, noise and writing to flash block the executor: "With Embassy" in `docs/boards.md`.
+/// Training and noise come in pieces, between which other tasks run, and the flash is awaited: "With
+/// Embassy" in `docs/boards.md`.
 ///
 /// # Errors
 /// What is missing or wrong at the start; the device then must not take part.
@@ -42,7 +48,7 @@ pub async fn take_part<F: NorFlash>(
     nonces: impl Greeter,
     mut line: impl Read + Write,
 ) -> Result<Infallible, &'static str> {
-    let (identity, policy, ledger) = open(page, ledger, fresh)?;
+    let (identity, policy, ledger) = open(page, ledger, fresh).await?;
     let mut windows = Windows::default();
     let mut global = [0.0; Model::PARAMETERS];
     let (mut local, mut update) = (global, global);
@@ -68,37 +74,42 @@ pub async fn take_part<F: NorFlash>(
         while let Ok(window) = QUEUE.try_receive() {
             windows.keep(window);
         }
-        session.train(&windows);
+        while session.train_some_async(&windows, SAMPLES_AT_ONCE).await == Progress::More {
+            // Here a watchdog is fed.
+            yield_now().await;
+        }
     }
 }
 
 /// Who the device is, what it agrees to, and in what it took part.
-fn open<F: NorFlash>(
+async fn open<F: NorFlash>(
     mut page: impl MultiwriteNorFlash,
     flash: F,
     fresh: Option<LedgerNonce>,
 ) -> Result<(Identity, Policy, Ledger<F>), &'static str> {
     let mut bytes = Zeroizing::new([0; RECORD_BYTES]);
     page.read(0, &mut *bytes)
+        .await
         .map_err(|_| "the record cannot be read")?;
     let record = Record::read(&*bytes).map_err(|_| "no valid record without samples")?;
     let ledger = match fresh {
-        Some(nonce) => Ledger::open_or_create(flash, nonce, record.key),
-        None => Ledger::open(flash),
+        Some(nonce) => Ledger::open_or_create_async(flash, nonce, record.key).await,
+        None => Ledger::open_async(flash).await,
     };
     let ledger = ledger.map_err(|_| "no valid ledger")?;
-    forget_first_key(&mut page).map_err(|_| "the first key cannot be overwritten")?;
+    let forgotten = forget_first_key(&mut page).await;
+    forgotten.map_err(|_| "the first key cannot be overwritten")?;
     Ok((record.identity, record.policy, ledger))
 }
 
 /// Overwrites the first chain key in the record, which is of no use once the ledger is there
 /// (`docs/provisioning.md`): word after word, so that a start after a power failure goes on.
-fn forget_first_key<P: MultiwriteNorFlash>(page: &mut P) -> Result<(), P::Error> {
+async fn forget_first_key<P: MultiwriteNorFlash>(page: &mut P) -> Result<(), P::Error> {
     let mut word = Zeroizing::new([0; size_of::<u32>()]);
     for offset in KEY.step_by(size_of::<u32>()).map(|offset| offset as u32) {
-        page.read(offset, &mut *word)?;
+        page.read(offset, &mut *word).await?;
         if *word != [0; 4] {
-            page.write(offset, &[0; 4])?;
+            page.write(offset, &[0; 4]).await?;
         }
     }
     Ok(())

@@ -5,12 +5,13 @@ use core::ffi::CStr;
 
 use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::{
+    Progress,
     contrast::{FromRecipe, Representation},
     fixed_point::FeatureScale,
     model::{Const, FixedModel, Softmax},
     personal::store::{NoStore, PersonalStore},
     provision::Record,
-    session::{FixedPoint, Memory, Phase, Session, Trainable, Unlabelled},
+    session::{FixedPoint, Memory, Session, Trainable, Unlabelled},
     train::Workspace,
 };
 
@@ -63,6 +64,10 @@ pub fn run_regression<F: NorFlash, K: PersonalStore>(
 /// `docs/targets.md` has (2,700 bytes at most; with `x25519` 4,700, on RV32IMC), and some to spare.
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 
+/// Samples that training takes at a time, or a few entries of the noise: how long that is,
+/// `docs/targets.md` says.
+const SAMPLES_AT_ONCE: usize = 1;
+
 /// Silence after which the last message is repeated.
 const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND / 2;
 
@@ -85,7 +90,7 @@ where
 {
     let classes = M::OUTPUTS as u16;
     run_with::<M, S, P, P, B, D, F, K>(model, storage, classes, |session, data| {
-        session.train(data);
+        session.train_some(data, SAMPLES_AT_ONCE)
     })
 }
 
@@ -102,7 +107,7 @@ pub fn run_integers<F: NorFlash>(storage: Storage<F, NoStore>) -> Result<Infalli
         model,
         storage,
         CLASSES as u16,
-        |session, data| session.train(data),
+        |session, data| session.train_some(data, SAMPLES_AT_ONCE),
     )
 }
 
@@ -129,7 +134,7 @@ where
     let model = Unlabelled::<E, A>::new(encoder);
     let classes = CLASSES as u16;
     run_with::<_, Sensor<f32>, G, P, B, D, F, NoStore>(model, storage, classes, |session, data| {
-        session.train(&WithoutLabels(data));
+        session.train_some(&WithoutLabels(data), SAMPLES_AT_ONCE)
     })
 }
 
@@ -138,7 +143,7 @@ fn run_with<M, S, const G: usize, const P: usize, const B: usize, const D: usize
     model: M,
     storage: Storage<F, K>,
     classes: u16,
-    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D, S::Value>),
+    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D, S::Value>) -> Progress,
 ) -> Result<Infallible, Refused>
 where
     M: Trainable,
@@ -176,8 +181,9 @@ where
         if session.exchange(&mut Serial).unwrap_or(false) {
             sent_at = now;
         }
-        if session.phase() == Phase::Training {
-            train(session, data);
+        // A piece of a round. Here a watchdog is fed, and whatever else has no time to wait is
+        // done; what the sensor measures meanwhile must not change the data.
+        if train(session, data) == Progress::More {
             continue;
         }
         if now.wrapping_sub(sent_at) >= PATIENCE_TICKS {

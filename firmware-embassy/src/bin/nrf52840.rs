@@ -4,7 +4,7 @@
 
 use core::cell::RefCell;
 
-use embassy_embedded_hal::flash::partition::BlockingPartition;
+use embassy_embedded_hal::{adapter::BlockingAsync, flash::partition::BlockingPartition};
 use embassy_executor::Spawner;
 use embassy_nrf::{
     bind_interrupts,
@@ -36,8 +36,9 @@ async fn main(spawner: Spawner) {
     }
 
     let flash = Mutex::<NoopRawMutex, _>::new(RefCell::new(Nvmc::new(p.NVMC)));
-    let page = BlockingPartition::new(&flash, RECORD, PAGE);
-    let ledger = BlockingPartition::new(&flash, LEDGER, 2 * PAGE);
+    // This driver blocks; one that is awaited goes in its place.
+    let piece = |offset, size| BlockingAsync::new(BlockingPartition::new(&flash, offset, size));
+    let (page, ledger) = (piece(RECORD, PAGE), piece(LEDGER, 2 * PAGE));
     let (mut received, mut sent) = ([0; 512], [0; 256]);
     let line = BufferedUarte::new(
         p.UARTE0,

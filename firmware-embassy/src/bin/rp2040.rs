@@ -9,7 +9,7 @@
 
 use core::{cell::RefCell, convert::Infallible};
 
-use embassy_embedded_hal::flash::partition::BlockingPartition;
+use embassy_embedded_hal::{adapter::BlockingAsync, flash::partition::BlockingPartition};
 use embassy_executor::Spawner;
 use embassy_rp::{
     bind_interrupts,
@@ -42,8 +42,9 @@ async fn main(spawner: Spawner) {
 
     let flash = Flash::<_, Blocking, FLASH_BYTES>::new_blocking(p.FLASH);
     let flash = Mutex::<NoopRawMutex, _>::new(RefCell::new(flash));
-    let page = BlockingPartition::new(&flash, RECORD, PAGE);
-    let ledger = BlockingPartition::new(&flash, LEDGER, 2 * PAGE);
+    // This driver blocks; one that is awaited goes in its place.
+    let piece = |offset, size| BlockingAsync::new(BlockingPartition::new(&flash, offset, size));
+    let (page, ledger) = (piece(RECORD, PAGE), piece(LEDGER, 2 * PAGE));
     let (mut received, mut sent) = ([0; 512], [0; 256]);
     let line = BufferedUart::new(
         p.UART0,

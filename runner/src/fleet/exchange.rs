@@ -83,8 +83,8 @@ pub enum Absence {
     Silent,
     /// It had answered the invitation but not completed its update at the deadline.
     Late,
-    /// It lost its session after the whole model was delivered: it may have trained, and must not
-    /// train in the same round again.
+    /// It lost its session after the whole model was delivered, and came back without an update: it
+    /// may have trained, and does not train in the same round again.
     SessionLost,
     /// It declined the round.
     Declined(Decline),
@@ -177,6 +177,9 @@ pub(super) struct Exchange {
     due: Option<Duration>,
     /// Invitations in this session.
     invitations: u32,
+    /// Whether the whole model was delivered in a session that was lost: if the device has its
+    /// update, it sends that.
+    was_delivered: bool,
     /// Whether the device sent a malformed message.
     was_malformed: bool,
     /// Whether the result was taken: what is received now is too late.
@@ -212,6 +215,7 @@ impl Exchange {
             has_waited: false,
             due: None,
             invitations: 0,
+            was_delivered: false,
             was_malformed: false,
             closed: false,
         }
@@ -271,6 +275,7 @@ impl Exchange {
     pub(super) const fn state(&self) -> &'static str {
         match &self.stage {
             Stage::Invited if self.is_held => "waiting for its turn",
+            Stage::Invited if self.was_delivered => "invited again",
             Stage::Invited => "invited",
             Stage::Fetching { delivered: false } => "fetching the model",
             Stage::Fetching { delivered: true } => "training",
@@ -282,14 +287,18 @@ impl Exchange {
 
     /// The device has opened a new session, which has no part in the round yet.
     ///
-    /// If the whole model was delivered it may have trained, and is not invited to this round
-    /// again.
+    /// It is invited again. One that has trained sends the update that it has, from its beginning;
+    /// one that has lost it finds the round in its ledger, and declines.
     pub(super) fn session_lost(&mut self) {
         (self.due, self.invitations) = (None, 0);
         match self.stage {
-            Stage::Fetching { delivered: false } => self.stage = Stage::Invited,
-            Stage::Fetching { delivered: true } | Stage::Sending { .. } => {
-                self.stage = Stage::Missing(Absence::SessionLost);
+            Stage::Fetching { delivered } => {
+                self.was_delivered |= delivered;
+                self.stage = Stage::Invited;
+            }
+            Stage::Sending { .. } => {
+                self.was_delivered = true;
+                self.stage = Stage::Invited;
             }
             Stage::Invited | Stage::Complete { .. } | Stage::Missing(_) => {}
         }
@@ -306,6 +315,7 @@ impl Exchange {
             Stage::Complete { answer, .. } => std::mem::replace(answer, taken()),
             Stage::Missing(absence) => ExchangeOutcome::Missing(*absence),
             _ if self.was_malformed => self.miss(Absence::Malformed),
+            Stage::Invited if self.was_delivered => self.miss(Absence::SessionLost),
             Stage::Invited if !has_session => self.miss(Absence::NotConnected),
             Stage::Invited if late == Absence::BeyondQuorum => self.miss(late),
             Stage::Invited | Stage::Fetching { .. } | Stage::Sending { .. }
@@ -351,8 +361,12 @@ impl Exchange {
             Message::WantModel { chunk, count } => self.want_model(*chunk, *count),
             Message::UpdateChunk(chunk) => self.update_chunk(chunk),
             Message::Decline(reason) => match self.stage {
+                Stage::Invited if self.was_delivered && *reason == Decline::RoundUsed => {
+                    self.miss(Absence::SessionLost);
+                    Ok(Reply::Nothing)
+                }
                 Stage::Invited | Stage::Fetching { .. } => {
-                    self.stage = Stage::Missing(Absence::Declined(*reason));
+                    self.miss(Absence::Declined(*reason));
                     Ok(Reply::Nothing)
                 }
                 _ => Err(Refusal::Unexpected),
@@ -394,7 +408,12 @@ impl Exchange {
                 _ => Err(Refusal::Unexpected),
             };
         }
-        if matches!(self.stage, Stage::Fetching { delivered: true }) {
+        let may_begin = match self.stage {
+            Stage::Fetching { delivered } => delivered,
+            Stage::Invited => self.was_delivered,
+            _ => false,
+        };
+        if may_begin {
             self.stage = Stage::Sending {
                 integers: vec![0; self.offer.invitation.update_length()],
                 next: 0,

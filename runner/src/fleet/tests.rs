@@ -104,12 +104,8 @@ proptest! {
                 prop_assert_eq!(integers, expected(1, &offer));
                 prop_assert_eq!(participations, 1);
             }
-            // A session that was lost while the model was delivered costs the round. The device may
-            // have received the last part of it, and begun, or not.
-            other => {
-                prop_assert_eq!(other, Some(ExchangeOutcome::Missing(Absence::SessionLost)));
-                prop_assert!(participations <= 1);
-            }
+            // A session that is lost costs no update either: that goes out in the next one.
+            other => prop_assert!(false, "{other:?}"),
         }
     }
 
@@ -409,19 +405,53 @@ fn chunks_that_are_followed_by_others_are_not_answered() {
     assert_eq!(harness.peer(0).close().unwrap(), expected);
 }
 
+/// A device that has trained and restarts has no update, and says that the round is used; one that
+/// says nothing had its session and its chance.
 #[test]
-fn a_device_that_may_have_trained_is_not_invited_again() {
+fn a_device_that_lost_its_update_is_missing() {
+    for says_so in [true, false] {
+        let mut harness = Harness::new(None);
+        harness.peer(0).offer(offer(1, None));
+        let mut first = ScriptedDevice::new(&mut harness, 0);
+        first.send(&mut harness, 1, &Message::WantModel { chunk: 0, count: 1 });
+        // Only part of the model was delivered: it cannot have trained.
+        let mut second = restart(&mut harness, 1);
+        second.fetch(&mut harness, 1);
+        let mut third = restart(&mut harness, 2);
+        assert!(!harness.peer(0).is_settled());
+        assert_eq!(harness.peer(0).state(), "invited again");
+        if says_so {
+            third.send(&mut harness, 1, &Message::Decline(Decline::RoundUsed));
+            assert!(harness.peer(0).is_settled());
+        }
+        let expected = ExchangeOutcome::Missing(Absence::SessionLost);
+        assert_eq!(harness.peer(0).close().unwrap(), expected);
+    }
+}
+
+/// Only whoever may have trained, in a session before, begins with an update; and what of it had
+/// arrived then is of no use.
+#[test]
+fn an_update_comes_from_its_beginning_in_a_new_session() {
     let mut harness = Harness::new(None);
-    harness.peer(0).offer(offer(1, None));
-    let mut first = ScriptedDevice::new(&mut harness, 0);
-    first.send(&mut harness, 1, &Message::WantModel { chunk: 0, count: 1 });
-    // Only part of the model was delivered: it cannot have trained, and is invited again.
-    let mut second = restart(&mut harness, 1);
-    second.fetch(&mut harness, 1);
-    assert!(!harness.peer(0).is_settled());
-    restart(&mut harness, 2);
-    assert!(harness.peer(0).is_settled());
-    let expected = ExchangeOutcome::Missing(Absence::SessionLost);
+    let asked = offer(1, None);
+    harness.peer(0).offer(Arc::clone(&asked));
+    let mut device = ScriptedDevice::new(&mut harness, 0);
+    let values = vec![1; PARAMETERS];
+    assert!(device.send_update(&mut harness, &asked, &values, false).is_empty());
+    device.fetch(&mut harness, 1);
+    let part = UpdateChunk {
+        index: 0,
+        negated: false,
+        more: false,
+        packed: Packed::Bytes(&[0; 221]),
+    };
+    device.send(&mut harness, 1, &Message::UpdateChunk(part));
+    assert_eq!(harness.peer(0).state(), "sending");
+    let mut device = restart(&mut harness, 1);
+    let kinds = device.send_update(&mut harness, &asked, &values, false);
+    assert_eq!(kinds, [22]);
+    let expected = ExchangeOutcome::Answered(values.into());
     assert_eq!(harness.peer(0).close().unwrap(), expected);
 }
 

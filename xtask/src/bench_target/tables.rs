@@ -50,7 +50,7 @@ const fn difference(
     }
 }
 
-const OPERATIONS: [Operation; 23] = [
+const OPERATIONS: [Operation; 25] = [
     once(&["gradient"], "loss and gradient of one sample, 64 × 10"),
     once(&["integer-gradient"], "gradient, 64 × 10, integer"),
     difference(
@@ -95,6 +95,8 @@ const OPERATIONS: [Operation; 23] = [
         &["round-sending"],
         "a round: quantise, noise, frames of 650",
     ),
+    once(&["piece"], "longest piece of a round, a sample at a time"),
+    once(&["integer-piece"], "the same, integer"),
     once(
         &["network-small-gradient"],
         "network of 355: loss and gradient of one sample",

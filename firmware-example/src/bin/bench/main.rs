@@ -9,6 +9,7 @@ mod counting;
 mod data;
 mod integer;
 mod network;
+mod pieces;
 mod window;
 
 use core::hint::black_box;
@@ -85,6 +86,7 @@ fn clients() -> Option<()> {
     window::measure()?;
     #[cfg(feature = "x25519")]
     handshake()?;
+    pieces::measure()?;
     global = core::array::from_fn(weight);
     round(&global, &mut local, &mut update)
 }

@@ -1,0 +1,211 @@
+//! The longest piece of a round in a session: how long nothing else is done.
+
+use core::num::NonZeroU32;
+
+use smolfed_core::{
+    DiscreteGaussian, Grid, Identity, Ledger, NoiseMultiplier, Progress, Root,
+    crypto::Key,
+    fixed_point::FeatureScale,
+    ledger::{Budget, Limits, MaxJump, Separation},
+    model::Const,
+    params::{ClipNorm, LearningRate, Penalty},
+    session::{FixedPoint, Memory, Phase, Policy, Session, Trainable},
+    stream::{Purpose, Stream},
+    train::{Clipping, Workspace},
+    wire::{
+        Direction, VERSION,
+        cobs::Decoder,
+        frame::Frame,
+        greeting::{Greeting, Hello, Welcome},
+        keys::ChainKey,
+        link::{CoordinatorEnd, Link},
+        message::{Invitation, MAX_WINDOW, MODEL_CHUNK, Message, Values},
+    },
+};
+use smolfed_firmware::{board, forgetful::Forgetful};
+
+use super::{
+    BITS,
+    counting::{Client, PARAMETERS, count, print, stream},
+    data::{FEATURES, SAMPLES, integer_weight, samples, weight},
+};
+
+/// A whole batch, and one of the next.
+const TRAINED_ON: usize = 11;
+
+const ROUND: u32 = 1;
+
+type Board<'a, M> = Session<'a, M, Forgetful, Stream>;
+
+/// Of both arithmetics.
+#[inline(never)]
+pub fn measure() -> Option<()> {
+    let model = Client::new(Const, Const);
+    longest("piece", model, weight)?;
+    let scale = FeatureScale::new::<i8>(6).ok()?;
+    longest(
+        "integer-piece",
+        FixedPoint::<_, i8>::new(model, scale),
+        |index| f32::from_bits(integer_weight(index).cast_unsigned()),
+    )
+}
+
+/// Finds the piece that takes longest, and counts it in a second round like the first one.
+#[inline(never)]
+fn longest<M: Trainable<Target = u16> + Copy>(
+    name: &str,
+    model: M,
+    weight: impl Fn(usize) -> f32,
+) -> Option<()> {
+    let samples = samples(TRAINED_ON, FEATURES)?;
+    let mut vectors = Vectors::new();
+    let mut board = ready(&mut vectors, model, &weight)?;
+    let (mut most, mut longest) = (0, 0);
+    for number in 0.. {
+        let start = board::counter();
+        let progress = board.train_some(&samples, 1);
+        let counts = board::counter().wrapping_sub(start);
+        // The first one writes to the flash, which is none here.
+        if number > 0 && counts > most {
+            (most, longest) = (counts, number);
+        }
+        if progress == Progress::Done {
+            break;
+        }
+    }
+    (board.phase() == Phase::Sending).then_some(())?;
+
+    let mut board = ready(&mut vectors, model, &weight)?;
+    for _ in 0..longest {
+        let _more = board.train_some(&samples, 1);
+    }
+    print(name, count(|| _ = board.train_some(&samples, 1)));
+    Some(())
+}
+
+/// What a session works with.
+struct Vectors {
+    global: [f32; PARAMETERS],
+    local: [f32; PARAMETERS],
+    update: [f32; PARAMETERS],
+    order: [u32; SAMPLES],
+    scratch: [f32; FEATURES + 10],
+}
+
+impl Vectors {
+    const fn new() -> Self {
+        Self {
+            global: [0.0; PARAMETERS],
+            local: [0.0; PARAMETERS],
+            update: [0.0; PARAMETERS],
+            order: [0; SAMPLES],
+            scratch: [0.0; FEATURES + 10],
+        }
+    }
+}
+
+/// A session that has the model of a round.
+#[inline(never)]
+fn ready<'a, M: Trainable<Target = u16> + Copy>(
+    vectors: &'a mut Vectors,
+    model: M,
+    weight: &impl Fn(usize) -> f32,
+) -> Option<Board<'a, M>> {
+    let key = [3; 32];
+    let ledger = Ledger::create(Forgetful::new(), [7; 8], Key::from_secret(key)).ok()?;
+    let Vectors {
+        global,
+        local,
+        update,
+        order,
+        scratch,
+    } = vectors;
+    let memory = Memory {
+        global,
+        work: Workspace {
+            local,
+            update,
+            order,
+            scratch,
+        },
+    };
+    let identity = Identity {
+        device: 0,
+        root: Root::from_seed(1),
+    };
+    let invitation = invitation(&model)?;
+    let nonces = stream(Purpose::SessionNonces);
+    let mut board = Session::new(identity, policy(), model, memory, ledger, nonces).ok()?;
+    board.set_window(MAX_WINDOW);
+
+    board.timeout();
+    let chain = ChainKey::new(Key::from_secret(key));
+    let session = chain.session(0, &hello(board.outgoing())?.nonce, &[9; 16]);
+    board.sent();
+    let welcome = Greeting::Welcome(Welcome::new(&session, [9; 16], Ok(VERSION)));
+    board.receive(welcome.encoded().as_slice());
+    board.sent();
+    let mut link = Link::<CoordinatorEnd>::new(session.cipher());
+    let mut tell = |message: &Message<'_>| {
+        board.receive(link.seal(ROUND, message).as_slice());
+        board.sent();
+    };
+    tell(&Message::Invitation((&invitation).into()));
+    for (index, start) in (0..).zip((0..PARAMETERS).step_by(MODEL_CHUNK)) {
+        let chunk: [f32; MODEL_CHUNK] = core::array::from_fn(|place| weight(start + place));
+        let values = chunk.get(..MODEL_CHUNK.min(PARAMETERS - start))?;
+        let values = Values::Floats(values);
+        tell(&Message::ModelChunk { index, values });
+    }
+    (board.phase() == Phase::Training).then_some(board)
+}
+
+/// The greeting in a frame.
+fn hello(bytes: &[u8]) -> Option<Hello> {
+    let mut decoder = Decoder::new();
+    for byte in bytes {
+        if let Some(Ok(raw)) = decoder.push(*byte)
+            && let Ok(Frame::Greeting { kind, body }) = Frame::parse(raw)
+            && let Ok(Greeting::Hello(hello)) =
+                Greeting::parse(kind, body, Direction::ToCoordinator)
+        {
+            return Some(hello);
+        }
+    }
+    None
+}
+
+/// Batches of ten, with noise of the device.
+fn invitation(model: &impl Trainable) -> Option<Invitation> {
+    Some(Invitation {
+        shape: model.shape()?,
+        epochs: 1,
+        batch_size: NonZeroU32::new(10)?,
+        learning_rate: LearningRate::new(0.1).ok()?,
+        weight_decay: Penalty::NONE,
+        proximal: Penalty::NONE,
+        clipping: Clipping::EveryStep,
+        gradient_smoothing: None,
+        grid: Grid::new(ClipNorm::new(0.3).ok()?, BITS).ok()?,
+        noise: DiscreteGaussian::new(1 << BITS, 1).ok(),
+        bit: None,
+        masks: None,
+        request: None,
+    })
+}
+
+/// Whatever is asked for, once.
+const fn policy() -> Policy {
+    Policy {
+        limits: Limits {
+            budget: Budget(1),
+            separation: Separation::NONE,
+            max_jump: MaxJump::DEFAULT,
+        },
+        min_noise_multiplier: NoiseMultiplier::NONE,
+        min_matrix_noise_multiplier: NoiseMultiplier::NONE,
+        max_epochs: 1,
+        hides_number: false,
+        helpers: 0,
+    }
+}
