@@ -57,6 +57,7 @@ fn main() -> ! {
 
 fn run() -> Option<()> {
     integer::measure()?;
+    pieces::measure()?;
     clients()?;
     network::measure::<SmallNetwork, 150, { SmallNetwork::PARAMETERS }, { SmallNetwork::SCRATCH }>(
         "network-small",
@@ -86,7 +87,6 @@ fn clients() -> Option<()> {
     window::measure()?;
     #[cfg(feature = "x25519")]
     handshake()?;
-    pieces::measure()?;
     global = core::array::from_fn(weight);
     round(&global, &mut local, &mut update)
 }
