@@ -3,12 +3,15 @@
 //! It owns two vectors of `P` parameters (local model, gradient and update); with the global model,
 //! which the caller holds, there are three. The sizes are checked when the firmware is built.
 
+use rand_core::Rng;
+
 use crate::{
     model::FixedModel,
     participation::Participation,
     release::{Trained, Training},
     samples::Samples,
-    train::{Local, LocalTraining, Workspace},
+    stream::Purpose,
+    train::{Local, LocalTraining, TrainError, TrainReport, Workspace, local_update},
 };
 
 /// A model of `P` parameters that trains on up to `N` samples, with memory for `B` scores.
@@ -74,8 +77,29 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
         global: &[f32; P],
         settings: &LocalTraining,
     ) -> Trained<'_> {
-        self.begin(participation, samples, global, settings)
-            .finish()
+        let order = &mut participation.stream(Purpose::BatchShuffle);
+        let is_trained = self.descend(samples, global, settings, order).is_ok();
+        Trained::new(&mut self.update, &mut self.local, is_trained, participation)
+    }
+
+    fn descend<S: Samples<Target = M::Target>>(
+        &mut self,
+        samples: &S,
+        global: &[f32; P],
+        settings: &LocalTraining,
+        rng: &mut impl Rng,
+    ) -> Result<TrainReport, TrainError> {
+        let work = Workspace {
+            local: &mut self.local,
+            update: &mut self.update,
+            order: &mut self.order,
+            scratch: &mut self.scratch,
+        };
+        let result = local_update(&self.model, samples, global, settings, rng, work);
+        if result.is_err() {
+            self.update = [0.0; P];
+        }
+        result
     }
 
     /// [`Self::train`] in pieces.
@@ -113,28 +137,18 @@ impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P,
 #[cfg(any(test, feature = "hazmat"))]
 impl<M: FixedModel, const P: usize, const N: usize, const B: usize> Client<M, P, N, B> {
     /// Trains on `samples` from the global model with any generator, and without a record; see
-    /// [`local_update`](crate::train::local_update). With the feature `hazmat` only.
+    /// [`local_update`]. With the feature `hazmat` only.
     ///
     /// # Errors
-    /// [`TrainError`](crate::train::TrainError); the update is then zero, and the device must sit the round out.
+    /// [`TrainError`]; the update is then zero, and the device must sit the round out.
     pub fn train_unrecorded<S: Samples<Target = M::Target>>(
         &mut self,
         samples: &S,
         global: &[f32; P],
         settings: &LocalTraining,
-        rng: &mut impl rand_core::Rng,
-    ) -> Result<crate::train::TrainReport, crate::train::TrainError> {
-        let work = Workspace {
-            local: &mut self.local,
-            update: &mut self.update,
-            order: &mut self.order,
-            scratch: &mut self.scratch,
-        };
-        let result = crate::train::local_update(&self.model, samples, global, settings, rng, work);
-        if result.is_err() {
-            self.update = [0.0; P];
-        }
-        result
+        rng: &mut impl Rng,
+    ) -> Result<TrainReport, TrainError> {
+        self.descend(samples, global, settings, rng)
     }
 
     /// The update of the last training, clipped but without noise: it must not leave the device
@@ -176,8 +190,7 @@ mod tests {
         params::{ClipNorm, LearningRate},
         quantize::Grid,
         samples::SampleSlice,
-        stream::{Purpose, Root, StreamId},
-        train::TrainError,
+        stream::{Root, StreamId},
     };
 
     fn settings(rate: f32) -> LocalTraining {

@@ -51,7 +51,7 @@ pub use loss::FixedPointModel;
 pub use samples::{FixedPointSamples, FixedPointSlice};
 #[cfg(any(test, feature = "hazmat"))]
 pub use train::local_update;
-pub(crate) use train::{FixedPointDescent, FixedPointLocal};
+pub(crate) use train::{FixedPointDescent, FixedPointLocal, FixedPointTally};
 pub use train::{FixedPointReport, FixedPointWork};
 
 #[cfg(test)]

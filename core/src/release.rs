@@ -18,10 +18,11 @@
 //! [`Client::train`]: crate::client::Client::train
 
 use crate::{
-    noise::NoiseError,
+    noise::{DiscreteGaussian, NoiseError},
     params::NoiseMultiplier,
     participation::Participation,
     quantize::{Grid, Quantizer},
+    stream::Purpose,
     wire::{message::UpdateChunk, pack},
 };
 
@@ -104,7 +105,11 @@ impl<'a> Trained<'a> {
     /// [`NoiseError`] if the multiplier is 0 or too large for the grid; it does not depend on the
     /// update. The round is spent.
     pub fn noise(self, grid: &Grid, multiplier: NoiseMultiplier) -> Result<Noised<'a>, NoiseError> {
-        Ok(self.noise_in_pieces(grid, multiplier)?.finish())
+        let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits())?;
+        let mut stream = self.participation.stream(Purpose::DeviceNoise);
+        let integers = self.quantised(grid, Some(&noise)).0;
+        add_noise(&noise, &mut stream, integers.low, integers.high);
+        Ok(Noised(integers))
     }
 
     /// [`Self::noise`] in pieces.
@@ -124,15 +129,24 @@ impl<'a> Trained<'a> {
     /// # Errors
     /// [`NoUpdate`]: there is none. The round is spent.
     pub fn central(self, grid: &Grid, _: TrustCoordinator) -> Result<Central<'a>, NoUpdate> {
-        let quantizer = self.quantizer(grid).ok_or(NoUpdate)?;
+        match self.quantised(grid, None) {
+            (integers, true) => Ok(Central(integers)),
+            (_, false) => Err(NoUpdate),
+        }
+    }
+
+    /// The integers in the place of the update, zeros without one, and whether there is one.
+    fn quantised(self, grid: &Grid, noise: Option<&DiscreteGaussian>) -> (Integers<'a>, bool) {
+        let quantizer = self.quantizer(grid);
         let (low, high) = (patterns_mut(self.update), patterns_mut(self.spare));
-        let negated = quantise(Some(&quantizer), grid, true, low, high);
-        Ok(Central(Integers {
+        let negated = quantise(quantizer.as_ref(), grid, noise.is_none(), low, high);
+        let integers = Integers {
             low,
             high,
             negated,
-            width: pack::width(grid.bits(), None),
-        }))
+            width: pack::width(grid.bits(), noise),
+        };
+        (integers, quantizer.is_some())
     }
 
     /// How the update is quantised, if there is one.

@@ -22,6 +22,8 @@ mod local;
 
 #[cfg(any(test, feature = "hazmat"))]
 pub use local::local_update;
+#[cfg(not(any(test, feature = "hazmat")))]
+pub(crate) use local::local_update;
 pub(crate) use local::{Descent, Local, Report};
 
 /// When the update is clipped.

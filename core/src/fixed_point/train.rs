@@ -102,13 +102,13 @@ where
         settings,
     };
     let mut descent = local.begin(&mut work)?;
-    let mut report = FixedPointReport::default();
+    let mut tally = FixedPointTally::default();
     while !descent.is_complete(settings) {
         let shuffle = |order: &mut [u32]| crate::stream::shuffle(order, rng);
-        local.advance(&mut descent, shuffle, &mut work, usize::MAX, &mut report)?;
+        local.advance(&mut descent, shuffle, &mut work, usize::MAX, &mut tally)?;
     }
-    local.finish(&descent, &mut work, &mut report)?;
-    Ok(report)
+    local.finish(&descent, &mut work, &mut tally.report)?;
+    Ok(tally.report)
 }
 
 /// The training of a device in a round: what stays the same throughout.
@@ -135,7 +135,14 @@ pub struct FixedPointDescent {
     largest: i32,
     /// Sum of squares of the displacement before the last clipping.
     squares: u64,
-    /// Sum of the losses of the epoch.
+}
+
+/// A report, and the sum of losses for it. Where nobody reads it, the compiler leaves out all that
+/// it takes.
+#[derive(Default)]
+pub(crate) struct FixedPointTally {
+    report: FixedPointReport,
+    /// Of the epoch.
     loss: u64,
 }
 
@@ -207,7 +214,6 @@ where
             summed: 0,
             largest,
             squares: 0,
-            loss: 0,
         })
     }
 
@@ -223,7 +229,7 @@ where
         shuffle: impl FnOnce(&mut [u32]),
         work: &mut FixedPointWork<'_>,
         most: usize,
-        report: &mut FixedPointReport,
+        FixedPointTally { report, loss }: &mut FixedPointTally,
     ) -> Result<(), TrainError> {
         self.check_lengths(work)?;
         let FixedPointWork {
@@ -253,7 +259,7 @@ where
         let counts = &mut report.saturations;
         let places = residual_places::<S::Feature>(indices.len()).ok_or(TrainError::Range)?;
         let summed = gradients.add_to(update, local, part.indices, places, memory, counts)?;
-        descent.loss += summed;
+        *loss += summed;
         if !part.is_last() {
             descent.summed += part.len() as u32;
             return Ok(());
@@ -273,12 +279,12 @@ where
         (descent.squares, descent.summed) = (squares, 0);
         descent.batch += length.get();
         if descent.batch == descent.count.get() {
-            report.last_loss = divide(descent.loss, 0, descent.count.get().into()).0;
+            report.last_loss = divide(*loss, 0, descent.count.get().into()).0;
             if descent.epoch == 0 {
                 report.first_loss = report.last_loss;
             }
             descent.epoch += 1;
-            (descent.batch, descent.loss) = (0, 0);
+            (descent.batch, *loss) = (0, 0);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::{
     participation::Participation,
     progress::Progress,
     samples::Samples,
-    train::{Descent, Local, Report, TrainError, Workspace},
+    train::{Descent, Local, Report, Workspace},
 };
 
 /// A client that trains: [`Client::begin`](crate::client::Client::begin).
@@ -14,7 +14,8 @@ use crate::{
 pub struct Training<'a, 's, M, S> {
     local: Local<'s, M, S>,
     work: Workspace<'a>,
-    descent: Result<Descent, TrainError>,
+    /// None without samples, or once training has diverged.
+    descent: Option<Descent>,
     participation: Participation,
     /// Words of the stream of orders that were drawn.
     words: u64,
@@ -26,7 +27,7 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
         mut work: Workspace<'a>,
         participation: Participation,
     ) -> Training<'a, 's, M, S> {
-        let descent = local.begin(&mut work);
+        let descent = local.begin(&mut work).ok();
         Training {
             local,
             work,
@@ -50,21 +51,22 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
             words,
         } = self;
         let settings = local.settings;
-        let advanced = match descent {
-            Ok(descent) if !descent.is_complete(settings) => {
-                let shuffle = |order: &mut [u32]| participation.shuffle(order, words);
-                // On a device nobody reads it.
-                let report = &mut Report::default();
-                local.advance(descent, shuffle, work, most.max(1), report)
-            }
-            _ => Ok(()),
+        let Some(current) = descent else {
+            return Progress::Done;
         };
-        if let Err(error) = advanced {
-            *descent = Err(error);
+        if !current.is_complete(settings) {
+            let shuffle = |order: &mut [u32]| participation.shuffle(order, words);
+            // On a device nobody reads it.
+            let report = &mut Report::default();
+            let advanced = local.advance(current, shuffle, work, most.max(1), report);
+            if advanced.is_err() {
+                *descent = None;
+                return Progress::Done;
+            }
         }
-        match descent {
-            Ok(descent) if !descent.is_complete(settings) => Progress::More,
-            _ => Progress::Done,
+        match current.is_complete(settings) {
+            true => Progress::Done,
+            false => Progress::More,
         }
     }
 
@@ -72,10 +74,10 @@ impl<'a, M: Model, S: Samples<Target = M::Target>> Training<'a, '_, M, S> {
     pub fn finish(mut self) -> Trained<'a> {
         while self.advance(usize::MAX) == Progress::More {}
         let Workspace { local, update, .. } = self.work;
-        if let Ok(descent) = &self.descent {
+        if let Some(descent) = &self.descent {
             (self.local).finish(descent, update, &mut Report::default());
         }
-        let has_update = self.descent.is_ok();
+        let has_update = self.descent.is_some();
         Trained::new(update, local, has_update, self.participation)
     }
 }

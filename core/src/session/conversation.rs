@@ -1,5 +1,7 @@
 //! The protocol's states, and the answer to each frame.
 
+use embedded_storage::nor_flash::NorFlash;
+
 use super::{
     device::Device,
     greeter::Greeter,
@@ -93,20 +95,14 @@ where
         }
     }
 
-    /// Whether the round of the model that came in may be recorded, and is not; `None` if there is
-    /// nothing to record.
-    pub(super) fn may_begin<S: Samples<Target = M::Target>>(
-        &self,
-        samples: &S,
-    ) -> Option<Result<(u32, Invitation), Decline>> {
+    /// Whether the next piece of the round is its record.
+    pub(super) fn is_to_begin(&self) -> bool {
         let round = self.round.as_ref();
-        let round = round.filter(|round| matches!(round.stage, Stage::Invited))?;
-        let checked = round.check(&self.device, samples);
-        Some(checked.map(|()| (round.number, round.invitation)))
+        round.is_some_and(|round| matches!(round.stage, Stage::Invited))
     }
 
     /// The participation is recorded, or why not.
-    pub(super) fn began(&mut self, recorded: Result<(), Decline>) -> Answer {
+    fn began(&mut self, recorded: Result<(), Decline>) -> Answer {
         if let (Some(round), Ok(())) = (&mut self.round, &recorded) {
             round.stage = Stage::Training(Course::START);
         }
@@ -466,6 +462,53 @@ where
         let link = self.link.as_mut()?;
         link.compose(number, &message, to);
         Some(())
+    }
+}
+
+impl<M, F, R, K> Conversation<'_, M, F, R, K>
+where
+    M: Trainable,
+    F: NorFlash,
+    R: Greeter,
+    K: PersonalStore,
+{
+    /// The round begins: it is recorded, or the device declines.
+    pub(super) fn record<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Answer {
+        let Some(round) = &self.round else {
+            return Answer::Nothing;
+        };
+        let recorded = match round.check(&self.device, samples) {
+            Ok(()) => self.device.record(round.number, &round.invitation),
+            Err(reason) => Err(reason),
+        };
+        self.began(recorded)
+    }
+}
+
+/// The same on flash that is awaited.
+#[cfg(feature = "async")]
+impl<M, F, R, K> Conversation<'_, M, F, R, K>
+where
+    M: Trainable,
+    F: embedded_storage_async::nor_flash::NorFlash,
+    R: Greeter,
+    K: PersonalStore,
+{
+    pub(super) async fn record_async<S>(&mut self, samples: &S) -> Answer
+    where
+        S: Samples<Target = M::Target>,
+    {
+        let Some(round) = &self.round else {
+            return Answer::Nothing;
+        };
+        let recorded = match round.check(&self.device, samples) {
+            Ok(()) => {
+                let record = self.device.record_async(round.number, &round.invitation);
+                record.await
+            }
+            Err(reason) => Err(reason),
+        };
+        self.began(recorded)
     }
 }
 

@@ -37,14 +37,9 @@ where
     {
         if self.phase() == Phase::Training {
             let conversation = &mut self.conversation;
-            let answer = match conversation.may_begin(samples) {
-                Some(checked) => {
-                    let recorded = checked.and_then(|(number, invitation)| {
-                        conversation.device.record(number, &invitation)
-                    });
-                    conversation.began(recorded)
-                }
-                None => conversation.work(samples, most.max(1)),
+            let answer = match conversation.is_to_begin() {
+                true => conversation.record(samples),
+                false => conversation.work(samples, most.max(1)),
             };
             self.send(answer);
         }
@@ -72,14 +67,9 @@ where
     {
         if self.phase() == Phase::Training {
             let conversation = &mut self.conversation;
-            let answer = match conversation.may_begin(samples) {
-                Some(Ok((number, invitation))) => {
-                    let recorded = conversation.device.record_async(number, &invitation);
-                    let recorded = recorded.await;
-                    conversation.began(recorded)
-                }
-                Some(Err(reason)) => conversation.began(Err(reason)),
-                None => conversation.work(samples, most.max(1)),
+            let answer = match conversation.is_to_begin() {
+                true => conversation.record_async(samples).await,
+                false => conversation.work(samples, most.max(1)),
             };
             self.send(answer);
         }

@@ -23,7 +23,6 @@ use crate::{
 ///
 /// # Errors
 /// [`TrainError`]; `work` is then meaningless and nothing may be sent.
-#[cfg(any(test, feature = "hazmat"))]
 #[inline(always)]
 pub fn local_update<M: Model, S: Samples<Target = M::Target>>(
     model: &M,
@@ -68,19 +67,20 @@ pub struct Descent {
     /// summed up.
     batch: u32,
     summed: u32,
-    /// Sum of the losses of those.
-    loss: f32,
     /// L2 norm of the difference before the last clipping, and what that multiplies it by.
     norm: f32,
     pending: f32,
 }
 
-/// A [`TrainReport`], and the sums of an epoch for it. Where nobody reads it, the compiler leaves
-/// out all that it takes.
+/// A [`TrainReport`], and the sums of losses for it. Where nobody reads it, the compiler leaves out
+/// all that it takes.
 #[derive(Default)]
 pub(crate) struct Report {
     train: TrainReport,
-    loss: f32,
+    /// Of the batch, as far as it is summed up.
+    batch: f32,
+    /// Of the epoch's batches, of each its mean.
+    epoch: f32,
     batches: f32,
 }
 
@@ -136,7 +136,6 @@ impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
             epoch: 0,
             batch: 0,
             summed: 0,
-            loss: 0.0,
             norm: 0.0,
             pending: 1.0,
         })
@@ -178,7 +177,7 @@ impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
         let is_fused = lanes::WIDE && settings.gradient_smoothing.is_none();
         let sums = Sums {
             gradient: &mut *update,
-            loss: &mut descent.loss,
+            loss: &mut report.batch,
         };
         let squares = if is_fused {
             let mut step = Step {
@@ -215,8 +214,8 @@ impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
         for ((w, start), difference) in local.iter_mut().zip(global).zip(update.iter()) {
             *w = start + descent.pending * difference;
         }
-        report.step(descent.loss * part.mean(), settings, shrink.is_some());
-        (descent.loss, descent.summed) = (0.0, 0);
+        report.step(part.mean(), settings, shrink.is_some());
+        descent.summed = 0;
         descent.batch += batch.len() as u32;
         if descent.batch == descent.count {
             report.epoch(descent.epoch == 0);
@@ -270,10 +269,10 @@ impl<M: Model, S: Samples<Target = M::Target>> Local<'_, M, S> {
 }
 
 impl Report {
-    /// A step was taken, from this mean loss.
+    /// A step was taken: the batch's losses are multiplied by `mean`.
     #[inline(always)]
-    fn step(&mut self, loss: f32, settings: &LocalTraining, was_clipped: bool) {
-        self.loss += loss;
+    fn step(&mut self, mean: f32, settings: &LocalTraining, was_clipped: bool) {
+        self.epoch += core::mem::take(&mut self.batch) * mean;
         self.batches += 1.0;
         self.train.steps += 1;
         self.train.clipped_steps += u32::from(was_clipped);
@@ -283,12 +282,12 @@ impl Report {
     /// An epoch is complete.
     #[inline(always)]
     fn epoch(&mut self, is_first: bool) {
-        let mean = self.loss / self.batches;
+        let mean = self.epoch / self.batches;
         if is_first {
             self.train.first_loss = mean;
         }
         self.train.last_loss = mean;
-        (self.loss, self.batches) = (0.0, 0.0);
+        (self.epoch, self.batches) = (0.0, 0.0);
     }
 }
 /// Turns the gradient in `update` into the difference `w − η·g − w^t`; returns its squared norm.

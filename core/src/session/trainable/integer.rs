@@ -9,7 +9,8 @@ use super::{Course, Learned, LocalRound, Trainable};
 use crate::{
     fixed_point::{
         Feature, FeatureFormat, FeatureScale, FixedPointDescent, FixedPointLocal, FixedPointModel,
-        FixedPointReport, FixedPointSamples, FixedPointWork, is_weight, value_in_place,
+        FixedPointReport, FixedPointSamples, FixedPointTally, FixedPointWork, is_weight,
+        value_in_place,
     },
     model::ModelKind,
     personal::store::PersonalStore,
@@ -156,19 +157,22 @@ where
             settings: training,
         };
         // On a device nobody reads it.
-        let report = &mut FixedPointReport::default();
-        let begun = course.descent.map_or_else(|| local.begin(memory), Ok);
-        let mut descent = begun.map_err(|_| Decline::Diverged)?;
+        let tally = &mut FixedPointTally::default();
+        // Not by a closure: the compiler then knows the lengths of the memory.
+        let mut descent = match course.descent {
+            Some(descent) => descent,
+            None => local.begin(memory).map_err(|_| Decline::Diverged)?,
+        };
         if !descent.is_complete(training) {
             let shuffle = |order: &mut [u32]| participation.shuffle(order, &mut course.words);
-            let advanced = local.advance(&mut descent, shuffle, memory, most, report);
+            let advanced = local.advance(&mut descent, shuffle, memory, most, tally);
             advanced.map_err(|_| Decline::Diverged)?;
         }
         course.descent = Some(descent);
         if !descent.is_complete(training) {
             return Ok(Learned::Unfinished);
         }
-        let finished = local.finish(&descent, memory, report);
+        let finished = local.finish(&descent, memory, &mut FixedPointReport::default());
         finished.map_err(|_| Decline::Diverged)?;
         work.update.iter_mut().for_each(value_in_place);
         let norm = descent.norm();

@@ -87,8 +87,11 @@ impl<M: Model> Trainable for M {
         };
         // On a device nobody reads it.
         let report = &mut Report::default();
-        let begun = course.descent.map_or_else(|| local.begin(&mut work), Ok);
-        let mut descent = begun.map_err(|_| Decline::Diverged)?;
+        // Not by a closure: the compiler then knows the lengths of the memory.
+        let mut descent = match course.descent {
+            Some(descent) => descent,
+            None => local.begin(&mut work).map_err(|_| Decline::Diverged)?,
+        };
         if !descent.is_complete(training) {
             let shuffle = |order: &mut [u32]| participation.shuffle(order, &mut course.words);
             let advanced = local.advance(&mut descent, shuffle, &mut work, most, report);
