@@ -4,7 +4,8 @@
 //!
 //! 1. write [`Session::outgoing`] to the line, and give received bytes to [`Session::receive`], in
 //!    this order;
-//! 2. when [`Session::phase`] is [`Phase::Training`], call [`Session::train`] with the local data;
+//! 2. when [`Session::phase`] is [`Phase::Training`], call [`Session::train`] with the local data,
+//!    or [`Session::train_some`] again and again, which returns after a few samples;
 //! 3. when the line was silent for a while, call [`Session::timeout`]: it repeats what is waiting
 //!    for an answer, at most [`REPETITIONS`] times in a row, and then begins a new session;
 //! 4. otherwise sleep.
@@ -17,8 +18,8 @@
 //!
 //! An update is trained, clipped, quantised, covered by the device's noise and packed. The noise is
 //! drawn once, when training ends, and what is sent takes the place of the update: a chunk that is
-//! repeated has the same values, and nothing without noise is left. The update needs no third
-//! vector.
+//! repeated has the same values, in a new session as well, and nothing without noise is left. The
+//! update needs no third vector.
 
 use crate::{
     identity::Identity,
