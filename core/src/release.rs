@@ -112,18 +112,6 @@ impl<'a> Trained<'a> {
         Ok(Noised(integers))
     }
 
-    /// [`Self::noise`] in pieces.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn noise_in_pieces(
-        self,
-        grid: &Grid,
-        multiplier: NoiseMultiplier,
-    ) -> Result<Noising<'a>, NoiseError> {
-        Noising::new(self, grid, multiplier)
-    }
-
     /// The update on `grid` without noise, for a coordinator that is trusted to add it.
     ///
     /// # Errors

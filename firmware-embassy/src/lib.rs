@@ -36,8 +36,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Takes part forever, with the provisioning record in `page` and the ledger in two pages of its
 /// own. A blank ledger is created with the nonce `fresh`, and refused without one.
 ///
-/// Training and noise come in pieces, between which other tasks run, and the flash is awaited: "With
-/// Embassy" in `docs/boards.md`.
+/// Training and noise come in pieces, between which other tasks run, and the flash is awaited:
+/// "With Embassy" in `docs/boards.md`.
 ///
 /// # Errors
 /// What is missing or wrong at the start; the device then must not take part.

@@ -21,30 +21,34 @@ pub struct Noising<'a> {
     done: usize,
 }
 
-impl<'a> Noising<'a> {
-    pub(super) fn new(
-        trained: Trained<'a>,
+impl<'a> Trained<'a> {
+    /// [`Self::noise`] in pieces.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn noise_in_pieces(
+        self,
         grid: &Grid,
         multiplier: NoiseMultiplier,
-    ) -> Result<Self, NoiseError> {
+    ) -> Result<Noising<'a>, NoiseError> {
         let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits())?;
-        let (quantizer, grid) = (trained.quantizer(grid), *grid);
-        let stream = trained.participation.stream(Purpose::DeviceNoise);
-        Ok(Self {
+        Ok(Noising {
+            quantizer: self.quantizer(grid),
+            grid: *grid,
+            stream: self.participation.stream(Purpose::DeviceNoise),
             integers: Integers {
-                low: patterns_mut(trained.update),
-                high: patterns_mut(trained.spare),
+                low: patterns_mut(self.update),
+                high: patterns_mut(self.spare),
                 negated: false,
                 width: pack::width(grid.bits(), Some(&noise)),
             },
-            quantizer,
-            grid,
             noise,
-            stream,
             done: 0,
         })
     }
+}
 
+impl<'a> Noising<'a> {
     /// Quantises up to `most` entries, at least one, and draws their noise.
     pub fn advance(&mut self, most: usize) -> Progress {
         let Self {

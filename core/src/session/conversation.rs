@@ -1,19 +1,16 @@
 //! The protocol's states, and the answer to each frame.
 
-use embedded_storage::nor_flash::NorFlash;
-
 use super::{
     device::Device,
     greeter::Greeter,
     masks,
     phase::Phase,
     round::{Round, Stage},
-    trainable::{Course, RoundParts, Trainable},
+    trainable::{RoundParts, Trainable},
 };
 use crate::{
     params::NoiseMultiplier,
     personal::store::PersonalStore,
-    samples::Samples,
     wire::{
         Direction, VERSION,
         frame::{Encoded, Frame, Sealed},
@@ -95,55 +92,6 @@ where
         }
     }
 
-    /// Whether the next piece of the round is its record.
-    pub(super) fn is_to_begin(&self) -> bool {
-        let round = self.round.as_ref();
-        round.is_some_and(|round| matches!(round.stage, Stage::Invited))
-    }
-
-    /// The participation is recorded, or why not.
-    fn began(&mut self, recorded: Result<(), Decline>) -> Answer {
-        if let (Some(round), Ok(())) = (&mut self.round, &recorded) {
-            round.stage = Stage::Training(Course::START);
-        }
-        self.after(recorded)
-    }
-
-    /// The next piece of a round that is recorded.
-    pub(super) fn work<S>(&mut self, samples: &S, most: usize) -> Answer
-    where
-        S: Samples<Target = M::Target>,
-    {
-        let Some(round) = &mut self.round else {
-            return Answer::Nothing;
-        };
-        let done = match round.stage {
-            Stage::Training(_) => round.train(&mut self.device, samples, most),
-            Stage::Covering(_) => {
-                round.cover(&mut self.device, most);
-                Ok(())
-            }
-            Stage::Invited | Stage::Covered => Ok(()),
-        };
-        self.after(done)
-    }
-
-    /// What to send after a piece of a round.
-    fn after(&mut self, done: Result<(), Decline>) -> Answer {
-        match (done, &self.round) {
-            (Ok(()), Some(round)) if round.is_covered() => {
-                self.phase = Phase::Sending;
-                Answer::Go
-            }
-            (Err(reason), Some(round)) => {
-                let number = round.number;
-                self.leave_round();
-                Answer::Decline(number, reason)
-            }
-            _ => Answer::Nothing,
-        }
-    }
-
     /// What follows a frame that is on the line: the next chunk of the update, if the frame had one
     /// that said so.
     pub(super) fn follow(&mut self) -> Answer {
@@ -159,7 +107,7 @@ where
     }
 
     /// The round is over for this device. Of an update that nothing covers yet nothing is left.
-    fn leave_round(&mut self) {
+    pub(super) fn leave_round(&mut self) {
         let round = self.round.take();
         if round.is_some_and(|round| matches!(round.stage, Stage::Training(_) | Stage::Covering(_)))
         {
@@ -462,53 +410,6 @@ where
         let link = self.link.as_mut()?;
         link.compose(number, &message, to);
         Some(())
-    }
-}
-
-impl<M, F, R, K> Conversation<'_, M, F, R, K>
-where
-    M: Trainable,
-    F: NorFlash,
-    R: Greeter,
-    K: PersonalStore,
-{
-    /// The round begins: it is recorded, or the device declines.
-    pub(super) fn record<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Answer {
-        let Some(round) = &self.round else {
-            return Answer::Nothing;
-        };
-        let recorded = match round.check(&self.device, samples) {
-            Ok(()) => self.device.record(round.number, &round.invitation),
-            Err(reason) => Err(reason),
-        };
-        self.began(recorded)
-    }
-}
-
-/// The same on flash that is awaited.
-#[cfg(feature = "async")]
-impl<M, F, R, K> Conversation<'_, M, F, R, K>
-where
-    M: Trainable,
-    F: embedded_storage_async::nor_flash::NorFlash,
-    R: Greeter,
-    K: PersonalStore,
-{
-    pub(super) async fn record_async<S>(&mut self, samples: &S) -> Answer
-    where
-        S: Samples<Target = M::Target>,
-    {
-        let Some(round) = &self.round else {
-            return Answer::Nothing;
-        };
-        let recorded = match round.check(&self.device, samples) {
-            Ok(()) => {
-                let record = self.device.record_async(round.number, &round.invitation);
-                record.await
-            }
-            Err(reason) => Err(reason),
-        };
-        self.began(recorded)
     }
 }
 

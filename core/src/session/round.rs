@@ -3,22 +3,21 @@
 
 use core::slice;
 
-use super::{
-    device::Device,
-    masks::Tagged,
-    trainable::{Course, Trainable},
-};
+use super::{device::Device, masks::Tagged, trainable::Trainable};
 use crate::{
     mask::Tag,
-    release::{halves, patterns},
+    release::patterns,
     train::Workspace,
     wire::message::{Invitation, Packed, UpdateChunk, UpdatePart},
 };
 
 mod covering;
+pub(super) mod stage;
 mod training;
 
-pub(super) use covering::Covering;
+pub(super) use stage::Stage;
+
+use stage::Halves;
 
 /// A round that the device takes part in.
 #[derive(Clone, Copy)]
@@ -41,26 +40,6 @@ pub(super) struct Round<D> {
     pub(super) negated: bool,
     /// The bit of adaptive clipping as it is sent.
     bit: Halves,
-}
-
-/// How far the update of a round is.
-#[derive(Clone, Copy)]
-pub(super) enum Stage<D> {
-    /// Nothing is recorded, and nothing was drawn from the round's streams.
-    Invited,
-    /// The participation is recorded.
-    Training(Course<D>),
-    /// Training has ended: noise and masks are added.
-    Covering(Covering),
-    /// What lies where the update was is sent, as often as it takes.
-    Covered,
-}
-
-/// An integer as it is sent, in two halves.
-#[derive(Clone, Copy)]
-struct Halves {
-    low: u32,
-    high: u32,
 }
 
 impl<D> Round<D> {

@@ -2,9 +2,11 @@
 
 use core::slice;
 
-use super::{Halves, Round, Stage, halves};
+use super::{
+    Round,
+    stage::{Halves, Source, Stage},
+};
 use crate::{
-    quantize::Quantizer,
     release::{add_noise, patterns_mut, quantise},
     session::{device::Device, trainable::Trainable},
     stream::Purpose,
@@ -16,47 +18,6 @@ use crate::{
 /// drawing its noise takes about as many instructions as a sample takes for twelve weights
 /// (`docs/targets.md`).
 const ENTRIES_OF_A_SAMPLE: usize = 16;
-
-/// What training has left to cover, and how far that is.
-#[derive(Clone, Copy)]
-pub(in super::super) struct Covering {
-    source: Source,
-    /// Entries that are covered.
-    done: usize,
-    /// Words that their noise took of its stream.
-    words: u64,
-}
-
-#[derive(Clone, Copy)]
-enum Source {
-    /// No update: zeros.
-    Zeros,
-    /// An update, with how to quantise it.
-    Update(Quantizer),
-    /// Integers where they are sent from.
-    Integers,
-}
-
-impl Covering {
-    /// Without an update.
-    pub(in super::super) const ZEROS: Self = Self::of(Source::Zeros);
-
-    /// Of integers where they are sent from.
-    pub(super) const INTEGERS: Self = Self::of(Source::Integers);
-
-    /// Of an update that is quantised like this.
-    pub(in super::super) const fn update(quantizer: Quantizer) -> Self {
-        Self::of(Source::Update(quantizer))
-    }
-
-    const fn of(source: Source) -> Self {
-        Self {
-            source,
-            done: 0,
-            words: 0,
-        }
-    }
-}
 
 impl<D: Copy> Round<D> {
     /// Quantises the next entries of the update, or zeros without one, and adds the device's noise
@@ -139,11 +100,5 @@ impl<D: Copy> Round<D> {
         let low = patterns_mut(update.unwrap_or_default());
         let high = patterns_mut(local.unwrap_or_default());
         device.masks.add(self.number, masking, low, high);
-    }
-
-    /// The bit of adaptive clipping, without its noise.
-    pub(super) const fn set_bit(&mut self, value: i64) {
-        let (low, high) = halves(value);
-        self.bit = Halves { low, high };
     }
 }

@@ -1,6 +1,9 @@
 //! The first half of a round on a device: may it begin, and training.
 
-use super::{Covering, Round, Stage};
+use super::{
+    Round,
+    stage::{Covering, Halves, Stage},
+};
 use crate::{
     bit::clip_bit,
     personal::{
@@ -120,7 +123,7 @@ impl<D: Copy> Round<D> {
             let id = personal.after(owner, *number);
             save(personal, &id, device).map_err(|_| Decline::Storage)?;
         }
-        self.set_bit(clip_bit(&self.invitation.grid, norm));
+        self.bit = Halves::of(clip_bit(&self.invitation.grid, norm));
         Ok(Some(Covering::update(quantizer)))
     }
 

@@ -5,7 +5,7 @@ use crate::{
     params::NoiseMultiplier,
     session::{
         masks::tagged,
-        round::{Covering, Round, Stage},
+        round::{Round, Stage, stage::Covering},
     },
     wire::message::{Packed, UpdateChunk},
 };

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     mask::{MAX_HELPERS, MAX_WIDTH, MaskRoot, Masking, RoundKey},
     personal::{Personal, PersonalRequest},
-    session::round::{Covering, Round, Stage},
+    session::round::{Round, Stage, stage::Covering},
     wire::keys::ledger_fingerprint,
 };
 

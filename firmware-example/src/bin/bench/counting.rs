@@ -13,6 +13,8 @@ use smolfed_firmware::board;
 
 /// The model of `docs/targets.md`.
 pub type Client = Softmax<Const<64>, Const<10>>;
+/// Bits of the grid.
+pub const BITS: u32 = 20;
 /// Its parameters.
 pub const PARAMETERS: usize = Client::PARAMETERS;
 

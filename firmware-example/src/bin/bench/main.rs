@@ -41,10 +41,8 @@ use smolfed_core::{
 use smolfed_firmware::network::Network;
 use smolfed_firmware::{board, host, network::SmallNetwork};
 
-use counting::{Client, PARAMETERS, count, print, stream, training};
+use counting::{BITS, Client, PARAMETERS, count, print, stream, training};
 use data::{FEATURES, SAMPLES, samples, weight};
-
-const BITS: u32 = 20;
 
 #[entry]
 fn main() -> ! {

@@ -25,8 +25,7 @@ use smolfed_core::{
 use smolfed_firmware::{board, forgetful::Forgetful};
 
 use super::{
-    BITS,
-    counting::{Client, PARAMETERS, count, print, stream},
+    counting::{BITS, Client, PARAMETERS, count, print, stream},
     data::{FEATURES, SAMPLES, integer_weight, samples},
 };
 
