@@ -9,6 +9,7 @@
 //! cargo xtask backbone train         trains the frozen backbone, and writes its weights
 //! cargo xtask backbone check         whether these weights are those in the repository
 //! cargo xtask backbone data FOLDER   digits that it has not seen: as pixels, and as its features
+//! cargo xtask template FOLDER        a project of firmware-template/; NAME=VALUE for placeholders
 //! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices; with further
 //!                                    options under faults and attacks
 //! cargo xtask deb                    builds the Debian package
@@ -33,6 +34,7 @@ mod load;
 mod mutants;
 mod qemu;
 mod structure;
+mod template;
 mod toolchain;
 
 use board::Board;
@@ -40,12 +42,13 @@ use toolchain::{Missing, Variant};
 
 const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | qemu BOARD | bench-target | \
                      cycles BOARD [3] | backbone train|check | backbone data FOLDER | \
-                     load [--devices N] | deb | structure | mutants [K/N]";
+                     template FOLDER [NAME=VALUE]... | load [--devices N] | deb | structure | \
+                     mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing: `./test` installs it and tries again.
 const MISSING: u8 = 3;
 
-fn cycles(name: &str, variant: &Variant) -> Result<(), Box<dyn std::error::Error>> {
+fn cycles(name: &str, variant: &Variant<'_>) -> Result<(), Box<dyn std::error::Error>> {
     bench_target::cycles(&Board::named(name)?, variant)
 }
 
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         ["backbone", "train"] => backbone::train(),
         ["backbone", "check"] => backbone::check(),
         ["backbone", "data", folder] => backbone::data(Path::new(folder)),
+        ["template", folder, values @ ..] => template::run(folder, values),
         ["load", arguments @ ..] => load::run(arguments),
         ["deb"] => deb::run(),
         ["structure"] => structure::run(),
