@@ -19,6 +19,8 @@ use smolfed_core::stream::Purpose;
 use smolfed_core::train::{Workspace, local_update};
 use smolfed_core::wire::crc32::crc32;
 
+use crate::backbone;
+
 #[path = "../firmware-example/src/data.rs"]
 mod data;
 
@@ -182,7 +184,7 @@ fn simulated(board: &Board) -> String {
         lines += &of_windows("windows", Network::NETWORK, &LARGE_SETTINGS);
     }
     let classes = classes(CLASSES);
-    lines += &(computed_features(&classes) + &every_feature());
+    lines += &(computed_features(&classes) + &every_feature() + &frozen_backbone(&classes));
     lines += &(pmtl(&classes) + &shared_encoder(&classes) + &contrast(&classes));
     for (name, model) in [("images", &IMAGES), ("sequences", &SEQUENCES)] {
         lines += &network(name, model, &classes);
@@ -228,6 +230,15 @@ fn every_feature() -> String {
         .unwrap();
     let counts: Vec<i64> = counts.into_iter().map(i64::from).collect();
     state_line("features-every", 0, &values, &counts)
+}
+
+fn frozen_backbone(classes: &[u16]) -> String {
+    let images = (0..SAMPLES).map(data::image).collect::<Vec<_>>();
+    let model = Softmax::new(backbone::frozen::FEATURES, CLASSES);
+    let global: Vec<i32> = (0..model.parameter_count()).map(data::weight).collect();
+    let training = SETTINGS[0].training().unwrap();
+    let order = &mut data::stream(Purpose::BatchShuffle);
+    backbone::checksums(&images, classes, (&model, &global), &training, order)
 }
 
 /// Memory of local steps with larger batches than a board has room for.

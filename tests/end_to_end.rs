@@ -5,6 +5,7 @@
 //! | how a test runs the program and reads what it wrote | [`program`], [`run_dir`] |
 //! | same bits for any number of threads, same seed, re-run from `config.toml` | [`same_bits`] |
 //! | emulated microcontrollers compute the simulator's bits | [`boards`] |
+//! | features of the frozen backbone are those of TensorFlow Lite's arithmetic | [`backbone`] |
 //! | emulated microcontrollers take part in rounds, over lines with faults | [`firmware`] |
 //! | emulated microcontrollers compute the simulator's bits of any shape | [`shapes`] |
 //! | no floating point is in a client that trains in integers | [`integers`] |
@@ -37,6 +38,7 @@
 
 mod accounting;
 mod audit;
+mod backbone;
 mod bad_config;
 mod bad_data;
 mod boards;

@@ -26,8 +26,8 @@ type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
 /// Bytes of a provisioning record without samples: this device trains on what it measures.
 const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
 
-/// Samples that training takes at a time: about a third of a millisecond each on a Cortex-M4F, and
-/// the 25 of a Cortex-M0 without floating point (`docs/targets.md`).
+/// Samples that training takes at a time, or a few entries of the noise: how long that is,
+/// "Pieces" in `docs/boards.md` says.
 const SAMPLES_AT_ONCE: usize = 1;
 
 /// Silence after which the last message is repeated.

@@ -7,7 +7,7 @@ use embedded_storage::nor_flash::NorFlash;
 use smolfed_core::{
     Progress,
     contrast::{FromRecipe, Representation},
-    fixed_point::FeatureScale,
+    fixed_point::{FeatureScale, FixedPointModel},
     model::{Const, FixedModel, Softmax},
     personal::store::{NoStore, PersonalStore},
     provision::Record,
@@ -65,7 +65,7 @@ pub fn run_regression<F: NorFlash, K: PersonalStore>(
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 
 /// Samples that training takes at a time, or a few entries of the noise: how long that is,
-/// `docs/targets.md` says.
+/// "Pieces" in `docs/boards.md` says.
 const SAMPLES_AT_ONCE: usize = 1;
 
 /// Silence after which the last message is repeated.
@@ -102,17 +102,33 @@ pub fn run_integers<F: NorFlash>(storage: Storage<F, NoStore>) -> Result<Infalli
     const P: usize = Regression::PARAMETERS;
     /// Scores, and the features of a sample.
     const B: usize = CLASSES + FEATURES;
-    let model = FixedPoint::<Regression, i8>::new(Softmax::new(Const, Const), SCALE);
-    run_with::<_, Sensor<i8>, P, P, B, FEATURES, F, NoStore>(
-        model,
-        storage,
-        CLASSES as u16,
-        |session, data| session.train_some(data, SAMPLES_AT_ONCE),
-    )
+    let model: Regression = Softmax::new(Const, Const);
+    run_fixed_point::<_, Sensor<i8>, P, B, FEATURES, F>(model, storage)
+}
+
+/// [`run`] in integer arithmetic, on features of 8 bits: `B` are the scores and the features of a
+/// sample.
+///
+/// # Errors
+/// As there.
+pub fn run_fixed_point<M, S, const P: usize, const B: usize, const D: usize, F>(
+    model: M,
+    storage: Storage<F, NoStore>,
+) -> Result<Infallible, Refused>
+where
+    M: FixedModel<Target = u16> + FixedPointModel<FixedPointTarget = u16>,
+    S: Sense<Value = i8>,
+    F: NorFlash,
+{
+    let classes = M::OUTPUTS as u16;
+    let model = FixedPoint::<M, i8>::new(model, SCALE);
+    run_with::<_, S, P, P, B, D, F, NoStore>(model, storage, classes, |session, data| {
+        session.train_some(data, SAMPLES_AT_ONCE)
+    })
 }
 
 /// Features in units of 2⁻⁶.
-const SCALE: FeatureScale = match FeatureScale::new::<i8>(6) {
+pub const SCALE: FeatureScale = match FeatureScale::new::<i8>(6) {
     Ok(scale) => scale,
     Err(_) => panic!("6 places have room in i8"),
 };
@@ -276,7 +292,7 @@ fn local_data<S: Sense, const D: usize>(
     classes: u16,
 ) -> Result<(LocalData<'_, D, S::Value>, S), Refused> {
     let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
-    let data = LocalData::new(&record.samples, windows).ok_or(Refused::Samples)?;
+    let data = LocalData::new::<S>(&record.samples, windows).ok_or(Refused::Samples)?;
     Ok((data, S::new(classes, record.identity.device)))
 }
 

@@ -121,6 +121,12 @@ pub fn raw_sample(channel: usize, time: usize) -> i16 {
     noise.saturating_add(wave)
 }
 
+/// An image of a made-up camera, of as many pixels as the frozen backbone reads: all values of 8
+/// bits, those beyond its pixels' 0 to 16 included.
+pub fn image<const PIXELS: usize>(number: usize) -> [i8; PIXELS] {
+    core::array::from_fn(|pixel| raw_sample(0, number * PIXELS + pixel).to_le_bytes()[1] as i8)
+}
+
 /// The class of a sample, below `classes`.
 pub fn class(sample: usize, classes: usize) -> u16 {
     (sample * 5 % 7 % classes) as u16
@@ -134,6 +140,11 @@ pub fn value(sample: usize) -> f32 {
 /// A parameter of the global model.
 pub fn parameter(index: usize) -> f32 {
     (index * 31 % 29) as f32 / 113.0 - 0.1
+}
+
+/// The same of an integer model, in units of 2⁻¹⁸: up to 1/8.
+pub fn weight(index: usize) -> i32 {
+    (index * 7_919 % 65_537) as i32 - 32_768
 }
 
 /// How the device trains and what it sends.

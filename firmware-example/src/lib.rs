@@ -3,6 +3,8 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`board`] | one file a family: serial line, ticks, sleep, entropy, the provisioning page |
+//! | [`backbone`] | a frozen network of 8-bit integers, from an image to features |
+//! | [`camera`] | images, of which the backbone computes features |
 //! | [`client`] | the client: its model and its loop |
 //! | [`local_data`] | what a device trains on |
 //! | [`features`] | which features of a sensor's windows are computed |
@@ -20,12 +22,15 @@
 //! | `data` | with the feature `hazmat`: the data of the self-test |
 //!
 //! `src/bin/client.rs` is the program, `src/bin/network.rs` the same with a network, and
-//! `src/bin/features.rs` with features of windows. Only the board files and `memory` use `unsafe`.
+//! `src/bin/features.rs` with features of windows, and `src/bin/backbone.rs` with those of a frozen
+//! network. Only the board files and `memory` use `unsafe`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod backbone;
 pub mod board;
+pub mod camera;
 pub mod client;
 #[cfg(feature = "hazmat")]
 pub mod data;

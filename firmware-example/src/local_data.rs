@@ -8,7 +8,7 @@ use smolfed_core::{
 
 use crate::{
     number::number,
-    sensor::{Reading, Sense, Windows},
+    sensor::{OfStored, Reading, Sense, Windows},
 };
 
 /// Samples of the record that are used, at most: four bytes of RAM each.
@@ -23,19 +23,45 @@ pub enum LocalData<'a, const D: usize, T = f32> {
     Stored(StoredSamples<'a, u16>),
     /// The last windows of the sensor.
     Measured(&'a mut Windows<D, WINDOWS, T>),
+    /// Features of the record's samples, in the place of windows.
+    Computed(&'a Windows<D, WINDOWS, T>),
 }
 
 impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
-    /// The record's samples, or windows where it has none; `None` if the samples do not fit the
-    /// model.
-    pub fn new(stored: &Stored<'a>, windows: &'a mut Windows<D, WINDOWS, T>) -> Option<Self> {
+    /// The record's samples or their features, or windows where it has none; `None` if the samples
+    /// do not fit the model.
+    pub fn new<S: Sense<Value = T>>(
+        stored: &Stored<'a>,
+        windows: &'a mut Windows<D, WINDOWS, T>,
+    ) -> Option<Self> {
         if stored.is_empty() {
             return Some(Self::Measured(windows));
+        }
+        if let Some(of_stored) = S::OF_STORED {
+            return Self::computed(stored, windows, of_stored);
         }
         if stored.feature_count() != D || stored.len() > MAX_SAMPLES {
             return None;
         }
         stored.in_place().ok().map(Self::Stored)
+    }
+
+    /// Features of all samples, if there are windows for them.
+    fn computed(
+        stored: &Stored<'a>,
+        windows: &'a mut Windows<D, WINDOWS, T>,
+        of_stored: OfStored<T>,
+    ) -> Option<Self> {
+        let samples = stored.in_place().ok()?;
+        for index in 0..samples.len() {
+            let class = samples.target(index);
+            windows.keep(|features| {
+                of_stored(&samples, index, features)?;
+                Some(class)
+            });
+        }
+        // A sample of another length was not kept.
+        (windows.len() == samples.len()).then_some(Self::Computed(windows))
     }
 
     /// Lets the sensor measure, if its windows are what is trained on.
@@ -53,6 +79,7 @@ impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
         match self {
             Self::Stored(samples) => samples.len(),
             Self::Measured(windows) => windows.len(),
+            Self::Computed(windows) => windows.len(),
         }
     }
 
@@ -60,6 +87,7 @@ impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
         match self {
             Self::Stored(samples) => samples.features(index),
             Self::Measured(windows) => windows.features(index),
+            Self::Computed(windows) => windows.features(index),
         }
     }
 
@@ -72,6 +100,7 @@ impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
         match self {
             Self::Stored(samples) => samples.read_integers::<X>(index, scale, row),
             Self::Measured(windows) => windows.read_integers::<X>(index, scale, row),
+            Self::Computed(windows) => windows.read_integers::<X>(index, scale, row),
         }
     }
 
@@ -79,6 +108,7 @@ impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
         match self {
             Self::Stored(samples) => samples.target(index),
             Self::Measured(windows) => windows.target(index),
+            Self::Computed(windows) => windows.target(index),
         }
     }
 }

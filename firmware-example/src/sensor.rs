@@ -1,14 +1,15 @@
 //! A ring buffer of the last windows of a sensor: what a device trains on that measures by itself.
 //!
 //! The sensors are made up: [`Sensor`] gives whole windows, [`Motion`] rows of raw samples, of
-//! whose windows features are computed. They see one of `CLASSES` patterns at a time, with noise; a
-//! real one takes samples from an accelerometer or a microphone, and targets from a button, a
-//! schedule or a rule.
+//! whose windows features are computed, and [`Camera`](crate::camera::Camera) images. They see one
+//! of `CLASSES` patterns at a time, with noise; a real one takes samples from an accelerometer or a
+//! microphone, and targets from a button, a schedule or a rule.
 
 use core::marker::PhantomData;
 
 use smolfed_core::{
     fixed_point::{Feature, FeatureScale},
+    provision::StoredSamples,
     samples::Samples,
 };
 
@@ -72,10 +73,16 @@ impl Reading for i8 {
     }
 }
 
+/// Writes the features of a sample of the provisioning record; `None` if it has another length.
+pub type OfStored<T> = fn(&StoredSamples<'_, u16>, usize, &mut [T]) -> Option<()>;
+
 /// What is measured.
 pub trait Sense {
     /// A value of a window, or a feature of it.
     type Value: Reading;
+
+    /// How a sample of the provisioning record becomes features, if it is raw.
+    const OF_STORED: Option<OfStored<Self::Value>> = None;
 
     /// A sensor that sees that many classes; each device number has its own noise.
     fn new(classes: u16, number: u32) -> Self;
@@ -105,10 +112,15 @@ impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Windows<FEATURES, 
     /// Lets the sensor measure; a window that is then complete takes the place of the oldest one.
     #[inline(never)]
     pub fn measure(&mut self, sensor: &mut impl Sense<Value = T>) {
+        self.keep(|window| sensor.measure(window));
+    }
+
+    /// Keeps the window that is written, unless it is not complete, in the place of the oldest one.
+    pub fn keep(&mut self, write: impl FnOnce(&mut [T]) -> Option<u16>) {
         let index = self.seen.checked_rem(WINDOWS).unwrap_or(0);
         let (window, class) = (self.windows.get_mut(index), self.classes.get_mut(index));
         if let (Some(window), Some(class)) = (window, class)
-            && let Some(measured) = sensor.measure(window)
+            && let Some(measured) = write(window)
         {
             *class = measured;
             self.seen += 1;
@@ -234,15 +246,17 @@ impl Sense for Motion {
 }
 
 /// A linear congruence (Numerical Recipes): good enough for a sensor.
-struct Noise(u32);
+pub struct Noise(pub u32);
 
 impl Noise {
-    fn word(&mut self) -> u32 {
+    /// 32 bits.
+    pub const fn word(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.0
     }
 
-    fn class(&mut self, classes: u16) -> u16 {
+    /// Below `classes`.
+    pub fn class(&mut self, classes: u16) -> u16 {
         (self.word() >> 16) as u16 % classes.max(1)
     }
 }

@@ -21,7 +21,7 @@ use crate::federation::{Federation, Running, provisioned, serve, smolfed};
 use crate::toolchain::{Variant, firmware, root};
 
 /// The bench, optimised for speed.
-pub const FAST: Variant = Variant {
+pub const FAST: Variant<'_> = Variant {
     workspace: "firmware-example",
     folder: "firmware-fast",
     opt_level: Some("3"),
@@ -30,7 +30,7 @@ pub const FAST: Variant = Variant {
 };
 
 /// The same with the approximate `exp`.
-const MICROMATH: Variant = Variant {
+const MICROMATH: Variant<'_> = Variant {
     workspace: "firmware-example",
     folder: "firmware-micromath",
     opt_level: Some("3"),
@@ -90,7 +90,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
 }
 
 /// `cargo xtask cycles BOARD [3]`: what the bench counts on one board, at opt-level "s" or 3.
-pub fn cycles(board: &Board, variant: &Variant) -> Result<(), Box<dyn Error>> {
+pub fn cycles(board: &Board, variant: &Variant<'_>) -> Result<(), Box<dyn Error>> {
     let program = firmware(board.target, variant)?.join("bench");
     let mut traced: Vec<_> = trace::traced(board, &program)?.into_iter().collect();
     traced.sort_by(|(one, _), (other, _)| one.cmp(other));

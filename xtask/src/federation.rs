@@ -148,7 +148,7 @@ pub fn serve(
     succeed(command.arg("--out").arg(dir.join("run")).stdout(output))
 }
 
-fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
+pub fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
     let status = command.status()?;
     if status.success() {
         Ok(())

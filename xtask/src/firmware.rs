@@ -1,8 +1,10 @@
-//! `cargo xtask firmware [TARGET]...`: builds the firmware, for all targets or some.
+//! `cargo xtask firmware [TARGET]...`: builds the firmware, for all targets or some,
+//! and a project of the template.
 
 use std::error::Error;
 
 use crate::board;
+use crate::template;
 use crate::toolchain::{Variant, firmware};
 
 /// The boards of `firmware-embassy/`, with their targets.
@@ -20,6 +22,9 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         firmware(target, &Variant::MASKS)?;
         for (_, board) in EMBASSY.iter().filter(|(name, _)| name == target) {
             firmware(target, &Variant::embassy(board))?;
+        }
+        if *target == template::TARGET {
+            template::build()?;
         }
     }
     Ok(())

@@ -6,6 +6,10 @@
 //! cargo xtask qemu BOARD             runs a federation with an emulated board
 //! cargo xtask bench-target           measures all targets, and writes docs/targets.md
 //! cargo xtask cycles BOARD [3]       instructions and modelled cycles of one board, at "s" or 3
+//! cargo xtask backbone train         trains the frozen backbone, and writes its weights
+//! cargo xtask backbone check         whether these weights are those in the repository
+//! cargo xtask backbone data FOLDER   digits that it has not seen: as pixels, and as its features
+//! cargo xtask template FOLDER        a project of firmware-template/; NAME=VALUE for placeholders
 //! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices; with further
 //!                                    options under faults and attacks
 //! cargo xtask deb                    builds the Debian package
@@ -16,8 +20,10 @@
 //! Where rustup has the library of a target, plain cargo builds; otherwise Debian's toolchain
 //! builds that library from its sources, and a message says so.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+mod backbone;
 mod bench_target;
 mod board;
 mod deb;
@@ -28,18 +34,21 @@ mod load;
 mod mutants;
 mod qemu;
 mod structure;
+mod template;
 mod toolchain;
 
 use board::Board;
 use toolchain::{Missing, Variant};
 
 const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | qemu BOARD | bench-target | \
-                     cycles BOARD [3] | load [--devices N] | deb | structure | mutants [K/N]";
+                     cycles BOARD [3] | backbone train|check | backbone data FOLDER | \
+                     template FOLDER [NAME=VALUE]... | load [--devices N] | deb | structure | \
+                     mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing: `./test` installs it and tries again.
 const MISSING: u8 = 3;
 
-fn cycles(name: &str, variant: &Variant) -> Result<(), Box<dyn std::error::Error>> {
+fn cycles(name: &str, variant: &Variant<'_>) -> Result<(), Box<dyn std::error::Error>> {
     bench_target::cycles(&Board::named(name)?, variant)
 }
 
@@ -58,6 +67,10 @@ fn main() -> ExitCode {
         ["bench-target"] => bench_target::run(),
         ["cycles", name] => cycles(name, &Variant::TESTS),
         ["cycles", name, "3"] => cycles(name, &bench_target::FAST),
+        ["backbone", "train"] => backbone::train(),
+        ["backbone", "check"] => backbone::check(),
+        ["backbone", "data", folder] => backbone::data(Path::new(folder)),
+        ["template", folder, values @ ..] => template::run(folder, values),
         ["load", arguments @ ..] => load::run(arguments),
         ["deb"] => deb::run(),
         ["structure"] => structure::run(),

@@ -24,9 +24,9 @@ impl std::fmt::Display for Missing {
 impl Error for Missing {}
 
 /// A way to build the firmware.
-pub struct Variant {
-    /// The folder of its workspace.
-    pub workspace: &'static str,
+pub struct Variant<'a> {
+    /// The folder of its workspace, from the root of the repository.
+    pub workspace: &'a str,
     /// The folder in `target/`.
     pub folder: &'static str,
     /// Overrides the profile's "s".
@@ -36,7 +36,7 @@ pub struct Variant {
     pub programs: &'static [&'static str],
 }
 
-impl Variant {
+impl Variant<'_> {
     /// As users build it.
     pub const DEFAULT: Self = Self {
         workspace: "firmware-example",
@@ -94,7 +94,7 @@ pub fn target_dir() -> PathBuf {
 }
 
 /// Builds the firmware; returns the folder of its programs.
-pub fn firmware(target: &str, variant: &Variant) -> Result<PathBuf, Box<dyn Error>> {
+pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn Error>> {
     let dir = target_dir().join(variant.folder);
     let mut command = cargo(target)?;
     command

@@ -3,6 +3,8 @@
 //!
 //! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`.
 //! For features of windows: name, window, CRC-32 of the `f32`, CRC-32 of those of integers, `i64`.
+//! For the frozen backbone: name, number, CRC-32 of the features of all images, CRC-32 of the `i32`
+//! of the update of a head in integers.
 //! For personal models: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
 #![no_std]
 #![no_main]
@@ -15,6 +17,7 @@ use smolfed_core::{
         self, Augmented, BatchMemory, Objective, Projection, TrainingMemory,
         correlation::{self, SumMemory, sum_into},
     },
+    fixed_point::{self, FixedPointSlice, FixedPointWork},
     model::{Activation, Const, Encoder, Fixed, FixedModel, Linear, Logistic, Sequential, Softmax},
     personal::{Anchor, NoisySteps, StepMemory, descend, descend_released, difference},
     samples::SampleSlice,
@@ -23,9 +26,8 @@ use smolfed_core::{
     wire::crc32::crc32,
 };
 
-#[cfg(not(small_ram))]
-use smolfed_firmware::{data::LARGE_SETTINGS, network::Network};
 use smolfed_firmware::{
+    backbone, client,
     data::{
         self, CLASSES, DATA, EVERY, FEATURES, HIDDEN, IMAGES, PAIRS, ROUNDS, SAMPLES, SENSOR_DATA,
         SEQUENCES, SETTINGS, Setting, WIDTH,
@@ -34,6 +36,8 @@ use smolfed_firmware::{
     network::{self, SmallNetwork},
     ring::Ring,
 };
+#[cfg(not(small_ram))]
+use smolfed_firmware::{data::LARGE_SETTINGS, network::Network};
 
 #[cfg(target_arch = "arm")]
 use cortex_m_rt::entry;
@@ -82,6 +86,7 @@ fn run() -> Result<(), &'static str> {
     )?;
     features()?;
     every_feature()?;
+    backbone()?;
     pmtl()?;
     shared_encoder()?;
     contrast()?;
@@ -134,6 +139,50 @@ fn every_feature() -> Result<(), &'static str> {
     let computed = EVERY.counts_into(data::raw_sample, &mut [0; WORK], &mut counts);
     computed.map_err(|_| "every count")?;
     print_state("features-every", 0, &features, &counts.map(i64::from));
+    Ok(())
+}
+
+/// Features of images by the frozen backbone, and a head that is trained on them in integers.
+#[inline(never)]
+fn backbone() -> Result<(), &'static str> {
+    type Head = Softmax<Const<{ backbone::FEATURES }>, Const<CLASSES>>;
+    const PARAMETERS: usize = Head::PARAMETERS;
+    let mut features = [[0; backbone::FEATURES]; SAMPLES];
+    for (number, features) in features.iter_mut().enumerate() {
+        let image: [i8; backbone::PIXELS] = data::image(number);
+        backbone::features_into(&image, features);
+    }
+    let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
+    let samples = FixedPointSlice::new(features.as_flattened(), &targets, backbone::FEATURES);
+    let samples = samples.map_err(|_| "the samples")?;
+    let global: [i32; PARAMETERS] = core::array::from_fn(data::weight);
+    let mut update = [0; PARAMETERS];
+    let work = FixedPointWork {
+        local: &mut [0; PARAMETERS],
+        update: &mut update,
+        order: &mut [0; SAMPLES],
+        scores: &mut [0; CLASSES],
+        row: &mut [0; backbone::FEATURES],
+    };
+    let [plain, ..] = &SETTINGS;
+    let (training, order) = (plain.training()?, &mut data::stream(Purpose::BatchShuffle));
+    let head = Head::new(Const, Const);
+    fixed_point::local_update(
+        &head,
+        &samples,
+        client::SCALE,
+        &global,
+        &training,
+        order,
+        work,
+    )
+    .map_err(|_| "training in integers")?;
+    let features = features.map(|features| features.map(i8::cast_unsigned));
+    let (features, update) = (
+        crc32(features.as_flattened()),
+        crc32(update.map(i32::to_le_bytes).as_flattened()),
+    );
+    println!("backbone 0 {features:08x} {update:08x}");
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 #![no_std]
 #![no_main]
 
+mod backbone;
 mod counting;
 mod data;
 mod integer;
@@ -83,6 +84,7 @@ fn clients() -> Option<()> {
     frames()?;
     masking(&global)?;
     window::measure()?;
+    backbone::measure();
     #[cfg(feature = "x25519")]
     handshake()?;
     global = core::array::from_fn(weight);

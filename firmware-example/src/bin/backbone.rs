@@ -1,0 +1,36 @@
+//! `integer` on the features of a frozen backbone: the program runs a network of 8-bit integers on
+//! each image, and the client trains softmax regression on what comes out. No floating point.
+#![no_std]
+#![no_main]
+
+#[cfg(target_arch = "arm")]
+use cortex_m_rt::entry;
+#[cfg(target_arch = "riscv32")]
+use riscv_rt::entry;
+use smolfed_core::{
+    model::{Const, FixedModel, Softmax},
+    personal::store::NoStore,
+};
+use smolfed_firmware::{
+    backbone::FEATURES,
+    camera::Camera,
+    client::{self, CLASSES},
+    host,
+};
+
+type Head = Softmax<Const<FEATURES>, Const<CLASSES>>;
+
+/// Scores, and the features of a sample.
+const SCRATCH: usize = CLASSES + FEATURES;
+
+#[entry]
+fn main() -> ! {
+    let Ok(storage) = host::storage(NoStore) else {
+        host::give_up(host::NO_FILE);
+    };
+    let head: Head = Softmax::new(Const, Const);
+    let Err(why) = client::run_fixed_point::<_, Camera, { Head::PARAMETERS }, SCRATCH, FEATURES, _>(
+        head, storage,
+    );
+    host::give_up(why.text())
+}

@@ -1,0 +1,107 @@
+//! `cargo xtask backbone train`: trains the frozen backbone of `firmware-example/` on one half of
+//! the built-in digits, and writes its weights; `check` compares them with those that are there.
+//!
+//! `cargo xtask backbone data FOLDER`: writes the other half, as pixels and as the backbone's
+//! features, for experiments and provisioning records.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+mod digits;
+mod network;
+mod quantised;
+
+#[path = "../../firmware-example/src/backbone.rs"]
+mod frozen;
+
+use digits::{Digit, Half};
+use network::Network;
+
+use crate::federation::{smolfed, succeed};
+use crate::toolchain::root;
+
+/// How the network is trained, with its own head, which is then dropped.
+const EXPERIMENT: &str = include_str!("backbone/training.toml");
+
+/// What is written, from the root of the repository.
+const WEIGHTS: &str = "firmware-example/src/backbone/weights.rs";
+
+pub fn train() -> Result<(), Box<dyn Error>> {
+    let path = root().join(WEIGHTS);
+    std::fs::write(&path, trained()?)?;
+    succeed(
+        Command::new("rustfmt")
+            .args(["--edition", "2024"])
+            .arg(path),
+    )
+}
+
+/// Trains again: the numbers in the repository must be those that come out.
+pub fn check() -> Result<(), Box<dyn Error>> {
+    // Spaces and lines are rustfmt's.
+    let numbers = |text: &str| -> Vec<String> {
+        let parts = text.split(|c: char| !(c.is_ascii_digit() || c == '-'));
+        parts
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    if numbers(&std::fs::read_to_string(root().join(WEIGHTS))?) == numbers(&trained()?) {
+        Ok(())
+    } else {
+        Err(format!("{WEIGHTS} has other weights than cargo xtask backbone train writes").into())
+    }
+}
+
+/// The file of the weights, before rustfmt. `SMOLFED_BIN` names the program, if it is built.
+fn trained() -> Result<String, Box<dyn Error>> {
+    let smolfed = match std::env::var_os("SMOLFED_BIN") {
+        Some(path) => path.into(),
+        None => smolfed()?,
+    };
+    let digits = digits::read(Half::Public)?;
+    let dir = tempfile::tempdir()?;
+    let dir = dir.path();
+    std::fs::write(dir.join("digits.csv"), table("p", &digits, Digit::pixels))?;
+    std::fs::write(dir.join("training.toml"), EXPERIMENT)?;
+    let mut run = Command::new(smolfed);
+    run.current_dir(dir).args(["run", "training.toml", "--out"]);
+    succeed(run.arg("run").stdout(Stdio::null()))?;
+    let network = Network::read(&dir.join("run/model.safetensors"))?;
+    quantised::source(&network, &digits)
+}
+
+pub fn data(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let digits = digits::read(Half::Devices)?;
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(
+        folder.join("pixels.csv"),
+        table("p", &digits, Digit::pixels),
+    )?;
+    std::fs::write(folder.join("features.csv"), table("f", &digits, features))?;
+    Ok(())
+}
+
+fn features(digit: &Digit) -> Vec<i8> {
+    let mut features = vec![0; frozen::FEATURES];
+    frozen::features_into(&digit.pixels, &mut features);
+    features
+}
+
+/// A table with a row for each digit: columns of this name with a number, and the class.
+fn table(name: &str, digits: &[Digit], values: impl Fn(&Digit) -> Vec<i8>) -> String {
+    let mut text = String::new();
+    for number in 0..digits.first().map_or(0, |digit| values(digit).len()) {
+        let _ = write!(text, "{name}{number},");
+    }
+    text += "digit\n";
+    for digit in digits {
+        for value in values(digit) {
+            let _ = write!(text, "{value},");
+        }
+        let _ = writeln!(text, "{}", digit.class);
+    }
+    text
+}
