@@ -49,6 +49,10 @@ fn main() -> Result<(), String> {
     );
     println!("cargo:rustc-check-cfg=cfg(has_random_numbers)");
     println!("cargo:rustc-check-cfg=cfg(small_ram)");
+    println!("cargo:rustc-check-cfg=cfg(fast)");
+    if env::var("OPT_LEVEL").is_ok_and(|level| level == "3") {
+        println!("cargo:rustc-cfg=fast");
+    }
     println!("cargo:rustc-cfg=board={:?}", board.name);
     if board.has_random_numbers {
         println!("cargo:rustc-cfg=has_random_numbers");

@@ -5,6 +5,7 @@
 #![no_std]
 #![no_main]
 
+#[cfg(not(all(small_ram, fast)))]
 mod backbone;
 mod counting;
 mod data;
@@ -84,6 +85,8 @@ fn clients() -> Option<()> {
     frames()?;
     masking(&global)?;
     window::measure()?;
+    // For speed, the rest takes all the flash of a small board.
+    #[cfg(not(all(small_ram, fast)))]
     backbone::measure();
     #[cfg(feature = "x25519")]
     handshake()?;
@@ -166,6 +169,8 @@ fn step(global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
     Some(())
 }
 
+/// Once in the flash.
+#[inline(never)]
 fn train(
     samples: &SampleSlice<'_, u16>,
     global: &[f32],
