@@ -10,7 +10,7 @@ use crate::boards::{CORTEX_M4F, firmware, named, run};
 
 /// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95: of a count,
 /// less those of another one.
-const INSTRUCTIONS: [(&str, Option<&str>, u32); 12] = [
+const INSTRUCTIONS: [(&str, Option<&str>, u32); 14] = [
     ("gradient", None, 5_466),
     ("step-3", Some("step-2"), 23_834),
     ("clip-650", None, 5_648),
@@ -19,6 +19,8 @@ const INSTRUCTIONS: [(&str, Option<&str>, u32); 12] = [
     ("smooth-1024", None, 18_916),
     ("noise-1000", None, 397_317),
     ("frame", None, 22_148),
+    ("piece", None, 48_090),
+    ("integer-piece", None, 82_670),
     ("round-training", None, 2_193_714),
     ("round-sending", None, 556_406),
     ("network-gradient", None, 1_567_317),

@@ -438,7 +438,11 @@ fn an_update_comes_from_its_beginning_in_a_new_session() {
     harness.peer(0).offer(Arc::clone(&asked));
     let mut device = ScriptedDevice::new(&mut harness, 0);
     let values = vec![1; PARAMETERS];
-    assert!(device.send_update(&mut harness, &asked, &values, false).is_empty());
+    assert!(
+        device
+            .send_update(&mut harness, &asked, &values, false)
+            .is_empty()
+    );
     device.fetch(&mut harness, 1);
     let part = UpdateChunk {
         index: 0,
