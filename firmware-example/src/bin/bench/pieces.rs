@@ -49,8 +49,8 @@ pub fn measure() -> Option<()> {
     )
 }
 
-/// Counts the last piece of training: a sample, a step, and what the update's norm and last clipping
-/// take.
+/// Counts the last piece of training: a sample, a step, and what the update's norm and last
+/// clipping take.
 ///
 /// That no other one takes longer is checked, where time goes by instructions.
 #[inline(never)]
