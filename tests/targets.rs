@@ -66,6 +66,13 @@ fn a_cortex_m4f_needs_no_more_instructions() {
         let measured = count(name) - less.map_or(0, count);
         complaints += &check(name, recorded, measured).err().unwrap_or_default();
     }
+    // The orders of the two rounds differ.
+    for piece in ["piece", "integer-piece"] {
+        let longest = count(&format!("{piece}-longest"));
+        complaints += &check(piece, count(piece), longest)
+            .err()
+            .unwrap_or_default();
+    }
     assert!(
         complaints.is_empty(),
         "more than 5 % above the recorded counts:\n{complaints}all of them:\n{printed}"
