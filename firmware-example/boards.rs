@@ -19,6 +19,8 @@ pub struct Board {
     pub ram: Region,
     /// Whether `src/board/` has a `random_byte` from the hardware.
     pub has_random_numbers: bool,
+    /// Whether `src/board/` has a second serial line, for what is attached to the board.
+    pub has_second_line: bool,
     /// Windows of the sensor that the client keeps.
     pub windows: u16,
     /// A clock that such processors usually have.
@@ -55,6 +57,7 @@ const MPS2_AN386: Board = Board {
     provision: region(0x0030_0000, 1 << 20),
     ram: region(0x2000_0000, 4 << 20),
     has_random_numbers: false,
+    has_second_line: true,
     windows: 32,
     clock_mhz: 64,
     qemu: arm(&["mps2-an386"]),
@@ -68,6 +71,7 @@ const RISCV_VIRT: Board = Board {
     flash: region(0x8000_0000, 256 << 10),
     provision: region(0x8008_0000, 512 << 10),
     ram: region(0x8004_0000, 256 << 10),
+    has_second_line: false,
     clock_mhz: 160,
     qemu: Some(Qemu {
         program: "qemu-system-riscv32",
@@ -88,6 +92,7 @@ pub const BOARDS: &[Board] = &[
         provision: region(0x0003_8000, 32 << 10),
         ram: region(0x2000_0000, 16 << 10),
         has_random_numbers: true,
+        has_second_line: false,
         windows: 6,
         clock_mhz: 16,
         qemu: arm(&["microbit"]),

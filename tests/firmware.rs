@@ -28,7 +28,7 @@ use smolfed_core::wire::Direction;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::{Encoded, Frame};
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Welcome};
-use smolfed_core::wire::keys::{ChainKey, SessionKey};
+use smolfed_core::wire::keys::{Chain, ChainKey, SessionKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
 use smolfed_core::wire::message::{
     Decline, Invitation, MODEL_CHUNK, Message, Shape, UpdatePart, Values,
@@ -115,12 +115,22 @@ fn monitor(ledger: &Path) -> PathBuf {
     ledger.with_extension("monitor")
 }
 
-/// The memory in which the record is, by QEMU's monitor.
+/// The memory in which the record is.
 fn record_in_memory(board: &Board, dir: &Path) -> Vec<u8> {
     let length = std::fs::read(dir.join("device.bin")).unwrap().len();
-    let (start, copy) = (board.provision.start, dir.join("copy.bin"));
+    copied(board.provision.start, length, &dir.join("ledger.bin"))
+}
+
+/// The RAM of the board that has this ledger.
+pub(crate) fn memory(board: &Board, ledger: &Path) -> Vec<u8> {
+    copied(board.ram.start, board.ram.length as usize, ledger)
+}
+
+/// A piece of the memory of the board that has this ledger, by QEMU's monitor.
+fn copied(start: u32, length: usize, ledger: &Path) -> Vec<u8> {
+    let copy = ledger.with_extension("copy");
     let _ = std::fs::remove_file(&copy);
-    let mut monitor = UnixStream::connect(monitor(&dir.join("ledger.bin"))).unwrap();
+    let mut monitor = UnixStream::connect(monitor(ledger)).unwrap();
     let command = format!("memsave {start:#x} {length} \"{}\"\n", copy.display());
     monitor.write_all(command.as_bytes()).unwrap();
     let bytes = || std::fs::read(&copy).unwrap_or_default();

@@ -454,3 +454,36 @@ fn a_key_that_is_revoked_in_a_round_ends_the_session() {
         let _ = device.wait();
     }
 }
+
+/// The secrets are in one file each, for the element alone, and stay there when they are exchanged.
+#[test]
+fn secrets_for_an_element_are_in_no_other_file_of_a_device() {
+    let place = fleet("--element");
+    let read = |name: &str| fs::read(place.path(name)).unwrap();
+    let has = |bytes: &[u8], secret: &[u8]| bytes.windows(32).any(|window| window == secret);
+    let in_element = |list: &Value| -> Vec<bool> {
+        let devices = list["devices"].as_array().unwrap().iter();
+        devices.map(|entry| entry["element"] == true).collect()
+    };
+    let rotate = format!("keys rotate 3 --keys fleet/keys.toml --out new --budget 2 {DEVICES}");
+    let rotated = place.smolfed(&rotate).success();
+    assert!(rotated.stdout.contains("new/device-3.element"), "{rotated}");
+    for name in ["fleet/device-0", "fleet/device-3", "new/device-3"] {
+        let secrets = read(&format!("{name}.element"));
+        assert_eq!(secrets.len(), 64);
+        for other in ["bin", "ledger"] {
+            let bytes = read(&format!("{name}.{other}"));
+            let (root, key) = secrets.split_at(32);
+            assert!(!has(&bytes, root) && !has(&bytes, key), "{name}.{other}");
+        }
+    }
+    assert_eq!(in_element(&list(&place, "")), [true; 4]);
+    let again = format!("provision --devices 0..4 --out fleet --element {DEVICES}");
+    place
+        .smolfed(&again)
+        .refused(2, &["already exists and is not overwritten"]);
+    let call = "device --model softmax:64x10 --provision fleet/device-0.bin --ledger \
+                fleet/device-0.ledger --connect unix:fleet.sock";
+    let expected = ["for a device with a secure element", "without `--element`"];
+    place.smolfed(call).refused(2, &expected);
+}

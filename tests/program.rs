@@ -43,7 +43,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Waits for a condition that a process or thread makes true.
 #[track_caller]
-pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     while !condition() {
         assert!(Instant::now() < deadline, "timed out");

@@ -22,6 +22,7 @@ mod clock;
 mod contrast;
 mod device;
 mod eavesdrop;
+mod element;
 mod features;
 mod handshake;
 mod integers;

@@ -17,7 +17,7 @@ use smolfed_core::stream::{Purpose, Stream};
 use smolfed_core::wire::frame::Encoded;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions};
 use smolfed_core::wire::handshake::Ephemeral;
-use smolfed_core::wire::keys::ChainKey;
+use smolfed_core::wire::keys::{Chain, ChainKey};
 use smolfed_core::wire::message::Shape;
 
 fn main() {
@@ -36,7 +36,7 @@ fn greetings(criterion: &mut Criterion) {
         handshake: false,
     };
     let key = Key::from_secret([1; 32]);
-    let peers = BTreeMap::from([(0, Peer::new(0, key.clone(), terms))]);
+    let peers = BTreeMap::from([(0, Peer::new(0, ChainKey::new(key.clone()), terms))]);
     let nonces = smolfed_benches::stream(Purpose::SessionNonces);
     let registry = Registry::new(peers, KnownLedgers::default(), nonces);
     let rng = &mut smolfed_benches::stream(Purpose::Synthesis);
@@ -80,9 +80,10 @@ fn hello(chain: &ChainKey, has_handshake: bool, rng: &mut Stream) -> Encoded {
     let hello = match has_handshake {
         true => {
             let own = Ephemeral::generate(rng);
-            Hello::with_handshake(chain, 0, name, nonce, Versions::OURS, &own)
+            let (key, psk) = (chain.greeting(), chain.handshake(0));
+            Hello::with_handshake(&key, &psk, name, nonce, Versions::OURS, &own)
         }
-        false => Hello::new(chain, name, nonce, Versions::OURS),
+        false => Hello::new(&chain.greeting(), name, nonce, Versions::OURS),
     };
     Greeting::Hello(hello).encoded()
 }

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let grid = Grid::new(clip_norm, 16)?;
 
     // On a device all three secrets are entropy of the hardware, and the flash is flash.
-    let identity = Identity {
+    let mut identity = Identity {
         device: 42,
         root: Root::from_secret([1; 32]),
     };
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut link = Link::<DeviceEnd>::new(SessionKey::from_secret([4; 32]));
 
     let mut device = Device::new(Softmax::new(Const, Const));
-    let participation = ledger.begin(round, &identity, &LIMITS)?;
+    let participation = ledger.begin(round, &mut identity, &LIMITS)?;
     let trained = device.train(participation, &samples, &global, &settings);
     let noised = trained.noise(&grid, NoiseMultiplier::new(2.0)?)?;
     let values: Vec<i64> = noised.values().collect();
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("released: {values:?} in {} bytes", frame.as_slice().len());
     }
 
-    let again = ledger.begin(round, &identity, &LIMITS);
+    let again = ledger.begin(round, &mut identity, &LIMITS);
     println!("again: {}", again.err().ok_or("the round came twice")?);
     Ok(())
 }

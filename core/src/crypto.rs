@@ -6,6 +6,7 @@
 //! | `chacha20` | the block function, the words of a stream, and HChaCha20, which derives keys |
 //! | `poly1305` | the one-time authenticator |
 //! | [`aead`] | authenticated encryption with associated data |
+//! | [`kdf`] | how keys derive from a secret that lasts |
 //! | `noise` | with the feature `x25519`: a handshake whose keys nobody finds later |
 //!
 //! A key has one use: it is a key of ChaCha20 (a stream, or the frames of a session), or one of
@@ -18,6 +19,7 @@ use crate::wipe::wipe;
 
 pub mod aead;
 pub(crate) mod chacha20;
+pub mod kdf;
 #[cfg(feature = "x25519")]
 pub mod noise;
 pub(crate) mod poly1305;

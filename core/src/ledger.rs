@@ -77,7 +77,8 @@
 //! [`Policy`]: crate::session::Policy
 
 use crate::{
-    crypto::Key, identity::Identity, participation::Participation, wipe::wipe, wire::keys::ChainKey,
+    crypto::Key, identity::Identity, participation::Participation, secrets::Secrets, wipe::wipe,
+    wire::keys::ChainKey,
 };
 
 #[cfg(feature = "async")]
@@ -252,15 +253,37 @@ impl<F> Ledger<F> {
         false
     }
 
-    /// The record of a participation in `round`.
-    fn next(&self, round: u32, limits: &Limits) -> Result<Append, LedgerError> {
+    /// What the record of a participation has in the place of the next chain key, if that is not in
+    /// the ledger.
+    #[inline(always)]
+    pub(crate) fn step<S: Secrets>(
+        &self,
+        secrets: &mut S,
+    ) -> Result<Option<ChainKey>, LedgerError> {
+        match self.is_in_use {
+            true => {
+                let next = secrets.next(&self.record.chain);
+                next.map_err(|_| LedgerError::Element)
+            }
+            false => Ok(None),
+        }
+    }
+
+    /// The record of a participation in `round`, with the next chain key if a session has begun
+    /// under this one.
+    fn next(
+        &self,
+        round: u32,
+        limits: &Limits,
+        step: Option<&ChainKey>,
+    ) -> Result<Append, LedgerError> {
         self.check(round, limits)?;
         let mut record = self.record.clone();
         // Below the budget, and below u32::MAX: no overflow.
         record.past.participations += 1;
         record.past.next_round = round + 1;
         if self.is_in_use {
-            record.chain = record.chain.next();
+            record.chain = step.map_or_else(|| record.chain.next(), Clone::clone);
         }
         self.append(record)
     }
@@ -288,11 +311,15 @@ impl<F> Ledger<F> {
         self.is_in_use = false;
     }
 
-    /// What the device takes part in a recorded round with.
-    fn participation(&self, round: u32, identity: &Identity) -> Participation {
-        let mut bound = identity.clone();
-        bound.bind(self.nonce());
-        Participation::new(&bound, round)
+    /// What the device takes part in a round with, once that is recorded.
+    fn participation<S: Secrets>(
+        &self,
+        round: u32,
+        identity: &mut Identity<S>,
+    ) -> Result<Participation, LedgerError> {
+        let root = identity.root.streams(self.nonce(), round);
+        let root = root.map_err(|_| LedgerError::Element)?;
+        Ok(Participation::new(identity.device, root, round))
     }
 }
 

@@ -28,7 +28,7 @@
 //! fn take_part(
 //!     device: &mut Device,
 //!     ledger: &mut Ledger<impl NorFlash>,
-//!     identity: &Identity,
+//!     identity: &mut Identity,
 //!     (round, global): (u32, &[f32; 8]),
 //! ) -> Result<Vec<i64>, Box<dyn std::error::Error>> {
 //!     let samples = SampleSlice::new(&[0.9, 0.1, 0.0, 0.2, 0.8, 1.0], &[0, 1], 3)?;
@@ -70,6 +70,7 @@
 //! | [`mask`] | masks of updates, for sums that nobody sees before the noise is in them |
 //! | [`ledger`] | the device's record of its participations, on flash |
 //! | [`identity`] | who a device is |
+//! | [`secrets`] | where it has its root and its chain key: in RAM, or in a secure element |
 //! | [`participation`] | a round that the ledger gives once, with its randomness |
 //! | [`provision`] | who a device is and what it agrees to, in a page of flash |
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
@@ -92,6 +93,7 @@
 //! | `micromath` | a small approximate `exp` in the models: other bits, never in the noise | off |
 //! | `x25519` | sessions with a Diffie-Hellman, whose keys nobody finds later | off |
 //! | `masks` | sessions that mask updates for helpers; without it they decline | off |
+//! | `element` | devices whose secrets are in a secure element | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
 //! | `rand_core_06`, `rand_core_09` | HALs' generators with older traits: `generator` | off |
 //! | `serde` | settings, policies and limits as data | off |
@@ -113,6 +115,8 @@ pub mod client;
 pub mod clip;
 pub mod contrast;
 pub mod crypto;
+#[cfg(feature = "element")]
+pub mod element;
 pub mod fixed_point;
 #[cfg(any(feature = "rand_core_06", feature = "rand_core_09"))]
 pub mod generator;
@@ -132,6 +136,7 @@ pub mod provision;
 pub mod quantize;
 pub mod release;
 pub mod samples;
+pub mod secrets;
 #[cfg(feature = "serde")]
 mod serial;
 pub mod session;

@@ -32,6 +32,7 @@ use crate::{
         aead::{Nonce, TAG_BYTES},
         chacha20::{Generator, generator, half_block, initial_state},
         joined,
+        kdf::Kdf,
         poly1305::Poly1305,
     },
     quantize::Grid,
@@ -64,8 +65,24 @@ impl MaskRoot {
     /// [`Identity`](crate::identity::Identity), since helpers know nothing of ledgers
     /// when they get their keys.
     pub fn new(root: &Root, device: u32) -> Self {
+        Self::with_kdf(root, device, Kdf::HChaCha20)
+    }
+
+    /// The same of a device that derives from its root like this.
+    pub fn with_kdf(root: &Root, device: u32, kdf: Kdf) -> Self {
         let root = Key::from_secret(*root.secret());
-        Self(root.derive(&joined(b"smolfed mask", &device.to_le_bytes())))
+        Self(kdf.cascade(&root, &[&Self::input(device)]))
+    }
+
+    /// What it derives by from the root of the device of this number.
+    pub(crate) const fn input(device: u32) -> [u8; 16] {
+        joined(b"smolfed mask", &device.to_le_bytes())
+    }
+
+    /// What has derived by [`Self::input`].
+    #[cfg(feature = "element")]
+    pub(crate) const fn from_derived(key: Key) -> Self {
+        Self(key)
     }
 
     /// The key that the device shares with the helper of this number, from 0.

@@ -1,10 +1,7 @@
 //! A round that a device takes part in: what its ledger gives once, and where the round's
 //! randomness comes from.
 
-use crate::{
-    identity::Identity,
-    stream::{Purpose, Root, Stream, StreamId, shuffle},
-};
+use crate::stream::{Purpose, Root, Stream, StreamId, shuffle};
 
 /// One participation of a device, from [`Ledger::begin`](crate::ledger::Ledger::begin).
 ///
@@ -24,12 +21,13 @@ pub struct Participation {
 }
 
 impl Participation {
-    /// That of a device whose streams are bound to the ledger which has recorded the round.
-    pub(crate) fn new(bound: &Identity, round: u32) -> Self {
+    /// That of a device whose streams in this round are under this root, once its ledger has
+    /// recorded the round.
+    pub(crate) const fn new(device: u32, root: Root, round: u32) -> Self {
         Self {
             round,
-            device: bound.device,
-            root: bound.root.clone(),
+            device,
+            root,
         }
     }
 

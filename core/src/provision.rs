@@ -2,13 +2,15 @@
 //!
 //! A record holds who the device is, what it agrees to and, for tests, demonstrations and boards
 //! whose data set is fixed, its samples. `docs/provisioning.md` has the layout. It is secret: it
-//! holds the device's key and the root of its random streams.
+//! holds the device's key and the root of its random streams, unless these are in a secure element.
 //!
 //! [`write()`] makes a record, [`Record::read`] reads one where it lies and copies no samples.
 //! Nothing of it is trusted: a page that is blank, cut or damaged is an error with a name.
 
 use core::{marker::PhantomData, ops::Range};
 
+#[cfg(feature = "element")]
+use crate::element::Element;
 use crate::{
     crypto::{KEY_BYTES, Key},
     identity::Identity,
@@ -44,6 +46,14 @@ pub const KEY: Range<usize> = 8..48;
 /// Bytes of a record before its samples.
 pub const HEADER_BYTES: usize = 124;
 
+/// The bytes of a record that hold the root of the device's streams.
+#[cfg(feature = "element")]
+const ROOT: Range<usize> = 52..84;
+
+/// Where a record has its flags.
+#[cfg(feature = "element")]
+const FLAGS: usize = 119;
+
 /// Bytes between the key and the samples.
 const FIELD_BYTES: usize = HEADER_BYTES - KEY.end;
 
@@ -52,6 +62,10 @@ const CRC_BYTES: usize = 4;
 
 /// The bit of the flags that says that the device hides its number.
 const HIDES_NUMBER: u8 = 1;
+
+/// The bit of the flags that says that a secure element has the device's secrets: key and root are
+/// zeros. Whoever reads it without one, also firmware that knows no such flag, refuses the record.
+const HAS_ELEMENT: u8 = 2;
 
 /// Where the flags hold the number of helpers: their upper half.
 const HELPERS_SHIFT: u32 = 4;
@@ -82,6 +96,9 @@ pub enum ProvisionError {
     /// A policy with flags that this version does not know, or with more than [`MAX_HELPERS`]
     /// helpers.
     Policy,
+    /// The record leaves the device's secrets to a secure element, and this client has none; or the
+    /// other way round.
+    Element,
 }
 
 impl core::fmt::Display for ProvisionError {
@@ -95,6 +112,10 @@ impl core::fmt::Display for ProvisionError {
             Self::Unaligned => "the provisioning record does not lie at a multiple of four bytes",
             Self::Room => "the provisioning record does not fit",
             Self::Policy => "the provisioning record's policy is none of this version",
+            Self::Element => {
+                "the provisioning record is for a device with a secure element, and this one has \
+                 none, or the other way round"
+            }
         })
     }
 }
@@ -152,9 +173,9 @@ impl Target for u16 {
 
 /// A record, read.
 #[derive(Clone, Debug)]
-pub struct Record<'a> {
+pub struct Record<'a, S = Root> {
     /// Who the device is.
-    pub identity: Identity,
+    pub identity: Identity<S>,
     /// The first key that it shares with the coordinator, for its ledger; `None` once that was
     /// overwritten ([`KEY`]).
     pub key: Option<Key>,
@@ -169,9 +190,34 @@ impl<'a> Record<'a> {
     ///
     /// # Errors
     /// [`ProvisionError::Blank`], [`ProvisionError::Length`], [`ProvisionError::Checksum`],
-    /// [`ProvisionError::Policy`] and [`ProvisionError::Samples`].
+    /// [`ProvisionError::Policy`], [`ProvisionError::Element`] and [`ProvisionError::Samples`].
     #[inline(never)]
     pub fn read(page: &'a [u8]) -> Result<Self, ProvisionError> {
+        Self::parse(page, 0, |root| Root::from_secret(*root))
+    }
+}
+
+#[cfg(feature = "element")]
+impl<'a, E> Record<'a, Element<E>> {
+    /// Reads the record of a device whose secrets are in this element. It has no key: a new ledger
+    /// takes [`FIRST_CHAIN`](crate::element::FIRST_CHAIN).
+    ///
+    /// # Errors
+    /// As [`Record::read`].
+    pub fn read_with(page: &'a [u8], element: Element<E>) -> Result<Self, ProvisionError> {
+        Self::parse(page, HAS_ELEMENT, |_| element)
+    }
+}
+
+impl<'a, S> Record<'a, S> {
+    /// Reads a record with or without the flag of an element; its secrets are what `secrets` makes
+    /// of the root.
+    #[inline(always)]
+    fn parse(
+        page: &'a [u8],
+        element: u8,
+        secrets: impl FnOnce(&[u8; 32]) -> S,
+    ) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
         if reader.array() != Some(MAGIC) {
             return Err(ProvisionError::Blank);
@@ -212,10 +258,7 @@ impl<'a> Record<'a> {
         };
         let root = root.as_flattened().first_chunk();
         let root = root.ok_or(ProvisionError::Length)?;
-        let helpers = flags >> HELPERS_SHIFT;
-        if flags & 0b1111 & !HIDES_NUMBER != 0 || helpers > MAX_HELPERS {
-            return Err(ProvisionError::Policy);
-        }
+        let helpers = helpers(flags, element)?;
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
         let samples = Stored::read(feature_count, kind, count, samples)?;
         let multiplier = |low, high| {
@@ -226,7 +269,7 @@ impl<'a> Record<'a> {
         Ok(Self {
             identity: Identity {
                 device: u32::from_le_bytes(device),
-                root: Root::from_secret(*root),
+                root: secrets(root),
             },
             key: key.map(|key| Key::from_secret(*key)),
             policy: Policy {
@@ -243,6 +286,19 @@ impl<'a> Record<'a> {
             },
             samples,
         })
+    }
+}
+
+/// How many helpers the flags say that there are, of a device with or without an element.
+#[inline(always)]
+const fn helpers(flags: u8, element: u8) -> Result<u8, ProvisionError> {
+    let helpers = flags >> HELPERS_SHIFT;
+    if flags & 0b1111 & !(HIDES_NUMBER | HAS_ELEMENT) != 0 || helpers > MAX_HELPERS {
+        Err(ProvisionError::Policy)
+    } else if flags & HAS_ELEMENT != element {
+        Err(ProvisionError::Element)
+    } else {
+        Ok(helpers)
     }
 }
 
@@ -506,6 +562,24 @@ where
     }
     let written = writer.finish().ok_or(ProvisionError::Room)?;
     seal(page, written).ok_or(ProvisionError::Room)
+}
+
+/// Makes a record that of a device whose secrets are in a secure element: its key and its root
+/// become zeros, and firmware without an element refuses it.
+///
+/// # Errors
+/// Those of [`Record::read`]: what is there is none.
+#[cfg(feature = "element")]
+pub fn leave_to_element(record: &mut [u8]) -> Result<(), ProvisionError> {
+    Record::read(record)?;
+    let end = record.len() - CRC_BYTES;
+    for range in [KEY, ROOT] {
+        record.get_mut(range).unwrap_or_default().fill(0);
+    }
+    if let Some(flags) = record.get_mut(FLAGS) {
+        *flags |= HAS_ELEMENT;
+    }
+    seal(record, end).map(drop).ok_or(ProvisionError::Length)
 }
 
 /// The flags of a record; `None` if there are more helpers than a federation can have.

@@ -26,6 +26,8 @@ use crate::{
     ledger::Ledger,
     personal::store::{NoStore, PersonalStore},
     progress::Progress,
+    secrets::Secrets,
+    stream::Root,
     wire::{message::MAX_WINDOW, refusal::Refusals},
 };
 
@@ -71,15 +73,16 @@ use masks::DeviceMasks;
 use unmasked as masks;
 
 /// A device's side of the protocol around a model of any size.
-pub struct Session<'a, M: Trainable, F, R, K = NoStore> {
+pub struct Session<'a, M: Trainable, F, R, K = NoStore, V = Root> {
     line: Line,
-    conversation: Conversation<'a, M, F, R, K>,
+    conversation: Conversation<'a, M, F, R, K, V>,
 }
 
-impl<'a, M, F, R> Session<'a, M, F, R>
+impl<'a, M, F, R, V> Session<'a, M, F, R, NoStore, V>
 where
     M: Trainable,
     R: Greeter,
+    V: Secrets,
 {
     /// A session that has not sent anything yet, of a device without a personal model.
     ///
@@ -94,7 +97,7 @@ where
     /// [`SessionError`] if the protocol cannot carry the model, or `memory` does not fit it.
     #[inline(always)]
     pub fn new(
-        identity: Identity,
+        identity: Identity<V>,
         policy: Policy,
         model: M,
         memory: Memory<'a>,
@@ -106,11 +109,12 @@ where
     }
 }
 
-impl<'a, M, F, R, K> Session<'a, M, F, R, K>
+impl<'a, M, F, R, K, V> Session<'a, M, F, R, K, V>
 where
     M: Trainable,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     /// [`Session::new`], of a device with a `store` for a personal model. Rounds of methods
     /// without one are as for all devices.
@@ -121,7 +125,7 @@ where
     // session is built in its place: a `Result` that is converted would be in RAM twice.
     #[inline(always)]
     pub fn with_store(
-        mut identity: Identity,
+        mut identity: Identity<V>,
         policy: Policy,
         model: M,
         memory: Memory<'a>,
@@ -130,8 +134,10 @@ where
         store: K,
     ) -> Result<Self, SessionError> {
         device::check(&model, &memory)?;
-        let masks = DeviceMasks::new(&identity, ledger.nonce());
-        identity.bind(ledger.nonce());
+        // As it was provisioned: helpers know nothing of ledgers.
+        let masks =
+            DeviceMasks::new(&mut identity, ledger.nonce()).map_err(|_| SessionError::Element)?;
+        identity.root.bind(ledger.nonce());
         let conversation = Conversation {
             device: Device {
                 identity,
@@ -161,6 +167,11 @@ where
     /// Where the device has its personal model.
     pub const fn store(&mut self) -> &mut K {
         &mut self.conversation.device.store
+    }
+
+    /// Where the device has its secrets.
+    pub const fn secrets(&mut self) -> &mut V {
+        &mut self.conversation.device.identity.root
     }
 
     /// Where the session stands.
@@ -251,7 +262,7 @@ where
     }
 }
 
-impl<M: Trainable, F, R, K> core::fmt::Debug for Session<'_, M, F, R, K> {
+impl<M: Trainable, F, R, K, V> core::fmt::Debug for Session<'_, M, F, R, K, V> {
     /// Where it stands, and nothing of the data.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Conversation { device, phase, .. } = &self.conversation;

@@ -10,7 +10,6 @@ use smolfed_core::{
     fixed_point::{FeatureScale, FixedPointModel},
     model::{Const, FixedModel, Softmax},
     personal::store::{NoStore, PersonalStore},
-    provision::Record,
     session::{FixedPoint, Memory, Session, Trainable, Unlabelled},
     train::Workspace,
 };
@@ -28,6 +27,11 @@ use crate::{
 use crate::handshake::{Nonces, of_this_start};
 #[cfg(not(feature = "x25519"))]
 use crate::nonces::{Nonces, of_this_start};
+
+#[cfg(feature = "element")]
+use crate::element::{Secrets, first_chain, identity, record};
+#[cfg(not(feature = "element"))]
+use crate::root::{Secrets, first_chain, identity, record};
 
 /// Features of the softmax model: `SMOLFED_FEATURES` when the firmware is built.
 pub const FEATURES: usize = number(env!("SMOLFED_FEATURES"));
@@ -160,7 +164,7 @@ fn run_with<M, S, const G: usize, const P: usize, const B: usize, const D: usize
     model: M,
     storage: Storage<F, K>,
     classes: u16,
-    train: impl Fn(&mut Session<'_, M, F, Nonces, K>, &LocalData<'_, D, S::Value>) -> Progress,
+    train: impl Fn(&mut Session<'_, M, F, Nonces, K, Secrets>, &LocalData<'_, D, S::Value>) -> Progress,
 ) -> Result<Infallible, Refused>
 where
     M: Trainable,
@@ -265,6 +269,8 @@ pub enum Refused {
     Record,
     /// There is no valid ledger.
     Ledger,
+    /// The secure element does not answer.
+    Element,
     /// The samples of the record are for another model.
     Samples,
     /// The start cannot be counted.
@@ -279,6 +285,7 @@ impl Refused {
         match self {
             Self::Record => c"refused: there is no valid provisioning record",
             Self::Ledger => c"refused: there is no valid ledger",
+            Self::Element => c"refused: the secure element does not answer",
             Self::Samples => c"refused: samples for another model",
             Self::Starts => c"refused: the count of starts",
             Self::Model => c"refused: the model is too large for the protocol",
@@ -292,7 +299,7 @@ fn local_data<S: Sense, const D: usize>(
     windows: &mut Windows<D, WINDOWS, S::Value>,
     classes: u16,
 ) -> Result<(LocalData<'_, D, S::Value>, S), Refused> {
-    let record = Record::read(board::provisioning()).map_err(|_| Refused::Record)?;
+    let record = record().map_err(|_| Refused::Record)?;
     let data = LocalData::new::<S>(&record.samples, windows).ok_or(Refused::Samples)?;
     Ok((data, S::new(classes, record.identity.device)))
 }
@@ -307,19 +314,19 @@ fn open<M, const G: usize, const P: usize, const B: usize, F, K>(
     nonces: Nonces,
     store: K,
     vectors: &mut Vectors<G, P, B>,
-) -> Result<Session<'_, M, F, Nonces, K>, Refused>
+) -> Result<Session<'_, M, F, Nonces, K, Secrets>, Refused>
 where
     M: Trainable,
     F: NorFlash,
     K: PersonalStore,
 {
     // Used where it is: moved out, it would be on the stack twice.
-    let mut record = Record::read(board::provisioning());
+    let mut record = record();
     let record = record.as_mut().map_err(|_| Refused::Record)?;
-    let ledger = nonces::ledger(ledger, record.key.take()).map_err(|_| Refused::Ledger)?;
+    let ledger = nonces::ledger(ledger, first_chain(record)).map_err(|_| Refused::Ledger)?;
     board::forget_first_key();
     Session::with_store(
-        record.identity.clone(),
+        identity(record).map_err(|_| Refused::Element)?,
         record.policy,
         model,
         vectors.memory(),

@@ -10,6 +10,7 @@
 //! | [`features`] | which features of a sensor's windows are computed |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
 //! | `handshake` | with the feature `x25519`: sessions that begin with a Diffie-Hellman |
+//! | `element` | with the feature `element`: a secure element on the second line |
 //! | [`host`] | what an emulated board borrows: console, and a file that keeps the ledger's flash |
 //! | `memory` | copies and fills of the compiler, in little flash, on Arm |
 //! | [`network`] | networks for windows of six channels |
@@ -18,6 +19,7 @@
 //! | [`forgetful`] | RAM in the place of flash, for a board without a host |
 //! | [`ring`] | a ring buffer of a sensor's samples, and the features of its windows |
 //! | `shapes` | with the feature `hazmat`: devices of shapes that follow from a seed |
+//! | `root` | without it: secrets in the provisioning record and the ledger |
 //! | [`sensor`] | a ring buffer of sensor windows, to train on |
 //! | `data` | with the feature `hazmat`: the data of the self-test |
 //!
@@ -34,6 +36,8 @@ pub mod camera;
 pub mod client;
 #[cfg(feature = "hazmat")]
 pub mod data;
+#[cfg(feature = "element")]
+pub mod element;
 pub mod features;
 pub mod forgetful;
 #[cfg(feature = "x25519")]
@@ -47,6 +51,8 @@ pub mod network;
 pub mod nonces;
 pub mod number;
 pub mod ring;
+#[cfg(not(feature = "element"))]
+pub mod root;
 pub mod sensor;
 #[cfg(feature = "hazmat")]
 pub mod shapes;

@@ -13,7 +13,7 @@ use smolfed_core::crypto::Key;
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, greeting};
-use smolfed_core::wire::keys::ChainKey;
+use smolfed_core::wire::keys::{Chain, ChainKey};
 use smolfed_core::wire::link::{DeviceEnd, Link};
 use smolfed_core::wire::message::{
     MAX_WINDOW, Message, Packed, Ready, UPDATE_CHUNK_BYTES, UpdateChunk,
@@ -40,7 +40,7 @@ pub fn coordinator(bytes: &[u8]) {
     let peers = [(5, KEY), (6, [4; 32])];
     let peers = peers.map(|(device, secret)| {
         let key = Key::from_secret(secret);
-        (device, Peer::new(device, key, terms))
+        (device, Peer::new(device, ChainKey::new(key), terms))
     });
     let mut coordinator = Coordinator {
         registry: Registry::new(BTreeMap::from(peers), KnownLedgers::default(), stream()),
@@ -156,9 +156,12 @@ impl Device {
             }
             Action::WellFormed(what, choice) => self.well_formed(what, choice),
             Action::Greeting => {
-                let name = Name::of(5, &chain(), self.choice & 32 != 0);
+                let name = match self.choice & 32 {
+                    0 => Name::Number(5),
+                    _ => Name::Pseudonym(chain().pseudonym()),
+                };
                 let nonce = [self.round as u8; 16];
-                let hello = Hello::new(&chain(), name, nonce, Versions::OURS);
+                let hello = Hello::new(&chain().greeting(), name, nonce, Versions::OURS);
                 Greeting::Hello(hello).encoded().as_slice().to_vec()
             }
             Action::Silence | Action::Reconnect | Action::NextRound => Vec::new(),

@@ -17,7 +17,7 @@ use smolfed_core::stream::{Root, Stream};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Welcome, greeting};
-use smolfed_core::wire::keys::ChainKey;
+use smolfed_core::wire::keys::{Chain, ChainKey};
 use smolfed_core::wire::link::{CoordinatorEnd, Link};
 use smolfed_core::wire::message::{MODEL_CHUNK, Message, Values, WhyRefused};
 use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
@@ -138,7 +138,7 @@ pub fn flash(bytes: &[u8]) {
         separation: Separation::NONE,
         ..LIMITS
     };
-    if ledger.begin(round, &identity(), &next).is_ok() {
+    if ledger.begin(round, &mut identity(), &next).is_ok() {
         let again = Ledger::open(ledger.into_flash()).expect("a ledger").past();
         assert_eq!(again.participations, past.participations + 1);
         assert_eq!(again.next_round, round + 1);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use smolfed_core::crypto::Key;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions};
-use smolfed_core::wire::keys::ChainKey;
+use smolfed_core::wire::keys::{Chain, ChainKey};
 
 use super::device::Device;
 use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
@@ -168,7 +168,7 @@ fn recorded_hellos_keep_no_device_out() {
     let chain = ChainKey::new(Key::from_secret(*record[8..].first_chunk().unwrap()));
     let hello = |recording: u8| {
         let name = Name::Number(0);
-        let hello = Hello::new(&chain, name, [recording; 16], Versions::OURS);
+        let hello = Hello::new(&chain.greeting(), name, [recording; 16], Versions::OURS);
         Greeting::Hello(hello).encoded().as_slice().repeat(100)
     };
     let payloads: Vec<Vec<u8>> = (0..100).map(|connection| hello(connection % 5)).collect();
@@ -189,7 +189,7 @@ fn a_device_of_another_version_is_reported_in_one_line() {
     let forged = ChainKey::new(Key::from_secret([1; 32]));
     let send = |chain: &ChainKey, lowest, highest| {
         let versions = Versions { lowest, highest };
-        let hello = Hello::new(chain, Name::Number(0), [highest; 16], versions);
+        let hello = Hello::new(&chain.greeting(), Name::Number(0), [highest; 16], versions);
         let mut stream = TcpStream::connect(&besieged.address).unwrap();
         let bytes = Greeting::Hello(hello).encoded();
         // Often, as a device does that does not know why it gets no answer.

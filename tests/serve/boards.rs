@@ -25,6 +25,11 @@ impl Running {
         Self(emulate(board, program, &page, &ledger, &line))
     }
 
+    /// A board that was started.
+    pub(super) const fn of(qemu: Child) -> Self {
+        Self(qemu)
+    }
+
     fn kill(&mut self) {
         self.0.kill().expect("QEMU is there");
         self.0.wait().expect("QEMU ends");

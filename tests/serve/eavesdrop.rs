@@ -13,7 +13,7 @@ use smolfed_core::mask::{MaskKey, RoundKey};
 use smolfed_core::wire::cobs::Decoder;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Welcome, greeting};
-use smolfed_core::wire::keys::{ChainKey, Fingerprint, SessionKey};
+use smolfed_core::wire::keys::{Chain, ChainKey, Fingerprint, SessionKey};
 use smolfed_core::wire::message::{Invitation, Message, UpdatePart};
 use smolfed_core::wire::pack;
 use smolfed_core::wire::{Direction, VERSION};

@@ -8,7 +8,7 @@ use smolfed_core::crypto::Key;
 use smolfed_core::wire::Direction;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Welcome};
-use smolfed_core::wire::keys::{ChainKey, SessionKey};
+use smolfed_core::wire::keys::{Chain, ChainKey, SessionKey};
 
 use super::boards::Running;
 use super::device::Device;

@@ -208,6 +208,28 @@ def ledger_fingerprint():
     return h(h(bytes(32), b"smolfed ledger  "), bytes(8) + LEDGER_NONCE)[:8]
 
 
+def expand(secret, info):
+    """HKDF-Expand with SHA-256, RFC 5869, section 2.3: its first block."""
+    return hmac.new(secret, info + b"\1", hashlib.sha256).digest()
+
+
+def element():
+    """The keys of a device whose root and chain key are in a secure element."""
+    after = expand(CHAIN_KEY, b"smolfed ratchet ")
+    session = expand(CHAIN_KEY, b"smolfed sess" + struct.pack("<I", DEVICE))
+    for nonce in [DEVICE_NONCE, COORDINATOR_NONCE]:
+        session = h(session, nonce)
+    names = {"pseudonym": b"smolfed number  ", "fingerprint": b"smolfed key     "}
+    return {
+        "chain_keys": [after.hex(), expand(after, b"smolfed ratchet ").hex()],
+        **{key: expand(CHAIN_KEY, name)[:8].hex() for key, name in names.items()},
+        "session_key": h(session, b"smolfed cipher  ").hex(),
+        "round": 7,
+        "root_of_round": expand(ROOT, b"streams " + LEDGER_NONCE + struct.pack("<I", 7)).hex(),
+        "root_of_masks": expand(ROOT, b"smolfed mask" + struct.pack("<I", DEVICE)).hex(),
+    }
+
+
 def root_of_streams(root, nonce):
     return h(root, b"streams " + nonce)
 
@@ -393,6 +415,7 @@ if __name__ == "__main__":
                 "ledger_nonce": LEDGER_NONCE.hex(),
                 "root": ROOT.hex(),
                 "root_of_streams": root_of_streams(ROOT, LEDGER_NONCE).hex(),
+                "element": element(),
                 "packed": {"width": 21, "values": VALUES, "bytes": packed(VALUES, 21).hex()},
                 "noisy_widths": [
                     {"bits": bits, "sigma": sigma, "width": noisy_width(bits, *sigma)}

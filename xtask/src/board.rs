@@ -20,6 +20,12 @@ pub fn targets() -> Vec<&'static str> {
     targets
 }
 
+/// Whether a board of this target has a second serial line.
+pub fn has_second_line(target: &str) -> bool {
+    let mut boards = BOARDS.iter().filter(|board| board.target == target);
+    boards.any(|board| board.has_second_line)
+}
+
 /// The names, for messages.
 pub fn names() -> String {
     let names: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();

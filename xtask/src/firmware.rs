@@ -20,6 +20,9 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         firmware(target, &Variant::TESTS)?;
         firmware(target, &Variant::X25519)?;
         firmware(target, &Variant::MASKS)?;
+        if board::has_second_line(target) {
+            firmware(target, &Variant::ELEMENT)?;
+        }
         for (_, board) in EMBASSY.iter().filter(|(name, _)| name == target) {
             firmware(target, &Variant::embassy(board))?;
         }

@@ -61,6 +61,14 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
+    /// The client whose secrets are in a secure element.
+    pub const ELEMENT: Self = Self {
+        folder: "firmware-element",
+        features: &["element"],
+        programs: &["client"],
+        ..Self::DEFAULT
+    };
+
     /// The client whose updates helpers unmask.
     pub const MASKS: Self = Self {
         folder: "firmware-masks",

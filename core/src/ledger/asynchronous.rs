@@ -11,7 +11,8 @@ use super::{
     record::Record, slot_bytes,
 };
 use crate::{
-    crypto::Key, identity::Identity, participation::Participation, wipe::wipe, wire::keys::ChainKey,
+    crypto::Key, identity::Identity, participation::Participation, secrets::Secrets, wipe::wipe,
+    wire::keys::ChainKey,
 };
 
 impl<F: NorFlash> Ledger<F> {
@@ -65,14 +66,17 @@ impl<F: NorFlash> Ledger<F> {
     ///
     /// # Errors
     /// As there.
-    pub async fn begin_async(
+    pub async fn begin_async<S: Secrets>(
         &mut self,
         round: u32,
-        identity: &Identity,
+        identity: &mut Identity<S>,
         limits: &Limits,
     ) -> Result<Participation, LedgerError> {
-        self.record_async(round, limits).await?;
-        Ok(self.participation(round, identity))
+        // An element that does not answer costs no participation.
+        let participation = self.participation(round, identity)?;
+        let step = self.step(&mut identity.root)?;
+        self.record_step_async(round, limits, step.as_ref()).await?;
+        Ok(participation)
     }
 
     /// [`Self::record`] on asynchronous flash.
@@ -80,7 +84,17 @@ impl<F: NorFlash> Ledger<F> {
     /// # Errors
     /// As there.
     pub async fn record_async(&mut self, round: u32, limits: &Limits) -> Result<(), LedgerError> {
-        let append = self.next(round, limits)?;
+        self.record_step_async(round, limits, None).await
+    }
+
+    /// [`Self::record_async`] with what [`Self::step`] gives.
+    pub(crate) async fn record_step_async(
+        &mut self,
+        round: u32,
+        limits: &Limits,
+        step: Option<&ChainKey>,
+    ) -> Result<(), LedgerError> {
+        let append = self.next(round, limits, step)?;
         self.write_async(&append).await
     }
 

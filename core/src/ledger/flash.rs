@@ -7,7 +7,8 @@ use super::{
     record::Record, slot_bytes,
 };
 use crate::{
-    crypto::Key, identity::Identity, participation::Participation, wipe::wipe, wire::keys::ChainKey,
+    crypto::Key, identity::Identity, participation::Participation, secrets::Secrets, wipe::wipe,
+    wire::keys::ChainKey,
 };
 
 impl<F: NorFlash> Ledger<F> {
@@ -94,14 +95,17 @@ impl<F: NorFlash> Ledger<F> {
     /// # Errors
     /// Those of [`Self::check`], and [`LedgerError::Flash`]: the round must then not begin, and
     /// may count as used.
-    pub fn begin(
+    pub fn begin<S: Secrets>(
         &mut self,
         round: u32,
-        identity: &Identity,
+        identity: &mut Identity<S>,
         limits: &Limits,
     ) -> Result<Participation, LedgerError> {
-        self.record(round, limits)?;
-        Ok(self.participation(round, identity))
+        // An element that does not answer costs no participation.
+        let participation = self.participation(round, identity)?;
+        let step = self.step(&mut identity.root)?;
+        self.record_step(round, limits, step.as_ref())?;
+        Ok(participation)
     }
 
     /// [`Self::begin`] without anything to take part with: of a ledger that counts something else,
@@ -110,7 +114,17 @@ impl<F: NorFlash> Ledger<F> {
     /// # Errors
     /// As there.
     pub fn record(&mut self, round: u32, limits: &Limits) -> Result<(), LedgerError> {
-        let append = self.next(round, limits)?;
+        self.record_step(round, limits, None)
+    }
+
+    /// [`Self::record`] with what [`Self::step`] gives.
+    pub(crate) fn record_step(
+        &mut self,
+        round: u32,
+        limits: &Limits,
+        step: Option<&ChainKey>,
+    ) -> Result<(), LedgerError> {
+        let append = self.next(round, limits, step)?;
         self.write(&append)
     }
 

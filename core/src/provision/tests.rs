@@ -182,7 +182,8 @@ fn samples_that_cannot_be_are_refused() {
     assert_eq!(change(130, &[1]), ProvisionError::Samples, "class 65,543");
     assert_eq!(change(118, &[3]), ProvisionError::Samples, "kind 3");
     assert_eq!(change(118, &[0]), ProvisionError::Samples, "kind none");
-    assert_eq!(change(119, &[2]), ProvisionError::Policy, "flags");
+    assert_eq!(change(119, &[4]), ProvisionError::Policy, "flags");
+    assert_eq!(change(119, &[2]), ProvisionError::Element);
     assert_eq!(change(119, &[0x90]), ProvisionError::Policy, "nine helpers");
     let value = changed(page.clone(), 128, &f32::NAN.to_le_bytes());
     assert_eq!(
@@ -363,4 +364,42 @@ fn other_texts_are_refused_with_a_reason() {
     let error = text::read(&changed, &mut page).unwrap_err();
     assert_eq!(error, TextError::Record(ProvisionError::Checksum));
     assert_eq!(text::read(&changed, &mut [0; 127]), Err(TextError::Room));
+}
+
+#[cfg(feature = "element")]
+#[test]
+fn the_record_of_an_element_has_no_secret_and_is_refused_without_one() {
+    use crate::element::{Element, ElementFault, SecureElement, Slot};
+
+    struct Answers;
+    impl SecureElement for Answers {
+        fn expand(&mut self, _: Slot, _: &[u8]) -> Result<Key, ElementFault> {
+            Ok(Key::from_secret([1; 32]))
+        }
+        fn expand_into(&mut self, _: Slot, _: &[u8], _: Slot) -> Result<(), ElementFault> {
+            Ok(())
+        }
+    }
+
+    let samples = SampleSlice::new(&[1.0, 2.0], &[0u16, 1], 1).unwrap();
+    let usual = page(Some(&samples));
+    let mut left = usual.clone();
+    leave_to_element(&mut left).unwrap();
+    let has = |page: &[u8], secret: &[u8]| page.windows(8).any(|bytes| bytes == &secret[..8]);
+    for secret in [key().secret(), identity(7).root.secret()] {
+        assert!(has(&usual, secret) && !has(&left, secret));
+    }
+    assert_eq!(refused(&left), ProvisionError::Element);
+    let element = || Element::new(Answers).unwrap();
+    let record = Record::read_with(&left, element()).unwrap();
+    assert_eq!(record.identity.device, 7);
+    assert!(record.key.is_none());
+    assert_eq!(record.policy.limits, policy().limits);
+    assert_eq!(record.policy.helpers, 2);
+    assert_eq!(record.samples.len(), 2);
+    // And the other way round.
+    let without = Record::read_with(&usual, element()).unwrap_err();
+    assert_eq!(without, ProvisionError::Element);
+    assert_eq!(leave_to_element(&mut left), Err(ProvisionError::Element));
+    assert_eq!(leave_to_element(&mut []), Err(ProvisionError::Blank));
 }

@@ -63,7 +63,7 @@ fn samples() -> SampleSlice<'static, u16> {
 
 /// The integers of a round under noise.
 fn noised(ledger: &mut Ledger<Ram>, round: u32, global: &[f32; 8]) -> Vec<i64> {
-    let participation = ledger.begin(round, &identity(), &LIMITS).unwrap();
+    let participation = ledger.begin(round, &mut identity(), &LIMITS).unwrap();
     let mut device = Device::new(Softmax::new(Const, Const));
     let trained = device.train(participation, &samples(), global, &settings());
     let noised = trained.noise(&grid(), multiplier()).unwrap();
@@ -72,7 +72,7 @@ fn noised(ledger: &mut Ledger<Ram>, round: u32, global: &[f32; 8]) -> Vec<i64> {
 
 /// The same without noise.
 fn central(ledger: &mut Ledger<Ram>, round: u32, global: &[f32; 8]) -> Vec<i64> {
-    let participation = ledger.begin(round, &identity(), &LIMITS).unwrap();
+    let participation = ledger.begin(round, &mut identity(), &LIMITS).unwrap();
     let mut device = Device::new(Softmax::new(Const, Const));
     let trained = device.train(participation, &samples(), global, &settings());
     let central = trained.central(&grid(), TrustCoordinator).unwrap();
@@ -115,7 +115,7 @@ fn no_two_updates_have_the_same_noise() {
     let other = [0.1; 8];
     let ledger = &mut ledger(*b"nonce 1.");
     let first = noised(ledger, 0, &GLOBAL);
-    let again = ledger.begin(0, &identity(), &LIMITS).unwrap_err();
+    let again = ledger.begin(0, &mut identity(), &LIMITS).unwrap_err();
     assert_eq!(again, LedgerError::RoundUsed);
     let second = noised(ledger, 1, &other);
 
@@ -139,7 +139,7 @@ fn a_device_without_an_update_releases_zeros_under_noise_and_nothing_in_trust() 
     let diverging = [f32::NAN; 8];
     for (samples, global) in [(nothing, GLOBAL), (samples(), diverging)] {
         let mut device = Device::new(Softmax::new(Const, Const));
-        let participation = ledger(nonce).begin(4, &identity(), &LIMITS).unwrap();
+        let participation = ledger(nonce).begin(4, &mut identity(), &LIMITS).unwrap();
         let trained = device.train(participation, &samples, &global, &settings());
         let noised = trained.noise(&grid(), multiplier()).unwrap();
         let mut noise = [0; 8];
@@ -149,7 +149,7 @@ fn a_device_without_an_update_releases_zeros_under_noise_and_nothing_in_trust() 
             .add_to(&mut noise, stream);
         assert!(noised.values().eq(noise));
 
-        let participation = ledger(nonce).begin(4, &identity(), &LIMITS).unwrap();
+        let participation = ledger(nonce).begin(4, &mut identity(), &LIMITS).unwrap();
         let trained = device.train(participation, &samples, &global, &settings());
         let refused = trained.central(&grid(), TrustCoordinator).map(|_| ());
         assert_eq!(refused, Err(NoUpdate));
@@ -159,7 +159,9 @@ fn a_device_without_an_update_releases_zeros_under_noise_and_nothing_in_trust() 
 #[test]
 fn noise_that_is_none_is_refused() {
     let mut device = Device::new(Softmax::new(Const, Const));
-    let participation = ledger(*b"nonce 1.").begin(4, &identity(), &LIMITS).unwrap();
+    let participation = ledger(*b"nonce 1.")
+        .begin(4, &mut identity(), &LIMITS)
+        .unwrap();
     let trained = device.train(participation, &samples(), &GLOBAL, &settings());
     let refused = trained.noise(&grid(), NoiseMultiplier::NONE).map(|_| ());
     assert_eq!(refused, Err(NoiseError::ZeroSigma));
@@ -169,7 +171,9 @@ fn noise_that_is_none_is_refused() {
 #[test]
 fn shapes_are_printed_and_values_are_not() {
     let mut device = Device::new(Softmax::new(Const, Const));
-    let participation = ledger(*b"nonce 1.").begin(4, &identity(), &LIMITS).unwrap();
+    let participation = ledger(*b"nonce 1.")
+        .begin(4, &mut identity(), &LIMITS)
+        .unwrap();
     assert_eq!(format!("{participation:?}"), "Participation(4)");
     let trained = device.train(participation, &samples(), &GLOBAL, &settings());
     assert_eq!(format!("{trained:?}"), "Trained(8 parameters)");
@@ -210,7 +214,7 @@ proptest! {
     ) {
         let mut spare = std::vec![0.0; update.len()];
         let grid = Grid::new(ClipNorm::new(0.3).unwrap(), bits).unwrap();
-        let participation = ledger(*b"nonce 1.").begin(4, &identity(), &LIMITS).unwrap();
+        let participation = ledger(*b"nonce 1.").begin(4, &mut identity(), &LIMITS).unwrap();
         let trained = Trained::new(&mut update, &mut spare, true, participation);
         let central = trained.central(&grid, TrustCoordinator).unwrap();
         let values: Vec<i64> = central.values().collect();
@@ -224,7 +228,9 @@ proptest! {
 #[test]
 fn an_update_of_one_entry_at_the_bound_arrives() {
     let (mut update, mut spare) = ([0.0, 0.3, 0.0], [0.0; 3]);
-    let participation = ledger(*b"nonce 1.").begin(4, &identity(), &LIMITS).unwrap();
+    let participation = ledger(*b"nonce 1.")
+        .begin(4, &mut identity(), &LIMITS)
+        .unwrap();
     let trained = Trained::new(&mut update, &mut spare, true, participation);
     let central = trained.central(&grid(), TrustCoordinator).unwrap();
     assert!(central.values().eq([0, 1 << 16, 0]));
@@ -233,7 +239,9 @@ fn an_update_of_one_entry_at_the_bound_arrives() {
 
 #[test]
 fn an_update_under_noise_arrives() {
-    let participation = ledger(*b"nonce 1.").begin(4, &identity(), &LIMITS).unwrap();
+    let participation = ledger(*b"nonce 1.")
+        .begin(4, &mut identity(), &LIMITS)
+        .unwrap();
     let (mut update, mut spare) = ([0.01; 200], [0.0; 200]);
     let trained = Trained::new(&mut update, &mut spare, true, participation);
     let noised = trained.noise(&grid(), multiplier()).unwrap();
@@ -250,7 +258,9 @@ fn an_update_that_was_not_clipped_to_the_grid_is_shrunk_onto_it() {
     let mut training = settings().with_clipping(Clipping::Final);
     training.clip_norm = None;
     let mut device = Device::new(Softmax::new(Const, Const));
-    let participation = ledger(*b"nonce 1.").begin(4, &identity(), &LIMITS).unwrap();
+    let participation = ledger(*b"nonce 1.")
+        .begin(4, &mut identity(), &LIMITS)
+        .unwrap();
     let trained = device.train(participation, &samples(), &GLOBAL, &training);
     let tight = Grid::new(ClipNorm::new(0.8).unwrap(), 16).unwrap();
     let central = trained.central(&tight, TrustCoordinator).unwrap();
@@ -266,7 +276,9 @@ fn pieces_release_the_bits_of_the_whole() {
     let whole = noised(&mut ledger(nonce), round, &GLOBAL);
     for most in 0..6 {
         let mut device = Device::new(Softmax::new(Const, Const));
-        let participation = ledger(nonce).begin(round, &identity(), &LIMITS).unwrap();
+        let participation = ledger(nonce)
+            .begin(round, &mut identity(), &LIMITS)
+            .unwrap();
         let (samples, settings) = (samples(), settings());
         let mut training = device.begin(participation, &samples, &GLOBAL, &settings);
         let mut pieces = 1;
@@ -286,7 +298,9 @@ fn pieces_release_the_bits_of_the_whole() {
         assert_eq!(values, whole);
         // What is left of the pieces is done by the end.
         let mut device = Device::new(Softmax::new(Const, Const));
-        let participation = ledger(nonce).begin(round, &identity(), &LIMITS).unwrap();
+        let participation = ledger(nonce)
+            .begin(round, &mut identity(), &LIMITS)
+            .unwrap();
         let mut training = device.begin(participation, &samples, &GLOBAL, &settings);
         assert_eq!(training.advance(most), Progress::More);
         let mut noising = training

@@ -11,11 +11,12 @@ use super::{
 use crate::{
     params::NoiseMultiplier,
     personal::store::PersonalStore,
+    secrets::Secrets,
     wire::{
         Direction, VERSION,
         frame::{Encoded, Frame, Sealed},
         greeting::{Greeting, Hello, Name, Welcome},
-        keys::{Nonce, SessionKey, ledger_fingerprint},
+        keys::{Chain, Nonce, SessionKey, ledger_fingerprint},
         link::{DeviceEnd, Link, read},
         message::{
             Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Ready, Values, WhyRefused,
@@ -29,8 +30,8 @@ use crate::{
 pub const REPETITIONS: u8 = 8;
 
 /// All of a session but the line.
-pub(super) struct Conversation<'a, M: Trainable, F, R, K> {
-    pub(super) device: Device<'a, M, F, K>,
+pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
+    pub(super) device: Device<'a, M, F, K, V>,
     pub(super) nonces: R,
     pub(super) nonce: Nonce,
     pub(super) link: Option<Link<DeviceEnd>>,
@@ -57,11 +58,12 @@ pub(super) enum Answer {
     More,
 }
 
-impl<M, F, R, K> Conversation<'_, M, F, R, K>
+impl<M, F, R, K, V> Conversation<'_, M, F, R, K, V>
 where
     M: Trainable,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     /// Takes a frame that came out of COBS.
     pub(super) fn receive(&mut self, raw: Result<&mut [u8], Refusal>) -> Answer {
@@ -154,9 +156,10 @@ where
 
     #[inline(never)]
     fn welcome(&mut self, welcome: &Welcome) -> Result<Answer, Refusal> {
-        let chain = self.device.ledger.chain();
         let device = self.device.identity.device;
+        let mut chain = self.device.chain();
         let session = chain.session(device, &self.nonce, &welcome.nonce);
+        let session = session.map_err(|_| Refusal::Unexpected)?;
         if !welcome.is_authentic(&session) {
             return Err(Refusal::Tag);
         }
@@ -173,8 +176,9 @@ where
     #[cfg(feature = "x25519")]
     #[inline(never)]
     fn conclude(&mut self, second: &crate::wire::handshake::Second) -> Result<Answer, Refusal> {
-        let hello = self.hello();
-        let (chain, device) = (self.device.ledger.chain(), self.device.identity.device);
+        let hello = self.hello().map_err(|_| Refusal::Unexpected)?;
+        let device = self.device.identity.device;
+        let chain = &mut self.device.chain();
         let key = self.nonces.conclude(chain, device, &hello, second)?;
         Ok(self.open(key))
     }
@@ -356,21 +360,23 @@ where
     fn greet(&mut self, to: &mut Encoded) {
         #[cfg(feature = "x25519")]
         self.nonces.greets();
-        self.hello().encode(to);
+        // Without its secrets the device is silent, until the next time-out.
+        if let Ok(hello) = self.hello() {
+            hello.encode(to);
+        }
     }
 
     /// The same one for as long as nobody answers.
     #[inline(always)]
-    fn hello(&self) -> Hello {
-        let Device {
-            identity,
-            policy,
-            ledger,
-            ..
-        } = &self.device;
-        let name = Name::of(identity.device, ledger.chain(), policy.hides_number);
-        let (chain, device) = (ledger.chain(), identity.device);
-        self.nonces.hello(chain, device, name, self.nonce)
+    fn hello(&mut self) -> Result<Hello, V::Fault> {
+        let device = self.device.identity.device;
+        let hides_number = self.device.policy.hides_number;
+        let mut chain = self.device.chain();
+        let name = match hides_number {
+            true => Name::Pseudonym(chain.pseudonym()?),
+            false => Name::Number(device),
+        };
+        self.nonces.hello(&mut chain, device, name, self.nonce)
     }
 
     /// Composes a frame of the session.

@@ -13,6 +13,7 @@ use crate::{
     ledger::{Ledger, LedgerError},
     participation::Participation,
     personal::{PersonalRequest, store::PersonalStore},
+    secrets::{Held, Secrets},
     train::Workspace,
     wire::message::{Decline, Invitation, update_chunks},
 };
@@ -34,6 +35,8 @@ pub enum SessionError {
         /// Length of the vector.
         found: usize,
     },
+    /// The secure element that has the device's secrets derives nothing.
+    Element,
     /// The scratch memory is too short for one sample.
     Scratch {
         /// Entries needed at least.
@@ -50,6 +53,7 @@ impl core::fmt::Display for SessionError {
                 "the protocol describes linear, logistic and softmax models and networks of at \
                  most 65,535 features and scores",
             ),
+            Self::Element => f.write_str("the secure element does not answer, or refuses"),
             Self::Chunks => f.write_str("an update of the model has more than 65,535 chunks"),
             Self::Vector { expected, found } => {
                 write!(f, "a vector of {found} entries for a model of {expected}")
@@ -67,8 +71,8 @@ impl core::fmt::Display for SessionError {
 impl core::error::Error for SessionError {}
 
 /// A device without its link to the coordinator.
-pub(super) struct Device<'a, M: Trainable, F, K> {
-    pub(super) identity: Identity,
+pub(super) struct Device<'a, M: Trainable, F, K, V> {
+    pub(super) identity: Identity<V>,
     pub(super) masks: DeviceMasks,
     pub(super) policy: Policy,
     pub(super) model: M,
@@ -114,15 +118,24 @@ pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), 
     Ok(())
 }
 
-impl<M: Trainable, F, K> Device<'_, M, F, K> {
+impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
     /// What the device takes part in a recorded round with.
     pub(super) fn participation(&self, round: u32) -> Participation {
-        // Bound to the ledger when the session was made.
-        Participation::new(&self.identity, round)
+        // Bound to the ledger when the session was made, or when the round was recorded.
+        let Identity { device, root } = &self.identity;
+        Participation::new(*device, root.current().clone(), round)
+    }
+
+    /// The chain key of the device.
+    pub(super) const fn chain(&mut self) -> Held<'_, V> {
+        Held {
+            secrets: &mut self.identity.root,
+            chain: self.ledger.chain(),
+        }
     }
 }
 
-impl<M: Trainable, F, K: PersonalStore> Device<'_, M, F, K> {
+impl<M: Trainable, F, K: PersonalStore, V> Device<'_, M, F, K, V> {
     /// Whether the device takes part in this round.
     #[inline(always)]
     pub(super) fn accept(&self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
@@ -161,11 +174,15 @@ impl<M: Trainable, F, K: PersonalStore> Device<'_, M, F, K> {
 
 /// Records the participation, before anything is drawn from the round's streams. One record is for
 /// all parts of a round.
-impl<M: Trainable, F: NorFlash, K> Device<'_, M, F, K> {
+impl<M: Trainable, F: NorFlash, K, V: Secrets> Device<'_, M, F, K, V> {
     #[inline(always)]
     pub(super) fn record(&mut self, round: u32, invitation: &Invitation) -> Result<(), Decline> {
+        self.draw_from(round)?;
         if !self.parts.has(round, invitation) {
-            let recorded = self.ledger.record(round, &self.policy.limits);
+            let step = self.ledger.step(&mut self.identity.root);
+            let step = step.map_err(declined)?;
+            let limits = &self.policy.limits;
+            let recorded = self.ledger.record_step(round, limits, step.as_ref());
             recorded.map_err(declined)?;
         }
         self.parts.take(round, invitation);
@@ -175,9 +192,10 @@ impl<M: Trainable, F: NorFlash, K> Device<'_, M, F, K> {
 
 /// The same on flash that is awaited.
 #[cfg(feature = "async")]
-impl<M, F, K> Device<'_, M, F, K>
+impl<M, F, K, V> Device<'_, M, F, K, V>
 where
     M: Trainable,
+    V: Secrets,
     F: embedded_storage_async::nor_flash::NorFlash,
 {
     pub(super) async fn record_async(
@@ -185,12 +203,26 @@ where
         round: u32,
         invitation: &Invitation,
     ) -> Result<(), Decline> {
+        self.draw_from(round)?;
         if !self.parts.has(round, invitation) {
-            let recorded = self.ledger.record_async(round, &self.policy.limits).await;
-            recorded.map_err(declined)?;
+            let step = self.ledger.step(&mut self.identity.root);
+            let step = step.map_err(declined)?;
+            let limits = &self.policy.limits;
+            let record = self.ledger.record_step_async(round, limits, step.as_ref());
+            record.await.map_err(declined)?;
         }
         self.parts.take(round, invitation);
         Ok(())
+    }
+}
+
+impl<M: Trainable, F, K, V: Secrets> Device<'_, M, F, K, V> {
+    /// From now on the device's streams are those of this round, which is recorded next: secrets out
+    /// of reach cost no participation.
+    #[inline(always)]
+    fn draw_from(&mut self, round: u32) -> Result<(), Decline> {
+        let begun = self.identity.root.begin(self.ledger.nonce(), round);
+        begun.map_err(|_| declined(LedgerError::Element))
     }
 }
 

@@ -10,7 +10,7 @@ use core::{
 use embedded_io_async::{Read, Write};
 
 use super::{Greeter, Session, exchange::READ_BYTES, phase::Phase, trainable::Trainable};
-use crate::personal::store::PersonalStore;
+use crate::{personal::store::PersonalStore, secrets::Secrets};
 
 /// Why a stream is of no use any more: connect anew, and call [`Session::drive`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +39,12 @@ impl<E: core::fmt::Display> core::fmt::Display for LinkLost<E> {
 
 impl<E: core::fmt::Debug + core::fmt::Display> core::error::Error for LinkLost<E> {}
 
-impl<M, F, R, K> Session<'_, M, F, R, K>
+impl<M, F, R, K, V> Session<'_, M, F, R, K, V>
 where
     M: Trainable,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     /// Follows the protocol on `link` until the firmware is to train: call [`Session::train`], and
     /// then this again.

@@ -3,7 +3,7 @@
 use embedded_io::{Read, ReadReady, Write};
 
 use super::{Greeter, Session, phase::Phase, trainable::Trainable};
-use crate::{personal::store::PersonalStore, wire::FRAME_BYTES};
+use crate::{personal::store::PersonalStore, secrets::Secrets, wire::FRAME_BYTES};
 
 /// Bytes that are taken from the stream at a time.
 pub(super) const READ_BYTES: usize = 16;
@@ -12,11 +12,12 @@ pub(super) const READ_BYTES: usize = 16;
 /// floods the line keeps neither time-outs nor sensors waiting.
 const CALL_BYTES: usize = 2 * FRAME_BYTES;
 
-impl<M, F, R, K> Session<'_, M, F, R, K>
+impl<M, F, R, K, V> Session<'_, M, F, R, K, V>
 where
     M: Trainable,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     /// Writes what is to be sent and reads what has come, without waiting for more; returns whether
     /// it wrote anything, which it only does when there was progress: time-outs begin then.

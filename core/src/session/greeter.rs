@@ -8,12 +8,15 @@ use rand_core::Rng;
 #[cfg(feature = "x25519")]
 pub use x25519::X25519;
 
-use crate::wire::{
-    greeting::{Hello, Name, Versions},
-    keys::{ChainKey, Nonce},
-};
 #[cfg(feature = "x25519")]
 use crate::wire::{handshake::Second, keys::SessionKey, refusal::Refusal};
+use crate::{
+    secrets::{Held, Secrets},
+    wire::{
+        greeting::{Hello, Name, Versions},
+        keys::{Chain, Nonce},
+    },
+};
 
 #[cfg(feature = "x25519")]
 mod x25519;
@@ -30,7 +33,13 @@ pub trait Greeter: sealed::Sealed {
 
     /// The Hello of this session; the same one each time.
     #[doc(hidden)]
-    fn hello(&self, chain: &ChainKey, device: u32, name: Name, nonce: Nonce) -> Hello;
+    fn hello<S: Secrets>(
+        &self,
+        chain: &mut Held<'_, S>,
+        device: u32,
+        name: Name,
+        nonce: Nonce,
+    ) -> Result<Hello, S::Fault>;
 
     /// A Hello goes out.
     #[cfg(feature = "x25519")]
@@ -40,9 +49,9 @@ pub trait Greeter: sealed::Sealed {
     /// The key of the session that this answer to `hello` opens.
     #[cfg(feature = "x25519")]
     #[doc(hidden)]
-    fn conclude(
+    fn conclude<S: Secrets>(
         &mut self,
-        _chain: &ChainKey,
+        _chain: &mut Held<'_, S>,
         _device: u32,
         _hello: &Hello,
         _second: &Second,
@@ -66,7 +75,14 @@ impl<R: Rng> Greeter for R {
     }
 
     #[inline(always)]
-    fn hello(&self, chain: &ChainKey, _: u32, name: Name, nonce: Nonce) -> Hello {
-        Hello::new(chain, name, nonce, Versions::OURS)
+    fn hello<S: Secrets>(
+        &self,
+        chain: &mut Held<'_, S>,
+        _: u32,
+        name: Name,
+        nonce: Nonce,
+    ) -> Result<Hello, S::Fault> {
+        let key = &chain.greeting()?;
+        Ok(Hello::new(key, name, nonce, Versions::OURS))
     }
 }

@@ -7,6 +7,7 @@
 use crate::{
     identity::{Identity, LedgerNonce},
     mask::{MaskRoot, Masking, RoundKey, Tag, Terms},
+    secrets::Secrets,
     wire::{
         keys::{Fingerprint, ledger_fingerprint},
         message::{Invitation, PackedInvitation},
@@ -40,11 +41,14 @@ impl DeviceMasks {
 
     /// Those of a device as it was provisioned: its helpers know nothing of ledgers.
     #[inline(never)]
-    pub(super) fn new(identity: &Identity, ledger: &LedgerNonce) -> Self {
-        Self {
-            root: MaskRoot::new(&identity.root, identity.device),
+    pub(super) fn new<S: Secrets>(
+        identity: &mut Identity<S>,
+        ledger: &LedgerNonce,
+    ) -> Result<Self, S::Fault> {
+        Ok(Self {
+            root: identity.root.masks(identity.device)?,
             ledger: ledger_fingerprint(ledger),
-        }
+        })
     }
 
     #[inline(never)]

@@ -85,9 +85,9 @@ impl<D> Round<D> {
     }
 
     /// The current chunk of the update, once training has ended.
-    pub(super) fn update_chunk<'a, M: Trainable<Descent = D>, F, K>(
+    pub(super) fn update_chunk<'a, M: Trainable<Descent = D>, F, K, V>(
         &'a self,
-        device: &'a Device<'_, M, F, K>,
+        device: &'a Device<'_, M, F, K, V>,
     ) -> UpdateChunk<'a> {
         let packed = match self.invitation.update_part(self.chunk.into()) {
             Some(UpdatePart::Entries(range)) => {
@@ -117,7 +117,7 @@ impl<D> Round<D> {
 
     /// The tag of a masked update for a helper.
     #[inline(never)]
-    fn tag<M: Trainable, F, K>(&self, device: &Device<'_, M, F, K>, helper: u8) -> Tag {
+    fn tag<M: Trainable, F, K, V>(&self, device: &Device<'_, M, F, K, V>, helper: u8) -> Tag {
         let Invitation {
             grid, masks, shape, ..
         } = &self.invitation;

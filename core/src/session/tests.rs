@@ -24,7 +24,7 @@ use crate::{
         cobs::Decoder,
         frame::{Encoded, Frame},
         greeting::{Greeting, Hello, Name, Versions, Welcome},
-        keys::{ChainKey, SessionKey},
+        keys::{Chain, ChainKey, SessionKey},
         link::{CoordinatorEnd, Link, read},
         message::{
             Abort, Decline, Invitation, MODEL_CHUNK, Message, PackedInvitation, Request, Shape,
@@ -39,6 +39,8 @@ mod bit;
 mod coordinator;
 #[cfg(feature = "async")]
 mod drive;
+#[cfg(feature = "element")]
+mod element;
 #[cfg(feature = "x25519")]
 mod handshake;
 mod integers;
@@ -59,10 +61,15 @@ const NONCE: [u8; 8] = [7; 8];
 const FEATURES: usize = 20;
 const PARAMETERS: usize = (FEATURES + 1) * 6;
 
-type Board<R = Stream, F = Ram> = Session<'static, Softmax<Const<FEATURES>, Const<6>>, F, R>;
+type Board<R = Stream, F = Ram, V = Root> =
+    Session<'static, Softmax<Const<FEATURES>, Const<6>>, F, R, NoStore, V>;
 
 fn stream(purpose: Purpose, round: u32) -> Stream {
-    Root::from_seed(11).stream(StreamId {
+    stream_of(&Root::from_seed(11), purpose, round)
+}
+
+fn stream_of(root: &Root, purpose: Purpose, round: u32) -> Stream {
+    root.stream(StreamId {
         purpose,
         round,
         device: 42,
@@ -100,9 +107,18 @@ fn board<F>(policy: Policy, ledger: Ledger<F>, start: u32) -> Board<Stream, F> {
 }
 
 fn board_with<R: Greeter, F>(nonces: R, policy: Policy, ledger: Ledger<F>) -> Board<R, F> {
+    board_of(identity(), nonces, policy, ledger)
+}
+
+fn board_of<R: Greeter, F, V: Secrets>(
+    identity: Identity<V>,
+    nonces: R,
+    policy: Policy,
+    ledger: Ledger<F>,
+) -> Board<R, F, V> {
     let model = Softmax::new(Const::<FEATURES>, Const::<6>);
     Session::new(
-        identity(),
+        identity,
         policy,
         model,
         memory(PARAMETERS, 10, 6),
@@ -197,12 +213,17 @@ fn expected(round: u32, invitation: &Invitation) -> Vec<i64> {
 
 /// [`expected`], and the norm of the update before its last clipping.
 fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
+    simulated_by(&Root::from_seed(11), round, invitation)
+}
+
+/// [`simulated`], of a device with this root of its streams.
+fn simulated_by(root: &Root, round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
     let (features, targets) = data();
     let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
     let mut client: Client<_, PARAMETERS, 10, 6> =
         Client::new(Softmax::new(Const::<FEATURES>, Const::<6>));
     let global = model().try_into().unwrap();
-    let order = &mut stream(Purpose::BatchShuffle, round);
+    let order = &mut stream_of(root, Purpose::BatchShuffle, round);
     let report = client
         .train_unrecorded(&samples, &global, &invitation.training(), order)
         .unwrap();
@@ -213,14 +234,14 @@ fn simulated(round: u32, invitation: &Invitation) -> (Vec<i64>, f32) {
         .unwrap();
     let mut sum = integers.map(i64::from);
     if let Some(noise) = invitation.noise {
-        noise.add_to(&mut sum, &mut stream(Purpose::DeviceNoise, round));
+        noise.add_to(&mut sum, &mut stream_of(root, Purpose::DeviceNoise, round));
     }
     (sum.to_vec(), report.norm)
 }
 
 /// What the device sends, through a line.
-fn transmit<R: Greeter, F>(
-    board: &mut Board<R, F>,
+fn transmit<R: Greeter, F, V: Secrets>(
+    board: &mut Board<R, F, V>,
     other: &mut Coordinator,
     line: &mut impl FnMut(Vec<u8>) -> Vec<u8>,
 ) {
@@ -232,8 +253,8 @@ fn transmit<R: Greeter, F>(
 }
 
 /// One turn of both sides: what the device sends, then what the coordinator sends, through a line.
-fn turn<R: Greeter>(
-    board: &mut Board<R>,
+fn turn<R: Greeter, V: Secrets>(
+    board: &mut Board<R, Ram, V>,
     other: &mut Coordinator,
     line: &mut impl FnMut(Vec<u8>) -> Vec<u8>,
 ) {
@@ -262,8 +283,8 @@ fn turn<R: Greeter>(
 }
 
 /// Runs until the coordinator has an answer; returns the number of turns.
-fn run<R: Greeter>(
-    board: &mut Board<R>,
+fn run<R: Greeter, V: Secrets>(
+    board: &mut Board<R, Ram, V>,
     other: &mut Coordinator,
     mut line: impl FnMut(Vec<u8>) -> Vec<u8>,
 ) -> usize {

@@ -9,15 +9,17 @@ use super::{
     trainable::Course,
 };
 use crate::{
-    personal::store::PersonalStore, progress::Progress, samples::Samples, wire::message::Decline,
+    personal::store::PersonalStore, progress::Progress, samples::Samples, secrets::Secrets,
+    wire::message::Decline,
 };
 
-impl<M, F, R, K> Session<'_, M, F, R, K>
+impl<M, F, R, K, V> Session<'_, M, F, R, K, V>
 where
     M: Trainable,
     F: NorFlash,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     /// Trains on `samples` and begins to send the update, or declines. Does nothing in other
     /// phases.
@@ -55,12 +57,13 @@ where
 }
 
 #[cfg(feature = "async")]
-impl<M, F, R, K> Session<'_, M, F, R, K>
+impl<M, F, R, K, V> Session<'_, M, F, R, K, V>
 where
     M: Trainable,
     F: embedded_storage_async::nor_flash::NorFlash,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     /// [`Self::train_some`] of a device whose ledger is on asynchronous flash, which the first
     /// piece awaits. The others compute, and await nothing: between two of them, yield to the
@@ -84,11 +87,12 @@ where
     }
 }
 
-impl<M, F, R, K> Conversation<'_, M, F, R, K>
+impl<M, F, R, K, V> Conversation<'_, M, F, R, K, V>
 where
     M: Trainable,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     /// Whether the next piece of the round is its record.
     fn is_to_begin(&self) -> bool {
@@ -140,12 +144,13 @@ where
     }
 }
 
-impl<M, F, R, K> Conversation<'_, M, F, R, K>
+impl<M, F, R, K, V> Conversation<'_, M, F, R, K, V>
 where
     M: Trainable,
     F: NorFlash,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     /// The round begins: it is recorded, or the device declines.
     fn record<S: Samples<Target = M::Target>>(&mut self, samples: &S) -> Answer {
@@ -162,12 +167,13 @@ where
 
 /// The same on flash that is awaited.
 #[cfg(feature = "async")]
-impl<M, F, R, K> Conversation<'_, M, F, R, K>
+impl<M, F, R, K, V> Conversation<'_, M, F, R, K, V>
 where
     M: Trainable,
     F: embedded_storage_async::nor_flash::NorFlash,
     R: Greeter,
     K: PersonalStore,
+    V: Secrets,
 {
     async fn record_async<S>(&mut self, samples: &S) -> Answer
     where

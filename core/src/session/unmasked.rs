@@ -4,6 +4,7 @@
 use crate::{
     identity::{Identity, LedgerNonce},
     mask::{Masking, Tag, Terms},
+    secrets::Secrets,
     wire::message::{Invitation, PackedInvitation},
 };
 
@@ -28,8 +29,11 @@ impl DeviceMasks {
         invitation.helpers() == 0 && helpers == 0
     }
 
-    pub(super) const fn new(_: &Identity, _: &LedgerNonce) -> Self {
-        Self
+    pub(super) const fn new<S: Secrets>(
+        _: &mut Identity<S>,
+        _: &LedgerNonce,
+    ) -> Result<Self, S::Fault> {
+        Ok(Self)
     }
 
     /// Never called, as the invitation is declined. If it were, no update would leave without a

@@ -16,7 +16,7 @@ use super::{
     Direction, VERSION,
     bytes::{Reader, Writer},
     frame::{Encoded, Frame},
-    keys::{ChainKey, Covered, GreetingKey, Nonce, Pseudonym, SessionKeys, is_same},
+    keys::{Covered, GreetingKey, Nonce, Pseudonym, SessionKeys, is_same},
     refusal::Refusal,
 };
 use crate::crypto::aead::TAG_BYTES;
@@ -43,15 +43,6 @@ pub enum Name {
 }
 
 impl Name {
-    /// The device of this number, or its pseudonym if it hides the number.
-    pub fn of(device: u32, chain: &ChainKey, hides_number: bool) -> Self {
-        if hides_number {
-            Self::Pseudonym(chain.pseudonym())
-        } else {
-            Self::Number(device)
-        }
-    }
-
     const fn bytes(&self) -> (u8, [u8; 8]) {
         match self {
             Self::Number(number) => (0, (*number as u64).to_le_bytes()),
@@ -118,8 +109,8 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// A Hello of the device that has this chain key.
-    pub fn new(chain: &ChainKey, name: Name, nonce: Nonce, versions: Versions) -> Self {
+    /// A Hello of the device that has this key.
+    pub fn new(key: &GreetingKey, name: Name, nonce: Nonce, versions: Versions) -> Self {
         let mut hello = Self {
             name,
             nonce,
@@ -128,14 +119,14 @@ impl Hello {
             #[cfg(feature = "x25519")]
             first: None,
         };
-        hello.tag = chain.greeting().tag(&nonce, &hello.covered());
+        hello.tag = key.tag(&nonce, &hello.covered());
         hello
     }
 
     /// Makes the tag anew.
     #[cfg(feature = "x25519")]
-    pub(super) fn sign(&mut self, chain: &ChainKey) {
-        self.tag = chain.greeting().tag(&self.nonce, &self.covered());
+    pub(super) fn sign(&mut self, key: &GreetingKey) {
+        self.tag = key.tag(&self.nonce, &self.covered());
     }
 
     /// Whether it comes from the device with this key, now or once before.

@@ -13,7 +13,7 @@ use super::{
     GREETING_VERSION,
     bytes::Writer,
     greeting::{Hello, Name, Versions, kind},
-    keys::{ChainKey, HandshakeKey, Nonce, SessionKey, is_same},
+    keys::{GreetingKey, HandshakeKey, Nonce, SessionKey, is_same},
     noise::First,
 };
 use crate::crypto::{
@@ -28,24 +28,24 @@ pub use crate::crypto::noise::Ephemeral;
 const PROLOGUE_BYTES: usize = 2 + 9 + 16 + 2 + TAG_BYTES;
 
 impl Hello {
-    /// A Hello of the device of this number that has this chain key; it begins a handshake.
+    /// A Hello of the device that has these keys; it begins a handshake.
     pub fn with_handshake(
-        chain: &ChainKey,
-        device: u32,
+        key: &GreetingKey,
+        psk: &HandshakeKey,
         name: Name,
         nonce: Nonce,
         versions: Versions,
         ephemeral: &Ephemeral,
     ) -> Self {
-        let mut hello = Self::new(chain, name, nonce, versions);
+        let mut hello = Self::new(key, name, nonce, versions);
         let mut first = First {
             public: *ephemeral.public(),
             tag: [0; TAG_BYTES],
         };
         // Its tag covers that there is a handshake.
         hello.first = Some(first);
-        hello.sign(chain);
-        (_, first.tag) = hello.opening(&chain.handshake(device), &first.public);
+        hello.sign(key);
+        (_, first.tag) = hello.opening(psk, &first.public);
         hello.first = Some(first);
         hello
     }
@@ -100,15 +100,14 @@ impl Second {
     /// The version of all frames that follow, and the key of the session; to the device that has
     /// sent the Hello and has its ephemeral key.
     ///
-    /// `None` unless it is from who knows the device's chain key, in answer to this Hello.
+    /// `None` unless it is from who knows the device's pre-shared key, in answer to this Hello.
     pub fn open(
         &self,
-        chain: &ChainKey,
-        device: u32,
+        psk: &HandshakeKey,
         hello: &Hello,
         ephemeral: &Ephemeral,
     ) -> Option<(u8, SessionKey)> {
-        let (opening, _) = hello.opening(&chain.handshake(device), ephemeral.public());
+        let (opening, _) = hello.opening(psk, ephemeral.public());
         let mut payload = self.payload;
         let closing = opening.conclude(ephemeral, &self.public, &mut payload, &self.tag)?;
         let [version, again] = payload;

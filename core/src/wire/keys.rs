@@ -1,4 +1,7 @@
-//! The keys of a device and of its sessions, all derived by HChaCha20: `docs/protocol.md`, "Keys".
+//! The keys of a device and of its sessions: `docs/protocol.md`, "Keys".
+//!
+//! A key is derived from the one before by HChaCha20; from a chain key in a secure element by
+//! HKDF-SHA-256 ([`Kdf`]).
 //!
 //! ```text
 //! chain key ── "smolfed ratchet " ──────────────── the next chain key
@@ -17,7 +20,7 @@
 
 use ctutils::CtEq;
 
-use crate::crypto::{Key, aead::TAG_BYTES, hash, joined};
+use crate::crypto::{Key, aead::TAG_BYTES, hash, joined, kdf::Kdf};
 
 /// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 16;
@@ -38,52 +41,90 @@ pub(super) type Covered = [u8; 16];
 /// [`Self::next`]. No key of the past can be found from a later one.
 #[derive(Clone, Debug)]
 #[cfg_attr(test, derive(PartialEq))]
-pub struct ChainKey(Key);
+pub struct ChainKey {
+    key: Key,
+    kdf: Kdf,
+}
 
 impl ChainKey {
     /// The first chain key of a device is the one that it was provisioned with.
     pub const fn new(key: Key) -> Self {
-        Self(key)
+        Self::with_kdf(key, Kdf::HChaCha20)
+    }
+
+    /// The first chain key of a device that derives from it like this.
+    pub const fn with_kdf(key: Key, kdf: Kdf) -> Self {
+        Self { key, kdf }
     }
 
     /// The bytes, for whoever has to store it.
     pub const fn secret(&self) -> &[u8; 32] {
-        self.0.secret()
+        self.key.secret()
+    }
+
+    /// How keys derive from it.
+    pub const fn kdf(&self) -> Kdf {
+        self.kdf
+    }
+
+    /// Its fingerprint, which says nothing of the key: that of the first chain key of a device tells
+    /// that it was provisioned again.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.derive(&[b"smolfed key     "], |key| key.truncated())
     }
 
     /// The next chain key.
     #[must_use]
     pub fn next(&self) -> Self {
-        Self(self.0.derive(b"smolfed ratchet "))
+        let kdf = self.kdf;
+        self.derive(&[RATCHET], |key| Self { key, kdf })
     }
+}
+
+/// What the next chain key derives by.
+pub(crate) const RATCHET: &[u8; 16] = b"smolfed ratchet ";
+
+/// Whoever has a chain key, and what derives from it: a [`ChainKey`] in memory, or a device whose
+/// secrets are in a secure element.
+pub trait Chain: Sized {
+    /// What comes of a derivation: `T`, or a `Result` where it can fail.
+    type Of<T>;
+
+    /// What `make` makes of the key that belongs to these inputs: of the chain key with the first
+    /// one, of what that gives with the next one, and so on.
+    fn derive<T>(self, inputs: &[&[u8; 16]], make: impl FnOnce(Key) -> T) -> Self::Of<T>;
 
     /// What a device that hides its number calls itself while this is its chain key.
-    pub fn pseudonym(&self) -> Pseudonym {
-        self.0.derive(b"smolfed number  ").truncated()
+    fn pseudonym(self) -> Self::Of<Pseudonym> {
+        self.derive(&[b"smolfed number  "], |key| key.truncated())
     }
 
     /// The key of the tags of its Hello.
-    pub fn greeting(&self) -> GreetingKey {
-        GreetingKey(self.0.derive(b"smolfed greeting"))
+    fn greeting(self) -> Self::Of<GreetingKey> {
+        self.derive(&[b"smolfed greeting"], GreetingKey)
     }
 
     /// The pre-shared key of this device's handshakes while this is its chain key.
     #[cfg(feature = "x25519")]
-    pub fn handshake(&self, device: u32) -> HandshakeKey {
+    fn handshake(self, device: u32) -> Self::Of<HandshakeKey> {
         let label = joined(b"smolfed psk ", &device.to_le_bytes());
-        HandshakeKey(self.0.derive(&label))
+        self.derive(&[&label], HandshakeKey)
     }
 
     /// The keys of one session between this device and the coordinator.
-    pub fn session(&self, device: u32, device_nonce: &Nonce, nonce: &Nonce) -> SessionKeys {
+    fn session(self, device: u32, device_nonce: &Nonce, nonce: &Nonce) -> Self::Of<SessionKeys> {
         let label = joined(b"smolfed sess", &device.to_le_bytes());
-        SessionKeys(self.0.cascade(&[&label, device_nonce, nonce]))
+        self.derive(&[&label, device_nonce, nonce], SessionKeys)
     }
 }
 
-/// The fingerprint of a key: it tells that a device was provisioned again, and nothing of the key.
-pub fn key_fingerprint(key: &Key) -> Fingerprint {
-    key.derive(b"smolfed key     ").truncated()
+impl Chain for &ChainKey {
+    type Of<T> = T;
+
+    #[inline(always)]
+    fn derive<T>(self, inputs: &[&[u8; 16]], make: impl FnOnce(Key) -> T) -> T {
+        make(self.kdf.cascade(&self.key, inputs))
+    }
 }
 
 /// The fingerprint of a ledger, by its nonce. No secret to those who know the nonce: it travels

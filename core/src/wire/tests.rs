@@ -10,7 +10,7 @@ use super::{
     crc32::{crc32, flipped_bit},
     frame::{Encoded, Frame, Header, Sealed},
     greeting::{Greeting, Hello, Name, Versions, Welcome, greeting},
-    keys::{ChainKey, SessionKey, SessionKeys, ledger_fingerprint},
+    keys::{Chain, ChainKey, SessionKey, SessionKeys, ledger_fingerprint},
     link::{CoordinatorEnd, DeviceEnd, Link},
     message::{self, Message},
     pack,
@@ -53,6 +53,14 @@ fn header(kind: u8, sequence: u32) -> Header {
 
 fn key(byte: u8) -> SessionKey {
     SessionKey::from_secret([byte; 32])
+}
+
+/// What a device with this chain key calls itself.
+fn name_of(device: u32, chain: &ChainKey, hides_number: bool) -> Name {
+    match hides_number {
+        true => Name::Pseudonym(chain.pseudonym()),
+        false => Name::Number(device),
+    }
 }
 
 fn chain(byte: u8) -> ChainKey {
@@ -164,7 +172,7 @@ proptest! {
         nonces in any::<[[u8; 16]; 2]>(), bit in any::<prop::sample::Index>(),
     ) {
         let session = chain(1).session(5, &nonces[0], &nonces[1]);
-        let hello = Hello::new(&chain(1), name, nonces[0], Versions::OURS);
+        let hello = Hello::new(&chain(1).greeting(), name, nonces[0], Versions::OURS);
         let welcome = Welcome::new(&session, nonces[1], Ok(VERSION));
         let is_authentic = |message: Greeting| match message {
             Greeting::Call => false,
@@ -395,7 +403,10 @@ fn sessions_have_keys_of_their_own() {
     assert_ne!(session, cipher(chain(1).session(6, &[1; 16], &[2; 16])));
     assert_ne!(session, cipher(chain(1).session(5, &[2; 16], &[1; 16])));
     assert_eq!(format!("{session:?}"), "SessionKey(Key(..))");
-    assert_eq!(format!("{:?}", chain(1)), "ChainKey(Key(..))");
+    assert_eq!(
+        format!("{:?}", chain(1)),
+        "ChainKey { key: Key(..), kdf: HChaCha20 }"
+    );
     assert_ne!(chain(1).pseudonym(), chain(1).next().pseudonym());
     assert_ne!(ledger_fingerprint(&[1; 8]), ledger_fingerprint(&[2; 8]));
 }

@@ -20,6 +20,7 @@ use smolfed_core::{
     provision::Record,
     session::Policy,
     wire::{
+        keys::Chain,
         link::{DeviceEnd, Link},
         message::Message,
     },
@@ -98,7 +99,7 @@ fn take_part(device: &mut Device) -> Option<()> {
         return None;
     }
     let (ledger, limits) = (&mut device.ledger, &device.policy.limits);
-    let participation = ledger.begin(number, &device.identity, limits).ok()?;
+    let participation = ledger.begin(number, &mut device.identity, limits).ok()?;
     let client = &mut device.client;
     let trained = client.train(participation, &device.windows, &device.global, &settings);
     let noised = trained.noise(&grid, multiplier).ok()?;

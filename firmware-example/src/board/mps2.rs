@@ -19,6 +19,8 @@ use crate::link::RECEIVED;
 mod map {
     pub const CLOCK_HZ: u32 = 25_000_000;
     pub const UART: usize = 0x4000_4000;
+    #[cfg(feature = "element")]
+    pub const SECOND_UART: usize = 0x4000_5000;
     pub const UART_RX: u8 = 0;
     pub const UART_TX: u8 = 1;
     pub const TIMER: usize = 0x4000_0000;
@@ -28,6 +30,8 @@ mod map {
 mod map {
     pub const CLOCK_HZ: u32 = 20_000_000;
     pub const UART: usize = 0x5020_0000;
+    #[cfg(feature = "element")]
+    pub const SECOND_UART: usize = 0x5020_1000;
     pub const UART_RX: u8 = 32;
     pub const UART_TX: u8 = 33;
     pub const TIMER: usize = 0x5000_0000;
@@ -45,6 +49,10 @@ const TRANSMIT_FULL: u32 = 1;
 const RECEIVE_FULL: u32 = 2;
 
 const BAUD: u32 = 115_200;
+
+// SAFETY: CMSDK UART 1.
+#[cfg(feature = "element")]
+const SECOND_UART: Device = unsafe { Device::new(map::SECOND_UART) };
 
 // SAFETY: CMSDK timer 0.
 const TIMER: Device = unsafe { Device::new(map::TIMER) };
@@ -68,6 +76,30 @@ pub fn transmit(byte: u8) -> bool {
         UART.at(DATA).write(byte.into());
     }
     room
+}
+
+/// Switches on the second line, without interrupts.
+#[cfg(feature = "element")]
+pub fn start_second() {
+    SECOND_UART.at(BAUD_DIVIDER).write(map::CLOCK_HZ / BAUD);
+    SECOND_UART.at(CONTROL).write(0b11);
+}
+
+/// Puts a byte on the second line; `false` if there is no room yet.
+#[cfg(feature = "element")]
+pub fn transmit_second(byte: u8) -> bool {
+    let room = SECOND_UART.at(STATE).read() & TRANSMIT_FULL == 0;
+    if room {
+        SECOND_UART.at(DATA).write(byte.into());
+    }
+    room
+}
+
+/// Takes a byte from the second line, if one has come.
+#[cfg(feature = "element")]
+pub fn receive_second() -> Option<u8> {
+    let has_come = SECOND_UART.at(STATE).read() & RECEIVE_FULL != 0;
+    has_come.then(|| SECOND_UART.at(DATA).read() as u8)
 }
 
 /// Tenths of a second since the start; begins again at 0 after 13 years.

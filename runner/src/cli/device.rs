@@ -20,7 +20,7 @@ use rand_core::UnwrapErr;
 use smolfed_core::contrast::{MAX_PAIRS, Projection};
 use smolfed_core::model::{BATCH_GROUP, Model};
 use smolfed_core::personal::store::PersonalStore;
-use smolfed_core::provision::{Record, Target, TargetKind};
+use smolfed_core::provision::{ProvisionError, Record, Target, TargetKind};
 use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Greeter, Phase, Session, Trainable, Unlabelled, X25519};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
@@ -355,7 +355,10 @@ impl Device<'_> {
     ) -> Result<(), CliError> {
         let page = record_of(&self.files.record)?;
         let record = Record::read(&page).map_err(|error| {
-            let advice = "give a device-K.bin that `smolfed provision` wrote";
+            let advice = match error {
+                ProvisionError::Element => "a process is provisioned without `--element`",
+                _ => "give a device-K.bin that `smolfed provision` wrote",
+            };
             refused(&self.files.record, format!("{error}; {advice}"))
         })?;
         let (features, targets) = samples(&record)?;

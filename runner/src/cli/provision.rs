@@ -4,7 +4,7 @@ mod helpers;
 mod issue;
 mod output;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -39,6 +39,9 @@ pub(super) use output::{Files, Output};
 /// prepares its own samples as the experiment does. Only their owner can read the files, and
 /// nothing is overwritten. Copy the files of each device to it once, then delete them here.
 ///
+/// With --element, devices whose secrets are in secure elements get device-K.element as well: the
+/// 64 bytes that are written into the element of device K, its root and its first chain key.
+///
 /// With `privacy.trust` = "distributed" each helper gets helper-J.toml and helper-J.toml.ledger.
 /// They must leave this machine before the coordinator starts: who has them and the coordinator's
 /// keys reads every update.
@@ -72,7 +75,7 @@ pub(super) struct Args {
     helper: HelperArgs,
     /// Derive the devices' random streams from a seed, as in a simulation. For tests and
     /// demonstrations only: whoever knows the seed can subtract their noise.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "element")]
     seed: Option<u64>,
 }
 
@@ -115,12 +118,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let vault = passphrase.map(|path| vault(&PassphraseSource::find(Some(path)), &keys_path));
     let vault = vault.transpose()?;
     let mut output = Output::create(&files)?;
-    let mut keys = BTreeMap::new();
+    let (mut keys, mut elements) = (BTreeMap::new(), BTreeSet::new());
     let bar = progress_bar(args.devices.len() as u64, "device");
     for device in args.devices.clone() {
         let issued = issuer.issue(device)?;
         output.write(&issued)?;
         helpers.add(&issued);
+        elements.extend(issued.in_element());
         keys.insert(device, issued.key);
         bar.inc(1);
     }
@@ -133,6 +137,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let file = KeyFile {
         links: helpers.links(),
         keys,
+        elements,
         device_seed: args.seed,
         ..KeyFile::default()
     };
@@ -216,23 +221,34 @@ fn print_commands(
             "--data FILE".to_owned(),
         ),
     };
+    let others = match helpers {
+        0 => "",
+        _ => {
+            ", helper-J.toml\nwith its ledger for helper J, who is somebody else: move them there, and \
+             delete them here"
+        }
+    };
+    let file = args.file.as_ref();
+    let file = file.map_or(String::new(), |file| format!("{} ", file.display()));
+    let (what, device) = match args.device.element {
+        true => (
+            "device-K.bin for device K and\ndevice-K.element for its secure element: write the \
+             64 bytes into it, and delete the file",
+            String::new(),
+        ),
+        false => (
+            "device-K.bin for device K",
+            format!(
+                "\n  smolfed device {model} --provision {folder}/device-{first}.bin --ledger \
+                 {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with \
+                 samples of its own: {own_samples}."
+            ),
+        ),
+    };
     writeln!(
         out,
-        "{} devices in {folder}: keys.toml is for the coordinator, device-K.bin for device K{}.\n\n\
-         {commands}  smolfed serve {}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000\
-         {simulated}\n  smolfed device {model} --provision {folder}/device-{first}.bin \
-         --ledger {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with \
-         samples of its own: {own_samples}.",
+        "{} devices in {folder}: keys.toml is for the coordinator, {what}{others}.\n\n{commands}  \
+         smolfed serve {file}--keys {folder}/keys.toml --listen tcp:0.0.0.0:7000{simulated}{device}",
         args.devices.len(),
-        match helpers {
-            0 => "",
-            _ => {
-                ", helper-J.toml\nwith its ledger for helper J, who is somebody else: move them \
-                 there, and delete them here"
-            }
-        },
-        args.file
-            .as_ref()
-            .map_or(String::new(), |file| format!("{} ", file.display())),
     )
 }

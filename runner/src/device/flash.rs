@@ -140,11 +140,11 @@ mod tests {
         assert!(FileFlash::open(&path).is_err(), "not there");
         let flash = FileFlash::create(&path).unwrap();
         let mut ledger = Ledger::create(flash, [5; 8], Key::from_secret([6; 32])).unwrap();
-        let identity = Identity {
+        let mut identity = Identity {
             device: 1,
             root: Root::from_seed(1),
         };
-        ledger.begin(7, &identity, &LIMITS).unwrap();
+        ledger.begin(7, &mut identity, &LIMITS).unwrap();
         assert!(FileFlash::open(&path).is_err(), "in use");
         drop(ledger);
         assert!(FileFlash::create(&path).is_err(), "nothing is overwritten");

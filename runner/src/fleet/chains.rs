@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use smolfed_core::crypto::Key;
 use smolfed_core::wire::greeting::Hello;
-use smolfed_core::wire::keys::{ChainKey, Fingerprint, GreetingKey, Pseudonym};
+use smolfed_core::wire::keys::{Chain as _, ChainKey, Fingerprint, GreetingKey, Pseudonym};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::keys::error::{KeysError, beside, content, io};
@@ -204,7 +204,7 @@ impl SearchLimit {
 struct Known {
     /// Of the key that it was provisioned with: another one begins another chain.
     key: Fingerprint,
-    chain: ChainKey,
+    chain: Zeroizing<[u8; 32]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -266,18 +266,20 @@ impl ChainKeys {
         })
     }
 
-    /// The chain key of a device that was provisioned with this key; that key, unless there is a
+    /// The chain key of a device that was provisioned with this one; this one, unless there is a
     /// later one.
-    pub(super) fn of(&self, device: u32, key: &Key, name: Fingerprint) -> ChainKey {
+    pub(super) fn of(&self, device: u32, first: &ChainKey) -> ChainKey {
         match self.known.get(&device) {
-            Some(known) if known.key == name => known.chain.clone(),
-            _ => ChainKey::new(key.clone()),
+            Some(known) if known.key == first.fingerprint() => {
+                ChainKey::with_kdf(Key::from_secret(*known.chain), first.kdf())
+            }
+            _ => first.clone(),
         }
     }
 
     /// The device has this chain key now.
     pub(super) fn advanced(&mut self, device: u32, key: Fingerprint, chain: &ChainKey) {
-        let chain = chain.clone();
+        let chain = Zeroizing::new(*chain.secret());
         self.known.insert(device, Known { key, chain });
         self.is_stored = false;
     }
@@ -308,7 +310,7 @@ impl ChainKeys {
         let mut text = Zeroizing::new(String::with_capacity(ROOM * (self.known.len() + 1)));
         text.push_str(HEADER);
         for (number, Known { key, chain }) in &self.known {
-            let chain = Zeroizing::new(hex::encode(chain.secret()));
+            let chain = Zeroizing::new(hex::encode(**chain));
             text.push_str("\n[[device]]\nnumber = ");
             text.push_str(&number.to_string());
             text.push_str("\nkey = \"");
@@ -400,8 +402,10 @@ fn parse(text: &str) -> Result<BTreeMap<u32, Known>, String> {
             .map_err(|_| format!("`key` of device {number}: expected 16 hexadecimal digits"))?;
         hex::decode_to_slice(chain, &mut *secret)
             .map_err(|_| format!("`chain` of device {number}: expected 64 hexadecimal digits"))?;
-        let chain = ChainKey::new(Key::from_secret(*secret));
-        let entry = Known { key: name, chain };
+        let entry = Known {
+            key: name,
+            chain: secret,
+        };
         if known.insert(*number, entry).is_some() {
             return Err(format!("device {number} is listed twice"));
         }
@@ -413,8 +417,8 @@ fn parse(text: &str) -> Result<BTreeMap<u32, Known>, String> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use smolfed_core::crypto::kdf::Kdf;
     use smolfed_core::wire::greeting::{Name, Versions};
-    use smolfed_core::wire::keys::key_fingerprint;
 
     use super::*;
 
@@ -428,7 +432,12 @@ mod tests {
     }
 
     fn hello(steps: u32) -> Hello {
-        Hello::new(&chain(steps), Name::Number(1), [9; 16], Versions::OURS)
+        Hello::new(
+            &chain(steps).greeting(),
+            Name::Number(1),
+            [9; 16],
+            Versions::OURS,
+        )
     }
 
     #[test]
@@ -497,29 +506,30 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("keys.toml");
         let path = dir.path().join("keys.toml.chains");
-        let name = key_fingerprint(&key(1));
+        let name = chain(0).fingerprint();
         let mut chains = ChainKeys::open(&keys, None).unwrap();
-        assert_eq!(chains.of(3, &key(1), name).secret(), chain(0).secret());
+        assert_eq!(chains.of(3, &chain(0)).secret(), chain(0).secret());
         let now = Duration::from_secs(100);
         chains.advanced(3, name, &chain(1));
         chains.store_now_and_then(now).unwrap();
         let again = ChainKeys::open(&keys, None).unwrap();
-        assert_eq!(again.of(3, &key(1), name).secret(), chain(1).secret());
+        assert_eq!(again.of(3, &chain(0)).secret(), chain(1).secret());
         // Soon after, it waits; and what waits is written at the end.
         chains.advanced(3, name, &chain(2));
         chains.store_now_and_then(now).unwrap();
         let again = ChainKeys::open(&keys, None).unwrap();
-        assert_eq!(again.of(3, &key(1), name).secret(), chain(1).secret());
+        assert_eq!(again.of(3, &chain(0)).secret(), chain(1).secret());
         drop(again);
         drop(chains);
         let again = ChainKeys::open(&keys, None).unwrap();
-        assert_eq!(again.of(3, &key(1), name).secret(), chain(2).secret());
+        assert_eq!(again.of(3, &chain(0)).secret(), chain(2).secret());
         // Provisioned again: another chain.
-        let other = key_fingerprint(&key(2));
-        assert_eq!(
-            again.of(3, &key(2), other).secret(),
-            ChainKey::new(key(2)).secret()
-        );
+        let other = ChainKey::new(key(2));
+        assert_eq!(again.of(3, &other).secret(), other.secret());
+        // In an element the same secret is another chain key.
+        let in_element = ChainKey::with_kdf(key(1), Kdf::HkdfSha256);
+        assert_eq!(again.of(3, &in_element).next().kdf(), Kdf::HkdfSha256);
+        assert_eq!(again.of(3, &in_element).secret(), in_element.secret());
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

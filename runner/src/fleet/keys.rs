@@ -26,6 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use smolfed_core::crypto::Key;
+use smolfed_core::crypto::kdf::Kdf;
+use smolfed_core::wire::keys::ChainKey;
 
 pub use self::error::KeysError;
 use self::error::{beside, content, io};
@@ -39,7 +41,7 @@ use crate::durable::write_atomically;
 /// The keys of a fleet, in use by this process only.
 #[derive(Debug)]
 pub struct FleetKeys {
-    keys: BTreeMap<u32, Key>,
+    keys: BTreeMap<u32, ChainKey>,
     digests: BTreeMap<u32, KeyDigest>,
     vacant: BTreeSet<u32>,
     /// The real devices of this process's run.
@@ -155,9 +157,9 @@ impl FleetKeys {
         self.vault.as_ref()
     }
 
-    /// The key of each device.
+    /// The first chain key of each device.
     #[must_use]
-    pub const fn keys(&self) -> &BTreeMap<u32, Key> {
+    pub const fn keys(&self) -> &BTreeMap<u32, ChainKey> {
         &self.keys
     }
 
@@ -212,12 +214,18 @@ impl FleetKeys {
 }
 
 /// The keys as the protocol uses them, and their digests.
-fn typed(file: &KeyFile) -> (BTreeMap<u32, Key>, BTreeMap<u32, KeyDigest>) {
+fn typed(file: &KeyFile) -> (BTreeMap<u32, ChainKey>, BTreeMap<u32, KeyDigest>) {
     let keys = file.keys.iter();
     let digests = keys
         .clone()
         .map(|(number, key)| (*number, KeyDigest::of(key)));
-    let keys = keys.map(|(number, key)| (*number, Key::from_secret(**key)));
+    let keys = keys.map(|(number, key)| {
+        let kdf = match file.elements.contains(number) {
+            true => Kdf::HkdfSha256,
+            false => Kdf::HChaCha20,
+        };
+        (*number, ChainKey::with_kdf(Key::from_secret(**key), kdf))
+    });
     (keys.collect(), digests.collect())
 }
 

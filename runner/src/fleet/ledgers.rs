@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use smolfed_core::crypto::Key;
-use smolfed_core::wire::keys::{ChainKey, Fingerprint, key_fingerprint};
+use smolfed_core::wire::keys::{ChainKey, Fingerprint};
 
 use super::chains::ChainKeys;
 use super::keys::error::{KeysError, beside, content, io};
@@ -142,9 +141,9 @@ impl KnownLedgers {
         self.chains.seal_with(vault);
     }
 
-    /// The chain key of a device that was provisioned with this key.
-    pub(super) fn chain(&self, device: u32, key: &Key) -> ChainKey {
-        self.chains.of(device, key, key_fingerprint(key))
+    /// The chain key of a device that was provisioned with this one.
+    pub(super) fn chain(&self, device: u32, first: &ChainKey) -> ChainKey {
+        self.chains.of(device, first)
     }
 
     /// The device has this chain key now.
@@ -224,13 +223,15 @@ fn parse(text: &str) -> Result<BTreeMap<u32, Known>, String> {
 
 #[cfg(test)]
 mod tests {
+    use smolfed_core::crypto::Key;
+
     use super::*;
 
     const FIRST: Fingerprint = [1; 8];
     const OTHER: Fingerprint = [2; 8];
 
     fn key(number: u8) -> Fingerprint {
-        key_fingerprint(&Key::from_secret([number; 32]))
+        ChainKey::new(Key::from_secret([number; 32])).fingerprint()
     }
 
     #[test]

@@ -10,10 +10,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use smolfed_core::crypto::Key;
 use smolfed_core::wire::frame::{Encoded, Sealed};
 use smolfed_core::wire::greeting::{Greeting, Hello, Versions, Welcome};
-use smolfed_core::wire::keys::{ChainKey, Nonce, Pseudonym, key_fingerprint};
+use smolfed_core::wire::keys::{Chain as _, ChainKey, Nonce, Pseudonym};
 use smolfed_core::wire::link::{CoordinatorEnd, Link, read};
 use smolfed_core::wire::message::{Message, Ready, Shape, WhyRefused};
 use smolfed_core::wire::refusal::{Refusal, Refusals};
@@ -61,7 +60,7 @@ struct Session {
 pub struct Peer {
     device: u32,
     /// The one that it was provisioned with.
-    key: Key,
+    first: ChainKey,
     chain: Chain,
     renamed: Renamed,
     terms: Terms,
@@ -116,11 +115,11 @@ pub struct Tally {
 impl Peer {
     /// A device that has not been in contact yet.
     #[must_use]
-    pub fn new(device: u32, key: Key, terms: Terms) -> Self {
+    pub fn new(device: u32, first: ChainKey, terms: Terms) -> Self {
         Self {
             device,
-            chain: Chain::new(&ChainKey::new(key.clone()), ChainKey::new(key.clone())),
-            key,
+            chain: Chain::new(&first, first.clone()),
+            first,
             renamed: Renamed::default(),
             terms,
             active: None,
@@ -263,8 +262,8 @@ impl Peer {
 
     /// Takes up the chain key that is remembered of the device.
     pub(super) fn recall(&mut self, ledgers: &KnownLedgers) {
-        let first = ChainKey::new(self.key.clone());
-        self.chain = Chain::new(&first, ledgers.chain(self.device, &self.key));
+        let current = ledgers.chain(self.device, &self.first);
+        self.chain = Chain::new(&self.first, current);
     }
 
     /// What the device may call itself if it hides its number.
@@ -443,7 +442,7 @@ impl Peer {
                     return Ok(());
                 }
                 // Before the lock, which all devices share.
-                let key = key_fingerprint(&self.key);
+                let key = self.first.fingerprint();
                 if !lock(ledgers).admits(self.device, key, ready.ledger) {
                     out.extend_from_slice(self.refuse(index, WhyRefused::Ledger).as_slice());
                     return Ok(());
@@ -509,7 +508,7 @@ impl Peer {
             if session.steps > 0 {
                 self.renamed = self.chain.advance(session.steps);
                 let current = self.chain.current();
-                let key = key_fingerprint(&self.key);
+                let key = self.first.fingerprint();
                 lock(ledgers).advanced(self.device, key, current);
             }
         }

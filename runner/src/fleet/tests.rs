@@ -10,6 +10,7 @@ use smolfed_core::ledger::{Budget, Ledger, Limits, Separation};
 use smolfed_core::session::{Phase, Policy};
 use smolfed_core::wire::frame::{Encoded, Header};
 use smolfed_core::wire::greeting::{Greeting, Name, Versions};
+use smolfed_core::wire::keys::ChainKey;
 use smolfed_core::wire::keys::SessionKey;
 use smolfed_core::wire::link::{DeviceEnd, Link};
 use smolfed_core::wire::message::{
@@ -732,7 +733,7 @@ fn a_device_with_a_new_ledger_is_refused_until_it_is_provisioned_again() {
     assert!(events[0].starts_with("device 2 is refused"), "{events:?}");
 
     let again = Key::from_secret([99; 32]);
-    let peer = Peer::new(2, again.clone(), terms(None));
+    let peer = Peer::new(2, ChainKey::new(again.clone()), terms(None));
     harness.insert(2, peer);
     harness.reconnect();
     harness.peer(2).offer(offer(3, None));

@@ -111,11 +111,11 @@ fn a_future_that_is_dropped_is_a_power_cut() {
     let begin = |flash: &mut Flash64, polls| {
         let opened = polled(Ledger::open_async(Awaited(flash)), ENOUGH).unwrap();
         let mut ledger = opened.unwrap();
-        let identity = crate::identity::Identity {
+        let mut identity = crate::identity::Identity {
             device: 1,
             root: crate::stream::Root::from_seed(1),
         };
-        let begun = polled(ledger.begin_async(1, &identity, &LIMITS), polls);
+        let begun = polled(ledger.begin_async(1, &mut identity, &LIMITS), polls);
         begun.map(|begun| begun.map(|participation| participation.round()))
     };
     let mut ways = std::collections::BTreeSet::new();

@@ -3,12 +3,15 @@
 use rand_core::CryptoRng;
 
 use super::{Greeter, sealed};
-use crate::wire::{
-    VERSION,
-    greeting::{Hello, Name, Versions},
-    handshake::{Ephemeral, Second},
-    keys::{ChainKey, Nonce, SessionKey},
-    refusal::Refusal,
+use crate::{
+    secrets::{Held, Secrets},
+    wire::{
+        VERSION,
+        greeting::{Hello, Name, Versions},
+        handshake::{Ephemeral, Second},
+        keys::{Chain, Nonce, SessionKey},
+        refusal::Refusal,
+    },
 };
 
 /// Answers to one Hello that are multiplied with at most: each costs a board as much as a Hello.
@@ -83,23 +86,31 @@ impl<R: CryptoRng> Greeter for X25519<R> {
         self.ephemeral = Some(Ephemeral::generate(&mut self.rng));
     }
 
-    fn hello(&self, chain: &ChainKey, device: u32, name: Name, nonce: Nonce) -> Hello {
-        match &self.ephemeral {
+    fn hello<S: Secrets>(
+        &self,
+        chain: &mut Held<'_, S>,
+        device: u32,
+        name: Name,
+        nonce: Nonce,
+    ) -> Result<Hello, S::Fault> {
+        let (key, versions) = (chain.greeting()?, Versions::OURS);
+        Ok(match &self.ephemeral {
             Some(ephemeral) => {
-                Hello::with_handshake(chain, device, name, nonce, Versions::OURS, ephemeral)
+                let psk = chain.handshake(device)?;
+                Hello::with_handshake(&key, &psk, name, nonce, versions, ephemeral)
             }
             // There is one for as long as a Hello is repeated.
-            None => Hello::new(chain, name, nonce, Versions::OURS),
-        }
+            None => Hello::new(&key, name, nonce, versions),
+        })
     }
 
     fn greets(&mut self) {
         self.answers = 0;
     }
 
-    fn conclude(
+    fn conclude<S: Secrets>(
         &mut self,
-        chain: &ChainKey,
+        chain: &mut Held<'_, S>,
         device: u32,
         hello: &Hello,
         second: &Second,
@@ -109,7 +120,8 @@ impl<R: CryptoRng> Greeter for X25519<R> {
             return Err(Refusal::Unexpected);
         }
         self.answers += 1;
-        let opened = second.open(chain, device, hello, ephemeral);
+        let psk = chain.handshake(device).map_err(|_| Refusal::Unexpected)?;
+        let opened = second.open(&psk, hello, ephemeral);
         let (version, key) = opened.ok_or(Refusal::Tag)?;
         if version != VERSION {
             return Err(Refusal::Version);

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     release::{add_noise, patterns_mut, quantise},
+    secrets::Secrets,
     session::{device::Device, trainable::Trainable},
     stream::Purpose,
     train::Workspace,
@@ -26,9 +27,9 @@ impl<D: Copy> Round<D> {
     ///
     /// As many entries as take the time of training on `most` samples, about.
     #[inline(never)]
-    pub(in super::super) fn cover<M: Trainable<Descent = D>, F, K>(
+    pub(in super::super) fn cover<M: Trainable<Descent = D>, F, K, V: Secrets>(
         &mut self,
-        device: &mut Device<'_, M, F, K>,
+        device: &mut Device<'_, M, F, K, V>,
         most: usize,
     ) {
         let Stage::Covering(mut covering) = self.stage else {
@@ -90,7 +91,7 @@ impl<D: Copy> Round<D> {
     }
 
     /// Adds the masks, if there are helpers.
-    fn mask<M: Trainable, F, K>(&self, device: &mut Device<'_, M, F, K>) {
+    fn mask<M: Trainable, F, K, V>(&self, device: &mut Device<'_, M, F, K, V>) {
         let Some(masking) = self.invitation.masks else {
             return;
         };

@@ -11,6 +11,7 @@ use crate::{
         store::{PersonalStore, StateId, StoreError},
     },
     samples::Samples,
+    secrets::Secrets,
     session::{
         device::Device,
         trainable::{Learned, LocalRound, Trainable},
@@ -21,9 +22,9 @@ use crate::{
 impl<D: Copy> Round<D> {
     /// Whether the round may begin, before it is recorded.
     #[inline(never)]
-    pub(in super::super) fn check<M, F, K, S>(
+    pub(in super::super) fn check<M, F, K, V, S>(
         &self,
-        device: &Device<'_, M, F, K>,
+        device: &Device<'_, M, F, K, V>,
         samples: &S,
     ) -> Result<(), Decline>
     where
@@ -44,15 +45,16 @@ impl<D: Copy> Round<D> {
     ///
     /// Its stack is gone when the noise is drawn.
     #[inline(never)]
-    pub(in super::super) fn train<M, F, K, S>(
+    pub(in super::super) fn train<M, F, K, V, S>(
         &mut self,
-        device: &mut Device<'_, M, F, K>,
+        device: &mut Device<'_, M, F, K, V>,
         samples: &S,
         most: usize,
     ) -> Result<(), Decline>
     where
         M: Trainable<Descent = D>,
         K: PersonalStore,
+        V: Secrets,
         S: Samples<Target = M::Target>,
     {
         self.stage = match self.learn(device, samples, most) {
@@ -80,15 +82,16 @@ impl<D: Copy> Round<D> {
 
     /// Trains and clips; what is to be covered, once training has ended.
     #[inline(always)]
-    fn learn<M, F, K, S>(
+    fn learn<M, F, K, V, S>(
         &mut self,
-        device: &mut Device<'_, M, F, K>,
+        device: &mut Device<'_, M, F, K, V>,
         samples: &S,
         most: usize,
     ) -> Result<Option<Covering>, Decline>
     where
         M: Trainable<Descent = D>,
         K: PersonalStore,
+        V: Secrets,
         S: Samples<Target = M::Target>,
     {
         let Self {
@@ -129,7 +132,10 @@ impl<D: Copy> Round<D> {
 
     /// Saves the state before as that of this round, of a device that does not say that it has no
     /// update: it goes on from there. The flash takes as long as with an update.
-    fn save_unchanged<M: Trainable, F, K: PersonalStore>(&self, device: &mut Device<'_, M, F, K>) {
+    fn save_unchanged<M: Trainable, F, K: PersonalStore, V>(
+        &self,
+        device: &mut Device<'_, M, F, K, V>,
+    ) {
         let personal = self.invitation.personal();
         let Some(request) = personal.filter(|_| K::IS_PRESENT) else {
             return;
@@ -152,9 +158,9 @@ impl<D: Copy> Round<D> {
 
     /// What is personal lies behind what is shared, and is not sent.
     #[inline(always)]
-    fn leave_out_personal<M: Trainable, F, K: PersonalStore>(
+    fn leave_out_personal<M: Trainable, F, K: PersonalStore, V>(
         &self,
-        device: &mut Device<'_, M, F, K>,
+        device: &mut Device<'_, M, F, K, V>,
     ) {
         if K::IS_PRESENT {
             let length = self.invitation.update_length();
@@ -167,10 +173,10 @@ impl<D: Copy> Round<D> {
 }
 
 /// Saves the state in the local model, if the method has one.
-fn save<M: Trainable, F, K: PersonalStore>(
+fn save<M: Trainable, F, K: PersonalStore, V>(
     request: &PersonalRequest,
     id: &StateId,
-    device: &mut Device<'_, M, F, K>,
+    device: &mut Device<'_, M, F, K, V>,
 ) -> Result<(), StoreError> {
     let local = &device.memory.work.local;
     let state = local.get(request.new_state(local.len()));

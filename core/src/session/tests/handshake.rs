@@ -11,7 +11,7 @@ fn secure(start: u32) -> Board<X25519<Stream>> {
 }
 
 /// The coordinator's side, with another key for each Hello.
-fn answer(hello: &Hello, chain: &ChainKey) -> Option<(Encoded, SessionKey)> {
+pub(super) fn answer(hello: &Hello, chain: &ChainKey) -> Option<(Encoded, SessionKey)> {
     let secret = [hello.nonce, hello.nonce].concat().try_into().unwrap();
     let (second, key) = second(hello, chain, secret)?;
     Some((Greeting::Second(second).encoded(), key))

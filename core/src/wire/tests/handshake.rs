@@ -22,7 +22,8 @@ fn pair(secret: [u8; 32]) -> Ephemeral {
 }
 
 fn hello_of(chain: &ChainKey, name: Name, nonce: Nonce, own: &Ephemeral) -> Hello {
-    Hello::with_handshake(chain, DEVICE, name, nonce, Versions::OURS, own)
+    let (key, psk) = (chain.greeting(), chain.handshake(DEVICE));
+    Hello::with_handshake(&key, &psk, name, nonce, Versions::OURS, own)
 }
 
 fn hello(chain: &ChainKey, own: &Ephemeral) -> Hello {
@@ -51,7 +52,7 @@ fn handshakes_agree_with_an_independent_reading() {
         .iter()
         .zip([false, true])
     {
-        let name = Name::of(DEVICE, &chain, is_hidden);
+        let name = name_of(DEVICE, &chain, is_hidden);
         let expected = hello_of(&chain, name, nonce, &device);
         let line = hex(&case["hello"]);
         assert_eq!(Greeting::Hello(expected).encoded().as_slice(), line);
@@ -72,7 +73,7 @@ fn handshakes_agree_with_an_independent_reading() {
             Err(Refusal::Kind)
         );
         assert_eq!(key, SessionKey::from_secret(array(&case["session_key"])));
-        let opened = second.open(&chain, DEVICE, &expected, &device);
+        let opened = second.open(&chain.handshake(DEVICE), &expected, &device);
         assert_eq!(opened, Some((VERSION, key)));
     }
 }
@@ -93,7 +94,7 @@ proptest! {
     ) {
         let chain = ChainKey::new(Key::from_secret(secrets[0]));
         let own = pair(secrets[1]);
-        let hello = hello_of(&chain, Name::of(DEVICE, &chain, is_hidden), nonce, &own);
+        let hello = hello_of(&chain, name_of(DEVICE, &chain, is_hidden), nonce, &own);
         let (prologue, first) = split(&Greeting::Hello(hello).encoded(), 45);
         let psk = psk_of(&chain);
         let builder = Builder::new(NOISE.parse().unwrap()).psk(0, &psk).unwrap();
@@ -106,7 +107,7 @@ proptest! {
         let Ok(Greeting::Second(second)) = found else {
             panic!("a Welcome");
         };
-        let (version, key) = second.open(&chain, DEVICE, &hello, &own).unwrap();
+        let (version, key) = second.open(&chain.handshake(DEVICE), &hello, &own).unwrap();
         let (split, _) = other.dangerously_get_raw_split();
         let expected = Key::from_secret(split).derive(b"smolfed cipher  ");
         prop_assert_eq!((version, key), (VERSION, SessionKey(expected)));
@@ -137,7 +138,7 @@ proptest! {
         let (second, _) = answered(&hello, &chain(1), &coordinator).unwrap();
         let found = damaged(&Greeting::Second(second).encoded(), Direction::ToDevice);
         if let Ok(Greeting::Second(second)) = found {
-            prop_assert!(second.open(&chain(1), DEVICE, &hello, &device).is_none());
+            prop_assert!(second.open(&chain(1).handshake(DEVICE), &hello, &device).is_none());
         }
     }
 }
@@ -160,7 +161,8 @@ fn a_handshake_belongs_to_one_device_and_one_hello() {
     assert!(answered(&ours, &chain(1).next(), &coordinator).is_none());
     assert!(ours.admit(&chain(1).handshake(DEVICE + 1)).is_none());
     let (second, key) = answered(&ours, &chain(1), &coordinator).unwrap();
-    let open = |chain: &ChainKey, hello: &Hello, own| second.open(chain, DEVICE, hello, own);
+    let open =
+        |chain: &ChainKey, hello: &Hello, own| second.open(&chain.handshake(DEVICE), hello, own);
     assert_eq!(open(&chain(1), &ours, &device), Some((VERSION, key)));
     assert!(open(&chain(1), &ours, &other).is_none());
     assert!(open(&chain(2), &ours, &device).is_none());

@@ -13,6 +13,7 @@ use crate::{
     model::{self, Layer, ModelKind, Sequential},
     params::Penalty,
     personal::{Personal, PersonalRequest},
+    secrets::Secrets,
     stream::Root,
     wire::{
         link::{End, read},
@@ -126,12 +127,15 @@ fn greetings_agree_with_an_independent_reading() {
         match message {
             Greeting::Call => {}
             Greeting::Hello(hello) => {
-                let expected = Name::of(42, &chain, name.ends_with("hidden"));
+                let expected = name_of(42, &chain, name.ends_with("hidden"));
                 assert_eq!(hello.name, expected);
                 assert!(hello.is_authentic(&chain.greeting()));
                 assert!(!hello.is_authentic(&chain.next().greeting()));
                 let nonce = array(&file["device_nonce"]);
-                assert_eq!(hello, Hello::new(&chain, expected, nonce, Versions::OURS));
+                assert_eq!(
+                    hello,
+                    Hello::new(&chain.greeting(), expected, nonce, Versions::OURS)
+                );
             }
             Greeting::Welcome(welcome) => {
                 assert!(welcome.is_authentic(&session));
@@ -461,11 +465,53 @@ fn reasons_that_are_unknown_keep_their_number() {
 #[test]
 fn roots_of_streams_agree_with_an_independent_reading() {
     let file = file();
-    let mut identity = crate::identity::Identity {
-        device: 42,
-        root: Root::from_secret(array(&file["root"])),
-    };
-    identity.bind(&array(&file["ledger_nonce"]));
+    let mut root = Root::from_secret(array(&file["root"]));
+    root.bind(&array(&file["ledger_nonce"]));
     let expected: [u8; 32] = array(&file["root_of_streams"]);
-    assert_eq!(*identity.root.secret(), expected);
+    assert_eq!(*root.secret(), expected);
+}
+
+#[cfg(feature = "element")]
+#[test]
+fn keys_of_a_secure_element_agree_with_an_independent_reading() {
+    use crate::{
+        crypto::kdf::{Kdf, expand},
+        element::{Element, ElementFault, SecureElement, Slot},
+        mask::MaskRoot,
+    };
+
+    /// An element with a root.
+    struct Rooted(Key);
+
+    impl SecureElement for Rooted {
+        fn expand(&mut self, _: Slot, info: &[u8]) -> Result<Key, ElementFault> {
+            Ok(expand(&self.0, info))
+        }
+
+        fn expand_into(&mut self, _: Slot, _: &[u8], _: Slot) -> Result<(), ElementFault> {
+            Err(ElementFault)
+        }
+    }
+
+    let file = file();
+    let own = &file["element"];
+    let chain = ChainKey::with_kdf(Key::from_secret(array(&file["chain_key"])), Kdf::HkdfSha256);
+    let next = own["chain_keys"].as_array().unwrap();
+    assert_eq!(*chain.next().secret(), array::<32>(&next[0]));
+    assert_eq!(*chain.next().next().secret(), array::<32>(&next[1]));
+    assert_eq!(chain.pseudonym(), array(&own["pseudonym"]));
+    assert_eq!(chain.fingerprint(), array(&own["fingerprint"]));
+    let nonces = ["device_nonce", "coordinator_nonce"].map(|name| array(&file[name]));
+    let session = chain.session(42, &nonces[0], &nonces[1]).cipher();
+    assert!(session == SessionKey::from_secret(array(&own["session_key"])));
+
+    let root = Key::from_secret(array(&file["root"]));
+    let mut element = Element::new(Rooted(root)).unwrap();
+    let round = own["round"].as_u64().unwrap() as u32;
+    element.begin(&array(&file["ledger_nonce"]), round).unwrap();
+    let expected: [u8; 32] = array(&own["root_of_round"]);
+    assert_eq!(*element.current().secret(), expected);
+    let masks = MaskRoot::from_derived(Key::from_secret(array(&own["root_of_masks"])));
+    let [ours, theirs] = [element.masks(42).unwrap(), masks].map(|root| root.helper(0));
+    assert_eq!(ours.secret(), theirs.secret());
 }

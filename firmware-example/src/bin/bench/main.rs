@@ -107,7 +107,7 @@ fn handshake() -> Option<()> {
             VERSION,
             greeting::{Hello, Name, Versions},
             handshake::Ephemeral,
-            keys::ChainKey,
+            keys::{Chain, ChainKey},
         },
     };
 
@@ -125,8 +125,9 @@ fn handshake() -> Option<()> {
     let (own, mut hello) = (own?, None);
     let name = Name::Number(7);
     let instructions = count(|| {
-        let greeted = Hello::with_handshake(&chain, 7, name, [2; 16], Versions::OURS, &own);
-        hello = Some(greeted);
+        let (key, psk) = (chain.greeting(), chain.handshake(7));
+        let versions = Versions::OURS;
+        hello = Some(Hello::with_handshake(&key, &psk, name, [2; 16], versions, &own));
     });
     print("handshake-hello", instructions);
     let hello = hello?;
@@ -135,7 +136,7 @@ fn handshake() -> Option<()> {
     let (second, key) = admitted.answer(&other, VERSION)?;
     black_box(key);
     let mut opened = None;
-    let instructions = count(|| opened = second.open(&chain, 7, &hello, &own));
+    let instructions = count(|| opened = second.open(&chain.handshake(7), &hello, &own));
     print("handshake-welcome", instructions);
     opened.map(|_| ())
 }

@@ -17,7 +17,7 @@ use smolfed_core::{
     wire::{
         VERSION,
         greeting::{Greeting, Welcome},
-        keys::ChainKey,
+        keys::{Chain, ChainKey},
         link::{CoordinatorEnd, Link},
         message::{Invitation, MAX_WINDOW, MODEL_CHUNK, Message, Values},
     },

@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             seed_of(edit.keys().device_seed),
         )));
     }
-    edit.add(&new.keys)?;
+    edit.add(&new.keys, &new.elements)?;
     let count = edit.keys().keys.len() + edit.keys().vacant().len();
     let has_helpers = !edit.keys().links.is_empty();
     let told = args.signal.tell(edit.store()?);

@@ -30,9 +30,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let Stored { file, vault } = Stored::read(&path, None, &args.keys.passphrase())?;
     let holder = Holder::of(&path);
     if args.json {
-        let devices = file.keys.iter().map(
-            |(number, key)| json!({"number": number, "digest": KeyDigest::of(key).to_string()}),
-        );
+        let devices = file.keys.iter().map(|(number, key)| {
+            json!({
+                "number": number,
+                "digest": KeyDigest::of(key).to_string(),
+                "element": file.elements.contains(number),
+            })
+        });
         let revoked = file.revoked.iter().map(|revoked| {
             json!({
                 "number": revoked.number,
@@ -61,6 +65,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     writeln!(out, "{}{state}", path.display())?;
     let numbers = in_ranges(file.keys.keys().copied());
     writeln!(out, "devices with keys: {} ({numbers})", file.keys.len())?;
+    if !file.elements.is_empty() {
+        let (count, numbers) = (
+            file.elements.len(),
+            in_ranges(file.elements.iter().copied()),
+        );
+        writeln!(out, "in secure elements: {count} ({numbers})")?;
+    }
     let vacant = file.vacant();
     if !vacant.is_empty() {
         let count = vacant.len();

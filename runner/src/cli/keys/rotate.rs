@@ -13,7 +13,8 @@ use crate::fleet::keys::edit;
 /// The new files are written to a folder first, as `smolfed provision` writes them, and then the
 /// key is exchanged in one step. Until the device has its new files it cannot take part. Its new
 /// ledger counts participations from 0: what the device took part in before still counts for its
-/// data, so give `--budget` what is left, unless the device has other data.
+/// data, so give `--budget` what is left, unless the device has other data. A device with a secure
+/// element gets secrets for it again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17
@@ -48,13 +49,15 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             federation.device_count().saturating_sub(1)
         )));
     }
-    let issuer = Issuer::new(&args.device, &experiment, &federation, None)?;
     let mut edit = args.keys.edit()?;
+    let mut device = args.device.clone();
+    device.element |= edit.keys().elements.contains(&number);
+    let issuer = Issuer::new(&device, &experiment, &federation, None)?;
     if !edit.keys().vacant().contains(&number) {
         edit.revoke(number, &now(), args.reason.as_deref())?;
     }
     let issued = issuer.issue(number)?;
-    edit.add(&[(number, issued.key.clone())].into())?;
+    edit.add(&[(number, issued.key.clone())].into(), &issued.in_element())?;
     let links = edit.keys().links.clone();
     let mut helpers = HelperFiles::new(
         &HelperArgs::default(),
@@ -88,11 +91,15 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     output.keep();
     let told = args.signal.tell(holder);
     let (folder, budget) = (args.out.display(), issuer.limits().budget.0);
+    let element = match device.element {
+        true => format!(" {folder}/device-{number}.element into its secure element,"),
+        false => String::new(),
+    };
     writeln!(
         out,
         "device {number} has another key; the old one is revoked.\n{told}Write \
-         {folder}/device-{number}.bin to the device, and {folder}/device-{number}.ledger where \
-         its ledger was, then delete them here.\nIts new ledger counts from 0 of {budget} \
+         {folder}/device-{number}.bin to the device,{element} and {folder}/device-{number}.ledger \
+         where its ledger was, then delete them here.\nIts new ledger counts from 0 of {budget} \
          participations; those of the old ledger still count for the same data: `--budget` gives \
          what is left."
     )?;

@@ -1,6 +1,10 @@
 //! What one device is given: a key, a record, a new ledger.
 
+use std::collections::BTreeSet;
+
 use smolfed_core::crypto::Key;
+use smolfed_core::crypto::kdf::Kdf;
+use smolfed_core::element::FIRST_CHAIN;
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::mask::MaskRoot;
 use smolfed_core::provision::{self, ProvisionError};
@@ -24,7 +28,7 @@ use crate::source::fleet::tuning::fine_tuning;
 use crate::task::Task;
 
 /// What devices agree to.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct DeviceArgs {
     /// Include each device's share of the experiment's data: for tests and demonstrations.
     #[arg(long)]
@@ -51,6 +55,10 @@ pub(in crate::cli) struct DeviceArgs {
     /// not learn their numbers.
     #[arg(long)]
     hide_number: bool,
+    /// Leave the secrets of the devices to secure elements: device-K.element has what is written
+    /// into that of device K, and the record has neither its key nor its root.
+    #[arg(long)]
+    pub(in crate::cli) element: bool,
     /// Set a key of the experiment; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(in crate::cli) overrides: Vec<Override>,
@@ -62,15 +70,23 @@ pub(in crate::cli) struct Issued {
     pub(in crate::cli) device: u32,
     /// Its key, which the coordinator gets as well.
     pub(in crate::cli) key: Secret,
-    /// Its record, which has the key, the root of its random streams and its limits.
+    /// Its record, which has its limits and, unless an element has them, the key and the root of its
+    /// random streams.
     pub(in crate::cli) record: Zeroizing<Vec<u8>>,
     /// A new ledger.
     pub(in crate::cli) ledger: [u8; SIZE],
+    /// What its secure element gets, if it has one: root and first chain key.
+    pub(in crate::cli) element: Option<Zeroizing<[u8; 64]>>,
     /// What its masks derive from: for the keys of helpers.
     masks: MaskRoot,
 }
 
 impl Issued {
+    /// The device, if its secrets are in an element.
+    pub(in crate::cli) fn in_element(&self) -> BTreeSet<u32> {
+        self.element.iter().map(|_| self.device).collect()
+    }
+
     /// What the device shares with this helper.
     pub(in crate::cli) fn mask_key(&self, helper: u8) -> Secret {
         Zeroizing::new(*self.masks.helper(helper).secret())
@@ -83,6 +99,7 @@ pub(in crate::cli) struct Issuer<'a> {
     data: Option<&'a Federation>,
     policy: Policy,
     seed: Option<u64>,
+    element: bool,
 }
 
 impl<'a> Issuer<'a> {
@@ -98,6 +115,7 @@ impl<'a> Issuer<'a> {
             data: args.with_data.then_some(federation),
             policy: policy(args, experiment)?,
             seed,
+            element: args.element,
         })
     }
 
@@ -110,15 +128,20 @@ impl<'a> Issuer<'a> {
     pub(in crate::cli) fn issue(&self, device: u32) -> Result<Issued, CliError> {
         let random = || secret().map_err(|error| CliError::Stopped(error.to_string()));
         let key = random()?;
+        let secret = random()?;
         let root = match self.seed {
             Some(seed) => Root::from_seed(seed),
-            None => Root::from_secret(*random()?),
+            None => Root::from_secret(*secret),
         };
         let nonce = random()?.first_chunk().copied().unwrap_or_default();
-        let masks = MaskRoot::new(&root, device);
+        let kdf = match self.element {
+            true => Kdf::HkdfSha256,
+            false => Kdf::HChaCha20,
+        };
+        let masks = MaskRoot::with_kdf(&root, device, kdf);
         let identity = Identity { device, root };
-        let first = Key::from_secret(*key);
-        let record = record(
+        let mut first = Key::from_secret(*key);
+        let mut record = record(
             &identity,
             &first,
             &self.policy,
@@ -127,6 +150,18 @@ impl<'a> Issuer<'a> {
         )
         .map(Zeroizing::new)
         .map_err(|error| CliError::Usage(format!("device {device}: {error}")))?;
+        let element = self.element.then(|| {
+            let mut bytes = Zeroizing::new([0; 64]);
+            let (root, chain) = bytes.split_at_mut(32);
+            root.copy_from_slice(&*secret);
+            chain.copy_from_slice(&*key);
+            bytes
+        });
+        if element.is_some() {
+            provision::leave_to_element(&mut record)
+                .map_err(|error| CliError::Stopped(format!("device {device}: {error}")))?;
+            first = FIRST_CHAIN;
+        }
         let ledger = new_ledger(nonce, first).map_err(|error| {
             CliError::Stopped(format!("the ledger of device {device}: {error}"))
         })?;
@@ -135,6 +170,7 @@ impl<'a> Issuer<'a> {
             key,
             record,
             ledger,
+            element,
             masks,
         })
     }

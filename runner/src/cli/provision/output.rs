@@ -33,8 +33,11 @@ impl Files<'_> {
         self.archive.is_none() && self.records.is_none()
     }
 
-    fn of_device(&self, device: u32) -> [PathBuf; 2] {
-        names(device).map(|name| self.dir.join(name))
+    /// The files of a device in the folder.
+    fn of_device(&self, device: u32) -> impl Iterator<Item = PathBuf> {
+        let names = names(device).into_iter().filter(|_| self.are_loose());
+        let names = names.chain([element(device)]);
+        names.map(|name| self.dir.join(name))
     }
 
     /// Refuses to write where something is, of devices or of `others`.
@@ -57,10 +60,9 @@ impl Files<'_> {
                 )));
             }
         }
-        let loose = devices.clone().filter(|_| self.are_loose());
-        let loose = loose.flat_map(|device| self.of_device(device));
+        let own = devices.clone().flat_map(|device| self.of_device(device));
         let others = others.iter().cloned();
-        match loose.chain(others).find(|path| path.exists()) {
+        match own.chain(others).find(|path| path.exists()) {
             None => Ok(()),
             Some(path) => Err(CliError::Usage(format!(
                 "{} already exists and is not overwritten: choose another --out",
@@ -76,6 +78,11 @@ fn names(device: u32) -> [String; 2] {
         format!("device-{device}.bin"),
         format!("device-{device}.ledger"),
     ]
+}
+
+/// The file of a device whose secrets are in a secure element.
+fn element(device: u32) -> String {
+    format!("device-{device}.element")
 }
 
 /// Files that are being written.
@@ -117,8 +124,8 @@ impl<'a> Output<'a> {
     pub(in crate::cli) fn write(&mut self, issued: &Issued) -> Result<(), CliError> {
         let contents: [&[u8]; 2] = [&issued.record, &issued.ledger];
         if self.files.are_loose() {
-            for (path, bytes) in self.files.of_device(issued.device).iter().zip(contents) {
-                self.write_beside(path, bytes)?;
+            for (name, bytes) in names(issued.device).iter().zip(contents) {
+                self.write_beside(&self.files.dir.join(name), bytes)?;
             }
         }
         if let (Some(archive), Some(path)) = (&mut self.archive, self.files.archive) {
@@ -135,6 +142,11 @@ impl<'a> Output<'a> {
         if let (Some(records), Some(path)) = (&mut self.records, self.files.records) {
             let line = text(issued.device, &issued.record);
             writeln!(records, "{}", line.as_str()).map_err(write_error(path))?;
+        }
+        // It goes into the element, and not where the other files go.
+        if let Some(secrets) = &issued.element {
+            let path = self.files.dir.join(element(issued.device));
+            self.write_beside(&path, &**secrets)?;
         }
         Ok(())
     }

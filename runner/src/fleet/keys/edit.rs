@@ -4,6 +4,7 @@
 //! lock is then on a file without a name: whoever waited for it finds out that the name means
 //! another file, and begins again. Readers need no lock: they see the file before or after.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,7 @@ impl Edit {
         let Some(secret) = file.keys.remove(&number) else {
             return Err(self.refused(self.unknown(number)));
         };
+        file.elements.remove(&number);
         file.revoked.push(Revoked {
             number,
             digest: KeyDigest::of(&secret),
@@ -104,15 +106,19 @@ impl Edit {
         }
     }
 
-    /// Gives keys to devices without one.
+    /// Gives keys to devices without one; those of `elements` have them in a secure element.
     ///
     /// # Errors
     /// [`KeysError::Content`] if a number has a key, or a key is another device's or was revoked.
     /// Nothing is added then.
-    pub fn add(&mut self, new: &std::collections::BTreeMap<u32, Secret>) -> Result<(), KeysError> {
+    pub fn add(
+        &mut self,
+        new: &BTreeMap<u32, Secret>,
+        elements: &BTreeSet<u32>,
+    ) -> Result<(), KeysError> {
         let file = &self.stored.file;
         let owners = file.keys.iter();
-        let owners: std::collections::BTreeMap<KeyDigest, u32> = owners
+        let owners: BTreeMap<KeyDigest, u32> = owners
             .map(|(number, key)| (KeyDigest::of(key), *number))
             .collect();
         let withdrawn = file.withdrawn();
@@ -137,6 +143,7 @@ impl Edit {
         }
         let new = new.iter().map(|(number, key)| (*number, key.clone()));
         self.stored.file.keys.extend(new);
+        self.stored.file.elements.extend(elements);
         Ok(())
     }
 

@@ -60,6 +60,8 @@ pub struct KeyFile {
     pub links: BTreeMap<u8, Secret>,
     /// The key of each device.
     pub keys: BTreeMap<u32, Secret>,
+    /// Devices whose secrets are in a secure element, which derives keys by another function.
+    pub elements: BTreeSet<u32>,
     /// Keys that were withdrawn, in that order.
     pub revoked: Vec<Revoked>,
     /// The seed of the devices' random streams, if they were provisioned with one.
@@ -91,6 +93,8 @@ struct RawLink {
 struct RawKey {
     number: u32,
     key: String,
+    #[serde(default)]
+    element: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -144,13 +148,21 @@ impl KeyFile {
                 return Err(format!("helper {number} is listed twice"));
             }
         }
-        for RawKey { number, key } in &raw.device {
+        for RawKey {
+            number,
+            key,
+            element,
+        } in &raw.device
+        {
             let number = *number;
             let secret = secret(key).ok_or_else(|| {
                 format!("`key` of device {number}: expected 64 hexadecimal digits")
             })?;
             if file.keys.insert(number, secret).is_some() {
                 return Err(format!("device {number} is listed twice"));
+            }
+            if *element {
+                file.elements.insert(number);
             }
         }
         for revoked in raw.revoked {
@@ -225,6 +237,9 @@ impl KeyFile {
             text.push_str(&format!("\n[[device]]\nnumber = {number}\nkey = \""));
             push_digits(&mut text, key);
             text.push_str("\"\n");
+            if self.elements.contains(number) {
+                text.push_str("element = true\n");
+            }
         }
         for revoked in &self.revoked {
             text.push_str(&revoked.to_toml());
@@ -294,6 +309,7 @@ mod tests {
         KeyFile {
             links: BTreeMap::from([(0, Zeroizing::new([0xef; 32]))]),
             keys: BTreeMap::from(keys),
+            elements: BTreeSet::from([9]),
             revoked: Vec::new(),
             device_seed: Some(5),
         }
@@ -314,7 +330,10 @@ mod tests {
         file.revoked = vec![revoked(4, 1), revoked(9, 2)];
         let again = KeyFile::parse(&file.to_toml()).unwrap();
         assert_eq!((&again.keys, &again.revoked), (&file.keys, &file.revoked));
-        assert_eq!(again.links, file.links);
+        assert_eq!(
+            (&again.links, &again.elements),
+            (&file.links, &file.elements)
+        );
         assert_eq!(again.device_seed, Some(5));
         // Device 9 has another key by now.
         assert_eq!(again.vacant(), BTreeSet::from([4]));

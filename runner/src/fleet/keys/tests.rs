@@ -93,7 +93,9 @@ fn a_coordinator_takes_over_what_was_changed_and_keeps_its_devices() {
     assert_eq!(keys.reload().unwrap(), KeyChanges::default());
     let mut change = edit(&path);
     change.revoke(9, DATE, Some("lost")).unwrap();
-    change.add(&BTreeMap::from([(4, secret(4))])).unwrap();
+    change
+        .add(&BTreeMap::from([(4, secret(4))]), &BTreeSet::new())
+        .unwrap();
     change.store().unwrap();
     let changes = keys.reload().unwrap();
     assert_eq!((changes.added, changes.removed), (vec![4], vec![9]));
@@ -102,9 +104,13 @@ fn a_coordinator_takes_over_what_was_changed_and_keeps_its_devices() {
     assert_eq!(*keys.members(), BTreeSet::from([0, 9]));
     // It gets another key, and device 0 does as well.
     let mut change = edit(&path);
-    change.add(&BTreeMap::from([(9, secret(90))])).unwrap();
+    change
+        .add(&BTreeMap::from([(9, secret(90))]), &BTreeSet::new())
+        .unwrap();
     change.revoke(0, DATE, None).unwrap();
-    change.add(&BTreeMap::from([(0, secret(1))])).unwrap();
+    change
+        .add(&BTreeMap::from([(0, secret(1))]), &BTreeSet::new())
+        .unwrap();
     change.store().unwrap();
     let changes = keys.reload().unwrap();
     assert_eq!((changes.added, changes.replaced), (vec![9], vec![0]));
@@ -139,7 +145,7 @@ fn a_revoked_key_does_not_come_back() {
     change.revoke(9, DATE, Some("lost")).unwrap();
     change.store().unwrap();
     for number in [9, 3] {
-        let error = edit(&path).add(&BTreeMap::from([(number, secret(0xab))]));
+        let error = edit(&path).add(&BTreeMap::from([(number, secret(0xab))]), &BTreeSet::new());
         let error = error.unwrap_err().to_string();
         assert!(error.contains("was revoked on 2026-11-23"), "{error}");
     }
@@ -169,7 +175,7 @@ fn additions_are_checked_and_made_whole_or_not_at_all() {
     ] {
         let mut change = edit(&path);
         let new = BTreeMap::from([(2, secret(2)), (number, secret(byte))]);
-        let error = change.add(&new).unwrap_err().to_string();
+        let error = change.add(&new, &BTreeSet::new()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert_eq!(change.keys().keys.len(), 2);
     }
@@ -186,7 +192,7 @@ fn edits_at_the_same_time_are_all_made() {
     let add = &|number: u8| {
         let mut change = edit(&path);
         let new = BTreeMap::from([(number.into(), secret(number))]);
-        change.add(&new).unwrap();
+        change.add(&new, &BTreeSet::new()).unwrap();
         change.store().unwrap();
     };
     std::thread::scope(|scope| {

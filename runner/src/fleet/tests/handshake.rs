@@ -8,6 +8,7 @@ use smolfed_core::session::{Phase, Policy, X25519};
 use smolfed_core::stream::{Purpose, Stream};
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions};
 use smolfed_core::wire::handshake::{Ephemeral, Second};
+use smolfed_core::wire::keys::{Chain as _, Nonce};
 use smolfed_core::wire::message::{Message, WhyRefused};
 use smolfed_core::wire::refusal::Refusal;
 use smolfed_core::wire::{VERSION, link::Link};
@@ -36,10 +37,16 @@ fn pair(byte: u8) -> Ephemeral {
     Ephemeral::from_secret(Zeroizing::new([byte; 32]))
 }
 
+/// A Hello of device 2.
+fn hello_of(name: Name, nonce: Nonce, versions: Versions, own: &Ephemeral) -> Hello {
+    let (key, psk) = (chain(2).greeting(), chain(2).handshake(2));
+    Hello::with_handshake(&key, &psk, name, nonce, versions, own)
+}
+
 /// A Hello of device 2, as it was recorded.
 fn recorded(number: u8) -> Hello {
     let (name, nonce) = (Name::Number(2), [number; 16]);
-    Hello::with_handshake(&chain(2), 2, name, nonce, Versions::OURS, &pair(number))
+    hello_of(name, nonce, Versions::OURS, &pair(number))
 }
 
 fn bytes(hello: &Hello) -> Vec<u8> {
@@ -116,7 +123,7 @@ fn a_device_without_a_common_version_is_told_in_the_greeting() {
         highest: 9,
     };
     let (name, own) = (Name::Number(2), pair(1));
-    let hello = Hello::with_handshake(&chain(2), 2, name, [1; 16], versions, &own);
+    let hello = hello_of(name, [1; 16], versions, &own);
     let answer = greetings(&harness.receive(&bytes(&hello)));
     let told =
         |found: &Greeting| matches!(found, Greeting::Welcome(x) if x.offer == Err(Versions::OURS));
@@ -217,9 +224,15 @@ fn ready_is_heard_under_the_key_of_the_handshake() {
     let mut harness = Harness::new(None);
     let hello = recorded(1);
     let second = answers(&harness.receive(&bytes(&hello))).remove(0);
-    let (version, key) = second.open(&chain(2), 2, &hello, &pair(1)).unwrap();
+    let (version, key) = second
+        .open(&chain(2).handshake(2), &hello, &pair(1))
+        .unwrap();
     assert_eq!(version, VERSION);
-    assert!(second.open(&chain(2), 2, &hello, &pair(2)).is_none());
+    assert!(
+        second
+            .open(&chain(2).handshake(2), &hello, &pair(2))
+            .is_none()
+    );
     let mut device = ScriptedDevice {
         link: Link::new(key),
         device: 2,

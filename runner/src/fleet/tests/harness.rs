@@ -20,6 +20,7 @@ use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::{Greeter, Phase, Policy, Session};
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 use smolfed_core::train::{Clipping, Workspace, local_update};
+use smolfed_core::wire::keys::ChainKey;
 use smolfed_core::wire::message::{Invitation, Shape};
 
 use crate::device::memory::SessionMemory;
@@ -274,7 +275,7 @@ impl Harness {
     }
 
     pub(super) fn under(terms: Terms, ledgers: KnownLedgers) -> Self {
-        let peer = |device| (device, Peer::new(device, key(device), terms));
+        let peer = |device| (device, Peer::new(device, ChainKey::new(key(device)), terms));
         let registry = Registry::new(
             (0..4).map(peer).collect(),
             ledgers,

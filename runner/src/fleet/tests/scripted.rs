@@ -3,7 +3,7 @@
 use smolfed_core::wire::Direction;
 use smolfed_core::wire::frame::Frame;
 use smolfed_core::wire::greeting::{Greeting, Hello, Name, Versions, greeting};
-use smolfed_core::wire::keys::{ChainKey, ledger_fingerprint};
+use smolfed_core::wire::keys::{Chain, ChainKey, ledger_fingerprint};
 use smolfed_core::wire::link::{DeviceEnd, Link};
 use smolfed_core::wire::message::{Message, Packed, Ready, UPDATE_CHUNK_BYTES, UpdateChunk};
 use smolfed_core::wire::pack;
@@ -156,7 +156,7 @@ pub(super) fn hello_of(
     nonce: [u8; 16],
     versions: Versions,
 ) -> Vec<u8> {
-    let hello = Greeting::Hello(Hello::new(chain, name, nonce, versions));
+    let hello = Greeting::Hello(Hello::new(&chain.greeting(), name, nonce, versions));
     hello.encoded().as_slice().to_vec()
 }
 

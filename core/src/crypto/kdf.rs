@@ -1,0 +1,73 @@
+//! How keys derive from a secret that lasts: a device's root, or its chain key.
+
+use super::Key;
+
+/// A pseudo-random function from a secret and an input to a key.
+///
+/// With the feature `element` there is a second one, `HkdfSha256`, for secrets in a secure element.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kdf {
+    /// HChaCha20, for secrets in memory: its code is there for the random streams.
+    #[default]
+    HChaCha20,
+    /// HKDF-Expand with SHA-256 (RFC 5869, section 2.3), which secure elements have: the secret is
+    /// the pseudo-random key, the input `info`, and the key the first 32 bytes.
+    #[cfg(feature = "element")]
+    HkdfSha256,
+}
+
+impl Kdf {
+    /// The key that belongs to these inputs: of the secret with the first one, and of what that
+    /// gives with the others, one after the other, by HChaCha20.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn cascade(self, secret: &Key, inputs: &[&[u8; 16]]) -> Key {
+        match (self, inputs) {
+            #[cfg(feature = "element")]
+            (Self::HkdfSha256, [first, rest @ ..]) => expand(secret, *first).cascade(rest),
+            _ => secret.cascade(inputs),
+        }
+    }
+}
+
+/// [`Kdf::HkdfSha256`] of an `info` of any length: what a secure element computes.
+///
+/// For provisioning, coordinators and tests: a device that calls it has the secret in RAM.
+#[cfg(feature = "element")]
+#[must_use]
+pub fn expand(secret: &Key, info: &[u8]) -> Key {
+    let mut key = Key::from_secret([0; super::KEY_BYTES]);
+    // Neither a secret of 32 bytes nor as many of output are refused.
+    let _ =
+        hkdf::Hkdf::<sha2::Sha256>::from_prk(&secret.0).map(|hkdf| hkdf.expand(info, &mut key.0));
+    key
+}
+
+#[cfg(test)]
+#[cfg(feature = "element")]
+mod tests {
+    use super::*;
+
+    fn bytes<const N: usize>(digits: &str) -> [u8; N] {
+        core::array::from_fn(|i| u8::from_str_radix(&digits[2 * i..][..2], 16).unwrap())
+    }
+
+    /// RFC 5869, appendix A.1: the first 32 of its 42 bytes.
+    #[test]
+    fn the_function_of_elements_is_that_of_the_rfc() {
+        let secret = "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5";
+        let info: [u8; 10] = bytes("f0f1f2f3f4f5f6f7f8f9");
+        let key = expand(&Key::from_secret(bytes(secret)), &info);
+        let expected = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf";
+        assert_eq!(key.secret(), &bytes(expected));
+    }
+
+    #[test]
+    fn the_two_functions_differ() {
+        let (secret, input) = (Key::from_secret([7; 32]), b"smolfed ratchet ");
+        let [ours, theirs] =
+            [Kdf::HChaCha20, Kdf::HkdfSha256].map(|kdf| kdf.cascade(&secret, &[input]));
+        assert_eq!(theirs.secret(), expand(&secret, input).secret());
+        assert_ne!(ours.secret(), theirs.secret());
+    }
+}

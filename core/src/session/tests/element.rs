@@ -1,0 +1,294 @@
+//! Devices whose secrets are in a secure element: what leaves it, and what happens when it or the
+//! power fails.
+
+use core::cell::RefCell;
+use std::rc::Rc;
+
+use super::*;
+use crate::{
+    crypto::kdf::{Kdf, expand},
+    element::{Element, ElementFault, FIRST_CHAIN, SecureElement, Slot},
+    ledger::LedgerError,
+    mask::MaskRoot,
+};
+
+const ROOT: [u8; 32] = [9; 32];
+
+/// An element in memory, which counts what it is asked for and fails when it is told to.
+struct State {
+    slots: [Key; 3],
+    /// Keys that it gave out.
+    given: Vec<Key>,
+    /// How often it is asked until it fails once.
+    left: Option<usize>,
+}
+
+#[derive(Clone)]
+struct Chip(Rc<RefCell<State>>);
+
+impl Chip {
+    fn new() -> Self {
+        Self(Rc::new(RefCell::new(State {
+            slots: [ROOT, KEY, [0; 32]].map(Key::from_secret),
+            given: vec![],
+            left: None,
+        })))
+    }
+
+    fn fails_after(&self, calls: usize) {
+        self.0.borrow_mut().left = Some(calls);
+    }
+
+    /// Asks an element that answers.
+    fn asked(&self, slot: Slot, info: &[u8]) -> Result<Key, ElementFault> {
+        let mut state = self.0.borrow_mut();
+        match state.left {
+            Some(0) => {
+                state.left = None;
+                return Err(ElementFault);
+            }
+            Some(left) => state.left = Some(left - 1),
+            None => {}
+        }
+        Ok(expand(&state.slots[slot as usize], info))
+    }
+}
+
+impl SecureElement for Chip {
+    fn expand(&mut self, slot: Slot, info: &[u8]) -> Result<Key, ElementFault> {
+        let key = self.asked(slot, info)?;
+        self.0.borrow_mut().given.push(key.clone());
+        Ok(key)
+    }
+
+    fn expand_into(&mut self, from: Slot, info: &[u8], to: Slot) -> Result<(), ElementFault> {
+        let key = self.asked(from, info);
+        // What fails has left nothing of use.
+        let written = key.clone().unwrap_or(Key::from_secret([0xee; 32]));
+        self.0.borrow_mut().slots[to as usize] = written;
+        key.map(drop)
+    }
+}
+
+fn element_chain() -> ChainKey {
+    ChainKey::with_kdf(Key::from_secret(KEY), Kdf::HkdfSha256)
+}
+
+fn later(steps: usize) -> ChainKey {
+    (0..steps).fold(element_chain(), |chain, _| chain.next())
+}
+
+fn new_ledger() -> Ledger<Ram> {
+    Ledger::create(Ram::new(), NONCE, FIRST_CHAIN).unwrap()
+}
+
+fn identity_in(chip: &Chip) -> Identity<Element<Chip>> {
+    Identity {
+        device: 42,
+        root: Element::new(chip.clone()).unwrap(),
+    }
+}
+
+fn board_in(chip: &Chip, ledger: Ledger<Ram>, start: u32) -> Board<Stream, Ram, Element<Chip>> {
+    let nonces = super::stream(Purpose::Initialisation, start);
+    board_of(identity_in(chip), nonces, policy(), ledger)
+}
+
+fn coordinator_of(chain: ChainKey, round: u32) -> Coordinator {
+    Coordinator::new(chain, round, invitation(noise()), model())
+}
+
+/// The root of the streams of a round.
+fn root(round: u32) -> Root {
+    let mut info = b"streams ".to_vec();
+    info.extend(NONCE);
+    info.extend(round.to_le_bytes());
+    Root::from_secret(*expand(&Key::from_secret(ROOT), &info).secret())
+}
+
+fn is_as_simulated(other: &Coordinator) -> bool {
+    other.integers == simulated_by(&root(other.round), other.round, &other.invitation).0
+}
+
+#[test]
+fn each_round_has_streams_of_its_own_root() {
+    let chip = Chip::new();
+    let mut board = board_in(&chip, new_ledger(), 0);
+    let mut chain = element_chain();
+    for round in [3, 4, 7] {
+        let mut other = coordinator_of(chain, round);
+        board.send(Answer::Hello);
+        run(&mut board, &mut other, |bytes| bytes);
+        turn(&mut board, &mut other, &mut |bytes| bytes);
+        assert!(is_as_simulated(&other), "round {round}");
+        assert_eq!((other.refusals.total(), board.refusals().total()), (0, 0));
+        chain = other.chain;
+    }
+    assert_eq!(board.ledger().past().participations, 3);
+}
+
+/// A restart after each round: the ledger knows which slot has the chain key.
+#[test]
+fn the_chain_key_moves_on_in_the_element_alone() {
+    let chip = Chip::new();
+    let (mut ledger, mut chain) = (new_ledger(), element_chain());
+    for round in 0..5 {
+        let mut board = board_in(&chip, ledger, round);
+        let mut other = coordinator_of(chain, round);
+        run(&mut board, &mut other, |bytes| bytes);
+        assert!(is_as_simulated(&other));
+        // That of this session; the device has the next one.
+        assert!(other.chain == later(round as usize));
+        ledger = board.into_ledger();
+        let steps = round + 1;
+        let mut named = [0; 32];
+        named[..4].copy_from_slice(&steps.to_le_bytes());
+        assert_eq!(ledger.chain().secret(), &named);
+        let slot = 1 + steps as usize % 2;
+        let next = later(steps as usize);
+        assert_eq!(chip.0.borrow().slots[slot].secret(), next.secret());
+        chain = other.chain;
+    }
+    // Neither the root nor any chain key has left the element.
+    let state = chip.0.borrow();
+    let chains: Vec<_> = (0..8).map(|steps| *later(steps).secret()).collect();
+    let is_secret = |key: &&Key| *key.secret() == ROOT || chains.contains(key.secret());
+    assert!(state.given.len() > 20);
+    assert_eq!(state.given.iter().filter(is_secret).count(), 0);
+}
+
+/// It hides its number, and where that is compiled, greets with X25519.
+#[test]
+fn each_greeting_is_under_the_key_in_the_element() {
+    let chip = Chip::new();
+    let policy = Policy {
+        hides_number: true,
+        ..policy()
+    };
+    let nonces = super::stream(Purpose::SessionNonces, 0);
+    #[cfg(feature = "x25519")]
+    let nonces = X25519::new(nonces);
+    let mut board = board_of(identity_in(&chip), nonces, policy, new_ledger());
+    let mut chain = element_chain();
+    for round in [3, 4] {
+        let mut other = coordinator_of(chain, round);
+        #[cfg(feature = "x25519")]
+        {
+            other.handshake = super::handshake::answer;
+        }
+        board.send(Answer::Hello);
+        run(&mut board, &mut other, |bytes| bytes);
+        assert!(is_as_simulated(&other), "round {round}");
+        let name = Some(Name::Pseudonym(other.chain.pseudonym()));
+        assert_eq!(other.name, name);
+        chain = other.chain;
+    }
+    assert!(chain == later(1));
+}
+
+/// Whichever question it does not answer: the device goes on, and takes part once.
+#[test]
+fn an_element_that_fails_once_costs_time() {
+    for calls in 0.. {
+        let chip = Chip::new();
+        let mut board = board_in(&chip, new_ledger(), 0);
+        chip.fails_after(calls);
+        let mut other = coordinator_of(element_chain(), 3);
+        run(&mut board, &mut other, |bytes| bytes);
+        let has_failed = chip.0.borrow().left.is_none();
+        if other.declined == Some(Decline::Storage) {
+            // Nothing was recorded, so that the round may begin again.
+            assert_eq!(board.ledger().past().participations, 0);
+            assert_eq!(board.secrets().chip().0.borrow().left, None);
+            other.declined = None;
+            other.invite();
+            run(&mut board, &mut other, |bytes| bytes);
+        }
+        assert!(is_as_simulated(&other), "after {calls} answers");
+        assert_eq!(board.ledger().past().participations, 1);
+        if !has_failed {
+            // A greeting, the answer to it, streams, and the step of the chain key.
+            assert_eq!(calls, 4);
+            break;
+        }
+    }
+}
+
+#[test]
+fn an_element_that_does_not_answer_is_no_identity() {
+    let chip = Chip::new();
+    chip.fails_after(0);
+    assert_eq!(Element::new(chip).err(), Some(ElementFault));
+}
+
+/// The power fails at each byte that the ledger writes: the step is repeated, or done.
+#[test]
+fn a_power_cut_loses_no_chain_key() {
+    let (features, targets) = data();
+    let samples = SampleSlice::new(&features, &targets, FEATURES).unwrap();
+    for power in 0..=256 {
+        let chip = Chip::new();
+        let mut flash = new_ledger().into_flash();
+        flash.power = power;
+        let mut board = board_in(&chip, Ledger::open(flash).unwrap(), 0);
+        let mut other = coordinator_of(element_chain(), 3);
+        while board.phase() != Phase::Training {
+            transmit(&mut board, &mut other, &mut |bytes| bytes);
+            for said in core::mem::take(&mut other.outgoing) {
+                board.receive(&said);
+            }
+            if board.outgoing().is_empty() && other.outgoing.is_empty() {
+                board.timeout();
+                if other.connected() {
+                    other.invite();
+                }
+            }
+        }
+        board.train(&samples);
+        let has_begun = board.phase() == Phase::Sending;
+        assert_eq!(has_begun, power == 256);
+        let mut flash = board.into_ledger().into_flash();
+        flash.power = usize::MAX;
+        let ledger = Ledger::open(flash).unwrap();
+        let recorded = ledger.past().participations;
+        assert!(recorded == 1 || !has_begun);
+        let mut board = board_in(&chip, ledger, 1);
+        let mut other = coordinator_of(other.chain, 4);
+        run(&mut board, &mut other, |bytes| bytes);
+        assert!(is_as_simulated(&other), "cut at {power}");
+        assert!(other.chain == later(recorded as usize), "cut at {power}");
+    }
+}
+
+/// A protocol of one's own, with `Ledger::begin`.
+#[test]
+fn a_participation_has_the_streams_of_the_element() {
+    let chip = Chip::new();
+    let mut identity = identity_in(&chip);
+    let (mut ledger, limits) = (new_ledger(), policy().limits);
+    chip.fails_after(0);
+    let failed = ledger.begin(3, &mut identity, &limits);
+    assert_eq!(failed.err(), Some(LedgerError::Element));
+    assert_eq!(ledger.past().participations, 0);
+    let participation = ledger.begin(3, &mut identity, &limits).unwrap();
+    let mut drawn = participation.stream(Purpose::DeviceNoise);
+    let mut expected = stream_of(&root(3), Purpose::DeviceNoise, 3);
+    use rand_core::Rng;
+    assert_eq!(
+        [(); 8].map(|()| drawn.next_u32()),
+        [(); 8].map(|()| expected.next_u32())
+    );
+    // No session has begun: the chain key stays.
+    assert_eq!(ledger.chain().secret(), &[0; 32]);
+    let again = ledger.begin(3, &mut identity, &limits);
+    assert_eq!(again.err(), Some(LedgerError::RoundUsed));
+}
+
+/// What provisioning gives to helpers, without the element.
+#[test]
+fn masks_are_those_of_the_provisioned_root() {
+    let mut element = Element::new(Chip::new()).unwrap();
+    let provisioned = MaskRoot::with_kdf(&Root::from_secret(ROOT), 42, Kdf::HkdfSha256);
+    let [ours, theirs] = [element.masks(42).unwrap(), provisioned].map(|root| root.helper(1));
+    assert_eq!(ours.secret(), theirs.secret());
+}
