@@ -191,21 +191,44 @@ impl Grid {
     /// [`QuantizeError::NotFinite`] or [`QuantizeError::NotClipped`] for an update that did not
     /// come out of clipping; the device must then sit the round out.
     pub fn quantizer(&self, update: &[f32]) -> Result<Quantizer, QuantizeError> {
-        self.refuse_unclipped(update)?;
+        self.refuse_unclipped(update.iter().map(|x| x.to_bits()))?;
         let squares = update.chunks(BLOCK).fold(0, |sum: u64, block| {
             sum.saturating_add(sum_of_squares(
                 block.iter().map(|x| self.round_toward_zero(*x)),
             ))
         });
-        self.quantizer_for(squares)
+        let repair = self.repair_for(squares)?;
+        Ok(Quantizer {
+            grid: *self,
+            repair,
+        })
+    }
+
+    /// Rounds a clipped update where it is: the patterns of its entries become those of `i32`,
+    /// which the result maps to what [`Self::quantizer`] maps the entries to. Each is rounded once.
+    ///
+    /// # Errors
+    /// As there; what was the update is then of no use.
+    #[inline(always)]
+    pub fn round_in_place(&self, update: &mut [f32]) -> Result<Repair, QuantizeError> {
+        let patterns: &mut [u32] = bytemuck::try_cast_slice_mut(update).unwrap_or_default();
+        self.refuse_unclipped(patterns.iter().copied())?;
+        let squares = patterns.chunks_mut(BLOCK).fold(0, |sum: u64, block| {
+            sum.saturating_add(sum_of_squares(block.iter_mut().map(|pattern| {
+                let rounded = self.round_toward_zero(f32::from_bits(*pattern));
+                *pattern = rounded as u32;
+                rounded
+            })))
+        });
+        self.repair_for(squares)
     }
 
     /// Refuses what cannot have come out of clipping.
     #[inline(always)]
-    fn refuse_unclipped(&self, update: &[f32]) -> Result<(), QuantizeError> {
+    fn refuse_unclipped(&self, patterns: impl Iterator<Item = u32>) -> Result<(), QuantizeError> {
         // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above all.
-        let largest = update.iter().fold(0, |largest, x| {
-            let magnitude = x.to_bits() & !SIGN;
+        let largest = patterns.fold(0, |largest, pattern| {
+            let magnitude = pattern & !SIGN;
             if magnitude > largest {
                 magnitude
             } else {
@@ -223,24 +246,20 @@ impl Grid {
         Ok(())
     }
 
-    /// The quantizer of an update whose rounded entries have this sum of squares; [`u64::MAX`]
-    /// stands for every larger sum.
+    /// What repairs an update whose rounded entries have this sum of squares; [`u64::MAX`] stands
+    /// for every larger sum.
     ///
     /// Such a sum is no result of rounding: the norm is above 2³² steps, at least 2⁸ clip norms.
     /// How far it would have to be shrunk is unknown, so it is refused, and not shrunk too little.
-    fn quantizer_for(&self, squares: u64) -> Result<Quantizer, QuantizeError> {
+    fn repair_for(&self, squares: u64) -> Result<Repair, QuantizeError> {
         if squares == u64::MAX {
             return Err(QuantizeError::NotClipped);
         }
-        let shrink = (squares > self.bound()).then(|| {
+        Ok(Repair((squares > self.bound()).then(|| {
             // f ≤ 2^30 · 2^b / √Σq², so that Σ⌊|q| f / 2^30⌋² ≤ Σq² f² / 2^60 ≤ 4^b.
             let root = square_root(squares) + 1;
             divide(1, 30 + self.bits, root).0
-        });
-        Ok(Quantizer {
-            grid: *self,
-            shrink,
-        })
+        })))
     }
 
     /// Writes the quantised update to `integers`.
@@ -256,7 +275,7 @@ impl Grid {
                 found: integers.len(),
             });
         }
-        self.refuse_unclipped(update)?;
+        self.refuse_unclipped(update.iter().map(|x| x.to_bits()))?;
         // Rounded once here, where there is room for the result.
         let blocks = integers.chunks_mut(BLOCK).zip(update.chunks(BLOCK));
         let squares = blocks.fold(0, |sum: u64, (integers, update)| {
@@ -265,12 +284,10 @@ impl Grid {
             }
             sum.saturating_add(sum_of_squares(integers.iter().copied()))
         });
-        let quantizer = self
-            .quantizer_for(squares)
-            .inspect_err(|_| integers.fill(0))?;
-        if quantizer.shrink.is_some() {
+        let repair = self.repair_for(squares).inspect_err(|_| integers.fill(0))?;
+        if repair.0.is_some() {
             for q in integers {
-                *q = quantizer.shrunk(*q);
+                *q = repair.apply(*q);
             }
         }
         Ok(())
@@ -310,27 +327,32 @@ fn sum_of_squares(integers: impl Iterator<Item = i32>) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Quantizer {
     grid: Grid,
-    /// Factor in units of 2⁻³⁰ that repairs an update which rounding left outside the ball.
-    shrink: Option<u64>,
+    repair: Repair,
 }
 
-impl Quantizer {
-    /// The integer for one entry of the update that this quantizer was made from.
-    #[inline(always)]
-    pub fn get(&self, x: f32) -> i32 {
-        self.shrunk(self.grid.round_toward_zero(x))
-    }
+/// What repairs an update which rounding left outside the ball: a factor in units of 2⁻³⁰.
+#[derive(Clone, Copy, Debug)]
+pub struct Repair(Option<u64>);
 
+impl Repair {
     /// A rounded entry after the repair.
     #[inline(always)]
-    fn shrunk(&self, q: i32) -> i32 {
-        match self.shrink {
+    pub fn apply(self, q: i32) -> i32 {
+        match self.0 {
             None => q,
             Some(factor) => {
                 let magnitude = ((u64::from(q.unsigned_abs()) * factor) >> 30) as i32;
                 if q < 0 { -magnitude } else { magnitude }
             }
         }
+    }
+}
+
+impl Quantizer {
+    /// The integer for one entry of the update that this quantizer was made from.
+    #[inline(always)]
+    pub fn get(&self, x: f32) -> i32 {
+        self.repair.apply(self.grid.round_toward_zero(x))
     }
 }
 
@@ -341,7 +363,7 @@ mod tests {
     use super::*;
     use crate::clip::clip_l2;
     use proptest::{collection::vec, prelude::*};
-    use std::vec;
+    use std::{vec, vec::Vec};
 
     fn grid(clip_norm: f32, bits: u32) -> Grid {
         Grid::new(ClipNorm::new(clip_norm).unwrap(), bits).unwrap()
@@ -349,6 +371,14 @@ mod tests {
 
     fn squares(q: &[i32]) -> u128 {
         q.iter().map(|q| u128::from(q.unsigned_abs()).pow(2)).sum()
+    }
+
+    /// What becomes of an update that is rounded where it is.
+    fn in_place(grid: &Grid, update: &[f32]) -> Vec<i32> {
+        let mut rounded = update.to_vec();
+        let repair = grid.round_in_place(&mut rounded).unwrap();
+        let rounded = rounded.iter().map(|x| x.to_bits() as i32);
+        rounded.map(|q| repair.apply(q)).collect()
     }
 
     /// The definition in `f64`, whose quotient is never rounded across an integer here, and
@@ -401,6 +431,7 @@ mod tests {
             let grid = grid(clip_norm, bits);
             let mut q = vec![0; v.len()];
             grid.quantize_into(&v, &mut q).unwrap();
+            prop_assert_eq!(&in_place(&grid, &v), &q);
             prop_assert!(squares(&q) <= u128::from(grid.bound()));
             prop_assert_eq!(grid.check(&q), Ok(()));
             for (q, x) in q.iter().zip(&v) {
@@ -418,6 +449,7 @@ mod tests {
             let grid = grid(1.0, 20);
             let mut q = vec![0; v.len()];
             grid.quantize_into(&v, &mut q).unwrap();
+            prop_assert_eq!(&in_place(&grid, &v), &q);
             prop_assert!(squares(&q) <= u128::from(grid.bound()));
         }
     }

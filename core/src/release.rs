@@ -21,7 +21,7 @@ use crate::{
     noise::{DiscreteGaussian, NoiseError},
     params::NoiseMultiplier,
     participation::Participation,
-    quantize::{Grid, Quantizer},
+    quantize::{Grid, Repair},
     stream::Purpose,
     wire::{message::UpdateChunk, pack},
 };
@@ -124,23 +124,23 @@ impl<'a> Trained<'a> {
     }
 
     /// The integers in the place of the update, zeros without one, and whether there is one.
-    fn quantised(self, grid: &Grid, noise: Option<&DiscreteGaussian>) -> (Integers<'a>, bool) {
-        let quantizer = self.quantizer(grid);
+    fn quantised(mut self, grid: &Grid, noise: Option<&DiscreteGaussian>) -> (Integers<'a>, bool) {
+        let repair = self.round(grid);
         let (low, high) = (patterns_mut(self.update), patterns_mut(self.spare));
-        let negated = quantise(quantizer.as_ref(), grid, noise.is_none(), low, high);
+        let negated = quantise(repair, grid, noise.is_none(), low, high);
         let integers = Integers {
             low,
             high,
             negated,
             width: pack::width(grid.bits(), noise),
         };
-        (integers, quantizer.is_some())
+        (integers, repair.is_some())
     }
 
-    /// How the update is quantised, if there is one.
-    fn quantizer(&self, grid: &Grid) -> Option<Quantizer> {
+    /// Rounds the update where it is, if there is one.
+    fn round(&mut self, grid: &Grid) -> Option<Repair> {
         match self.has_update {
-            true => grid.quantizer(self.update).ok(),
+            true => grid.round_in_place(self.update).ok(),
             false => None,
         }
     }

@@ -3,15 +3,15 @@
 
 use crate::{
     noise::DiscreteGaussian,
-    quantize::{Grid, Quantizer},
+    quantize::{Grid, Repair},
     stream::Stream,
 };
 
-/// Quantises the entries whose patterns are in `low`, into two halves; zeros of a device without an
+/// Repairs the rounded entries in `low`, and makes two halves of each; zeros of a device without an
 /// update. Whether the update is to be negated.
 #[inline(never)]
 pub(crate) fn quantise(
-    quantizer: Option<&Quantizer>,
+    repair: Option<Repair>,
     grid: &Grid,
     is_bare: bool,
     low: &mut [u32],
@@ -22,7 +22,7 @@ pub(crate) fn quantise(
     let largest = 1 << grid.bits();
     let mut negated = false;
     for (low, high) in low.iter_mut().zip(high) {
-        let mut value = quantizer.map_or(0, |quantizer| quantizer.get(f32::from_bits(*low)));
+        let mut value = repair.map_or(0, |repair| repair.apply(*low as i32));
         if is_bare && value == largest {
             negated = true;
             value = -value;

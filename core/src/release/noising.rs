@@ -5,7 +5,7 @@ use crate::{
     noise::{DiscreteGaussian, NoiseError},
     params::NoiseMultiplier,
     progress::Progress,
-    quantize::{Grid, Quantizer},
+    quantize::{Grid, Repair},
     stream::{Purpose, Stream},
     wire::pack,
 };
@@ -14,7 +14,7 @@ use crate::{
 #[must_use = "the round is spent, and nothing of it was released"]
 pub struct Noising<'a> {
     integers: Integers<'a>,
-    quantizer: Option<Quantizer>,
+    repair: Option<Repair>,
     grid: Grid,
     noise: DiscreteGaussian,
     stream: Stream,
@@ -27,13 +27,13 @@ impl<'a> Trained<'a> {
     /// # Errors
     /// As there.
     pub fn noise_in_pieces(
-        self,
+        mut self,
         grid: &Grid,
         multiplier: NoiseMultiplier,
     ) -> Result<Noising<'a>, NoiseError> {
         let noise = DiscreteGaussian::from_multiplier(multiplier, grid.bits())?;
         Ok(Noising {
-            quantizer: self.quantizer(grid),
+            repair: self.round(grid),
             grid: *grid,
             stream: self.participation.stream(Purpose::DeviceNoise),
             integers: Integers {
@@ -49,11 +49,11 @@ impl<'a> Trained<'a> {
 }
 
 impl<'a> Noising<'a> {
-    /// Quantises up to `most` entries, at least one, and draws their noise.
+    /// Repairs up to `most` entries, at least one, and draws their noise.
     pub fn advance(&mut self, most: usize) -> Progress {
         let Self {
             integers,
-            quantizer,
+            repair,
             grid,
             noise,
             stream,
@@ -62,7 +62,7 @@ impl<'a> Noising<'a> {
         let end = done.saturating_add(most.max(1)).min(integers.len());
         let low = integers.low.get_mut(*done..end).unwrap_or_default();
         let high = integers.high.get_mut(*done..end).unwrap_or_default();
-        quantise(quantizer.as_ref(), grid, false, low, high);
+        quantise(*repair, grid, false, low, high);
         add_noise(noise, stream, low, high);
         *done = end;
         match end < integers.len() {

@@ -51,12 +51,12 @@ impl<D: Copy> Round<D> {
         // Integers are where they are sent from, unless there are none.
         let has_integers = M::HAS_REQUESTS && matches!(covering.source, Source::Integers);
         if !has_integers {
-            let quantizer = match &covering.source {
-                Source::Update(quantizer) => Some(quantizer),
+            let repair = match covering.source {
+                Source::Update(repair) => Some(repair),
                 Source::Zeros | Source::Integers => None,
             };
             let is_bare = noise.is_none() && masks.is_none();
-            self.negated |= quantise(quantizer, grid, is_bare, low, high);
+            self.negated |= quantise(repair, grid, is_bare, low, high);
         }
         let mut purpose = Purpose::DeviceNoise;
         if M::HAS_REQUESTS && self.invitation.is_matrix() {

@@ -1,6 +1,6 @@
 //! How far a round is.
 
-use crate::{quantize::Quantizer, release::halves, session::trainable::Course};
+use crate::{quantize::Repair, release::halves, session::trainable::Course};
 
 /// How far the update of a round is.
 #[derive(Clone, Copy)]
@@ -45,8 +45,8 @@ pub(in super::super) struct Covering {
 pub(super) enum Source {
     /// No update: zeros.
     Zeros,
-    /// An update, with how to quantise it.
-    Update(Quantizer),
+    /// A rounded update, with what repairs it.
+    Update(Repair),
     /// Integers where they are sent from.
     Integers,
 }
@@ -58,9 +58,9 @@ impl Covering {
     /// Of integers where they are sent from.
     pub(super) const INTEGERS: Self = Self::of(Source::Integers);
 
-    /// Of an update that is quantised like this.
-    pub(in super::super) const fn update(quantizer: Quantizer) -> Self {
-        Self::of(Source::Update(quantizer))
+    /// Of a rounded update that is repaired like this.
+    pub(in super::super) const fn update(repair: Repair) -> Self {
+        Self::of(Source::Update(repair))
     }
 
     const fn of(source: Source) -> Self {

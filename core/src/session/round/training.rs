@@ -118,16 +118,16 @@ impl<D: Copy> Round<D> {
             Learned::Integers => return Ok(Some(Covering::INTEGERS)),
             Learned::Update { norm } => norm,
         };
-        let update = &device.memory.work.update;
-        let update = update.get(..invitation.update_length()).unwrap_or_default();
-        let quantizer = invitation.grid.quantizer(update);
-        let quantizer = quantizer.map_err(|_| Decline::Diverged)?;
+        let update = &mut *device.memory.work.update;
+        let update = update.get_mut(..invitation.update_length());
+        let repair = invitation.grid.round_in_place(update.unwrap_or_default());
+        let repair = repair.map_err(|_| Decline::Diverged)?;
         if let Some(personal) = invitation.personal().filter(|_| K::IS_PRESENT) {
             let id = personal.after(owner, *number);
             save(personal, &id, device).map_err(|_| Decline::Storage)?;
         }
         self.bit = Halves::of(clip_bit(&self.invitation.grid, norm));
-        Ok(Some(Covering::update(quantizer)))
+        Ok(Some(Covering::update(repair)))
     }
 
     /// Saves the state before as that of this round, of a device that does not say that it has no

@@ -214,9 +214,9 @@ fn an_update_at_the_bound_is_not_negated_under_masks() {
     let device = &mut device.conversation.device;
     device.memory.work.update.fill(0.0);
     device.memory.work.update[7] = asked.grid.clip_norm().get();
-    let quantizer = asked.grid.quantizer(device.memory.work.update).unwrap();
+    let repair = asked.grid.round_in_place(device.memory.work.update);
     let mut round = Round::new(3, asked, (&asked).into(), 0);
-    round.stage = Stage::Covering(Covering::update(quantizer));
+    round.stage = Stage::Covering(Covering::update(repair.unwrap()));
     while !round.is_covered() {
         round.cover(device, 1);
     }
